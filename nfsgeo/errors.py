@@ -1,0 +1,27 @@
+"""Errors that the person at the keyboard can mend."""
+
+from __future__ import annotations
+
+__all__ = ["UserError"]
+
+
+class UserError(ValueError):
+    """Input that cannot be used as it is.
+
+    The message is one line: what was given, what was expected, what to do. The
+    command line prints it and exits with status 2; a library caller catches a
+    ``ValueError``.
+
+    Args:
+        given: What came, for example ``"--points 9000"``.
+        expected: What would have been accepted.
+        todo: What to do about it.
+    """
+
+    def __init__(self, given: str, expected: str, todo: str) -> None:
+        self.given, self.expected, self.todo = given, expected, todo
+        super().__init__(f"{given}: expected {expected}; {todo}")
+
+    def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str]]:
+        # Crosses process boundaries (data-loader workers) with all three parts.
+        return type(self), (self.given, self.expected, self.todo)
