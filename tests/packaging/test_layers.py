@@ -1,0 +1,81 @@
+"""Imports go one way: geometry -> nn -> models, and so on up to the command line."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# What each layer may import besides itself and the leaves.
+LAYERS: dict[str, set[str]] = {
+    "nfsgeo.geometry": set(),
+    "nfsgeo.nn": {"nfsgeo.geometry"},
+    "nfsgeo.models": {"nfsgeo.geometry", "nfsgeo.nn"},
+    "nfsgeo.data": {"nfsgeo.geometry"},
+    "nfsgeo.testing": {"nfsgeo.geometry"},
+}
+LAYERS["nfsgeo.training"] = {"nfsgeo.models", "nfsgeo.data", *LAYERS["nfsgeo.models"]}
+LAYERS["nfsgeo.evaluation"] = {"nfsgeo.training", *LAYERS["nfsgeo.training"]}
+LAYERS["nfsgeo.report"] = {"nfsgeo.data", "nfsgeo.evaluation", "nfsgeo.geometry"}
+LAYERS["nfsgeo_benchmarks"] = {
+    "nfsgeo.report",
+    "nfsgeo.evaluation",
+    *LAYERS["nfsgeo.evaluation"],
+}
+LAYERS["nfsgeo_cli"] = {"nfsgeo_benchmarks", *LAYERS["nfsgeo_benchmarks"]}
+# Import nothing of nfsgeo, so anything may import them.
+LEAVES = {"nfsgeo.errors", "nfsgeo.version"}
+
+
+def folder_of(layer: str) -> Path:
+    for package, folder in (("nfsgeo_cli", "cli"), ("nfsgeo_benchmarks", "benchmarks")):
+        if layer == package:
+            return ROOT / folder
+    return ROOT.joinpath(*layer.split("."))
+
+
+def imported_names(module: Path, package: str) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of every import, also those inside functions."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parents = package.split(".")[: 1 - node.level or None]
+                base = ".".join([*parents, base]).rstrip(".")
+            yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
+
+
+def layer_of(name: str) -> str:
+    parts = name.split(".")
+    return ".".join(parts[:2]) if parts[0] == "nfsgeo" else parts[0]
+
+
+@pytest.mark.parametrize("layer", sorted(LAYERS))
+def test_a_layer_imports_only_what_lies_below(layer: str) -> None:
+    allowed = LAYERS[layer] | LEAVES | {layer, "nfsgeo.__version__"}
+    folder = folder_of(layer)
+    wrong = []
+    for module in folder.rglob("*.py"):
+        package = ".".join([layer, *module.parent.relative_to(folder).parts])
+        for line, name in imported_names(module, package):
+            ours = name.split(".")[0] in ("nfsgeo", "nfsgeo_cli", "nfsgeo_benchmarks")
+            if ours and layer_of(name) not in allowed:
+                wrong.append(f"{module.relative_to(ROOT)}:{line} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_sub_package_has_a_layer() -> None:
+    found = {f"nfsgeo.{p.parent.name}" for p in (ROOT / "nfsgeo").glob("*/__init__.py")}
+    assert found | {"nfsgeo_cli", "nfsgeo_benchmarks"} == set(LAYERS)
+
+
+def test_leaves_import_nothing_of_ours() -> None:
+    for leaf in LEAVES:
+        module = ROOT.joinpath(*leaf.split(".")).with_suffix(".py")
+        names = [name for _, name in imported_names(module, "nfsgeo")]
+        assert not [name for name in names if name.startswith("nfsgeo")]

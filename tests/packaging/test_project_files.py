@@ -1,0 +1,76 @@
+"""What pyproject.toml, environment.yml and constraints.txt promise each other."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CONDA_NAMES = {
+    "torch": "pytorch",
+    "torch-geometric": "pytorch_geometric",
+    "torch-cluster": "pytorch_cluster",
+    "torch-scatter": "pytorch_scatter",
+    "matplotlib": "matplotlib-base",
+}
+
+
+def requirements(*extras: str) -> dict[str, Requirement]:
+    project = PROJECT["project"]
+    lines = list(project["dependencies"])
+    for extra in extras:
+        lines += project["optional-dependencies"][extra]
+    return {str(canonicalize_name(r.name)): r for r in map(Requirement, lines)}
+
+
+def test_every_package_on_disk_is_listed() -> None:
+    setuptools = PROJECT["tool"]["setuptools"]
+    found = set()
+    for package, folder in setuptools["package-dir"].items():
+        for init in (ROOT / folder).rglob("__init__.py"):
+            below = init.parent.relative_to(ROOT / folder).parts
+            found.add(".".join((package, *below)))
+    assert sorted(setuptools["packages"]) == sorted(found)
+
+
+def test_every_module_lies_in_a_package() -> None:
+    for folder in PROJECT["tool"]["setuptools"]["package-dir"].values():
+        for module in (ROOT / folder).rglob("*.py"):
+            assert (module.parent / "__init__.py").exists(), module
+
+
+def test_environment_yml_is_in_step_with_pyproject() -> None:
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    listed = {}
+    for entry in environment["dependencies"]:
+        if isinstance(entry, str):
+            parts = re.split(r"(?=[<>=])", entry, maxsplit=1)
+            listed[parts[0]] = "".join(parts[1:])
+    assert listed.pop("python") == PROJECT["project"]["requires-python"]
+    assert listed.pop("pip") == ""
+    wanted = {
+        CONDA_NAMES.get(name, name): str(requirement.specifier)
+        for name, requirement in requirements("cluster", "dev").items()
+    }
+    assert listed == wanted
+    assert environment["channels"][0] == "conda-forge"
+
+
+@pytest.mark.parametrize("name", sorted(requirements("dev")))
+def test_constraints_pin_what_pyproject_asks_for(name: str) -> None:
+    pins: dict[str, str] = {}
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            pinned, version = line.split("==")
+            pins[str(canonicalize_name(pinned))] = version
+    assert pins["torch"] == "2.13.0"
+    assert not [pin for pin in pins if pin.startswith(("nvidia", "triton"))]
+    assert not [version for version in pins.values() if "+" in version]
+    assert requirements("dev")[name].specifier.contains(pins[name])
