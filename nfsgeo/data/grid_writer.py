@@ -1,0 +1,234 @@
+"""Writes samples on one grid to a native file, and goes on after a kill."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from nfsgeo.data.layout import (
+    CHUNK_BYTES,
+    LIBVER,
+    Header,
+    as_float32,
+    compressed,
+    finish,
+    partial_path,
+)
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["GridWriter"]
+
+
+class GridWriter:
+    """Native file of ``num_samples`` samples on one grid, written batch by batch.
+
+    Batches are staged in ``<path>.partial``, whose datasets are allocated before the
+    first batch and never move, so that a kill at any moment leaves every finished
+    batch readable. Leaving the ``with`` block packs them, compressed, into ``path``,
+    which therefore exists whole or not at all. Opened again with the same arguments,
+    the writer goes on: ``done`` tells which samples are there.
+
+    Args:
+        path: The file to make.
+        equation: Name of the equation.
+        domain: Box that holds the grid.
+        axes: Coordinates of each grid axis, increasing.
+        times: Time of each record, ``[T]``.
+        num_samples: Number of samples ``N``.
+        component_names: Components of ``u``.
+        static_names: Components of the static field ``a``.
+        static_role: ``"coefficient"``, ``"initial condition"``, None without ``a``.
+        provenance: How the data are made; must not change from one try to the next.
+        parameter_names: Scalars that each sample carries.
+        split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
+
+    Raises:
+        UserError: ``path`` exists, or a partial file of other data is in the way.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        equation: str,
+        domain: Domain,
+        axes: Sequence[NDArray[np.float64]],
+        times: NDArray[np.float64],
+        num_samples: int,
+        component_names: Sequence[str],
+        static_names: Sequence[str] = (),
+        static_role: str | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        parameter_names: Sequence[str] = (),
+        split: Mapping[str, NDArray[np.int64]] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.partial = partial_path(self.path)
+        self._header = Header(
+            equation=equation,
+            domain=domain,
+            times=times,
+            component_names=list(component_names),
+            static_names=list(static_names),
+            static_role=static_role,
+            provenance=provenance or {},
+            split=split,
+        )
+        self._axes = [np.asarray(axis, dtype=np.float64) for axis in axes]
+        self._grid = tuple(len(axis) for axis in self._axes)
+        if len(self._grid) != domain.dim:
+            raise ValueError(f"{len(self._grid)} axes for a {domain.dim}-d domain")
+        self.num_samples = num_samples
+        self._parameters = tuple(parameter_names)
+        self._file = self._stage()
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """Which samples are staged, ``[num_samples]``."""
+        return self._file["done"][:].astype(bool)
+
+    def write(
+        self,
+        start: int,
+        u: Any,
+        a: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Stages samples ``start``, ``start + 1``, ... and marks them done.
+
+        Args:
+            start: Number of the first sample.
+            u: Fields, ``[B, T, *S, C]``.
+            a: Static fields, ``[B, *S, C_a]``; None where there are none.
+            parameters: One array ``[B]`` for each parameter name.
+
+        Raises:
+            UserError: A shape is wrong or a value is not finite.
+        """
+        stop = start + len(u)
+        if not 0 <= start < stop <= self.num_samples:
+            raise ValueError(
+                f"samples {start}:{stop}: expected a range within {self.num_samples}"
+            )
+        if (a is not None) != bool(self._header.static_names):
+            raise ValueError("static fields must come if and only if they are named")
+        if set(parameters or {}) != set(self._parameters):
+            raise ValueError(f"parameters: expected {self._parameters} for each batch")
+        staged = {"u": u} | ({} if a is None else {"a": a})
+        for name, values in staged.items():
+            dataset = self._file[name]
+            for row, sample in zip(values, range(start, stop), strict=True):
+                what = f"{name} of sample {sample}"
+                dataset[sample] = as_float32(row, dataset.shape[1:], what)
+        for name, values in (parameters or {}).items():
+            self._file[f"params/{name}"][start:stop] = np.asarray(values)
+        self._sync()
+        self._file["done"][start:stop] = 1
+        self._sync()
+
+    def close(self) -> None:
+        """Lets go of the staged samples, to go on later."""
+        if self._file:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._pack()
+        finally:
+            self.close()
+
+    def _sync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.id.get_vfd_handle())
+
+    def _stage(self) -> h5py.File:
+        """Opens the staged samples of an earlier try, or begins."""
+        header = self._header.to_json() + repr(
+            (self.num_samples, self._parameters, [axis.tolist() for axis in self._axes])
+        )
+        if not self.partial.exists():
+            begun = self.partial.with_name(self.partial.name + ".new")
+            with h5py.File(begun, "w") as file:
+                self._allocate(file, header)
+            os.replace(begun, self.partial)
+        try:
+            file = h5py.File(self.partial, "r+")
+            same = file["header"].asstr()[()] == header
+        except (OSError, KeyError, TypeError) as error:
+            raise UserError(
+                f"{self.partial}",
+                "samples staged by an earlier try that no other process writes to",
+                "wait for that process or remove the file",
+            ) from error
+        if not same:
+            file.close()
+            raise UserError(
+                f"{self.partial}",
+                "samples staged with the same settings",
+                "repeat the settings it was begun with or remove the file",
+            )
+        return file
+
+    def _allocate(self, file: h5py.File, header: str) -> None:
+        # Contiguous and allocated now: later writes touch no metadata.
+        early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        early.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        num, grid, names = self.num_samples, self._grid, self._header
+        shapes: dict[str, tuple[tuple[int, ...], str]] = {
+            "u": ((num, len(names.times), *grid, len(names.component_names)), "<f4"),
+            "done": ((num,), "u1"),
+        }
+        if names.static_names:
+            shapes["a"] = ((num, *grid, len(names.static_names)), "<f4")
+        for name in self._parameters:
+            shapes[f"params/{name}"] = ((num,), "<f8")
+        file.create_group("params")
+        for name, (shape, dtype) in shapes.items():
+            space = h5py.h5s.create_simple(shape)
+            kind = h5py.h5t.py_create(np.dtype(dtype))
+            h5py.h5d.create(file.id, name.encode(), kind, space, early)
+        file["done"][:] = 0
+        file["header"] = header
+
+    def _pack(self) -> None:
+        missing = self.num_samples - int(self.done.sum())
+        if missing:
+            raise ValueError(f"{self.path}: {missing} samples were not written")
+        staged, header = self._file, self._header
+        packing = self.partial.with_name(self.path.name + ".packing.partial")
+        with h5py.File(packing, "w", libver=LIBVER) as file:
+            header.store(file, self.num_samples, self._axes)
+            for name in ("u", "a") if "a" in staged else ("u",):
+                source = staged[name]
+                record = 4 * int(np.prod(source.shape[2:]))
+                rows = source.shape[1]
+                if name == "u":
+                    rows = min(rows, max(1, CHUNK_BYTES // record))
+                chunks = (1, rows, *source.shape[2:])
+                target = compressed(file, f"fields/{name}", source.shape, chunks)
+                header.describe(target, static=name == "a")
+                for sample in range(self.num_samples):
+                    target[sample] = source[sample]
+            for name in self._parameters:
+                file[f"params/{name}"] = staged[f"params/{name}"][:]
+            finish(file, packing, self.path)
+        staged.close()
+        self.partial.unlink()

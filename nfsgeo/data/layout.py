@@ -1,0 +1,179 @@
+"""Layout of the native HDF5 file, shared by its reader and its writers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from nfsgeo.data.splits import check_split, split_in_order
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["AXES", "Header", "as_float32", "compressed", "partial_path"]
+
+FORMAT, VERSION = "nfsgeo", 1
+AXES = ("x", "y", "z")
+CHUNK_BYTES = 2**20
+RESERVED = {"format", "version", "equation", "domain", "boundary", "end_point"}
+# Metadata with checksums: a damaged file gives an error, not another file.
+LIBVER = ("v110", "v110")
+
+
+@dataclass
+class Header:
+    """Everything about a file but its values.
+
+    Attributes:
+        equation: Name of the equation.
+        domain: Box that holds the points.
+        times: Time of each record.
+        component_names: Components of the field.
+        static_names: Components of the static field.
+        static_role: ``"coefficient"``, ``"initial condition"`` or None.
+        provenance: How the data were made; plain JSON types, each key becomes a root
+            attribute (``commit``, ``seed``, ``scheme``, ``parameters``, ``solver``,
+            ``units``).
+        split: Sample numbers of each part, in order 0.7/0.1/0.2 when None.
+    """
+
+    equation: str
+    domain: Domain
+    times: NDArray[np.float64]
+    component_names: list[str]
+    static_names: list[str] = field(default_factory=list)
+    static_role: str | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    split: Mapping[str, NDArray[np.int64]] | None = None
+
+    def __post_init__(self) -> None:
+        self.times = np.asarray(self.times, dtype=np.float64)
+        self.component_names = list(self.component_names)
+        self.static_names = list(self.static_names)
+        roles = ("coefficient", "initial condition") if self.static_names else (None,)
+        if self.static_role not in roles:
+            raise ValueError(
+                f"static role {self.static_role!r} with static components "
+                f"{self.static_names}: expected one of {roles}; change the role"
+            )
+        clash = RESERVED & set(self.provenance)
+        if clash:
+            raise ValueError(f"provenance keys {sorted(clash)} are taken; rename them")
+        if self.times.ndim != 1 or not len(self.times) or not self.component_names:
+            raise ValueError("a file needs at least one record and one component")
+        if not np.all(np.diff(self.times) > 0):
+            raise ValueError("times must increase from record to record")
+
+    def to_json(self) -> str:
+        """The header as text; equal headers give equal text."""
+        values = dict(vars(self), domain=self.domain.to_dict(), times=list(self.times))
+        if self.split is not None:
+            values["split"] = {k: np.asarray(v).tolist() for k, v in self.split.items()}
+        return json.dumps(values, sort_keys=True)
+
+    def store(
+        self,
+        file: h5py.File,
+        num_samples: int,
+        axes: Sequence[NDArray[np.float64]] | None,
+    ) -> None:
+        """Writes root attributes, ``/coords`` and ``/split``."""
+        file.attrs.update(format=FORMAT, version=VERSION, equation=self.equation)
+        file.attrs["domain"] = json.dumps(self.domain.to_dict())
+        periodic = self.domain.periodic
+        kinds = ["periodic" if axis else "bounded" for axis in periodic]
+        file.attrs["boundary"] = json.dumps(kinds)
+        for key, value in self.provenance.items():
+            file.attrs[key] = json.dumps(value)
+        file["coords/t"] = self.times
+        if axes is not None:
+            ends = [
+                bool(np.isclose(axis[-1], upper))
+                for axis, upper in zip(axes, self.domain.upper, strict=True)
+            ]
+            file.attrs["end_point"] = json.dumps(ends)
+            for name, axis in zip(AXES, axes, strict=False):
+                file[f"coords/{name}"] = np.asarray(axis, dtype=np.float64)
+        split = self.split or split_in_order(num_samples)
+        check_split(split, num_samples)
+        for name, samples in split.items():
+            file[f"split/{name}"] = np.asarray(samples, dtype=np.int64)
+
+    def describe(self, dataset: h5py.Dataset, *, static: bool = False) -> None:
+        """Names the components of a dataset, and the role of a static one."""
+        names = self.static_names if static else self.component_names
+        dataset.attrs["components"] = json.dumps(names)
+        if static:
+            dataset.attrs["role"] = self.static_role
+
+
+def compressed(
+    group: h5py.Group,
+    name: str,
+    shape: tuple[int, ...],
+    chunks: tuple[int, ...],
+    *,
+    dtype: str = "f4",
+    grows: bool = False,
+) -> h5py.Dataset:
+    """Creates a chunked dataset: shuffle, gzip at level 4, a checksum per chunk."""
+    return group.create_dataset(
+        name,
+        shape,
+        dtype,
+        chunks=chunks,
+        maxshape=(None, *shape[1:]) if grows else None,
+        shuffle=True,
+        compression="gzip",
+        compression_opts=4,
+        fletcher32=True,
+    )
+
+
+def as_float32(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float32]:
+    """Values as finite float32 of the given shape.
+
+    Raises:
+        UserError: The shape differs, or a value is not finite in float32.
+    """
+    with np.errstate(over="ignore"):
+        array = np.asarray(values).astype(np.float32)
+    if array.shape != shape:
+        raise UserError(
+            f"{what} of shape {array.shape}", f"shape {shape}", "reorder the axes"
+        )
+    if not np.isfinite(array).all():
+        raise UserError(
+            f"{what} with values that are not finite in float32",
+            "finite values",
+            "remove the sample or repair its values",
+        )
+    return array
+
+
+def partial_path(path: Path) -> Path:
+    """Name under which a file grows until it is whole.
+
+    Raises:
+        UserError: The path is taken, or its folder does not exist.
+    """
+    if path.exists():
+        raise UserError(f"{path}", "a new file", "remove it or choose another name")
+    if not path.parent.is_dir():
+        raise UserError(f"folder {path.parent}", "an existing folder", "make it first")
+    return path.with_name(path.name + ".partial")
+
+
+def finish(file: h5py.File, partial: Path, path: Path) -> None:
+    """Closes a whole file, on disk, under its own name."""
+    file.flush()
+    os.fsync(file.id.get_vfd_handle())
+    file.close()
+    os.replace(partial, path)

@@ -1,0 +1,225 @@
+"""The native HDF5 file: fields on a grid or on point clouds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices, reading
+from nfsgeo.data.grid_writer import GridWriter
+from nfsgeo.data.layout import AXES, FORMAT, RESERVED, VERSION
+from nfsgeo.data.point_writer import PointWriter
+from nfsgeo.data.splits import SPLITS, check_split
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["GridWriter", "NativeFile", "PointWriter"]
+
+WHOLE = "a whole nfsgeo file"
+
+
+class NativeFile(FieldFile):
+    """Reads what :class:`GridWriter` and :class:`PointWriter` make.
+
+    Args:
+        path: The file.
+
+    Raises:
+        UserError: The file is missing, cut off, damaged or contradicts itself.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise UserError(f"{path}", "an existing file", "check the name")
+        todo = "make it again or use an undamaged copy"
+        with reading(self.path, WHOLE, todo):
+            self._file = h5py.File(self.path, "r")
+            try:
+                self._read_header()
+                if "points" in self._file:
+                    self._read_points()
+                else:
+                    self._read_grid()
+            except BaseException:
+                self._file.close()
+                raise
+
+    @staticmethod
+    def recognise(path: Path) -> bool:
+        """Whether the file says that it is one of these."""
+        try:
+            with h5py.File(path, "r") as file:
+                return bool(file.attrs.get("format") == FORMAT)
+        except (OSError, RuntimeError):
+            return False
+
+    def mesh_id(self, sample: int) -> int:
+        self._check_sample(sample)
+        return int(self._sample_mesh[sample])
+
+    def coordinates(self, sample: int = 0) -> Doubles:
+        mesh = self.mesh_id(sample)
+        if self.axes is not None:
+            grids = np.meshgrid(*self.axes, indexing="ij")
+            return np.stack([grid.ravel() for grid in grids], axis=-1)
+        start, stop = self._mesh_offsets[mesh : mesh + 2]
+        with reading(self.path, WHOLE):
+            return self._file["points/coords"][start:stop]
+
+    def num_points(self, sample: int = 0) -> int:
+        mesh = self.mesh_id(sample)
+        return int(self._mesh_offsets[mesh + 1] - self._mesh_offsets[mesh])
+
+    def cells(self, sample: int = 0) -> dict[str, Indices]:
+        mesh, found = self.mesh_id(sample), {}
+        with reading(self.path, WHOLE):
+            for kind, group in self._file.get("points/cells", {}).items():
+                start, stop = group["offsets"][mesh : mesh + 2]
+                if stop > start:
+                    found[kind] = group["nodes"][start:stop]
+        return found
+
+    def read(
+        self, sample: int, records: slice, points: Indices | None = None
+    ) -> Floats:
+        self._check_sample(sample)
+        records = self._check_records(records)
+        with reading(self.path, f"sample {sample} to be readable"):
+            if self.axes is not None:
+                values = self._file["fields/u"][sample, records]
+                values = values.reshape(len(values), -1, self.components)
+                values = values if points is None else values[:, points]
+                return np.ascontiguousarray(values.swapaxes(0, 1))
+            values = self._file["points/u"][self._rows(sample), records]
+            return values if points is None else values[points]
+
+    def read_static(self, sample: int, points: Indices | None = None) -> Floats:
+        self._check_sample(sample)
+        if not self.static_names:
+            num = self.num_points(sample) if points is None else len(points)
+            return np.empty((num, 0), np.float32)
+        with reading(self.path, f"sample {sample} to be readable"):
+            if self.axes is not None:
+                values = self._file["fields/a"][sample]
+                values = values.reshape(-1, self.static_components)
+            else:
+                values = self._file["points/a"][self._rows(sample)]
+            return values if points is None else values[points]
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _rows(self, sample: int) -> slice:
+        return slice(*self._sample_offsets[sample : sample + 2])
+
+    def _read_header(self) -> None:
+        attrs = self._file.attrs
+        if attrs.get("format") != FORMAT:
+            raise UserError(
+                f"{self.path}", WHOLE, "convert it with `nfsgeo convert` first"
+            )
+        if attrs["version"] != VERSION:
+            raise UserError(
+                f"{self.path} of format version {attrs['version']}",
+                f"version {VERSION}",
+                "make it again or use the nfsgeo that wrote it",
+            )
+        self.equation = str(attrs["equation"])
+        self.domain = Domain.from_dict(json.loads(attrs["domain"]))
+        self.provenance = {
+            key: json.loads(attrs[key]) for key in attrs if key not in RESERVED
+        }
+        self.times = self._file["coords/t"][:]
+        _check(
+            self.times.dtype == np.float64
+            and self.times.ndim == 1
+            and len(self.times) > 0
+            and bool(np.all(np.diff(self.times) > 0)),
+            "coords/t is not an increasing float64 axis",
+        )
+        self.parameters = {
+            name: values[:] for name, values in self._file.get("params", {}).items()
+        }
+        self.split = {name: self._file[f"split/{name}"][:] for name in SPLITS}
+
+    def _read_fields(self, group: str) -> tuple[h5py.Dataset, h5py.Dataset | None]:
+        u, a = self._file[f"{group}/u"], self._file.get(f"{group}/a")
+        self.component_names = json.loads(u.attrs["components"])
+        self.static_names, self.static_role = [], None
+        if a is not None:
+            self.static_names = json.loads(a.attrs["components"])
+            self.static_role = str(a.attrs["role"])
+        for name, field in {"u": u, "a": a}.items():
+            single = field is None or field.dtype == np.float32
+            _check(single, f"{group}/{name} is not float32")
+        return u, a
+
+    def _read_grid(self) -> None:
+        u, a = self._read_fields("fields")
+        self.num_samples = len(u)
+        names = AXES[: self.domain.dim]
+        self.axes = tuple(self._file[f"coords/{name}"][:] for name in names)
+        box = zip(names, self.axes, self.domain.lower, self.domain.upper, strict=True)
+        for name, axis, lower, upper in box:
+            good = axis.dtype == np.float64 and axis.ndim == 1 and len(axis) > 0
+            good = good and bool(np.all(np.diff(axis) > 0))
+            good = good and lower <= axis[0] and axis[-1] <= upper
+            _check(good, f"coords/{name} is not an increasing axis in the domain")
+        grid = tuple(len(axis) for axis in self.axes)
+        _same("fields/u", u, (len(u), len(self.times), *grid, self.components))
+        if a is not None:
+            _same("fields/a", a, (len(u), *grid, self.static_components))
+        self._sample_mesh = np.zeros(len(u), np.int64)
+        self._mesh_offsets = np.array([0, np.prod(grid)])
+        self._check_samples()
+
+    def _read_points(self) -> None:
+        u, a = self._read_fields("points")
+        group = self._file["points"]
+        self.axes = None
+        self._mesh_offsets = group["mesh_offsets"][:]
+        self._sample_mesh = group["sample_mesh"][:]
+        self._sample_offsets = group["sample_offsets"][:]
+        self.num_samples = len(self._sample_mesh)
+        sizes = np.diff(self._mesh_offsets)
+        meshes = self._sample_mesh
+        _check(
+            len(sizes) > 0
+            and self._mesh_offsets[0] == 0
+            and bool(np.all(sizes > 0))
+            and bool(np.all((meshes >= 0) & (meshes < len(sizes)))),
+            "points/mesh_offsets or sample_mesh are out of order",
+        )
+        ends = np.append(0, np.cumsum(sizes[meshes]))
+        _check(
+            np.array_equal(self._sample_offsets, ends),
+            "points/sample_offsets do not fit the meshes",
+        )
+        total = (int(self._mesh_offsets[-1]), self.domain.dim)
+        _same("points/coords", group["coords"], total)
+        _same("points/u", u, (int(ends[-1]), len(self.times), self.components))
+        if a is not None:
+            _same("points/a", a, (int(ends[-1]), self.static_components))
+        self._check_samples()
+
+    def _check_samples(self) -> None:
+        _check(self.num_samples > 0, "no samples")
+        check_split(self.split, self.num_samples)
+        for name, values in self.parameters.items():
+            fits = values.shape[:1] == (self.num_samples,)
+            _check(fits, f"params/{name} has shape {values.shape}")
+
+
+def _check(condition: Any, problem: str) -> None:
+    if not condition:
+        raise ValueError(problem)
+
+
+def _same(name: str, dataset: h5py.Dataset, shape: tuple[int, ...]) -> None:
+    if dataset.shape != shape:
+        raise ValueError(f"{name} has shape {dataset.shape}, not {shape}")

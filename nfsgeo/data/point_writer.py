@@ -1,0 +1,213 @@
+"""Writes point clouds, one mesh for all samples or many, to a native file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from nfsgeo.data.layout import (
+    CHUNK_BYTES,
+    LIBVER,
+    Header,
+    as_float32,
+    compressed,
+    finish,
+    partial_path,
+)
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["PointWriter"]
+
+
+class PointWriter:
+    """Native file of samples on point clouds, written one sample at a time.
+
+    The file grows as ``<path>.partial`` and takes its name when the ``with`` block
+    ends well; an exception inside removes it.
+
+    Args:
+        path: The file to make.
+        equation: Name of the equation.
+        domain: Box that holds all points.
+        times: Time of each record, ``[T]``.
+        component_names: Components of ``u``.
+        static_names: Components of the static field ``a``.
+        static_role: ``"coefficient"``, ``"initial condition"``, None without ``a``.
+        provenance: How the data were made.
+        split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
+
+    Raises:
+        UserError: ``path`` exists or its folder does not.
+
+    Example:
+        >>> with PointWriter("cloud.h5", equation="heat", domain=domain,
+        ...                  times=times, component_names=["u"]) as writer:
+        ...     mesh = writer.add_mesh(points)           # [P, d]
+        ...     for u in samples:                        # each [P, T, C]
+        ...         writer.write(u, mesh)
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        equation: str,
+        domain: Domain,
+        times: NDArray[np.float64],
+        component_names: Sequence[str],
+        static_names: Sequence[str] = (),
+        static_role: str | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        split: Mapping[str, NDArray[np.int64]] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.partial = partial_path(self.path)
+        self._header = Header(
+            equation=equation,
+            domain=domain,
+            times=times,
+            component_names=list(component_names),
+            static_names=list(static_names),
+            static_role=static_role,
+            provenance=provenance or {},
+            split=split,
+        )
+        self._mesh_offsets = [0]
+        self._sample_mesh: list[int] = []
+        self._parameters: dict[str, list[Any]] = {}
+        self._cells: dict[str, list[int]] = {}
+        self._file = h5py.File(self.partial, "w", libver=LIBVER)
+        self._points = self._file.create_group("points")
+
+    def add_mesh(
+        self, coords: Any, cells: Mapping[str, NDArray[np.int64]] | None = None
+    ) -> int:
+        """Adds a mesh and returns its number, for :meth:`write`.
+
+        Args:
+            coords: Points, ``[P, d]``.
+            cells: Cells by type (``"triangle"``, ...), point numbers ``[cells, k]``.
+
+        Raises:
+            UserError: A point is not finite or outside the domain.
+        """
+        coords = np.asarray(coords, dtype=np.float64)
+        domain, number = self._header.domain, len(self._mesh_offsets) - 1
+        if coords.ndim != 2 or not len(coords) or coords.shape[1] != domain.dim:
+            raise UserError(
+                f"mesh {number} with points of shape {coords.shape}",
+                f"shape [points, {domain.dim}]",
+                "give one row for each point",
+            )
+        inside = (coords >= domain.lower) & (coords <= domain.upper)
+        if not inside.all():
+            raise UserError(
+                f"mesh {number} with a point at {coords[~inside.all(axis=1)][0]}",
+                f"points from {domain.lower} to {domain.upper}",
+                "enlarge the domain or wrap the points into it",
+            )
+        rows = max(1, CHUNK_BYTES // (8 * domain.dim))
+        self._append("coords", coords, rows, "f8")
+        self._mesh_offsets.append(self._mesh_offsets[-1] + len(coords))
+        for kind, nodes in (cells or {}).items():
+            nodes = np.asarray(nodes, dtype=np.int64)
+            if nodes.size and not (nodes.min() >= 0 and nodes.max() < len(coords)):
+                raise UserError(
+                    f"{kind} cells of mesh {number}",
+                    f"point numbers below {len(coords)}",
+                    "repair the cells or leave them out",
+                )
+            offsets = self._cells.setdefault(kind, [0] * (number + 1))
+            offsets.extend([offsets[-1]] * (number + 1 - len(offsets)))
+            rows = max(1, CHUNK_BYTES // (8 * nodes.shape[1]))
+            self._append(f"cells/{kind}/nodes", nodes, rows, "i8")
+            offsets.append(offsets[-1] + len(nodes))
+        return number
+
+    def write(
+        self,
+        u: Any,
+        mesh: int,
+        a: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Adds the next sample.
+
+        Args:
+            u: Field at the points of the mesh, ``[P, T, C]``.
+            mesh: Number that :meth:`add_mesh` returned.
+            a: Static field, ``[P, C_a]``; None where there is none.
+            parameters: Scalars of the sample, the same names for every sample.
+
+        Raises:
+            UserError: A shape is wrong or a value is not finite.
+        """
+        names, sample = self._header, len(self._sample_mesh)
+        num = self._mesh_offsets[mesh + 1] - self._mesh_offsets[mesh]
+        if (a is not None) != bool(names.static_names):
+            raise ValueError("static fields must come if and only if they are named")
+        if sample and set(parameters or {}) != set(self._parameters):
+            raise ValueError("every sample must carry the same parameters")
+        shape = (num, len(names.times), len(names.component_names))
+        u = as_float32(u, shape, f"u of sample {sample}")
+        row_bytes = 4 * shape[1] * shape[2]
+        self._append("u", u, max(1, min(num, CHUNK_BYTES // row_bytes)), "f4")
+        if a is not None:
+            width = len(names.static_names)
+            a = as_float32(a, (num, width), f"a of sample {sample}")
+            self._append("a", a, max(1, min(num, CHUNK_BYTES // (4 * width))), "f4")
+        for name, value in (parameters or {}).items():
+            self._parameters.setdefault(name, []).append(value)
+        self._sample_mesh.append(mesh)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            self._file.close()
+            self.partial.unlink(missing_ok=True)
+
+    def _append(self, name: str, values: NDArray[Any], rows: int, dtype: str) -> None:
+        if name not in self._points:
+            shape = (0, *values.shape[1:])
+            chunks = (rows, *values.shape[1:])
+            compressed(self._points, name, shape, chunks, dtype=dtype, grows=True)
+        dataset = self._points[name]
+        start = len(dataset)
+        dataset.resize(start + len(values), axis=0)
+        dataset[start:] = values
+
+    def _finish(self) -> None:
+        if not self._sample_mesh:
+            raise ValueError(f"{self.path}: no sample was written")
+        points, offsets = self._points, np.asarray(self._mesh_offsets)
+        meshes = np.asarray(self._sample_mesh, dtype=np.int64)
+        self._header.store(self._file, len(meshes), None)
+        self._header.describe(points["u"])
+        if "a" in points:
+            self._header.describe(points["a"], static=True)
+        points["mesh_offsets"] = offsets
+        points["sample_mesh"] = meshes
+        points["sample_offsets"] = np.append(0, np.cumsum(np.diff(offsets)[meshes]))
+        for kind, ends in self._cells.items():
+            ends.extend([ends[-1]] * (len(offsets) - len(ends)))
+            points[f"cells/{kind}/offsets"] = np.asarray(ends, dtype=np.int64)
+        for name, values in self._parameters.items():
+            self._file[f"params/{name}"] = np.asarray(values)
+        finish(self._file, self.partial, self.path)
