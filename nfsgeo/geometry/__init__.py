@@ -1,1 +1,28 @@
-"""."""
+"""Boxes, grids, neighbour search and the graphs that models are built on.
+
+- :class:`Domain`: an axis-aligned box, periodic or not on each axis
+- :func:`equispaced_grid`: the nodes of a regular grid on a domain
+- :func:`radius_edges`: all pairs within a radius, by one of several libraries
+- :func:`radius_for`: the radius at which a ball holds ``c log n`` points
+- :class:`BipartiteGraph`: edges from sources to targets in CSR form
+- :func:`bipartite_graph`: the radius graph without empty neighbourhoods
+- :func:`batch_graphs`: several graphs as one
+- :class:`GraphCache`: graphs of meshes seen before, composed into batches
+"""
+
+from nfsgeo.geometry.bipartite import BipartiteGraph, batch_graphs, bipartite_graph
+from nfsgeo.geometry.cache import GraphCache
+from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.grids import equispaced_grid
+from nfsgeo.geometry.radius import radius_edges, radius_for
+
+__all__ = [
+    "BipartiteGraph",
+    "Domain",
+    "GraphCache",
+    "batch_graphs",
+    "bipartite_graph",
+    "equispaced_grid",
+    "radius_edges",
+    "radius_for",
+]

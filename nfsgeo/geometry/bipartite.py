@@ -1,0 +1,230 @@
+"""Bipartite graphs from source points to target points."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.geometry.radius import radius_edges
+from nfsgeo.geometry.search_scipy import build_tree
+
+__all__ = ["BipartiteGraph", "Transpose", "batch_graphs", "bipartite_graph"]
+
+logger = logging.getLogger(__name__)
+
+
+class Transpose(NamedTuple):
+    """The edges of a graph, sorted by source.
+
+    Attributes:
+        permutation: Edge numbers ``[E]`` such that ``edge_index[:, permutation]`` is
+            sorted by source and then target.
+        ptr: Where each source's edges begin in ``permutation`` ``[n + 1]``.
+    """
+
+    permutation: Tensor
+    ptr: Tensor
+
+
+@dataclass(eq=False)
+class BipartiteGraph:
+    """Edges from sources to targets in CSR form.
+
+    Args:
+        edge_index: Edges ``[2, E]``, int64, row 0 the source and row 1 the target,
+            sorted by target and then source.
+        ptr: Where each target's edges begin ``[m + 1]``.
+        displacement: ``x_target - x_source`` of every edge to the nearest image,
+            ``[E, d]``, float32, in the units of the coordinates.
+        num_source: Number of sources ``n``.
+        num_target: Number of targets ``m``.
+    """
+
+    edge_index: Tensor
+    ptr: Tensor
+    displacement: Tensor
+    num_source: int
+    num_target: int
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges ``E``."""
+        return self.edge_index.size(1)
+
+    def degree(self) -> Tensor:
+        """Number of edges of each target ``[m]``, int64."""
+        return self.ptr.diff()
+
+    @cached_property
+    def transpose(self) -> Transpose:
+        """The edges sorted by source, computed once: backward passes need it."""
+        source, permutation = self.edge_index[0].sort(stable=True)
+        return Transpose(permutation, _ptr(source, self.num_source))
+
+    def to(self, device: torch.device | str) -> BipartiteGraph:
+        """The same graph on ``device``; this one if it is there already."""
+        if self.edge_index.device == torch.empty(0, device=device).device:
+            return self
+        graph = BipartiteGraph(
+            self.edge_index.to(device),
+            self.ptr.to(device),
+            self.displacement.to(device),
+            self.num_source,
+            self.num_target,
+        )
+        if "transpose" in self.__dict__:
+            graph.transpose = Transpose(*(t.to(device) for t in self.transpose))
+        return graph
+
+
+def bipartite_graph(
+    source: Tensor,
+    target: Tensor,
+    radius: float,
+    domain: Domain,
+    *,
+    source_batch: Tensor | None = None,
+    target_batch: Tensor | None = None,
+    backend: str = "auto",
+    max_neighbours: int | None = None,
+) -> BipartiteGraph:
+    """The radius graph, with no empty neighbourhood.
+
+    A target without a source in its ball is joined to the nearest source of its
+    sample (of several as near, the one with the lowest index), as often as that
+    happens is logged.
+
+    Args:
+        source: Source points ``[n, d]``.
+        target: Target points ``[m, d]``.
+        radius: Radius of the ball, in the units of the coordinates.
+        domain: The box, with its periodic axes.
+        source_batch: Sample of each source ``[n]``, sorted; none for one sample.
+        target_batch: Sample of each target ``[m]``, sorted; given with the other.
+        backend: As in :func:`~nfsgeo.geometry.radius_edges`.
+        max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
+
+    Raises:
+        UserError, ValueError: As :func:`~nfsgeo.geometry.radius_edges`, and if a
+            sample has targets but no source.
+    """
+    edges = radius_edges(
+        source,
+        target,
+        radius,
+        domain,
+        source_batch=source_batch,
+        target_batch=target_batch,
+        backend=backend,
+        max_neighbours=max_neighbours,
+    )
+    counts = torch.bincount(edges[1], minlength=target.size(0))
+    lonely = (counts == 0).nonzero().squeeze(1)
+    if lonely.numel():
+        logger.info(
+            "%d of %d neighbourhoods were empty and widened to the nearest point",
+            lonely.numel(),
+            target.size(0),
+        )
+        query = RadiusQuery.create(
+            source,
+            target[lonely],
+            radius,
+            domain,
+            source_batch,
+            None if target_batch is None else target_batch[lonely],
+            torch.device("cpu"),
+        )
+        nearest = _nearest(query).to(edges.device)
+        edges = torch.cat([edges, torch.stack([nearest, lonely])], dim=1)
+        edges = edges[:, edges[1].argsort(stable=True)]
+    with torch.no_grad():
+        delta = domain.displacement(
+            source.to(torch.float64)[edges[0]], target.to(torch.float64)[edges[1]]
+        )
+    return BipartiteGraph(
+        edges,
+        _ptr(edges[1], target.size(0)),
+        delta.to(torch.float32),
+        source.size(0),
+        target.size(0),
+    )
+
+
+def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
+    """One graph of several, sources and targets numbered on from one to the next.
+
+    The transposes are joined likewise, so that each is sorted only once.
+    """
+    if len(graphs) == 1:
+        return graphs[0]
+    edges, displacements = [], []
+    permutations: list[Tensor] = []
+    ptrs = [graphs[0].ptr[:1]]
+    source_ptrs = [graphs[0].ptr[:1]]
+    num_source = num_target = num_edges = 0
+    for graph in graphs:
+        edges.append(
+            graph.edge_index + graph.ptr.new_tensor([[num_source], [num_target]])
+        )
+        displacements.append(graph.displacement)
+        permutations.append(graph.transpose.permutation + num_edges)
+        ptrs.append(graph.ptr[1:] + num_edges)
+        source_ptrs.append(graph.transpose.ptr[1:] + num_edges)
+        num_source += graph.num_source
+        num_target += graph.num_target
+        num_edges += graph.num_edges
+    joined = BipartiteGraph(
+        torch.cat(edges, dim=1),
+        torch.cat(ptrs),
+        torch.cat(displacements),
+        num_source,
+        num_target,
+    )
+    joined.transpose = Transpose(torch.cat(permutations), torch.cat(source_ptrs))
+    return joined
+
+
+def _nearest(query: RadiusQuery) -> Tensor:
+    """The nearest source of each target, the lowest index where several are."""
+    source, target = query.local(query.source), query.local(query.target)
+    source_ptr, target_ptr = query.source_ptr().tolist(), query.target_ptr().tolist()
+    result = torch.empty(target.size(0), dtype=torch.int64)
+    for b in range(query.num_samples):
+        s, s_end = source_ptr[b], source_ptr[b + 1]
+        t, t_end = target_ptr[b], target_ptr[b + 1]
+        if t == t_end:
+            continue
+        if s == s_end:
+            raise ValueError(
+                f"sample {b} has {t_end - t} targets and no source: expected at "
+                "least one source in every sample; add points or drop the sample"
+            )
+        tree = build_tree(query, source[s:s_end])
+        points = target[t:t_end].numpy()
+        # The tree's rounding is not ours: take all about as near, then compare.
+        about = tree.query(points)[0] * (1 + 1e-8) + (query.reach - query.radius)
+        lists = tree.query_ball_point(points, about)
+        counts = torch.tensor([len(found) for found in lists])
+        flat = np.fromiter(itertools.chain.from_iterable(lists), dtype=np.int64)
+        candidate = torch.from_numpy(flat) + s
+        asking = torch.repeat_interleave(torch.arange(t, t_end), counts)
+        distance = query.distance(candidate, asking).numpy()
+        order = np.lexsort((candidate.numpy(), distance, asking.numpy()))
+        result[t:t_end] = candidate[order[(counts.cumsum(0) - counts).numpy()]]
+    return result
+
+
+def _ptr(sorted_index: Tensor, size: int) -> Tensor:
+    counts = torch.bincount(sorted_index, minlength=size)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])

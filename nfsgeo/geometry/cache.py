@@ -1,0 +1,204 @@
+"""Graphs of meshes that have been seen before."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry.bipartite import BipartiteGraph, batch_graphs, bipartite_graph
+from nfsgeo.geometry.domain import Domain
+
+__all__ = ["GraphCache"]
+
+# A batch's graph is as large as all its meshes' together, so few are kept.
+KEPT_BATCHES = 8
+
+Value = TypeVar("Value")
+
+
+class _LeastRecentlyUsed(Generic[Value]):
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.entries: OrderedDict[Hashable, Value] = OrderedDict()
+
+    def get(self, key: Hashable) -> Value | None:
+        if key in self.entries:
+            self.entries.move_to_end(key)
+        return self.entries.get(key)
+
+    def put(self, key: Hashable, value: Value) -> None:
+        self.entries[key] = value
+        self.entries.move_to_end(key)
+        while len(self.entries) > self.capacity:
+            self.entries.popitem(last=False)
+
+
+class GraphCache:
+    """Radius graphs of batches, searched once for each mesh.
+
+    A mesh is known by the content of its positions, so equal meshes share a graph
+    wherever they come from: a batch of ``B`` copies of one mesh costs one search.
+    The graph of a batch is put together from those of its samples, and the last
+    few batches are kept too. Copies and pickles of a cache start empty.
+
+    Args:
+        domain: The box, with its periodic axes.
+        radius: Radius of every ball, in the units of the coordinates.
+        backend: As in :func:`~nfsgeo.geometry.radius_edges`.
+        max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
+        capacity: Number of meshes kept for each kind of graph; the one unused for
+            longest goes first. A mesh of ``E`` edges holds about ``(24 + 4 d) E``
+            bytes, the transpose included.
+
+    Attributes:
+        searches: Radius searches run so far.
+        mesh_hits: Samples whose graph was known.
+        batch_hits: Batches whose whole graph was known.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        radius: float,
+        *,
+        backend: str = "auto",
+        max_neighbours: int | None = None,
+        capacity: int = 256,
+    ) -> None:
+        if capacity < 1:
+            raise UserError(f"capacity {capacity}", "at least 1 mesh", "raise it")
+        self.domain = domain
+        self.radius = radius
+        self.backend = backend
+        self.max_neighbours = max_neighbours
+        self.capacity = capacity
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all graphs and counts."""
+        self.searches = self.mesh_hits = self.batch_hits = 0
+        self._meshes: dict[str, _LeastRecentlyUsed[BipartiteGraph]] = {}
+        self._batches: _LeastRecentlyUsed[BipartiteGraph] = _LeastRecentlyUsed(
+            KEPT_BATCHES
+        )
+
+    def points_to_grid(
+        self, pos: Tensor, batch: Tensor | None, grid: Tensor
+    ) -> BipartiteGraph:
+        """Points ``[N, d]`` to the nodes of a grid ``[m, d]`` held by each sample.
+
+        Node ``j`` of sample ``b`` is target ``b * m + j``. ``batch [N]`` is sorted,
+        or none for one sample.
+
+        Raises:
+            ValueError: If a sample of the batch has no point, and as
+                :func:`~nfsgeo.geometry.bipartite_graph`.
+        """
+        grid_key = _key(grid)
+        return self._compose(
+            "points to grid",
+            _samples(pos, batch),
+            grid_key,
+            lambda points: self._search(points, grid),
+        )
+
+    def grid_to_points(
+        self, grid: Tensor, pos: Tensor, batch: Tensor | None
+    ) -> BipartiteGraph:
+        """The nodes of a grid ``[m, d]`` held by each sample to points ``[N, d]``.
+
+        Node ``j`` of sample ``b`` is source ``b * m + j``. ``batch [N]`` is sorted,
+        or none for one sample.
+        """
+        grid_key = _key(grid)
+        return self._compose(
+            "grid to points",
+            _samples(pos, batch),
+            grid_key,
+            lambda points: self._search(grid, points),
+        )
+
+    def points_to_points(self, pos: Tensor, batch: Tensor | None) -> BipartiteGraph:
+        """Points ``[N, d]`` to the points of the same sample, themselves included."""
+        return self._compose(
+            "points to points",
+            _samples(pos, batch),
+            None,
+            lambda points: self._search(points, points),
+        )
+
+    def _search(self, source: Tensor, target: Tensor) -> BipartiteGraph:
+        self.searches += 1
+        return bipartite_graph(
+            source,
+            target,
+            self.radius,
+            self.domain,
+            backend=self.backend,
+            max_neighbours=self.max_neighbours,
+        )
+
+    def _compose(
+        self,
+        kind: str,
+        samples: list[Tensor],
+        grid_key: Hashable,
+        search: Callable[[Tensor], BipartiteGraph],
+    ) -> BipartiteGraph:
+        keys = [(_key(points), grid_key) for points in samples]
+        whole = (kind, tuple(keys))
+        known = self._batches.get(whole)
+        if known is not None:
+            self.batch_hits += 1
+            return known
+        meshes = self._meshes.setdefault(kind, _LeastRecentlyUsed(self.capacity))
+        graphs = []
+        for key, points in zip(keys, samples, strict=True):
+            graph = meshes.get(key)
+            if graph is None:
+                graph = search(points)
+                meshes.put(key, graph)
+            else:
+                self.mesh_hits += 1
+            graphs.append(graph)
+        joined = batch_graphs(graphs)
+        self._batches.put(whole, joined)
+        return joined
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        del state["_meshes"], state["_batches"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.clear()
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(radius={self.radius:.4g}, "
+            f"backend={self.backend!r}, capacity={self.capacity})"
+        )
+
+
+def _samples(pos: Tensor, batch: Tensor | None) -> list[Tensor]:
+    if batch is None:
+        return [pos]
+    if batch.shape != pos.shape[:1] or (batch[1:] < batch[:-1]).any():
+        raise ValueError(
+            f"batch of shape {list(batch.shape)}: expected the sample of each of the "
+            f"{pos.size(0)} points, sorted; sort the points by sample"
+        )
+    return list(pos.split(torch.bincount(batch).tolist()))
+
+
+def _key(pos: Tensor) -> Hashable:
+    array = pos.detach().cpu().contiguous().numpy()
+    digest = hashlib.blake2b(array.tobytes(), digest_size=16).digest()
+    return digest, array.shape, str(array.dtype), str(pos.device)

@@ -1,0 +1,59 @@
+"""Equispaced grids on a domain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry.domain import Domain
+
+__all__ = ["equispaced_grid"]
+
+
+def equispaced_grid(
+    domain: Domain,
+    shape: Sequence[int],
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """Nodes of an equispaced grid, the last axis running fastest.
+
+    A periodic axis of ``m`` nodes has spacing ``length / m`` and leaves out the
+    end point, which is its first node again. Other axes hold both end points.
+
+    Args:
+        domain: The box to cover.
+        shape: Number of nodes on each axis.
+        dtype: Type of the coordinates, which are computed in float64.
+        device: Where the result is put.
+
+    Returns:
+        Coordinates ``[prod(shape), d]``.
+
+    Raises:
+        ValueError: If ``shape`` has not one positive entry an axis, or a single
+            node on an axis that needs two ends.
+    """
+    if len(shape) != domain.dim:
+        raise ValueError(
+            f"grid shape {tuple(shape)}: expected {domain.dim} entries, one for "
+            "each axis of the domain; change the shape"
+        )
+    axes = []
+    for size, low, high, periodic in zip(
+        shape, domain.lower, domain.upper, domain.periodic, strict=True
+    ):
+        if size < (1 if periodic else 2):
+            raise ValueError(
+                f"grid shape {tuple(shape)}: expected at least 1 node on a periodic "
+                "axis and 2 on any other; change the shape"
+            )
+        if periodic:
+            steps = torch.arange(size, dtype=torch.float64)
+            axes.append(low + steps * (high - low) / size)
+        else:
+            axes.append(torch.linspace(low, high, size, dtype=torch.float64))
+    nodes = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1)
+    return nodes.reshape(-1, domain.dim).to(dtype).to(device)

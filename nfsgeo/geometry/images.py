@@ -1,0 +1,78 @@
+"""Periodic radius search for libraries that know nothing of periodic axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry.query import RadiusQuery
+
+__all__ = ["OpenSearch", "candidates_by_images"]
+
+OpenSearch = Callable[[Tensor, Tensor, Tensor, Tensor, float, int], Tensor]
+"""``(source, target, source_ptr, target_ptr, radius, cap)`` to pairs ``[2, e]``,
+row 0 the target and row 1 the source, at most ``cap`` pairs for each target."""
+
+FIRST_CAP = 64
+MAX_SLOTS = 1 << 24
+
+
+def candidates_by_images(
+    query: RadiusQuery, search: OpenSearch
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pairs (source, target) that may lie within the radius.
+
+    Sources near the end of a periodic axis are repeated beyond its other end. A
+    pair found through several images comes several times.
+
+    Args:
+        query: What is searched for.
+        search: A search in open space that keeps a bounded number of neighbours.
+            The bound is raised until no target reaches it, so nothing is lost.
+    """
+    if query.source.size(0) == 0 or query.target.size(0) == 0:
+        return
+    pos, index = _with_images(query)
+    samples = torch.arange(query.num_samples + 1, device=pos.device)
+    source_ptr = torch.searchsorted(query.source_batch[index], samples)
+    target, target_ptr = query.local(query.target), query.target_ptr()
+    most = int((source_ptr[1:] - source_ptr[:-1]).max())
+    # A GPU search reserves room for every neighbour allowed, a CPU one does not.
+    cap = most if pos.device.type == "cpu" else min(FIRST_CAP, most)
+    begin = 0
+    while begin < target.size(0):
+        end = min(begin + max(1, MAX_SLOTS // cap), target.size(0))
+        if pos.device.type == "cpu":
+            end = target.size(0)
+        ptr = target_ptr.clamp(begin, end) - begin
+        found = search(pos, target[begin:end], source_ptr, ptr, query.reach, cap)
+        counts = torch.bincount(found[0], minlength=1)
+        if cap < most and int(counts.max()) >= cap:
+            cap = min(2 * cap, most)
+            continue
+        yield index[found[1]], found[0] + begin
+        begin = end
+
+
+def _with_images(query: RadiusQuery) -> tuple[Tensor, Tensor]:
+    """Sources and their images, and the source that each one is an image of."""
+    pos = query.local(query.source)
+    index = torch.arange(pos.size(0), device=pos.device)
+    for axis, periodic in enumerate(query.domain.periodic):
+        if not periodic:
+            continue
+        length = query.domain.lengths[axis]
+        positions, indices = [pos], [index]
+        for shift in (length, -length):
+            moved = pos[:, axis] + shift
+            near = (moved >= -query.reach) & (moved <= length + query.reach)
+            image = pos[near].clone()
+            image[:, axis] = moved[near]
+            positions.append(image)
+            indices.append(index[near])
+        pos, index = torch.cat(positions), torch.cat(indices)
+    # Samples must stay contiguous; sources are sorted by sample already.
+    order = index.argsort(stable=True)
+    return pos[order], index[order]

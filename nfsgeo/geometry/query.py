@@ -1,0 +1,159 @@
+"""A validated radius search, in the form that every backend takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry.domain import Domain
+
+__all__ = ["RadiusQuery"]
+
+
+@dataclass(frozen=True, eq=False)
+class RadiusQuery:
+    """Two point sets, sample by sample, and a radius.
+
+    Backends look for candidates with :attr:`reach`, a little more than the radius,
+    among coordinates that begin at 0 and are wrapped; :meth:`within` then decides
+    every candidate by one formula in float64, so that all backends agree.
+
+    Args:
+        domain: The box, with its periodic axes.
+        radius: Largest distance of two neighbours.
+        source: Source points ``[n, d]`` as given, in float64.
+        target: Target points ``[m, d]`` likewise.
+        source_batch: Sample of each source ``[n]``, sorted.
+        target_batch: Sample of each target ``[m]``, sorted.
+        num_samples: Number of samples.
+    """
+
+    domain: Domain
+    radius: float
+    source: Tensor
+    target: Tensor
+    source_batch: Tensor
+    target_batch: Tensor
+    num_samples: int
+
+    @classmethod
+    def create(
+        cls,
+        source: Tensor,
+        target: Tensor,
+        radius: float,
+        domain: Domain,
+        source_batch: Tensor | None,
+        target_batch: Tensor | None,
+        device: torch.device,
+    ) -> RadiusQuery:
+        """Validate the arguments of a search and put them on ``device``."""
+        radius = float(radius)
+        if not (math.isfinite(radius) and radius > 0):
+            raise UserError(f"radius {radius}", "a number above 0", "raise the radius")
+        for name, pos in (("source", source), ("target", target)):
+            _check_points(name, pos, domain)
+        if (source_batch is None) != (target_batch is None):
+            raise ValueError(
+                "one of source_batch and target_batch is missing: expected both or "
+                "neither; give the sample of every source and of every target"
+            )
+        source_batch = _check_batch("source_batch", source_batch, source).to(device)
+        target_batch = _check_batch("target_batch", target_batch, target).to(device)
+        last = [int(b[-1]) for b in (source_batch, target_batch) if b.numel()]
+        return cls(
+            domain,
+            radius,
+            source.detach().to(device).to(torch.float64),
+            target.detach().to(device).to(torch.float64),
+            source_batch,
+            target_batch,
+            max(last, default=0) + 1,
+        )
+
+    @property
+    def reach(self) -> float:
+        """The radius, enlarged by what wrapping and shifting may round away."""
+        scale = max(map(abs, self.domain.lower + self.domain.upper))
+        return self.radius * (1 + 1e-8) + 16 * torch.finfo(torch.float64).eps * scale
+
+    def local(self, pos: Tensor) -> Tensor:
+        """Coordinates that begin at 0; in ``[0, length)`` on periodic axes."""
+        columns = []
+        for axis, periodic in enumerate(self.domain.periodic):
+            column = pos[:, axis] - self.domain.lower[axis]
+            if periodic:
+                length = self.domain.lengths[axis]
+                column = torch.where(column >= length, column - length, column)
+                column = column.clamp(min=0.0)
+            columns.append(column)
+        return torch.stack(columns, dim=1)
+
+    def source_ptr(self) -> Tensor:
+        """Where each sample's sources begin ``[num_samples + 1]``."""
+        return self._ptr(self.source_batch)
+
+    def target_ptr(self) -> Tensor:
+        """Where each sample's targets begin ``[num_samples + 1]``."""
+        return self._ptr(self.target_batch)
+
+    def distance(self, source_index: Tensor, target_index: Tensor) -> Tensor:
+        """Distances of the pairs ``[e]``, float64."""
+        return self.domain.distance(
+            self.source[source_index], self.target[target_index]
+        )
+
+    def within(self, source_index: Tensor, target_index: Tensor) -> Tensor:
+        """Whether the distance of each pair is at most the radius ``[e]``."""
+        return self.distance(source_index, target_index) <= self.radius
+
+    def _ptr(self, batch: Tensor) -> Tensor:
+        samples = torch.arange(self.num_samples + 1, device=batch.device)
+        return torch.searchsorted(batch, samples)
+
+
+def _check_points(name: str, pos: Tensor, domain: Domain) -> None:
+    if pos.dim() != 2 or pos.size(1) != domain.dim or not pos.is_floating_point():
+        raise ValueError(
+            f"{name} points of shape {list(pos.shape)} and type {pos.dtype}: expected "
+            f"floating-point [n, {domain.dim}]; check the points or the domain"
+        )
+    # The far end of a periodic axis is its near end: rounding puts points there.
+    closed = Domain(domain.lower, domain.upper, (False,) * domain.dim)
+    inside = closed.contains(pos)
+    if inside.all():
+        return
+    index = int((~inside).nonzero()[0])
+    point = pos[index].tolist()
+    if any(math.isnan(v) for v in point):
+        raise UserError(
+            f"{name} point {index} at {point}",
+            "coordinates that are numbers",
+            "remove or repair the points",
+        )
+    raise UserError(
+        f"{name} point {index} at {point}",
+        f"points within {list(domain.lower)} and {list(domain.upper)}",
+        "enlarge the domain, or bring points on periodic axes back with domain.wrap",
+    )
+
+
+def _check_batch(name: str, batch: Tensor | None, pos: Tensor) -> Tensor:
+    if batch is None:
+        return torch.zeros(pos.size(0), dtype=torch.int64, device=pos.device)
+    if batch.shape != pos.shape[:1] or batch.is_floating_point():
+        raise ValueError(
+            f"{name} of shape {list(batch.shape)} and type {batch.dtype}: expected "
+            f"integers [{pos.size(0)}], the sample of each point; correct it"
+        )
+    batch = batch.to(torch.int64)
+    if batch.numel() and (batch[0] < 0 or (batch[1:] < batch[:-1]).any()):
+        raise ValueError(
+            f"{name} is not sorted or begins below 0: expected the points of sample "
+            "0 first, then those of sample 1 and so on; sort the points by sample"
+        )
+    return batch

@@ -1,0 +1,53 @@
+"""Radius search by pyg-lib 0.6 or later, which has torch-cluster's kernels."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry.images import candidates_by_images
+from nfsgeo.geometry.query import RadiusQuery
+
+__all__ = ["available", "candidates"]
+
+OLDEST = (0, 6)
+
+
+def available(device: torch.device) -> bool:
+    """Whether this backend is installed and searches on ``device``."""
+    return device.type in ("cpu", "cuda") and _installed()
+
+
+@cache
+def _installed() -> bool:
+    try:
+        library = importlib.import_module("pyg_lib")
+    except (ImportError, OSError):  # absent, or built for another version of torch
+        return False
+    version = re.match(r"(\d+)\.(\d+)", getattr(library, "__version__", ""))
+    if version is None or tuple(map(int, version.groups())) < OLDEST:
+        return False
+    return hasattr(torch.ops.pyg, "radius")
+
+
+def candidates(query: RadiusQuery) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pairs (source, target) that may lie within the radius."""
+    return candidates_by_images(query, _search)
+
+
+def _search(
+    source: Tensor,
+    target: Tensor,
+    source_ptr: Tensor,
+    target_ptr: Tensor,
+    radius: float,
+    cap: int,
+) -> Tensor:
+    return torch.ops.pyg.radius(
+        source, target, source_ptr, target_ptr, radius, cap, 1, False
+    )
