@@ -7,17 +7,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.fields import FieldFile, GridFile
+from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.native import GridWriter, NativeFile, PointWriter
+from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
 
 __all__ = [
     "FieldFile",
+    "FieldNormaliser",
     "GridFile",
     "GridWriter",
+    "Mesh",
     "NativeFile",
     "PointWriter",
+    "WindowDataset",
     "open",
     "split_in_order",
 ]

@@ -164,11 +164,12 @@ class NativeFile(FieldFile):
         self.num_samples = len(u)
         names = AXES[: self.domain.dim]
         self.axes = tuple(self._file[f"coords/{name}"][:] for name in names)
-        box = zip(names, self.axes, self.domain.lower, self.domain.upper, strict=True)
-        for name, axis, lower, upper in box:
+        for i, (name, axis) in enumerate(zip(names, self.axes, strict=True)):
             good = axis.dtype == np.float64 and axis.ndim == 1 and len(axis) > 0
             good = good and bool(np.all(np.diff(axis) > 0))
-            good = good and lower <= axis[0] and axis[-1] <= upper
+            upper, wraps = self.domain.upper[i], self.domain.periodic[i]
+            good = good and bool(axis[0] >= self.domain.lower[i])
+            good = good and bool(axis[-1] < upper if wraps else axis[-1] <= upper)
             _check(good, f"coords/{name} is not an increasing axis in the domain")
         grid = tuple(len(axis) for axis in self.axes)
         _same("fields/u", u, (len(u), len(self.times), *grid, self.components))

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import h5py
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from nfsgeo.data.layout import (
@@ -106,11 +107,12 @@ class PointWriter:
                 f"shape [points, {domain.dim}]",
                 "give one row for each point",
             )
-        inside = (coords >= domain.lower) & (coords <= domain.upper)
+        inside = domain.contains(torch.from_numpy(coords)).numpy()
         if not inside.all():
             raise UserError(
-                f"mesh {number} with a point at {coords[~inside.all(axis=1)][0]}",
-                f"points from {domain.lower} to {domain.upper}",
+                f"mesh {number} with a point at {coords[~inside][0]}",
+                f"points in the box from {domain.lower} to {domain.upper}, periodic "
+                f"axes {domain.periodic} without their upper end",
                 "enlarge the domain or wrap the points into it",
             )
         rows = max(1, CHUNK_BYTES // (8 * domain.dim))

@@ -1,0 +1,174 @@
+"""Samples as PyTorch Geometric graphs: inputs, targets and points."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import Dataset
+from torch_geometric.data import Data
+
+from nfsgeo.data.fields import FieldFile, Floats
+from nfsgeo.data.meshes import Mesh
+from nfsgeo.data.trigonometric import TrigonometricInterpolation
+from nfsgeo.errors import UserError
+
+__all__ = ["WindowDataset"]
+
+
+class _Sample(NamedTuple):
+    u: Floats
+    a: Floats
+    pos: Floats
+
+    @property
+    def nbytes(self) -> int:
+        return self.u.nbytes + self.a.nbytes + self.pos.nbytes
+
+
+class WindowDataset(Dataset[Data]):
+    """The first ``n_in`` records of each sample, and the ``n_out`` that follow.
+
+    An item holds ``x`` float32 ``[n, n_in, F]``, ``y`` float32 ``[n, n_out, C]``,
+    ``pos`` float32 ``[n, d]``, ``sample`` (its number in the file) and ``times``
+    float64 ``[n_in + n_out]``. ``F`` is ``C`` plus the components of the coefficient,
+    if there is one, repeated over the records. For a problem without time ``n_in`` is
+    0: ``x`` is the coefficient alone, ``[n, 1, C_a]``.
+
+    Samples are read when asked for and kept, decoded and cut to the mesh, while they
+    fit into ``cache_bytes``; the longest unused go first. Each worker process keeps a
+    cache of its own.
+
+    Args:
+        file: Where the samples come from.
+        samples: Their numbers, for example ``file.split["train"]``.
+        n_in: Input records.
+        n_out: Output records.
+        mesh: Points that all samples share, or a function from a sample to its own.
+        first_record: Where the window begins.
+        cache_bytes: Memory for decoded samples, in bytes.
+
+    Raises:
+        UserError: The file has too few records or no coefficient for ``n_in`` 0; on
+            access, a sample is damaged or not finite.
+    """
+
+    def __init__(
+        self,
+        file: FieldFile,
+        samples: Sequence[int] | NDArray[np.int64],
+        n_in: int,
+        n_out: int,
+        mesh: Mesh | Callable[[int], Mesh],
+        *,
+        first_record: int = 0,
+        cache_bytes: int = 2**30,
+    ) -> None:
+        if n_in < 0 or n_out < 1 or first_record < 0:
+            raise ValueError(
+                f"n_in={n_in}, n_out={n_out}, first_record={first_record}: expected "
+                "at least 0, 1 and 0"
+            )
+        last = first_record + n_in + n_out
+        if last > len(file.times):
+            raise UserError(
+                f"{n_in} input and {n_out} output records from record {first_record}",
+                f"at most the {len(file.times)} records of {file.path}",
+                "ask for fewer records or use a longer file",
+            )
+        coefficient = file.static_role == "coefficient"
+        if n_in == 0 and not coefficient:
+            raise UserError(
+                f"no input records of {file.path}",
+                "a coefficient in the file to predict from",
+                "ask for at least one input record",
+            )
+        self.file = file
+        self.samples = [int(sample) for sample in samples]
+        self.n_in, self.n_out = n_in, n_out
+        self.mesh = mesh
+        self.cache_bytes = cache_bytes
+        self._records = slice(first_record, last)
+        self._with_static = coefficient
+        self._forget()
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, item: int) -> Data:
+        sample = self.samples[item]
+        found = self._cached(sample)
+        u, a = torch.from_numpy(found.u), torch.from_numpy(found.a)
+        if self.n_in == 0:
+            x = a[:, None]
+        elif self._with_static:
+            x = u[:, : self.n_in]
+            x = torch.cat([x, a[:, None].expand(-1, self.n_in, -1)], dim=-1)
+        else:
+            x = u[:, : self.n_in]
+        # Copies, so that nothing done to an item reaches the cache.
+        return Data(
+            x=x.clone(memory_format=torch.contiguous_format),
+            y=u[:, self.n_in :].clone(memory_format=torch.contiguous_format),
+            pos=torch.from_numpy(found.pos).clone(),
+            sample=sample,
+            times=torch.from_numpy(self.file.times[self._records].copy()),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(vars(self))
+        for name in ("_cache", "_used", "_interpolation"):
+            del state[name]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._cache: OrderedDict[int, _Sample] = OrderedDict()
+        self._used = 0
+        self._interpolation: TrigonometricInterpolation | None = None
+
+    def _cached(self, sample: int) -> _Sample:
+        if sample in self._cache:
+            self._cache.move_to_end(sample)
+            return self._cache[sample]
+        found = self._load(sample)
+        if found.nbytes <= self.cache_bytes:
+            self._cache[sample] = found
+            self._used += found.nbytes
+            while self._used > self.cache_bytes:
+                self._used -= self._cache.popitem(last=False)[1].nbytes
+        return found
+
+    def _load(self, sample: int) -> _Sample:
+        mesh = self.mesh if isinstance(self.mesh, Mesh) else self.mesh(sample)
+        u = self.file.read(sample, self._records, mesh.index)
+        names = self.file.static_names if self._with_static else []
+        a = np.empty((len(u), 0), np.float32)
+        if names:
+            a = self.file.read_static(sample, mesh.index)
+        if mesh.index is None:
+            at = self._at(mesh)
+            u, a = at(u), at(a)
+        if not (np.isfinite(u).all() and np.isfinite(a).all()):
+            raise UserError(
+                f"sample {sample} of {self.file.path} with values that are not finite",
+                "finite values",
+                "leave the sample out or repair the file",
+            )
+        # Rounding to float32 may put a point on the far end of a periodic axis.
+        pos = self.file.domain.wrap(torch.from_numpy(mesh.pos).float())
+        return _Sample(u, a, pos.numpy())
+
+    def _at(self, mesh: Mesh) -> TrigonometricInterpolation:
+        if mesh is not self.mesh:
+            return TrigonometricInterpolation(self.file, mesh.pos)
+        if self._interpolation is None:
+            self._interpolation = TrigonometricInterpolation(self.file, mesh.pos)
+        return self._interpolation

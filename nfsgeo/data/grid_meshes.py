@@ -1,0 +1,167 @@
+"""Meshes laid out along the axes of a file's grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfsgeo.data.fields import Doubles, FieldFile, Indices
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["Mesh", "jittered", "off_grid", "philox", "shuffled", "sub_grid"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Points at which a sample is seen.
+
+    Attributes:
+        pos: Coordinates, float64 ``[n, d]``.
+        index: Flat numbers among the file's points; None when the points lie between
+            them and values come from trigonometric interpolation.
+        grid_shape: Shape when the points are a regular grid in row-major order.
+    """
+
+    pos: Doubles
+    index: Indices | None
+    grid_shape: tuple[int, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.pos)
+
+
+def philox(seed: int, *stream: int) -> np.random.Generator:
+    """Generator of a seed and the numbers of a stream, independent of all others."""
+    words = np.random.SeedSequence([seed, *stream])
+    return np.random.Generator(np.random.Philox(words))
+
+
+def shuffled(num: int, rng: np.random.Generator) -> Indices:
+    """The numbers below ``num`` in a random order."""
+    # Of the generator's methods only `random` promises to stay as it is.
+    return np.argsort(rng.random(num), kind="stable")
+
+
+def sub_grid(file: FieldFile, resolution: int | Sequence[int]) -> Mesh:
+    """A coarser regular grid among the points of the file's grid.
+
+    Raises:
+        UserError: The file has no grid, or the resolution does not divide it.
+    """
+    return _on_axes(file, _coarse_axes(file, resolution))
+
+
+def off_grid(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:
+    """Points drawn uniformly between the grid points of periodic axes.
+
+    Along a bounded axis they keep to the grid's coordinates, for there is no exact
+    interpolation.
+
+    Raises:
+        UserError: The file has no grid or no periodic axis.
+    """
+    axes = _grid_axes(file)
+    if not any(file.domain.periodic):
+        raise UserError(
+            f"points off the grid of {file.path}",
+            "at least one periodic axis",
+            "draw a random subset",
+        )
+    drawn = philox(seed, 2, sample).random((num_points, file.domain.dim))
+    columns = []
+    for i, axis in enumerate(axes):
+        if file.domain.periodic[i]:
+            columns.append(_wrapped(file.domain, i, drawn[:, i]))
+        else:
+            columns.append(axis[(drawn[:, i] * len(axis)).astype(np.int64)])
+    return Mesh(np.stack(columns, axis=1), None)
+
+
+def jittered(
+    file: FieldFile,
+    resolution: int | Sequence[int],
+    seed: int,
+    sample: int = 0,
+    *,
+    amount: float = 0.8,
+) -> Mesh:
+    """A coarser grid, each point moved at random by up to ``amount / 2`` spacings.
+
+    Along a bounded axis a point moves to one of the file's coordinates in its cell.
+
+    Raises:
+        UserError: As for :func:`sub_grid`.
+    """
+    axes, rng = _grid_axes(file), philox(seed, 4, sample)
+    coarse = _coarse_axes(file, resolution)
+    steps = np.meshgrid(*coarse, indexing="ij")
+    columns, numbers = [], []
+    for i, (axis, grid) in enumerate(zip(axes, steps, strict=True)):
+        start, drawn = grid.ravel(), rng.random(grid.size)
+        stride = np.diff(coarse[i])[0] if len(coarse[i]) > 1 else len(axis)
+        cell = np.minimum(start + (drawn * stride).astype(np.int64), len(axis) - 1)
+        numbers.append(cell)
+        if file.domain.periodic[i]:
+            spacing = stride / len(axis)
+            phase = (axis[start] - file.domain.lower[i]) / file.domain.lengths[i]
+            shift = amount * spacing * (drawn - 0.5)
+            columns.append(_wrapped(file.domain, i, phase + shift))
+        else:
+            columns.append(axis[cell])
+    pos = np.stack(columns, axis=1)
+    if any(file.domain.periodic):
+        return Mesh(pos, None)
+    shape = tuple(len(axis) for axis in axes)
+    return Mesh(pos, np.ravel_multi_index(tuple(numbers), shape))
+
+
+def _wrapped(domain: Domain, i: int, phase: NDArray[np.float64]) -> Doubles:
+    """Coordinates at phases of a periodic axis, never on its upper end."""
+    at = domain.lower[i] + domain.lengths[i] * (phase - np.floor(phase))
+    return np.where(at < domain.upper[i], at, domain.lower[i])
+
+
+def _grid_axes(file: FieldFile) -> tuple[Doubles, ...]:
+    if file.axes is None:
+        raise UserError(
+            f"{file.path}", "fields on a grid", "draw a random subset of its points"
+        )
+    return file.axes
+
+
+def _on_axes(file: FieldFile, coarse: list[Indices]) -> Mesh:
+    axes = _grid_axes(file)
+    shape = tuple(len(axis) for axis in axes)
+    numbers = np.meshgrid(*coarse, indexing="ij")
+    index = np.ravel_multi_index(tuple(numbers), shape).ravel()
+    columns = [axis[n].ravel() for axis, n in zip(axes, numbers, strict=True)]
+    return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
+
+
+def _coarse_axes(file: FieldFile, resolution: int | Sequence[int]) -> list[Indices]:
+    axes = _grid_axes(file)
+    wanted = (
+        [resolution] * len(axes) if isinstance(resolution, int) else list(resolution)
+    )
+    coarse = []
+    for i, (axis, num) in enumerate(zip(axes, wanted, strict=True)):
+        # A grid that has both ends keeps both; any other divides evenly.
+        ends = np.isclose(axis[0], file.domain.lower[i])
+        ends &= np.isclose(axis[-1], file.domain.upper[i])
+        one = int(ends)
+        if num <= one or num > len(axis) or (len(axis) - one) % (num - one):
+            raise UserError(
+                f"resolution {num} on axis {i} of {file.path}, which has {len(axis)}",
+                f"a number that divides {len(axis)}"
+                if not one
+                else f"a number whose predecessor divides {len(axis) - 1}",
+                "choose such a resolution",
+            )
+        stride = (len(axis) - one) // (num - one)
+        first = 0 if one or file.domain.periodic[i] else (stride - 1) // 2
+        coarse.append(np.arange(first, len(axis), stride))
+    return coarse

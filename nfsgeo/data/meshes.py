@@ -1,0 +1,160 @@
+"""Meshes drawn from a file: subsets of its points, and points between them.
+
+Every sampler takes ``(file, num_points or resolution, seed, sample)`` and depends on
+nothing else. ``sample`` matters for files whose samples have meshes of their own and
+for :func:`per_sample`; leave it out for one mesh that all samples share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from nfsgeo.data.fields import Doubles, FieldFile, Indices
+from nfsgeo.data.grid_meshes import (
+    Mesh,
+    jittered,
+    off_grid,
+    philox,
+    shuffled,
+    sub_grid,
+)
+from nfsgeo.errors import UserError
+
+__all__ = [
+    "Mesh",
+    "clustered",
+    "every_point",
+    "jittered",
+    "nested",
+    "off_grid",
+    "per_sample",
+    "random_subset",
+    "sub_grid",
+]
+
+
+def every_point(file: FieldFile, sample: int = 0) -> Mesh:
+    """All points of a sample, in the file's order."""
+    pos = file.coordinates(sample)
+    return Mesh(pos, np.arange(len(pos)), file.shape)
+
+
+def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:
+    """Points drawn from the file's own, uniformly without replacement (the paper's)."""
+    pos = file.coordinates(sample)
+    _enough(file, num_points, len(pos))
+    return _subset(pos, shuffled(len(pos), philox(seed, 0, sample))[:num_points])
+
+
+def nested(
+    mesh: Mesh,
+    file: FieldFile,
+    num_points: int,
+    seed: int,
+    sample: int = 0,
+) -> Mesh:
+    """A larger mesh: first the points of ``mesh`` as they are, then unseen ones.
+
+    Args:
+        mesh: The seen mesh.
+        file: The file that it was drawn from.
+        num_points: Points of the result, for the paper's test 1.3 to 4 times as many.
+        seed: Seed of the further points; another seed draws others.
+        sample: Sample that the mesh belongs to.
+
+    Raises:
+        UserError: The file has fewer points, or ``mesh`` already has more.
+    """
+    extra = num_points - len(mesh)
+    if extra < 0:
+        raise UserError(
+            f"{num_points} points around a mesh of {len(mesh)}",
+            "a larger mesh",
+            "ask for more points",
+        )
+    if mesh.index is None:
+        fresh = off_grid(file, extra, seed, sample)
+        return Mesh(np.concatenate([mesh.pos, fresh.pos]), None)
+    pos = file.coordinates(sample)
+    _enough(file, num_points, len(pos))
+    unseen = np.setdiff1d(np.arange(len(pos)), mesh.index)
+    chosen = unseen[shuffled(len(unseen), philox(seed, 1, sample))[:extra]]
+    index = np.concatenate([mesh.index, np.sort(chosen)])
+    return Mesh(pos[index], index)
+
+
+def clustered(
+    file: FieldFile,
+    num_points: int,
+    seed: int,
+    sample: int = 0,
+    *,
+    ratio: float = 10.0,
+    centre: Sequence[float] | None = None,
+) -> Mesh:
+    """Points of the file, ``ratio`` times as dense at a centre as far from it.
+
+    The density falls smoothly, by ``ratio`` to the power of the mean over the axes of
+    a raised cosine of the distance. Every point is drawn with a probability
+    proportional to it, exactly (systematic sampling in a random order).
+
+    Args:
+        file: The file to draw from.
+        num_points: How many points.
+        seed: Seed of the centre and of the draw.
+        sample: Sample that the mesh belongs to.
+        ratio: Highest over lowest density.
+        centre: Where the density peaks; anywhere when None.
+
+    Raises:
+        UserError: The file has too few points for that density.
+    """
+    pos, rng = file.coordinates(sample), philox(seed, 3, sample)
+    _enough(file, num_points, len(pos))
+    lower, upper = np.array(file.domain.lower), np.array(file.domain.upper)
+    peak = lower + (upper - lower) * rng.random(file.domain.dim)
+    if centre is not None:
+        peak = np.asarray(centre, dtype=np.float64)
+    periodic, length = np.array(file.domain.periodic), upper - lower
+    away = np.abs(pos - peak)
+    away = np.where(periodic, np.minimum(away, length - away), away)
+    farthest = np.where(periodic, length / 2, np.maximum(peak - lower, upper - peak))
+    rise = 0.5 + 0.5 * np.cos(np.pi * away / farthest)
+    density = ratio ** rise.mean(axis=1)
+    chance = density * (num_points / density.sum())
+    if chance.max() > 1:
+        most = int(density.sum() / density.max())
+        raise UserError(
+            f"{num_points} clustered points of {file.path}",
+            f"at most {most} of its {len(pos)} points at a density ratio of {ratio:g}",
+            "ask for fewer points or a smaller ratio",
+        )
+    order = shuffled(len(pos), rng)
+    ends = np.cumsum(chance[order])
+    ends *= num_points / ends[-1]
+    marks = np.arange(num_points) + rng.random()
+    return _subset(pos, order[np.searchsorted(ends, marks, side="right")])
+
+
+def per_sample(
+    sampler: Callable[..., Mesh], file: FieldFile, num_points: int, seed: int
+) -> Callable[[int], Mesh]:
+    """A mesh of its own for every sample, drawn by one of the samplers above."""
+    return partial(sampler, file, num_points, seed)
+
+
+def _subset(pos: Doubles, chosen: Indices) -> Mesh:
+    index = np.sort(chosen)
+    return Mesh(pos[index], index)
+
+
+def _enough(file: FieldFile, wanted: int, there: int) -> None:
+    if not 0 < wanted <= there:
+        raise UserError(
+            f"{wanted} points of {file.path}",
+            f"1 to {there} points, which is what it has",
+            "ask for fewer points or use a finer file",
+        )

@@ -1,0 +1,76 @@
+"""Fields with mean zero and deviation one, component by component."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["FieldNormaliser"]
+
+
+class FieldNormaliser(nn.Module):
+    """Shifts and scales each component of a field, the same at every point.
+
+    A statistic held per point would belong to one mesh; these hold on any.
+
+    Args:
+        mean: Mean of each component, ``[F]``.
+        std: Standard deviation of each component, ``[F]``, positive.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: Tensor, std: Tensor) -> None:
+        super().__init__()
+        if mean.shape != std.shape or mean.ndim != 1 or not bool((std > 0).all()):
+            raise ValueError(
+                f"mean {tuple(mean.shape)} and std {tuple(std.shape)}: expected two "
+                "vectors of one length, std positive"
+            )
+        self.register_buffer("mean", mean.to(torch.float32))
+        self.register_buffer("std", std.to(torch.float32))
+
+    @classmethod
+    def fit(cls, fields: Iterable[Tensor]) -> Self:
+        """Statistics over all values of each component, in one pass and in float64.
+
+        A component that never changes keeps a deviation of one.
+
+        Args:
+            fields: Tensors ``[..., F]``, for example ``data.x`` of each training
+                sample; nothing but training data belongs here.
+
+        Raises:
+            ValueError: There is no value to fit on.
+        """
+        count, mean, spread = 0, torch.zeros(()), torch.zeros(())
+        for field in fields:
+            values = field.detach().to("cpu", torch.float64).flatten(0, -2)
+            here = values.mean(dim=0)
+            # Chan, Golub and LeVeque's update: stable for any order and size.
+            total = count + len(values)
+            step = here - mean
+            spread = spread + (values - here).square().sum(dim=0)
+            spread = spread + step.square() * (count * len(values) / total)
+            mean = mean + step * (len(values) / total)
+            count = total
+        if not count:
+            raise ValueError("a normaliser needs at least one field to be fitted on")
+        std = (spread / count).sqrt()
+        flat = std <= 1e-7 * mean.abs()
+        return cls(mean, torch.where(flat, torch.ones_like(std), std))
+
+    def normalise(self, x: Tensor) -> Tensor:
+        """Field ``[..., F]`` in units of its own deviation."""
+        return (x - self.mean) / self.std
+
+    def denormalise(self, y: Tensor) -> Tensor:
+        """Field ``[..., F]`` back in the units of the data."""
+        return y * self.std + self.mean
+
+    def extra_repr(self) -> str:
+        return f"mean={self.mean.tolist()}, std={self.std.tolist()}"
