@@ -1,1 +1,27 @@
-"""."""
+"""Complete networks, one a file.
+
+All of them are called alike: ``model(x, pos, batch=None, *, query_pos=None,
+query_batch=None)`` with normalised fields ``x [N, n_t, F]`` at points ``pos [N, d]``
+of the samples ``batch [N]``; the result is ``[M, n_t', F']``.
+
+===========  ========================================================================
+MODELS       the models by name, with what each accepts
+build_model  a model by name, for a problem
+Problem      sizes and domain of what is to be learned
+===========  ========================================================================
+"""
+
+from __future__ import annotations
+
+from nfsgeo.models.catalogue import MODELS, ModelInfo, build_model, num_parameters
+from nfsgeo.models.operator import MixerOperator
+from nfsgeo.models.problem import Problem
+
+__all__ = [
+    "MODELS",
+    "MixerOperator",
+    "ModelInfo",
+    "Problem",
+    "build_model",
+    "num_parameters",
+]

@@ -1,0 +1,95 @@
+"""The frame of all mixers: lift, resample, mix, resample back, project."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.models.problem import Problem
+from nfsgeo.nn import Lift, Points, Projector, Resampling
+
+__all__ = ["MixerOperator"]
+
+
+class MixerOperator(nn.Module):
+    r"""A solution operator of the Vision Mixer family.
+
+    .. math:: G(a) = Q \circ H' \circ \mathrm{Block}_L \circ \dots \circ
+        \mathrm{Block}_1 \circ H \circ P (a)
+
+    Table 5 of "Non-equispaced Fourier Neural Solvers for PDEs": the input records are
+    channels, the output records tokens with times in [0, 1], and all of them are
+    predicted at once.
+
+    Args:
+        problem: sizes of the fields.
+        resampling: :math:`H` and :math:`H'`.
+        blocks: mix a field ``[B, C, *grid(, T)]``.
+        channels: :math:`C`.
+
+    Shapes:
+        ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
+        ``[M, n_t', F']``.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        resampling: Resampling,
+        blocks: nn.Module,
+        channels: int,
+    ) -> None:
+        super().__init__()
+        self.problem = problem
+        self.lift = Lift(
+            problem.num_features, problem.domain.dim, channels, time=problem.has_time
+        )
+        self.resampling = resampling
+        self.blocks = blocks
+        self.projector = Projector(channels, problem.out_components)
+
+    def forward(
+        self,
+        x: Tensor,
+        pos: Tensor,
+        batch: Tensor | None = None,
+        *,
+        query_pos: Tensor | None = None,
+        query_batch: Tensor | None = None,
+    ) -> Tensor:
+        """Predict the result's records at the query points.
+
+        Args:
+            x: input fields at the observed points.
+            pos: positions of the observed points.
+            batch: sample of each observed point, sorted; ``None`` for one sample.
+            query_pos: where to predict; ``None`` for the observed points.
+            query_batch: sample of each query point.
+
+        Raises:
+            ValueError: when shapes do not fit the problem.
+        """
+        problem = self.problem
+        if x.shape[1:] != (problem.n_in, problem.in_components):
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}; expected [N, {problem.n_in}, "
+                f"{problem.in_components}]: points, input records, components"
+            )
+        if query_pos is None:
+            query_pos, query_batch = pos, batch
+        num_samples = 1 if batch is None else int(batch[-1]) + 1
+        if num_samples > 1 and query_batch is None:
+            raise ValueError(
+                f"query_batch is None for a batch of {num_samples} samples; expected "
+                "the sample of each query point"
+            )
+        points = Points(x.flatten(1), pos, batch, num_samples)
+        value, slope = self.lift(points.features, pos)
+        times = torch.linspace(0, 1, problem.n_out, dtype=x.dtype, device=x.device)
+        field = self.resampling(value, slope, points, times)
+        field = self.blocks(field)
+        result: Tensor = self.projector(
+            self.resampling.back(field, points, query_pos, query_batch)
+        )
+        return result

@@ -1,0 +1,39 @@
+"""What a model is to learn, in sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nfsgeo.geometry import Domain
+
+__all__ = ["Problem"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Sizes and domain of the fields that a model maps.
+
+    Attributes:
+        domain: the box of the points.
+        in_components: components of the input, ``F``.
+        out_components: components of the result, ``F'``.
+        n_in: input records, ``n_t``; 1 without time.
+        n_out: result records, ``n_t'``; 1 without time.
+        num_points: points of a sample; of the first where they differ.
+        grid_shape: shape of the equispaced grid that the points are, or ``None``.
+        has_time: whether the result depends on time.
+    """
+
+    domain: Domain
+    in_components: int
+    out_components: int
+    n_in: int
+    n_out: int
+    num_points: int
+    grid_shape: tuple[int, ...] | None
+    has_time: bool
+
+    @property
+    def num_features(self) -> int:
+        """Inputs at a point, records times components."""
+        return self.n_in * self.in_components

@@ -1,0 +1,301 @@
+"""Interpolation kernels: how strongly, and through which channels, neighbours act.
+
+Every kernel is a short sum of edge weights times matrices that all edges share,
+
+    h(x_j - x_i, x_i, a(x_i)) = b_ij I + sum_r w_r(edge) M_r,
+
+so neighbours are summed first and mixed afterwards, and no edge holds a matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.nn.neighbour_sum import neighbour_sum
+
+__all__ = [
+    "ChannelKernel",
+    "DenseKernel",
+    "EdgeNetwork",
+    "GaussianKernel",
+    "InterpolationKernel",
+]
+
+
+class EdgeNetwork(nn.Module):
+    r"""Hidden layer of a learned kernel: GELU of a linear map of an edge's features.
+
+    The features are those of equation (7) in "Non-equispaced Fourier Neural Solvers
+    for PDEs", :math:`(x_j - x_i, x_i, a(x_i))`, and the distance. What depends on
+    the source alone is computed once for a source, not once for an edge.
+
+    Args:
+        dim: space dimensions, :math:`d`.
+        num_features: length of :math:`a(x_i)`; 0 for a kernel that sees no input.
+        hidden: width of the result, :math:`h`.
+        scale: length by which relative positions are divided, in the units of the
+            positions; the radius of the graph is the natural choice.
+        absolute_position: whether :math:`x_i` is a feature. Without it, the kernel
+            commutes with translations.
+
+    Shapes:
+        ``displacement`` ``[E, d]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]``,
+        ``source`` ``[E]``; result ``[E, h]``.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        num_features: int,
+        hidden: int,
+        *,
+        scale: float = 1.0,
+        absolute_position: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.hidden = hidden
+        self.scale = scale
+        self.absolute_position = absolute_position
+        self.edge = nn.Linear(dim + 1, hidden)
+        num_source = num_features + (dim if absolute_position else 0)
+        self.node = nn.Linear(num_source, hidden, bias=False) if num_source else None
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+        self.edge.reset_parameters()
+        if self.node is not None:
+            self.node.reset_parameters()
+
+    def forward(
+        self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+    ) -> Tensor:
+        """Hidden activations of every edge; see the class for shapes."""
+        relative = displacement / self.scale
+        relative = torch.cat([relative, relative.norm(dim=-1, keepdim=True)], dim=-1)
+        activation = self.edge(relative)
+        if self.node is not None:
+            parts = [pos] if self.absolute_position else []
+            if self.num_features:
+                if features is None or features.size(-1) != self.num_features:
+                    came = None if features is None else tuple(features.shape)
+                    raise ValueError(
+                        f"features are {came}; expected [n, {self.num_features}], the "
+                        "inputs at the sources on which the kernel depends"
+                    )
+                parts.append(features)
+            activation = activation + self.node(torch.cat(parts, dim=-1))[source]
+        return nn.functional.gelu(activation)
+
+    def extra_repr(self) -> str:
+        return f"scale={self.scale:.4g}, absolute_position={self.absolute_position}"
+
+
+class InterpolationKernel(nn.Module, ABC):
+    """A kernel: sums the neighbours of every target, weighted, and mixes channels.
+
+    Args:
+        channels: channels of the field, :math:`C`.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.channels = channels
+
+    @abstractmethod
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+
+    @abstractmethod
+    def weights(
+        self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+    ) -> Tensor:
+        """Edge weights ``[E, R]``."""
+
+    @abstractmethod
+    def forward(
+        self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
+    ) -> Tensor:
+        """Sum ``[n, T, C]`` to ``[m, T, C]`` under ``weight`` and ``base`` ``[E]``."""
+
+    @abstractmethod
+    def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
+        """The kernel written out, one matrix an edge: ``[E, C, C]`` (row: result)."""
+
+
+class DenseKernel(InterpolationKernel):
+    r"""Learned kernel with a full matrix for every edge, as the paper's authors train.
+
+    .. math:: h = b_{ij} I + M_0 + \sum_{r=1}^{R} w_r M_r
+
+    with :math:`w` the hidden layer of an :class:`EdgeNetwork`, or, where ``rank`` is
+    given, a linear map of it to :math:`R` weights: the matrices then span a space of
+    dimension :math:`R + 1`, and the sum over neighbours is cheaper in proportion.
+
+    Args:
+        channels: :math:`C`.
+        network: hidden layer of the kernel.
+        rank: number of learned matrices :math:`R`; ``None`` for one a hidden unit.
+    """
+
+    def __init__(
+        self, channels: int, network: EdgeNetwork, *, rank: int | None = None
+    ) -> None:
+        super().__init__(channels)
+        self.network = network
+        self.rank = rank
+        self.reduce = (
+            None if rank is None else nn.Linear(network.hidden, rank, bias=False)
+        )
+        self.mix = nn.Linear(rank or network.hidden, channels * channels)
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+        self.network.reset_parameters()
+        if self.reduce is not None:
+            self.reduce.reset_parameters()
+        self.mix.reset_parameters()
+
+    def weights(
+        self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+    ) -> Tensor:
+        """Edge weights ``[E, R]``."""
+        hidden = self.network(displacement, pos, features, source)
+        return hidden if self.reduce is None else self.reduce(hidden)
+
+    def forward(
+        self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
+    ) -> Tensor:
+        """Sum over neighbours first, then apply the shared matrices."""
+        channels = self.channels
+        fixed = torch.stack([base, torch.ones_like(base)], dim=1)
+        weight = torch.cat([fixed, weight], dim=1)
+        sums = neighbour_sum(x.flatten(1).unsqueeze(1), weight, graph)
+        # Targets and records are rows, weights and channels columns: one product.
+        sums = sums.unflatten(2, x.shape[1:]).transpose(1, 2)
+        kept, mixed = sums[:, :, 0], sums[:, :, 1:].flatten(2)
+        matrix = torch.cat([self.mix.bias.unsqueeze(0), self.mix.weight.t()])
+        # [R + 1, C' C] with the result's channel first, to [(R + 1) C, C'].
+        matrix = matrix.unflatten(1, (channels, channels)).transpose(1, 2)
+        return kept + mixed @ matrix.flatten(0, 1)
+
+    def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
+        """The kernel written out: ``[E, C, C]``."""
+        learned = self.mix(weight).unflatten(1, (self.channels, self.channels))
+        identity = torch.eye(self.channels, dtype=weight.dtype, device=weight.device)
+        return learned + base[:, None, None] * identity
+
+
+class ChannelKernel(InterpolationKernel):
+    r"""Learned kernel that weighs every channel by itself, as the theorem states it.
+
+    .. math:: h = \mathrm{diag}(b_{ij} + w)
+
+    Theorem 3.1 of the paper has :math:`h_\eta` map to :math:`R^{d_v}`. Channels may
+    share weights in groups of equal size.
+
+    Args:
+        channels: :math:`C`.
+        network: hidden layer of the kernel.
+        groups: number of weights an edge, a divisor of ``channels``; ``None`` for one
+            a channel.
+    """
+
+    def __init__(
+        self, channels: int, network: EdgeNetwork, *, groups: int | None = None
+    ) -> None:
+        super().__init__(channels)
+        self.groups = channels if groups is None else groups
+        if self.groups < 1 or channels % self.groups:
+            raise ValueError(
+                f"{groups} groups for {channels} channels; expected a divisor of the "
+                "number of channels"
+            )
+        self.network = network
+        self.mix = nn.Linear(network.hidden, self.groups)
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+        self.network.reset_parameters()
+        self.mix.reset_parameters()
+
+    def weights(
+        self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+    ) -> Tensor:
+        """Edge weights ``[E, groups]``."""
+        return self.mix(self.network(displacement, pos, features, source))
+
+    def forward(
+        self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
+    ) -> Tensor:
+        """Sum over neighbours, each group of channels under its own weight."""
+        num, records, _ = x.shape
+        grouped = x.unflatten(2, (self.groups, -1)).transpose(1, 2).flatten(2)
+        sums = neighbour_sum(grouped, weight + base.unsqueeze(1), graph)
+        sums = sums.unflatten(2, (records, -1)).transpose(1, 2)
+        return sums.flatten(2)
+
+    def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
+        """The kernel written out: ``[E, C, C]``, diagonal."""
+        weight = weight + base.unsqueeze(1)
+        return torch.diag_embed(
+            weight.repeat_interleave(self.channels // self.groups, 1)
+        )
+
+
+class GaussianKernel(InterpolationKernel):
+    r"""The paper's predefined kernel, a Gaussian of learned centre and widths.
+
+    .. math::
+        h = \beta \exp\left(-(\Delta - \mu)^T \Gamma^{-1} (\Delta - \mu)\right) I,
+        \qquad \Delta = (x_j - x_i) / \mathrm{scale}, \quad
+        \Gamma = \mathrm{diag}(\gamma_1, \dots, \gamma_d)
+
+    Section 4.3 of the paper. :math:`\beta` and :math:`\gamma` are held by their
+    logarithms, hence positive. The residual of the learned kernels is left out.
+
+    Args:
+        channels: :math:`C`.
+        dim: space dimensions, :math:`d`.
+        scale: length by which relative positions are divided; see
+            :class:`EdgeNetwork`.
+    """
+
+    def __init__(self, channels: int, dim: int, *, scale: float = 1.0) -> None:
+        super().__init__(channels)
+        self.scale = scale
+        self.log_beta = nn.Parameter(torch.empty(()))
+        self.centre = nn.Parameter(torch.empty(dim))
+        self.log_gamma = nn.Parameter(torch.empty(dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Start centred, with a width of half the scale and a mean weight near 1."""
+        nn.init.constant_(self.log_beta, math.log(4.0))
+        nn.init.zeros_(self.centre)
+        nn.init.constant_(self.log_gamma, math.log(0.25))
+
+    def weights(
+        self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+    ) -> Tensor:
+        """Edge weights ``[E, 1]``."""
+        offset = displacement / self.scale - self.centre
+        exponent = (offset.square() * torch.exp(-self.log_gamma)).sum(-1, keepdim=True)
+        return torch.exp(self.log_beta - exponent)
+
+    def forward(
+        self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
+    ) -> Tensor:
+        """Sum over neighbours; ``base`` is not used."""
+        sums = neighbour_sum(x.flatten(1).unsqueeze(1), weight, graph)
+        return sums.squeeze(1).unflatten(1, x.shape[1:])
+
+    def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
+        """The kernel written out: ``[E, C, C]``, a multiple of the identity."""
+        identity = torch.eye(self.channels, dtype=weight.dtype, device=weight.device)
+        return weight.unsqueeze(2) * identity

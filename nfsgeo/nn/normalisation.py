@@ -1,0 +1,56 @@
+"""Layer-Norm over a whole field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["FieldLayerNorm"]
+
+
+class FieldLayerNorm(nn.Module):
+    r"""Layer-Norm with joint statistics over grid, time and channels.
+
+    .. math:: y = \gamma \odot \frac{v - E[v]}{\sqrt{Var[v] + \epsilon}} + \beta
+
+    Mean and variance are taken over all of a sample. With ``shape`` given,
+    :math:`\gamma` and :math:`\beta` have an entry for every channel, node and record,
+    as the paper's authors train: the layer then holds for one grid alone. Without
+    it they have one for each channel, and any grid will do.
+
+    Args:
+        channels: :math:`C`.
+        shape: sizes of grid and time, or ``None`` for an affine map per channel.
+        eps: :math:`\epsilon`.
+
+    Shapes:
+        ``[B, C, *shape]`` to the same.
+    """
+
+    def __init__(
+        self, channels: int, shape: Sequence[int] | None = None, *, eps: float = 1e-6
+    ) -> None:
+        super().__init__()
+        self.shape = None if shape is None else (channels, *shape)
+        self.eps = eps
+        size = self.shape or (channels,)
+        self.weight = nn.Parameter(torch.ones(size))
+        self.bias = nn.Parameter(torch.zeros(size))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise every sample."""
+        if self.shape is None:
+            return nn.functional.group_norm(x, 1, self.weight, self.bias, self.eps)
+        if x.shape[1:] != self.shape:
+            raise ValueError(
+                f"a field of shape {tuple(x.shape[1:])} (channels, grid, time) came to "
+                f"a Layer-Norm made for {self.shape}; use the grid and number of "
+                "records of training, or a Layer-Norm per channel"
+            )
+        return nn.functional.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        size = f"shape={self.shape}" if self.shape else f"{self.weight.numel()}"
+        return f"{size}, eps={self.eps}"

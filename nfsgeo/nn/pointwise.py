@@ -1,0 +1,74 @@
+"""Pointwise maps into and out of the channels, and the 1×1 convolution."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Lift", "Pointwise", "Projector"]
+
+
+class Pointwise(nn.Linear):
+    """A linear map of the channels at every node: ``[B, C, *n]`` to ``[B, C', *n]``.
+
+    The 1×1 convolution of the Fourier Neural Operator, for any number of axes.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the map at every node."""
+        flat = torch.matmul(self.weight, x.flatten(2))
+        if self.bias is not None:
+            flat = flat + self.bias[:, None]
+        return flat.unflatten(2, x.shape[2:])
+
+
+class Lift(nn.Module):
+    r"""Linear map of inputs, position and time to the channels.
+
+    .. math:: v(x, t) = W_a a(x) + W_x x + b + t \, W_t
+
+    The input records are channels and the output records tokens; since the map is
+    affine in time, the field is given by two terms, not by a copy for each record.
+
+    Args:
+        num_features: inputs at a point, records times components.
+        dim: space dimensions.
+        channels: :math:`C`.
+        time: whether the field depends on time; without it the slope is ``None``.
+    """
+
+    def __init__(
+        self, num_features: int, dim: int, channels: int, *, time: bool = True
+    ) -> None:
+        super().__init__()
+        self.space = nn.Linear(num_features + dim, channels)
+        self.time = nn.Parameter(torch.empty(channels)) if time else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew, time's as those of any other input."""
+        self.space.reset_parameters()
+        if self.time is not None:
+            bound = (self.space.in_features + 1) ** -0.5
+            nn.init.uniform_(self.time, -bound, bound)
+
+    def forward(self, features: Tensor, pos: Tensor) -> tuple[Tensor, Tensor | None]:
+        """``[N, F]`` and ``[N, d]`` to the value at t = 0 ``[N, C]``, slope ``[C]``."""
+        return self.space(torch.cat([features, pos], dim=-1)), self.time
+
+
+class Projector(nn.Sequential):
+    """Two linear maps with a GELU between: channels to components, last axis.
+
+    Args:
+        channels: :math:`C`.
+        out_components: components of the field.
+        hidden: width between the maps; 128 in the paper.
+    """
+
+    def __init__(self, channels: int, out_components: int, hidden: int = 128) -> None:
+        super().__init__(
+            nn.Linear(channels, hidden),
+            nn.GELU(),
+            nn.Linear(hidden, out_components),
+        )

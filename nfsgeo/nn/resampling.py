@@ -1,0 +1,67 @@
+"""From the points of a sample to the grid on which mixers work, and back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Points", "Resampling"]
+
+
+@dataclass(frozen=True)
+class Points:
+    """The observed points of a batch.
+
+    Attributes:
+        features: inputs at the points, records and components flattened, ``[N, F]``.
+        pos: positions ``[N, d]``.
+        batch: sample of each point ``[N]``, sorted; ``None`` for one sample.
+        num_samples: number of samples, :math:`B`.
+    """
+
+    features: Tensor
+    pos: Tensor
+    batch: Tensor | None
+    num_samples: int
+
+
+class Resampling(nn.Module, ABC):
+    """Brings fields from points to a grid, and from the grid to points.
+
+    The field of a problem without time has no time axis on the grid.
+    """
+
+    @abstractmethod
+    def forward(
+        self, value: Tensor, slope: Tensor | None, points: Points, times: Tensor
+    ) -> Tensor:
+        """The field ``value + t slope`` on the grid, ``[B, C, *grid(, T)]``.
+
+        Args:
+            value: ``[N, C]``, the field at the points at time zero.
+            slope: ``[C]``, its change with time, the same at all points; ``None`` for
+                a problem without time.
+            points: where the field is known.
+            times: the records that are wanted, ``[T]``.
+        """
+
+    @abstractmethod
+    def back(
+        self,
+        field: Tensor,
+        points: Points,
+        query_pos: Tensor,
+        query_batch: Tensor | None,
+    ) -> Tensor:
+        """A field ``[B, C, *grid(, T)]`` at the query points, ``[M, T, C]``.
+
+        ``T`` is 1 for a problem without time.
+        """
+
+
+def with_time(value: Tensor, slope: Tensor, times: Tensor) -> Tensor:
+    """``value + t slope``, the records in a new last axis."""
+    return torch.addcmul(value.unsqueeze(-1), slope.unsqueeze(-1), times)
