@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.nearest import nearest_sources
 from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.geometry.radius import radius_edges
-from nfsgeo.geometry.search_scipy import build_tree
 
 __all__ = ["BipartiteGraph", "Transpose", "batch_graphs", "bipartite_graph"]
 
 logger = logging.getLogger(__name__)
+
+# A graph built while validating serves training too: it holds no inference tensors.
+outside_inference = torch.inference_mode(False)
 
 
 class Transpose(NamedTuple):
@@ -66,11 +67,13 @@ class BipartiteGraph:
         return self.ptr.diff()
 
     @cached_property
+    @outside_inference
     def transpose(self) -> Transpose:
         """The edges sorted by source, computed once: backward passes need it."""
         source, permutation = self.edge_index[0].sort(stable=True)
         return Transpose(permutation, _ptr(source, self.num_source))
 
+    @outside_inference
     def to(self, device: torch.device | str) -> BipartiteGraph:
         """The same graph on ``device``; this one if it is there already."""
         if self.edge_index.device == torch.empty(0, device=device).device:
@@ -87,6 +90,7 @@ class BipartiteGraph:
         return graph
 
 
+@outside_inference
 def bipartite_graph(
     source: Tensor,
     target: Tensor,
@@ -101,8 +105,7 @@ def bipartite_graph(
     """The radius graph, with no empty neighbourhood.
 
     A target without a source in its ball is joined to the nearest source of its
-    sample (of several as near, the one with the lowest index), as often as that
-    happens is logged.
+    sample (of several as near, the lowest index); their number is logged.
 
     Args:
         source: Source points ``[n, d]``.
@@ -145,13 +148,13 @@ def bipartite_graph(
             None if target_batch is None else target_batch[lonely],
             torch.device("cpu"),
         )
-        nearest = _nearest(query).to(edges.device)
+        nearest = nearest_sources(query).to(edges.device)
         edges = torch.cat([edges, torch.stack([nearest, lonely])], dim=1)
         edges = edges[:, edges[1].argsort(stable=True)]
-    with torch.no_grad():
-        delta = domain.displacement(
-            source.to(torch.float64)[edges[0]], target.to(torch.float64)[edges[1]]
-        )
+    delta = domain.displacement(
+        source.detach().to(torch.float64)[edges[0]],
+        target.detach().to(torch.float64)[edges[1]],
+    )
     return BipartiteGraph(
         edges,
         _ptr(edges[1], target.size(0)),
@@ -161,6 +164,7 @@ def bipartite_graph(
     )
 
 
+@outside_inference
 def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
     """One graph of several, sources and targets numbered on from one to the next.
 
@@ -168,15 +172,12 @@ def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
     """
     if len(graphs) == 1:
         return graphs[0]
-    edges, displacements = [], []
-    permutations: list[Tensor] = []
-    ptrs = [graphs[0].ptr[:1]]
-    source_ptrs = [graphs[0].ptr[:1]]
+    edges, displacements, permutations = [], [], []
+    ptrs, source_ptrs = [graphs[0].ptr[:1]], [graphs[0].ptr[:1]]
     num_source = num_target = num_edges = 0
     for graph in graphs:
-        edges.append(
-            graph.edge_index + graph.ptr.new_tensor([[num_source], [num_target]])
-        )
+        offset = graph.ptr.new_tensor([[num_source], [num_target]])
+        edges.append(graph.edge_index + offset)
         displacements.append(graph.displacement)
         permutations.append(graph.transpose.permutation + num_edges)
         ptrs.append(graph.ptr[1:] + num_edges)
@@ -193,36 +194,6 @@ def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
     )
     joined.transpose = Transpose(torch.cat(permutations), torch.cat(source_ptrs))
     return joined
-
-
-def _nearest(query: RadiusQuery) -> Tensor:
-    """The nearest source of each target, the lowest index where several are."""
-    source, target = query.local(query.source), query.local(query.target)
-    source_ptr, target_ptr = query.source_ptr().tolist(), query.target_ptr().tolist()
-    result = torch.empty(target.size(0), dtype=torch.int64)
-    for b in range(query.num_samples):
-        s, s_end = source_ptr[b], source_ptr[b + 1]
-        t, t_end = target_ptr[b], target_ptr[b + 1]
-        if t == t_end:
-            continue
-        if s == s_end:
-            raise ValueError(
-                f"sample {b} has {t_end - t} targets and no source: expected at "
-                "least one source in every sample; add points or drop the sample"
-            )
-        tree = build_tree(query, source[s:s_end])
-        points = target[t:t_end].numpy()
-        # The tree's rounding is not ours: take all about as near, then compare.
-        about = tree.query(points)[0] * (1 + 1e-8) + (query.reach - query.radius)
-        lists = tree.query_ball_point(points, about)
-        counts = torch.tensor([len(found) for found in lists])
-        flat = np.fromiter(itertools.chain.from_iterable(lists), dtype=np.int64)
-        candidate = torch.from_numpy(flat) + s
-        asking = torch.repeat_interleave(torch.arange(t, t_end), counts)
-        distance = query.distance(candidate, asking).numpy()
-        order = np.lexsort((candidate.numpy(), distance, asking.numpy()))
-        result[t:t_end] = candidate[order[(counts.cumsum(0) - counts).numpy()]]
-    return result
 
 
 def _ptr(sorted_index: Tensor, size: int) -> Tensor:

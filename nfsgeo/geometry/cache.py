@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+from collections.abc import Hashable
+from typing import Any, Generic, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ __all__ = ["GraphCache"]
 # A batch's graph is as large as all its meshes' together, so few are kept.
 KEPT_BATCHES = 8
 
+Kind = Literal["points to grid", "grid to points", "points to points"]
 Value = TypeVar("Value")
 
 
@@ -91,50 +92,72 @@ class GraphCache:
     def points_to_grid(
         self, pos: Tensor, batch: Tensor | None, grid: Tensor
     ) -> BipartiteGraph:
-        """Points ``[N, d]`` to the nodes of a grid ``[m, d]`` held by each sample.
+        """Points ``[N, d]`` to the nodes of a grid ``[m, d]`` that each sample has.
 
         Node ``j`` of sample ``b`` is target ``b * m + j``. ``batch [N]`` is sorted,
         or none for one sample.
 
         Raises:
-            ValueError: If a sample of the batch has no point, and as
+            ValueError: If a sample has no point, and as in
                 :func:`~nfsgeo.geometry.bipartite_graph`.
         """
-        grid_key = _key(grid)
-        return self._compose(
-            "points to grid",
-            _samples(pos, batch),
-            grid_key,
-            lambda points: self._search(points, grid),
-        )
+        return self._compose("points to grid", pos, batch, grid)
 
     def grid_to_points(
         self, grid: Tensor, pos: Tensor, batch: Tensor | None
     ) -> BipartiteGraph:
-        """The nodes of a grid ``[m, d]`` held by each sample to points ``[N, d]``.
+        """The nodes of a grid ``[m, d]`` that each sample has to points ``[N, d]``.
 
         Node ``j`` of sample ``b`` is source ``b * m + j``. ``batch [N]`` is sorted,
         or none for one sample.
         """
-        grid_key = _key(grid)
-        return self._compose(
-            "grid to points",
-            _samples(pos, batch),
-            grid_key,
-            lambda points: self._search(grid, points),
-        )
+        return self._compose("grid to points", pos, batch, grid)
 
     def points_to_points(self, pos: Tensor, batch: Tensor | None) -> BipartiteGraph:
         """Points ``[N, d]`` to the points of the same sample, themselves included."""
-        return self._compose(
-            "points to points",
-            _samples(pos, batch),
-            None,
-            lambda points: self._search(points, points),
-        )
+        return self._compose("points to points", pos, batch, None)
 
-    def _search(self, source: Tensor, target: Tensor) -> BipartiteGraph:
+    def _compose(
+        self, kind: Kind, pos: Tensor, batch: Tensor | None, grid: Tensor | None
+    ) -> BipartiteGraph:
+        sizes = _sizes(pos, batch)
+        # One copy to the host for the whole batch, where the positions are on a GPU.
+        host = pos.detach().cpu().split(sizes)
+        grid_key = None if grid is None else _key(grid.detach().cpu())
+        keys = [(_key(points), grid_key, pos.device) for points in host]
+        known = self._batches.get((kind, *keys))
+        if known is not None:
+            self.batch_hits += 1
+            return known
+        meshes = self._meshes.setdefault(kind, _LeastRecentlyUsed(self.capacity))
+        graphs = []
+        for number, (key, points) in enumerate(
+            zip(keys, pos.split(sizes), strict=True)
+        ):
+            graph = meshes.get(key)
+            if graph is None:
+                if kind == "points to grid" and points.size(0) == 0:
+                    raise ValueError(
+                        f"sample {number} of {len(sizes)} has no point: expected at "
+                        "least one in every sample; leave it out of the batch"
+                    )
+                graph = self._search(kind, points, grid)
+                meshes.put(key, graph)
+            else:
+                self.mesh_hits += 1
+            graphs.append(graph)
+        joined = batch_graphs(graphs)
+        self._batches.put((kind, *keys), joined)
+        return joined
+
+    def _search(
+        self, kind: Kind, points: Tensor, grid: Tensor | None
+    ) -> BipartiteGraph:
         self.searches += 1
+        other = points if grid is None else grid
+        source, target = (
+            (other, points) if kind == "grid to points" else (points, other)
+        )
         return bipartite_graph(
             source,
             target,
@@ -143,33 +166,6 @@ class GraphCache:
             backend=self.backend,
             max_neighbours=self.max_neighbours,
         )
-
-    def _compose(
-        self,
-        kind: str,
-        samples: list[Tensor],
-        grid_key: Hashable,
-        search: Callable[[Tensor], BipartiteGraph],
-    ) -> BipartiteGraph:
-        keys = [(_key(points), grid_key) for points in samples]
-        whole = (kind, tuple(keys))
-        known = self._batches.get(whole)
-        if known is not None:
-            self.batch_hits += 1
-            return known
-        meshes = self._meshes.setdefault(kind, _LeastRecentlyUsed(self.capacity))
-        graphs = []
-        for key, points in zip(keys, samples, strict=True):
-            graph = meshes.get(key)
-            if graph is None:
-                graph = search(points)
-                meshes.put(key, graph)
-            else:
-                self.mesh_hits += 1
-            graphs.append(graph)
-        joined = batch_graphs(graphs)
-        self._batches.put(whole, joined)
-        return joined
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -187,18 +183,18 @@ class GraphCache:
         )
 
 
-def _samples(pos: Tensor, batch: Tensor | None) -> list[Tensor]:
-    if batch is None:
-        return [pos]
+def _sizes(pos: Tensor, batch: Tensor | None) -> list[int]:
+    """Number of points of each sample."""
+    if batch is None or batch.shape == pos.shape[:1] == (0,):
+        return [pos.size(0)]
     if batch.shape != pos.shape[:1] or (batch[1:] < batch[:-1]).any():
         raise ValueError(
             f"batch of shape {list(batch.shape)}: expected the sample of each of the "
             f"{pos.size(0)} points, sorted; sort the points by sample"
         )
-    return list(pos.split(torch.bincount(batch).tolist()))
+    return torch.bincount(batch).tolist()
 
 
 def _key(pos: Tensor) -> Hashable:
-    array = pos.detach().cpu().contiguous().numpy()
-    digest = hashlib.blake2b(array.tobytes(), digest_size=16).digest()
-    return digest, array.shape, str(array.dtype), str(pos.device)
+    content = pos.contiguous().view(torch.uint8).numpy().tobytes()
+    return hashlib.blake2b(content, digest_size=16).digest(), pos.shape, pos.dtype

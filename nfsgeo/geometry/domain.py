@@ -116,10 +116,8 @@ class Domain:
         delta = b - a
         if not any(self.periodic):
             return delta
-        return torch.stack(
-            [self._nearest(delta[..., axis], axis) for axis in range(self.dim)],
-            dim=-1,
-        )
+        columns = [self._nearest(delta[..., axis], axis) for axis in range(self.dim)]
+        return torch.stack(columns, dim=-1)
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Euclidean length of ``displacement(a, b)``, ``[...]``.

@@ -9,18 +9,18 @@ from torch import Tensor
 
 from nfsgeo.geometry.query import RadiusQuery
 
-__all__ = ["OpenSearch", "candidates_by_images"]
+__all__ = ["FIRST_CUDA_CAP", "OpenSearch", "candidates_by_images"]
 
 OpenSearch = Callable[[Tensor, Tensor, Tensor, Tensor, float, int], Tensor]
 """``(source, target, source_ptr, target_ptr, radius, cap)`` to pairs ``[2, e]``,
 row 0 the target and row 1 the source, at most ``cap`` pairs for each target."""
 
-FIRST_CAP = 64
+FIRST_CUDA_CAP = 64
 MAX_SLOTS = 1 << 24
 
 
 def candidates_by_images(
-    query: RadiusQuery, search: OpenSearch
+    query: RadiusQuery, search: OpenSearch, first_cap: int | None
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Pairs (source, target) that may lie within the radius.
 
@@ -30,7 +30,9 @@ def candidates_by_images(
     Args:
         query: What is searched for.
         search: A search in open space that keeps a bounded number of neighbours.
-            The bound is raised until no target reaches it, so nothing is lost.
+        first_cap: For a search that reserves room for every neighbour it is
+            allowed: the first bound. It is raised until no target reaches it, so
+            that nothing is lost. None for a search without such a cost.
     """
     if query.source.size(0) == 0 or query.target.size(0) == 0:
         return
@@ -39,17 +41,17 @@ def candidates_by_images(
     source_ptr = torch.searchsorted(query.source_batch[index], samples)
     target, target_ptr = query.local(query.target), query.target_ptr()
     most = int((source_ptr[1:] - source_ptr[:-1]).max())
-    # A GPU search reserves room for every neighbour allowed, a CPU one does not.
-    cap = most if pos.device.type == "cpu" else min(FIRST_CAP, most)
-    begin = 0
+    if first_cap is None:
+        found = search(pos, target, source_ptr, target_ptr, query.reach, most)
+        yield index[found[1]], found[0]
+        return
+    cap, begin = min(first_cap, most), 0
     while begin < target.size(0):
         end = min(begin + max(1, MAX_SLOTS // cap), target.size(0))
-        if pos.device.type == "cpu":
-            end = target.size(0)
-        ptr = target_ptr.clamp(begin, end) - begin
-        found = search(pos, target[begin:end], source_ptr, ptr, query.reach, cap)
-        counts = torch.bincount(found[0], minlength=1)
-        if cap < most and int(counts.max()) >= cap:
+        piece_ptr = target_ptr.clamp(begin, end) - begin
+        piece = target[begin:end]
+        found = search(pos, piece, source_ptr, piece_ptr, query.reach, cap)
+        if cap < most and int(torch.bincount(found[0], minlength=1).max()) >= cap:
             cap = min(2 * cap, most)
             continue
         yield index[found[1]], found[0] + begin

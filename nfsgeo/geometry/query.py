@@ -57,6 +57,11 @@ class RadiusQuery:
             raise UserError(f"radius {radius}", "a number above 0", "raise the radius")
         for name, pos in (("source", source), ("target", target)):
             _check_points(name, pos, domain)
+        if source.device != target.device:
+            raise ValueError(
+                f"sources on {source.device} and targets on {target.device}: "
+                "expected one device; move one of them"
+            )
         if (source_batch is None) != (target_batch is None):
             raise ValueError(
                 "one of source_batch and target_batch is missing: expected both or "
@@ -80,6 +85,11 @@ class RadiusQuery:
         """The radius, enlarged by what wrapping and shifting may round away."""
         scale = max(map(abs, self.domain.lower + self.domain.upper))
         return self.radius * (1 + 1e-8) + 16 * torch.finfo(torch.float64).eps * scale
+
+    @property
+    def piece(self) -> int:
+        """How many candidates to hold at a time: what fits caches, or fills a GPU."""
+        return 1 << 17 if self.source.device.type == "cpu" else 1 << 22
 
     def local(self, pos: Tensor) -> Tensor:
         """Coordinates that begin at 0; in ``[0, length)`` on periodic axes."""
@@ -117,10 +127,11 @@ class RadiusQuery:
 
 
 def _check_points(name: str, pos: Tensor, domain: Domain) -> None:
-    if pos.dim() != 2 or pos.size(1) != domain.dim or not pos.is_floating_point():
+    precise = pos.dtype in (torch.float32, torch.float64)
+    if pos.dim() != 2 or pos.size(1) != domain.dim or not precise:
         raise ValueError(
             f"{name} points of shape {list(pos.shape)} and type {pos.dtype}: expected "
-            f"floating-point [n, {domain.dim}]; check the points or the domain"
+            f"float32 or float64 [n, {domain.dim}]; check the points or the domain"
         )
     # The far end of a periodic axis is its near end: rounding puts points there.
     closed = Domain(domain.lower, domain.upper, (False,) * domain.dim)

@@ -30,7 +30,6 @@ BACKENDS: dict[str, ModuleType] = {
     "pyg_lib": search_pyg_lib,
 }
 
-MAX_PAIRS_CHECKED = 1 << 21
 # torch-cluster and pyg-lib compare all pairs on CUDA: fast for few points only.
 MAX_PAIRS_ON_CUDA = 1 << 26
 
@@ -52,6 +51,7 @@ def radius_edges(
     their boundary, in the minimal-image metric of the domain. Every backend
     returns the same edges in the same order, since each only proposes candidates
     and one formula in float64 decides. A pair comes once, however large the radius.
+    A point on the upper end of a periodic axis is taken for one on its lower end.
 
     Args:
         source: Source points ``[n, d]``.
@@ -86,8 +86,8 @@ def radius_edges(
     sources, targets = [], []
     for found_source, found_target in BACKENDS[name].candidates(query):
         for s, t in zip(
-            found_source.split(MAX_PAIRS_CHECKED),
-            found_target.split(MAX_PAIRS_CHECKED),
+            found_source.split(query.piece),
+            found_target.split(query.piece),
             strict=True,
         ):
             keep = query.within(s, t)

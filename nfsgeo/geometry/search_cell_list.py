@@ -17,8 +17,8 @@ __all__ = ["available", "candidates"]
 # Cells of the last axis are this many times finer than the radius: neighbouring
 # cells of that axis are contiguous in memory, so fine ones cost nothing.
 FINER = 4
+CELLS_A_POINT = 8
 MAX_TARGETS = 1 << 16
-MAX_CANDIDATES = 1 << 21
 
 
 def available(device: torch.device) -> bool:
@@ -34,15 +34,6 @@ class _Axis:
     periodic: bool
     cells: int
     span: int
-
-    @classmethod
-    def create(
-        cls, length: float, periodic: bool, reach: float, finer: int, most: int
-    ) -> _Axis:
-        cells = max(1, min(math.floor(finer * length / reach), most * finer))
-        # The reach exceeds the radius by more than the rounding of a cell's index.
-        span = min(math.ceil(reach * cells / length), cells - 1)
-        return cls(length, periodic, cells, span)
 
     def index(self, coordinate: Tensor) -> Tensor:
         scaled = (coordinate * (self.cells / self.length)).to(torch.int64)
@@ -60,17 +51,7 @@ def candidates(query: RadiusQuery) -> Iterator[tuple[Tensor, Tensor]]:
     num_source, num_target = query.source.size(0), query.target.size(0)
     if num_source == 0 or num_target == 0:
         return
-    domain, reach = query.domain, query.reach
-    most = math.ceil((num_source / query.num_samples) ** (1 / domain.dim))
-    axes = [
-        _Axis.create(length, periodic, reach, finer, most)
-        for length, periodic, finer in zip(
-            domain.lengths,
-            domain.periodic,
-            [1] * (domain.dim - 1) + [FINER],
-            strict=True,
-        )
-    ]
+    axes = _axes(query)
     cells = math.prod(axis.cells for axis in axes)
     source = query.local(query.source)
     cell = query.source_batch
@@ -88,7 +69,7 @@ def candidates(query: RadiusQuery) -> Iterator[tuple[Tensor, Tensor]]:
         )
         first, size = ptr[starts], ptr[ends] - ptr[starts]
         total = size.sum(1).cumsum(0)
-        for low, high in _pieces(total):
+        for low, high in _pieces(total, query.piece):
             repeats = size[low:high].flatten()
             skipped = repeats.cumsum(0) - repeats
             num = int(repeats.sum())
@@ -102,6 +83,27 @@ def candidates(query: RadiusQuery) -> Iterator[tuple[Tensor, Tensor]]:
                 output_size=num,
             )
             yield order[place], target
+
+
+def _axes(query: RadiusQuery) -> list[_Axis]:
+    """Cells as wide as the reach, or wider: no more of them than ``CELLS_A_POINT``."""
+    lengths, reach = query.domain.lengths, query.reach
+    finer = [1] * (len(lengths) - 1) + [FINER]
+    cells = [
+        max(1, math.floor(f * length / reach))
+        for f, length in zip(finer, lengths, strict=True)
+    ]
+    limit = max(1.0, CELLS_A_POINT * query.source.size(0) / query.num_samples)
+    while math.prod(cells) > limit:
+        most = cells.index(max(cells))
+        cells[most] = (cells[most] + 1) // 2
+    # The reach exceeds the radius by more than a cell's index is rounded by.
+    return [
+        _Axis(length, periodic, num, min(math.ceil(reach * num / length), num - 1))
+        for length, periodic, num in zip(
+            lengths, query.domain.periodic, cells, strict=True
+        )
+    ]
 
 
 def _ranges(axes: list[_Axis], target: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,11 +138,11 @@ def _ranges(axes: list[_Axis], target: Tensor, batch: Tensor) -> tuple[Tensor, T
     return torch.stack(starts, dim=1), torch.stack(ends, dim=1)
 
 
-def _pieces(total: Tensor) -> Iterator[tuple[int, int]]:
-    """Runs of targets with at most ``MAX_CANDIDATES`` candidates, or one target."""
+def _pieces(total: Tensor, most: int) -> Iterator[tuple[int, int]]:
+    """Runs of targets with at most ``most`` candidates together, or of one target."""
     low, done, size = 0, 0, total.numel()
     while low < size:
-        limit = torch.tensor(done + MAX_CANDIDATES, device=total.device)
+        limit = torch.tensor(done + most, device=total.device)
         high = max(int(torch.searchsorted(total, limit, right=True)), low + 1)
         done = int(total[high - 1])
         yield low, high

@@ -9,7 +9,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.images import candidates_by_images
+from nfsgeo.geometry.images import FIRST_CUDA_CAP, candidates_by_images
 from nfsgeo.geometry.query import RadiusQuery
 
 __all__ = ["available", "candidates"]
@@ -33,7 +33,8 @@ def _installed() -> bool:
 
 def candidates(query: RadiusQuery) -> Iterator[tuple[Tensor, Tensor]]:
     """Pairs (source, target) that may lie within the radius."""
-    return candidates_by_images(query, _search)
+    on_cpu = query.source.device.type == "cpu"
+    return candidates_by_images(query, _search, None if on_cpu else FIRST_CUDA_CAP)
 
 
 def _search(

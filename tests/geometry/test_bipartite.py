@@ -1,0 +1,218 @@
+"""Bipartite graphs: CSR form, displacements, widening, transposes."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nfsgeo.geometry import (
+    BipartiteGraph,
+    Domain,
+    batch_graphs,
+    bipartite_graph,
+    equispaced_grid,
+)
+
+MIXED = Domain((0.0, -1.0), (1.0, 1.0), (True, False))
+
+
+def cloud(num: int, seed: int, domain: Domain = MIXED) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    low, lengths = torch.tensor(domain.lower), torch.tensor(domain.lengths)
+    return low + lengths * torch.rand(num, domain.dim, generator=generator)
+
+
+def nearest(source: Tensor, target: Tensor, domain: Domain) -> Tensor:
+    distance = domain.distance(source.double()[None], target.double()[:, None])
+    return distance.argmin(dim=1)
+
+
+def assert_equal(a: BipartiteGraph, b: BipartiteGraph) -> None:
+    assert (a.num_source, a.num_target) == (b.num_source, b.num_target)
+    for name in ("edge_index", "ptr", "displacement"):
+        assert torch.equal(getattr(a, name), getattr(b, name)), name
+    for mine, other in zip(a.transpose, b.transpose, strict=True):
+        assert torch.equal(mine, other)
+
+
+def test_ptr_marks_each_target(brute_force: Callable[..., Tensor]) -> None:
+    source, target = cloud(300, 0), cloud(100, 1)
+    graph = bipartite_graph(source, target, 0.4, MIXED)
+    assert torch.equal(graph.edge_index, brute_force(source, target, 0.4, MIXED))
+    for t in range(100):
+        own = graph.edge_index[1, graph.ptr[t] : graph.ptr[t + 1]]
+        assert (own == t).all()
+    assert graph.ptr[-1] == graph.num_edges == graph.edge_index.size(1)
+    assert torch.equal(graph.degree(), torch.bincount(graph.edge_index[1]))
+
+
+def test_displacement_leads_from_source_to_target_over_the_seam() -> None:
+    graph = bipartite_graph(
+        torch.tensor([[0.95, 0.0]]), torch.tensor([[0.05, 0.2]]), 0.5, MIXED
+    )
+    torch.testing.assert_close(graph.displacement, torch.tensor([[0.1, 0.2]]))
+
+
+def test_displacement_is_computed_in_float64() -> None:
+    """Neighbours far from the origin keep all digits of their difference."""
+    domain = Domain((1e6,), (1e6 + 1,), (True,))
+    source = torch.tensor([[1e6 + 0.999999]], dtype=torch.float64)
+    target = torch.tensor([[1e6 + 0.000001]], dtype=torch.float64)
+    graph = bipartite_graph(source, target, 0.1, domain)
+    assert graph.displacement.dtype == torch.float32
+    assert float(graph.displacement) == pytest.approx(2e-6, rel=1e-3)
+
+
+def test_displacement_agrees_with_the_domain() -> None:
+    source, target = cloud(200, 2), cloud(150, 3)
+    graph = bipartite_graph(source, target, 0.3, MIXED)
+    s, t = graph.edge_index
+    expected = MIXED.displacement(source.double()[s], target.double()[t])
+    assert torch.equal(graph.displacement, expected.float())
+    assert (graph.displacement[graph.degree()[t] > 1].norm(dim=1) < 0.3 + 1e-6).all()
+
+
+class TestTranspose:
+    def test_sorts_edges_by_source_and_target(self) -> None:
+        graph = bipartite_graph(cloud(50, 4), cloud(80, 5), 0.3, MIXED)
+        permutation, ptr = graph.transpose
+        assert torch.equal(permutation.sort().values, torch.arange(graph.num_edges))
+        turned = graph.edge_index[:, permutation]
+        assert (turned[0].diff() >= 0).all()
+        assert (turned[1].diff()[turned[0].diff() == 0] > 0).all()
+        assert torch.equal(ptr.diff(), torch.bincount(turned[0], minlength=50))
+
+    def test_is_computed_once(self) -> None:
+        graph = bipartite_graph(cloud(50, 4), cloud(80, 5), 0.3, MIXED)
+        assert graph.transpose is graph.transpose
+
+    def test_sources_without_an_edge_have_an_empty_run(self) -> None:
+        source = torch.tensor([[0.1, 0.0], [0.5, 0.0], [0.9, 0.0]])
+        graph = bipartite_graph(source, source[1:2], 0.1, MIXED)
+        assert graph.transpose.ptr.tolist() == [0, 0, 1, 1]
+
+
+class TestWidening:
+    @settings(deadline=None, max_examples=30)
+    @given(seed=st.integers(0, 1000), radius=st.sampled_from([1e-3, 0.05, 0.1]))
+    def test_empty_neighbourhoods_get_the_nearest_source(
+        self, seed: int, radius: float
+    ) -> None:
+        source, target = cloud(40, seed), cloud(60, seed + 1)
+        graph = bipartite_graph(source, target, radius, MIXED)
+        assert (graph.degree() >= 1).all()
+        distance = MIXED.distance(source.double()[None], target.double()[:, None])
+        empty = (distance > radius).all(dim=1)
+        assert empty.any()
+        given_source = graph.edge_index[0, graph.ptr[:-1][empty]]
+        assert torch.equal(given_source, nearest(source, target, MIXED)[empty])
+        assert (graph.degree()[empty] == 1).all()
+        kept = ~empty[graph.edge_index[1]]
+        assert (distance <= radius).sum() == kept.sum()
+
+    def test_edges_stay_sorted(self) -> None:
+        graph = bipartite_graph(cloud(40, 7), cloud(60, 8), 0.15, MIXED)
+        key = graph.edge_index[1] * 40 + graph.edge_index[0]
+        assert (key.diff() > 0).all()
+
+    def test_ties_go_to_the_lowest_index(self) -> None:
+        source = torch.tensor([[0.9, 0.5], [0.75, 0.0], [0.25, 0.0], [0.75, 0.0]])
+        target = torch.tensor([[0.5, 0.0], [0.0, 0.0]])
+        graph = bipartite_graph(source, target, 0.01, MIXED)
+        assert graph.edge_index[0].tolist() == [1, 1]
+        grid = equispaced_grid(Domain.unit(2), (4, 4))
+        centre = torch.tensor([[0.125, 0.125]])
+        graph = bipartite_graph(grid, centre, 0.01, Domain.unit(2))
+        assert graph.edge_index.tolist() == [[0], [0]]
+
+    def test_never_from_another_sample(self) -> None:
+        source = torch.tensor([[0.5, 0.0], [0.1, 0.9]])
+        target = torch.tensor([[0.5, 0.01], [0.5, 0.01]])
+        batch = torch.tensor([0, 1])
+        graph = bipartite_graph(
+            source, target, 0.001, MIXED, source_batch=batch, target_batch=batch
+        )
+        assert graph.edge_index.tolist() == [[0, 1], [0, 1]]
+
+    def test_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.INFO)
+        bipartite_graph(cloud(5, 0), cloud(9, 1), 1e-6, MIXED)
+        assert "9 of 9 neighbourhoods were empty" in caplog.text
+
+    def test_sample_without_a_source_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="sample 1 has 3 targets and no source"):
+            bipartite_graph(
+                cloud(4, 0),
+                cloud(6, 1),
+                0.1,
+                MIXED,
+                source_batch=torch.tensor([0, 0, 0, 2]),
+                target_batch=torch.tensor([0, 1, 1, 1, 2, 2]),
+            )
+
+
+class TestBatches:
+    def test_equal_the_graph_of_all_samples(self) -> None:
+        sizes = [(20, 30), (40, 10), (1, 5)]
+        parts = [(cloud(n, i), cloud(m, i + 10)) for i, (n, m) in enumerate(sizes)]
+        graphs = [bipartite_graph(s, t, 0.2, MIXED) for s, t in parts]
+        samples = torch.arange(3)
+        whole = bipartite_graph(
+            torch.cat([s for s, _ in parts]),
+            torch.cat([t for _, t in parts]),
+            0.2,
+            MIXED,
+            source_batch=samples.repeat_interleave(torch.tensor([20, 40, 1])),
+            target_batch=samples.repeat_interleave(torch.tensor([30, 10, 5])),
+        )
+        assert_equal(batch_graphs(graphs), whole)
+
+    def test_one_graph_is_itself(self) -> None:
+        graph = bipartite_graph(cloud(5, 0), cloud(6, 1), 0.2, MIXED)
+        assert batch_graphs([graph]) is graph
+
+
+def test_to_device(device: torch.device) -> None:
+    graph = bipartite_graph(cloud(20, 0), cloud(10, 1), 0.4, MIXED)
+    untouched = copy.copy(graph)
+    graph.transpose  # noqa: B018
+    for each in (graph, untouched):
+        moved = each.to(device)
+        assert moved.ptr.device.type == moved.transpose.ptr.device.type == device.type
+        assert_equal(moved.to("cpu"), graph)
+    assert graph.to("cpu") is graph
+
+
+def test_on_device(device: torch.device) -> None:
+    source, target = cloud(200, 0), cloud(100, 1)
+    graph = bipartite_graph(source.to(device), target.to(device), 0.1, MIXED)
+    assert graph.edge_index.device.type == graph.displacement.device.type == device.type
+    assert_equal(graph.to("cpu"), bipartite_graph(source, target, 0.1, MIXED))
+
+
+def test_graph_built_in_inference_mode_serves_training() -> None:
+    source, target = cloud(30, 0), cloud(20, 1)
+    with torch.inference_mode():
+        graph = bipartite_graph(source * 1, target * 1, 0.1, MIXED)
+        turned = graph.transpose
+        joined = batch_graphs([graph, graph])
+    weight = torch.ones(graph.num_edges, 1, requires_grad=True)
+    x = torch.rand(30, requires_grad=True)
+    (weight * graph.displacement * x[graph.edge_index[0], None]).sum().backward()
+    assert weight.grad is not None and x.grad is not None
+    for tensor in (graph.edge_index, graph.ptr, *turned, *joined.transpose):
+        assert not tensor.is_inference()
+    assert not joined.displacement.is_inference()
+
+
+def test_no_gradient_reaches_positions() -> None:
+    source = cloud(30, 0).requires_grad_()
+    graph = bipartite_graph(source, cloud(20, 1), 0.1, MIXED)
+    assert not graph.displacement.requires_grad

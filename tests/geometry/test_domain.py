@@ -1,0 +1,151 @@
+"""Boxes, wrapping and the minimal image."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfsgeo.geometry import Domain
+
+TORUS = Domain.unit(2)
+MIXED = Domain((-1.0, 0.0), (1.0, 3.0), (True, False))
+CIRCLE = Domain((0.0,), (2 * math.pi,), (True,))
+
+
+def test_sizes() -> None:
+    assert MIXED.dim == 2
+    assert MIXED.lengths == (2.0, 3.0)
+    assert MIXED.volume == 6.0
+
+
+def test_displacement_takes_the_near_way_round_only_where_periodic() -> None:
+    a = torch.tensor([[0.9, 2.5]], dtype=torch.float64)
+    b = torch.tensor([[-0.9, 0.5]], dtype=torch.float64)
+    expected = torch.tensor([[0.2, -2.0]], dtype=torch.float64)
+    torch.testing.assert_close(MIXED.displacement(a, b), expected)
+    expected_length = torch.tensor([math.hypot(0.2, 2.0)], dtype=torch.float64)
+    torch.testing.assert_close(MIXED.distance(a, b), expected_length)
+
+
+@given(st.floats(0, 1, width=32), st.floats(0, 1, width=32))
+def test_displacement_is_the_shortest_of_all_images(a: float, b: float) -> None:
+    start = torch.tensor([a], dtype=torch.float64)
+    end = torch.tensor([b], dtype=torch.float64)
+    delta = Domain.unit(1).displacement(start, end)
+    images = [b - a + k for k in (-1, 0, 1)]
+    assert abs(float(delta)) == pytest.approx(min(map(abs, images)), abs=1e-15)
+    assert min(abs(float(delta) - v) for v in images) < 1e-15
+    assert torch.equal(delta, -Domain.unit(1).displacement(end, start))
+
+
+def test_displacement_broadcasts() -> None:
+    a, b = torch.rand(5, 1, 2), torch.rand(7, 2)
+    delta = TORUS.displacement(a, b)
+    assert delta.shape == (5, 7, 2)
+    assert torch.equal(delta[3, 4], TORUS.displacement(a[3, 0], b[4]))
+    torch.testing.assert_close(TORUS.distance(a, b), delta.norm(dim=-1))
+
+
+def test_translation_on_the_torus_leaves_distances_alone() -> None:
+    points = torch.rand(50, 2, dtype=torch.float64)
+    moved = TORUS.wrap(points + torch.tensor([0.37, 5.81], dtype=torch.float64))
+    before = TORUS.distance(points[:, None], points[None])
+    after = TORUS.distance(moved[:, None], moved[None])
+    torch.testing.assert_close(before, after, rtol=0, atol=1e-14)
+
+
+@given(
+    st.floats(-1e4, 1e4),
+    st.sampled_from([torch.float32, torch.float64]),
+    st.sampled_from([TORUS, MIXED]),
+)
+def test_wrapped_points_are_contained(
+    value: float, dtype: torch.dtype, domain: Domain
+) -> None:
+    pos = torch.tensor([[value, 0.5]], dtype=dtype)
+    wrapped = domain.wrap(pos)
+    assert wrapped.dtype == dtype
+    assert domain.contains(wrapped).all()
+    turns = (pos - wrapped)[0, 0].item() / domain.lengths[0]
+    assert turns == pytest.approx(round(turns), abs=1e-3)
+
+
+def test_wrapping_a_hair_below_the_lower_end() -> None:
+    for domain in (TORUS, Domain((0.0, 0.0), (2 * math.pi,) * 2, (True, True))):
+        for dtype in (torch.float32, torch.float64):
+            pos = torch.full((1, 2), -1e-30, dtype=dtype)
+            assert domain.contains(domain.wrap(pos)).all()
+
+
+def test_wrap_leaves_inner_points_and_open_axes_alone() -> None:
+    pos = torch.rand(20, 2)
+    assert torch.equal(TORUS.wrap(pos), pos)
+    assert MIXED.wrap(torch.tensor([[0.0, 7.0]]))[0, 1] == 7.0
+
+
+def test_contains_is_half_open_on_periodic_axes_and_closed_on_others() -> None:
+    pos = torch.tensor(
+        [[-1.0, 0.0], [1.0, 0.0], [0.0, 3.0], [0.0, 3.1], [math.nan, 0.0]]
+    )
+    assert MIXED.contains(pos).tolist() == [True, False, True, False, False]
+
+
+def test_contains_rounds_the_ends_to_the_precision_of_the_points() -> None:
+    closed = Domain(CIRCLE.lower, CIRCLE.upper, (False,))
+    end = torch.tensor([[2 * math.pi]], dtype=torch.float32)
+    assert float(end) > closed.upper[0]
+    assert closed.contains(end).all()
+    assert not CIRCLE.contains(end).any()
+
+
+def test_plain_types_survive_json() -> None:
+    assert Domain.from_dict(json.loads(json.dumps(MIXED.to_dict()))) == MIXED
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor])
+def test_bounding_pads_every_axis(kind: type) -> None:
+    domain = Domain.bounding(kind([[0.0, 5.0], [2.0, 5.0], [1.0, 5.0]]), pad=0.1)
+    assert domain.lower == pytest.approx((-0.2, 4.8))
+    assert domain.upper == pytest.approx((2.2, 5.2))
+    assert domain.periodic == (False, False)
+
+
+def test_bounding_one_point_has_a_volume() -> None:
+    assert Domain.bounding(torch.zeros(1, 3)).volume > 0
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "periodic"),
+    [
+        ((0.0,), (1.0, 1.0), (True,)),
+        ((), (), ()),
+        ((1.0,), (1.0,), (True,)),
+        ((0.0,), (math.inf,), (True,)),
+        ((math.nan,), (1.0,), (True,)),
+    ],
+)
+def test_impossible_boxes_are_refused(
+    lower: tuple[float, ...], upper: tuple[float, ...], periodic: tuple[bool, ...]
+) -> None:
+    with pytest.raises(ValueError, match="expected") as caught:
+        Domain(lower, upper, periodic)
+    assert "\n" not in str(caught.value)
+
+
+def test_points_of_another_dimension_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"\[\.\.\., 2\]"):
+        TORUS.displacement(torch.rand(3, 2), torch.rand(3, 1))
+    with pytest.raises(ValueError, match="domain of 2 axes"):
+        TORUS.contains(torch.rand(3, 3))
+
+
+@pytest.mark.parametrize("bad", [torch.empty(0, 2), torch.tensor([[math.nan, 0.0]])])
+def test_bounding_refuses_what_has_no_box(bad: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        Domain.bounding(bad)

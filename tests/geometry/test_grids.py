@@ -1,0 +1,55 @@
+"""Equispaced grids."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from nfsgeo.geometry import Domain, equispaced_grid
+
+
+def test_periodic_axes_leave_the_end_point_out_and_others_hold_both() -> None:
+    domain = Domain((0.0, -1.0), (1.0, 1.0), (True, False))
+    grid = equispaced_grid(domain, (4, 3)).reshape(4, 3, 2)
+    assert grid[:, 0, 0].tolist() == [0.0, 0.25, 0.5, 0.75]
+    assert grid[0, :, 1].tolist() == [-1.0, 0.0, 1.0]
+
+
+def test_last_axis_runs_fastest() -> None:
+    grid = equispaced_grid(Domain.unit(3), (2, 3, 5), dtype=torch.float64)
+    assert grid.shape == (30, 3)
+    assert grid.dtype == torch.float64
+    nodes = grid.reshape(2, 3, 5, 3)
+    assert nodes[1, 2, 3].tolist() == pytest.approx([1 / 2, 2 / 3, 3 / 5])
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_nodes_lie_in_their_domain(periodic: bool, dtype: torch.dtype) -> None:
+    for upper in (2 * math.pi, 0.1, 1e3):
+        for size in (3, 10, 49, 64):
+            domain = Domain((-upper / 3,), (upper,), (periodic,))
+            grid = equispaced_grid(domain, (size,), dtype=dtype)
+            assert domain.contains(grid).all()
+
+
+def test_spacing_is_even_across_the_seam() -> None:
+    domain = Domain((1.0,), (4.0,), (True,))
+    grid = equispaced_grid(domain, (7,), dtype=torch.float64)
+    steps = domain.displacement(grid, grid.roll(-1, dims=0))
+    torch.testing.assert_close(steps, torch.full_like(steps, 3 / 7))
+
+
+def test_device(device: torch.device) -> None:
+    assert (
+        equispaced_grid(Domain.unit(1), (4,), device=device).device.type == device.type
+    )
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 0), (4, 1)])
+def test_impossible_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    domain = Domain((0.0, 0.0), (1.0, 1.0), (True, False))
+    with pytest.raises(ValueError, match="grid shape"):
+        equispaced_grid(domain, shape)
