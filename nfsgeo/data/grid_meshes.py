@@ -12,7 +12,7 @@ from nfsgeo.data.fields import Doubles, FieldFile, Indices
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["Mesh", "jittered", "off_grid", "philox", "shuffled", "sub_grid"]
+__all__ = ["Mesh", "between", "jittered", "off_grid", "philox", "shuffled", "sub_grid"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +64,11 @@ def off_grid(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Me
     Raises:
         UserError: The file has no grid or no periodic axis.
     """
+    return Mesh(between(file, num_points, philox(seed, 2, sample)), None)
+
+
+def between(file: FieldFile, num_points: int, rng: np.random.Generator) -> Doubles:
+    """Coordinates ``[n, d]`` for :func:`off_grid`, from a generator of one's own."""
     axes = _grid_axes(file)
     if not any(file.domain.periodic):
         raise UserError(
@@ -71,14 +76,14 @@ def off_grid(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Me
             "at least one periodic axis",
             "draw a random subset",
         )
-    drawn = philox(seed, 2, sample).random((num_points, file.domain.dim))
+    drawn = rng.random((num_points, file.domain.dim))
     columns = []
     for i, axis in enumerate(axes):
         if file.domain.periodic[i]:
             columns.append(_wrapped(file.domain, i, drawn[:, i]))
         else:
             columns.append(axis[(drawn[:, i] * len(axis)).astype(np.int64)])
-    return Mesh(np.stack(columns, axis=1), None)
+    return np.stack(columns, axis=1)
 
 
 def jittered(

@@ -10,13 +10,14 @@ from typing import Any, Self
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nfsgeo.data.layout import (
     CHUNK_BYTES,
     LIBVER,
     Header,
     as_float32,
+    checked,
     compressed,
     finish,
     partial_path,
@@ -60,8 +61,8 @@ class GridWriter:
         *,
         equation: str,
         domain: Domain,
-        axes: Sequence[NDArray[np.float64]],
-        times: NDArray[np.float64],
+        axes: Sequence[ArrayLike],
+        times: ArrayLike,
         num_samples: int,
         component_names: Sequence[str],
         static_names: Sequence[str] = (),
@@ -75,7 +76,7 @@ class GridWriter:
         self._header = Header(
             equation=equation,
             domain=domain,
-            times=times,
+            times=np.asarray(times, dtype=np.float64),
             component_names=list(component_names),
             static_names=list(static_names),
             static_role=static_role,
@@ -228,7 +229,7 @@ class GridWriter:
                 for sample in range(self.num_samples):
                     target[sample] = source[sample]
             for name in self._parameters:
-                file[f"params/{name}"] = staged[f"params/{name}"][:]
+                checked(file, f"params/{name}", staged[f"params/{name}"][:])
             finish(file, packing, self.path)
         staged.close()
         self.partial.unlink()

@@ -17,7 +17,17 @@ from nfsgeo.data.splits import check_split, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["AXES", "Header", "as_float32", "compressed", "partial_path"]
+__all__ = [
+    "AXES",
+    "Header",
+    "as_float32",
+    "as_text",
+    "checked",
+    "compressed",
+    "finish",
+    "partial_path",
+    "text",
+]
 
 FORMAT, VERSION = "nfsgeo", 1
 AXES = ("x", "y", "z")
@@ -85,33 +95,34 @@ class Header:
         axes: Sequence[NDArray[np.float64]] | None,
     ) -> None:
         """Writes root attributes, ``/coords`` and ``/split``."""
-        file.attrs.update(format=FORMAT, version=VERSION, equation=self.equation)
-        file.attrs["domain"] = json.dumps(self.domain.to_dict())
+        file.attrs.update(format=text(FORMAT), version=VERSION)
+        file.attrs["equation"] = text(self.equation)
+        file.attrs["domain"] = text(json.dumps(self.domain.to_dict()))
         periodic = self.domain.periodic
         kinds = ["periodic" if axis else "bounded" for axis in periodic]
-        file.attrs["boundary"] = json.dumps(kinds)
+        file.attrs["boundary"] = text(json.dumps(kinds))
         for key, value in self.provenance.items():
-            file.attrs[key] = json.dumps(value)
-        file["coords/t"] = self.times
+            file.attrs[key] = text(json.dumps(value))
+        checked(file, "coords/t", self.times)
         if axes is not None:
             ends = [
                 bool(np.isclose(axis[-1], upper))
                 for axis, upper in zip(axes, self.domain.upper, strict=True)
             ]
-            file.attrs["end_point"] = json.dumps(ends)
+            file.attrs["end_point"] = text(json.dumps(ends))
             for name, axis in zip(AXES, axes, strict=False):
-                file[f"coords/{name}"] = np.asarray(axis, dtype=np.float64)
+                checked(file, f"coords/{name}", np.asarray(axis, np.float64))
         split = self.split or split_in_order(num_samples)
         check_split(split, num_samples)
         for name, samples in split.items():
-            file[f"split/{name}"] = np.asarray(samples, dtype=np.int64)
+            checked(file, f"split/{name}", np.asarray(samples, np.int64))
 
     def describe(self, dataset: h5py.Dataset, *, static: bool = False) -> None:
         """Names the components of a dataset, and the role of a static one."""
         names = self.static_names if static else self.component_names
-        dataset.attrs["components"] = json.dumps(names)
+        dataset.attrs["components"] = text(json.dumps(names))
         if static:
-            dataset.attrs["role"] = self.static_role
+            dataset.attrs["role"] = text(str(self.static_role))
 
 
 def compressed(
@@ -135,6 +146,23 @@ def compressed(
         compression_opts=4,
         fletcher32=True,
     )
+
+
+def checked(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
+    """Stores a small array with a checksum, as far as HDF5 can give it one."""
+    whole = values.shape if values.size else None
+    group.create_dataset(name, data=values, chunks=whole, fletcher32=bool(whole))
+
+
+def text(value: str) -> bytes:
+    """A string attribute that shares its object's checksum: fixed length, UTF-8."""
+    # Strings of variable length lie in a heap that has no checksum.
+    return np.bytes_(value.encode())
+
+
+def as_text(value: Any) -> str:
+    """The inverse of :func:`text`."""
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def as_float32(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float32]:

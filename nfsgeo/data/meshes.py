@@ -15,6 +15,7 @@ import numpy as np
 from nfsgeo.data.fields import Doubles, FieldFile, Indices
 from nfsgeo.data.grid_meshes import (
     Mesh,
+    between,
     jittered,
     off_grid,
     philox,
@@ -75,13 +76,13 @@ def nested(
             "a larger mesh",
             "ask for more points",
         )
+    rng = philox(seed, 1, sample)
     if mesh.index is None:
-        fresh = off_grid(file, extra, seed, sample)
-        return Mesh(np.concatenate([mesh.pos, fresh.pos]), None)
+        return Mesh(np.concatenate([mesh.pos, between(file, extra, rng)]), None)
     pos = file.coordinates(sample)
     _enough(file, num_points, len(pos))
     unseen = np.setdiff1d(np.arange(len(pos)), mesh.index)
-    chosen = unseen[shuffled(len(unseen), philox(seed, 1, sample))[:extra]]
+    chosen = unseen[shuffled(len(unseen), rng)[:extra]]
     index = np.concatenate([mesh.index, np.sort(chosen)])
     return Mesh(pos[index], index)
 

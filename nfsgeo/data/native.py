@@ -11,7 +11,7 @@ import numpy as np
 
 from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices, reading
 from nfsgeo.data.grid_writer import GridWriter
-from nfsgeo.data.layout import AXES, FORMAT, RESERVED, VERSION
+from nfsgeo.data.layout import AXES, FORMAT, RESERVED, VERSION, as_text
 from nfsgeo.data.point_writer import PointWriter
 from nfsgeo.data.splits import SPLITS, check_split
 from nfsgeo.errors import UserError
@@ -54,8 +54,8 @@ class NativeFile(FieldFile):
         """Whether the file says that it is one of these."""
         try:
             with h5py.File(path, "r") as file:
-                return bool(file.attrs.get("format") == FORMAT)
-        except (OSError, RuntimeError):
+                return as_text(file.attrs.get("format")) == FORMAT
+        except (OSError, RuntimeError, KeyError, ValueError):
             return False
 
     def mesh_id(self, sample: int) -> int:
@@ -78,7 +78,8 @@ class NativeFile(FieldFile):
     def cells(self, sample: int = 0) -> dict[str, Indices]:
         mesh, found = self.mesh_id(sample), {}
         with reading(self.path, WHOLE):
-            for kind, group in self._file.get("points/cells", {}).items():
+            for kind in _names(self._file, "points", "cells"):
+                group = self._file[f"points/cells/{kind}"]
                 start, stop = group["offsets"][mesh : mesh + 2]
                 if stop > start:
                     found[kind] = group["nodes"][start:stop]
@@ -118,18 +119,18 @@ class NativeFile(FieldFile):
         return slice(*self._sample_offsets[sample : sample + 2])
 
     def _read_header(self) -> None:
-        attrs = self._file.attrs
+        attrs = {key: as_text(value) for key, value in self._file.attrs.items()}
         if attrs.get("format") != FORMAT:
             raise UserError(
                 f"{self.path}", WHOLE, "convert it with `nfsgeo convert` first"
             )
-        if attrs["version"] != VERSION:
+        if attrs["version"] != str(VERSION):
             raise UserError(
                 f"{self.path} of format version {attrs['version']}",
                 f"version {VERSION}",
                 "make it again or use the nfsgeo that wrote it",
             )
-        self.equation = str(attrs["equation"])
+        self.equation = attrs["equation"]
         self.domain = Domain.from_dict(json.loads(attrs["domain"]))
         self.provenance = {
             key: json.loads(attrs[key]) for key in attrs if key not in RESERVED
@@ -143,17 +144,20 @@ class NativeFile(FieldFile):
             "coords/t is not an increasing float64 axis",
         )
         self.parameters = {
-            name: values[:] for name, values in self._file.get("params", {}).items()
+            name: self._file[f"params/{name}"][:]
+            for name in _names(self._file, "params")
         }
         self.split = {name: self._file[f"split/{name}"][:] for name in SPLITS}
 
     def _read_fields(self, group: str) -> tuple[h5py.Dataset, h5py.Dataset | None]:
-        u, a = self._file[f"{group}/u"], self._file.get(f"{group}/a")
-        self.component_names = json.loads(u.attrs["components"])
+        u, a = self._file[f"{group}/u"], None
+        if "a" in _names(self._file, group):
+            a = self._file[f"{group}/a"]
+        self.component_names = json.loads(as_text(u.attrs["components"]))
         self.static_names, self.static_role = [], None
         if a is not None:
-            self.static_names = json.loads(a.attrs["components"])
-            self.static_role = str(a.attrs["role"])
+            self.static_names = json.loads(as_text(a.attrs["components"]))
+            self.static_role = as_text(a.attrs["role"])
         for name, field in {"u": u, "a": a}.items():
             single = field is None or field.dtype == np.float32
             _check(single, f"{group}/{name} is not float32")
@@ -214,6 +218,18 @@ class NativeFile(FieldFile):
         for name, values in self.parameters.items():
             fits = values.shape[:1] == (self.num_samples,)
             _check(fits, f"params/{name} has shape {values.shape}")
+
+
+def _names(group: h5py.Group, *path: str) -> list[str]:
+    """Members of a group inside another, none where it does not exist.
+
+    By listing, since HDF5 also answers "not there" for what is there but damaged.
+    """
+    for name in path:
+        if name not in list(group):
+            return []
+        group = group[name]
+    return list(group)
 
 
 def _check(condition: Any, problem: str) -> None:

@@ -10,13 +10,14 @@ from typing import Any, Self
 import h5py
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from nfsgeo.data.layout import (
     CHUNK_BYTES,
     LIBVER,
     Header,
     as_float32,
+    checked,
     compressed,
     finish,
     partial_path,
@@ -61,7 +62,7 @@ class PointWriter:
         *,
         equation: str,
         domain: Domain,
-        times: NDArray[np.float64],
+        times: ArrayLike,
         component_names: Sequence[str],
         static_names: Sequence[str] = (),
         static_role: str | None = None,
@@ -73,7 +74,7 @@ class PointWriter:
         self._header = Header(
             equation=equation,
             domain=domain,
-            times=times,
+            times=np.asarray(times, dtype=np.float64),
             component_names=list(component_names),
             static_names=list(static_names),
             static_role=static_role,
@@ -204,12 +205,13 @@ class PointWriter:
         self._header.describe(points["u"])
         if "a" in points:
             self._header.describe(points["a"], static=True)
-        points["mesh_offsets"] = offsets
-        points["sample_mesh"] = meshes
-        points["sample_offsets"] = np.append(0, np.cumsum(np.diff(offsets)[meshes]))
-        for kind, ends in self._cells.items():
-            ends.extend([ends[-1]] * (len(offsets) - len(ends)))
-            points[f"cells/{kind}/offsets"] = np.asarray(ends, dtype=np.int64)
+        checked(points, "mesh_offsets", offsets)
+        checked(points, "sample_mesh", meshes)
+        ends = np.append(0, np.cumsum(np.diff(offsets)[meshes]))
+        checked(points, "sample_offsets", ends)
+        for kind, cells in self._cells.items():
+            cells.extend([cells[-1]] * (len(offsets) - len(cells)))
+            checked(points, f"cells/{kind}/offsets", np.asarray(cells, np.int64))
         for name, values in self._parameters.items():
-            self._file[f"params/{name}"] = np.asarray(values)
+            checked(self._file, f"params/{name}", np.asarray(values))
         finish(self._file, self.partial, self.path)

@@ -66,10 +66,11 @@ class TrigonometricInterpolation:
     def __call__(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Interpolates ``[prod(S), ...]`` to ``[n, ...]``, computing in float64."""
         rest = values.shape[1:]
-        field = np.moveaxis(values.reshape(*self._shape, -1), -1, 0).astype(np.float64)
+        field = values.reshape(*self._shape, int(np.prod(rest)))
+        field = np.moveaxis(field, -1, 0).astype(np.float64)
         num = len(self._weights[0])
         result = np.empty((num, field.shape[0]), np.float32)
-        widest = 8 * int(np.prod(field.shape[:-1]))
+        widest = max(1, 8 * int(np.prod(field.shape[:-1])))
         step = max(1, WORK_BYTES // widest)
         for start in range(0, num, step):
             rows = slice(start, start + step)

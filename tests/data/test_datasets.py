@@ -1,0 +1,194 @@
+"""Windows of records: right values in right places, few reads, bounded memory."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+import nfsgeo.data
+from nfsgeo.data import FieldFile, GridWriter, Mesh, WindowDataset
+from nfsgeo.data.meshes import (
+    every_point,
+    off_grid,
+    per_sample,
+    random_subset,
+    sub_grid,
+)
+from nfsgeo.geometry import Domain
+
+
+@pytest.fixture
+def file(grid_case: Any) -> Iterator[FieldFile]:
+    with nfsgeo.data.open(grid_case.path) as opened:
+        yield opened
+
+
+def test_window_holds_inputs_targets_and_coefficient(
+    grid_case: Any, file: FieldFile
+) -> None:
+    mesh = random_subset(file, 9, seed=0)
+    data = WindowDataset(file, [5, 1], 2, 2, mesh, first_record=1)[0]
+    u = grid_case.u[5].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
+    a = grid_case.a[5].reshape(24, 1)[mesh.index]
+    assert data.x.shape == (9, 2, 3) and data.y.shape == (9, 2, 2)
+    np.testing.assert_array_equal(data.x[..., :2], u[:, 1:3])
+    np.testing.assert_array_equal(data.x[..., 2], np.repeat(a, 2, axis=1))
+    np.testing.assert_array_equal(data.y, u[:, 3:5])
+    np.testing.assert_array_equal(data.pos, mesh.pos.astype(np.float32))
+    assert data.sample == 5 and data.x.dtype == data.pos.dtype == torch.float32
+    np.testing.assert_array_equal(data.times, file.times[1:5])
+
+
+def test_static_problem_maps_coefficient_to_solution(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    u, a = (
+        rng.normal(size=(3, *s)).astype(np.float32) for s in ((1, 4, 3, 1), (4, 3, 2))
+    )
+    with GridWriter(
+        tmp_path / "d.h5",
+        equation="darcy",
+        domain=Domain.unit(2, periodic=False),
+        axes=[np.linspace(0, 1, 4), np.linspace(0, 1, 3)],
+        times=[0.0],
+        num_samples=3,
+        component_names=["u"],
+        static_names=["a", "b"],
+        static_role="coefficient",
+    ) as writer:
+        writer.write(0, u, a)
+    with nfsgeo.data.open(tmp_path / "d.h5") as file:
+        data = WindowDataset(file, range(3), 0, 1, every_point(file))[2]
+        assert data.x.shape == (12, 1, 2) and data.y.shape == (12, 1, 1)
+        np.testing.assert_array_equal(data.x[:, 0], a[2].reshape(12, 2).astype("f4"))
+        np.testing.assert_array_equal(
+            data.y[..., 0], u[2].reshape(1, 12).T.astype("f4")
+        )
+
+
+def test_batches_hold_samples_of_different_sizes(point_case: Any) -> None:
+    with nfsgeo.data.open(point_case.path) as file:
+        mesh = per_sample(lambda f, n, seed, sample: every_point(f, sample), file, 0, 0)
+        dataset = WindowDataset(file, range(3), 1, 2, mesh)
+        batch = next(iter(DataLoader(dataset, batch_size=3)))
+    assert batch.num_graphs == 3 and batch.x.shape == (21, 1, 2)
+    assert torch.bincount(batch.batch).tolist() == [8, 5, 8]
+    np.testing.assert_array_equal(batch.y[8:13], point_case.u[1][:, 1:])
+    assert batch.sample.tolist() == [0, 1, 2]
+
+
+def test_off_grid_mesh_is_interpolated(tmp_path: Path) -> None:
+    x, y = np.arange(8) / 8, np.arange(6) / 6
+    wave = np.cos(2 * np.pi * (x[:, None] + 2 * y))[None, None, ..., None]
+    with GridWriter(
+        tmp_path / "p.h5",
+        equation="wave",
+        domain=Domain.unit(2),
+        axes=[x, y],
+        times=[0.0, 1.0],
+        num_samples=1,
+        component_names=["u"],
+    ) as writer:
+        writer.write(0, np.concatenate([wave, 2 * wave], axis=1))
+    with nfsgeo.data.open(tmp_path / "p.h5") as file:
+        for mesh in (off_grid(file, 20, 0), per_sample(off_grid, file, 20, 0)):
+            data = WindowDataset(file, [0], 1, 1, mesh)[0]
+            exact = torch.cos(2 * torch.pi * (data.pos[:, 0] + 2 * data.pos[:, 1]))
+            torch.testing.assert_close(data.x[:, 0, 0], exact, atol=3e-6, rtol=0)
+            torch.testing.assert_close(data.y[:, 0, 0], 2 * exact, atol=6e-6, rtol=0)
+
+
+def test_positions_stay_below_the_period_in_float32(file: FieldFile) -> None:
+    mesh = Mesh(np.array([[3.0 - 1e-12, 0.0]]), np.array([0]))
+    assert WindowDataset(file, [0], 1, 1, mesh)[0].pos[0, 0] == 0.0
+
+
+class Counting:
+    """Counts the reads of a file."""
+
+    def __init__(self, file: FieldFile, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.samples: list[int] = []
+        read = file.read
+
+        def counted(sample: int, *args: Any) -> Any:
+            self.samples.append(sample)
+            return read(sample, *args)
+
+        monkeypatch.setattr(file, "read", counted)
+
+
+def test_cache_is_bounded_and_drops_the_longest_unused(
+    file: FieldFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = Counting(file, monkeypatch)
+    mesh = sub_grid(file, (3, 4))
+    one = 12 * 4 * (2 * 2 + 1 + 2)
+    dataset = WindowDataset(file, range(7), 1, 1, mesh, cache_bytes=2 * one)
+    for sample in (0, 1, 0, 2, 0, 1):
+        dataset[sample]
+    assert reads.samples == [0, 1, 2, 1]
+    none = WindowDataset(file, range(7), 1, 1, mesh, cache_bytes=one - 1)
+    none[3], none[3]
+    assert reads.samples[-2:] == [3, 3]
+
+
+def test_items_do_not_share_memory_with_the_cache(file: FieldFile) -> None:
+    dataset = WindowDataset(file, [0], 1, 1, every_point(file))
+    first = dataset[0]
+    kept = first.x.clone()
+    for name in ("x", "y", "pos", "times"):
+        first[name].zero_()
+    again = dataset[0]
+    torch.testing.assert_close(again.x, kept)
+    assert again.pos.abs().sum() > 0 and again.times.sum() > 0 and again.y.any()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_read_the_same(file: FieldFile, method: str) -> None:
+    mesh = per_sample(random_subset, file, 8, 0)
+    dataset = WindowDataset(file, range(7), 2, 3, mesh)
+    alone = list(DataLoader(dataset, batch_size=2))
+    loader = DataLoader(
+        dataset, batch_size=2, num_workers=2, multiprocessing_context=method
+    )
+    for expected, found in zip(alone, loader, strict=True):
+        torch.testing.assert_close(found.x, expected.x)
+        torch.testing.assert_close(found.y, expected.y)
+    copy = pickle.loads(pickle.dumps(dataset))
+    torch.testing.assert_close(copy[3].x, dataset[3].x)
+
+
+def test_values_that_are_not_finite_name_file_and_sample(
+    file: FieldFile, monkeypatch: pytest.MonkeyPatch, one_line: Callable[..., str]
+) -> None:
+    read = file.read
+
+    def spoiled(sample: int, *args: Any) -> Any:
+        values = read(sample, *args)
+        if sample == 4:
+            values[0, 0, 0] = np.nan
+        return values
+
+    monkeypatch.setattr(file, "read", spoiled)
+    dataset = WindowDataset(file, range(7), 1, 1, every_point(file))
+    dataset[3]
+    message = one_line(dataset.__getitem__, 4)
+    assert "sample 4" in message and str(file.path) in message
+
+
+def test_windows_that_do_not_fit_are_refused(
+    file: FieldFile, point_case: Any, one_line: Callable[..., str]
+) -> None:
+    mesh = every_point(file)
+    assert "5 records" in one_line(WindowDataset, file, [0], 2, 4, mesh)
+    one_line(WindowDataset, file, [0], 2, 3, mesh, first_record=1)
+    with pytest.raises(ValueError, match="expected"):
+        WindowDataset(file, [0], 1, 0, mesh)
+    with nfsgeo.data.open(point_case.path) as points:
+        one_line(WindowDataset, points, [0], 0, 1, every_point(points))

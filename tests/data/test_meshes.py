@@ -1,0 +1,217 @@
+"""Meshes: on the grid or exactly off it, seeded, and as dense as they claim."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nfsgeo.data.fields import GridFile
+from nfsgeo.data.meshes import (
+    Mesh,
+    clustered,
+    every_point,
+    jittered,
+    nested,
+    off_grid,
+    per_sample,
+    random_subset,
+    sub_grid,
+)
+from nfsgeo.geometry import Domain
+
+
+class Grid(GridFile):
+    """A grid without values: periodic axes leave out their end point."""
+
+    def __init__(
+        self, shape: tuple[int, ...], periodic: tuple[bool, ...], cells: bool = False
+    ) -> None:
+        self.path = Path("grid")
+        low = tuple(0.5 * i for i in range(len(shape)))
+        self.domain = Domain(low, tuple(v + 2.0 for v in low), periodic)
+        self.num_samples = 5
+        self.axes = tuple(
+            v + (np.arange(n) / n * 2 if wraps else np.linspace(0, 2, n))
+            if not cells
+            else v + (np.arange(n) + 0.5) / n * 2
+            for v, n, wraps in zip(low, shape, periodic, strict=True)
+        )
+
+    def slab(self, sample: int, records: slice) -> np.ndarray:
+        raise AssertionError("samplers read no values")
+
+
+GRIDS = [
+    Grid((30,), (True,)),
+    Grid((12, 10), (True, False)),
+    Grid((4, 6, 5), (False, True, True)),
+]
+
+
+def check_inside(file: Grid, mesh: Mesh) -> None:
+    low, high = np.array(file.domain.lower), np.array(file.domain.upper)
+    assert (mesh.pos >= low).all() and (mesh.pos <= high).all()
+    wraps = np.array(file.domain.periodic)
+    assert (mesh.pos < high)[:, wraps].all()
+    if mesh.index is not None:
+        np.testing.assert_array_equal(mesh.pos, file.coordinates()[mesh.index])
+
+
+@pytest.mark.parametrize("file", GRIDS)
+@pytest.mark.parametrize("sampler", [random_subset, clustered, off_grid])
+def test_samplers_are_seeded_and_stay_inside(
+    file: Grid, sampler: Callable[..., Mesh]
+) -> None:
+    first, again = sampler(file, 9, 4), sampler(file, 9, 4)
+    np.testing.assert_array_equal(first.pos, again.pos)
+    assert len(first) == 9 and len(np.unique(first.pos, axis=0)) == 9
+    assert not np.array_equal(first.pos, sampler(file, 9, 5).pos)
+    assert not np.array_equal(first.pos, sampler(file, 9, 4, 1).pos)
+    check_inside(file, first)
+
+
+def test_draws_never_change() -> None:
+    # Runs must be repeatable with any later version of numpy and of this package.
+    assert random_subset(GRIDS[0], 5, seed=0).index.tolist() == [0, 8, 9, 19, 26]
+
+
+def test_random_subset_is_uniform() -> None:
+    counts = np.zeros(30)
+    for seed in range(2000):
+        counts[random_subset(GRIDS[0], 6, seed).index] += 1
+    # 2000 draws with chance 1/5: five standard deviations are 90.
+    assert abs(counts - 400).max() < 90
+
+
+@given(st.integers(1, 60), st.integers(60, 120), st.integers(0, 99))
+def test_nested_mesh_begins_with_the_seen_one(few: int, many: int, seed: int) -> None:
+    file = GRIDS[1]
+    seen = random_subset(file, few, seed)
+    mesh = nested(seen, file, many, seed)
+    assert len(mesh) == many
+    np.testing.assert_array_equal(mesh.index[:few], seen.index)
+    assert len(np.unique(mesh.index)) == many
+    check_inside(file, mesh)
+
+
+def test_nested_mesh_off_the_grid() -> None:
+    seen = off_grid(GRIDS[2], 10, 0)
+    mesh = nested(seen, GRIDS[2], 25, 0)
+    np.testing.assert_array_equal(mesh.pos[:10], seen.pos)
+    assert mesh.index is None and len(np.unique(mesh.pos, axis=0)) == 25
+
+
+def test_repeats_of_the_unseen_part_differ() -> None:
+    seen = random_subset(GRIDS[1], 20, 0)
+    a, b = (nested(seen, GRIDS[1], 60, seed) for seed in (1, 2))
+    assert not np.array_equal(a.index, b.index)
+
+
+def test_sub_grid_keeps_order_and_ends() -> None:
+    mesh = sub_grid(GRIDS[1], (6, 4))
+    assert mesh.grid_shape == (6, 4)
+    x, y = mesh.pos.reshape(6, 4, 2)[..., 0], mesh.pos.reshape(6, 4, 2)[..., 1]
+    np.testing.assert_allclose(x[:, 2], np.arange(6) / 3)
+    np.testing.assert_allclose(y[3], [0.5, 0.5 + 2 / 3, 0.5 + 4 / 3, 2.5])
+    check_inside(GRIDS[1], mesh)
+
+
+def test_sub_grid_of_cells_stays_centred() -> None:
+    mesh = sub_grid(Grid((9, 15), (False, False), cells=True), (3, 5))
+    np.testing.assert_allclose(mesh.pos.reshape(3, 5, 2)[:, 0, 0], [1 / 3, 1, 5 / 3])
+
+
+def test_whole_mesh_is_the_grid() -> None:
+    mesh = every_point(GRIDS[2])
+    assert mesh.grid_shape == (4, 6, 5) and len(mesh) == 120
+    np.testing.assert_array_equal(mesh.index, np.arange(120))
+
+
+@pytest.mark.parametrize("amount", [0.3, 0.9])
+def test_jitter_stays_within_its_cell(amount: float) -> None:
+    file = Grid((24, 16), (True, True))
+    mesh = jittered(file, (6, 8), 3, amount=amount)
+    away = mesh.pos - sub_grid(file, (6, 8)).pos
+    away -= 2 * np.round(away / 2)
+    share = np.abs(away) / [2 / 6, 2 / 8]
+    assert amount / 2 * 0.9 < share.max() <= amount / 2
+    check_inside(file, mesh)
+
+
+def test_jitter_on_bounded_axes_stays_on_the_grid() -> None:
+    file = Grid((25, 13), (False, False))
+    mesh = jittered(file, (5, 4), 3)
+    assert mesh.index is not None and len(np.unique(mesh.index)) == 20
+    check_inside(file, mesh)
+    mixed = jittered(Grid((12, 13), (True, False)), (6, 4), 3)
+    assert mixed.index is None
+    check_inside(Grid((12, 13), (True, False)), mixed)
+
+
+@pytest.mark.parametrize("periodic", [(True, True), (False, False)])
+def test_density_varies_tenfold(periodic: tuple[bool, bool]) -> None:
+    file = Grid((32, 32), periodic)
+    centre = file.coordinates()[0]
+    counts = np.zeros(32 * 32)
+    for seed in range(600):
+        counts[clustered(file, 100, seed, centre=centre).index] += 1
+    field = counts.reshape(32, 32)
+    if periodic[0]:
+        field = np.roll(field, (3, 3), axis=(0, 1))
+        near, far = field[:7, :7], field[16:23, 16:23]
+    else:
+        near, far = field[:4, :4], field[-4:, -4:]
+    # The cosine is flat at its ends: the blocks average 9.3 and more.
+    assert 8 < near.mean() / far.mean() < 11
+
+
+def test_clustered_refuses_what_it_cannot_draw(
+    one_line: Callable[..., str],
+) -> None:
+    assert "at most" in one_line(clustered, GRIDS[1], 110, 0)
+
+
+def test_requests_that_cannot_be_met(
+    one_line: Callable[..., str], point_case: Any
+) -> None:
+    from nfsgeo.data import NativeFile
+
+    one_line(random_subset, GRIDS[0], 31, 0)
+    one_line(random_subset, GRIDS[0], 0, 0)
+    one_line(sub_grid, GRIDS[0], 7)
+    one_line(sub_grid, GRIDS[1], (6, 5))
+    one_line(off_grid, Grid((5, 5), (False, False)), 4, 0)
+    seen = random_subset(GRIDS[0], 10, 0)
+    one_line(nested, seen, GRIDS[0], 9, 0)
+    one_line(nested, seen, GRIDS[0], 31, 0)
+    with NativeFile(point_case.path) as file:
+        one_line(sub_grid, file, 2)
+        one_line(off_grid, file, 2, 0)
+        assert len(random_subset(file, 5, 0, sample=1)) == 5
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 4), st.integers(0, 9))
+def test_a_mesh_for_every_sample(sample: int, seed: int) -> None:
+    draw = per_sample(random_subset, GRIDS[1], 15, seed)
+    mesh = draw(sample)
+    same = random_subset(GRIDS[1], 15, seed, sample)
+    np.testing.assert_array_equal(mesh.index, same.index)
+    other = draw((sample + 1) % 5)
+    assert not np.array_equal(mesh.index, other.index)
+
+
+def test_per_sample_pickles(grid_case: Any) -> None:
+    from nfsgeo.data import NativeFile
+
+    with NativeFile(grid_case.path) as file:
+        draw = per_sample(random_subset, file, 8, 0)
+        copy = pickle.loads(pickle.dumps(draw))
+        np.testing.assert_array_equal(copy(3).index, draw(3).index)

@@ -1,0 +1,37 @@
+"""Splits in order, never empty where there are samples enough."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nfsgeo.data.splits import check_split, split_in_order
+
+
+def test_the_papers_counts() -> None:
+    split = split_in_order(1200)
+    assert [len(part) for part in split.values()] == [840, 120, 240]
+    assert split["valid"][0] == 840 and split["test"][-1] == 1199
+
+
+@given(
+    st.integers(0, 300),
+    st.sampled_from([(0.7, 0.1, 0.2), (0.01, 0.495, 0.495), (0.98, 0.01, 0.01)]),
+)
+def test_every_sample_once_in_order(num: int, shares: tuple[float, ...]) -> None:
+    split = split_in_order(num, shares)
+    check_split(split, num)
+    joined = np.concatenate([split["train"], split["valid"], split["test"]])
+    np.testing.assert_array_equal(joined, np.arange(num))
+    if num >= 3:
+        assert all(len(part) for part in split.values())
+    else:
+        assert len(split["train"]) == num
+
+
+@pytest.mark.parametrize("shares", [(0.7, 0.2, 0.2), (1.0, 0.0, 0.0)])
+def test_shares_must_make_sense(shares: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="sum"):
+        split_in_order(10, shares)
