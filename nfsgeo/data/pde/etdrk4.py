@@ -1,0 +1,154 @@
+"""Exponential time differencing: stiff linear part exact, the rest by Runge-Kutta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+
+__all__ = ["ETDRK4", "GUARD", "dealias_mask", "flush_denormals", "solve_guarded"]
+
+GUARD = 2.0
+_CONTOUR_POINTS = 64
+_HALVINGS = 4
+
+
+def dealias_mask(num_points: int, *, half: bool) -> Tensor:
+    """Strict 2/3 mask of one axis: True where ``|k| < num_points / 3``.
+
+    Args:
+        num_points: Points on the axis.
+        half: Layout of ``rfft`` (True) or of ``fft`` (False).
+    """
+    k = torch.arange(num_points)
+    k = torch.minimum(k, num_points - k)
+    return (3 * k < num_points)[: num_points // 2 + 1 if half else num_points]
+
+
+class ETDRK4:
+    r"""Fourth-order exponential Runge-Kutta steps for :math:`v' = Lv + N(v)`.
+
+    Krogstad's scheme (J. Comput. Phys. 203, 2005, "ETDRK4-B"): the weights of Cox and
+    Matthews' ETDRK4, inner stages of a higher order, the same four evaluations. The
+    phi functions are averaged over a circle around :math:`L\,dt` (Kassam and Trefethen,
+    SIAM J. Sci. Comput. 26, 2005), for ``L`` diagonal. For a complex ``L`` the averages
+    stay complex: their real part alone would make the scheme first order.
+
+    Args:
+        linear: ``L``, real or complex, broadcastable to the state.
+        dt: Step.
+        nonlinear: ``N``, a complex state to a complex state.
+    """
+
+    def __init__(
+        self, linear: Tensor, dt: float, nonlinear: Callable[[Tensor], Tensor]
+    ) -> None:
+        self.dt, self.nonlinear = dt, nonlinear
+        # All coefficients are complex like the state: mixed products are slow in torch.
+        z = linear.to(torch.complex128) * dt
+        real = not linear.is_complex()
+        phi1_half, phi2_half, _ = _phi_functions(z / 2, real=real)
+        phi1, phi2, phi3 = _phi_functions(z, real=real)
+        self.full, self.half = torch.exp(z), torch.exp(z / 2)
+        self.a0 = dt / 2 * phi1_half
+        self.b0, self.b1 = dt * (phi1_half / 2 - phi2_half), dt * phi2_half
+        self.c0, self.c1 = dt * (phi1 - 2 * phi2), 2 * dt * phi2
+        self.first = dt * (phi1 - 3 * phi2 + 4 * phi3)
+        self.middle = dt * (2 * phi2 - 4 * phi3)
+        self.last = dt * (4 * phi3 - phi2)
+
+    def step(self, v: Tensor) -> Tensor:
+        """The state one ``dt`` later."""
+        v_half, v_full = self.half * v, self.full * v
+        n0 = self.nonlinear(v)
+        a = torch.addcmul(v_half, self.a0, n0)
+        na = self.nonlinear(a)
+        b = torch.addcmul(v_half, self.b0, n0).addcmul_(self.b1, na)
+        nb = self.nonlinear(b)
+        c = torch.addcmul(v_full, self.c0, n0).addcmul_(self.c1, nb)
+        nc = self.nonlinear(c)
+        out = v_full.addcmul_(self.first, n0).addcmul_(self.middle, na.add_(nb))
+        return out.addcmul_(self.last, nc)
+
+
+def _phi_functions(z: Tensor, *, real: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Averages of phi_1, phi_2 and phi_3 over unit circles around ``z``, complex."""
+    points = torch.arange(_CONTOUR_POINTS, dtype=torch.float64) + 0.5
+    angle = points * (2 * torch.pi / _CONTOUR_POINTS)
+    roots = torch.polar(torch.ones_like(angle), angle).tolist()
+    sums = [torch.zeros_like(z) for _ in range(3)]
+    for root in roots:
+        s = z + root
+        phi = torch.exp(s)
+        for order in range(3):
+            phi = (phi - 1 / math.factorial(order)) / s
+            sums[order] += phi
+    for total in sums:
+        total /= _CONTOUR_POINTS
+        if real:
+            total.imag.zero_()
+    return sums[0], sums[1], sums[2]
+
+
+def solve_guarded(
+    run: Callable[[Tensor, float], tuple[Tensor, Tensor]],
+    initial: Tensor,
+    dt: float,
+    *,
+    name: str,
+) -> tuple[Tensor, Tensor]:
+    """Solve a batch, halving the step of each sample whose guard asks for it.
+
+    The decision is a sample's own, so the result does not depend on its batch.
+
+    Args:
+        run: (initial states ``[B, ...]``, dt) to (records ``[B, T, ...]``, guard
+            ``[B]``). The guard number must stay below 2; a step is stable there.
+        initial: Initial states ``[B, ...]``.
+        dt: First step to try.
+        name: The equation, for the message.
+
+    Returns:
+        Records ``[B, T, ...]`` and the step used for each sample ``[B]``.
+
+    Raises:
+        UserError: A sample's guard still fails after four halvings.
+    """
+    records, guard = run(initial, dt)
+    steps = torch.full_like(guard, dt)
+    for _ in range(_HALVINGS):
+        bad = ~(guard < GUARD)
+        if not bad.any():
+            return records, steps
+        dt /= 2
+        records[bad], guard[bad] = run(initial[bad], dt)
+        steps[bad] = dt
+    if bool((guard < GUARD).all()):
+        return records, steps
+    worst = float(guard.nan_to_num(torch.inf).max())
+    raise UserError(
+        f"{name} with step guard {worst:.3g} at dt={dt:.3g}",
+        f"a guard below {GUARD:g}",
+        "use weaker forcing, smaller fields or more viscosity",
+    )
+
+
+@contextmanager
+def flush_denormals() -> Iterator[None]:
+    """Flush denormal numbers to zero inside, and restore the setting afterwards.
+
+    Damped modes decay into denormals, which cost a hundred times a normal number. The
+    setting belongs to the calling thread; torch has no getter, so it is probed.
+    """
+    tiny = torch.full((1,), torch.finfo(torch.float64).tiny, dtype=torch.float64)
+    was_on = bool((tiny / 2 == 0).all())
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(was_on)

@@ -1,0 +1,144 @@
+"""Gaussian random fields whose modes do not depend on how they are computed.
+
+A sample's random numbers come from a counter-based generator keyed by (seed,
+equation) and positioned by the sample's index. They are drawn on the CPU, mode by
+mode, in an order that ignores resolution, batch size and device, so a sample is the
+same field whatever it is computed with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+
+__all__ = [
+    "GENERATOR",
+    "neumann_field",
+    "neumann_variance",
+    "periodic_field",
+    "periodic_variance",
+    "sample_rng",
+]
+
+GENERATOR = "philox4x64-10, key (seed, sha256(equation)[:8]), counter (0, 0, 0, sample)"
+
+
+def sample_rng(seed: int, equation: str, index: int) -> np.random.Generator:
+    """Random numbers of one sample, a function of the three arguments alone.
+
+    Raises:
+        UserError: ``seed`` is negative or does not fit 64 bits.
+    """
+    if not 0 <= seed < 2**64:
+        raise UserError(f"seed {seed}", "0 <= seed < 2**64", "choose another seed")
+    tag = int.from_bytes(hashlib.sha256(equation.encode()).digest()[:8], "little")
+    key = np.array([seed, tag], dtype=np.uint64)
+    counter = np.array([0, 0, 0, index], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
+
+
+def periodic_variance(squared_wavenumber: Tensor, scale: float) -> Tensor:
+    r"""Variance :math:`\sigma^2 (4\pi^2|k|^2 + 49)^{-5/2}` of a mode on the torus.
+
+    It is the eigenvalue of :math:`\sigma^2(-\Delta + 49)^{-5/2}` for the orthonormal
+    functions :math:`\sqrt2\cos 2\pi kx` and :math:`\sqrt2\sin 2\pi kx`.
+
+    Args:
+        squared_wavenumber: :math:`|k|^2`, ``k`` integer, any shape.
+        scale: :math:`\sigma^2`.
+    """
+    return scale * (4 * torch.pi**2 * squared_wavenumber + 49) ** -2.5
+
+
+def periodic_field(
+    rngs: Sequence[np.random.Generator],
+    *,
+    dim: int,
+    resolution: int,
+    cutoff: int,
+    scale: float,
+) -> Tensor:
+    r"""Zero-mean Gaussian fields on the unit torus, ``dim`` 1 or 2.
+
+    The covariance is :math:`\sigma^2(-\Delta + 49)^{-5/2}`, cut to the modes
+    :math:`|k_i| \le` ``cutoff`` on every axis. A grid that carries them all under a
+    strict 2/3 mask (``resolution > 3 * cutoff``) holds the field itself; a coarser one
+    holds it without the modes that it cannot carry.
+
+    Args:
+        rngs: One generator a sample.
+        resolution: Points on each axis; the end point is left out.
+        cutoff: Largest wavenumber on an axis, a constant of the equation.
+        scale: :math:`\sigma^2`.
+
+    Returns:
+        float64 ``[B, resolution]`` or ``[B, resolution, resolution]`` on the CPU.
+    """
+    kept = min(cutoff, (resolution - 1) // 3)
+    half = torch.arange(cutoff + 1, dtype=torch.float64)
+    if dim == 1:
+        variance = periodic_variance(half**2, scale)
+        shape: tuple[int, ...] = (cutoff + 1,)
+    else:
+        full = torch.arange(-cutoff, cutoff + 1, dtype=torch.float64)
+        variance = periodic_variance(full[:, None] ** 2 + half**2, scale)
+        shape = (2 * cutoff + 1, cutoff + 1)
+    normals = np.stack([rng.standard_normal((*shape, 2)) for rng in rngs])
+    modes = torch.view_as_complex(torch.from_numpy(normals))
+    # E|c_k|^2 of a complex coefficient is C_k: half from each of its two parts.
+    modes = modes * (variance / 2).sqrt()
+    if dim == 1:
+        modes[:, 0] = 0
+        spectrum = modes.new_zeros(len(rngs), resolution // 2 + 1)
+        spectrum[:, : kept + 1] = modes[:, : kept + 1]
+        return torch.fft.irfft(spectrum, n=resolution, norm="forward")
+    # On the line k_y = 0 the modes k_x < 0 are the conjugates of those with k_x > 0.
+    modes[:, :cutoff, 0] = modes[:, cutoff + 1 :, 0].flip(1).conj()
+    modes[:, cutoff, 0] = 0
+    spectrum = modes.new_zeros(len(rngs), resolution, resolution // 2 + 1)
+    spectrum[:, : kept + 1, : kept + 1] = modes[
+        :, cutoff : cutoff + kept + 1, : kept + 1
+    ]
+    if kept:
+        spectrum[:, -kept:, : kept + 1] = modes[:, cutoff - kept : cutoff, : kept + 1]
+    return torch.fft.irfft2(spectrum, s=(resolution, resolution), norm="forward")
+
+
+def neumann_variance(squared_wavenumber: Tensor, tau: float) -> Tensor:
+    r"""Variance :math:`\tau^2(\pi^2|k|^2 + \tau^2)^{-2}` of a cosine mode."""
+    return (tau / (torch.pi**2 * squared_wavenumber + tau**2)) ** 2
+
+
+def neumann_field(
+    rngs: Sequence[np.random.Generator], *, resolution: int, cutoff: int, tau: float
+) -> Tensor:
+    r"""Gaussian fields on the unit square from their Karhunen-Loeve series.
+
+    The orthonormal functions are products of ``1`` and :math:`\sqrt2\cos\pi kx`
+    (homogeneous Neumann conditions), the standard deviation of mode ``k`` is
+    :math:`\tau(\pi^2|k|^2+\tau^2)^{-1}`, the constant mode is left out. The series is
+    summed at the cell centres, so every resolution samples the same function.
+
+    Args:
+        rngs: One generator a sample.
+        resolution: Cells on each axis.
+        cutoff: The series holds the modes ``0 <= k_i < cutoff``.
+        tau: Inverse length scale.
+
+    Returns:
+        float64 ``[B, resolution, resolution]`` on the CPU.
+    """
+    k = torch.arange(cutoff, dtype=torch.float64)
+    deviation = neumann_variance(k[:, None] ** 2 + k**2, tau).sqrt()
+    deviation[0, 0] = 0
+    normals = np.stack([rng.standard_normal((cutoff, cutoff)) for rng in rngs])
+    centres = (torch.arange(resolution, dtype=torch.float64) + 0.5) / resolution
+    basis = torch.cos(torch.pi * centres[:, None] * k) * 2**0.5
+    basis[:, 0] = 1
+    return basis @ (torch.from_numpy(normals) * deviation) @ basis.mT

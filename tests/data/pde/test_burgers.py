@@ -1,0 +1,112 @@
+"""Burgers' solver against Cole-Hopf, conservation laws and its own refinements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from nfsgeo.data.pde.burgers import Burgers
+from nfsgeo.data.pde.etdrk4 import flush_denormals
+from nfsgeo.errors import UserError
+
+
+def cole_hopf(x: Tensor, t: float, nu: float) -> Tensor:
+    """Solution from sin(2 pi x), by quadrature of the heat kernel."""
+    z = torch.linspace(-16, 16, 4001, dtype=torch.float64)
+    y = x[:, None] - (4 * nu * t) ** 0.5 * z
+    weight = torch.exp(-(z**2) - (1 - torch.cos(2 * torch.pi * y)) / (4 * np.pi * nu))
+    return (weight * torch.sin(2 * torch.pi * y)).sum(dim=1) / weight.sum(dim=1)
+
+
+# The bound at the shipped step, and what two other steps were measured to reach.
+@pytest.mark.parametrize(
+    ("steps", "bound"), [(200, 4.5e-9), (400, 2.9e-10), (800, 1.8e-11)]
+)
+def test_cole_hopf(steps: int, bound: float) -> None:
+    equation = Burgers()
+    x = torch.from_numpy(equation.axes(1024)[0])
+    u0 = torch.sin(2 * torch.pi * x)[None]
+    u, _ = equation.evolve(u0, 2, dt=1 / steps, spacing=1.0)
+    assert (u[0, -1] - cole_hopf(x, 1.0, 0.01)).abs().max() < bound
+
+
+def test_cole_hopf_at_low_viscosity() -> None:
+    equation = Burgers(nu=1e-3)
+    n = equation.default_resolution()
+    assert (n, equation.step()) == (2048, 1 / 1600)
+    x = torch.from_numpy(equation.axes(n)[0])
+    u0 = torch.sin(2 * torch.pi * x)[None]
+    u, guard = equation.evolve(u0, 2, dt=equation.step(), spacing=0.5)
+    assert (u[0, -1] - cole_hopf(x, 0.5, 1e-3)).abs().max() < 1e-7
+    assert guard < 2
+
+
+def test_shipped_batch() -> None:
+    equation = Burgers()
+    solution = equation.solve(0, range(4), resolution=1024, records=201)
+    u = solution.u
+    assert u.shape == (4, 201, 1024, 1) and u.dtype == torch.float64
+    assert_close(u[:, 0], solution.a, rtol=0, atol=0)
+    assert u.mean(dim=2).abs().max() < 1e-13
+    energy = u.square().mean(dim=(2, 3))
+    assert (energy.diff(dim=1) < 0).all()
+    assert (u.abs().amax(dim=2).diff(dim=1) < 1e-12).all()
+    assert_close(solution.dt, torch.full((4,), 1 / 400, dtype=torch.float64))
+    assert equation.times(201)[[1, -1]].tolist() == [0.005, 1.0]
+
+
+def test_batch_does_not_matter() -> None:
+    together = Burgers().solve(7, range(5), resolution=1024, records=21)
+    alone = Burgers().solve(7, [3], resolution=1024, records=21)
+    assert_close(together.u[3:4], alone.u, rtol=0, atol=1e-12)
+
+
+def test_resolution_does_not_matter() -> None:
+    fine = Burgers().solve(0, range(2), resolution=2048, records=21)
+    for resolution in (1024, 512, 100):
+        coarse = Burgers().solve(0, range(2), resolution=resolution, records=21)
+        if 2048 % resolution == 0:
+            every = 2048 // resolution
+            assert_close(fine.u[:, :, ::every], coarse.u, rtol=0, atol=1e-9)
+            assert_close(fine.a[:, ::every], coarse.a, rtol=0, atol=1e-12)
+        assert coarse.u.shape[2] == resolution
+
+
+def test_time_stride() -> None:
+    plain = Burgers().solve(0, [0], resolution=1024, records=41)
+    strided = Burgers(time_stride=2)
+    assert strided.default_records() == 101
+    every_other = strided.solve(0, [0], resolution=1024, records=21)
+    assert_close(plain.u[:, ::2], every_other.u, rtol=0, atol=1e-12)
+    assert_close(strided.times(21), Burgers().times(41)[::2], rtol=0, atol=1e-15)
+
+
+def test_unresolved_front_is_refused() -> None:
+    with pytest.raises(UserError, match="unresolved"):
+        Burgers(nu=1e-4).solve(0, range(2), resolution=1024, records=101)
+
+
+@pytest.mark.slow
+def test_scale_of_the_fields() -> None:
+    equation, total, square, largest = Burgers(), 0.0, 0.0, 0.0
+    with flush_denormals():
+        for start in range(0, 1200, 48):
+            u0 = equation.initial(0, range(start, start + 48), 1024)
+            u, _ = equation.evolve(u0, 41, dt=equation.step(), spacing=0.025)
+            total += float(u.abs().mean()) / 25
+            square += float(u.square().mean()) / 25
+            largest = max(largest, float(u.abs().max()))
+    assert total == pytest.approx(0.155, rel=0.05)
+    assert square**0.5 == pytest.approx(0.194, rel=0.05)
+    assert largest == pytest.approx(1.05, rel=0.05)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_cuda_agrees() -> None:
+    here = Burgers().solve(0, range(3), resolution=1024, records=21)
+    there = Burgers().solve(0, range(3), resolution=1024, records=21, device="cuda")
+    assert_close(there.u.cpu(), here.u, rtol=0, atol=1e-9)

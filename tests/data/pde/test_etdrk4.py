@@ -1,0 +1,92 @@
+"""Exponential Runge-Kutta steps: order, exactness, guards."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.data.pde.etdrk4 import (
+    ETDRK4,
+    dealias_mask,
+    flush_denormals,
+    solve_guarded,
+)
+from nfsgeo.errors import UserError
+
+
+def test_mask_is_strict() -> None:
+    assert dealias_mask(12, half=True).tolist() == [True] * 4 + [False] * 3
+    kept = dealias_mask(12, half=False).nonzero().flatten().tolist()
+    assert kept == [0, 1, 2, 3, 9, 10, 11]
+    assert dealias_mask(128, half=True).sum() == 43
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-9, -1e-3, -1.0, -50.0, -1e6, 3j, 200j])
+def test_constant_forcing_is_exact(rate: complex) -> None:
+    linear = torch.tensor([rate], dtype=torch.complex128)
+    if isinstance(rate, float):
+        linear = linear.real
+    scheme = ETDRK4(linear, 0.1, lambda v: torch.ones_like(v))
+    v = scheme.step(torch.zeros(1, dtype=torch.complex128))
+    exact = np.expm1(complex(rate) * 0.1) / rate if rate else 0.1
+    assert complex(v[0]) == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("rate", [-2.0, 20j])
+def test_fourth_order(rate: complex) -> None:
+    """v' = rate v + cos(t) v, time carried as a second unknown."""
+    linear = torch.tensor([rate, 0.0], dtype=torch.complex128)
+    if linear.imag.abs().max() == 0:
+        linear = linear.real
+
+    def nonlinear(v: Tensor) -> Tensor:
+        return torch.stack([torch.cos(v[1]) * v[0], torch.ones_like(v[1])])
+
+    exact = torch.exp(torch.tensor(rate + math.sin(1.0), dtype=torch.complex128))
+    errors = []
+    for steps in (40, 80, 160):
+        scheme = ETDRK4(linear, 1 / steps, nonlinear)
+        v = torch.tensor([1.0, 0.0], dtype=torch.complex128)
+        for _ in range(steps):
+            v = scheme.step(v)
+        errors.append(float((v[0] - exact).abs()))
+    orders = [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
+    assert min(orders) > 3.8
+
+
+def test_only_the_sample_that_needs_it_gets_a_smaller_step() -> None:
+    runs = []
+
+    def run(initial: Tensor, dt: float) -> tuple[Tensor, Tensor]:
+        runs.append((len(initial), dt))
+        return initial[:, None] * dt, initial * dt
+
+    records, steps = solve_guarded(run, torch.tensor([1.0, 7.0, 1.0]), 1.0, name="x")
+    assert steps.tolist() == [1.0, 0.25, 1.0]
+    assert records.flatten().tolist() == [1.0, 1.75, 1.0]
+    assert runs == [(3, 1.0), (1, 0.5), (1, 0.25)]
+
+
+def test_guard_that_cannot_be_met() -> None:
+    def run(initial: Tensor, dt: float) -> tuple[Tensor, Tensor]:
+        return initial, torch.full((len(initial),), torch.nan)
+
+    with pytest.raises(UserError, match="x with step guard inf"):
+        solve_guarded(run, torch.ones(2), 1.0, name="x")
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_flushing_is_restored(before: bool) -> None:
+    tiny = torch.full((1,), torch.finfo(torch.float64).tiny, dtype=torch.float64)
+    if not torch.set_flush_denormal(before):
+        pytest.skip("this processor cannot flush denormals")
+    try:
+        with flush_denormals():
+            assert float(tiny / 2) == 0
+        assert (float(tiny / 2) == 0) is before
+    finally:
+        torch.set_flush_denormal(False)

@@ -1,0 +1,113 @@
+"""Random fields have the covariance they claim, however they are computed."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from scipy.fft import dctn
+from torch.testing import assert_close
+
+from nfsgeo.data.pde.burgers import Burgers
+from nfsgeo.data.pde.navier_stokes import NavierStokes
+from nfsgeo.data.pde.random_fields import (
+    neumann_field,
+    neumann_variance,
+    periodic_field,
+    periodic_variance,
+    sample_rng,
+)
+from nfsgeo.errors import UserError
+
+NUM_SAMPLES = 1200
+
+
+def test_variance_of_burgers_modes() -> None:
+    u = Burgers().initial(0, range(NUM_SAMPLES), 256)
+    modes = torch.fft.rfft(u, norm="forward")[:, 1:6]
+    expected = periodic_variance(torch.arange(1, 6).double() ** 2, 7.0**4)
+    # Orthonormal cosine and sine coefficients are sqrt(2) times these parts.
+    for part in (modes.real, modes.imag):
+        assert_close(2 * part.square().mean(dim=0), expected, rtol=0.15, atol=0)
+
+
+def test_variance_of_navier_stokes_modes() -> None:
+    w = NavierStokes().initial(0, range(NUM_SAMPLES), 64)
+    modes = torch.fft.fft2(w, norm="forward")
+    k = torch.arange(-5, 6)
+    modes = modes[:, k][:, :, k]
+    expected = periodic_variance((k[:, None] ** 2 + k**2).double(), 7.0**3)
+    expected[5, 5] = 0
+    assert_close(modes.abs().square().mean(dim=0), expected, rtol=0.15, atol=1e-30)
+
+
+def test_variance_of_neumann_modes() -> None:
+    rngs = [sample_rng(0, "darcy", i) for i in range(NUM_SAMPLES)]
+    field = neumann_field(rngs, resolution=96, cutoff=96, tau=3.0)
+    modes = torch.from_numpy(dctn(field.numpy(), axes=(1, 2), norm="ortho")) / 96
+    k = torch.arange(6).double()
+    expected = neumann_variance(k[:, None] ** 2 + k**2, 3.0)
+    expected[0, 0] = 0
+    variance = modes[:, :6, :6].square().mean(dim=0)
+    assert_close(variance, expected, rtol=0.15, atol=1e-25)
+
+
+@pytest.mark.parametrize("equation", [Burgers(), NavierStokes()])
+def test_same_field_at_twice_the_resolution(equation: Burgers | NavierStokes) -> None:
+    n = equation.default_resolution() // 2
+    coarse = equation.initial(3, range(2), n)
+    fine = equation.initial(3, range(2), 2 * n)
+    every = (slice(None), *[slice(None, None, 2)] * (fine.dim() - 1))
+    assert_close(fine[every], coarse, rtol=0, atol=1e-12)
+
+
+def test_neumann_field_is_one_function() -> None:
+    def field(resolution: int) -> torch.Tensor:
+        rngs = [sample_rng(1, "darcy", 0)]
+        return neumann_field(rngs, resolution=resolution, cutoff=32, tau=3.0)[0]
+
+    # The centres of a grid are every third centre of one three times as fine.
+    assert_close(field(120)[1::3, 1::3], field(40), rtol=0, atol=1e-12)
+    modes = [dctn(field(n).numpy(), norm="ortho")[:32, :32] / n for n in (64, 128)]
+    assert_close(*map(torch.from_numpy, modes), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_coarse_grid_drops_the_modes_it_cannot_carry(dim: int) -> None:
+    def field(resolution: int) -> torch.Tensor:
+        rngs = [sample_rng(1, "x", 0)]
+        return periodic_field(
+            rngs, dim=dim, resolution=resolution, cutoff=20, scale=1.0
+        )[0]
+
+    axes = tuple(range(dim))
+    coarse = torch.fft.fftn(field(16), dim=axes, norm="forward")
+    fine = torch.fft.fftn(field(64), dim=axes, norm="forward")
+    k = torch.arange(-5, 6)
+    for axis in axes:
+        coarse = coarse.index_select(axis, k % 16)
+        fine = fine.index_select(axis, k % 64)
+    assert_close(coarse, fine, rtol=0, atol=1e-12)
+    assert coarse.abs().max() > 1e-3
+
+
+def test_samples_equations_and_seeds_differ() -> None:
+    draws = {
+        sample_rng(seed, equation, index).random()
+        for seed in (0, 1)
+        for equation in ("burgers", "kdv")
+        for index in (0, 1)
+    }
+    assert len(draws) == 8
+    assert sample_rng(5, "kdv", 7).random() == sample_rng(5, "kdv", 7).random()
+
+
+def test_draws_are_pinned() -> None:
+    # Files made with one seed must be the same in every release.
+    assert sample_rng(0, "burgers", 0).random() == pytest.approx(
+        0.7276990929873061, rel=0, abs=1e-15
+    )
+
+
+def test_seed_out_of_range() -> None:
+    with pytest.raises(UserError, match="seed -1"):
+        sample_rng(-1, "burgers", 0)
