@@ -43,10 +43,9 @@ class _LeastRecentlyUsed(Generic[Value]):
 class GraphCache:
     """Radius graphs of batches, searched once for each mesh.
 
-    A mesh is known by the content of its positions, so equal meshes share a graph
-    wherever they come from: a batch of ``B`` copies of one mesh costs one search.
-    The graph of a batch is put together from those of its samples, and the last
-    few batches are kept too. Copies and pickles of a cache start empty.
+    A mesh is known by the content of its positions: a batch of ``B`` copies of one
+    mesh costs one search. The graph of a batch is put together from those of its
+    samples; the last few are kept too. Copies and pickles of a cache start empty.
 
     Args:
         domain: The box, with its periodic axes.
@@ -104,23 +103,34 @@ class GraphCache:
         return self._compose("points to grid", pos, batch, grid)
 
     def grid_to_points(
-        self, grid: Tensor, pos: Tensor, batch: Tensor | None
+        self,
+        grid: Tensor,
+        pos: Tensor,
+        batch: Tensor | None,
+        *,
+        num_samples: int | None = None,
     ) -> BipartiteGraph:
         """The nodes of a grid ``[m, d]`` that each sample has to points ``[N, d]``.
 
         Node ``j`` of sample ``b`` is source ``b * m + j``. ``batch [N]`` is sorted,
-        or none for one sample.
+        or none for one sample; ``num_samples`` tells of last ones without a point.
         """
-        return self._compose("grid to points", pos, batch, grid)
+        return self._compose("grid to points", pos, batch, grid, num_samples)
 
     def points_to_points(self, pos: Tensor, batch: Tensor | None) -> BipartiteGraph:
         """Points ``[N, d]`` to the points of the same sample, themselves included."""
         return self._compose("points to points", pos, batch, None)
 
     def _compose(
-        self, kind: Kind, pos: Tensor, batch: Tensor | None, grid: Tensor | None
+        self,
+        kind: Kind,
+        pos: Tensor,
+        batch: Tensor | None,
+        grid: Tensor | None,
+        num_samples: int | None = None,
     ) -> BipartiteGraph:
         sizes = _sizes(pos, batch)
+        sizes += [0] * ((num_samples or 0) - len(sizes))
         # One copy to the host for the whole batch, where the positions are on a GPU.
         host = pos.detach().cpu().split(sizes)
         grid_key = None if grid is None else _key(grid.detach().cpu())
@@ -155,12 +165,9 @@ class GraphCache:
     ) -> BipartiteGraph:
         self.searches += 1
         other = points if grid is None else grid
-        source, target = (
-            (other, points) if kind == "grid to points" else (points, other)
-        )
+        pair = (other, points) if kind == "grid to points" else (points, other)
         return bipartite_graph(
-            source,
-            target,
+            *pair,
             self.radius,
             self.domain,
             backend=self.backend,

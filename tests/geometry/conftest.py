@@ -1,13 +1,14 @@
-"""Plain references for the neighbour search."""
+"""Backends of the neighbour search, and a plain reference."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
+import torch
 from torch import Tensor
 
-from nfsgeo.geometry import Domain
+from nfsgeo.geometry import Domain, search_pyg_lib
 
 Reference = Callable[..., Tensor]
 
@@ -31,3 +32,19 @@ def all_pairs(
 @pytest.fixture(scope="session")
 def brute_force() -> Reference:
     return all_pairs
+
+
+@pytest.fixture(
+    params=[
+        "scipy",
+        "cell_list",
+        pytest.param("torch_cluster", marks=pytest.mark.cluster),
+        "pyg_lib",
+    ]
+)
+def backend(request: pytest.FixtureRequest) -> str:
+    if request.param == "torch_cluster":
+        pytest.importorskip("torch_cluster")
+    if request.param == "pyg_lib" and not search_pyg_lib.available(torch.device("cpu")):
+        pytest.skip("pyg-lib 0.6 or later is not installed")
+    return request.param

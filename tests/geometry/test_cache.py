@@ -193,6 +193,16 @@ def test_sample_without_points() -> None:
     assert cache.points_to_points(pos[:0], batch[:0]).num_edges == 0
 
 
+def test_last_samples_without_a_query_still_have_a_grid() -> None:
+    cache = GraphCache(TORUS, RADIUS)
+    pos, batch = join([mesh(0), mesh(1)])
+    graph = cache.grid_to_points(GRID, pos, batch, num_samples=4)
+    short = cache.grid_to_points(GRID, pos, batch)
+    assert (short.num_source, graph.num_source) == (2 * 64, 4 * 64)
+    assert torch.equal(graph.edge_index, short.edge_index)
+    assert graph.transpose.ptr.numel() == 4 * 64 + 1
+
+
 @pytest.mark.parametrize("batch", [torch.tensor([0, 1]), torch.arange(50) % 2])
 def test_batches_that_do_not_fit_are_refused(batch: Tensor) -> None:
     with pytest.raises(ValueError, match="sorted"):

@@ -1,0 +1,123 @@
+"""What is special to one backend: pieces, cells, images, versions."""
+
+from __future__ import annotations
+
+import math
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry import (
+    Domain,
+    images,
+    radius_edges,
+    search_cell_list,
+    search_pyg_lib,
+)
+from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.geometry.radius import BACKENDS
+
+Reference = Callable[..., Tensor]
+CPU = torch.device("cpu")
+
+
+def test_small_pieces_change_nothing(
+    monkeypatch: pytest.MonkeyPatch, brute_force: Reference
+) -> None:
+    monkeypatch.setattr(search_cell_list, "MAX_TARGETS", 7)
+    monkeypatch.setattr(RadiusQuery, "piece", 11)
+    domain = Domain((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (True, False, True))
+    source, target = torch.rand(90, 3), torch.rand(50, 3)
+    for radius in (0.1, 0.4, 2.0):
+        expected = brute_force(source, target, radius, domain)
+        for name in ("scipy", "cell_list"):
+            edges = radius_edges(source, target, radius, domain, backend=name)
+            assert torch.equal(edges, expected)
+
+
+def test_cells_are_bounded_in_number(brute_force: Reference) -> None:
+    domain = Domain((0.0, 0.0), (1e6, 1.0), (True, False))
+    source = torch.rand(50, 2) * torch.tensor([1e6, 1.0])
+    query = RadiusQuery.create(source, source, 1e-5, domain, None, None, CPU)
+    axes = search_cell_list._axes(query)
+    assert math.prod(axis.cells for axis in axes) <= 50 * search_cell_list.CELLS_A_POINT
+    for radius in (1e-5, 1.0, 1e5):
+        edges = radius_edges(source, source, radius, domain, backend="cell_list")
+        assert torch.equal(edges, brute_force(source, source, radius, domain))
+
+
+def open_search(
+    source: Tensor,
+    target: Tensor,
+    source_ptr: Tensor,
+    target_ptr: Tensor,
+    radius: float,
+    cap: int,
+) -> Tensor:
+    """What torch-cluster and pyg-lib do: distance < radius, the first ``cap``."""
+    near = torch.cdist(target, source, compute_mode="donot_use_mm_for_euclid_dist")
+    near = near < radius
+    samples = torch.arange(source_ptr.numel() - 1)
+    source_batch = samples.repeat_interleave(source_ptr.diff())
+    target_batch = samples.repeat_interleave(target_ptr.diff())
+    near &= target_batch[:, None] == source_batch[None]
+    near &= near.cumsum(1) <= cap
+    return near.nonzero().T
+
+
+@pytest.mark.parametrize("first_cap", [1, 3, 64, None])
+@pytest.mark.parametrize("radius", [0.05, 0.3, 0.5, 1.7])
+def test_images_and_rising_caps_lose_nothing(
+    first_cap: int | None,
+    radius: float,
+    monkeypatch: pytest.MonkeyPatch,
+    brute_force: Reference,
+) -> None:
+    def candidates(query: RadiusQuery) -> Iterator[tuple[Tensor, Tensor]]:
+        return images.candidates_by_images(query, open_search, first_cap)
+
+    monkeypatch.setattr(images, "MAX_SLOTS", 40)
+    monkeypatch.setattr(BACKENDS["scipy"], "candidates", candidates)
+    domain = Domain((0.0, 0.0), (1.0, 1.0), (True, False))
+    source, target = torch.rand(40, 2), torch.rand(37, 2)
+    batches: dict[str, Any] = {
+        "source_batch": torch.arange(40) // 15,
+        "target_batch": torch.arange(37) // 20,
+    }
+    edges = radius_edges(source, target, radius, domain, backend="scipy", **batches)
+    assert torch.equal(edges, brute_force(source, target, radius, domain, **batches))
+
+
+class TestPygLib:
+    """pyg-lib's kernel is stood in for: it is on no package index."""
+
+    @pytest.fixture
+    def library(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+        def radius(*args: Any) -> Tensor:
+            *rest, num_workers, ignore_same_index = args
+            assert num_workers == 1 and ignore_same_index is False
+            return open_search(*rest)
+
+        library = types.ModuleType("pyg_lib")
+        library.__version__ = "0.6.0+pt213cpu"  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "pyg_lib", library)
+        monkeypatch.setattr(torch.ops.pyg, "radius", radius, raising=False)
+        search_pyg_lib._installed.cache_clear()
+        yield library
+        search_pyg_lib._installed.cache_clear()
+
+    def test_edges(self, library: Any, brute_force: Reference) -> None:
+        domain = Domain.unit(2)
+        source, target = torch.rand(40, 2), torch.rand(30, 2)
+        edges = radius_edges(source, target, 0.3, domain, backend="pyg_lib")
+        assert torch.equal(edges, brute_force(source, target, 0.3, domain))
+
+    @pytest.mark.parametrize("version", ["0.5.0", "0.4.0+pt25", ""])
+    def test_older_versions_are_not_used(self, library: Any, version: str) -> None:
+        library.__version__ = version
+        assert not search_pyg_lib.available(CPU)

@@ -1,0 +1,87 @@
+"""Empty neighbourhoods are widened to the nearest source."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nfsgeo.geometry import Domain, bipartite_graph, equispaced_grid
+
+MIXED = Domain((0.0, -1.0), (1.0, 1.0), (True, False))
+
+
+def cloud(num: int, seed: int, domain: Domain = MIXED) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    low, lengths = torch.tensor(domain.lower), torch.tensor(domain.lengths)
+    return low + lengths * torch.rand(num, domain.dim, generator=generator)
+
+
+def nearest(source: Tensor, target: Tensor, domain: Domain) -> Tensor:
+    distance = domain.distance(source.double()[None], target.double()[:, None])
+    return distance.argmin(dim=1)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 1000), radius=st.sampled_from([1e-3, 0.05, 0.1]))
+def test_empty_neighbourhoods_get_the_nearest_source(seed: int, radius: float) -> None:
+    source, target = cloud(40, seed), cloud(60, seed + 1)
+    graph = bipartite_graph(source, target, radius, MIXED)
+    assert (graph.degree() >= 1).all()
+    distance = MIXED.distance(source.double()[None], target.double()[:, None])
+    empty = (distance > radius).all(dim=1)
+    assert empty.any()
+    given_source = graph.edge_index[0, graph.ptr[:-1][empty]]
+    assert torch.equal(given_source, nearest(source, target, MIXED)[empty])
+    assert (graph.degree()[empty] == 1).all()
+    kept = ~empty[graph.edge_index[1]]
+    assert (distance <= radius).sum() == kept.sum()
+
+
+def test_edges_stay_sorted() -> None:
+    graph = bipartite_graph(cloud(40, 7), cloud(60, 8), 0.15, MIXED)
+    key = graph.edge_index[1] * 40 + graph.edge_index[0]
+    assert (key.diff() > 0).all()
+
+
+def test_ties_go_to_the_lowest_index() -> None:
+    source = torch.tensor([[0.9, 0.5], [0.75, 0.0], [0.25, 0.0], [0.75, 0.0]])
+    target = torch.tensor([[0.5, 0.0], [0.0, 0.0]])
+    graph = bipartite_graph(source, target, 0.01, MIXED)
+    assert graph.edge_index[0].tolist() == [1, 1]
+    grid = equispaced_grid(Domain.unit(2), (4, 4))
+    centre = torch.tensor([[0.125, 0.125]])
+    graph = bipartite_graph(grid, centre, 0.01, Domain.unit(2))
+    assert graph.edge_index.tolist() == [[0], [0]]
+
+
+def test_never_from_another_sample() -> None:
+    source = torch.tensor([[0.5, 0.0], [0.1, 0.9]])
+    target = torch.tensor([[0.5, 0.01], [0.5, 0.01]])
+    batch = torch.tensor([0, 1])
+    graph = bipartite_graph(
+        source, target, 0.001, MIXED, source_batch=batch, target_batch=batch
+    )
+    assert graph.edge_index.tolist() == [[0, 1], [0, 1]]
+
+
+def test_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    bipartite_graph(cloud(5, 0), cloud(9, 1), 1e-6, MIXED)
+    assert "9 of 9 neighbourhoods were empty" in caplog.text
+
+
+def test_sample_without_a_source_is_refused() -> None:
+    with pytest.raises(ValueError, match="sample 1 has 3 targets and no source"):
+        bipartite_graph(
+            cloud(4, 0),
+            cloud(6, 1),
+            0.1,
+            MIXED,
+            source_batch=torch.tensor([0, 0, 0, 2]),
+            target_batch=torch.tensor([0, 1, 1, 1, 2, 2]),
+        )
