@@ -1,1 +1,34 @@
-"""."""
+"""How good a trained model is, and what it predicts.
+
+- :func:`evaluate_run`: errors of a run folder beside the baselines', in the data's
+  units, and on larger meshes; :func:`evaluate` and :func:`evaluate_unseen` below it
+- :func:`predict`: fields at observed or other points, for new data
+- :func:`persistence`, :func:`linear_extrapolation`, :func:`training_mean`: baselines
+- :class:`FieldErrors`, :class:`ErrorByRecord`: the metrics
+"""
+
+from nfsgeo.evaluation.baselines import (
+    linear_extrapolation,
+    persistence,
+    training_mean,
+)
+from nfsgeo.evaluation.evaluate import Evaluation, evaluate
+from nfsgeo.evaluation.predict import predict
+from nfsgeo.evaluation.query_points import read_points
+from nfsgeo.evaluation.run_evaluation import evaluate_run
+from nfsgeo.evaluation.unseen import evaluate_unseen
+from nfsgeo.training import ErrorByRecord, FieldErrors
+
+__all__ = [
+    "ErrorByRecord",
+    "Evaluation",
+    "FieldErrors",
+    "evaluate",
+    "evaluate_run",
+    "evaluate_unseen",
+    "linear_extrapolation",
+    "persistence",
+    "predict",
+    "read_points",
+    "training_mean",
+]

@@ -1,0 +1,74 @@
+"""Points to predict at, from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["read_points"]
+
+
+def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
+    """Coordinates ``[M, d]`` from ``.npy``, ``.npz`` (its only array, or ``pos``) or
+    ``.csv`` (a column for each axis, a line of names allowed).
+
+    Raises:
+        UserError: The file cannot be read, or a point is not finite or lies outside
+            the domain.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}", "an existing file", "check the name")
+    readers = {".npy": _npy, ".npz": _npz, ".csv": _csv}
+    if path.suffix not in readers:
+        raise UserError(
+            f"{path}", "a .npy, .npz or .csv file", "save the points as one"
+        )
+    try:
+        points = np.asarray(readers[path.suffix](path), dtype=np.float64)
+    except (ValueError, OSError, EOFError, KeyError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path} ({reason})", "an array of points", "mend it") from None
+    if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
+        raise UserError(
+            f"{path} with an array of shape {points.shape}",
+            f"one row of {domain.dim} coordinates for each point",
+            "reshape the array",
+        )
+    inside = domain.contains(torch.from_numpy(points)).numpy()
+    if not inside.all():
+        first = int(np.argmin(inside))
+        raise UserError(
+            f"{path} with point {first} at {points[first].tolist()}",
+            f"points in the domain, {domain.lower} to {domain.upper}",
+            "move or leave out the points outside",
+        )
+    return points
+
+
+def _npy(path: Path) -> NDArray[np.float64]:
+    return np.load(path, allow_pickle=False)
+
+
+def _npz(path: Path) -> NDArray[np.float64]:
+    with np.load(path, allow_pickle=False) as arrays:
+        names = list(arrays)
+        if "pos" not in names and len(names) != 1:
+            raise KeyError(f"arrays {names}, none of them named pos")
+        return arrays["pos" if "pos" in names else names[0]]
+
+
+def _csv(path: Path) -> NDArray[np.float64]:
+    with open(path, encoding="utf-8") as file:
+        first = file.readline()
+    try:
+        [float(cell) for cell in first.split(",")]
+        header = 0
+    except ValueError:
+        header = 1
+    return np.loadtxt(path, delimiter=",", skiprows=header, ndmin=2)

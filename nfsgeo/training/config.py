@@ -1,0 +1,170 @@
+"""Settings of a run, checked on construction.
+
+The defaults are the demonstration: what ``nfsgeo train --model nfs`` trains when
+nothing else is said, within minutes on two cores. Its data are in
+:mod:`nfsgeo.training.demo`, the paper's protocol in :mod:`nfsgeo.training.presets`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_serializer,
+    model_validator,
+)
+
+from nfsgeo.models import MODELS
+from nfsgeo.training.config_errors import explained, unknown
+
+__all__ = [
+    "DataSection",
+    "ModelSection",
+    "OptimiserSection",
+    "RunConfig",
+    "TrainerSection",
+]
+
+MeshKind = Literal["random-subset", "grid", "all", "off-grid", "clustered", "jittered"]
+
+
+class Section(BaseModel):
+    """Base of all sections: unknown keys are errors, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataSection(Section):
+    """Which samples are learnt from, and the points at which they are observed.
+
+    Attributes:
+        file: Data in any format that :func:`nfsgeo.data.open` reads; None for the
+            demonstration's.
+        mesh: How points are chosen. None: a sub-grid where ``grid`` is given or the
+            model needs one, else a random subset of a grid, all points of a cloud.
+        points: Number of points; None for a quarter of the grid's.
+        grid: Points along each axis, for the sub-grid.
+        mesh_per_sample: Whether each sample is observed at points of its own.
+        n_in: Observed records; 0 where a coefficient is the input.
+        n_out: Records to predict, right after them.
+        first_record: Number of the first observed record.
+        max_train, max_valid, max_test: Use no more samples than this of each part.
+        batch_size: Samples of a step, on each device.
+        workers: Processes that read data; 0 reads in the training process.
+    """
+
+    file: Path | None = None
+    mesh: MeshKind | None = None
+    points: PositiveInt | None = None
+    grid: PositiveInt | None = None
+    mesh_per_sample: bool = False
+    n_in: NonNegativeInt | None = None
+    n_out: PositiveInt | None = None
+    first_record: NonNegativeInt = 0
+    max_train: PositiveInt | None = None
+    max_valid: PositiveInt | None = None
+    max_test: PositiveInt | None = None
+    batch_size: PositiveInt = 4
+    workers: NonNegativeInt = 0
+
+    @field_serializer("file")
+    def _file_as_text(self, file: Path | None) -> str | None:
+        return None if file is None else str(file)
+
+
+class ModelSection(Section):
+    """Which network, and its own settings, all of them once checked."""
+
+    name: str = "nfs"
+    settings: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_settings(cls, section: Any) -> Any:
+        if not isinstance(section, dict):
+            return section
+        name = section.get("name", "nfs")
+        if name not in MODELS:
+            raise unknown(f"model {name}", "a known model", str(name), MODELS)
+        settings = section.get("settings") or {}
+        with explained("model.settings"):
+            checked = MODELS[name].config.model_validate(settings)
+        return {**section, "name": name, "settings": checked.model_dump(mode="json")}
+
+
+class OptimiserSection(Section):
+    """How the weights move.
+
+    Attributes:
+        name: ``adam``, or ``adamw`` with its decoupled weight decay.
+        lr: Learning rate, the highest of the schedule; None for the paper's.
+        betas, eps, weight_decay: As the optimiser defines them.
+        gradient_clip: Largest norm of the gradient; None for no limit.
+        schedule: ``one-cycle`` (up, then down to nothing, step by step), ``step``
+            (times ``step_factor`` after every ``step_epochs``) or ``constant``.
+        one_cycle_rise: Share of the steps on which the one-cycle rate rises.
+        step_epochs, step_factor: Of the step schedule.
+    """
+
+    name: Literal["adam", "adamw"] = "adam"
+    lr: PositiveFloat | None = 2e-3
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: PositiveFloat = 1e-9
+    weight_decay: NonNegativeFloat = 0.0
+    gradient_clip: PositiveFloat | None = 5.0
+    schedule: Literal["one-cycle", "step", "constant"] = "one-cycle"
+    one_cycle_rise: float = 0.3
+    step_epochs: PositiveInt = 100
+    step_factor: PositiveFloat = 0.5
+
+
+class TrainerSection(Section):
+    """How long training lasts, and on what.
+
+    Attributes:
+        epochs: Passes over the training samples.
+        patience: Epochs without a better validation RMSE before stopping; None for
+            no early stopping.
+        device: ``auto`` takes a CUDA device where there is one.
+        devices: How many of them; more than one trains data-parallel.
+        precision: Of the arithmetic; spectral layers stay in single precision.
+        log_every: Steps between two entries of the TensorBoard log.
+    """
+
+    epochs: PositiveInt = 12
+    patience: PositiveInt | None = None
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    devices: PositiveInt = 1
+    precision: Literal["32", "64", "16-mixed", "bf16-mixed"] = "32"
+    log_every: PositiveInt = 10
+
+    @model_validator(mode="before")
+    @classmethod
+    def _precision_as_text(cls, section: Any) -> Any:
+        if isinstance(section, dict) and isinstance(section.get("precision"), int):
+            return {**section, "precision": str(section["precision"])}
+        return section
+
+
+class RunConfig(Section):
+    """Everything that determines a run.
+
+    Raises:
+        pydantic.ValidationError: A value is wrong;
+            :func:`nfsgeo.training.load_config` says so in one line.
+    """
+
+    preset: Literal["default", "paper"] = "default"
+    seed: NonNegativeInt = 0
+    data: DataSection = DataSection()
+    model: ModelSection = Field(default_factory=ModelSection)
+    optimiser: OptimiserSection = OptimiserSection()
+    trainer: TrainerSection = TrainerSection()

@@ -1,0 +1,95 @@
+"""What a run was made with, to make it again."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nfsgeo.errors import UserError
+from nfsgeo.training.config import RunConfig, TrainerSection
+from nfsgeo.version import __version__
+
+__all__ = ["check_device", "describe_environment", "device_of"]
+
+PACKAGES = (
+    "torch",
+    "torch-geometric",
+    "lightning",
+    "numpy",
+    "scipy",
+    "h5py",
+    "torch-cluster",
+    "torch-scatter",
+    "pyg-lib",
+)
+
+
+def device_of(section: TrainerSection) -> torch.device:
+    """The device that ``auto`` stands for here, or the one asked for."""
+    cuda = section.device == "cuda" or (
+        section.device == "auto" and torch.cuda.is_available()
+    )
+    return torch.device("cuda" if cuda else "cpu")
+
+
+def check_device(section: TrainerSection) -> None:
+    """Makes sure that the devices asked for are there.
+
+    Raises:
+        UserError: They are not.
+    """
+    if section.device == "cuda" and not torch.cuda.is_available():
+        raise UserError(
+            "--device cuda",
+            "a CUDA device, and torch sees none",
+            "use --device cpu, or install a torch with CUDA",
+        )
+    there = torch.cuda.device_count()
+    if device_of(section).type == "cuda" and section.devices > there:
+        raise UserError(
+            f"--devices {section.devices}",
+            f"at most the {there} CUDA devices that torch sees",
+            "ask for fewer",
+        )
+
+
+def describe_environment(config: RunConfig) -> dict[str, Any]:
+    """Versions, device, seed and, from a checkout, the commit."""
+    device = device_of(config.trainer)
+    cuda = device.type == "cuda"
+    named = torch.cuda.get_device_name() if cuda else platform.processor()
+    return {
+        "nfsgeo": __version__,
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "cuda": torch.version.cuda,
+        "device": str(device),
+        "device_name": named or platform.machine(),
+        "devices": config.trainer.devices,
+        "threads": torch.get_num_threads(),
+        "seed": config.seed,
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str | None:
+    command = ["git", "rev-parse", "HEAD"]
+    folder = Path(__file__).parent
+    try:
+        found = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    except OSError:
+        return None
+    return found.stdout.strip() or None

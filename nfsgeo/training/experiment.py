@@ -1,0 +1,119 @@
+"""Everything a run needs, built and checked before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+import nfsgeo.data
+from nfsgeo.data import FieldFile
+from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.errors import UserError
+from nfsgeo.models import Problem, build_model
+from nfsgeo.training.config import RunConfig
+from nfsgeo.training.datamodule import WindowData, windows
+from nfsgeo.training.demo import demo_file
+from nfsgeo.training.environment import check_device
+from nfsgeo.training.module import Forecaster
+from nfsgeo.training.observation import Observation, observe
+from nfsgeo.training.problem import problem_of, problem_to_dict
+from nfsgeo.training.resolution import resolved
+
+__all__ = ["Experiment", "prepare"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A run before its first step.
+
+    Attributes:
+        config: Resolved.
+        file: The data.
+        mesh: Where the samples are observed.
+        problem: What the model was built for.
+        data: Training and validation windows.
+        forecaster: Fresh weights, fitted normalisers.
+    """
+
+    config: RunConfig
+    file: FieldFile
+    mesh: Observation
+    problem: Problem
+    data: WindowData
+    forecaster: Forecaster
+
+
+def prepare(
+    config: RunConfig, progress: Callable[[int, int], None] | None = None
+) -> Experiment:
+    """Opens the data, reads every training and validation sample, builds the model.
+
+    Writes nothing, but for the cached data of the demonstration. The same
+    configuration gives the same weights.
+
+    Args:
+        config: What was asked for, or the resolved configuration of a run.
+        progress: Told how the making of the demonstration's data goes.
+
+    Raises:
+        UserError: The device, the data or the settings cannot be used.
+    """
+    check_device(config.trainer)
+    file = nfsgeo.data.open(config.data.file or demo_file(progress))
+    config = resolved(config, file)
+    mesh = observe(config.data, file, config.seed)
+    problem = problem_of(config.data, file, mesh)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        model = build_model(config.model.name, problem, config.model.settings)
+    train, valid = (windows(config.data, file, mesh, p) for p in ("train", "valid"))
+    if config.trainer.devices > len(valid):
+        raise UserError(
+            f"--devices {config.trainer.devices}",
+            f"at most one for each of the {len(valid)} validation samples",
+            "ask for fewer",
+        )
+    inputs, outputs = _fit_normalisers(train, problem)
+    for _ in _fields(valid, "y"):
+        pass  # reading refuses what is damaged or not finite
+    description = {
+        "model": config.model.name,
+        "settings": config.model.settings,
+        "problem": problem_to_dict(problem),
+        "times": train[0].times.tolist(),
+    }
+    return Experiment(
+        config=config,
+        file=file,
+        mesh=mesh,
+        problem=problem,
+        data=WindowData(
+            {"train": train, "valid": valid},
+            batch_size=config.data.batch_size,
+            workers=config.data.workers,
+            seed=config.seed,
+        ),
+        forecaster=Forecaster(model, inputs, outputs, config.optimiser, description),
+    )
+
+
+def _fit_normalisers(
+    train: WindowDataset, problem: Problem
+) -> tuple[FieldNormaliser, FieldNormaliser]:
+    """Scales of the inputs and the outputs, from training samples alone.
+
+    A field that is predicted from itself keeps one scale.
+    """
+    inputs = FieldNormaliser.fit(_fields(train, "x"))
+    if problem.has_time:
+        own = slice(problem.out_components)
+        return inputs, FieldNormaliser(inputs.mean[own], inputs.std[own])
+    return inputs, FieldNormaliser.fit(_fields(train, "y"))
+
+
+def _fields(windows: WindowDataset, name: str) -> Iterable[Tensor]:
+    return (windows[item][name] for item in range(len(windows)))

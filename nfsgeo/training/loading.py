@@ -1,0 +1,125 @@
+"""Configurations from YAML files and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from nfsgeo.errors import UserError
+from nfsgeo.models import MODELS
+from nfsgeo.training.config import RunConfig
+from nfsgeo.training.config_errors import explained
+from nfsgeo.training.presets import paper_preset
+
+__all__ = ["load_config", "parse_settings", "read_config"]
+
+
+def load_config(
+    file: Path | None = None, overrides: Mapping[str, Any] | None = None
+) -> RunConfig:
+    """Defaults, under a preset, under a YAML file, under single values.
+
+    Args:
+        file: YAML file with some of the keys of :class:`RunConfig`.
+        overrides: Values by dotted key, ``{"trainer.epochs": 3}``.
+
+    Raises:
+        UserError: A key or a value is wrong; names the nearest key that exists.
+    """
+    given = {} if file is None else _read_yaml(file)
+    for key, value in (overrides or {}).items():
+        _put(given, key, value)
+    model = given.get("model")
+    name = model.get("name", "nfs") if isinstance(model, dict) else "nfs"
+    if given.get("preset") == "paper":
+        given = _merged(paper_preset(str(name)), given)
+    with explained(known=_known_keys(str(name))):
+        return RunConfig.model_validate(given)
+
+
+def read_config(file: Path) -> RunConfig:
+    """A resolved configuration, as :func:`begin_run` saved it.
+
+    Raises:
+        UserError: It is missing or wrong.
+    """
+    given = _read_yaml(file)
+    with explained(str(file)):
+        return RunConfig.model_validate(given)
+
+
+def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """``["a.b=1", ...]`` as ``{"a.b": 1}``; values are YAML.
+
+    Raises:
+        UserError: A setting has no ``=`` or its value is not YAML.
+    """
+    parsed = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        try:
+            if not (equals and key):
+                raise ValueError("no key or no equals sign")
+            parsed[key] = yaml.safe_load(value)
+        except (ValueError, yaml.YAMLError):
+            raise UserError(
+                f"--set {setting}", "KEY=VALUE", "for example --set trainer.epochs=20"
+            ) from None
+    return parsed
+
+
+def _read_yaml(file: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{file}", "an existing file", "check the name") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{file} ({reason})", "a YAML file", "mend it") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise UserError(f"{file}", "sections of keys", "see config.yaml of any run")
+    return content
+
+
+def _put(content: dict[str, Any], key: str, value: Any) -> None:
+    *sections, last = key.split(".")
+    for section in sections:
+        inner = content.get(section)
+        content[section] = dict(inner) if isinstance(inner, dict) else {}
+        content = content[section]
+    content[last] = value
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        below = merged.get(key)
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            value = _merged(below, value)
+        merged[key] = value
+    return merged
+
+
+def _known_keys(model: str) -> list[str]:
+    """Dotted names of all keys, those of the model's own settings among them."""
+    keys = _leaves(RunConfig)
+    if model in MODELS:
+        keys += [f"model.settings.{key}" for key in MODELS[model].config.model_fields]
+    return keys
+
+
+def _leaves(section: type[BaseModel], prefix: str = "") -> list[str]:
+    keys: list[str] = []
+    for name, info in section.model_fields.items():
+        kind = info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            keys += _leaves(kind, f"{prefix}{name}.")
+        else:
+            keys.append(f"{prefix}{name}")
+    return keys

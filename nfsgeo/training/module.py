@@ -1,0 +1,135 @@
+"""The training step around any model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from lightning.pytorch import LightningModule
+from torch import Tensor, nn
+from torch.nn.functional import mse_loss
+from torch_geometric.data import Batch
+
+from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.errors import UserError
+from nfsgeo.training.config import OptimiserSection
+from nfsgeo.training.metrics import FieldErrors
+from nfsgeo.training.optimiser import make_optimiser, make_schedule
+
+__all__ = ["Forecaster"]
+
+
+class Forecaster(LightningModule):
+    """A model with the scales of its data: fields in and out in the data's own units.
+
+    Trained on the mean squared error of the normalised fields. The statistics are
+    buffers, so that a checkpoint carries them.
+
+    Args:
+        model: ``model(x, pos, batch, query_pos=, query_batch=)`` on normalised fields.
+        inputs: Scale of the inputs, ``F`` components.
+        outputs: Scale of the outputs, ``C`` components.
+        optimiser: How the weights move.
+        description: Plain types that a checkpoint carries along, to build the same
+            model again.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        inputs: FieldNormaliser,
+        outputs: FieldNormaliser,
+        optimiser: OptimiserSection,
+        description: dict[str, Any],
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.inputs, self.outputs = inputs, outputs
+        self.optimiser_section = optimiser
+        self.description = description
+        self.errors = FieldErrors()
+
+    def forward(
+        self,
+        x: Tensor,
+        pos: Tensor,
+        batch: Tensor | None = None,
+        *,
+        query_pos: Tensor | None = None,
+        query_batch: Tensor | None = None,
+    ) -> Tensor:
+        """Predicted fields ``[M, n_out, C]``, in the units of the data.
+
+        Args:
+            x: Observed fields ``[N, n_in, F]``, in the units of the data.
+            pos: Where they were observed ``[N, d]``.
+            batch: Sample of each point ``[N]``; None for one sample.
+            query_pos: Where to predict ``[M, d]``; None for ``pos``.
+            query_batch: Sample of each query point ``[M]``.
+        """
+        kind = self.inputs.mean.dtype
+        prediction = self.model(
+            self.inputs.normalise(x.to(kind)),
+            pos.to(kind),
+            batch,
+            query_pos=None if query_pos is None else query_pos.to(kind),
+            query_batch=query_batch,
+        )
+        return self.outputs.denormalise(prediction.to(kind))
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        loss = self._loss(self._predict(batch), batch)
+        self.log("train_loss_step", loss, on_step=True, on_epoch=False)
+        self.log(
+            "train_loss",
+            loss,
+            on_step=False,
+            on_epoch=True,
+            batch_size=batch.num_graphs,
+            sync_dist=True,
+        )
+        return loss
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        prediction = self._predict(batch)
+        loss = self._loss(prediction, batch)
+        self.errors.update(prediction, batch.y, batch.batch)
+        self.log("valid_loss", loss, batch_size=batch.num_graphs, sync_dist=True)
+
+    def on_validation_epoch_end(self) -> None:
+        errors = {f"valid_{name}": e for name, e in self.errors.compute().items()}
+        self.log_dict(errors)
+        self.errors.reset()
+
+    def configure_optimizers(self) -> Any:
+        optimiser = make_optimiser(self.model.parameters(), self.optimiser_section)
+        assert self.trainer.max_epochs is not None
+        schedule = make_schedule(
+            optimiser,
+            self.optimiser_section,
+            epochs=self.trainer.max_epochs,
+            steps_per_epoch=self.trainer.datamodule.steps_per_epoch(  # type: ignore[attr-defined]
+                self.trainer.world_size
+            ),
+        )
+        return [optimiser], [{"scheduler": schedule, "interval": "step"}]
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["nfsgeo"] = self.description
+
+    def _predict(self, batch: Batch) -> Tensor:
+        return self(batch.x, batch.pos, batch.batch)
+
+    def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
+        truth = batch.y.to(prediction.dtype)
+        loss = mse_loss(
+            self.outputs.normalise(prediction), self.outputs.normalise(truth)
+        )
+        if not torch.isfinite(loss):
+            raise UserError(
+                f"loss {loss.item()} in epoch {self.current_epoch} on samples "
+                f"{batch.sample.tolist()}",
+                "a finite number",
+                "train again with a lower --lr; the last good checkpoint is kept",
+            )
+        return loss

@@ -1,0 +1,71 @@
+"""The points at which the samples of a run are observed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from nfsgeo.data import FieldFile
+from nfsgeo.data.meshes import (
+    Mesh,
+    clustered,
+    every_point,
+    jittered,
+    off_grid,
+    per_sample,
+    random_subset,
+    sub_grid,
+)
+from nfsgeo.errors import UserError
+from nfsgeo.training.config import DataSection
+
+__all__ = ["Observation", "mesh_of", "observe"]
+
+Observation = Mesh | Callable[[int], Mesh]
+
+
+def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
+    """The mesh of all samples, or a function from a sample to its own.
+
+    Args:
+        data: Which points, resolved.
+        file: Where the samples come from.
+        seed: Seed of the draw; the same file and seed give the same points.
+
+    Raises:
+        UserError: The file does not have such points.
+    """
+    if data.mesh == "grid":
+        return sub_grid(file, _needed(data.grid, "grid"))
+    if data.mesh == "all":
+        return partial(every_point, file) if _many(file) else every_point(file)
+    samplers: dict[str | None, Callable[..., Mesh]] = {
+        "random-subset": random_subset,
+        "off-grid": off_grid,
+        "clustered": clustered,
+        "jittered": jittered,
+    }
+    sampler = samplers[data.mesh]
+    if data.mesh == "jittered":
+        size = _needed(data.grid, "grid")
+    else:
+        size = _needed(data.points, "points")
+    if data.mesh_per_sample or _many(file):
+        return per_sample(sampler, file, size, seed)
+    return sampler(file, size, seed)
+
+
+def mesh_of(observation: Observation, sample: int) -> Mesh:
+    """The mesh of one sample."""
+    return observation if isinstance(observation, Mesh) else observation(sample)
+
+
+def _many(file: FieldFile) -> bool:
+    """Whether samples live on meshes of their own."""
+    return any(file.mesh_id(sample) for sample in range(file.num_samples))
+
+
+def _needed(value: int | None, key: str) -> int:
+    if value is None:
+        raise UserError(f"no data.{key}", "a number", f"give --{key}")
+    return value

@@ -1,0 +1,57 @@
+"""Optimisers and learning-rate schedules from their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torch import nn, optim
+from torch.optim import lr_scheduler
+
+from nfsgeo.training.config import OptimiserSection
+
+__all__ = ["make_optimiser", "make_schedule"]
+
+
+def make_optimiser(
+    parameters: Iterable[nn.Parameter], section: OptimiserSection
+) -> optim.Optimizer:
+    """Adam or AdamW.
+
+    Raises:
+        ValueError: The learning rate is still open; resolve the configuration first.
+    """
+    if section.lr is None:
+        raise ValueError("optimiser.lr is None: expected a number; resolve the config")
+    kind = {"adam": optim.Adam, "adamw": optim.AdamW}[section.name]
+    return kind(
+        parameters,
+        lr=section.lr,
+        betas=section.betas,
+        eps=section.eps,
+        weight_decay=section.weight_decay,
+    )
+
+
+def make_schedule(
+    optimiser: optim.Optimizer,
+    section: OptimiserSection,
+    *,
+    epochs: int,
+    steps_per_epoch: int,
+) -> lr_scheduler.LRScheduler:
+    """The schedule, to be advanced after every step.
+
+    Also the step schedule counts steps, not epochs: a checkpoint is taken at the end
+    of an epoch, before a schedule that counts epochs would have moved.
+    """
+    if section.schedule == "one-cycle":
+        return lr_scheduler.OneCycleLR(
+            optimiser,
+            max_lr=[group["lr"] for group in optimiser.param_groups],
+            total_steps=epochs * steps_per_epoch,
+            pct_start=section.one_cycle_rise,
+            cycle_momentum=False,
+        )
+    every = section.step_epochs * steps_per_epoch
+    factor = section.step_factor if section.schedule == "step" else 1.0
+    return lr_scheduler.StepLR(optimiser, step_size=every, gamma=factor)

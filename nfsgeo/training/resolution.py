@@ -1,0 +1,108 @@
+"""Fills in what a configuration leaves to the data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from nfsgeo.data import FieldFile
+from nfsgeo.errors import UserError
+from nfsgeo.models import MODELS
+from nfsgeo.training.config import DataSection, OptimiserSection, RunConfig
+from nfsgeo.training.presets import paper_learning_rate
+
+__all__ = ["resolved"]
+
+RECORDS = 10
+
+
+def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
+    """The configuration with nothing left open, as it is saved beside the results.
+
+    Args:
+        config: What was asked for.
+        file: The data.
+
+    Raises:
+        UserError: The file cannot serve: too few samples or records.
+    """
+    for part in ("train", "valid", "test"):
+        if not len(file.split[part]):
+            raise UserError(
+                f"{file.path} with {file.num_samples} samples",
+                "at least one each to train, validate and test on",
+                "use a file with more samples",
+            )
+    data = _with_records(config.data, file)
+    data = _with_points(data, file, MODELS[config.model.name].points)
+    optimiser = _with_rate(config.optimiser, config.model.name, file.equation)
+    return _changed(config, data=data, optimiser=optimiser)
+
+
+def _with_records(data: DataSection, file: FieldFile) -> DataSection:
+    steady = file.static_role == "coefficient" and len(file.times) == 1
+    n_in = data.n_in if data.n_in is not None else 0 if steady else RECORDS
+    n_out = data.n_out or (1 if steady else RECORDS)
+    needed = data.first_record + n_in + n_out
+    if needed > len(file.times):
+        raise UserError(
+            f"--n-in {n_in} and --n-out {n_out} from record {data.first_record}",
+            f"at most the {len(file.times)} records of {file.path}",
+            "ask for fewer or use a longer file",
+        )
+    return _changed(data, file=file.path.resolve(), n_in=n_in, n_out=n_out)
+
+
+def _with_points(data: DataSection, file: FieldFile, any_points: bool) -> DataSection:
+    kind = data.mesh
+    if kind is None:
+        if data.grid is not None or not any_points:
+            kind = "grid"
+        elif file.shape is None and data.points is None:
+            kind = "all"
+        else:
+            kind = "random-subset"
+    if kind in ("grid", "jittered"):
+        grid = data.grid or _points_per_axis(file, data.points)
+        return _changed(data, mesh=kind, grid=grid, points=None)
+    if kind == "all":
+        return _changed(data, mesh=kind, grid=None, points=None)
+    points = data.points or max(1, file.num_points() // 4)
+    return _changed(data, mesh=kind, grid=None, points=points)
+
+
+def _points_per_axis(file: FieldFile, points: int | None) -> int:
+    """Of the sub-grid with so many points, or with about a quarter of the file's."""
+    if file.axes is None:
+        raise UserError(
+            f"the point cloud {file.path}",
+            "fields on a grid",
+            "choose another --mesh, or a --model that takes any points",
+        )
+    dim = len(file.axes)
+    if points is not None:
+        side = round(points ** (1 / dim))
+        if side**dim == points:
+            return side
+        raise UserError(
+            f"--points {points} of a {dim}-dimensional grid",
+            f"a number like {side}^{dim} = {side**dim}",
+            "change it or give --grid",
+        )
+    ends = zip(file.axes, file.domain.upper, strict=True)
+    closed = all(math.isclose(axis[-1], upper) for axis, upper in ends)
+    shortest = min(map(len, file.axes))
+    return (shortest - closed) // math.ceil(4 ** (1 / dim)) + closed
+
+
+def _with_rate(
+    optimiser: OptimiserSection, model: str, equation: str
+) -> OptimiserSection:
+    if optimiser.lr is not None:
+        return optimiser
+    return _changed(optimiser, lr=paper_learning_rate(model, equation))
+
+
+def _changed(section: Any, **values: Any) -> Any:
+    # Only checked values come here, so that validating again would add nothing.
+    return section.model_copy(update=values)

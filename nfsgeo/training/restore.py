@@ -1,0 +1,71 @@
+"""A trained model from its run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.errors import UserError
+from nfsgeo.models import build_model
+from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo.training.config import RunConfig
+from nfsgeo.training.module import Forecaster
+from nfsgeo.training.problem import problem_from_dict
+from nfsgeo.training.run_paths import RunPaths
+
+__all__ = ["check_model", "restore"]
+
+
+def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
+    """The forecaster with the best weights, on the CPU, ready to predict.
+
+    The data are not needed: a checkpoint knows the problem that it was trained for.
+
+    Raises:
+        UserError: There is no checkpoint yet, or it is of another model.
+    """
+    checkpoint = read_checkpoint(paths.best)
+    asked = {"model": config.model.name, "settings": config.model.settings}
+    description = check_model(checkpoint, asked, paths.best)
+    problem = problem_from_dict(description["problem"])
+    scales = {
+        name: FieldNormaliser(
+            checkpoint["state_dict"][f"{name}.mean"],
+            checkpoint["state_dict"][f"{name}.std"],
+        )
+        for name in ("inputs", "outputs")
+    }
+    with torch.random.fork_rng(devices=[]):
+        model = build_model(description["model"], problem, description["settings"])
+    forecaster = Forecaster(
+        model, scales["inputs"], scales["outputs"], config.optimiser, description
+    )
+    forecaster.load_state_dict(checkpoint["state_dict"])
+    return forecaster.eval()
+
+
+def check_model(
+    checkpoint: dict[str, Any], asked: dict[str, Any], path: Path
+) -> dict[str, Any]:
+    """The description that a checkpoint carries, if it agrees with what is asked.
+
+    Args:
+        checkpoint: As loaded.
+        asked: The keys of the description that must agree.
+        path: Where the checkpoint came from, for the message.
+
+    Raises:
+        UserError: It is of another model, or of none of ours.
+    """
+    found = checkpoint.get("nfsgeo", {})
+    wrong = [key for key, value in asked.items() if found.get(key) != value]
+    if wrong:
+        raise UserError(
+            f"{path} of {found.get('model', 'an unknown model')}",
+            f"a checkpoint of {asked['model']} with the same {', '.join(wrong)}",
+            "put back the checkpoint or the config.yaml that the run had",
+        )
+    return found

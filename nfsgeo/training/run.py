@@ -1,0 +1,146 @@
+"""Training a run, from its first epoch or from where it stopped."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.callbacks import EarlyStopping
+from lightning.pytorch.loggers import TensorBoardLogger
+
+from nfsgeo.training.artifacts import write_json, write_yaml
+from nfsgeo.training.checkpoints import (
+    KeepBestAndLast,
+    PlainCheckpoints,
+    read_checkpoint,
+)
+from nfsgeo.training.config import RunConfig
+from nfsgeo.training.environment import describe_environment, device_of
+from nfsgeo.training.experiment import Experiment, prepare
+from nfsgeo.training.history import History
+from nfsgeo.training.loading import read_config
+from nfsgeo.training.parallel import SpawnedDDP
+from nfsgeo.training.quiet import quiet_lightning
+from nfsgeo.training.restore import check_model
+from nfsgeo.training.run_paths import RunPaths
+from nfsgeo.training.seeding import SeedEpochs
+from nfsgeo.training.worker_errors import errors_of_workers
+
+__all__ = ["begin_run", "fit", "is_finished", "resume_run"]
+
+
+def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
+    """Makes the run's folder, with its configuration and environment.
+
+    Args:
+        experiment: What will be trained.
+        out: A new or empty folder; None for the next free one in ``runs``.
+
+    Raises:
+        UserError: The folder holds something.
+    """
+    config = experiment.config
+    data = experiment.file.equation or experiment.file.path.stem
+    paths = RunPaths.new(out, f"{config.model.name}-{data}")
+    paths.last.parent.mkdir()
+    write_json(paths.environment, describe_environment(config))
+    write_yaml(paths.config, config.model_dump(mode="json"))
+    return paths
+
+
+def resume_run(folder: Path) -> tuple[Experiment, RunPaths]:
+    """Prepares the experiment of an existing run again.
+
+    Raises:
+        UserError: The folder holds no run, or its data are gone.
+    """
+    paths = RunPaths.existing(folder)
+    return prepare(read_config(paths.config)), paths
+
+
+def fit(
+    experiment: Experiment, paths: RunPaths, callbacks: Sequence[Callback] = ()
+) -> None:
+    """Trains until the last epoch, from the last checkpoint where there is one.
+
+    On the CPU a run that was killed gives the very numbers of an undisturbed one.
+
+    Args:
+        experiment: From :func:`prepare`; its forecaster ends with the last weights.
+        paths: The run's folder.
+        callbacks: Further callbacks, such as a progress bar.
+
+    Raises:
+        UserError: The loss is not finite, or the checkpoint is of another model.
+        KeyboardInterrupt: Interrupted; the run can go on from its last whole epoch.
+    """
+    config, checkpoint = experiment.config, None
+    if paths.last.exists():
+        checkpoint = read_checkpoint(paths.last)
+        check_model(checkpoint, experiment.forecaster.description, paths.last)
+        if is_finished(checkpoint, config):
+            return
+    with quiet_lightning(), errors_of_workers():
+        trainer = _trainer(config, paths, callbacks)
+        interrupt = signal.getsignal(signal.SIGINT)
+        try:
+            trainer.fit(
+                experiment.forecaster,
+                datamodule=experiment.data,
+                ckpt_path=None if checkpoint is None else str(paths.last),
+            )
+        except SystemExit:
+            # How Lightning ends on SIGINT and SIGTERM; it disables SIGINT as well.
+            signal.signal(signal.SIGINT, interrupt)
+            raise KeyboardInterrupt from None
+
+
+def is_finished(checkpoint: dict[str, Any], config: RunConfig) -> bool:
+    """Whether a checkpoint is of the last epoch that its run will have."""
+    waited = max(
+        (
+            state["wait_count"]
+            for state in checkpoint["callbacks"].values()
+            if "wait_count" in state
+        ),
+        default=0,
+    )
+    patience = config.trainer.patience
+    out_of_patience = patience is not None and waited >= patience
+    return out_of_patience or checkpoint["epoch"] + 1 >= config.trainer.epochs
+
+
+def _trainer(
+    config: RunConfig, paths: RunPaths, callbacks: Sequence[Callback]
+) -> Trainer:
+    section, patience = config.trainer, config.trainer.patience
+    stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
+    return Trainer(
+        accelerator=device_of(section).type,
+        devices=section.devices,
+        strategy=SpawnedDDP() if section.devices > 1 else "auto",
+        precision=section.precision,
+        max_epochs=section.epochs,
+        gradient_clip_val=config.optimiser.gradient_clip,
+        log_every_n_steps=section.log_every,
+        logger=TensorBoardLogger(paths.root, name="", version="tensorboard"),
+        callbacks=[
+            SeedEpochs(config.seed),
+            History(paths.metrics),
+            *stopping,
+            *callbacks,
+            KeepBestAndLast(paths.best, paths.last),
+        ],
+        plugins=[PlainCheckpoints()],
+        num_sanity_val_steps=0,
+        # The order of the training samples belongs to the epoch.
+        reload_dataloaders_every_n_epochs=1,
+        use_distributed_sampler=False,
+        # Graphs cached during validation serve the next training step.
+        inference_mode=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
