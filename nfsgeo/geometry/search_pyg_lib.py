@@ -20,7 +20,10 @@ OLDEST = (0, 6)
 
 def available(device: torch.device) -> bool:
     """Whether this backend is installed and searches on ``device``."""
-    return device.type in ("cpu", "cuda") and _installed()
+    if not _installed():
+        return False
+    built_for_cuda = int(torch.ops.pyg.cuda_version()) > 0
+    return device.type == "cpu" or (device.type == "cuda" and built_for_cuda)
 
 
 @cache

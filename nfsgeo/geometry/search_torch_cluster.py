@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from functools import cache
 
@@ -17,16 +16,17 @@ __all__ = ["available", "candidates"]
 
 def available(device: torch.device) -> bool:
     """Whether this backend is installed and searches on ``device``."""
-    return device.type in ("cpu", "cuda") and _installed()
+    if not _installed():
+        return False
+    built_for_cuda = int(torch.ops.torch_cluster.cuda_version()) > 0
+    return device.type == "cpu" or (device.type == "cuda" and built_for_cuda)
 
 
 @cache
 def _installed() -> bool:
-    if importlib.util.find_spec("torch_cluster") is None:
-        return False
     try:
         import torch_cluster  # noqa: F401
-    except (ImportError, OSError):  # built for another version of torch
+    except (ImportError, OSError):  # absent, or built for another version of torch
         return False
     return True
 

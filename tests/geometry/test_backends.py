@@ -18,6 +18,7 @@ from nfsgeo.geometry import (
     radius_edges,
     search_cell_list,
     search_pyg_lib,
+    search_torch_cluster,
 )
 from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.geometry.radius import BACKENDS
@@ -107,6 +108,7 @@ class TestPygLib:
         library.__version__ = "0.6.0+pt213cpu"  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, "pyg_lib", library)
         monkeypatch.setattr(torch.ops.pyg, "radius", radius, raising=False)
+        monkeypatch.setattr(torch.ops.pyg, "cuda_version", lambda: -1, raising=False)
         search_pyg_lib._installed.cache_clear()
         yield library
         search_pyg_lib._installed.cache_clear()
@@ -121,3 +123,19 @@ class TestPygLib:
     def test_older_versions_are_not_used(self, library: Any, version: str) -> None:
         library.__version__ = version
         assert not search_pyg_lib.available(CPU)
+
+    def test_builds_without_cuda_are_not_used_on_cuda(
+        self, library: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert search_pyg_lib.available(CPU)
+        assert not search_pyg_lib.available(torch.device("cuda"))
+        monkeypatch.setattr(torch.ops.pyg, "cuda_version", lambda: 12080)
+        assert search_pyg_lib.available(torch.device("cuda"))
+
+
+@pytest.mark.cluster
+def test_torch_cluster_without_cuda_is_not_used_on_cuda() -> None:
+    pytest.importorskip("torch_cluster")
+    built = torch.ops.torch_cluster.cuda_version() > 0
+    assert search_torch_cluster.available(torch.device("cuda")) == built
+    assert search_torch_cluster.available(CPU)
