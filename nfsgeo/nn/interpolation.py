@@ -39,7 +39,7 @@ class KernelInterpolation(MessagePassing):
     def __init__(
         self, kernel: InterpolationKernel, *, bias: bool = True, fused: bool = True
     ) -> None:
-        super().__init__(aggr="mean", flow="source_to_target")
+        super().__init__(aggr="mean", flow="source_to_target", node_dim=0)
         self.kernel = kernel
         self.bias = nn.Parameter(torch.zeros(kernel.channels)) if bias else None
         self.use_fused = fused

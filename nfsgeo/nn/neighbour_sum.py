@@ -33,7 +33,12 @@ def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         ``[m, R, D]``.
     """
     _check(x, weight, graph)
-    return _NeighbourSum.apply(x, weight, graph)
+    dtype = torch.promote_types(x.dtype, weight.dtype)
+    # Sparse products know single and double precision.
+    exact = torch.promote_types(dtype, torch.float32)
+    with torch.autocast(x.device.type, enabled=False):
+        summed: Tensor = _NeighbourSum.apply(x.to(exact), weight.to(exact), graph)
+    return summed.to(dtype)
 
 
 def neighbour_sum_reference(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:

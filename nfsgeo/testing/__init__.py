@@ -1,1 +1,11 @@
-"""."""
+"""Assertions and tolerances for those who write layers of their own.
+
+===========  =====================================================================
+TOLERANCES   how closely two computations of one thing agree, by dtype
+assert_same  outputs, input gradients and parameter gradients of two functions
+===========  =====================================================================
+"""
+
+from nfsgeo.testing.parity import TOLERANCES, assert_same
+
+__all__ = ["TOLERANCES", "assert_same"]

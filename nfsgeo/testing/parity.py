@@ -1,0 +1,58 @@
+"""Two ways to compute one thing, held equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+__all__ = ["TOLERANCES", "assert_same"]
+
+TOLERANCES: dict[torch.dtype, dict[str, float]] = {
+    torch.float32: {"rtol": 2e-5, "atol": 2e-5},
+    torch.float64: {"rtol": 1e-10, "atol": 1e-10},
+    torch.complex64: {"rtol": 2e-5, "atol": 2e-5},
+    torch.complex128: {"rtol": 1e-10, "atol": 1e-10},
+}
+
+
+def assert_same(
+    fast: Callable[..., Tensor],
+    plain: Callable[..., Tensor],
+    inputs: Iterable[Tensor],
+    parameters: Iterable[Tensor] = (),
+) -> None:
+    """Hold a fast path to its plain reference.
+
+    Compares the results, and the gradients of one random linear functional of them
+    with respect to the inputs and the parameters, within :data:`TOLERANCES`.
+
+    Args:
+        fast: the path under test.
+        plain: its reference.
+        inputs: arguments of both; floating-point ones are differentiated.
+        parameters: tensors that both use, differentiated too.
+
+    Raises:
+        AssertionError: where they differ.
+    """
+    leaves = [
+        t.detach().clone().requires_grad_(t.is_floating_point() or t.is_complex())
+        for t in inputs
+    ]
+    wanted = [t for t in (*leaves, *parameters) if t.requires_grad]
+    results, gradients = [], []
+    cotangent: Tensor | None = None
+    for function in (fast, plain):
+        result = function(*leaves)
+        if cotangent is None:
+            cotangent = torch.randn_like(result)
+        results.append(result)
+        gradients.append(
+            torch.autograd.grad(result, wanted, cotangent, materialize_grads=True)
+        )
+    assert_close(*results, **TOLERANCES[results[0].dtype])
+    for a, b in zip(*gradients, strict=True):
+        assert_close(a, b, **TOLERANCES[a.dtype])

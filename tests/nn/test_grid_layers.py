@@ -1,0 +1,106 @@
+"""Layers on grids: normalisation, lift, pointwise maps, grid resampling."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.nn import (
+    FieldLayerNorm,
+    GridResampling,
+    Lift,
+    MixerBlock,
+    Points,
+    Pointwise,
+    grid_shape,
+)
+
+
+@pytest.mark.parametrize("shape", [None, (5, 6, 3)], ids=["channel", "element"])
+def test_layer_norm_has_joint_statistics(shape):
+    norm = FieldLayerNorm(4, shape)
+    x = 3 + 2 * torch.randn(2, 4, 5, 6, 3)
+    for sample, raw in zip(norm(x), x, strict=True):
+        expected = (raw - raw.mean()) / (raw.var(correction=0) + 1e-6).sqrt()
+        torch.testing.assert_close(sample, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_layer_norm_affine_maps():
+    x = torch.randn(1, 2, 3, 4)
+    for norm, factor in ((FieldLayerNorm(2), 2), (FieldLayerNorm(2, (3, 4)), 3)):
+        before = norm(x)
+        torch.nn.init.constant_(norm.weight, factor)
+        torch.nn.init.constant_(norm.bias, 1)
+        torch.testing.assert_close(norm(x), factor * before + 1)
+
+
+def test_layer_norm_of_a_grid_refuses_another():
+    with pytest.raises(ValueError, match=r"\(2, 8, 8\).*made for \(2, 4, 4\)"):
+        FieldLayerNorm(2, (4, 4))(torch.zeros(1, 2, 8, 8))
+
+
+def test_pointwise_equals_a_convolution_of_size_one():
+    layer, conv = Pointwise(3, 5), torch.nn.Conv3d(3, 5, 1)
+    conv.weight.data = layer.weight.data.view(5, 3, 1, 1, 1)
+    conv.bias.data = layer.bias.data
+    x = torch.randn(2, 3, 4, 5, 6)
+    torch.testing.assert_close(layer(x), conv(x))
+
+
+def test_lift_equals_a_linear_map_of_all_inputs_and_time():
+    lift = Lift(3, 2, 7)
+    features, pos = torch.randn(5, 3), torch.rand(5, 2)
+    value, slope = lift(features, pos)
+    for t in (0.0, 0.4, 1.0):
+        inputs = torch.cat([features, pos, torch.full((5, 1), t)], dim=1)
+        weight = torch.cat([lift.space.weight, lift.time[:, None]], dim=1)
+        expected = inputs @ weight.T + lift.space.bias
+        torch.testing.assert_close(value + t * slope, expected)
+    assert Lift(3, 2, 7, time=False)(features, pos)[1] is None
+
+
+def test_block_without_parts_adds_its_input():
+    x = torch.randn(2, 3, 4)
+    block = MixerBlock(torch.nn.Identity())
+    torch.testing.assert_close(block(x), 2 * x)
+
+
+@pytest.mark.parametrize("shape", [(7,), (4, 6), (2, 3, 5)])
+@pytest.mark.parametrize("periodic", [True, False])
+def test_grid_comes_and_goes(shape, periodic):
+    dim = len(shape)
+    grid = equispaced_grid(Domain.unit(dim, periodic), shape)
+    points = Points(torch.empty(0), grid.repeat(3, 1), None, 3)
+    assert grid_shape(points.pos, 3) == shape
+    value, slope = torch.randn(len(points.pos), 2), torch.randn(2)
+    times = torch.tensor([0.0, 0.5])
+    resampling = GridResampling()
+    field = resampling(value, slope, points, times)
+    assert field.shape == (3, 2, *shape, 2)
+    # Row-major: the last axis of the grid runs fastest.
+    node = value.view(3, *shape, 2)[1, ..., 0, :]
+    torch.testing.assert_close(field[1, :, ..., 0, 0], node.movedim(-1, 0))
+    back = resampling.back(field, points, points.pos, None)
+    torch.testing.assert_close(back[:, 1], value + 0.5 * slope)
+    still = resampling(value, None, points, times)
+    assert still.shape == (3, 2, *shape)
+    back = resampling.back(still, points, points.pos, None)
+    torch.testing.assert_close(back[:, 0], value)
+
+
+def test_refuses_what_is_no_grid():
+    grid = equispaced_grid(Domain.unit(2), (4, 4))
+    stretched = grid * torch.linspace(0.5, 1, 16)[:, None]
+    for pos, samples in (
+        (torch.rand(16, 2), 1),
+        (grid[torch.randperm(16)], 1),
+        (stretched, 1),
+        (torch.cat([grid, grid[torch.randperm(16)]]), 2),
+    ):
+        with pytest.raises(UserError, match="no grid.*nfs"):
+            grid_shape(pos, samples)
+    points = Points(torch.empty(0), grid, None, 1)
+    with pytest.raises(UserError, match="query points.*nfs"):
+        GridResampling().back(torch.zeros(1, 2, 4, 4, 1), points, grid + 0.01, None)

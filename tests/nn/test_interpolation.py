@@ -1,0 +1,159 @@
+"""Learned interpolation between two sets of points."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry import bipartite_graph
+from nfsgeo.nn import (
+    ChannelKernel,
+    DenseKernel,
+    EdgeNetwork,
+    GaussianKernel,
+    KernelInterpolation,
+)
+from nfsgeo.testing import assert_same
+
+RADIUS = 0.3
+
+
+def written_out(layer: KernelInterpolation, case, base: Tensor | None) -> Tensor:
+    """Equation (7) as a double sum, the kernel from its own definition."""
+    kernel = layer.kernel
+    rows = []
+    for target in case.target:
+        total = torch.zeros(case.x.shape[1:], dtype=torch.float64)
+        count = 0
+        for i, source in enumerate(case.source):
+            delta = case.domain.displacement(source, target)
+            if delta.norm() > RADIUS:
+                continue
+            edge = count if base is None else int(base["offset"]) + count
+            fixed = 1.0 if base is None else float(base["weight"][edge])
+            total += (
+                case.x[i] @ matrix(kernel, delta, source, case.features[i], fixed).T
+            )
+            count += 1
+        if base is not None:
+            base["offset"] += count
+        if count == 0:
+            return written_out_unavailable()
+        rows.append(total / count + layer.bias)
+    return torch.stack(rows)
+
+
+def written_out_unavailable() -> Tensor:
+    pytest.skip("a neighbourhood is empty")
+
+
+def matrix(kernel, delta, source, features, fixed) -> Tensor:
+    relative = delta / RADIUS
+    if isinstance(kernel, GaussianKernel):
+        offset = relative - kernel.centre
+        exponent = (offset**2 / kernel.log_gamma.exp()).sum()
+        return kernel.log_beta.exp() * torch.exp(-exponent) * torch.eye(4).double()
+    network = kernel.network
+    inputs = torch.cat([relative, relative.norm()[None], source, features])
+    weight = torch.cat([network.edge.weight, network.node.weight], dim=1)
+    hidden = torch.nn.functional.gelu(weight @ inputs + network.edge.bias)
+    identity = fixed * torch.eye(4, dtype=torch.float64)
+    if isinstance(kernel, DenseKernel):
+        if kernel.reduce is not None:
+            hidden = kernel.reduce.weight @ hidden
+        return identity + kernel.mix(hidden).view(4, 4)
+    assert isinstance(kernel, ChannelKernel)
+    diagonal = kernel.mix(hidden).repeat_interleave(4 // kernel.groups)
+    return identity + torch.diag(diagonal)
+
+
+@pytest.fixture
+def layer(kernel) -> KernelInterpolation:
+    layer = KernelInterpolation(kernel).double()
+    torch.nn.init.normal_(layer.bias)
+    return layer
+
+
+def test_equals_the_double_sum(case, layer):
+    out = layer(case.x, case.graph, case.source, case.features)
+    torch.testing.assert_close(out, written_out(layer, case, None))
+
+
+def test_starts_from_the_given_fixed_weights(case, layer):
+    weight = torch.rand(case.graph.num_edges, dtype=torch.float64)
+    out = layer(case.x, case.graph, case.source, case.features, weight)
+    expected = written_out(layer, case, {"offset": 0, "weight": weight})
+    torch.testing.assert_close(out, expected)
+
+
+def test_sparse_sums_equal_messages(case, kernel):
+    fused = KernelInterpolation(kernel).double()
+    plain = KernelInterpolation(kernel, fused=False).double()
+    plain.bias = fused.bias
+    assert_same(
+        lambda x, a: fused(x, case.graph, case.source, a),
+        lambda x, a: plain(x, case.graph, case.source, a),
+        (case.x, case.features),
+        [p for p in fused.parameters() if not p.numel() == 0],
+    )
+
+
+def test_gradients_are_those_of_finite_differences(case, layer):
+    assert torch.autograd.gradcheck(
+        lambda x, a: layer(x, case.graph, case.source, a),
+        (case.x.requires_grad_(), case.features.requires_grad_()),
+    )
+
+
+def test_order_of_sources_and_targets_does_not_matter(case, layer):
+    out = layer(case.x, case.graph, case.source, case.features)
+    p, q = torch.randperm(len(case.source)), torch.randperm(len(case.target))
+    graph = bipartite_graph(case.source[p], case.target[q], RADIUS, case.domain)
+    permuted = layer(case.x[p], graph, case.source[p], case.features[p])
+    torch.testing.assert_close(permuted, out[q])
+
+
+def test_commutes_with_translations_of_the_torus(case, blind_kernel):
+    layer = KernelInterpolation(blind_kernel).double()
+    out = layer(case.x, case.graph, case.source, case.features)
+    shift = torch.rand(case.domain.dim, dtype=torch.float64)
+    source, target = (
+        case.domain.wrap(points + shift) for points in (case.source, case.target)
+    )
+    graph = bipartite_graph(source, target, RADIUS, case.domain)
+    moved = layer(case.x, graph, source, case.features)
+    # The displacements of a graph are of single precision.
+    torch.testing.assert_close(moved, out, rtol=1e-5, atol=1e-5)
+
+
+def test_absolute_position_breaks_translation(case):
+    kernel = ChannelKernel(4, EdgeNetwork(case.domain.dim, 3, 5)).double()
+    layer = KernelInterpolation(kernel).double()
+    one = layer(case.x, case.graph, case.source, case.features)
+    other = layer(case.x, case.graph, case.source + 0.5, case.features)
+    assert (one - other).abs().max() > 1e-3
+
+
+def test_learned_kernels_start_near_the_mean(case):
+    """Identity plus a small random part: constants stay nearly constant."""
+    kernel = DenseKernel(4, EdgeNetwork(case.domain.dim, 3, 5)).double()
+    torch.nn.init.zeros_(kernel.mix.weight)
+    torch.nn.init.zeros_(kernel.mix.bias)
+    layer = KernelInterpolation(kernel).double()
+    ones = torch.ones_like(case.x)
+    out = layer(ones, case.graph, case.source, case.features)
+    torch.testing.assert_close(out, torch.ones_like(out))
+
+
+def test_says_what_does_not_fit(case, layer):
+    with pytest.raises(ValueError, match="a field with time records"):
+        layer(case.x[:, 0], case.graph, case.source, case.features)
+    if not isinstance(layer.kernel, GaussianKernel):
+        with pytest.raises(ValueError, match=r"expected \[n, 3\]"):
+            layer(case.x, case.graph, case.source, None)
+
+
+def test_groups_divide_the_channels():
+    with pytest.raises(ValueError, match="3 groups for 4 channels"):
+        ChannelKernel(4, EdgeNetwork(2, 0, 5), groups=3)

@@ -1,0 +1,86 @@
+"""Weighted sums over neighbourhoods."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from nfsgeo.geometry import Domain, bipartite_graph
+from nfsgeo.nn import neighbour_sum, neighbour_sum_reference
+from nfsgeo.testing import assert_same
+
+
+@pytest.mark.parametrize("fields", [1, 3], ids=["shared", "own"])
+def test_equals_the_sum_written_out(case, fields, device):
+    graph = case.graph.to(device)
+    x = torch.randn(graph.num_source, fields, 5, dtype=torch.float64, device=device)
+    weight = torch.randn(graph.num_edges, 3, dtype=torch.float64, device=device)
+    assert_same(
+        lambda x, w: neighbour_sum(x, w, graph),
+        lambda x, w: neighbour_sum_reference(x, w, graph),
+        (x, weight),
+    )
+
+
+@pytest.mark.parametrize("fields", [1, 2])
+def test_gradients_are_those_of_finite_differences(case, fields):
+    x = torch.randn(case.graph.num_source, fields, 2, dtype=torch.float64)
+    weight = torch.randn(case.graph.num_edges, 2, dtype=torch.float64)
+    assert torch.autograd.gradcheck(
+        lambda x, w: neighbour_sum(x, w, case.graph),
+        (x.requires_grad_(), weight.requires_grad_()),
+    )
+
+
+def test_gradient_of_either_argument_alone(case):
+    x = torch.randn(case.graph.num_source, 1, 2, dtype=torch.float64)
+    weight = torch.randn(case.graph.num_edges, 2, dtype=torch.float64)
+    for chosen in (x, weight):
+        chosen.requires_grad_()
+        out = neighbour_sum(x, weight, case.graph)
+        (fast,) = torch.autograd.grad(out.square().sum(), chosen)
+        out = neighbour_sum_reference(x, weight, case.graph)
+        (plain,) = torch.autograd.grad(out.square().sum(), chosen)
+        torch.testing.assert_close(fast, plain)
+        chosen.requires_grad_(False)
+
+
+def test_half_precision_sums_in_single():
+    torch.manual_seed(0)
+    points = torch.rand(50, 2)
+    graph = bipartite_graph(points, points, 0.4, Domain.unit(2))
+    x = torch.randn(50, 1, 3).bfloat16()
+    weight = torch.randn(graph.num_edges, 2).bfloat16()
+    out = neighbour_sum(x, weight, graph)
+    assert out.dtype == torch.bfloat16
+    exact = neighbour_sum_reference(x.double(), weight.double(), graph)
+    torch.testing.assert_close(out.double(), exact, rtol=1e-2, atol=1e-1)
+
+
+def test_keeps_no_tensor_per_edge_and_record():
+    points = torch.rand(200, 2)
+    graph = bipartite_graph(points, points, 0.3, Domain.unit(2))
+    x = torch.randn(200, 1, 64, requires_grad=True)
+    weight = torch.randn(graph.num_edges, 2, requires_grad=True)
+    kept: list[int] = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda t: kept.append(t.numel()) or t, lambda t: t
+    ):
+        neighbour_sum(x, weight, graph)
+    assert graph.num_edges * 2 > x.numel()
+    assert max(kept) <= max(x.numel(), weight.numel())
+
+
+@pytest.mark.parametrize(
+    ("x", "weight", "message"),
+    [
+        ((7, 1, 2), (None, 1), "a row for each source"),
+        ((None, 1, 2), (3, 1), "a row for each edge"),
+        ((None, 2, 2), (None, 3), "as many as weights"),
+    ],
+)
+def test_says_what_does_not_fit(case, x, weight, message):
+    x = torch.randn(x[0] or case.graph.num_source, *x[1:])
+    weight = torch.randn(weight[0] or case.graph.num_edges, *weight[1:])
+    with pytest.raises(ValueError, match=message):
+        neighbour_sum(x, weight, case.graph)

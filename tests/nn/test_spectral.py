@@ -1,0 +1,151 @@
+"""Convolution in Fourier space."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.nn import SpectralConv
+
+SIZES = {1: (12,), 2: (10, 12), 3: (6, 10, 8)}
+MODES = {1: (4,), 2: (3, 4), 3: (2, 4, 3)}
+
+
+def frequencies(modes: tuple[int, ...]) -> list[Tensor]:
+    """Of each row of the weights: 0 .. m-1, -m .. -1, and 0 .. m-1 on the last axis."""
+    full = [torch.cat([torch.arange(m), torch.arange(-m, 0)]) for m in modes[:-1]]
+    return [*full, torch.arange(modes[-1])]
+
+
+def coordinates(sizes: tuple[int, ...]) -> list[Tensor]:
+    axes = [torch.arange(n, dtype=torch.float64) / n for n in sizes]
+    return list(torch.meshgrid(*axes, indexing="ij"))
+
+
+def double(layer: SpectralConv) -> SpectralConv:
+    layer.weight = torch.nn.Parameter(layer.weight.detach().to(torch.complex128))
+    return layer
+
+
+@pytest.fixture(params=[1, 2, 3], ids="{}d".format)
+def dim(request: pytest.FixtureRequest) -> int:
+    return request.param
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_differentiates_trigonometric_polynomials(dim, axis):
+    modes, sizes = MODES[dim], SIZES[dim]
+    layer = double(SpectralConv(1, 1, modes))
+    wave = torch.meshgrid(*frequencies(modes), indexing="ij")[axis]
+    layer.weight.data[..., 0, 0] = 2j * math.pi * wave.to(torch.complex128)
+    x = coordinates(sizes)
+    field = torch.zeros(sizes, dtype=torch.float64)
+    derivative = torch.zeros_like(field)
+    # Every frequency that is kept, the negative ones with amplitudes of their own.
+    for k in itertools.product(*(range(-m + 1, m) for m in modes)):
+        a, b = torch.randn(2, dtype=torch.float64)
+        phase = 2 * math.pi * sum(ki * xi for ki, xi in zip(k, x, strict=True))
+        field += a * phase.cos() + b * phase.sin()
+        derivative += 2 * math.pi * k[axis] * (b * phase.cos() - a * phase.sin())
+    out = layer(field[None, None])
+    torch.testing.assert_close(out[0, 0], derivative, rtol=1e-9, atol=1e-9)
+
+
+def test_equals_a_convolution_in_real_space(dim):
+    """With the periodic kernel that has the layer's weights as Fourier coefficients."""
+    modes, sizes = MODES[dim], SIZES[dim]
+    layer = double(SpectralConv(2, 3, modes))
+    # A real kernel needs Hermitian weights where the last frequency is zero.
+    weight = layer.weight.data
+    mirror = [(-f) % (2 * m) for f, m in zip(frequencies(modes), modes, strict=True)]
+    plane = weight.select(dim - 1, 0)
+    mirrored = plane
+    for axis, rows in enumerate(mirror[:-1]):
+        mirrored = mirrored.index_select(axis, rows)
+    for axis, m in enumerate(modes[:-1]):
+        # -m has no partner among the kept frequencies.
+        for part in (plane, mirrored):
+            part.select(axis, m).zero_()
+    weight.select(dim - 1, 0).copy_((plane + mirrored.conj()) / 2)
+    for axis, m in enumerate(modes[:-1]):
+        weight.select(axis, m).zero_()
+    x = torch.randn(2, 2, *sizes, dtype=torch.float64)
+    kernel = torch.zeros(*sizes, 2, 3, dtype=torch.float64)
+    grid = coordinates(sizes)
+    for index in itertools.product(*(range(n) for n in weight.shape[:dim])):
+        k = [int(f[i]) for f, i in zip(frequencies(modes), index, strict=True)]
+        phase = 2 * math.pi * sum(ki * xi for ki, xi in zip(k, grid, strict=True))
+        wave = torch.polar(torch.ones_like(phase), phase)[..., None, None]
+        twice = 1 if k[-1] == 0 else 2
+        kernel += twice * (weight[index] * wave).real
+    expected = torch.zeros(2, 3, *sizes, dtype=torch.float64)
+    for shift in itertools.product(*(range(n) for n in sizes)):
+        rolled = x.roll(shift, dims=tuple(range(2, 2 + dim)))
+        expected += torch.einsum("bi...,io->bo...", rolled, kernel[shift])
+    torch.testing.assert_close(layer(x), expected / math.prod(sizes))
+
+
+def test_result_does_not_depend_on_resolution(dim):
+    modes, sizes = MODES[dim], SIZES[dim]
+    layer = double(SpectralConv(1, 2, modes))
+    fine = tuple(2 * n for n in sizes)
+    field = torch.zeros(fine, dtype=torch.float64)
+    for k in itertools.product(*(range(-2, 3) for _ in sizes)):
+        phase = sum(ki * xi for ki, xi in zip(k, coordinates(fine), strict=True))
+        field += torch.randn(()) * torch.cos(2 * math.pi * phase + torch.randn(()))
+    step = (slice(None), slice(None), *(slice(None, None, 2) for _ in sizes))
+    out = layer(field[None, None])
+    coarse = layer(field[None, None][step])
+    torch.testing.assert_close(out[step], coarse)
+
+
+def test_negative_frequencies_are_their_own():
+    """The wave (-3, 2) passes by a weight that (3, 2) does not meet."""
+    layer = double(SpectralConv(1, 1, (4, 4)))
+    layer.weight.data.zero_()
+    layer.weight.data[-3, 2] = 1
+    x, y = coordinates((16, 16))
+    for sign, gain in ((-1, 1.0), (1, 0.0)):
+        wave = torch.cos(2 * math.pi * (sign * 3 * x + 2 * y) + 0.3)
+        out = layer(wave[None, None])[0, 0]
+        torch.testing.assert_close(out, gain * wave, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("sizes", [(3, 5), (4, 4), (5, 2), (1, 1)])
+def test_grids_with_fewer_points_than_modes(sizes):
+    layer = double(SpectralConv(1, 1, (4, 4)))
+    layer.weight.data.fill_(1)
+    x = torch.randn(1, 1, *sizes, dtype=torch.float64)
+    torch.testing.assert_close(layer(x), x)
+
+
+def test_gradients_are_those_of_finite_differences(dim):
+    modes, sizes = tuple(min(m, 2) for m in MODES[dim]), (4,) * dim
+    layer = double(SpectralConv(2, 1, modes))
+    x = torch.randn(1, 2, *sizes, dtype=torch.float64, requires_grad=True)
+    weight = layer.weight.detach().clone().requires_grad_()
+
+    def apply(x: Tensor, weight: Tensor) -> Tensor:
+        return torch.func.functional_call(layer, {"weight": weight}, (x,))
+
+    assert torch.autograd.gradcheck(apply, (x, weight))
+
+
+def test_half_precision_is_transformed_in_single():
+    layer = SpectralConv(2, 2, (2, 2))
+    x = torch.randn(1, 2, 6, 6)
+    with torch.autocast("cpu", torch.bfloat16):
+        out = layer(x.bfloat16())
+    assert out.dtype == torch.bfloat16
+    torch.testing.assert_close(out.float(), layer(x), rtol=2e-2, atol=2e-2)
+
+
+def test_says_what_does_not_fit():
+    with pytest.raises(ValueError, match="one positive number"):
+        SpectralConv(1, 1, ())
+    with pytest.raises(ValueError, match=r"expected \[B, 2, n_1, n_2\]"):
+        SpectralConv(2, 2, (2, 2))(torch.zeros(1, 3, 4, 4))
