@@ -19,7 +19,7 @@ LAYERS: dict[str, set[str]] = {
 }
 LAYERS["nfsgeo.training"] = {"nfsgeo.models", "nfsgeo.data", *LAYERS["nfsgeo.models"]}
 LAYERS["nfsgeo.evaluation"] = {"nfsgeo.training", *LAYERS["nfsgeo.training"]}
-LAYERS["nfsgeo.report"] = {"nfsgeo.data", "nfsgeo.evaluation", "nfsgeo.geometry"}
+LAYERS["nfsgeo.report"] = {"nfsgeo.evaluation", *LAYERS["nfsgeo.evaluation"]}
 LAYERS["nfsgeo_benchmarks"] = {
     "nfsgeo.report",
     "nfsgeo.evaluation",

@@ -1,0 +1,148 @@
+"""Curves of training, of the error over time, and of unseen meshes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from nfsgeo.report.style import COLOURS, WIDTH
+
+__all__ = ["error_in_time", "mean_and_spread", "training_curves", "unseen_curve"]
+
+Array = NDArray[np.float64]
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "model": ("model", {"color": COLOURS["model"], "marker": "o", "ms": 3}),
+    "linear_extrapolation": (
+        "linear extrapolation",
+        {"color": COLOURS["second"], "ls": (0, (5, 2))},
+    ),
+    "persistence": ("persistence", {"color": COLOURS["muted"], "ls": (0, (1, 1.5))}),
+}
+
+
+def training_curves(metrics: dict[str, Array]) -> Figure:
+    """Losses on a logarithmic axis, and the learning rate below.
+
+    Args:
+        metrics: Columns of ``metrics.csv``; at least ``epoch`` and ``train_loss``.
+    """
+    epoch = metrics["epoch"]
+    figure = Figure((WIDTH, 3.3), layout="constrained")
+    if "learning_rate" in metrics:
+        losses, rate = figure.subplots(2, 1, sharex=True, height_ratios=[3.4, 1])
+        rate.plot(epoch, metrics["learning_rate"], color=COLOURS["muted"])
+        rate.set(ylabel="learning rate", ylim=(0, None))
+        rate.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
+        lowest = rate
+    else:
+        losses = lowest = figure.subplots()
+    for name, label, colour in (
+        ("train_loss", "training loss", COLOURS["muted"]),
+        ("valid_loss", "validation loss", COLOURS["model"]),
+    ):
+        if name in metrics:
+            marker = "o" if len(epoch) < 30 else None
+            losses.plot(
+                epoch, metrics[name], label=label, color=colour, marker=marker, ms=2.5
+            )
+    losses.set_yscale("log")
+    # The model kept is the one of least validation RMSE, not of least loss.
+    scores = metrics.get("valid_rmse", np.array([]))
+    if np.isfinite(scores).any() and "valid_loss" in metrics:
+        at = int(np.nanargmin(scores))
+        losses.plot(
+            epoch[at],
+            metrics["valid_loss"][at],
+            ls="",
+            marker="o",
+            ms=8,
+            mfc="none",
+            color=COLOURS["second"],
+            label=f"best, epoch {epoch[at]:.0f}",
+        )
+    lowest.set_xlabel("epoch")
+    lowest.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _finish(losses, "loss")
+    return figure
+
+
+def error_in_time(times: Array, errors: dict[str, Array]) -> Figure:
+    """Mean absolute error of each predicted record, by method.
+
+    Args:
+        times: Times of the predicted records ``[n_out]``.
+        errors: For each method, its errors ``[n_out]``.
+    """
+    figure = Figure((WIDTH, 2.7), layout="constrained")
+    ax = figure.subplots()
+    for name, (label, look) in METHODS.items():
+        if name in errors:
+            ax.plot(times, errors[name], label=label, **look)
+    if all((values > 0).any() for values in errors.values()):
+        ax.set_yscale("log")
+    ax.set_xlabel("time")
+    _finish(ax, "mean absolute error")
+    return figure
+
+
+def unseen_curve(unseen: dict[str, Array], seen_mae: float | None) -> Figure:
+    """Error on meshes that the model never saw, against their size.
+
+    Args:
+        unseen: Columns of ``unseen.csv``.
+        seen_mae: Error on the mesh of training, drawn as a line; may be absent.
+    """
+    figure = Figure((WIDTH, 2.9), layout="constrained")
+    ax = figure.subplots()
+    for name, label, look in (
+        ("mae_seen", "at the points of training", (COLOURS["third"], "s", "--")),
+        ("mae_unseen", "at points never seen", (COLOURS["second"], "^", "-.")),
+        ("mae", "all points", (COLOURS["model"], "o", "-")),
+    ):
+        if name in unseen and np.isfinite(unseen[name]).any():
+            factor, mean, spread = mean_and_spread(unseen, name)
+            colour, marker, dash = look
+            ax.plot(factor, mean, c=colour, marker=marker, ls=dash, ms=3.5, label=label)
+            band = (mean - spread, mean + spread)
+            ax.fill_between(factor, *band, color=colour, alpha=0.18, lw=0)
+    if seen_mae is not None:
+        ax.axhline(seen_mae, color=COLOURS["muted"], lw=0.8, ls=":")
+        ax.text(
+            1.0,
+            seen_mae,
+            "mesh of training",
+            transform=ax.get_yaxis_transform(),
+            ha="right",
+            va="bottom",
+            color=COLOURS["muted"],
+            fontsize=7.5,
+        )
+    ax.set_ylim(0, None)
+    ax.set_xlabel("points, as a multiple of the mesh of training")
+    _finish(ax, "mean absolute error")
+    return figure
+
+
+def mean_and_spread(unseen: dict[str, Array], name: str) -> tuple[Array, Array, Array]:
+    """Factors, and mean and standard deviation of a column over the repeats.
+
+    Args:
+        unseen: Columns of ``unseen.csv``.
+        name: The column.
+    """
+    factors = np.unique(unseen["factor"])
+    groups = [unseen[name][unseen["factor"] == factor] for factor in factors]
+    mean = np.array([group.mean() for group in groups])
+    spread = np.array([group.std() for group in groups])
+    return factors, mean, spread
+
+
+def _finish(ax: Axes, ylabel: str) -> None:
+    ax.set_ylabel(ylabel)
+    ax.grid(True, axis="y")
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, borderaxespad=0.2)

@@ -1,0 +1,186 @@
+"""The pictures of a run, and of a data file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from nfsgeo.data.fields import FieldFile
+from nfsgeo.geometry import Domain
+from nfsgeo.report.curves import error_in_time, training_curves, unseen_curve
+from nfsgeo.report.lines import profiles, space_time
+from nfsgeo.report.maps import field_maps, points_and_field
+from nfsgeo.report.numbers import positive
+from nfsgeo.report.run_folder import Evaluation, RunFolder
+from nfsgeo.report.scales import Column
+from nfsgeo.report.style import Picture, styled
+from nfsgeo.training.artifacts import write_bytes
+
+__all__ = ["field_pictures", "plot_file", "run_pictures"]
+
+Array = NDArray[np.float64]
+SAMPLES = 2  # test samples shown, each with every component
+RECORDS = 4  # records shown of each
+COMPONENTS = 3
+
+
+def run_pictures(run: RunFolder) -> list[Picture]:
+    """Every picture that the files of a run allow, in the order of the report."""
+    with styled():
+        pictures = list(field_pictures(run.evaluation)) if run.evaluation else []
+        pictures += _curves(run)
+    return pictures
+
+
+def plot_file(file: FieldFile, out_dir: Path) -> list[Path]:
+    """Draws the first samples of a data file at several records.
+
+    Args:
+        file: An open data file.
+        out_dir: Folder for the PNG files, made if need be.
+
+    Returns:
+        The files written.
+    """
+    out_dir.mkdir(parents=True, exist_ok=True)
+    shown = _chosen(len(file.times), RECORDS)
+    written = []
+    for sample in range(min(SAMPLES, file.num_samples)):
+        pos = file.coordinates(sample)
+        values = file.read(sample, slice(None))[:, shown].astype(np.float64)
+        for c, name in enumerate(file.component_names[:COMPONENTS]):
+            labels = [f"t = {t:.4g}" for t in file.times[shown]]
+            with styled():
+                figure = _records(file.domain, pos, values[..., c].T, labels, name)
+            path = out_dir / f"sample-{sample}-{_slug(name)}.png"
+            write_bytes(path, Picture(path.stem, "fields", "", figure).png())
+            written.append(path)
+    return written
+
+
+def field_pictures(evaluation: Evaluation) -> Iterator[Picture]:
+    """Truth, prediction and error of a few test samples, with what the model saw."""
+    names = evaluation.component_names[:COMPONENTS]
+    for c, name in enumerate(names):
+        if evaluation.steady:
+            yield _steady_picture(evaluation, c, name)
+            continue
+        for s in range(min(SAMPLES, len(evaluation.samples))):
+            yield from _sample_pictures(evaluation, s, c, name)
+
+
+def _sample_pictures(e: Evaluation, s: int, c: int, name: str) -> Iterator[Picture]:
+    shown = _chosen(e.truth.shape[2], RECORDS)
+    truth, prediction = (a[s, :, :, c].T for a in (e.truth, e.prediction))
+    error = prediction - truth
+    labels = [
+        f"t = {e.times_out[r]:.4g}\nMAE {np.abs(error[r]).mean():#.2g}" for r in shown
+    ]
+    suffix = f"{int(e.samples[s])}-{_slug(name)}"
+    which = f"Test sample {int(e.samples[s])}, {name}"
+    columns = [
+        Column("truth", truth, "field"),
+        Column("prediction", prediction, "field"),
+        Column("prediction − truth", error, "error"),
+    ]
+    if e.domain.dim > 1:
+        columns = [Column(k.title, k.values[shown], k.scale) for k in columns]
+        figure = field_maps(e.domain, e.pos, columns, labels)
+        yield Picture(f"fields-{suffix}", "fields", _caption(which, e), figure)
+        return
+    lines = {"truth": truth[shown], "prediction": prediction[shown]}
+    figure = profiles(e.domain, e.pos, lines, labels)
+    yield Picture(f"fields-{suffix}", "fields", f"{which}, at several times.", figure)
+    if len(truth) >= 4:
+        figure = space_time(e.domain, e.pos, e.times_out, columns)
+        caption = f"{which}, over space and time."
+        yield Picture(f"space-time-{suffix}", "fields", caption, figure)
+
+
+def _steady_picture(e: Evaluation, c: int, name: str) -> Picture:
+    rows = slice(0, RECORDS)
+    truth, prediction = (a[rows, :, -1, c] for a in (e.truth, e.prediction))
+    error = prediction - truth
+    labels = [
+        f"sample {int(number)}\nMAE {np.abs(row).mean():#.2g}"
+        for number, row in zip(e.samples[rows], error, strict=True)
+    ]
+    caption = _caption(f"Test samples, {name}", e)
+    if e.domain.dim == 1:
+        lines = {"truth": truth, "prediction": prediction}
+        figure = profiles(e.domain, e.pos, lines, labels)
+    else:
+        columns = [
+            Column("input", e.x[rows, :, -1, 0], "input"),
+            Column("truth", truth, "field"),
+            Column("prediction", prediction, "field"),
+            Column("error", error, "error"),
+        ]
+        figure = field_maps(e.domain, e.pos, columns, labels)
+    return Picture(f"fields-{_slug(name)}", "fields", caption, figure)
+
+
+def _mesh_picture(e: Evaluation) -> Picture:
+    """What the model is given: the points, and an input on them."""
+    first, last = e.x[0, :, 0, 0], e.x[0, :, -1, 0]
+    title = "input" if e.steady else f"observed, t = {e.times[e.x.shape[2] - 1]:.4g}"
+    if e.domain.dim == 1:
+        lines = {"last observed record": last[None]}
+        if not e.steady:
+            lines = {"first observed record": first[None], **lines}
+        figure = profiles(e.domain, e.pos, lines, [f"{len(e.pos)} points"])
+    else:
+        figure = points_and_field(e.domain, e.pos, last, title)
+    caption = f"What the model is given, test sample {int(e.samples[0])}."
+    return Picture("mesh", "training", caption, figure)
+
+
+def _curves(run: RunFolder) -> Iterator[Picture]:
+    e = run.evaluation
+    if e and len(e.times_out) > 1 and not e.steady and "model" in e.error_by_record:
+        figure = error_in_time(e.times_out, e.error_by_record)
+        caption = "Error of each predicted record, mean over the test set."
+        yield Picture("error-in-time", "errors", caption, figure)
+    if {"epoch", "train_loss"} <= run.metrics.keys():
+        caption = "Losses in normalised units, and the learning rate."
+        yield Picture("training", "training", caption, training_curves(run.metrics))
+    if e:
+        yield _mesh_picture(e)
+    if {"factor", "mae"} <= run.unseen.keys():
+        seen = positive((run.summary.get("test") or {}).get("mae"))
+        caption = (
+            "Error on larger meshes that hold the one of training; bands are one "
+            "standard deviation over the repeats."
+        )
+        figure = unseen_curve(run.unseen, seen)
+        yield Picture("unseen-meshes", "unseen", caption, figure)
+
+
+def _records(
+    domain: Domain, pos: Array, values: Array, labels: list[str], name: str
+) -> Figure:
+    if domain.dim == 1:
+        return profiles(domain, pos, {name: values}, labels)
+    columns = [
+        Column(label, row[None], "field")
+        for label, row in zip(labels, values, strict=True)
+    ]
+    return field_maps(domain, pos, columns, [name])
+
+
+def _caption(which: str, e: Evaluation) -> str:
+    where = "points" if e.domain.dim == 2 else "points next to the middle plane"
+    return f"{which}. Dots are the {where}; colours between them are interpolated."
+
+
+def _chosen(count: int, most: int) -> list[int]:
+    """Up to ``most`` of ``count`` records, the first and the last among them."""
+    return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
+
+
+def _slug(name: str) -> str:
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in name) or "field"

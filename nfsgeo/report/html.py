@@ -1,0 +1,85 @@
+"""One self-contained page about a run."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+
+import jinja2
+
+from nfsgeo.report.figures import run_pictures
+from nfsgeo.report.run_folder import RunFolder, read_run_folder
+from nfsgeo.report.style import SECTIONS
+from nfsgeo.report.tables import (
+    error_table,
+    facts,
+    record_tables,
+    unseen_table,
+    verdict,
+)
+from nfsgeo.training.artifacts import write_bytes
+from nfsgeo.version import __version__
+
+__all__ = ["write_report"]
+
+
+def write_report(run_dir: Path) -> Path:
+    """Writes ``figures/*.png`` and ``report.html`` into a run folder.
+
+    Reads the files of the folder only, and leaves out what is not there. The page
+    holds its pictures and style, loads nothing and runs no script.
+
+    Args:
+        run_dir: A run folder.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        UserError: ``run_dir`` holds no run, or one of its files is damaged.
+    """
+    run = read_run_folder(Path(run_dir))
+    pictures = [(picture, picture.png()) for picture in run_pictures(run)]
+    figures = run.path / "figures"
+    figures.mkdir(exist_ok=True)
+    for picture, png in pictures:
+        write_bytes(figures / f"{picture.name}.png", png)
+    by_section: dict[str, list[dict[str, str]]] = {section: [] for section in SECTIONS}
+    for picture, png in pictures:
+        source = "data:image/png;base64," + base64.b64encode(png).decode()
+        shown = {"name": picture.name, "caption": picture.caption, "source": source}
+        by_section[picture.section].append(shown)
+    page = _template().render(
+        title=_title(run),
+        version=__version__,
+        facts=facts(run.summary),
+        errors=error_table(run.summary),
+        verdict=verdict(run.summary),
+        units=run.summary.get("units"),
+        pictures=by_section,
+        unseen=unseen_table(run),
+        tables=list(record_tables(run)),
+    )
+    path = run.path / "report.html"
+    write_bytes(path, page.encode())
+    return path
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2")
+
+
+def _title(run: RunFolder) -> str:
+    model = run.summary.get("model") or run.config.get("model") or run.path.name
+    if isinstance(model, Mapping):
+        model = model.get("name", run.path.name)
+    about = run.summary.get("equation") or run.summary.get("data")
+    return f"{model} on {Path(str(about)).name}" if about else str(model)

@@ -1,0 +1,83 @@
+"""Pictures of fields along a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from nfsgeo.geometry import Domain
+from nfsgeo.report.scales import Column, colour_bar, scale_groups
+from nfsgeo.report.style import COLOURS, WIDTH
+
+__all__ = ["profiles", "space_time"]
+
+Array = NDArray[np.float64]
+
+
+def profiles(
+    domain: Domain, pos: Array, lines: dict[str, Array], row_labels: Sequence[str]
+) -> Figure:
+    """Fields along a line, one panel a row; the first entry of ``lines`` lies below.
+
+    Args:
+        domain: Interval that holds the points.
+        pos: Points ``[n, 1]``.
+        lines: For each legend entry, a field for each row ``[rows, n]``.
+        row_labels: Text at the left of each row.
+    """
+    order = np.argsort(pos[:, 0])
+    figure = Figure((WIDTH, 1.15 * len(row_labels) + 0.6), layout="constrained")
+    axes = figure.subplots(len(row_labels), 1, sharex=True, sharey=True, squeeze=False)
+    looks: list[dict[str, Any]] = [
+        {"color": COLOURS["pale"], "lw": 4.0},
+        {"color": COLOURS["model"], "lw": 1.0, "marker": ".", "ms": 2.5},
+        {"color": COLOURS["second"], "lw": 1.0, "ls": "--"},
+    ]
+    for row, (ax, label) in enumerate(zip(axes[:, 0], row_labels, strict=True)):
+        for (name, values), look in zip(lines.items(), looks, strict=False):
+            ax.plot(pos[order, 0], values[row, order], label=name, **look)
+        ax.set_xlim(domain.lower[0], domain.upper[0])
+        ax.set_ylabel(label)
+        ax.grid(True, axis="y")
+    axes[-1, 0].set_xlabel("x")
+    if len(lines) > 1:
+        figure.legend(
+            *axes[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3
+        )
+    return figure
+
+
+def space_time(
+    domain: Domain, pos: Array, times: Array, columns: Sequence[Column]
+) -> Figure:
+    """Fields over a line and time, time upwards.
+
+    Args:
+        domain: Interval that holds the points.
+        pos: Points ``[n, 1]``.
+        times: Times of the records ``[T]``, at least two.
+        columns: What to show; their ``values`` are ``[T, n]``.
+    """
+    order = np.argsort(pos[:, 0])
+    x = pos[order, 0]
+    if domain.periodic[0]:  # so that the cells next to the seam reach it
+        order = np.concatenate([order[-1:], order, order[:1]])
+        length = domain.lengths[0]
+        x = np.concatenate([x[-1:] - length, x, x[:1] + length])
+    figure = Figure((WIDTH, 4.6), layout="constrained")
+    axes = figure.subplots(1, len(columns), sharex=True, sharey=True, squeeze=False)
+    for group, colours in scale_groups(columns):
+        for i in group:
+            ax = axes[0, i]
+            values = columns[i].values[:, order]
+            mesh = ax.pcolormesh(x, times, values, shading="nearest")
+            mesh.set(cmap=colours.cmap, norm=colours.norm)
+            ax.set(title=columns[i].title, xlabel="x")
+            ax.set_xlim(domain.lower[0], domain.upper[0])
+        colour_bar(figure, colours, list(axes[0, group]), len(group))
+    axes[0, 0].set_ylabel("t")
+    return figure

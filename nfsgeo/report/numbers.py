@@ -1,0 +1,84 @@
+"""Numbers as a reader wants them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+__all__ = [
+    "bytes_text",
+    "count_text",
+    "decimals_for",
+    "error_text",
+    "finite",
+    "positive",
+    "seconds_text",
+]
+
+MISSING = "–"
+
+
+def finite(value: Any) -> float | None:
+    """The number, None where there is none: NaN, infinity, anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def positive(value: Any) -> float | None:
+    """The number, None where it is not above zero."""
+    number = finite(value)
+    return number if number is not None and number > 0 else None
+
+
+def decimals_for(values: Iterable[Any]) -> int | None:
+    """Decimals that show three digits of the least value of a column.
+
+    Returns:
+        None where so many zeros would follow the point that powers of ten read better.
+    """
+    sizes = [abs(v) for v in map(finite, values) if v]
+    if not sizes or min(sizes) < 1e-5 or max(sizes) >= 1e6:
+        return None
+    return max(0, 2 - math.floor(math.log10(min(sizes))))
+
+
+def error_text(value: Any, decimals: int | None = None) -> str:
+    """An error, with the decimals of its column or else three digits."""
+    number = finite(value)
+    if number is None:
+        return MISSING
+    return f"{number:.3g}" if decimals is None else f"{number:.{decimals}f}"
+
+
+def count_text(value: Any) -> str:
+    """A whole number, its thousands set apart."""
+    number = finite(value)
+    if number is None:
+        return MISSING
+    return f"{round(number):,}".replace(",", "\u202f")
+
+
+def bytes_text(value: Any) -> str:
+    """An amount of memory."""
+    number = finite(value)
+    if number is None:
+        return MISSING
+    for unit in ("B", "KiB", "MiB"):
+        if number < 1024:
+            return f"{number:.3g} {unit}"
+        number /= 1024
+    return f"{number:.3g} GiB"
+
+
+def seconds_text(value: Any) -> str:
+    """A span of time."""
+    number = finite(value)
+    if number is None:
+        return MISSING
+    if number < 100:
+        return f"{number:.3g} s"
+    minutes, seconds = divmod(round(number), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"

@@ -1,0 +1,181 @@
+"""What a run folder holds, read into plain arrays and dictionaries."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["Evaluation", "RunFolder", "read_run_folder"]
+
+Array = NDArray[np.float64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions for a few test samples, in the data's own units.
+
+    Args:
+        domain: Box that holds the points.
+        pos: Points ``[n, d]``.
+        times: Times of the records, inputs first ``[n_in + n_out]``.
+        samples: Numbers of the samples in the data file ``[S]``.
+        x: Inputs ``[S, n, n_in, F]``.
+        truth: ``[S, n, n_out, C]``.
+        prediction: ``[S, n, n_out, C]``.
+        error_by_record: Mean absolute error of each record over the test set, by
+            method: ``"model"`` and the baselines ``[n_out]``.
+        component_names: Names of the ``C`` components.
+    """
+
+    domain: Domain
+    pos: Array
+    times: Array
+    samples: NDArray[np.int64]
+    x: Array
+    truth: Array
+    prediction: Array
+    error_by_record: dict[str, Array]
+    component_names: list[str]
+
+    @property
+    def steady(self) -> bool:
+        """Whether the problem has no time: a coefficient in, a solution out."""
+        return len(self.times) < self.x.shape[2] + self.truth.shape[2]
+
+    @property
+    def times_out(self) -> Array:
+        """Times of the predicted records ``[n_out]``."""
+        return self.times[-self.truth.shape[2] :]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The files of a run; what is not there is empty or None."""
+
+    path: Path
+    config: dict[str, Any] = field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+    metrics: dict[str, Array] = field(default_factory=dict)
+    unseen: dict[str, Array] = field(default_factory=dict)
+    evaluation: Evaluation | None = None
+
+
+def read_run_folder(path: Path) -> RunFolder:
+    """Reads a run folder.
+
+    Raises:
+        UserError: The folder holds no run, or one of its files is damaged.
+    """
+    if not ((path / "summary.json").is_file() or (path / "config.yaml").is_file()):
+        raise UserError(
+            f"{path}",
+            "a run folder with a config.yaml or summary.json",
+            "give the folder that 'nfsgeo train' wrote",
+        )
+    return RunFolder(
+        path=path,
+        config=_read(path / "config.yaml", _mapping(yaml.safe_load)) or {},
+        environment=_read(path / "environment.json", _mapping(json.loads)) or {},
+        summary=_read(path / "summary.json", _mapping(json.loads)) or {},
+        metrics=_read(path / "metrics.csv", _columns) or {},
+        unseen=_read(path / "unseen.csv", _columns) or {},
+        evaluation=_read_evaluation(path / "evaluation.npz"),
+    )
+
+
+def _read(path: Path, parse: Callable[[str], T]) -> T | None:
+    if not path.is_file():
+        return None
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except (ValueError, yaml.YAMLError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> UserError:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return UserError(
+        f"{path} ({reason})", "a file that nfsgeo wrote", "remove it and try again"
+    )
+
+
+def _mapping(parse: Callable[[str], Any]) -> Callable[[str], dict[str, Any]]:
+    def checked(text: str) -> dict[str, Any]:
+        value = parse(text)
+        if not isinstance(value, dict):
+            raise ValueError(f"holds a {type(value).__name__}, not a mapping")
+        return value
+
+    return checked
+
+
+def _columns(text: str) -> dict[str, Array]:
+    """Columns of a table of numbers; an empty cell is NaN."""
+    rows = list(csv.DictReader(text.splitlines()))
+    if not rows:
+        return {}
+    return {
+        name: np.array([float(row[name] or "nan") for row in rows])
+        for name in rows[0]
+        if name is not None and all(isinstance(row[name], str) for row in rows)
+    }
+
+
+def _read_evaluation(path: Path) -> Evaluation | None:
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return _evaluation(dict(arrays))
+    except (ValueError, KeyError, OSError, EOFError) as error:
+        raise _damaged(path, error) from error
+    except Exception as error:  # zipfile's own errors derive from Exception
+        raise _damaged(path, error) from error
+
+
+def _evaluation(arrays: dict[str, NDArray[Any]]) -> Evaluation:
+    truth = arrays["truth"]
+    pos = arrays["pos"].astype(np.float64)
+    by_record = {
+        "model": "error_by_record",
+        "persistence": "persistence_by_record",
+        "linear_extrapolation": "linear_by_record",
+    }
+    if "lower" in arrays:
+        domain = Domain(
+            tuple(map(float, arrays["lower"])),
+            tuple(map(float, arrays["upper"])),
+            tuple(map(bool, arrays["periodic"])),
+        )
+    else:
+        domain = Domain.bounding(pos, pad=0.02)
+    if "component_names" in arrays:
+        names = [str(name) for name in arrays["component_names"]]
+    else:
+        names = ["u"] if truth.shape[-1] == 1 else [f"u{i}" for i in range(9)]
+    return Evaluation(
+        domain=domain,
+        pos=pos,
+        times=arrays["times"].astype(np.float64).reshape(-1),
+        samples=arrays["sample"],
+        x=arrays["x"].astype(np.float64),
+        truth=truth.astype(np.float64),
+        prediction=arrays["prediction"].astype(np.float64),
+        error_by_record={
+            name: arrays[key] for name, key in by_record.items() if key in arrays
+        },
+        component_names=names[: truth.shape[-1]],
+    )

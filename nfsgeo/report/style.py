@@ -1,0 +1,92 @@
+"""One look for every figure: colours, type sizes, and what a picture carries."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure
+
+__all__ = ["COLOURS", "DPI", "SECTIONS", "WIDTH", "Picture", "styled"]
+
+# Okabe and Ito's colours, told apart with every common kind of colour blindness.
+COLOURS = {
+    "ink": "#1b1f24",
+    "muted": "#6b7280",
+    "hairline": "#d9dde2",
+    "model": "#0072b2",
+    "second": "#d55e00",
+    "third": "#009e73",
+    "pale": "#b9bec6",
+}
+WIDTH = 5.6  # inches; one column on a phone, half a page on a desk
+DPI = 160
+SECTIONS = ("errors", "fields", "unseen", "training")  # parts of the report
+
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.5,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8.5,
+    "axes.edgecolor": COLOURS["muted"],
+    "axes.labelcolor": COLOURS["ink"],
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.formatter.use_mathtext": True,
+    "text.color": COLOURS["ink"],
+    "xtick.color": COLOURS["muted"],
+    "ytick.color": COLOURS["muted"],
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "grid.color": COLOURS["hairline"],
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.linewidth": 1.4,
+    "lines.solid_capstyle": "round",
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with what a reader needs beside it.
+
+    Args:
+        name: File name without ending, unique in a report.
+        section: One of :data:`SECTIONS`.
+        caption: One or two sentences of plain text.
+        figure: The drawing.
+    """
+
+    name: str
+    section: str
+    caption: str
+    figure: Figure
+
+    def png(self) -> bytes:
+        """The drawing as a PNG of :data:`DPI` dots per inch."""
+        buffer = io.BytesIO()
+        with styled():
+            self.figure.savefig(buffer, format="png", dpi=DPI)
+        return buffer.getvalue()
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draws in nfsgeo's style and leaves the caller's matplotlib settings alone."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        yield

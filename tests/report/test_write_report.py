@@ -1,0 +1,202 @@
+"""The page about a run."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nfsgeo.errors import UserError
+from nfsgeo.report import write_report
+
+MakeRun = Callable[..., Path]
+DRAWN = ("metrics.csv", "evaluation.npz", "unseen.csv")
+
+
+class Page(HTMLParser):
+    """Text, pictures and every address that a page refers to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.text, self.tags = "", []  # type: tuple[str, list[str]]
+        self.sources: list[str] = []
+        self.addresses: list[str] = []
+        self.bold: list[str] = []
+        self._bold = False
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, Any]]) -> None:
+        self.tags.append(tag)
+        self._bold = self._bold or ("class", "best") in attrs
+        for name, value in attrs:
+            if name == "src":
+                self.sources.append(value)
+            elif name in ("href", "action", "srcset", "data"):
+                self.addresses.append(value)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._bold = self._bold and tag != "td"
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self._bold:
+            self.bold.append(data)
+
+
+def decode(png: bytes) -> np.ndarray:
+    with Image.open(io.BytesIO(png)) as image:
+        assert image.format == "PNG"
+        return np.asarray(image.convert("RGB"))
+
+
+def test_page_shows_errors_beside_the_baselines(whole_run: Path) -> None:
+    page = Page(whole_run / "report.html")
+    for text in ("0.00271", "0.00410", "0.09830", "0.41200", "0.01120", "0.03120"):
+        assert text in page.text
+    assert page.bold == ["0.00271", "0.00410", "0.00810"]
+    assert "4.1 times below the best baseline, linear extrapolation" in page.text
+    for text in ("1\u202f024", "1\u202f234\u202f567", "19.4 s", "1.2 GiB", "10 → 10"):
+        assert text in page.text
+    for text in ("model.width", "2.13.0", "ETDRK4", "41a8c70", "navier-stokes"):
+        assert text in page.text
+
+
+def test_a_baseline_that_wins_is_the_bold_one(make_run: MakeRun) -> None:
+    run = make_run(drawn=False)
+    summary = json.loads((run / "summary.json").read_text())
+    summary["test"]["mae"] = 0.0224
+    (run / "summary.json").write_text(json.dumps(summary))
+    page = Page(write_report(run))
+    assert page.bold == ["0.00410", "0.00810", "0.0112"]
+    assert "2 times above the best baseline" in page.text
+
+
+def test_pictures_are_inline_and_the_same_as_the_files(whole_run: Path) -> None:
+    page = Page(whole_run / "report.html")
+    files = {path.read_bytes() for path in (whole_run / "figures").glob("*.png")}
+    prefix = "data:image/png;base64,"
+    assert all(source.startswith(prefix) for source in page.sources)
+    inline = {base64.b64decode(s.removeprefix(prefix)) for s in page.sources}
+    assert inline == files
+    assert len(files) == 6
+    for png in files:
+        pixels = decode(png)
+        assert min(pixels.shape[:2]) > 200
+        assert pixels.std() > 10  # not blank
+
+
+def test_page_is_self_contained(whole_run: Path) -> None:
+    path = whole_run / "report.html"
+    page = Page(path)
+    assert "script" not in page.tags and "link" not in page.tags
+    assert not page.addresses
+    assert not re.search(r"https?://|@import|url\(", path.read_text())
+    assert 'name="viewport"' in path.read_text()
+
+
+def test_unseen_meshes_are_tabled(whole_run: Path) -> None:
+    page = Page(whole_run / "report.html")
+    for text in ("1.3\u2009×", "1\u202f331", "4\u2009×", "4\u202f096", "5 repeats"):
+        assert text in page.text
+
+
+@pytest.mark.parametrize("part", DRAWN)
+def test_missing_parts_are_left_out(make_run: MakeRun, part: str) -> None:
+    run = make_run(n=100)
+    (run / part).unlink()
+    page = Page(write_report(run))
+    names = {path.stem for path in (run / "figures").iterdir()}
+    assert ("training" in names) == (part != "metrics.csv")
+    assert ("mesh" in names and "error-in-time" in names) == (part != "evaluation.npz")
+    assert ("unseen-meshes" in names) == (part != "unseen.csv")
+    assert ("Unseen meshes" in page.text) == (part != "unseen.csv")
+
+
+@pytest.mark.parametrize("part", ["config.yaml", "summary.json", "environment.json"])
+def test_missing_texts_are_left_out(make_run: MakeRun, part: str) -> None:
+    run = make_run(drawn=False)
+    (run / part).unlink()
+    page = Page(write_report(run))
+    assert not page.sources
+    assert ("0.00271" in page.text) == (part != "summary.json")
+    assert ("Environment" in page.text) == (part != "environment.json")
+    assert ("Configuration" in page.text) == (part != "config.yaml")
+
+
+def test_a_sparse_summary_is_enough(make_run: MakeRun) -> None:
+    run = make_run(drawn=False)
+    (run / "summary.json").write_text('{"model": "fno", "test": {"mae": null}}')
+    assert "fno" in Page(write_report(run)).text
+
+
+def test_nan_shows_as_a_dash(make_run: MakeRun) -> None:
+    run = make_run(drawn=False)
+    summary = json.loads((run / "summary.json").read_text())
+    summary["test"] = {"mae": float("nan"), "rmse": float("inf"), "rel_l2": 0.5}
+    (run / "summary.json").write_text(json.dumps(summary))
+    page = Page(write_report(run))
+    assert not {"nan", "inf"} & set(page.text.lower().split())
+    assert page.bold == ["0.0112", "0.0173", "0.0312"]
+
+
+HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
+
+
+def test_hostile_strings_are_escaped(make_run: MakeRun) -> None:
+    run = make_run(n=200)
+    summary = json.loads((run / "summary.json").read_text())
+    summary |= {"model": HOSTILE, "data": HOSTILE, "units": HOSTILE}
+    summary["equation"] = HOSTILE
+    summary["provenance"] = {HOSTILE: HOSTILE}
+    summary["baselines"][HOSTILE] = {"mae": 1.0}
+    (run / "summary.json").write_text(json.dumps(summary))
+    (run / "environment.json").write_text(json.dumps({HOSTILE: [HOSTILE]}))
+    with np.load(run / "evaluation.npz") as arrays:
+        changed = {**arrays, "component_names": np.array([HOSTILE + "$\\frac{"])}
+    np.savez(run / "evaluation.npz", **changed)
+    page = Page(write_report(run))
+    assert "script" not in page.tags
+    assert page.tags.count("img") == 6
+    assert HOSTILE in page.text
+
+
+def test_writing_again_replaces_the_report(make_run: MakeRun) -> None:
+    run = make_run()
+    (run / "evaluation.npz").unlink()
+    first = write_report(run).read_bytes()
+    assert write_report(run).read_bytes() == first
+    assert not list(run.rglob("*.partial"))
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="expected a run folder"):
+        write_report(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("summary.json", '{"model": '),
+        ("summary.json", "[1, 2]"),
+        ("config.yaml", "a: [1,"),
+        ("config.yaml", "!!python/object/apply:os.getcwd []"),
+        ("metrics.csv", "epoch,train_loss\n0,much\n"),
+        ("evaluation.npz", "not an archive"),
+    ],
+)
+def test_a_damaged_file_is_named(make_run: MakeRun, name: str, content: str) -> None:
+    run = make_run(n=64)
+    (run / name).write_text(content)
+    with pytest.raises(UserError, match=name.replace(".", r"\.")) as caught:
+        write_report(run)
+    assert "\n" not in str(caught.value)
+    assert not (run / "report.html").exists()
