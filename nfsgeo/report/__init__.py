@@ -4,7 +4,7 @@
 - :func:`plot_file`: pictures of the first samples of a data file.
 """
 
-from nfsgeo.report.figures import plot_file
+from nfsgeo.report.file_figures import plot_file
 from nfsgeo.report.html import write_report
 
 __all__ = ["plot_file", "write_report"]

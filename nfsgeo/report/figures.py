@@ -1,26 +1,22 @@
-"""The pictures of a run, and of a data file."""
+"""The pictures of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import FieldFile
-from nfsgeo.geometry import Domain
 from nfsgeo.report.curves import error_in_time, training_curves, unseen_curve
 from nfsgeo.report.lines import profiles, space_time
 from nfsgeo.report.maps import field_maps, points_and_field
 from nfsgeo.report.numbers import positive
 from nfsgeo.report.run_folder import Evaluation, RunFolder
 from nfsgeo.report.scales import Column
+from nfsgeo.report.selection import evenly, slug
 from nfsgeo.report.style import Picture, styled
-from nfsgeo.training.artifacts import write_bytes
 
-__all__ = ["field_pictures", "plot_file", "run_pictures"]
+__all__ = ["run_pictures"]
 
 Array = NDArray[np.float64]
 SAMPLES = 2  # test samples shown, each with every component
@@ -31,38 +27,12 @@ COMPONENTS = 3
 def run_pictures(run: RunFolder) -> list[Picture]:
     """Every picture that the files of a run allow, in the order of the report."""
     with styled():
-        pictures = list(field_pictures(run.evaluation)) if run.evaluation else []
+        pictures = list(_field_pictures(run.evaluation)) if run.evaluation else []
         pictures += _curves(run)
     return pictures
 
 
-def plot_file(file: FieldFile, out_dir: Path) -> list[Path]:
-    """Draws the first samples of a data file at several records.
-
-    Args:
-        file: An open data file.
-        out_dir: Folder for the PNG files, made if need be.
-
-    Returns:
-        The files written.
-    """
-    out_dir.mkdir(parents=True, exist_ok=True)
-    shown = _chosen(len(file.times), RECORDS)
-    written = []
-    for sample in range(min(SAMPLES, file.num_samples)):
-        pos = file.coordinates(sample)
-        values = file.read(sample, slice(None))[:, shown].astype(np.float64)
-        for c, name in enumerate(file.component_names[:COMPONENTS]):
-            labels = [f"t = {t:.4g}" for t in file.times[shown]]
-            with styled():
-                figure = _records(file.domain, pos, values[..., c].T, labels, name)
-            path = out_dir / f"sample-{sample}-{_slug(name)}.png"
-            write_bytes(path, Picture(path.stem, "fields", "", figure).png())
-            written.append(path)
-    return written
-
-
-def field_pictures(evaluation: Evaluation) -> Iterator[Picture]:
+def _field_pictures(evaluation: Evaluation) -> Iterator[Picture]:
     """Truth, prediction and error of a few test samples, with what the model saw."""
     names = evaluation.component_names[:COMPONENTS]
     for c, name in enumerate(names):
@@ -74,13 +44,13 @@ def field_pictures(evaluation: Evaluation) -> Iterator[Picture]:
 
 
 def _sample_pictures(e: Evaluation, s: int, c: int, name: str) -> Iterator[Picture]:
-    shown = _chosen(e.truth.shape[2], RECORDS)
+    shown = evenly(e.truth.shape[2], RECORDS)
     truth, prediction = (a[s, :, :, c].T for a in (e.truth, e.prediction))
     error = prediction - truth
     labels = [
         f"t = {e.times_out[r]:.4g}\nMAE {np.abs(error[r]).mean():#.2g}" for r in shown
     ]
-    suffix = f"{int(e.samples[s])}-{_slug(name)}"
+    suffix = f"{int(e.samples[s])}-{slug(name)}"
     which = f"Test sample {int(e.samples[s])}, {name}"
     columns = [
         Column("truth", truth, "field"),
@@ -121,7 +91,7 @@ def _steady_picture(e: Evaluation, c: int, name: str) -> Picture:
             Column("error", error, "error"),
         ]
         figure = field_maps(e.domain, e.pos, columns, labels)
-    return Picture(f"fields-{_slug(name)}", "fields", caption, figure)
+    return Picture(f"fields-{slug(name)}", "fields", caption, figure)
 
 
 def _mesh_picture(e: Evaluation) -> Picture:
@@ -160,27 +130,6 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
         yield Picture("unseen-meshes", "unseen", caption, figure)
 
 
-def _records(
-    domain: Domain, pos: Array, values: Array, labels: list[str], name: str
-) -> Figure:
-    if domain.dim == 1:
-        return profiles(domain, pos, {name: values}, labels)
-    columns = [
-        Column(label, row[None], "field")
-        for label, row in zip(labels, values, strict=True)
-    ]
-    return field_maps(domain, pos, columns, [name])
-
-
 def _caption(which: str, e: Evaluation) -> str:
     where = "points" if e.domain.dim == 2 else "points next to the middle plane"
     return f"{which}. Dots are the {where}; colours between them are interpolated."
-
-
-def _chosen(count: int, most: int) -> list[int]:
-    """Up to ``most`` of ``count`` records, the first and the last among them."""
-    return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
-
-
-def _slug(name: str) -> str:
-    return "".join(c if c.isascii() and c.isalnum() else "-" for c in name) or "field"
