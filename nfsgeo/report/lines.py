@@ -21,25 +21,24 @@ Array = NDArray[np.float64]
 def profiles(
     domain: Domain, pos: Array, lines: dict[str, Array], row_labels: Sequence[str]
 ) -> Figure:
-    """Fields along a line, one panel a row; the first entry of ``lines`` lies below.
+    """Fields along a line, one panel a row.
 
     Args:
         domain: Interval that holds the points.
         pos: Points ``[n, 1]``.
-        lines: For each legend entry, a field for each row ``[rows, n]``.
+        lines: One or two legend entries, the lower first, with a field for each row
+            ``[rows, n]``.
         row_labels: Text at the left of each row.
     """
-    order = np.argsort(pos[:, 0])
+    x, order = _along(domain, pos)
     figure = Figure((WIDTH, 1.15 * len(row_labels) + 0.6), layout="constrained")
     axes = figure.subplots(len(row_labels), 1, sharex=True, sharey=True, squeeze=False)
-    looks: list[dict[str, Any]] = [
-        {"color": COLOURS["pale"], "lw": 4.0},
-        {"color": COLOURS["model"], "lw": 1.0, "marker": ".", "ms": 2.5},
-        {"color": COLOURS["second"], "lw": 1.0, "ls": "--"},
-    ]
+    below: dict[str, Any] = {"color": COLOURS["pale"], "lw": 4.0}
+    above: dict[str, Any] = {"color": COLOURS["model"], "lw": 1.0, "marker": "."}
+    looks = [below, above | {"ms": 2.5}][-len(lines) :]
     for row, (ax, label) in enumerate(zip(axes[:, 0], row_labels, strict=True)):
-        for (name, values), look in zip(lines.items(), looks, strict=False):
-            ax.plot(pos[order, 0], values[row, order], label=name, **look)
+        for (name, values), look in zip(lines.items(), looks, strict=True):
+            ax.plot(x, values[row, order], label=name, **look)
         ax.set_xlim(domain.lower[0], domain.upper[0])
         ax.set_ylabel(label)
         ax.grid(True, axis="y")
@@ -62,12 +61,7 @@ def space_time(
         times: Times of the records ``[T]``, at least two.
         columns: What to show; their ``values`` are ``[T, n]``.
     """
-    order = np.argsort(pos[:, 0])
-    x = pos[order, 0]
-    if domain.periodic[0]:  # so that the cells next to the seam reach it
-        order = np.concatenate([order[-1:], order, order[:1]])
-        length = domain.lengths[0]
-        x = np.concatenate([x[-1:] - length, x, x[:1] + length])
+    x, order = _along(domain, pos)
     figure = Figure((WIDTH, 4.6), layout="constrained")
     axes = figure.subplots(1, len(columns), sharex=True, sharey=True, squeeze=False)
     for group, colours in scale_groups(columns):
@@ -81,3 +75,14 @@ def space_time(
         colour_bar(figure, colours, list(axes[0, group]), len(group))
     axes[0, 0].set_ylabel("t")
     return figure
+
+
+def _along(domain: Domain, pos: Array) -> tuple[Array, NDArray[np.int64]]:
+    """Increasing coordinates, up to the seam of a periodic axis, and whose they are."""
+    order = np.argsort(pos[:, 0])
+    x = pos[order, 0]
+    if domain.periodic[0]:
+        length = domain.lengths[0]
+        order = np.concatenate([order[-1:], order, order[:1]])
+        x = np.concatenate([x[-1:] - length, x, x[:1] + length])
+    return x, order

@@ -42,9 +42,9 @@ def field_maps(
     """
     keep = _middle_slab(domain, pos)
     raster = Raster(domain, pos[keep, :2])
-    panel = (WIDTH - 0.5) / len(columns)
+    panel = min(2.6, (WIDTH - 0.5) / len(columns))
     height = len(row_labels) * (panel * _slope(domain) + 0.06) + 0.85
-    figure = Figure((WIDTH, height), layout="compressed")
+    figure = Figure((panel * len(columns) + 0.5, height), layout="compressed")
     axes = figure.subplots(len(row_labels), len(columns), squeeze=False)
     for group, colours in scale_groups(columns):
         for row, i in itertools.product(range(len(row_labels)), group):
