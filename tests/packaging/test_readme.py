@@ -1,0 +1,71 @@
+"""What the README tells people to type."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+import torch
+from click.testing import CliRunner
+
+from nfsgeo_cli import main
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+COMMANDS = re.findall(r"^ {4}(nfsgeo .*)$", README, re.MULTILINE)
+TABLE = re.findall(r"^\| `nfsgeo ([a-z]+)` \|", README, re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_parse(line: str) -> None:
+    verb, *arguments = shlex.split(line, comments=True)[1:]
+    command = main.commands[verb]
+    # Parses and checks every option without running the command.
+    with command.make_context(verb, arguments) as context:
+        assert context.params
+
+
+def test_there_are_commands_for_every_use() -> None:
+    verbs = {line.split()[1] for line in COMMANDS}
+    assert {"generate", "train", "evaluate", "predict"} <= verbs
+
+
+def test_table_lists_every_verb() -> None:
+    assert sorted(TABLE) == sorted(main.commands)
+
+
+@pytest.mark.parametrize("verb", sorted(main.commands))
+def test_help_has_an_example(verb: str) -> None:
+    shown = CliRunner().invoke(main, [verb, "--help"])
+    assert shown.exit_code == 0
+    examples = re.findall(r"^ +(nfsgeo .*)$", shown.output, re.MULTILINE)
+    assert examples
+    for example in examples:
+        named, *arguments = shlex.split(example)[1:]
+        assert named == verb
+        with main.commands[verb].make_context(verb, arguments) as context:
+            assert isinstance(context, click.Context)
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^ {4}make ([a-z]+)", README, re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+
+
+def test_linked_files_exist() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", README)
+    links += re.findall(r'src="([^"]+)"', README)
+    for link in links:
+        assert (ROOT / link).exists(), link
+
+
+def test_python_example_runs() -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    names: dict[str, torch.Tensor] = {}
+    exec(example, names)
+    assert names["on_grid"].shape == (1024, 10, 16)
+    assert names["on_grid"].isfinite().all()
