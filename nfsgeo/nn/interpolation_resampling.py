@@ -82,7 +82,9 @@ class InterpolationResampling(Resampling):
         if field.dim() == len(self.shape) + 2:
             field = field.unsqueeze(-1)
         nodes = field.movedim(1, -1).flatten(0, -3)
-        graph = self.graphs.grid_to_points(self.grid, query_pos, query_batch)
+        graph = self.graphs.grid_to_points(
+            self.grid, query_pos, query_batch, num_samples=points.num_samples
+        )
         pos = self.grid.repeat(points.num_samples, 1)
         return self.from_grid(nodes, graph, pos, self._node_features(points))
 

@@ -31,7 +31,7 @@ class SpectralConv(nn.Module):
         in_channels: channels of the input, :math:`C`.
         out_channels: channels of the result, :math:`C'`.
         modes: :math:`m_1 \dots m_d`, the number of non-negative frequencies kept on
-            each transformed axis; :math:`d` is 1, 2 or 3.
+            each of the :math:`d` transformed axes.
 
     Shapes:
         ``[B, C, n_1, ..., n_d]`` to ``[B, C', n_1, ..., n_d]``, real.
@@ -44,10 +44,10 @@ class SpectralConv(nn.Module):
         self, in_channels: int, out_channels: int, modes: Sequence[int]
     ) -> None:
         super().__init__()
-        if not 1 <= len(modes) <= 3 or min(modes) < 1:
+        if not modes or min(modes) < 1:
             raise ValueError(
-                f"modes is {tuple(modes)}; expected one positive number for each of "
-                "1, 2 or 3 transformed axes"
+                f"modes is {tuple(modes)}; expected one positive number for each "
+                "transformed axis"
             )
         self.in_channels = in_channels
         self.out_channels = out_channels

@@ -1,0 +1,209 @@
+"""The models fno and nfs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.models import MODELS, Problem, build_model, num_parameters
+
+SMALL = {"width": 8, "modes": 3, "hidden": 8}
+KERNELS = ("dense", "low-rank", "channel", "gaussian")
+
+
+def problem(dim: int = 2, **changes) -> Problem:
+    values = Problem(
+        domain=Domain.unit(dim),
+        in_components=1,
+        out_components=1,
+        n_in=3,
+        n_out=4,
+        num_points=60,
+        grid_shape=None,
+        has_time=True,
+    )
+    return replace(values, **changes)
+
+
+def sample(p: Problem, num_points: int) -> tuple[Tensor, Tensor]:
+    x = torch.randn(num_points, p.n_in, p.in_components)
+    return x, torch.rand(num_points, p.domain.dim)
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_out", "settings", "count"),
+    [
+        ("nfs", 40, {}, 37_891_937),
+        ("nfs", 10, {}, 12_726_113),
+        ("nfs", 40, {"norm": "none"}, 6_434_657),
+        ("fno", 40, {}, 6_299_425),
+    ],
+)
+def test_parameters_at_the_setting_of_the_paper(name, n_out, settings, count):
+    p = problem(n_in=10, n_out=n_out, num_points=4096)
+    if name == "fno":
+        p = replace(p, grid_shape=(64, 64))
+    with torch.device("meta"):
+        model = build_model(name, p, {**MODELS[name].paper, **settings})
+    assert num_parameters(model) == count
+    if n_out == 40 and not settings:
+        assert MODELS[name].parameters_paper == count
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_nfs_takes_a_mesh_of_its_own_for_each_sample(dim, kernel):
+    p = problem(dim, in_components=2, out_components=3)
+    model = build_model("nfs", p, {**SMALL, "kernel": kernel})
+    parts = [sample(p, n) for n in (40, 60, 25)]
+    x, pos = (torch.cat(column) for column in zip(*parts, strict=True))
+    batch = torch.repeat_interleave(torch.arange(3), torch.tensor([40, 60, 25]))
+    together = model(x, pos, batch)
+    alone = torch.cat([model(*part) for part in parts])
+    assert together.shape == (125, 4, 3)
+    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
+
+
+def test_nfs_does_not_depend_on_the_order_of_points():
+    p = problem()
+    model = build_model("nfs", p, SMALL)
+    x, pos = sample(p, 60)
+    order = torch.randperm(60)
+    torch.testing.assert_close(
+        model(x[order], pos[order]), model(x, pos)[order], rtol=1e-4, atol=1e-5
+    )
+
+
+def test_nfs_predicts_at_points_that_were_not_observed():
+    """And there what it predicts at an observed point in the same place."""
+    p = problem()
+    model = build_model("nfs", p, SMALL)
+    x, pos = sample(p, 60)
+    at_all = model(x, pos)
+    queries = torch.cat([torch.rand(7, 2), pos[10:13]])
+    out = model(x, pos, query_pos=queries)
+    assert out.shape == (10, 4, 1)
+    torch.testing.assert_close(out[7:], at_all[10:13], rtol=1e-4, atol=1e-5)
+
+
+def test_nfs_queries_of_a_batch():
+    p = problem()
+    model = build_model("nfs", p, SMALL)
+    (xa, pa), (xb, pb) = sample(p, 30), sample(p, 50)
+    queries = torch.rand(9, 2)
+    out = model(
+        torch.cat([xa, xb]),
+        torch.cat([pa, pb]),
+        torch.tensor([0] * 30 + [1] * 50),
+        query_pos=queries,
+        query_batch=torch.tensor([0] * 4 + [1] * 5),
+    )
+    alone = [model(xa, pa, query_pos=queries[:4]), model(xb, pb, query_pos=queries[4:])]
+    torch.testing.assert_close(out, torch.cat(alone), rtol=1e-4, atol=1e-5)
+
+
+def test_interpolation_commutes_with_translations_by_the_grid():
+    """Up to the lift, which sees positions: without them, so does the network."""
+    p = problem()
+    settings = {**SMALL, "grid": 8, "absolute_position": False, "norm": "channel"}
+    model = build_model("nfs", p, settings)
+    torch.nn.init.zeros_(model.lift.space.weight[:, -2:])
+    x, pos = sample(p, 60)
+    moved = p.domain.wrap(pos + torch.tensor([3 / 8, 5 / 8]))
+    torch.testing.assert_close(model(x, moved), model(x, pos), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["nfs", "fno"])
+@pytest.mark.parametrize("has_time", [True, False])
+@pytest.mark.parametrize("norm", ["element", "channel", "none"])
+def test_every_parameter_learns(name, has_time, norm):
+    times = {} if has_time else {"n_in": 1, "n_out": 1}
+    p = problem(grid_shape=(8, 8), num_points=64, has_time=has_time, **times)
+    settings = {"width": 8, "modes": 3, "norm": norm}
+    model = build_model(name, p, settings)
+    pos = equispaced_grid(p.domain, (8, 8)).repeat(2, 1)
+    x = torch.randn(128, p.n_in, 1)
+    batch = torch.arange(2).repeat_interleave(64)
+    model(x, pos, batch).square().sum().backward()
+    silent = [
+        n
+        for n, q in model.named_parameters()
+        if q.grad is None or not q.grad.abs().sum() > 0
+    ]
+    assert not silent
+
+
+@pytest.mark.parametrize("size", [32, 64, 128])
+def test_fno_changes_resolution(size):
+    """A band-limited input gives the same field at every resolution."""
+    p = problem(grid_shape=(32, 32), n_in=1)
+    model = build_model("fno", p, {"width": 8, "modes": 4, "depth": 1}).double()
+    # The lift's absolute position is no band-limited field.
+    torch.nn.init.zeros_(model.lift.space.weight[:, -2:])
+    spectral = model.blocks[0].mix
+    spectral.weight = torch.nn.Parameter(spectral.weight.to(torch.complex128))
+
+    def run(n: int) -> Tensor:
+        pos = equispaced_grid(p.domain, (n, n), dtype=torch.float64)
+        field = torch.sin(2 * math.pi * pos[:, 0]) * torch.cos(4 * math.pi * pos[:, 1])
+        out = model(field[:, None, None], pos)
+        return out.view(n, n, -1)[:: n // 32, :: n // 32]
+
+    torch.testing.assert_close(run(size), run(32))
+
+
+def test_unknown_model_and_setting():
+    with pytest.raises(UserError, match="did you mean nfs"):
+        build_model("nsf", problem())
+    with pytest.raises(ValidationError, match="widht"):
+        build_model("nfs", problem(), {"widht": 3})
+
+
+def test_fno_wants_a_grid():
+    with pytest.raises(UserError, match="irregular points.*nfs"):
+        build_model("fno", problem())
+
+
+def test_says_what_does_not_fit():
+    p = problem()
+    model = build_model("nfs", p, SMALL)
+    x, pos = sample(p, 60)
+    with pytest.raises(ValueError, match=r"expected \[N, 3, 1\]"):
+        model(x[:, :2], pos)
+    batch = torch.arange(2).repeat_interleave(30)
+    with pytest.raises(ValueError, match="query_batch is None"):
+        model(x, pos, batch, query_pos=pos)
+
+
+@pytest.mark.parametrize(
+    ("domain", "grid", "shape"),
+    [
+        (Domain((0, 0), (1, 2), (True, True)), None, (6, 12)),
+        (Domain((0, 0), (1, 2), (True, True)), 5, (5, 10)),
+        (Domain.unit(1), None, (60,)),
+        (Domain.unit(3, False), None, (4, 4, 4)),
+    ],
+)
+def test_grid_suits_the_domain(domain, grid, shape):
+    p = problem(domain.dim, domain=domain)
+    model = build_model("nfs", p, {**SMALL, "grid": grid})
+    assert model.resampling.shape == shape
+
+
+def test_caches_stay_out_of_the_weights():
+    model = build_model("nfs", problem(), SMALL)
+    model(*sample(problem(), 60))
+    assert all("graph" not in k and "grid" != k for k in model.state_dict())
+    assert not any("resampling.grid" == k for k in model.state_dict())
