@@ -1,19 +1,25 @@
 """Fields on grids and point clouds: files, meshes, splits and data sets.
 
-``open`` recognises a file by its content and returns a :class:`FieldFile`.
+- :func:`open`: any file of fields, recognised by its content, as a :class:`FieldFile`
+- :func:`convert`: any such file, or several, into the native HDF5 file
+- :class:`NativeFile`, :class:`GridWriter`, :class:`PointWriter`: the native file
+- :class:`Mesh` and the samplers in :mod:`nfsgeo.data.meshes`
+- :class:`WindowDataset`: samples as PyTorch Geometric graphs
+- :class:`FieldNormaliser`: mean zero and deviation one for each component
+- :func:`split_in_order`: training, validation and test samples
+- :mod:`nfsgeo.data.readers`: foreign formats; :mod:`nfsgeo.data.pde`: solvers
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from nfsgeo.data.convert import convert
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.fields import FieldFile, GridFile
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.native import GridWriter, NativeFile, PointWriter
 from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.data.opening import open_file as open
 from nfsgeo.data.splits import split_in_order
-from nfsgeo.errors import UserError
 
 __all__ = [
     "FieldFile",
@@ -24,20 +30,7 @@ __all__ = [
     "NativeFile",
     "PointWriter",
     "WindowDataset",
+    "convert",
     "open",
     "split_in_order",
 ]
-
-
-def open(path: str | Path) -> FieldFile:
-    """Opens a file of fields, whatever its format.
-
-    Raises:
-        UserError: The file does not exist or no reader knows it.
-    """
-    path = Path(path)
-    if not path.exists():
-        raise UserError(f"{path}", "an existing file", "check the name")
-    if NativeFile.recognise(path):
-        return NativeFile(path)
-    raise UserError(f"{path}", "a format that nfsgeo reads", "see `nfsgeo datasets`")

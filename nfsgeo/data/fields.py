@@ -207,7 +207,7 @@ class GridFile(FieldFile):
         self._check_sample(sample)
         records = self._check_records(records)
         with reading(self.path, f"sample {sample} to be readable"):
-            values = np.asarray(self.slab(sample, records), dtype=np.float32)
+            values = _single(self.slab(sample, records))
             values = values.reshape(len(values), -1, self.components)
             if points is not None:
                 values = values[:, points]
@@ -216,6 +216,14 @@ class GridFile(FieldFile):
     def read_static(self, sample: int, points: Indices | None = None) -> Floats:
         self._check_sample(sample)
         with reading(self.path, f"sample {sample} to be readable"):
-            values = np.asarray(self.static_slab(sample), dtype=np.float32)
-            values = values.reshape(-1, self.static_components)
+            values = _single(self.static_slab(sample))
+            values = values.reshape(self.num_points(), self.static_components)
             return np.ascontiguousarray(values if points is None else values[points])
+
+
+def _single(values: NDArray[Any]) -> Floats:
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"values of type {values.dtype}, which are no real numbers")
+    # What float32 cannot hold becomes infinite and is refused where it is used.
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32, copy=False)

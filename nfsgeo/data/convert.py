@@ -1,0 +1,186 @@
+"""From any format that nfsgeo reads to its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from nfsgeo.data.fields import Doubles, FieldFile
+from nfsgeo.data.grid_writer import GridWriter
+from nfsgeo.data.joined import JoinedFile
+from nfsgeo.data.opening import open_file
+from nfsgeo.data.point_writer import PointWriter
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["convert", "open_sources"]
+
+BATCH_BYTES = 2**26
+
+
+def convert(
+    sources: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    series: str = "samples",
+    domain: Domain | None = None,
+    pad: float = 0.05,
+    equation: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Path:
+    """Writes the samples of foreign files into a native file, one by one.
+
+    A conversion of gridded data that was interrupted goes on where it stopped.
+
+    Args:
+        sources: A file, several of one kind, or a folder of them, which are taken in
+            the order of the numbers in their names.
+        out: The native file to make.
+        series: Whether several files are ``"samples"`` or ``"records"`` of one.
+        domain: The box and its periodic axes, in place of what the format implies.
+            Points are wrapped into it along its periodic axes.
+        pad: Room that the box leaves around point clouds on each side, as a share of
+            their extent, where no domain is given.
+        equation: Name of the equation, in place of what the format implies.
+        progress: Called with the samples written and their total.
+
+    Returns:
+        Path of the native file.
+
+    Raises:
+        UserError: A source cannot be read or does not fit the domain, or ``out``
+            exists.
+    """
+    out = Path(out)
+    with open_sources(sources, series=series) as file:
+        options: dict[str, Any] = {
+            "equation": file.equation if equation is None else equation,
+            "times": file.times,
+            "component_names": file.component_names,
+            "static_names": file.static_names,
+            "static_role": file.static_role,
+            "provenance": {**file.provenance, "source": file.path.name},
+            "split": file.split,
+        }
+        tick = progress or (lambda done, total: None)
+        if file.axes is not None:
+            options["domain"] = domain or file.domain
+            _write_grid(file, out, options, tick)
+        else:
+            options["domain"] = domain or _box(file, pad)
+            _write_points(file, out, options, tick)
+    return out
+
+
+def open_sources(
+    sources: str | Path | Sequence[str | Path], *, series: str = "samples"
+) -> FieldFile:
+    """Opens a file, or several as one.
+
+    Raises:
+        UserError: One of them cannot be read, or they differ in kind.
+    """
+    if series not in ("samples", "records"):
+        raise ValueError(f"series {series!r}: expected 'samples' or 'records'")
+    several = [sources] if isinstance(sources, str | Path) else list(sources)
+    paths: list[Path] = []
+    for path in map(Path, several):
+        inside = [entry for entry in path.iterdir()] if path.is_dir() else [path]
+        paths += sorted((entry for entry in inside if not entry.is_dir()), key=_natural)
+    if not paths:
+        raise UserError(f"{several}", "at least one file", "check the names")
+    if len(paths) == 1:
+        return open_file(paths[0])
+    return JoinedFile(paths, open_file, along=series)
+
+
+def _write_grid(
+    file: FieldFile, out: Path, options: dict[str, Any], tick: Callable[..., None]
+) -> None:
+    assert file.axes is not None and file.shape is not None
+    _check_axes(file, options["domain"])
+    scalars = {k: v for k, v in file.parameters.items() if np.ndim(v) == 1}
+    total, shape = file.num_samples, file.shape
+    size = 4 * len(file.times) * int(np.prod(shape)) * file.components
+    step = max(1, BATCH_BYTES // size)
+    with GridWriter(
+        out,
+        axes=file.axes,
+        num_samples=total,
+        parameter_names=sorted(scalars),
+        **options,
+    ) as writer:
+        done = writer.done
+        for start in range(0, total, step):
+            samples = range(start, min(start + step, total))
+            if not done[samples].all():
+                u = [file.read(sample, slice(None)) for sample in samples]
+                u = [v.swapaxes(0, 1).reshape(-1, *shape, file.components) for v in u]
+                a = [file.read_static(sample) for sample in samples]
+                a = [values.reshape(*shape, -1) for values in a]
+                some = {name: values[samples] for name, values in scalars.items()}
+                writer.write(start, u, a if file.static_names else None, some)
+            tick(samples.stop, total)
+
+
+def _write_points(
+    file: FieldFile, out: Path, options: dict[str, Any], tick: Callable[..., None]
+) -> None:
+    domain: Domain = options["domain"]
+    meshes: dict[int, int] = {}
+    with PointWriter(out, **options) as writer:
+        for sample in range(file.num_samples):
+            mesh = file.mesh_id(sample)
+            if mesh not in meshes:
+                points = torch.from_numpy(file.coordinates(sample))
+                if points.shape[1] != domain.dim:
+                    raise UserError(
+                        f"a domain of {domain.dim} axes",
+                        f"{points.shape[1]}, as the points of {file.path} have",
+                        "give a lower and an upper end for each axis",
+                    )
+                wrapped = domain.wrap(points).numpy()
+                meshes[mesh] = writer.add_mesh(wrapped, file.cells(sample))
+            a = file.read_static(sample) if file.static_names else None
+            some = {name: values[sample] for name, values in file.parameters.items()}
+            writer.write(file.read(sample, slice(None)), meshes[mesh], a, some)
+            tick(sample + 1, file.num_samples)
+
+
+def _box(file: FieldFile, pad: float) -> Domain:
+    """The padded box around the points of every mesh."""
+    seen: set[int] = set()
+    ends: list[Doubles] = []
+    for sample in range(file.num_samples):
+        mesh = file.mesh_id(sample)
+        if mesh not in seen:
+            seen.add(mesh)
+            points = file.coordinates(sample)
+            ends += [points.min(axis=0), points.max(axis=0)]
+    return Domain.bounding(np.stack(ends), pad)
+
+
+def _check_axes(file: FieldFile, domain: Domain) -> None:
+    assert file.axes is not None
+    for i, axis in enumerate(file.axes):
+        inside = len(file.axes) == domain.dim and domain.lower[i] <= axis[0]
+        wraps = inside and domain.periodic[i]
+        end = domain.upper[i] if inside else -np.inf
+        if not inside or axis[-1] > end or (wraps and axis[-1] == end):
+            raise UserError(
+                f"the domain {domain.to_dict()}",
+                f"a box that holds axis {i} of {file.path} from {axis[0]:g} to "
+                f"{axis[-1]:g}, a periodic one without its upper end",
+                "enlarge the domain",
+            )
+
+
+def _natural(path: Path) -> list[tuple[int, int, str]]:
+    """Orders ``step_2`` before ``step_10``."""
+    parts = re.findall(r"\d+|\D+", path.name)
+    return [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in parts]

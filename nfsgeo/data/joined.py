@@ -1,0 +1,201 @@
+"""Several files as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
+from nfsgeo.data.splits import split_in_order
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["JoinedFile"]
+
+
+class JoinedFile(FieldFile):
+    """Files of one kind, one after the other as samples or as records.
+
+    Only the file that was read last stays open. Meshes of equal points count as one.
+
+    Args:
+        paths: The files, in order.
+        opener: Opens one of them.
+        along: ``"samples"``, or ``"records"`` of one series in time, whose files
+            have one sample each. Where their times do not increase, records are
+            numbered.
+
+    Raises:
+        UserError: The files differ in what they hold.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        opener: Callable[[Path], FieldFile],
+        *,
+        along: str = "samples",
+    ) -> None:
+        self._paths, self._opener, self._along = list(paths), opener, along
+        self._number = -1
+        self._file: FieldFile | None = None
+        self._counts: list[int] = []
+        self._first: list[int] = []
+        self._mesh_of: list[int] = []
+        self._adopt(self._open(0))
+        self._survey()
+
+    def mesh_id(self, sample: int) -> int:
+        self._check_sample(sample)
+        return self._mesh_of[sample]
+
+    def coordinates(self, sample: int = 0) -> Doubles:
+        file, inner = self._find(sample)
+        return file.coordinates(inner)
+
+    def num_points(self, sample: int = 0) -> int:
+        file, inner = self._find(sample)
+        return file.num_points(inner)
+
+    def cells(self, sample: int = 0) -> dict[str, Indices]:
+        file, inner = self._find(sample)
+        return file.cells(inner)
+
+    def read(
+        self, sample: int, records: slice, points: Indices | None = None
+    ) -> Floats:
+        records = self._check_records(records)
+        if self._along == "samples":
+            file, inner = self._find(sample)
+            return file.read(inner, records, points)
+        self._check_sample(sample)
+        wanted, parts = np.arange(len(self.times))[records], []
+        for number, first in enumerate(self._first):
+            inside = wanted[(wanted >= first) & (wanted < first + self._counts[number])]
+            if len(inside):
+                step = records.step or 1
+                part = slice(inside[0] - first, inside[-1] - first + 1, step)
+                parts.append(self._open(number).read(0, part, points))
+        return np.concatenate(parts, axis=1)
+
+    def read_static(self, sample: int, points: Indices | None = None) -> Floats:
+        file, inner = self._find(sample)
+        return file.read_static(inner, points)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        self._file, self._number = None, -1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self._paths, self._opener, self._along)
+
+    def _adopt(self, file: FieldFile) -> None:
+        self.path, self.equation = self._paths[0], file.equation
+        self.provenance, self.domain = file.provenance, file.domain
+        self.component_names = file.component_names
+        self.static_names, self.static_role = file.static_names, file.static_role
+        self.axes = file.axes
+
+    def _survey(self) -> None:
+        """Looks into every file once: that they agree, and how much each holds."""
+        meshes: dict[bytes, int] = {}
+        times: list[Doubles] = []
+        parameters: dict[str, list[Any]] = {}
+        domain = self.domain
+        for number in range(len(self._paths)):
+            file = self._open(number)
+            self._agree(file)
+            if file.domain != domain:
+                domain = _around(domain, file.domain, file.path)
+            by_samples = self._along == "samples"
+            self._first.append(sum(self._counts))
+            self._counts.append(file.num_samples if by_samples else len(file.times))
+            times.append(file.times)
+            inner_meshes: dict[int, int] = {}
+            for sample in range(file.num_samples):
+                inner = file.mesh_id(sample)
+                if inner not in inner_meshes:
+                    points = file.coordinates(sample).tobytes()
+                    inner_meshes[inner] = meshes.setdefault(points, len(meshes))
+                self._mesh_of.append(inner_meshes[inner])
+            for name, values in file.parameters.items():
+                parameters.setdefault(name, []).append(values)
+        self.domain = domain
+        self._settle(times, len(meshes))
+        complete = len(self._paths) if self._along == "samples" else -1
+        self.parameters = {
+            name: np.concatenate(values)
+            for name, values in parameters.items()
+            if len(values) == complete
+        }
+
+    def _settle(self, times: list[Doubles], num_meshes: int) -> None:
+        if self._along == "samples":
+            self.times = times[0]
+            for path, other in zip(self._paths, times, strict=True):
+                if other.shape != self.times.shape or not np.allclose(
+                    other, self.times
+                ):
+                    raise _differs(path, "times")
+            self.num_samples = sum(self._counts)
+            self.split = split_in_order(self.num_samples)
+            return
+        if num_meshes > 1 or len(self._mesh_of) != len(self._paths):
+            raise UserError(
+                f"{len(self._paths)} files from {self.path} as records",
+                "one sample a file, all on one mesh",
+                "join them as samples",
+            )
+        joined = np.concatenate(times)
+        numbered = not np.all(np.diff(joined) > 0)
+        self.times = np.arange(float(len(joined))) if numbered else joined
+        self._mesh_of, self.num_samples = [0], 1
+        self.split = split_in_order(1)
+
+    def _agree(self, file: FieldFile) -> None:
+        for name in ("component_names", "static_names", "static_role", "shape"):
+            if getattr(file, name) != getattr(self, name):
+                raise _differs(file.path, name.replace("_", " "))
+        if file.axes is not None and self.axes is not None:
+            pairs = zip(file.axes, self.axes, strict=True)
+            if not all(np.allclose(a, b) for a, b in pairs):
+                raise _differs(file.path, "grid")
+
+    def _open(self, number: int) -> FieldFile:
+        if self._file is None or self._number != number:
+            self.close()
+            self._file, self._number = self._opener(self._paths[number]), number
+        return self._file
+
+    def _find(self, sample: int) -> tuple[FieldFile, int]:
+        self._check_sample(sample)
+        if self._along == "records":
+            return self._open(0), 0
+        number = int(np.searchsorted(self._first, sample, side="right")) - 1
+        return self._open(number), sample - self._first[number]
+
+
+def _rebuilt(
+    paths: list[Path], opener: Callable[[Path], FieldFile], along: str
+) -> JoinedFile:
+    return JoinedFile(paths, opener, along=along)
+
+
+def _differs(path: Path, what: str) -> UserError:
+    return UserError(
+        f"{path} with other {what} than the file before",
+        "files of one kind",
+        "convert it by itself",
+    )
+
+
+def _around(a: Domain, b: Domain, path: Path) -> Domain:
+    """The smallest box around two without periodic axes."""
+    if a.dim != b.dim or any(a.periodic) or any(b.periodic):
+        raise _differs(path, "domain")
+    lower = tuple(map(min, a.lower, b.lower))
+    return Domain(lower, tuple(map(max, a.upper, b.upper)), a.periodic)

@@ -1,0 +1,33 @@
+"""Recognises a file by its content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.native import NativeFile
+from nfsgeo.data.readers import READERS
+from nfsgeo.errors import UserError
+
+__all__ = ["open_file"]
+
+
+def open_file(path: str | Path) -> FieldFile:
+    """Opens a file of fields, whatever its format.
+
+    Raises:
+        UserError: The file does not exist, is damaged, or no reader knows it.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise UserError(f"{path}", "an existing file", "check the name")
+    if NativeFile.recognise(path):
+        return NativeFile(path)
+    for reader in READERS:
+        if reader.recognise(path):
+            return reader.read(path)
+    raise UserError(
+        f"{path}",
+        "an undamaged file of nfsgeo or of a format that it reads",
+        "see the list of formats in the documentation",
+    )

@@ -1,0 +1,144 @@
+"""What the readers of point clouds share: arrays of one mesh or of many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
+from nfsgeo.data.splits import split_in_order
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["CloudFile", "is_static"]
+
+
+def is_static(name: str) -> bool:
+    """Whether a named field is the coefficient: ``a``, ``a_permeability``, ..."""
+    return name == "a" or name.startswith("a_")
+
+
+class CloudFile(FieldFile):
+    """Point clouds in memory.
+
+    Args:
+        path: The file.
+        read: The reader's function, for other processes to open the file with.
+        meshes: Points of each sample, ``[n, d]``; equal ones count as one mesh.
+        u: Field of each sample, ``[n, T, C]``.
+        a: Coefficient of each sample, ``[n, C_a]``.
+        times: Time of each record.
+        component_names: Names of the ``C`` components.
+        static_names: Names of the ``C_a`` components.
+        cells: Cells of each sample by type.
+        equation: Name of the equation.
+        static_role: What the static field is.
+
+    Raises:
+        UserError: A size contradicts another, or a coordinate is not finite.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        read: Callable[[Path], FieldFile],
+        *,
+        meshes: Sequence[NDArray[Any]],
+        u: Sequence[NDArray[Any]],
+        times: Any,
+        component_names: Sequence[str],
+        a: Sequence[NDArray[Any]] = (),
+        static_names: Sequence[str] = (),
+        cells: Sequence[Mapping[str, NDArray[Any]]] = (),
+        equation: str = "",
+        static_role: str | None = "coefficient",
+    ) -> None:
+        self.path, self._reader = path, read
+        self.equation, self.provenance, self.parameters = equation, {}, {}
+        self.times = np.asarray(times, dtype=np.float64)
+        self.component_names = list(component_names)
+        self.static_names = list(static_names)
+        self.static_role = static_role if self.static_names else None
+        self.axes = None
+        self.num_samples = len(u)
+        self.split = split_in_order(self.num_samples)
+        self._u, self._a, self._cells = u, a, cells
+        self._meshes: list[Doubles] = []
+        self._sample_mesh: list[int] = []
+        self._gather(meshes)
+        points = np.concatenate(self._meshes)
+        self.domain = Domain.bounding(points)
+
+    def mesh_id(self, sample: int) -> int:
+        self._check_sample(sample)
+        return self._sample_mesh[sample]
+
+    def coordinates(self, sample: int = 0) -> Doubles:
+        return self._meshes[self.mesh_id(sample)]
+
+    def num_points(self, sample: int = 0) -> int:
+        return len(self.coordinates(sample))
+
+    def cells(self, sample: int = 0) -> dict[str, Indices]:
+        self._check_sample(sample)
+        return dict(self._cells[sample]) if self._cells else {}
+
+    def read(
+        self, sample: int, records: slice, points: Indices | None = None
+    ) -> Floats:
+        self._check_sample(sample)
+        values = self._u[sample][:, self._check_records(records)]
+        return np.array(values if points is None else values[points], np.float32)
+
+    def read_static(self, sample: int, points: Indices | None = None) -> Floats:
+        self._check_sample(sample)
+        if not self.static_names:
+            num = self.num_points(sample) if points is None else len(points)
+            return np.empty((num, 0), np.float32)
+        values = self._a[sample]
+        return np.array(values if points is None else values[points], np.float32)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._reader, (self.path,)
+
+    def _gather(self, meshes: Sequence[NDArray[Any]]) -> None:
+        """Keeps each different mesh once, and checks every size against it."""
+        if not np.all(np.diff(self.times) > 0) or not len(self.times):
+            raise UserError(f"{self.path}", "increasing times", "sort its records")
+        known: dict[bytes, int] = {}
+        records, width = len(self.times), len(self.component_names)
+        for sample, (mesh, u) in enumerate(zip(meshes, self._u, strict=True)):
+            points = np.asarray(mesh, dtype=np.float64)
+            if points.ndim != 2 or not 1 <= points.shape[1] <= 3:
+                raise self._misfit(sample, "points", points.shape, "(points, 1 to 3)")
+            if not np.isfinite(points).all():
+                raise UserError(
+                    f"sample {sample} of {self.path}", "finite points", "repair it"
+                )
+            if self._meshes and points.shape[1] != self._meshes[0].shape[1]:
+                wanted = f"as many axes as sample 0, {self._meshes[0].shape[1]}"
+                raise self._misfit(sample, "points", points.shape, wanted)
+            fits = (len(points), records, width)
+            if u.shape != fits:
+                raise self._misfit(sample, "fields", u.shape, str(fits))
+            a = self._a[sample].shape if self.static_names else None
+            if a is not None and a != (len(points), len(self.static_names)):
+                wanted = str((len(points), len(self.static_names)))
+                raise self._misfit(sample, "coefficient", a, wanted)
+            number = known.setdefault(points.tobytes(), len(self._meshes))
+            if number == len(self._meshes):
+                self._meshes.append(points)
+            self._sample_mesh.append(number)
+
+    def _misfit(
+        self, sample: int, what: str, shape: tuple[int, ...], wanted: str
+    ) -> UserError:
+        return UserError(
+            f"sample {sample} of {self.path} with {what} of shape {shape}",
+            wanted,
+            "reorder its axes",
+        )

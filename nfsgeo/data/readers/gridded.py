@@ -1,0 +1,198 @@
+"""What the readers of gridded formats share: arrays whose axes have names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfsgeo.data.fields import Doubles, FieldFile, GridFile, Indices
+from nfsgeo.data.splits import split_in_order
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["ArrayFile", "Field", "even_axis", "cell_centres", "nodes"]
+
+SPACE = "xyz"
+
+
+@dataclass
+class Field:
+    """Components of a field in one array.
+
+    Attributes:
+        array: Anything that slices into numpy: an array or a data set of a file.
+        order: A letter for each of its axes: ``n`` sample, ``t`` record, ``x``, ``y``,
+            ``z`` space; any other letter runs over components. What the field does
+            not depend on is left out.
+        names: Names of its components.
+    """
+
+    array: Any
+    order: str
+    names: list[str]
+
+    def take(self, sample: int, records: slice, dim: int) -> NDArray[Any]:
+        """Records of a sample, ``[T', *S, c]``, axes of length 1 where constant."""
+        chosen = {"n": sample, "t": records}
+        index = tuple(chosen.get(letter, slice(None)) for letter in self.order)
+        values = np.asarray(self.array[index])
+        left = self.order.replace("n", "")
+        ahead = [letter for letter in "t" + SPACE[:dim] if letter in left]
+        behind = [letter for letter in left if letter not in ahead]
+        values = values.transpose([left.index(letter) for letter in ahead + behind])
+        sizes = dict(zip(ahead, values.shape, strict=False))
+        shape = [sizes.get(letter, 1) for letter in "t" + SPACE[:dim]]
+        return values.reshape(*shape, len(self.names))
+
+
+class ArrayFile(GridFile):
+    """Gridded fields in arrays of a foreign file.
+
+    Args:
+        path: The file.
+        read: The reader's function, for other processes to open the file with.
+        fields: The components of ``u``.
+        axes: Coordinates of each grid axis.
+        times: Time of each record.
+        domain: Box that holds the grid.
+        static: The components of the static field.
+        static_role: ``"coefficient"``, ``"initial condition"`` or None.
+        equation: Name of the equation.
+        parameters: Scalars of each sample.
+        provenance: What the file says about its making.
+        split: Its own split; in order 0.7/0.1/0.2 when None.
+        handle: To be closed with the file.
+
+    Raises:
+        UserError: An array's size contradicts the axes, the times or another array.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        read: Callable[[Path], FieldFile],
+        *,
+        fields: Sequence[Field],
+        axes: Sequence[Doubles],
+        times: Any,
+        domain: Domain,
+        static: Sequence[Field] = (),
+        static_role: str | None = None,
+        equation: str = "",
+        parameters: Mapping[str, NDArray[Any]] | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        split: Mapping[str, Indices] | None = None,
+        handle: Any = None,
+    ) -> None:
+        self.path, self._reader, self._handle = path, read, handle
+        self._fields, self._static = list(fields), list(static)
+        self.axes = tuple(np.asarray(axis, dtype=np.float64) for axis in axes)
+        self.times = np.asarray(times, dtype=np.float64)
+        self.domain, self.equation, self.static_role = domain, equation, static_role
+        self.component_names = [name for field in fields for name in field.names]
+        self.static_names = [name for field in static for name in field.names]
+        self.parameters = dict(parameters or {})
+        self.provenance = dict(provenance or {})
+        self.num_samples = self._count()
+        self.split = dict(split or split_in_order(self.num_samples))
+
+    def slab(self, sample: int, records: slice) -> NDArray[Any]:
+        return self._joined(self._fields, sample, records)
+
+    def static_slab(self, sample: int) -> NDArray[Any]:
+        if not self._static:
+            return super().static_slab(sample)
+        return self._joined(self._static, sample, slice(None))[0]
+
+    def close(self) -> None:
+        if self._handle is not None:
+            self._handle.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._reader, (self.path,)
+
+    def _joined(self, fields: list[Field], sample: int, records: slice) -> NDArray[Any]:
+        parts = [field.take(sample, records, len(self.axes)) for field in fields]
+        length = len(range(len(self.times))[records]) if fields is self._fields else 1
+        shape = (length, *(len(axis) for axis in self.axes))
+        parts = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
+        return np.concatenate(parts, axis=-1)
+
+    def _count(self) -> int:
+        """Number of samples, once all sizes agree."""
+        sizes = dict(zip(SPACE, map(len, self.axes), strict=False))
+        sizes["t"] = len(self.times)
+        if not np.all(np.diff(self.times) > 0):
+            raise UserError(f"{self.path}", "increasing times", "repair the file")
+        for field in [*self._fields, *self._static]:
+            shape, width = field.array.shape, 1
+            if len(shape) != len(field.order):
+                raise self._misfit(field, sizes)
+            for letter, size in zip(field.order, shape, strict=True):
+                if letter not in "nt" + SPACE:
+                    width *= size
+                elif size != sizes.setdefault(letter, size) or not size:
+                    raise self._misfit(field, sizes)
+            if width != len(field.names):
+                raise self._misfit(field, sizes)
+        for name, values in self.parameters.items():
+            if len(values) != sizes.get("n", 1):
+                raise UserError(
+                    f"{self.path} with {len(values)} values of {name}",
+                    f"one for each of {sizes.get('n', 1)} samples",
+                    "repair the file",
+                )
+        return sizes.get("n", 1)
+
+    def _misfit(self, field: Field, sizes: Mapping[str, int]) -> UserError:
+        wanted = ", ".join(f"{letter} {sizes.get(letter)}" for letter in field.order)
+        return UserError(
+            f"{self.path} with {'/'.join(field.names[:3])} of shape "
+            f"{tuple(field.array.shape)}",
+            f"axes ({wanted})",
+            "restore the format's order of axes",
+        )
+
+
+def nodes(num: int, *, periodic: bool) -> Doubles:
+    """Equispaced nodes of [0, 1]; a periodic axis leaves its end point out."""
+    return np.arange(num) / num if periodic else np.linspace(0, 1, num)
+
+
+def cell_centres(num: int) -> Doubles:
+    """Centres of ``num`` equal cells of [0, 1]."""
+    return (np.arange(num) + 0.5) / num
+
+
+def even_axis(values: Any, *, centred: bool) -> tuple[Doubles, float, float]:
+    """An equispaced axis freed of float32 rounding, and the ends of its cells.
+
+    Args:
+        values: Coordinates as stored, increasing by one step.
+        centred: Whether they are the centres of cells; else the first is an end of
+            the box and the last lies one step before the other (periodic nodes).
+
+    Returns:
+        The axis, the lower and the upper end of the box.
+
+    Raises:
+        ValueError: The coordinates are not equispaced.
+    """
+    stored = np.asarray(values, dtype=np.float64)
+    if stored.ndim != 1 or len(stored) < 2:
+        raise ValueError(f"an axis of shape {stored.shape}")
+    step = (stored[-1] - stored[0]) / (len(stored) - 1)
+    if step <= 0 or not np.allclose(np.diff(stored), step, rtol=1e-2, atol=0):
+        raise ValueError("coordinates that do not increase by equal steps")
+    lower = stored[0] - (step / 2 if centred else 0)
+    length = step * len(stored)
+    digits = 6 - int(np.floor(np.log10(length)))
+    lower, upper = round(lower, digits), round(lower + length, digits)
+    shift = 0.5 if centred else 0.0
+    axis = lower + (np.arange(len(stored)) + shift) * ((upper - lower) / len(stored))
+    return axis, float(lower), float(upper)

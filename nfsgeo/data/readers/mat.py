@@ -1,0 +1,74 @@
+"""Arrays of MATLAB files: version 5 through SciPy, version 7.3 through HDF5."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["load", "shapes", "whole"]
+
+BLOCK_BYTES = 2**28
+
+
+class Reversed:
+    """An array of version 7.3, which stores axes in reverse, samples last.
+
+    One sample is spread over the whole data set, so samples are read in blocks.
+    """
+
+    def __init__(self, dataset: h5py.Dataset) -> None:
+        self._dataset = dataset
+        self.shape = dataset.shape[::-1]
+        size = dataset.dtype.itemsize * int(np.prod(self.shape[1:]))
+        self._step = max(1, BLOCK_BYTES // max(1, size))
+        self._block, self._values = -1, np.empty(0)
+
+    def __getitem__(self, index: tuple[Any, ...]) -> NDArray[Any]:
+        sample, *rest = index
+        block = sample // self._step
+        if block != self._block:
+            start = block * self._step
+            self._values = self._dataset[..., start : start + self._step].T
+            self._block = block
+        return self._values[(sample - block * self._step, *rest)]
+
+    def whole(self) -> NDArray[Any]:
+        """All of it."""
+        return self._dataset[...].T
+
+
+def shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Name and logical shape of each array, nothing where it is no MATLAB file."""
+    import scipy.io
+
+    try:
+        if h5py.is_hdf5(path):
+            with h5py.File(path, "r") as file:
+                sets = [v for v in file.values() if isinstance(v, h5py.Dataset)]
+                return {v.name.lstrip("/"): v.shape[::-1] for v in sets}
+        with path.open("rb") as stream:
+            if not stream.read(6).startswith(b"MATLAB"):
+                return {}
+        return {name: shape for name, shape, _ in scipy.io.whosmat(path)}
+    except Exception:  # a damaged file is not recognised, whatever breaks in it
+        return {}
+
+
+def load(path: Path, *names: str) -> tuple[dict[str, Any], h5py.File | None]:
+    """Arrays by name in logical order, and the handle to close, if one stays open."""
+    import scipy.io
+
+    if not h5py.is_hdf5(path):
+        found = scipy.io.loadmat(path, variable_names=names)
+        return {name: found[name] for name in names if name in found}, None
+    file = h5py.File(path, "r")
+    return {name: Reversed(file[name]) for name in names if name in file}, file
+
+
+def whole(array: Any) -> NDArray[Any]:
+    """An array of :func:`load`, in memory and writable."""
+    return array.whole() if isinstance(array, Reversed) else array
