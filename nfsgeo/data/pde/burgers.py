@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nfsgeo.data.pde.etdrk4 import ETDRK4, dealias_mask, solve_guarded
+from nfsgeo.data.pde.etdrk4 import quadratic_flow, whole_steps
 from nfsgeo.data.pde.random_fields import periodic_field, sample_rng
 from nfsgeo.data.pde.solution import (
     Solution,
-    check_below,
-    check_finite,
+    check_samples,
+    solve_guarded,
     spectral_tail,
 )
 from nfsgeo.geometry import Domain
@@ -102,27 +102,19 @@ class Burgers:
             ``dt * max|u| * k``, ``k`` the largest mode that viscosity does not damp
             within a step.
         """
+        num_steps, dt = whole_steps(spacing, dt)
         n = u.shape[-1]
-        num_steps = int(np.ceil(spacing / dt - 1e-9))
-        dt = spacing / num_steps
         k = 2 * torch.pi * torch.arange(n // 2 + 1, dtype=torch.float64)
-        mask = dealias_mask(n, half=True)
-        flux = (-0.5j * k * mask).to(u.device)
-
-        def nonlinear(state: Tensor) -> Tensor:
-            return flux * torch.fft.rfft(torch.fft.irfft(state, n=n).square_())
-
-        scheme = ETDRK4((-self.nu * k**2).to(u.device), dt, nonlinear)
-        state = torch.fft.rfft(u) * mask.to(u.device)
-        out = u.new_empty(u.shape[0], records, n)
-        out[:, 0] = u
-        for record in range(1, records):
-            for _ in range(num_steps):
-                state = scheme.step(state)
-            out[:, record] = torch.fft.irfft(state, n=n)
-        fastest = out.abs().amax(dim=(1, 2))
-        active = min(float(k[mask].max()), (self.nu * dt) ** -0.5)
-        return out, fastest * (dt * active)
+        out = quadratic_flow(
+            u,
+            linear=-self.nu * k**2,
+            flux=-0.5j * k,
+            num_steps=num_steps,
+            dt=dt,
+            records=records,
+        )
+        active = min(float(k[(n - 1) // 3]), (self.nu * dt) ** -0.5)
+        return out, out.abs().amax(dim=(1, 2)) * (dt * active)
 
     def solve(
         self,
@@ -148,15 +140,13 @@ class Burgers:
             self.step(),
             name=self.name,
         )
-        check_finite(u, indices, self.name)
         energy = u.square().mean(dim=-1)
         growth = (energy[:, 1:] / energy[:, :-1] - 1).flatten(1)
         growth = torch.nn.functional.pad(growth, (1, 0)).amax(dim=1)
-        checks = {
+        limits = {
             "mean velocity": (u.mean(dim=-1).abs().amax(dim=1), 1e-12),
             "energy growth": (growth, 1e-10),
             "share of unresolved energy": (spectral_tail(u, 1), 1e-8),
         }
-        for quantity, (values, limit) in checks.items():
-            check_below(values, limit, indices, name=self.name, quantity=quantity)
+        check_samples(u, limits, indices, self.name)
         return Solution(u=u[:, :, ::stride, None], a=u0[:, ::stride, None], dt=steps)

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nfsgeo.data.pde.etdrk4 import ETDRK4, dealias_mask, solve_guarded
+from nfsgeo.data.pde.etdrk4 import ETDRK4, dealias_mask, whole_steps
 from nfsgeo.data.pde.random_fields import periodic_field, sample_rng
 from nfsgeo.data.pde.solution import (
     Solution,
-    check_below,
-    check_finite,
+    check_samples,
+    solve_guarded,
     spectral_tail,
 )
 from nfsgeo.geometry import Domain
@@ -106,8 +106,7 @@ class NavierStokes:
         """
         spacing = self.spacing if spacing is None else spacing
         n = w.shape[-1]
-        num_steps = int(np.ceil(spacing / dt - 1e-9))
-        dt = spacing / num_steps
+        num_steps, dt = whole_steps(spacing, dt)
         flow = _Flow(self, n, w.device)
         scheme = ETDRK4(flow.linear, dt, flow.nonlinear)
         k_max = 2 * torch.pi * ((n - 1) // 3)
@@ -143,16 +142,11 @@ class NavierStokes:
         u, steps = solve_guarded(
             lambda state, dt: self.evolve(state, records, dt=dt), w, dt, name=self.name
         )
-        check_finite(u, indices, self.name)
-        drift = u.mean(dim=(-2, -1)).abs().amax(dim=1)
-        check_below(drift, 1e-12, indices, name=self.name, quantity="mean vorticity")
-        check_below(
-            spectral_tail(u, 2),
-            1e-4,
-            indices,
-            name=self.name,
-            quantity="share of unresolved enstrophy",
-        )
+        limits = {
+            "mean vorticity": (u.mean(dim=(-2, -1)).abs().amax(dim=1), 1e-12),
+            "share of unresolved enstrophy": (spectral_tail(u, 2), 1e-4),
+        }
+        check_samples(u, limits, indices, self.name)
         return Solution(
             u=u[:, :, ::stride, ::stride, None],
             a=w[:, ::stride, ::stride, None],

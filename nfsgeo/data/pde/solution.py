@@ -1,8 +1,8 @@
-"""What a solver returns for a batch of samples, and the checks it passes first."""
+"""What a solver returns for a batch of samples, and what it must pass first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +10,16 @@ from torch import Tensor
 
 from nfsgeo.errors import UserError
 
-__all__ = ["Solution", "check_below", "check_finite", "spectral_tail"]
+__all__ = [
+    "GUARD",
+    "Solution",
+    "check_samples",
+    "solve_guarded",
+    "spectral_tail",
+]
+
+GUARD = 2.0
+_HALVINGS = 4
 
 
 @dataclass(frozen=True)
@@ -28,37 +37,82 @@ class Solution:
     dt: Tensor
 
 
-def check_finite(u: Tensor, indices: Sequence[int], name: str) -> None:
-    """Refuse records ``[B, ...]`` that hold a value which is not finite.
+def solve_guarded(
+    run: Callable[[Tensor, float], tuple[Tensor, Tensor]],
+    initial: Tensor,
+    dt: float,
+    *,
+    name: str,
+) -> tuple[Tensor, Tensor]:
+    """Solve a batch, halving the step of each sample whose guard asks for it.
+
+    The decision is a sample's own, so the result does not depend on its batch.
+
+    Args:
+        run: (initial states ``[B, ...]``, dt) to (records ``[B, T, ...]``, guard
+            ``[B]``). The guard number must stay below 2; a step is stable there.
+        initial: Initial states ``[B, ...]``.
+        dt: First step to try.
+        name: The equation, for the message.
+
+    Returns:
+        Records ``[B, T, ...]`` and the step used for each sample ``[B]``.
 
     Raises:
-        UserError: It names the first such sample.
+        UserError: A sample's guard still fails after four halvings.
+    """
+    records, guard = run(initial, dt)
+    steps = torch.full_like(guard, dt)
+    for _ in range(_HALVINGS):
+        bad = ~(guard < GUARD)
+        if not bad.any():
+            return records, steps
+        dt /= 2
+        records[bad], guard[bad] = run(initial[bad], dt)
+        steps[bad] = dt
+    if bool((guard < GUARD).all()):
+        return records, steps
+    worst = float(guard.nan_to_num(torch.inf).max())
+    raise UserError(
+        f"{name} with step guard {worst:.3g} at dt={dt:.3g}",
+        f"a guard below {GUARD:g}",
+        "use weaker forcing, smaller fields or more viscosity",
+    )
+
+
+def check_samples(
+    u: Tensor,
+    limits: Mapping[str, tuple[Tensor, float]],
+    indices: Sequence[int],
+    name: str,
+) -> None:
+    """Refuse a batch with a value that is not finite or a quantity past its limit.
+
+    Args:
+        u: Records ``[B, ...]``.
+        limits: Quantity to its value in each sample ``[B]`` and its upper limit.
+        indices: Sample numbers, for the message.
+        name: The equation, for the message.
+
+    Raises:
+        UserError: It names the first infinite sample, or the worst one.
     """
     bad = ~torch.isfinite(u).flatten(1).all(dim=1)
     if bool(bad.any()):
         raise UserError(
             f"{name} sample {indices[int(bad.nonzero()[0])]} that became infinite",
             "finite values",
-            "raise the resolution or use smaller fields",
-        )
-
-
-def check_below(
-    values: Tensor, limit: float, indices: Sequence[int], *, name: str, quantity: str
-) -> None:
-    """Refuse samples whose checked quantity ``values`` ``[B]`` passes ``limit``.
-
-    Raises:
-        UserError: It names the worst sample.
-    """
-    worst = int(values.nan_to_num(torch.inf).argmax())
-    value = float(values[worst])
-    if not value <= limit:
-        raise UserError(
-            f"{name} sample {indices[worst]} with {quantity} {value:.2g}",
-            f"at most {limit:g}",
             "raise the resolution or use smoother fields",
         )
+    for quantity, (values, limit) in limits.items():
+        worst = int(values.nan_to_num(torch.inf).argmax())
+        value = float(values[worst])
+        if not value <= limit:
+            raise UserError(
+                f"{name} sample {indices[worst]} with {quantity} {value:.2g}",
+                f"at most {limit:g}",
+                "raise the resolution or use smoother fields",
+            )
 
 
 def spectral_tail(u: Tensor, dim: int) -> Tensor:

@@ -13,9 +13,7 @@ from nfsgeo.data.pde.etdrk4 import (
     ETDRK4,
     dealias_mask,
     flush_denormals,
-    solve_guarded,
 )
-from nfsgeo.errors import UserError
 
 
 def test_mask_is_strict() -> None:
@@ -56,27 +54,6 @@ def test_fourth_order(rate: complex) -> None:
         errors.append(float((v[0] - exact).abs()))
     orders = [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
     assert min(orders) > 3.8
-
-
-def test_only_the_sample_that_needs_it_gets_a_smaller_step() -> None:
-    runs = []
-
-    def run(initial: Tensor, dt: float) -> tuple[Tensor, Tensor]:
-        runs.append((len(initial), dt))
-        return initial[:, None] * dt, initial * dt
-
-    records, steps = solve_guarded(run, torch.tensor([1.0, 7.0, 1.0]), 1.0, name="x")
-    assert steps.tolist() == [1.0, 0.25, 1.0]
-    assert records.flatten().tolist() == [1.0, 1.75, 1.0]
-    assert runs == [(3, 1.0), (1, 0.5), (1, 0.25)]
-
-
-def test_guard_that_cannot_be_met() -> None:
-    def run(initial: Tensor, dt: float) -> tuple[Tensor, Tensor]:
-        return initial, torch.full((len(initial),), torch.nan)
-
-    with pytest.raises(UserError, match="x with step guard inf"):
-        solve_guarded(run, torch.ones(2), 1.0, name="x")
 
 
 @pytest.mark.parametrize("before", [False, True])

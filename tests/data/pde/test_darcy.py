@@ -1,0 +1,151 @@
+"""Darcy's solver against closed forms and a direct solve."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from nfsgeo.data.pde.darcy import Darcy, solve_pressure
+from nfsgeo.data.pde.random_fields import neumann_field, sample_rng
+from nfsgeo.errors import UserError
+
+
+def manufactured(n: int) -> tuple[Tensor, Tensor, Tensor]:
+    """a, f and u = sin(pi x) sin(2 pi y) with a = exp(sin(2 pi x) cos(2 pi y) / 2)."""
+    axis = (torch.arange(n, dtype=torch.float64) + 0.5) / n
+    x, y = torch.pi * axis[:, None], torch.pi * axis
+    a = torch.exp(torch.sin(2 * x) * torch.cos(2 * y) / 2)
+    u = torch.sin(x) * torch.sin(2 * y)
+    log_a_x = torch.cos(2 * x) * torch.cos(2 * y)
+    log_a_y = -torch.sin(2 * x) * torch.sin(2 * y)
+    u_x = torch.cos(x) * torch.sin(2 * y)
+    u_y = 2 * torch.sin(x) * torch.cos(2 * y)
+    f = -(torch.pi**2) * a * (log_a_x * u_x + log_a_y * u_y - 5 * u)
+    return a, f, u
+
+
+def direct(a: np.ndarray) -> np.ndarray:
+    """The same scheme, cell by cell, as a sparse matrix."""
+    n = len(a)
+    cell = np.arange(n * n).reshape(n, n)
+    rows, columns, entries = [], [], []
+    for i, j in np.ndindex(n, n):
+        for k, m in ((i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)):
+            if 0 <= k < n and 0 <= m < n:
+                flux = 2 / (1 / a[i, j] + 1 / a[k, m])
+                rows.append(cell[i, j])
+                columns.append(cell[k, m])
+                entries.append(-flux)
+            else:
+                flux = 2 * a[i, j]
+            rows.append(cell[i, j])
+            columns.append(cell[i, j])
+            entries.append(flux)
+    matrix = scipy.sparse.csc_array((np.array(entries) * n**2, (rows, columns)))
+    return scipy.sparse.linalg.spsolve(matrix, np.ones(n * n)).reshape(n, n)
+
+
+def test_manufactured_solution() -> None:
+    errors = []
+    for n, bound in ((64, 8e-4), (128, 2e-4), (256, 5e-5)):
+        a, f, u = manufactured(n)
+        found, _ = solve_pressure(a[None], f[None])
+        errors.append(float((found[0] - u).norm() / u.norm()))
+        assert errors[-1] < bound
+    orders = [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
+    assert orders == pytest.approx([2, 2], abs=0.1)
+
+
+def test_centre_of_the_homogeneous_square() -> None:
+    ones = torch.ones(1, 255, 255, dtype=torch.float64)
+    u, iterations = solve_pressure(ones, ones)
+    assert float(u[0, 127, 127]) == pytest.approx(0.07367, abs=1e-5)
+    assert iterations == 1
+
+
+@pytest.mark.parametrize("coefficient", ["12/3", "12/4", "lognormal"])
+def test_direct_solve(coefficient: str) -> None:
+    solution = Darcy(coefficient).solve(0, [0], resolution=64)
+    expected = torch.from_numpy(direct(solution.a[0, ..., 0].numpy()))
+    error = (solution.u[0, 0, ..., 0] - expected).norm() / expected.norm()
+    assert error < 1e-9
+
+
+def test_scaling_and_sign() -> None:
+    a = Darcy().initial(0, range(2), 128)
+    f = torch.ones_like(a)
+    u, _ = solve_pressure(a, f)
+    scaled, _ = solve_pressure(7 * a, f)
+    assert (u > 0).all()
+    assert_close(7 * scaled, u, rtol=1e-9, atol=0)
+
+
+def test_symmetry() -> None:
+    a = Darcy().initial(0, [0], 64)
+    u, _ = solve_pressure(a, torch.ones_like(a))
+    for move in (lambda t: t.mT, lambda t: t.flip(1), lambda t: t.flip(2)):
+        moved, _ = solve_pressure(move(a).contiguous(), torch.ones_like(a))
+        assert_close(moved, move(u), rtol=1e-9, atol=0)
+
+
+def test_coefficients() -> None:
+    field = neumann_field(
+        [sample_rng(0, "darcy", 4)], resolution=64, cutoff=128, tau=3.0
+    )
+    for name, high, low in (("12/3", 12.0, 3.0), ("12/4", 12.0, 4.0)):
+        a = Darcy(name).initial(0, [4], 64)
+        assert ((a == high) == (field >= 0)).all()
+        assert ((a == low) == (field < 0)).all()
+    assert_close(Darcy("lognormal").initial(0, [4], 64), field.exp())
+
+
+def test_shipped_batch() -> None:
+    equation = Darcy()
+    solution = equation.solve(0, range(2), resolution=256)
+    assert solution.u.shape == (2, 1, 256, 256, 1)
+    assert solution.a.shape == (2, 256, 256, 1)
+    assert equation.axes(256)[0][[0, -1]].tolist() == [0.5 / 256, 255.5 / 256]
+    assert equation.times(1).tolist() == [0]
+
+
+def test_iterations_at_the_shipped_size() -> None:
+    a = Darcy().initial(0, range(2), 256)
+    _, iterations = solve_pressure(a, torch.ones_like(a))
+    assert iterations <= 26
+
+
+def test_batch_does_not_matter() -> None:
+    together = Darcy().solve(7, range(5), resolution=64)
+    alone = Darcy().solve(7, [3], resolution=64)
+    assert_close(together.u[3:4], alone.u, rtol=0, atol=1e-12)
+
+
+def test_wrong_settings() -> None:
+    with pytest.raises(UserError, match="coefficient '3/12'"):
+        Darcy("3/12")
+    with pytest.raises(UserError, match="2 records"):
+        Darcy().solve(0, [0], resolution=16, records=2)
+
+
+def test_scale_of_the_fields() -> None:
+    a = Darcy().initial(0, range(256), 64)
+    u, _ = solve_pressure(a, torch.ones_like(a))
+    assert float(u.abs().mean()) == pytest.approx(0.00575, rel=0.05)
+    assert float(u.std()) == pytest.approx(0.0038, rel=0.05)
+    assert float(u.max()) == pytest.approx(0.017, rel=0.05)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_cuda_agrees() -> None:
+    here = Darcy().solve(0, range(3), resolution=128)
+    there = Darcy().solve(0, range(3), resolution=128, device="cuda")
+    assert_close(there.u.cpu(), here.u, rtol=0, atol=1e-9)
+    assert_close(there.a.cpu(), here.a, rtol=0, atol=0)
