@@ -1,1 +1,5 @@
-"""The command line of nfsgeo."""
+"""The command line of nfsgeo: one file a verb."""
+
+from nfsgeo_cli.main import main
+
+__all__ = ["main"]

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
+
+from nfsgeo.data import GridWriter
+from nfsgeo.geometry import Domain
 
 
 @pytest.fixture(
@@ -23,3 +30,37 @@ import torch
 def device(request: pytest.FixtureRequest) -> torch.device:
     """Every device that this machine has."""
     return torch.device(request.param)
+
+
+@pytest.fixture(scope="session")
+def waves(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twenty travelling waves on a periodic 16 x 16 grid, 24 records 0.25 apart."""
+    path = tmp_path_factory.mktemp("data") / "waves.h5"
+    axis = np.arange(16) / 16
+    x, y = np.meshgrid(axis, axis, indexing="ij")
+    times = 0.25 * np.arange(1, 25)
+    random = np.random.default_rng(0)
+    with GridWriter(
+        path,
+        equation="waves",
+        domain=Domain.unit(2),
+        axes=[axis, axis],
+        times=times,
+        num_samples=20,
+        component_names=["u"],
+        provenance={"seed": 0},
+    ) as writer:
+        for sample in range(20):
+            k, size, phase = random.integers(1, 3, 2), random.normal(), random.random()
+            turns = k[0] * x + k[1] * y - 0.1 * times[:, None, None] + phase
+            writer.write(sample, size * np.sin(2 * np.pi * turns)[None, ..., None])
+    return path
+
+
+@pytest.fixture
+def tiny() -> dict[str, Any]:
+    """Overrides that make a run a matter of a second."""
+    settings = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1}
+    settings |= {"grid": 8, "hidden": 8}
+    chosen = {f"model.settings.{key}": value for key, value in settings.items()}
+    return chosen | {"trainer.epochs": 3, "trainer.device": "cpu"}

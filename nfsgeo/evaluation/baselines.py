@@ -24,7 +24,7 @@ def baselines(train: WindowDataset) -> dict[str, Predictor]:
     Args:
         train: Training windows; they tell the sizes, and the mean is theirs.
     """
-    found: dict[str, Predictor] = {"mean": training_mean(train)}
+    found: dict[str, Predictor] = {}
     components, num_out = train.file.components, train.n_out
     if train.n_in >= 1:
         found["persistence"] = lambda batch: persistence(
@@ -35,7 +35,7 @@ def baselines(train: WindowDataset) -> dict[str, Predictor]:
         found["linear_extrapolation"] = lambda batch: linear_extrapolation(
             batch.x[..., :components], times.to(batch.x)
         )
-    return found
+    return found | {"mean": training_mean(train)}
 
 
 def persistence(u: Tensor, num_out: int) -> Tensor:

@@ -95,8 +95,11 @@ class ModelSection(Section):
         if name not in MODELS:
             raise unknown(f"model {name}", "a known model", str(name), MODELS)
         settings = section.get("settings") or {}
-        with explained("model.settings"):
-            checked = MODELS[name].config.model_validate(settings)
+        kind = MODELS[name].config
+        with explained(
+            "model.settings", [f"model.settings.{key}" for key in kind.model_fields]
+        ):
+            checked = kind.model_validate(settings)
         return {**section, "name": name, "settings": checked.model_dump(mode="json")}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -79,7 +79,7 @@ def prepare(
         )
     inputs, outputs = _fit_normalisers(train, problem)
     for _ in _fields(valid, "y"):
-        pass  # reading refuses what is damaged or not finite
+        pass  # only to find out now what cannot be used
     description = {
         "model": config.model.name,
         "settings": config.model.settings,
@@ -115,5 +115,20 @@ def _fit_normalisers(
     return inputs, FieldNormaliser.fit(_fields(train, "y"))
 
 
-def _fields(windows: WindowDataset, name: str) -> Iterable[Tensor]:
-    return (windows[item][name] for item in range(len(windows)))
+def _fields(windows: WindowDataset, name: str) -> Iterator[Tensor]:
+    """``x`` or ``y`` of every sample, each checked to lie in the domain.
+
+    Raises:
+        UserError: A sample cannot be read, is not finite or has points outside.
+    """
+    for item in range(len(windows)):
+        data = windows[item]
+        inside = windows.file.domain.contains(data.pos)
+        if not inside.all():
+            raise UserError(
+                f"sample {data.sample} of {windows.file.path} with a point at "
+                f"{data.pos[~inside][0].tolist()}",
+                f"points in its domain, {windows.file.domain}",
+                "repair the points or the domain",
+            )
+        yield data[name]

@@ -10,7 +10,6 @@ import yaml
 from pydantic import BaseModel
 
 from nfsgeo.errors import UserError
-from nfsgeo.models import MODELS
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.config_errors import explained
 from nfsgeo.training.presets import paper_preset
@@ -37,7 +36,7 @@ def load_config(
     name = model.get("name", "nfs") if isinstance(model, dict) else "nfs"
     if given.get("preset") == "paper":
         given = _merged(paper_preset(str(name)), given)
-    with explained(known=_known_keys(str(name))):
+    with explained(known=_leaves(RunConfig)):
         return RunConfig.model_validate(given)
 
 
@@ -106,15 +105,8 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def _known_keys(model: str) -> list[str]:
-    """Dotted names of all keys, those of the model's own settings among them."""
-    keys = _leaves(RunConfig)
-    if model in MODELS:
-        keys += [f"model.settings.{key}" for key in MODELS[model].config.model_fields]
-    return keys
-
-
 def _leaves(section: type[BaseModel], prefix: str = "") -> list[str]:
+    """Dotted names of all keys."""
     keys: list[str] = []
     for name, info in section.model_fields.items():
         kind = info.annotation

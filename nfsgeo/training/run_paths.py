@@ -74,16 +74,26 @@ class RunPaths:
             UserError: The folder holds something or is a file.
         """
         if folder is None:
-            folder = _next_free(Path("runs"), name)
-        elif folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+            return cls(_next_free(Path("runs"), name))
+        cls.check_free(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        return cls(folder)
+
+    @staticmethod
+    def check_free(folder: Path | None) -> None:
+        """Makes sure that a folder for a new run is new or empty.
+
+        Raises:
+            UserError: The folder holds something or is a file.
+        """
+        if folder is None or not folder.exists():
+            return
+        if folder.is_file() or any(folder.iterdir()):
             raise UserError(
                 f"--out {folder}",
                 "a folder that is new or empty",
                 f"give another, or go on with it: nfsgeo train --resume {folder}",
             )
-        else:
-            folder.mkdir(parents=True, exist_ok=True)
-        return cls(folder)
 
     @classmethod
     def existing(cls, folder: Path) -> RunPaths:

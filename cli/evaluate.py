@@ -1,0 +1,94 @@
+"""`nfsgeo evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nfsgeo_cli.terminal import (
+    as_json,
+    device,
+    error_table,
+    print_json,
+    progress_bar,
+    show,
+)
+
+__all__ = ["evaluate"]
+
+
+@click.command(
+    epilog="""\b
+    Example:
+      nfsgeo evaluate runs/x --unseen 2 --unseen 4 --repeats 100
+    """
+)
+@click.argument("run", type=Path)
+@click.option("--data", type=Path, help="Take the test samples from another file.")
+@click.option(
+    "--unseen",
+    "factors",
+    type=float,
+    multiple=True,
+    metavar="K",
+    help="Also on meshes of K times the points, around the training mesh.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Meshes to draw for each K.",
+)
+@device
+@as_json
+def evaluate(
+    run: Path,
+    data: Path | None,
+    factors: tuple[float, ...],
+    repeats: int,
+    device: str | None,
+    as_json: bool,
+) -> None:
+    """Test errors of a run beside the baselines', in the units of the data."""
+    from nfsgeo.evaluation import evaluate_run
+    from nfsgeo.report import write_report
+
+    with progress_bar() as progress:
+        summary = evaluate_run(
+            run,
+            data=data,
+            factors=factors,
+            repeats=repeats,
+            device=device,
+            progress=progress,
+        )
+    if data is None:
+        write_report(run)
+    if as_json:
+        print_json(summary)
+        return
+    show(error_table(summary))
+    if factors:
+        show(_unseen_table(summary))
+
+
+def _unseen_table(summary: dict[str, Any]) -> Any:
+    """Mean and spread of the MAE on larger meshes, by how much larger."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("MAE, unseen meshes")
+    for title in ("all points", "seen points", "unseen points"):
+        table.add_column(title, justify="right")
+    table.add_row("1 x points", f"{summary['test']['mae']:.3e}", "", "")
+    for factor, errors in summary["unseen"].items():
+        cells = [
+            f"{errors[name]['mean']:.3e} ± {errors[name]['std']:.0e}"
+            for name in ("mae", "mae_seen", "mae_unseen")
+        ]
+        table.add_row(f"{factor} x points", *cells)
+    return table

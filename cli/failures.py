@@ -1,0 +1,70 @@
+"""How a command ends: its status, and one line where something is wrong."""
+
+from __future__ import annotations
+
+import errno
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from nfsgeo.errors import UserError
+
+__all__ = ["OneLineErrors"]
+
+MENDABLE, DEFECT, INTERRUPTED = 2, 1, 130
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class OneLineErrors(click.Group):
+    """A group whose commands exit 2 with one line on stderr for what a user can mend.
+
+    A full disk, a file without permission and memory that runs out on the device
+    belong to it. Ctrl-C exits 130; anything else is a defect, exit 1 and a traceback.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # as a run goes, not by the alphabet
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any
+    ) -> NoReturn:
+        try:
+            status = super().main(args, prog_name, standalone_mode=False)
+        except click.Abort:
+            sys.exit(INTERRUPTED)
+        except Exception as error:
+            message = _mendable(error)
+            if message is None:
+                traceback.print_exc()
+                sys.exit(DEFECT)
+            click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+            click.echo(" ".join(message.split()), err=True)
+            sys.exit(MENDABLE)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _mendable(error: Exception) -> str | None:
+    """What to tell the user, None when it is not theirs to mend."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, click.ClickException):
+        return _usage(error)
+    text = str(error)
+    if getattr(error, "errno", None) in FULL or "No space left on device" in text:
+        return "the disk is full: expected room to write; free some and try again"
+    if type(error).__name__ == "OutOfMemoryError":
+        return "out of device memory: expected it to fit; give a smaller --batch-size"
+    if isinstance(error, OSError) and error.filename is not None:
+        name, reason = error.filename, error.strerror
+        return f"{name} ({reason}): expected a usable path; choose another"
+    return None
+
+
+def _usage(error: click.ClickException) -> str:
+    message = error.format_message().rstrip(".")
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"{message}; see {error.ctx.command_path} --help"
+    return message

@@ -1,0 +1,126 @@
+"""`nfsgeo info`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nfsgeo_cli.picture import picture
+from nfsgeo_cli.terminal import as_json, error_table, print_json, show
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from nfsgeo.data import FieldFile
+
+__all__ = ["info"]
+
+LOOKED_AT = 8
+
+
+@click.command(
+    epilog="""\b
+    Examples:
+      nfsgeo info ns.h5
+      nfsgeo info runs/x --json
+    """
+)
+@click.argument("source", metavar="FILE|RUN", type=Path)
+@as_json
+def info(source: Path, as_json: bool) -> None:
+    """Show what a data file or a run folder holds."""
+    if source.is_dir():
+        _show_run(source, as_json)
+        return
+    import nfsgeo.data
+
+    with nfsgeo.data.open(source) as file:
+        facts = _file_facts(file)
+        if as_json:
+            print_json(facts)
+            return
+        pos = file.coordinates(0)
+        last = len(file.times) - 1
+        values = file.read(0, slice(last, last + 1))[:, 0, 0]
+        title = f"{file.component_names[0]} of sample 0 at t = {file.times[-1]:g}"
+        show(_table(facts), "", title, *picture(pos, values))
+
+
+def _file_facts(file: FieldFile) -> dict[str, Any]:
+    """Sizes, ranges and origin; ranges are those of the first few samples."""
+    import numpy as np
+
+    looked_at = range(min(LOOKED_AT, file.num_samples))
+    values = np.concatenate([file.read(s, slice(None)) for s in looked_at])
+    sizes = sorted({file.num_points(s) for s in range(file.num_samples)})
+    return {
+        "file": str(file.path),
+        "equation": file.equation,
+        "samples": {part: len(numbers) for part, numbers in file.split.items()},
+        "grid": None if file.shape is None else list(file.shape),
+        "points": sizes[0] if len(sizes) == 1 else [sizes[0], sizes[-1]],
+        "meshes": len({file.mesh_id(s) for s in range(file.num_samples)}),
+        "domain": file.domain.to_dict(),
+        "records": len(file.times),
+        "times": [float(file.times[0]), float(file.times[-1])],
+        "components": {
+            name: {
+                "min": float(values[..., c].min()),
+                "max": float(values[..., c].max()),
+                "std": float(values[..., c].std()),
+            }
+            for c, name in enumerate(file.component_names)
+        },
+        "static": {name: file.static_role for name in file.static_names},
+        "provenance": file.provenance,
+    }
+
+
+def _show_run(source: Path, as_json: bool) -> None:
+    from nfsgeo.training import RunPaths, read_config
+    from nfsgeo.training.history import read_history
+
+    paths = RunPaths.existing(source)
+    config = read_config(paths.config)
+    epochs = len(read_history(paths.metrics))
+    summary = json.loads(paths.summary.read_text()) if paths.summary.exists() else {}
+    facts = {
+        "run": str(source),
+        "model": config.model.name,
+        "settings": config.model.settings,
+        "data": str(config.data.file),
+        "points": config.data.points or config.data.grid or "all",
+        "records": [config.data.n_in, config.data.n_out],
+        "epochs": [epochs, config.trainer.epochs],
+        "seed": config.seed,
+        "summary": summary,
+    }
+    if as_json:
+        print_json(facts)
+        return
+    del facts["summary"]
+    show(_table(facts), *([error_table(summary)] if "test" in summary else []))
+
+
+def _table(facts: dict[str, Any]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name, _text(value))
+    return table
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(inner)}" for key, inner in value.items()) or "-"
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "-" if value is None else str(value)

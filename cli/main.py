@@ -1,0 +1,41 @@
+"""The group of all verbs."""
+
+from __future__ import annotations
+
+import click
+
+from nfsgeo.version import __version__
+from nfsgeo_cli.convert import convert
+from nfsgeo_cli.datasets import datasets
+from nfsgeo_cli.evaluate import evaluate
+from nfsgeo_cli.failures import OneLineErrors
+from nfsgeo_cli.generate import generate
+from nfsgeo_cli.info import info
+from nfsgeo_cli.models import models
+from nfsgeo_cli.plot import plot
+from nfsgeo_cli.predict import predict
+from nfsgeo_cli.train import train
+
+__all__ = ["main"]
+
+
+@click.group(
+    cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.version_option(__version__, prog_name="nfsgeo")
+def main() -> None:
+    """Learn solution operators of PDEs on irregular points."""
+
+
+for verb in (
+    train,
+    evaluate,
+    predict,
+    plot,
+    generate,
+    convert,
+    info,
+    models,
+    datasets,
+):
+    main.add_command(verb)

@@ -1,0 +1,46 @@
+"""`nfsgeo models`."""
+
+from __future__ import annotations
+
+import click
+
+from nfsgeo_cli.terminal import print_json, show
+
+__all__ = ["models"]
+
+
+@click.command(
+    epilog="""\b
+    Example:
+      nfsgeo models --json
+    """
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+def models(as_json: bool) -> None:
+    """List the models.
+
+    POINTS: takes irregular points. UNSEEN: works on meshes it was not trained on.
+    The last column is the paper's number of parameters for Navier-Stokes.
+    """
+    from nfsgeo.models import MODELS
+
+    columns = ("name", "points", "unseen_meshes", "source", "parameters_paper")
+    rows = [{key: getattr(info, key) for key in columns} for info in MODELS.values()]
+    if as_json:
+        print_json(rows)
+        return
+    from rich import box
+    from rich.table import Table
+
+    table = Table("name", "points", "unseen", "source", box=box.SIMPLE_HEAD)
+    table.add_column("parameters", justify="right")
+    for row in rows:
+        count = row["parameters_paper"]
+        table.add_row(
+            row["name"],
+            "yes" if row["points"] else "grids",
+            "yes" if row["unseen_meshes"] else "no",
+            row["source"],
+            "" if count is None else f"{count:,}",
+        )
+    show(table)

@@ -1,0 +1,40 @@
+"""`nfsgeo plot`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nfsgeo_cli.terminal import as_json, print_json, show
+
+__all__ = ["plot"]
+
+
+@click.command(
+    epilog="""\b
+    Examples:
+      nfsgeo plot runs/x
+      nfsgeo plot ns.h5 --out pictures
+    """
+)
+@click.argument("source", metavar="RUN|FILE", type=Path)
+@click.option("--out", type=Path, help="Folder for a file's pictures.  [FILE-figures]")
+@as_json
+def plot(source: Path, out: Path | None, as_json: bool) -> None:
+    """Draw the figures and the report of a run, or the fields of a file."""
+    from nfsgeo.report import plot_file, write_report
+
+    if source.is_dir():
+        report = write_report(source)
+        written = [*sorted((source / "figures").glob("*.png")), report]
+    else:
+        import nfsgeo.data
+
+        with nfsgeo.data.open(source) as file:
+            folder = out or source.with_name(f"{source.stem}-figures")
+            written = plot_file(file, folder)
+    if as_json:
+        print_json({"written": [str(path) for path in written]})
+    else:
+        show(*(f"written  {path}" for path in written))

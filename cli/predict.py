@@ -1,0 +1,57 @@
+"""`nfsgeo predict`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nfsgeo_cli.terminal import as_json, device, print_json, progress_bar, show
+
+__all__ = ["predict"]
+
+
+@click.command(
+    epilog="""\b
+    Example:
+      nfsgeo predict runs/x --input new.h5 --output predicted.h5 --query-points q.npy
+    """
+)
+@click.argument("run", type=Path)
+@click.option("--input", "source", type=Path, required=True, help="Observed fields.")
+@click.option("--output", "target", type=Path, required=True, help="File to make.")
+@click.option(
+    "--query-points",
+    type=Path,
+    help="Where to predict: .npy, .npz or .csv; the observed points if unset.",
+)
+@device
+@as_json
+def predict(
+    run: Path,
+    source: Path,
+    target: Path,
+    query_points: Path | None,
+    device: str | None,
+    as_json: bool,
+) -> None:
+    """Predict every sample of a file.
+
+    A point cloud is observed at all its points, a grid at the points of the run. The
+    result is a native file of the predicted records.
+    """
+    from nfsgeo.evaluation import predict as predict_file
+
+    with progress_bar() as progress:
+        predict_file(
+            run,
+            source,
+            target,
+            query_points=query_points,
+            device=device,
+            progress=lambda done, total: progress("samples", done, total),
+        )
+    if as_json:
+        print_json({"output": str(target)})
+    else:
+        show(f"written  {target}")

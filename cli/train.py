@@ -1,0 +1,166 @@
+"""`nfsgeo train`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nfsgeo.errors import UserError
+from nfsgeo_cli.terminal import as_json, error_table, print_json, progress_bar, show
+
+if TYPE_CHECKING:
+    from nfsgeo.training import Experiment, RunPaths
+
+__all__ = ["train"]
+
+# What each option sets in the configuration.
+KEYS = {
+    "model": "model.name",
+    "data": "data.file",
+    "points": "data.points",
+    "mesh": "data.mesh",
+    "grid": "data.grid",
+    "n_in": "data.n_in",
+    "n_out": "data.n_out",
+    "batch_size": "data.batch_size",
+    "workers": "data.workers",
+    "epochs": "trainer.epochs",
+    "lr": "optimiser.lr",
+    "preset": "preset",
+    "seed": "seed",
+    "device": "trainer.device",
+    "devices": "trainer.devices",
+    "precision": "trainer.precision",
+}
+
+
+@click.command(
+    epilog="""\b
+    Examples:
+      nfsgeo train --model nfs
+      nfsgeo train --model nfs --data ns.h5 --points 4096 --n-out 40 --out runs/x
+      nfsgeo train --resume runs/x
+    """
+)
+@click.option("--model", help="Name of the model, see `nfsgeo models`.  [nfs]")
+@click.option(
+    "--data", type=Path, help="Data file; a small Navier-Stokes set if unset."
+)
+@click.option("--points", type=int, help="Points observed; a quarter of the grid's.")
+@click.option("--mesh", help="random-subset, grid, all, off-grid, clustered, jittered.")
+@click.option("--grid", type=int, help="Points along each axis of a coarser grid.")
+@click.option("--n-in", type=int, help="Observed records.  [10]")
+@click.option("--n-out", type=int, help="Records to predict.  [10]")
+@click.option("--epochs", type=int, help="Passes over the training samples.")
+@click.option("--batch-size", type=int, help="Samples of a step, on each device.")
+@click.option("--lr", type=float, help="Highest learning rate.")
+@click.option("--seed", type=int, help="Of points, weights and order.  [0]")
+@click.option("--preset", help="default, or paper for the paper's protocol.")
+@click.option("--device", help="cpu, cuda or auto.  [auto]")
+@click.option("--devices", type=int, help="How many, to train data-parallel.  [1]")
+@click.option("--precision", help="32, 64, 16-mixed or bf16-mixed.  [32]")
+@click.option("--workers", type=int, help="Processes that read data.  [0]")
+@click.option("--config", type=Path, help="YAML file, like config.yaml of a run.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other setting."
+)
+@click.option("--out", type=Path, help="New folder of the run.  [runs/MODEL-DATA-K]")
+@click.option("--resume", type=Path, metavar="RUN", help="Go on with a run.")
+@as_json
+def train(
+    resume: Path | None,
+    config: Path | None,
+    settings: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Train a model, evaluate it and write a report.
+
+    With no option at all this makes a small Navier-Stokes data set, keeps it in the
+    user's cache, and trains on it within minutes on two cores.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    if resume is not None:
+        _alone(given, config=config, set=settings or None, out=out)
+    from nfsgeo.evaluation import evaluate_run
+    from nfsgeo.report import write_report
+    from nfsgeo.training import fit, resume_run
+    from nfsgeo.training.progress import ShowProgress
+
+    with progress_bar() as progress:
+        if resume is not None:
+            experiment, paths = resume_run(resume)
+        else:
+            overrides = {KEYS[name]: value for name, value in given.items()}
+            experiment, paths = _begin(config, overrides, settings, out, progress)
+    _announce(experiment, paths)
+    try:
+        fit(experiment, paths, [ShowProgress()])
+    except KeyboardInterrupt:
+        click.echo(f"To go on: nfsgeo train --resume {paths.root}", err=True)
+        raise
+    with progress_bar() as progress:
+        summary = evaluate_run(paths.root, progress=progress)
+    report = write_report(paths.root)
+    if as_json:
+        print_json({"run": str(paths.root), "report": str(report)} | summary)
+    else:
+        show(error_table(summary), f"report  {report}")
+
+
+def _alone(given: dict[str, Any], **others: Any) -> None:
+    """Refuses options beside ``--resume``, which has all of them from the run."""
+    names = [*given, *(name for name, value in others.items() if value is not None)]
+    if names:
+        raise UserError(
+            f"--resume with --{names[0].replace('_', '-')}",
+            "--resume alone, since a run keeps its configuration",
+            "leave the option out or begin a new run",
+        )
+
+
+def _begin(
+    config: Path | None,
+    overrides: dict[str, Any],
+    settings: tuple[str, ...],
+    out: Path | None,
+    progress: Callable[[str, int, int], None],
+) -> tuple[Experiment, RunPaths]:
+    """Checks everything, then makes the folder of a new run."""
+    from nfsgeo.training import (
+        RunPaths,
+        begin_run,
+        load_config,
+        parse_settings,
+        prepare,
+    )
+
+    RunPaths.check_free(out)
+    experiment = prepare(
+        load_config(config, overrides | parse_settings(settings)),
+        progress=lambda done, total: progress("making data", done, total),
+    )
+    return experiment, begin_run(experiment, out)
+
+
+def _announce(experiment: Experiment, paths: RunPaths) -> None:
+    """Says on stderr what is about to be trained."""
+    from nfsgeo.models import num_parameters
+    from nfsgeo.training.environment import device_of
+
+    config, file, problem = experiment.config, experiment.file, experiment.problem
+    count = num_parameters(experiment.forecaster.model)
+    split = " + ".join(f"{len(s)} {part}" for part, s in file.split.items())
+    for name, value in {
+        "model": f"{config.model.name}, {count:,} parameters, on "
+        f"{device_of(config.trainer).type}",
+        "data": f"{file.equation or file.path.name}: {split} samples",
+        "points": f"{problem.num_points} ({config.data.mesh}), {config.data.n_in} "
+        f"records in, {problem.n_out} out",
+        "run": str(paths.root),
+    }.items():
+        click.echo(f"{name:<8}{value}", err=True)

@@ -1,0 +1,55 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from nfsgeo.training.artifacts import (
+    json_text,
+    replacing,
+    write_bytes,
+    write_json,
+    write_rows,
+)
+
+
+def test_an_exception_leaves_the_old_content(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_bytes(path, b"old")
+    with pytest.raises(RuntimeError), replacing(path) as temporary:
+        temporary.write_bytes(b"half of the n")
+        raise RuntimeError
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_full_disk_leaves_the_old_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    write_json(path, {"old": 1})
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_json(path, {"new": 2})
+    assert json.loads(path.read_text()) == {"old": 1}
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_json_has_no_number_for_nan() -> None:
+    text = json_text({"a": float("nan"), "b": [1.5, float("inf")]})
+    assert json.loads(text) == {"a": None, "b": [1.5, None]}
+
+
+def test_floats_in_a_table_keep_their_digits(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    write_rows(path, ("a", "b"), [{"a": 1, "b": 0.1 + 0.2}])
+    assert path.read_text() == "a,b\n1,0.30000000000000004\n"

@@ -1,0 +1,131 @@
+"""Configurations: layers, presets, and errors that say what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nfsgeo.errors import UserError
+from nfsgeo.models import MODELS
+from nfsgeo.training import RunConfig, load_config, parse_settings, read_config
+from nfsgeo.training.artifacts import write_yaml
+from nfsgeo.training.presets import paper_learning_rate
+
+
+def test_nothing_given_is_the_demonstration() -> None:
+    config = load_config()
+    assert config == RunConfig()
+    assert config.model.name == "nfs" and config.data.file is None
+
+
+def test_every_setting_of_the_model_is_spelt_out() -> None:
+    settings = load_config().model.settings
+    assert set(settings) == set(MODELS["nfs"].config.model_fields)
+
+
+def test_single_values_win_over_the_file_and_the_file_over_the_preset(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("preset: paper\ntrainer: {epochs: 7, patience: 3}\nseed: 1\n")
+    config = load_config(file, {"trainer.patience": 5, "optimiser.eps": "1e-6"})
+    assert (config.trainer.epochs, config.trainer.patience) == (7, 5)
+    assert config.seed == 1
+    assert config.optimiser.eps == 1e-6
+    assert config.optimiser.schedule == "step"  # of the preset
+
+
+def test_paper_preset_is_the_protocol() -> None:
+    config = load_config(overrides={"preset": "paper"})
+    optimiser = config.optimiser
+    assert optimiser.name == "adam"
+    assert (optimiser.betas, optimiser.eps) == ((0.9, 0.98), 1e-9)
+    assert optimiser.gradient_clip == 5.0
+    assert (optimiser.step_epochs, optimiser.step_factor) == (100, 0.5)
+    assert (config.trainer.epochs, config.trainer.patience) == (500, 100)
+    assert config.data.batch_size == 4
+    paper = MODELS["nfs"].paper
+    assert {key: config.model.settings[key] for key in paper} == paper
+
+
+@pytest.mark.parametrize(
+    ("model", "equation", "rate"),
+    [
+        ("nfs", "navier-stokes", 1e-3),
+        ("nfs", "burgers", 5e-4),
+        ("fno", "kdv", 5e-4),
+        ("gcgru", "kdv", 1e-3),
+    ],
+)
+def test_paper_learning_rates(model: str, equation: str, rate: float) -> None:
+    assert paper_learning_rate(model, equation) == rate
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "nearest"),
+    [
+        ("trainer.epoch", 3, "trainer.epochs"),
+        ("epochs", 3, "trainer.epochs"),
+        ("optimizer.lr", 1e-3, "optimiser.lr"),
+        ("model.settings.wdith", 16, "model.settings.width"),
+        ("model.name", "nsf", "nfs"),
+    ],
+)
+def test_unknown_names_bring_up_the_nearest(key: str, value: Any, nearest: str) -> None:
+    with pytest.raises(UserError, match=f"the nearest is {nearest}$") as caught:
+        load_config(overrides={key: value})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("trainer.epochs", "many"),
+        ("trainer.epochs", 0),
+        ("data.batch_size", -1),
+        ("trainer.device", "tpu"),
+        ("trainer.precision", "8"),
+        ("optimiser.betas", [0.9]),
+        ("model.settings.width", "wide"),
+        ("trainer", 3),
+    ],
+)
+def test_a_wrong_value_names_its_key(key: str, value: Any) -> None:
+    with pytest.raises(UserError, match=key.replace(".", r"\.")) as caught:
+        load_config(overrides={key: value})
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_are_yaml() -> None:
+    parsed = parse_settings(["a.b=1", "c=[1, 2]", "d=null", "e=text", "f=a=b"])
+    assert parsed == {"a.b": 1, "c": [1, 2], "d": None, "e": "text", "f": "a=b"}
+
+
+@pytest.mark.parametrize("setting", ["a.b", "=3", "a={"])
+def test_a_setting_needs_key_and_value(setting: str) -> None:
+    with pytest.raises(UserError, match="KEY=VALUE"):
+        parse_settings([setting])
+
+
+@pytest.mark.parametrize("content", ["a: [", "- 1\n- 2\n", "3"])
+def test_a_file_that_is_no_configuration(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(content)
+    with pytest.raises(UserError) as caught:
+        load_config(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_yaml_builds_no_objects(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("seed: !!python/object/apply:os.getpid []\n")
+    with pytest.raises(UserError, match="YAML"):
+        load_config(file)
+
+
+def test_a_saved_configuration_reads_back_the_same(tmp_path: Path) -> None:
+    config = load_config(overrides={"preset": "paper", "optimiser.lr": 3e-4})
+    write_yaml(tmp_path / "config.yaml", config.model_dump(mode="json"))
+    assert read_config(tmp_path / "config.yaml") == config

@@ -1,0 +1,60 @@
+"""Errors against their closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from nfsgeo.training import ErrorByRecord, FieldErrors
+
+
+def test_closed_forms() -> None:
+    truth = torch.tensor([3.0, 4.0]).view(2, 1, 1)
+    errors = FieldErrors()
+    errors.update(truth + torch.tensor([1.0, -3.0]).view(2, 1, 1), truth)
+    assert errors.compute() == pytest.approx(
+        {"mae": 2.0, "rmse": math.sqrt(5), "rel_l2": math.sqrt(10) / 5}
+    )
+
+
+def test_rmse_is_the_mean_of_each_samples_own() -> None:
+    # Errors of 1 everywhere in a sample of one point, 3 in a sample of three points.
+    truth = torch.ones(4, 2, 1)
+    prediction = truth + torch.tensor([1.0, 3.0, 3.0, 3.0]).view(4, 1, 1)
+    errors = FieldErrors()
+    errors.update(prediction, truth, torch.tensor([0, 1, 1, 1]))
+    assert errors.compute() == pytest.approx({"mae": 2.0, "rmse": 2.0, "rel_l2": 2.0})
+
+
+def test_batches_do_not_matter() -> None:
+    truth, prediction = torch.randn(2, 12, 5, 2)
+    batch = torch.arange(4).repeat_interleave(3)
+    at_once, one_by_one = FieldErrors(), FieldErrors()
+    at_once.update(prediction, truth, batch)
+    for sample in range(4):
+        one_by_one.update(prediction[batch == sample], truth[batch == sample])
+    assert at_once.compute() == pytest.approx(one_by_one.compute(), rel=1e-12)
+
+
+def test_a_sample_without_points_in_the_batch_does_not_count() -> None:
+    truth = torch.ones(4, 1, 1)
+    errors = FieldErrors()
+    errors.update(truth + 1, truth, torch.tensor([0, 0, 2, 2]))
+    assert errors.compute()["mae"] == 1.0
+    errors.update(truth[:0], truth[:0], torch.tensor([], dtype=torch.long))
+    assert errors.compute()["mae"] == 1.0
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method")
+def test_nothing_measured_is_not_a_number() -> None:
+    assert math.isnan(FieldErrors().compute()["mae"])
+
+
+def test_error_of_each_record() -> None:
+    truth = torch.zeros(3, 2, 1)
+    errors = ErrorByRecord(2)
+    errors.update(truth + torch.tensor([1.0, -2.0]).view(1, 2, 1), truth)
+    errors.update(truth, truth)
+    assert errors.compute().tolist() == [0.5, 1.0]

@@ -1,0 +1,63 @@
+"""The training step around a model."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+
+from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.errors import UserError
+from nfsgeo.training import Forecaster
+from nfsgeo.training.config import OptimiserSection
+
+
+class Last(nn.Module):
+    """Repeats the last record of the first component, and remembers its inputs."""
+
+    def forward(self, x: Tensor, pos: Tensor, batch: Tensor, **_: Tensor) -> Tensor:
+        self.seen = x
+        return x[:, -1:, :1].expand(-1, 2, -1)
+
+
+def forecaster(output_mean: float = 0.0, output_std: float = 1.0) -> Forecaster:
+    inputs = FieldNormaliser(torch.tensor([1.0, 5.0]), torch.tensor([2.0, 10.0]))
+    outputs = FieldNormaliser(torch.tensor([output_mean]), torch.tensor([output_std]))
+    return Forecaster(Last(), inputs, outputs, OptimiserSection(), {})
+
+
+def batch(x: Tensor, y: Tensor, samples: list[int]) -> Batch:
+    """Graphs of one point each."""
+    rows = zip(x, y, samples, strict=True)
+    pos = torch.zeros(1, 2)
+    return Batch.from_data_list(
+        [Data(x=u[None], y=v[None], pos=pos, sample=s) for u, v, s in rows]
+    )
+
+
+def test_the_model_sees_normalised_fields_and_gives_them() -> None:
+    module = forecaster(output_mean=7.0, output_std=3.0)
+    x = torch.tensor([[[5.0, 25.0]]])
+    result = module(x, torch.zeros(1, 2))
+    assert isinstance(module.model, Last)
+    assert module.model.seen.tolist() == [[[2.0, 2.0]]]
+    assert result.flatten().tolist() == [13.0, 13.0]  # 2 * 3 + 7
+
+
+def test_the_loss_is_that_of_normalised_fields() -> None:
+    module = forecaster(output_std=4.0)
+    module.log = lambda *_, **__: None  # type: ignore[method-assign]
+    x = torch.tensor([[[1.0, 5.0]], [[3.0, 5.0]]])  # predicted as 0 and 4
+    y = torch.tensor([[[2.0], [2.0]], [[4.0], [8.0]]])
+    loss = module.training_step(batch(x, y, [0, 1]), 0)
+    # Errors 2, 2, 0, 4 in the units of the data, over a deviation of 4.
+    assert loss.item() == pytest.approx((4 + 4 + 0 + 16) / 16 / 4)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_names_the_samples(bad: float) -> None:
+    module = forecaster()
+    x = torch.full((2, 1, 2), bad)
+    with pytest.raises(UserError, match=r"samples \[4, 11\].*a finite number"):
+        module.training_step(batch(x, torch.zeros(2, 2, 1), [4, 11]), 0)

@@ -1,0 +1,102 @@
+"""What a configuration leaves to the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfsgeo.data
+from nfsgeo.data import PointWriter
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+from nfsgeo.training import load_config
+from nfsgeo.training.config import RunConfig
+from nfsgeo.training.observation import mesh_of, observe
+from nfsgeo.training.resolution import resolved
+
+
+def resolve(path: Path, **overrides: Any) -> RunConfig:
+    keys = {name.replace("__", "."): value for name, value in overrides.items()}
+    with nfsgeo.data.open(path) as file:
+        return resolved(load_config(overrides=keys), file)
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Path:
+    """Ten samples on two meshes of 30 and 40 points."""
+    path = tmp_path / "cloud.h5"
+    random = np.random.default_rng(0)
+    with PointWriter(
+        path,
+        equation="",
+        domain=Domain.unit(2, periodic=False),
+        times=np.arange(24.0),
+        component_names=["u"],
+    ) as writer:
+        meshes = [writer.add_mesh(random.random((num, 2))) for num in (30, 40)]
+        for sample in range(10):
+            mesh = sample % 2
+            writer.write(random.random(((30, 40)[mesh], 24, 1)), meshes[mesh])
+    return path
+
+
+def test_nothing_is_left_open(waves: Path) -> None:
+    data = resolve(waves).data
+    assert (data.mesh, data.points) == ("random-subset", 64)
+    assert (data.n_in, data.n_out) == (10, 10)
+    assert data.file == waves.resolve()
+
+
+def test_a_model_of_grids_gets_a_grid(waves: Path) -> None:
+    data = resolve(waves, model__name="fno").data
+    assert (data.mesh, data.grid) == ("grid", 8)
+    data = resolve(waves, model__name="fno", data__points=16).data
+    assert (data.mesh, data.grid, data.points) == ("grid", 4, None)
+    with pytest.raises(UserError, match="8\\^2 = 64"):
+        resolve(waves, model__name="fno", data__points=60)
+
+
+def test_points_of_a_cloud_are_all_of_them(cloud: Path) -> None:
+    config = resolve(cloud)
+    assert config.data.mesh == "all"
+    with nfsgeo.data.open(cloud) as file:
+        mesh = observe(config.data, file, 0)
+        assert [len(mesh_of(mesh, sample)) for sample in (0, 1)] == [30, 40]
+
+
+def test_a_grid_of_a_cloud_is_refused(cloud: Path) -> None:
+    with pytest.raises(UserError, match="fields on a grid"):
+        resolve(cloud, model__name="fno")
+
+
+def test_the_rate_of_the_paper(waves: Path) -> None:
+    assert resolve(waves, preset="paper").optimiser.lr == 1e-3
+
+
+@pytest.mark.parametrize("records", [{"data__n_out": 15}, {"data__first_record": 5}])
+def test_too_few_records(waves: Path, records: dict[str, int]) -> None:
+    with pytest.raises(UserError, match="at most the 24 records"):
+        resolve(waves, **records)
+
+
+@pytest.mark.parametrize("mesh", ["random-subset", "off-grid", "clustered", "jittered"])
+def test_meshes_follow_the_seed(waves: Path, mesh: str) -> None:
+    data = resolve(waves, data__mesh=mesh).data
+    with nfsgeo.data.open(waves) as file:
+        first, again, other = (
+            mesh_of(observe(data, file, seed), 0).pos for seed in (0, 0, 1)
+        )
+    assert len(first) == 64
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_a_mesh_for_every_sample(waves: Path) -> None:
+    data = resolve(waves, data__mesh_per_sample=True).data
+    with nfsgeo.data.open(waves) as file:
+        mesh = observe(data, file, 0)
+        one, other = mesh_of(mesh, 0), mesh_of(mesh, 1)
+    assert not np.array_equal(one.pos, other.pos)
