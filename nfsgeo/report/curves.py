@@ -31,11 +31,13 @@ def training_curves(metrics: dict[str, Array]) -> Figure:
     Args:
         metrics: Columns of ``metrics.csv``; at least ``epoch`` and ``train_loss``.
     """
-    epoch = metrics["epoch"]
+    epoch = metrics["epoch"] + 1  # as the terminal counts
+    marker = "o" if len(epoch) < 30 else None
     figure = Figure((WIDTH, 3.3), layout="constrained")
     if "learning_rate" in metrics:
         losses, rate = figure.subplots(2, 1, sharex=True, height_ratios=[3.4, 1])
-        rate.plot(epoch, metrics["learning_rate"], color=COLOURS["muted"])
+        rates = metrics["learning_rate"]
+        rate.plot(epoch, rates, color=COLOURS["muted"], marker=marker, ms=2.5)
         rate.set(ylabel="learning rate", ylim=(0, None))
         rate.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
         lowest = rate
@@ -46,7 +48,6 @@ def training_curves(metrics: dict[str, Array]) -> Figure:
         ("valid_loss", "validation loss", COLOURS["model"]),
     ):
         if name in metrics:
-            marker = "o" if len(epoch) < 30 else None
             losses.plot(
                 epoch, metrics[name], label=label, color=colour, marker=marker, ms=2.5
             )
@@ -66,7 +67,7 @@ def training_curves(metrics: dict[str, Array]) -> Figure:
             label=f"best, epoch {epoch[at]:.0f}",
         )
     lowest.set_xlabel("epoch")
-    lowest.xaxis.set_major_locator(MaxNLocator(integer=True))
+    lowest.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     _finish(losses, "loss")
     return figure
 

@@ -124,7 +124,7 @@ def test_training_curves_mark_the_best_epoch() -> None:
         "valid_rmse": np.array([np.nan, 0.3, 0.2, 0.1]),
     }
     labels = [line.get_label() for line in training_curves(metrics).axes[0].lines]
-    assert "best, epoch 3" in labels
+    assert "best, epoch 4" in labels
 
 
 @pytest.mark.parametrize(
