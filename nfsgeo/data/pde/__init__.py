@@ -1,10 +1,29 @@
 """Solvers that make the data, one equation a file, and the fields they start from.
 
-=============  ========================================================
-Burgers        viscous Burgers equation, periodic interval
-KdV            Korteweg-de Vries equation, periodic interval
-Darcy          steady flow through a porous square
-NavierStokes   vorticity of a forced flow on the torus
-ETDRK4         exponential Runge-Kutta steps that three of them share
-=============  ========================================================
+============  =========================================================
+Burgers       viscous Burgers equation, periodic interval
+KdV           Korteweg-de Vries equation, periodic interval
+Darcy         steady flow through a porous square
+NavierStokes  vorticity of a forced flow on the torus
+Solver        what the four have in common
+Solution      what they return, checked
+ETDRK4        exponential Runge-Kutta steps that three of them share
+============  =========================================================
 """
+
+from nfsgeo.data.pde.burgers import Burgers
+from nfsgeo.data.pde.darcy import Darcy
+from nfsgeo.data.pde.etdrk4 import ETDRK4
+from nfsgeo.data.pde.kdv import KdV
+from nfsgeo.data.pde.navier_stokes import NavierStokes
+from nfsgeo.data.pde.solution import Solution, Solver
+
+__all__ = [
+    "ETDRK4",
+    "Burgers",
+    "Darcy",
+    "KdV",
+    "NavierStokes",
+    "Solution",
+    "Solver",
+]

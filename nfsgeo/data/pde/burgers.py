@@ -14,6 +14,7 @@ from nfsgeo.data.pde.etdrk4 import quadratic_flow, whole_steps
 from nfsgeo.data.pde.random_fields import periodic_field, sample_rng
 from nfsgeo.data.pde.solution import (
     Solution,
+    check_positive,
     check_samples,
     solve_guarded,
     spectral_tail,
@@ -54,6 +55,9 @@ class Burgers:
     # Higher modes hold 1e-7 of the variance.
     cutoff: ClassVar[int] = 64
     scale: ClassVar[float] = 7.0**4
+
+    def __post_init__(self) -> None:
+        check_positive(nu=self.nu, time_stride=self.time_stride)
 
     def default_resolution(self) -> int:
         """Points; smaller viscosities have thinner fronts."""

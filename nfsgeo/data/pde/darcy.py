@@ -83,8 +83,16 @@ class Darcy:
         return axis, axis
 
     def times(self, records: int) -> np.ndarray:
-        """Time 0."""
-        return np.zeros(records)
+        """Time 0.
+
+        Raises:
+            UserError: ``records`` is not 1.
+        """
+        if records != 1:
+            raise UserError(
+                f"{records} records", "1 for a steady problem", "leave the option out"
+            )
+        return np.zeros(1)
 
     def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
         """Permeability ``[B, N, N]`` of the given samples, on the CPU."""
@@ -112,10 +120,7 @@ class Darcy:
             UserError: ``records`` is not 1, the residual is too large, or the pressure
                 is not positive.
         """
-        if records != 1:
-            raise UserError(
-                f"{records} records", "1 for a steady problem", "leave the option out"
-            )
+        self.times(records)
         a = self.initial(seed, indices, resolution).to(device)
         u, _ = solve_pressure(a, torch.ones_like(a))
         residual = (apply_operator(faces(a), u) - 1).square().mean(dim=(1, 2)).sqrt()

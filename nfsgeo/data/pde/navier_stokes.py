@@ -14,6 +14,7 @@ from nfsgeo.data.pde.etdrk4 import ETDRK4, dealias_mask, whole_steps
 from nfsgeo.data.pde.random_fields import periodic_field, sample_rng
 from nfsgeo.data.pde.solution import (
     Solution,
+    check_positive,
     check_samples,
     solve_guarded,
     spectral_tail,
@@ -60,6 +61,9 @@ class NavierStokes:
     # variance and viscosity removes them within the first record.
     cutoff: ClassVar[int] = 20
     coarsest: ClassVar[int] = 64
+
+    def __post_init__(self) -> None:
+        check_positive(nu=self.nu, sigma2=self.sigma2)
 
     def default_resolution(self) -> int:
         """Points on each axis."""

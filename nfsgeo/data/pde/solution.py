@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
 
 __all__ = [
     "GUARD",
     "Solution",
+    "Solver",
+    "check_positive",
     "check_samples",
     "solve_guarded",
     "spectral_tail",
@@ -35,6 +40,49 @@ class Solution:
     u: Tensor
     a: Tensor
     dt: Tensor
+
+
+class Solver(Protocol):
+    """What every equation in :mod:`nfsgeo.data.pde` offers."""
+
+    def default_resolution(self) -> int:
+        """Points on each axis."""
+
+    def default_records(self) -> int:
+        """Number of records."""
+
+    def domain(self) -> Domain:
+        """Box that holds the grid."""
+
+    def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
+        """Coordinates of each axis."""
+
+    def times(self, records: int) -> np.ndarray:
+        """Time of each record."""
+
+    def solve(
+        self,
+        seed: int,
+        indices: Sequence[int],
+        *,
+        resolution: int,
+        records: int,
+        device: torch.device | str,
+    ) -> Solution:
+        """Solve the samples with these numbers, and check them."""
+
+
+def check_positive(**parameters: float) -> None:
+    """Refuse parameters that are not positive and finite.
+
+    Raises:
+        UserError: It names the first such parameter.
+    """
+    for name, value in parameters.items():
+        if not 0 < value < torch.inf:
+            raise UserError(
+                f"{name}={value:g}", "a positive number", "change the value"
+            )
 
 
 def solve_guarded(

@@ -117,6 +117,7 @@ def test_unresolved_flow_is_refused() -> None:
         NavierStokes(nu=1e-6).solve(0, [0], resolution=64, records=30)
 
 
+@pytest.mark.slow
 def test_accuracy_at_the_end_of_the_long_horizon() -> None:
     equation = NavierStokes()
     w = equation.initial(0, [0], 128)
@@ -125,7 +126,6 @@ def test_accuracy_at_the_end_of_the_long_horizon() -> None:
         finer, _ = equation.evolve(w, 4, dt=equation.step / 2, spacing=12.5)
     error = float((out - finer).norm() / finer.norm()) * 16 / 15
     assert guard < 2
-    print(error)
     assert error < 5e-9
 
 
@@ -141,6 +141,7 @@ def test_fourth_order_in_time() -> None:
     assert min(orders) > 3.8
 
 
+@pytest.mark.slow
 def test_scale_of_the_fields() -> None:
     # 64 points an axis hold the flow of the shipped 128 (tested above).
     equation = NavierStokes()

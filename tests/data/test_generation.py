@@ -1,0 +1,278 @@
+"""Generated files hold what the solvers give, and survive interruption."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nfsgeo.data
+from nfsgeo.data.batches import batch_size_for, missing_ranges
+from nfsgeo.data.generation import EQUATIONS, generate, generate_all
+from nfsgeo.errors import UserError
+
+SMALL: dict[str, dict[str, Any]] = {
+    "burgers": {"resolution": 64, "records": 5},
+    "kdv": {"resolution": 64, "records": 5},
+    "darcy": {"resolution": 16},
+    "navier-stokes": {"resolution": 32, "records": 2},
+}
+
+
+@pytest.mark.parametrize("name", EQUATIONS)
+def test_file_holds_the_solutions(name: str, tmp_path: Path) -> None:
+    equation, small = EQUATIONS[name], SMALL[name]
+    path = generate(name, tmp_path / "x.h5", samples=6, seed=5, batch_size=4, **small)
+    solver = equation.solver()
+    records = small.get("records", 1)
+    resolution = small["resolution"]
+    expected = solver.solve(
+        5, range(6), resolution=resolution, records=records, device="cpu"
+    )
+    with nfsgeo.data.open(path) as file:
+        assert file.equation == name
+        assert file.num_samples == 6
+        assert file.shape == (resolution,) * equation.dim
+        assert file.components == equation.components
+        assert file.static_role == equation.static_role
+        assert file.domain == solver.domain()
+        np.testing.assert_array_equal(file.times, solver.times(records))
+        assert file.axes is not None
+        for found, axis in zip(file.axes, solver.axes(resolution), strict=True):
+            np.testing.assert_array_equal(found, axis)
+        for sample in range(6):
+            u = expected.u[sample].flatten(1, -2).transpose(0, 1)
+            a = expected.a[sample].flatten(0, -2)
+            for stored, made in (
+                (file.read(sample, slice(0, records)), u),
+                (file.read_static(sample), a),
+            ):
+                np.testing.assert_allclose(stored, made.numpy(), rtol=2e-7, atol=1e-9)
+
+
+def test_provenance(tmp_path: Path) -> None:
+    options = {"nu": "2e-2", "time_stride": 2}
+    path = generate(
+        "burgers",
+        tmp_path / "x.h5",
+        samples=3,
+        seed=9,
+        options=options,
+        **SMALL["burgers"],
+    )
+    with nfsgeo.data.open(path) as file:
+        assert file.provenance["seed"] == 9
+        assert file.provenance["parameters"] == {"nu": 0.02, "time_stride": 2}
+        assert "philox" in file.provenance["scheme"]
+        assert set(file.provenance) >= {"commit", "solver", "units"}
+        assert file.times[1] == pytest.approx(0.01)
+
+
+def test_defaults() -> None:
+    sizes = {n: (e.resolution, e.records, e.samples) for n, e in EQUATIONS.items()}
+    assert sizes == {
+        "burgers": (1024, 201, 1200),
+        "kdv": (1024, 201, 1200),
+        "darcy": (256, 1, 1200),
+        "navier-stokes": (128, 50, 1200),
+    }
+    for equation in EQUATIONS.values():
+        # What the metadata says is what the solver does.
+        given_all = {option.name: option.default for option in equation.options}
+        assert equation.solver(given_all) == equation.solver()
+        assert all(option.help for option in equation.options)
+
+
+def test_defaults_follow_the_options() -> None:
+    burgers = EQUATIONS["burgers"].solver({"nu": 1e-3, "time_stride": 2})
+    assert (burgers.default_resolution(), burgers.default_records()) == (2048, 101)
+    assert burgers.times(101)[-1] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"equation": "burger"}, "equation 'burger'.*did you mean burgers"),
+        ({"options": {"time-stride": 2}}, "option 'time-stride'.*mean time_stride"),
+        ({"options": {"nu": "thick"}}, "nu='thick': expected a number"),
+        ({"options": {"nu": -1}}, "nu=-1: expected a positive number"),
+        ({"options": {"nu": float("nan")}}, "nu=nan: expected a number"),
+        ({"options": {"time_stride": 1.5}}, "time_stride=1.5: expected an integer"),
+        ({"equation": "kdv", "options": {"ic": "sin"}}, "ic='sin'.*cos, sech2"),
+        ({"samples": 0}, "samples 0: expected 1 or more"),
+        ({"resolution": 2}, "resolution 2: expected 4 or more"),
+        ({"records": 0}, "records 0"),
+        ({"workers": 0}, "workers 0"),
+        ({"seed": -1}, "seed -1"),
+        ({"device": "abacus"}, "device 'abacus': expected cpu or cuda"),
+        ({"equation": "darcy", "records": 2}, "2 records"),
+    ],
+)
+def test_wrong_settings(
+    settings: Mapping[str, Any], message: str, tmp_path: Path
+) -> None:
+    call: dict[str, Any] = {"equation": "burgers", "samples": 1} | dict(settings)
+    with pytest.raises(UserError, match=message):
+        generate(out=tmp_path / "x.h5", **call)
+    assert not (tmp_path / "x.h5").exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_failed_check_writes_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="navier-stokes sample 0 with share of unres"):
+        generate(
+            "navier-stokes",
+            tmp_path / "x.h5",
+            samples=1,
+            resolution=64,
+            records=30,
+            options={"nu": 1e-6},
+        )
+    assert not (tmp_path / "x.h5").exists()
+
+
+def make(path: Path, seen: list[int], stop_after: int | None = None) -> None:
+    def progress(done: int, total: int) -> None:
+        seen.append(done)
+        if done == stop_after:
+            raise KeyboardInterrupt
+
+    generate(
+        "burgers", path, samples=8, batch_size=2, progress=progress, **SMALL["burgers"]
+    )
+
+
+def test_interrupted_generation_goes_on(tmp_path: Path) -> None:
+    whole, parts = tmp_path / "whole.h5", tmp_path / "parts.h5"
+    make(whole, [])
+    for stop, seen_then in ((4, [0, 2, 4]), (6, [4, 6])):
+        seen: list[int] = []
+        with pytest.raises(KeyboardInterrupt):
+            make(parts, seen, stop)
+        assert seen == seen_then
+        assert not parts.exists()
+    seen = []
+    make(parts, seen)
+    assert seen == [6, 8]
+    with nfsgeo.data.open(whole) as a, nfsgeo.data.open(parts) as b:
+        for sample in range(8):
+            np.testing.assert_array_equal(
+                a.read(sample, slice(0, 5)), b.read(sample, slice(0, 5))
+            )
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["parts.h5", "whole.h5"]
+
+
+def test_other_settings_do_not_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with pytest.raises(KeyboardInterrupt):
+        make(path, [], 2)
+    with pytest.raises(UserError, match="partial"):
+        generate("burgers", path, samples=8, seed=1, **SMALL["burgers"])
+
+
+def test_existing_file_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    path.write_text("mine")
+    with pytest.raises(UserError, match="a new file"):
+        make(path, [])
+    assert path.read_text() == "mine"
+
+
+def test_generate_all(tmp_path: Path) -> None:
+    seen: set[tuple[str, int, int]] = set()
+    (tmp_path / "darcy.h5").write_text("mine")
+    paths = generate_all(tmp_path, samples=1, progress=lambda *report: seen.add(report))
+    assert list(paths) == list(EQUATIONS)
+    assert seen == {(n, done, 1) for n in EQUATIONS if n != "darcy" for done in (0, 1)}
+    for name in ("burgers", "kdv", "navier-stokes"):
+        with nfsgeo.data.open(paths[name]) as file:
+            assert file.shape == (EQUATIONS[name].resolution,) * file.domain.dim
+            assert len(file.times) == EQUATIONS[name].records
+    assert paths["darcy"].read_text() == "mine"
+
+
+def test_settings_of_the_process_are_restored(tmp_path: Path) -> None:
+    threads = torch.get_num_threads()
+    make(tmp_path / "x.h5", [])
+    tiny = torch.full((1,), torch.finfo(torch.float64).tiny, dtype=torch.float64)
+    assert float(tiny / 2) > 0
+    assert torch.get_num_threads() == threads
+
+
+@given(st.lists(st.booleans(), max_size=40), st.integers(1, 7))
+def test_missing_ranges(missing: list[bool], size: int) -> None:
+    ranges = missing_ranges(np.array(missing, dtype=bool), size)
+    covered = [i for indices in ranges for i in indices]
+    assert covered == [i for i, wanted in enumerate(missing) if wanted]
+    assert all(0 < len(indices) <= size for indices in ranges)
+
+
+def test_batch_sizes() -> None:
+    assert batch_size_for(1024, 201, "cpu") == 64
+    assert batch_size_for(64**2, 50, "cpu") == 16
+    assert batch_size_for(256**2, 1, "cpu") == 4
+    assert batch_size_for(128**2, 50, "cuda") == 64
+    assert batch_size_for(1024**2, 200, "cpu") == 1
+
+
+SCRIPT = """
+    import sys
+    from nfsgeo.data.generation import generate
+
+    if __name__ == "__main__":
+        generate(
+            "navier-stokes", sys.argv[1], samples=12, resolution=64, records=8,
+            workers=2, batch_size=2, progress=lambda done, _: print(done, flush=True),
+        )
+"""
+
+
+@pytest.mark.slow
+def test_killed_workers_and_parent(tmp_path: Path) -> None:
+    """SIGKILL leaves the finished batches, no worker, and the call goes on."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    path = tmp_path / "x.h5"
+    command = [sys.executable, str(script), str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        while process.stdout.readline().strip() in ("", "0"):
+            assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        # The pipe closes when the last process that holds it has ended.
+        process.communicate(timeout=30)
+    assert not path.exists()
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    seen = [int(line) for line in again.stdout.split()]
+    assert seen[0] >= 2 and seen[-1] == 12
+    expected = EQUATIONS["navier-stokes"].solver()
+    solution = expected.solve(0, [0, 11], resolution=64, records=8, device="cpu")
+    with nfsgeo.data.open(path) as file:
+        for row, sample in enumerate((0, 11)):
+            stored = file.read(sample, slice(0, 8))[..., 0].T.reshape(8, 64, 64)
+            made = solution.u[row, ..., 0].numpy()
+            np.testing.assert_allclose(stored, made, rtol=2e-7, atol=1e-9)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("name", EQUATIONS)
+def test_cuda_makes_the_same_file(name: str, tmp_path: Path) -> None:
+    for device in ("cpu", "cuda"):
+        path = tmp_path / f"{device}.h5"
+        generate(name, path, samples=3, device=device, workers=2, **SMALL[name])
+    files = [nfsgeo.data.open(tmp_path / f"{device}.h5") for device in ("cpu", "cuda")]
+    for sample in range(3):
+        records = slice(0, len(files[0].times))
+        here, there = (file.read(sample, records) for file in files)
+        np.testing.assert_allclose(here, there, rtol=1e-6, atol=1e-8)
