@@ -15,8 +15,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 
 demo: $(STAMP)
 	@if [ -f $(DEMO)/report.html ]; then \
-	  $(BIN)/nfsgeo info $(DEMO); \
-	  echo "Trained earlier; 'rm -r $(DEMO)' first to train again."; \
+	  $(BIN)/nfsgeo info $(DEMO) && echo "report  $(DEMO)/report.html" && \
+	  echo "Trained earlier; to train again, 'rm -r $(DEMO)' first."; \
 	elif [ -f $(DEMO)/checkpoints/last.ckpt ]; then \
 	  $(BIN)/nfsgeo train --resume $(DEMO); \
 	else \
