@@ -7,22 +7,31 @@
 - :class:`BipartiteGraph`: edges from sources to targets in CSR form
 - :func:`bipartite_graph`: the radius graph without empty neighbourhoods
 - :func:`batch_graphs`: several graphs as one
+- :func:`moving_least_squares`: weights that interpolate polynomials exactly
 - :class:`GraphCache`: graphs of meshes seen before, composed into batches
 """
 
-from nfsgeo.geometry.bipartite import BipartiteGraph, batch_graphs, bipartite_graph
+from nfsgeo.geometry.bipartite import (
+    BipartiteGraph,
+    Interpolation,
+    batch_graphs,
+    bipartite_graph,
+)
 from nfsgeo.geometry.cache import GraphCache
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.grids import equispaced_grid
+from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.radius import radius_edges, radius_for
 
 __all__ = [
     "BipartiteGraph",
     "Domain",
     "GraphCache",
+    "Interpolation",
     "batch_graphs",
     "bipartite_graph",
     "equispaced_grid",
+    "moving_least_squares",
     "radius_edges",
     "radius_for",
 ]

@@ -6,19 +6,34 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.nearest import nearest_sources
 from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.geometry.radius import radius_edges
 
-__all__ = ["BipartiteGraph", "Transpose", "batch_graphs", "bipartite_graph"]
+__all__ = [
+    "BipartiteGraph",
+    "Interpolation",
+    "Transpose",
+    "batch_graphs",
+    "bipartite_graph",
+]
 
 logger = logging.getLogger(__name__)
+
+Interpolation = Literal["mean", "linear", "quadratic"]
+
+POLYNOMIAL_DEGREE: dict[Interpolation, int | None] = {
+    "mean": None,
+    "linear": 1,
+    "quadratic": 2,
+}
 
 # A graph built while validating serves training too: it holds no inference tensors.
 outside_inference = torch.inference_mode(False)
@@ -47,6 +62,8 @@ class BipartiteGraph:
         ptr: Where each target's edges begin ``[m + 1]``.
         displacement: ``x_target - x_source`` of every edge to the nearest image,
             ``[E, d]``, float32, in the units of the coordinates.
+        weight: Weights of a fixed interpolation ``[E]``, float32; those of every
+            target add up to 1.
         num_source: Number of sources ``n``.
         num_target: Number of targets ``m``.
     """
@@ -54,6 +71,7 @@ class BipartiteGraph:
     edge_index: Tensor
     ptr: Tensor
     displacement: Tensor
+    weight: Tensor
     num_source: int
     num_target: int
 
@@ -82,6 +100,7 @@ class BipartiteGraph:
             self.edge_index.to(device),
             self.ptr.to(device),
             self.displacement.to(device),
+            self.weight.to(device),
             self.num_source,
             self.num_target,
         )
@@ -101,6 +120,7 @@ def bipartite_graph(
     target_batch: Tensor | None = None,
     backend: str = "auto",
     max_neighbours: int | None = None,
+    interpolation: Interpolation = "mean",
 ) -> BipartiteGraph:
     """The radius graph, with no empty neighbourhood.
 
@@ -116,6 +136,9 @@ def bipartite_graph(
         target_batch: Sample of each target ``[m]``, sorted; given with the other.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
         max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
+        interpolation: The fixed interpolation: the ``mean`` of a neighbourhood, or
+            one that is exact for ``linear`` or ``quadratic`` polynomials, see
+            :func:`~nfsgeo.geometry.moving_least_squares`.
 
     Raises:
         UserError, ValueError: As :func:`~nfsgeo.geometry.radius_edges`, and if a
@@ -155,10 +178,17 @@ def bipartite_graph(
         source.detach().to(torch.float64)[edges[0]],
         target.detach().to(torch.float64)[edges[1]],
     )
+    ptr = _ptr(edges[1], target.size(0))
+    degree = POLYNOMIAL_DEGREE[interpolation]
+    if degree is None:
+        weight = (1 / ptr.diff())[edges[1]]
+    else:
+        weight = moving_least_squares(delta, edges[1], target.size(0), radius, degree)
     return BipartiteGraph(
         edges,
-        _ptr(edges[1], target.size(0)),
+        ptr,
         delta.to(torch.float32),
+        weight.to(torch.float32),
         source.size(0),
         target.size(0),
     )
@@ -172,13 +202,14 @@ def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
     """
     if len(graphs) == 1:
         return graphs[0]
-    edges, displacements, permutations = [], [], []
+    edges, displacements, weights, permutations = [], [], [], []
     ptrs, source_ptrs = [graphs[0].ptr[:1]], [graphs[0].ptr[:1]]
     num_source = num_target = num_edges = 0
     for graph in graphs:
         offset = graph.ptr.new_tensor([[num_source], [num_target]])
         edges.append(graph.edge_index + offset)
         displacements.append(graph.displacement)
+        weights.append(graph.weight)
         permutations.append(graph.transpose.permutation + num_edges)
         ptrs.append(graph.ptr[1:] + num_edges)
         source_ptrs.append(graph.transpose.ptr[1:] + num_edges)
@@ -189,6 +220,7 @@ def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
         torch.cat(edges, dim=1),
         torch.cat(ptrs),
         torch.cat(displacements),
+        torch.cat(weights),
         num_source,
         num_target,
     )

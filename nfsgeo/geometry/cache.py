@@ -11,7 +11,12 @@ import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry.bipartite import BipartiteGraph, batch_graphs, bipartite_graph
+from nfsgeo.geometry.bipartite import (
+    BipartiteGraph,
+    Interpolation,
+    batch_graphs,
+    bipartite_graph,
+)
 from nfsgeo.geometry.domain import Domain
 
 __all__ = ["GraphCache"]
@@ -52,8 +57,9 @@ class GraphCache:
         radius: Radius of every ball, in the units of the coordinates.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
         max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
+        interpolation: As in :func:`~nfsgeo.geometry.bipartite_graph`.
         capacity: Number of meshes kept for each kind of graph; the one unused for
-            longest goes first. A mesh of ``E`` edges holds about ``(24 + 4 d) E``
+            longest goes first. A mesh of ``E`` edges holds about ``(28 + 4 d) E``
             bytes, the transpose included.
 
     Attributes:
@@ -69,6 +75,7 @@ class GraphCache:
         *,
         backend: str = "auto",
         max_neighbours: int | None = None,
+        interpolation: Interpolation = "mean",
         capacity: int = 256,
     ) -> None:
         if capacity < 1:
@@ -77,6 +84,7 @@ class GraphCache:
         self.radius = radius
         self.backend = backend
         self.max_neighbours = max_neighbours
+        self.interpolation = interpolation
         self.capacity = capacity
         self.clear()
 
@@ -172,6 +180,7 @@ class GraphCache:
             self.domain,
             backend=self.backend,
             max_neighbours=self.max_neighbours,
+            interpolation=self.interpolation,
         )
 
     def __getstate__(self) -> dict[str, Any]:

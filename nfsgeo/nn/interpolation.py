@@ -22,7 +22,9 @@ class KernelInterpolation(MessagePassing):
         (H_\eta(a) v)(x_j) = \frac{1}{|N(x_j)|} \sum_{x_i \in N(x_j)}
         h_\eta(x_j - x_i, x_i, a(x_i)) \, v(x_i) + b
 
-    The kernel does not depend on time: all records of a field share it. By default
+    The kernel does not depend on time: all records of a field share it. Learned
+    kernels add to the fixed interpolation of the graph, ``graph.weight``, from which
+    training therefore starts. By default
     neighbours are summed before channels are mixed, and nothing is held per edge and
     record; ``fused=False`` writes equation (7) out as messages, for comparison.
 
@@ -32,8 +34,8 @@ class KernelInterpolation(MessagePassing):
         fused: whether to sum by sparse products.
 
     Shapes:
-        ``x`` ``[n, T, C]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]`` or ``None``,
-        ``base`` ``[E]`` or ``None``; result ``[m, T, C]``.
+        ``x`` ``[n, T, C]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]`` or ``None``;
+        result ``[m, T, C]``.
     """
 
     def __init__(
@@ -57,7 +59,6 @@ class KernelInterpolation(MessagePassing):
         graph: BipartiteGraph,
         pos: Tensor,
         features: Tensor | None = None,
-        base: Tensor | None = None,
     ) -> Tensor:
         r"""Interpolate ``x`` along the edges of ``graph``.
 
@@ -66,8 +67,6 @@ class KernelInterpolation(MessagePassing):
             graph: edges from sources to targets.
             pos: positions of the sources.
             features: inputs :math:`a(x_i)` at the sources.
-            base: weights of a fixed interpolation that the learned kernels start
-                from, each a multiple of :math:`1/|N(x_j)|`; ``None`` for the mean.
         """
         if x.dim() != 3 or x.size(-1) != self.kernel.channels:
             raise ValueError(
@@ -77,15 +76,13 @@ class KernelInterpolation(MessagePassing):
         source = graph.edge_index[0]
         displacement = graph.displacement.to(x.dtype)
         weight = self.kernel.weights(displacement, pos, features, source)
-        if base is None:
-            base = weight.new_ones(source.numel())
+        degree = graph.degree().to(x.dtype)
+        base = graph.weight.to(x.dtype) * degree[graph.edge_index[1]]
         if self.use_fused:
-            degree = graph.degree().to(x.dtype).clamp(min=1)
-            out = self.kernel(x, weight, base.to(x.dtype), graph)
-            out = out / degree[:, None, None]
+            out = self.kernel(x, weight, base, graph) / degree[:, None, None]
         else:
             size = (graph.num_source, graph.num_target)
-            matrix = self.kernel.matrices(weight, base.to(x.dtype))
+            matrix = self.kernel.matrices(weight, base)
             out = self.propagate(
                 graph.edge_index, x=(x, None), matrix=matrix, size=size
             )

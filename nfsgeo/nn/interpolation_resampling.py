@@ -7,7 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry import BipartiteGraph, Domain, GraphCache, equispaced_grid
+from nfsgeo.geometry import (
+    BipartiteGraph,
+    Domain,
+    GraphCache,
+    Interpolation,
+    equispaced_grid,
+)
 from nfsgeo.nn.interpolation import KernelInterpolation
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 from nfsgeo.nn.resampling import Points, Resampling, with_time
@@ -33,6 +39,8 @@ class InterpolationResampling(Resampling):
         domain: the box of the points.
         shape: sizes of the grid.
         radius: radius of the neighbourhoods, in the units of the positions.
+        interpolation: the fixed interpolation that the learned one adds to; see
+            :func:`nfsgeo.geometry.bipartite_graph`.
         backend: of the radius search; see :func:`nfsgeo.geometry.radius_edges`.
     """
 
@@ -46,13 +54,16 @@ class InterpolationResampling(Resampling):
         shape: Sequence[int],
         radius: float,
         *,
+        interpolation: Interpolation = "mean",
         backend: str = "auto",
     ) -> None:
         super().__init__()
         self.to_grid = to_grid
         self.from_grid = from_grid
         self.shape = tuple(shape)
-        self.graphs = GraphCache(domain, radius, backend=backend)
+        self.graphs = GraphCache(
+            domain, radius, interpolation=interpolation, backend=backend
+        )
         grid = equispaced_grid(domain, self.shape)
         self.register_buffer("grid", grid, persistent=False)
 
@@ -92,11 +103,11 @@ class InterpolationResampling(Resampling):
         return self.graphs.points_to_grid(points.pos, points.batch, self.grid)
 
     def _node_features(self, points: Points) -> Tensor:
-        """Mean of the inputs in each node's neighbourhood, ``[B m, F]``."""
+        """The inputs, interpolated to the nodes by fixed weights, ``[B m, F]``."""
         graph = self._graph_up(points)
-        weight = (1 / graph.degree().to(points.features.dtype))[graph.edge_index[1]]
         features = points.features.unsqueeze(1)
-        return neighbour_sum(features, weight.unsqueeze(1), graph).squeeze(1)
+        weight = graph.weight.to(features.dtype).unsqueeze(1)
+        return neighbour_sum(features, weight, graph).squeeze(1)
 
     def extra_repr(self) -> str:
         return f"shape={self.shape}, radius={self.graphs.radius:.4g}"

@@ -4,7 +4,8 @@ Every kernel is a short sum of edge weights times matrices that all edges share,
 
     h(x_j - x_i, x_i, a(x_i)) = b_ij I + sum_r w_r(edge) M_r,
 
-so neighbours are summed first and mixed afterwards, and no edge holds a matrix.
+so neighbours are summed first and mixed afterwards, and no edge holds a matrix. The
+first term is the graph's fixed interpolation, times the number of neighbours.
 """
 
 from __future__ import annotations

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -80,50 +82,80 @@ class SpectralConv(nn.Module):
             return self._convolve(x).to(dtype)
 
     def _convolve(self, x: Tensor) -> Tensor:
-        dim, sizes = len(self.modes), x.shape[2:]
-        kept = self._frequencies(sizes, x.device)
-        weight: Tensor = self.weight
-        # Axis by axis, dropping what is not kept before the next: less to transform.
-        spectrum = torch.fft.rfft(x, dim=-1, norm="forward")
-        last = min(self.modes[-1], spectrum.size(-1))
-        spectrum = spectrum[..., :last]
-        weight = weight.narrow(dim - 1, 0, last)
-        for axis, (rows, columns) in enumerate(kept):
-            spectrum = torch.fft.fft(spectrum, dim=2 + axis, norm="forward")
-            spectrum = spectrum.index_select(2 + axis, rows)
-            weight = weight.index_select(axis, columns)
-        mixed = self._mix(spectrum, weight)
-        for axis, (rows, _) in reversed(list(enumerate(kept))):
-            shape = list(mixed.shape)
-            shape[2 + axis] = sizes[axis]
-            padded = mixed.new_zeros(shape).index_copy(2 + axis, rows, mixed)
-            mixed = torch.fft.ifft(padded, dim=2 + axis, norm="forward")
-        return torch.fft.irfft(mixed, n=sizes[-1], dim=-1, norm="forward")
-
-    def _frequencies(
-        self, sizes: torch.Size, device: torch.device
-    ) -> list[tuple[Tensor, Tensor]]:
-        """Rows of the spectrum that are kept, and the weights that they meet."""
-        kept = []
-        for m, n in zip(self.modes[:-1], sizes[:-1], strict=True):
-            # On a grid of n points, -n/2 and n/2 are one frequency: keep the negative.
-            low, high = min(m, n // 2), min(m, (n + 1) // 2)
-            frequency = torch.cat(
-                [
-                    torch.arange(high, device=device),
-                    torch.arange(-low, 0, device=device),
-                ]
-            )
-            kept.append((frequency % n, frequency % (2 * m)))
-        return kept
-
-    @staticmethod
-    def _mix(spectrum: Tensor, weight: Tensor) -> Tensor:
-        """Multiply every mode by its matrix: ``[B, C, *k]`` to ``[B, C', *k]``."""
-        modes = spectrum.shape[2:]
-        flat = spectrum.flatten(2).permute(2, 0, 1)
-        mixed = torch.bmm(flat, weight.flatten(0, -3).to(flat.dtype))
-        return mixed.permute(1, 2, 0).unflatten(2, modes)
+        sizes = x.shape[2:]
+        # The last axis first: few of its frequencies go on to the others.
+        last = min(self.modes[-1], sizes[-1] // 2 + 1)
+        spectrum = torch.fft.rfft(x, norm="forward")[..., :last]
+        others = tuple(range(2, x.dim() - 1))
+        if others:
+            spectrum = torch.fft.fftn(spectrum, dim=others, norm="forward")
+        kept = [min(2 * m, n) for m, n in zip(self.modes[:-1], sizes[:-1], strict=True)]
+        kept.append(last)
+        modes = _Gather.apply(spectrum, kept)
+        weight = _Gather.apply(self.weight.movedim((-2, -1), (0, 1)), kept)
+        mixed = torch.bmm(modes.flatten(0, -3), weight.flatten(0, -3).to(modes.dtype))
+        mixed = mixed.unflatten(0, kept)
+        spectrum = _Scatter.apply(mixed, [*sizes[:-1], last])
+        if others:
+            spectrum = torch.fft.ifftn(spectrum, dim=others, norm="forward")
+        return torch.fft.irfft(spectrum, n=sizes[-1], norm="forward")
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, modes={self.modes}"
+
+
+def _corners(
+    sizes: Sequence[int], kept: Sequence[int]
+) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+    """Blocks of low frequencies in a spectrum of ``sizes``, and in what is kept of it.
+
+    Of ``k`` frequencies, the first ``ceil(k / 2)`` are 0, 1, ... and the others ...,
+    -2, -1; on the last axis all are 0, 1, ....
+    """
+    axes = []
+    for n, k in zip(sizes[:-1], kept[:-1], strict=True):
+        high, low = (k + 1) // 2, k // 2
+        blocks = [(slice(0, high), slice(0, high))]
+        if low:
+            blocks.append((slice(n - low, n), slice(k - low, k)))
+        axes.append(blocks)
+    axes.append([(slice(0, kept[-1]), slice(0, kept[-1]))])
+    for corner in itertools.product(*axes):
+        whole, part = zip(*corner, strict=True)
+        yield whole, part
+
+
+class _Gather(torch.autograd.Function):
+    """Kept frequencies of a spectrum: ``[B, C, *n]`` to ``[*k, B, C]``."""
+
+    @staticmethod
+    def forward(ctx: Any, spectrum: Tensor, kept: list[int]) -> Tensor:
+        ctx.sizes = spectrum.shape[2:]
+        # Modes lead, so that mixing channels is one batched matrix product.
+        spectrum = spectrum.movedim((0, 1), (-2, -1))
+        out = spectrum.new_empty(*kept, *spectrum.shape[-2:])
+        for whole, part in _corners(ctx.sizes, kept):
+            out[part] = spectrum[whole]
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _Scatter.apply(grad, ctx.sizes), None
+
+
+class _Scatter(torch.autograd.Function):
+    """The adjoint of :class:`_Gather`: other frequencies are zero."""
+
+    @staticmethod
+    def forward(ctx: Any, modes: Tensor, sizes: Sequence[int]) -> Tensor:
+        ctx.kept = list(modes.shape[:-2])
+        modes = modes.movedim((-2, -1), (0, 1))
+        out = modes.new_zeros(*modes.shape[:2], *sizes)
+        full = (slice(None), slice(None))
+        for whole, part in _corners(sizes, ctx.kept):
+            out[full + whole] = modes[full + part]
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _Gather.apply(grad, ctx.kept), None

@@ -19,33 +19,31 @@ from nfsgeo.testing import assert_same
 RADIUS = 0.3
 
 
-def written_out(layer: KernelInterpolation, case, base: Tensor | None) -> Tensor:
-    """Equation (7) as a double sum, the kernel from its own definition."""
+def written_out(layer: KernelInterpolation, case, fixed: Tensor | None) -> Tensor:
+    """Equation (7) as a double sum, the kernel from its own definition.
+
+    ``fixed`` are the weights that the kernel adds to, edge by edge; None for the mean.
+    """
     kernel = layer.kernel
-    rows = []
+    rows, edge = [], 0
     for target in case.target:
         total = torch.zeros(case.x.shape[1:], dtype=torch.float64)
-        count = 0
+        degree = sum(
+            bool(case.domain.displacement(source, target).norm() <= RADIUS)
+            for source in case.source
+        )
+        if degree == 0:
+            pytest.skip("a neighbourhood is empty")
         for i, source in enumerate(case.source):
             delta = case.domain.displacement(source, target)
             if delta.norm() > RADIUS:
                 continue
-            edge = count if base is None else int(base["offset"]) + count
-            fixed = 1.0 if base is None else float(base["weight"][edge])
-            total += (
-                case.x[i] @ matrix(kernel, delta, source, case.features[i], fixed).T
-            )
-            count += 1
-        if base is not None:
-            base["offset"] += count
-        if count == 0:
-            return written_out_unavailable()
-        rows.append(total / count + layer.bias)
+            base = 1.0 if fixed is None else degree * float(fixed[edge])
+            kernel_matrix = matrix(kernel, delta, source, case.features[i], base)
+            total += case.x[i] @ kernel_matrix.T
+            edge += 1
+        rows.append(total / degree + layer.bias)
     return torch.stack(rows)
-
-
-def written_out_unavailable() -> Tensor:
-    pytest.skip("a neighbourhood is empty")
 
 
 def matrix(kernel, delta, source, features, fixed) -> Tensor:
@@ -80,11 +78,11 @@ def test_equals_the_double_sum(case, layer):
     torch.testing.assert_close(out, written_out(layer, case, None))
 
 
-def test_starts_from_the_given_fixed_weights(case, layer):
+def test_starts_from_the_fixed_interpolation(case, layer):
     weight = torch.rand(case.graph.num_edges, dtype=torch.float64)
-    out = layer(case.x, case.graph, case.source, case.features, weight)
-    expected = written_out(layer, case, {"offset": 0, "weight": weight})
-    torch.testing.assert_close(out, expected)
+    case.graph.weight = weight
+    out = layer(case.x, case.graph, case.source, case.features)
+    torch.testing.assert_close(out, written_out(layer, case, weight))
 
 
 def test_sparse_sums_equal_messages(case, kernel):

@@ -1,0 +1,128 @@
+"""Fixed interpolation by moving least squares."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry import (
+    Domain,
+    bipartite_graph,
+    equispaced_grid,
+    moving_least_squares,
+)
+
+NEIGHBOURS = {1: 12, 2: 30, 3: 60}
+
+
+def graph_of(dim: int, num_points: int, *, periodic: bool = False):
+    domain = Domain.unit(dim, periodic)
+    ball = {1: 2.0, 2: math.pi, 3: 4 * math.pi / 3}[dim]
+    radius = (NEIGHBOURS[dim] / num_points / ball) ** (1 / dim)
+    per_axis = round(num_points ** (1 / dim))
+    source = equispaced_grid(domain, (per_axis,) * dim, dtype=torch.float64)
+    # Jittered: irregular, but without gaps.
+    source = source + 0.6 / per_axis * (torch.rand_like(source) - 0.5)
+    source = source.clamp(0, 1 - 1e-6)
+    target = torch.rand(50, dim, dtype=torch.float64)
+    # Away from the walls, where neighbours surround a target.
+    target = radius + (1 - 2 * radius) * target
+    return source, target, radius, bipartite_graph(source, target, radius, domain)
+
+
+def weights_of(graph, radius: float, degree: int) -> Tensor:
+    return moving_least_squares(
+        graph.displacement, graph.edge_index[1], graph.num_target, radius, degree
+    )
+
+
+def interpolate(graph, weight: Tensor, values: Tensor) -> Tensor:
+    out = weight.new_zeros(graph.num_target)
+    return out.index_add(0, graph.edge_index[1], weight * values[graph.edge_index[0]])
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2])
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_polynomials_are_exact(dim, degree):
+    source, target, radius, graph = graph_of(dim, 400)
+    weight = weights_of(graph, radius, degree)
+    for powers in itertools.product(range(degree + 1), repeat=dim):
+        if sum(powers) > degree:
+            continue
+        exponent = torch.tensor(powers)
+        exact = (target**exponent).prod(1)
+        out = interpolate(graph, weight, (source**exponent).prod(1))
+        # The displacements of a graph are of single precision.
+        torch.testing.assert_close(out, exact, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("degree", "order"), [(1, 2), (2, 3)])
+def test_converges_with_the_order_of_the_polynomials(degree, order):
+    errors = []
+    for num_points in (1000, 16000):
+        source, target, radius, graph = graph_of(2, num_points)
+
+        def field(x: Tensor) -> Tensor:
+            return torch.sin(3 * x[:, 0] + 2 * x[:, 1])
+
+        out = interpolate(graph, weights_of(graph, radius, degree), field(source))
+        errors.append((out - field(target)).abs().mean())
+    # Four times finer in distance.
+    assert math.log(errors[0] / errors[1], 4) > order - 0.4
+
+
+def test_linear_fields_stay_exact_where_quadratic_ones_cannot():
+    """Three neighbours around a target carry a plane, and no parabola."""
+    points = torch.tensor([[0.1, 0.0], [-0.06, 0.08], [-0.06, -0.07]]).double()
+    target = torch.zeros(3, dtype=torch.long)
+    weight = moving_least_squares(-points, target, 1, 0.25, 2)
+    assert (weight @ points).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+def test_poor_neighbourhoods_stay_stable_and_exact_for_constants(degree):
+    """One neighbour, neighbours on a line, all of them on one side, duplicates."""
+    line = torch.stack([torch.linspace(0, 0.2, 9), torch.zeros(9)], dim=1)
+    side = 0.05 + 0.05 * torch.rand(9, 2)
+    for points in (torch.tensor([[0.03, 0.04]]), line, side, side[:1].repeat(9, 1)):
+        displacement = -points.double()
+        target = torch.zeros(len(points), dtype=torch.long)
+        weight = moving_least_squares(displacement, target, 1, 0.25, degree)
+        torch.testing.assert_close(weight.sum(), weight.new_tensor(1.0))
+        assert weight.abs().sum() <= 3
+
+
+def test_order_of_points_does_not_matter():
+    source, target, radius, graph = graph_of(2, 200)
+    order = torch.randperm(len(source))
+    shuffled = bipartite_graph(source[order], target, radius, Domain.unit(2, False))
+    values = torch.randn(len(source), dtype=torch.float64)
+    one = interpolate(graph, weights_of(graph, radius, 2), values)
+    other = interpolate(shuffled, weights_of(shuffled, radius, 2), values[order])
+    torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("interpolation", ["mean", "linear", "quadratic"])
+def test_graphs_carry_their_weights(interpolation):
+    domain = Domain.unit(2)
+    source, target = torch.rand(60, 2), torch.rand(40, 2)
+    graph = bipartite_graph(source, target, 0.25, domain, interpolation=interpolation)
+    total = interpolate(graph, graph.weight, torch.ones(60))
+    torch.testing.assert_close(total, torch.ones(40), rtol=1e-5, atol=1e-5)
+    if interpolation == "mean":
+        expected = 1 / graph.degree()[graph.edge_index[1]]
+        torch.testing.assert_close(graph.weight, expected)
+
+
+def test_says_which_degrees_there_are():
+    with pytest.raises(ValueError, match="expected 0, 1 or 2"):
+        moving_least_squares(torch.zeros(1, 2), torch.zeros(1).long(), 1, 1.0, 3)
