@@ -137,7 +137,7 @@ def _write_points(
         for sample in range(file.num_samples):
             mesh = file.mesh_id(sample)
             if mesh not in meshes:
-                points = torch.from_numpy(file.coordinates(sample))
+                points = torch.tensor(file.coordinates(sample))
                 if points.shape[1] != domain.dim:
                     raise UserError(
                         f"a domain of {domain.dim} axes",

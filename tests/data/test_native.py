@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,7 @@ def test_grid_round_trip_is_bit_for_bit(tmp_path: Path, data: st.DataObject) -> 
 
 
 def test_point_file_reads_what_was_written(point_case: Any) -> None:
-    with pickle.loads(pickle.dumps(nfsgeo.data.open(point_case.path))) as file:
+    with copy.copy(nfsgeo.data.open(point_case.path)) as file:
         assert file.shape is None and file.num_samples == 3
         for sample, mesh in enumerate(point_case.sample_mesh):
             assert file.mesh_id(sample) == mesh

@@ -1,4 +1,4 @@
-"""Arrays of MATLAB files: version 5 through SciPy, version 7.3 through HDF5."""
+"""Arrays of MATLAB files of version 5 and of version 7.3, which is HDF5."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import h5py
 import numpy as np
 from numpy.typing import NDArray
+
+from nfsgeo.data.readers import mat5
 
 __all__ = ["load", "shapes", "whole"]
 
@@ -43,28 +45,20 @@ class Reversed:
 
 def shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """Name and logical shape of each array, nothing where it is no MATLAB file."""
-    import scipy.io
-
     try:
         if h5py.is_hdf5(path):
             with h5py.File(path, "r") as file:
                 sets = [v for v in file.values() if isinstance(v, h5py.Dataset)]
                 return {v.name.lstrip("/"): v.shape[::-1] for v in sets}
-        with path.open("rb") as stream:
-            if not stream.read(6).startswith(b"MATLAB"):
-                return {}
-        return {name: shape for name, shape, _ in scipy.io.whosmat(path)}
+        return mat5.shapes(path)
     except Exception:  # a damaged file is not recognised, whatever breaks in it
         return {}
 
 
 def load(path: Path, *names: str) -> tuple[dict[str, Any], h5py.File | None]:
     """Arrays by name in logical order, and the handle to close, if one stays open."""
-    import scipy.io
-
     if not h5py.is_hdf5(path):
-        found = scipy.io.loadmat(path, variable_names=names)
-        return {name: found[name] for name in names if name in found}, None
+        return mat5.arrays(path, *names), None
     file = h5py.File(path, "r")
     return {name: Reversed(file[name]) for name in names if name in file}, file
 

@@ -142,7 +142,8 @@ for _package in ("numpy.core", "numpy._core"):
     _ALLOWED[f"{_package}.numeric", "_frombuffer"] = _from_bytes
 
 
-class _Restricted(pickle.Unpickler):
+# The unpickler in C takes gigabytes when a number in a damaged file is large.
+class _Restricted(pickle._Unpickler):
     """Knows the names above and no other."""
 
     def find_class(self, module: str, name: str) -> Any:

@@ -16,6 +16,7 @@ import torch
 
 N, T, X, Y = 5, 4, 6, 3
 RNG = np.random.default_rng(0)
+Save = Callable[..., None]
 
 
 @dataclass
