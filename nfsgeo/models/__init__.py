@@ -13,7 +13,8 @@ Problem      sizes and domain of what is to be learned
 
 from __future__ import annotations
 
-from nfsgeo.models.catalogue import MODELS, ModelInfo, build_model, num_parameters
+from nfsgeo.models.catalogue import MODELS, build_model, num_parameters
+from nfsgeo.models.info import ModelInfo
 from nfsgeo.models.operator import MixerOperator
 from nfsgeo.models.problem import Problem
 

@@ -3,69 +3,42 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
 from torch import nn
 
 from nfsgeo.errors import UserError
-from nfsgeo.models.fno import FNOSettings, build_fno
-from nfsgeo.models.nfs import NFSSettings, build_nfs
+from nfsgeo.models.deeponet_u import DeepONetUSettings, build_deeponet_u
+from nfsgeo.models.deeponet_v import DeepONetVSettings, build_deeponet_v
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.mixer_catalogue import GRID_MIXERS, POINT_MIXERS
 from nfsgeo.models.problem import Problem
 
-__all__ = ["MODELS", "ModelInfo", "build_model", "num_parameters"]
+__all__ = ["MODELS", "build_model", "num_parameters"]
 
-NFS_PAPER = "Non-equispaced Fourier Neural Solvers for PDEs"
-FNO_PAPER = "Fourier Neural Operator for Parametric PDEs"
-
-
-@dataclass(frozen=True)
-class ModelInfo:
-    """What a model is, and what it accepts.
-
-    Attributes:
-        name: as on the command line.
-        config: class of its settings, checked on construction.
-        build: makes the network for a problem.
-        points: whether it takes irregular points, not grids alone.
-        unseen_meshes: whether it works on meshes that it was not trained on.
-        source: where it comes from.
-        parameters_paper: count in the paper's complexity table, where it has one.
-        paper: settings that make it the paper's.
-    """
-
-    name: str
-    config: type[BaseModel]
-    build: Callable[[Problem, Any], nn.Module]
-    points: bool
-    unseen_meshes: bool
-    source: str
-    parameters_paper: int | None = None
-    paper: Mapping[str, Any] = field(default_factory=dict)
+DEEPONET_PAPER = "Learning nonlinear operators via DeepONet"
 
 
 MODELS: dict[str, ModelInfo] = {
-    "nfs": ModelInfo(
-        name="nfs",
-        config=NFSSettings,
-        build=build_nfs,
-        points=True,
-        unseen_meshes=True,
-        source=NFS_PAPER,
-        parameters_paper=37_891_937,
-        paper={"kernel": "dense", "norm": "element", "depth": 3},
-    ),
-    "fno": ModelInfo(
-        name="fno",
-        config=FNOSettings,
-        build=build_fno,
+    **POINT_MIXERS,
+    **GRID_MIXERS,
+    "deeponet-u": ModelInfo(
+        name="deeponet-u",
+        config=DeepONetUSettings,
+        build=build_deeponet_u,
         points=False,
         unseen_meshes=True,
-        source=FNO_PAPER,
-        parameters_paper=6_299_425,
-        paper={"depth": 3},
+        source=DEEPONET_PAPER,
+    ),
+    "deeponet-v": ModelInfo(
+        name="deeponet-v",
+        config=DeepONetVSettings,
+        build=build_deeponet_v,
+        points=False,
+        unseen_meshes=True,
+        source=DEEPONET_PAPER,
     ),
 }
 

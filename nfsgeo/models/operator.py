@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from nfsgeo.models.observed import observed
 from nfsgeo.models.problem import Problem
-from nfsgeo.nn import Lift, Points, Projector, Resampling
+from nfsgeo.nn import Lift, Projector, Resampling
 
 __all__ = ["MixerOperator"]
 
@@ -70,23 +71,11 @@ class MixerOperator(nn.Module):
         Raises:
             ValueError: when shapes do not fit the problem.
         """
-        problem = self.problem
-        if x.shape[1:] != (problem.n_in, problem.in_components):
-            raise ValueError(
-                f"x has shape {tuple(x.shape)}; expected [N, {problem.n_in}, "
-                f"{problem.in_components}]: points, input records, components"
-            )
-        if query_pos is None:
-            query_pos, query_batch = pos, batch
-        num_samples = 1 if batch is None else int(batch[-1]) + 1
-        if num_samples > 1 and query_batch is None:
-            raise ValueError(
-                f"query_batch is None for a batch of {num_samples} samples; expected "
-                "the sample of each query point"
-            )
-        points = Points(x.flatten(1), pos, batch, num_samples)
+        points, query_pos, query_batch = observed(
+            self.problem, x, pos, batch, query_pos, query_batch
+        )
         value, slope = self.lift(points.features, pos)
-        times = torch.linspace(0, 1, problem.n_out, dtype=x.dtype, device=x.device)
+        times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
         field = self.resampling(value, slope, points, times)
         field = self.blocks(field)
         result: Tensor = self.projector(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from nfsgeo.errors import UserError
+
 __all__ = ["FieldLayerNorm"]
 
 
@@ -27,6 +29,9 @@ class FieldLayerNorm(nn.Module):
 
     Shapes:
         ``[B, C, *shape]`` to the same.
+
+    Raises:
+        UserError: for a field of another shape, where ``shape`` is given.
     """
 
     def __init__(
@@ -44,10 +49,11 @@ class FieldLayerNorm(nn.Module):
         if self.shape is None:
             return nn.functional.group_norm(x, 1, self.weight, self.bias, self.eps)
         if x.shape[1:] != self.shape:
-            raise ValueError(
-                f"a field of shape {tuple(x.shape[1:])} (channels, grid, time) came to "
-                f"a Layer-Norm made for {self.shape}; use the grid and number of "
-                "records of training, or a Layer-Norm per channel"
+            raise UserError(
+                f"a field of shape {tuple(x.shape[1:])} (channels, grid, time) at a "
+                f"Layer-Norm made for {self.shape}",
+                "the grid and records of training",
+                "use these, or train with norm: channel",
             )
         return nn.functional.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
 

@@ -1,0 +1,39 @@
+"""What a model is, and what it accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+from torch import nn
+
+from nfsgeo.models.problem import Problem
+
+__all__ = ["ModelInfo"]
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What a model is, and what it accepts.
+
+    Attributes:
+        name: as on the command line.
+        config: class of its settings, checked on construction.
+        build: makes the network for a problem.
+        points: whether it takes irregular points, not grids alone.
+        unseen_meshes: whether it works on meshes that it was not trained on.
+        source: where it comes from.
+        parameters_paper: count in the paper's complexity table, where it has one.
+        paper: settings that make it the paper's.
+    """
+
+    name: str
+    config: type[BaseModel]
+    build: Callable[[Problem, Any], nn.Module]
+    points: bool
+    unseen_meshes: bool
+    source: str
+    parameters_paper: int | None = None
+    paper: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,109 @@
+"""Interpolation between points and the grid of any mixer, and its settings."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from pydantic import PositiveFloat, PositiveInt
+
+from nfsgeo.geometry import Domain, radius_for
+from nfsgeo.models.mixer_settings import MixerSettings
+from nfsgeo.models.problem import Problem
+from nfsgeo.nn import (
+    ChannelKernel,
+    DenseKernel,
+    EdgeNetwork,
+    GaussianKernel,
+    InterpolationKernel,
+    InterpolationResampling,
+    KernelInterpolation,
+)
+
+__all__ = ["InterpolationSettings", "interpolation"]
+
+
+class InterpolationSettings(MixerSettings):
+    """Settings of the interpolation to and from the grid.
+
+    Attributes:
+        grid: nodes along each axis, or along the shortest of a box that is no cube;
+            ``None`` for about as many nodes as points, fewer where the model says so.
+        neighbours: the radius is that which gives every node ``c log n`` neighbours
+            among ``n`` points on average, or every point among ``n`` nodes where
+            there are fewer nodes than points; this is ``c``.
+        radius: the radius itself, in the units of the positions, in place of
+            ``neighbours``.
+        kernel: a ``dense`` matrix for each edge, one of low ``rank``, a weight for
+            each ``channel``, or a ``gaussian``.
+        rank: number of learned matrices of the ``low-rank`` kernel.
+        hidden: width of the kernel's network.
+        absolute_position: whether the kernel sees the position of the source.
+        backend: of the radius search.
+    """
+
+    grid: PositiveInt | None = None
+    neighbours: PositiveFloat = 2.3
+    radius: PositiveFloat | None = None
+    kernel: Literal["dense", "low-rank", "channel", "gaussian"] = "channel"
+    rank: PositiveInt = 8
+    hidden: PositiveInt = 64
+    absolute_position: bool = True
+    backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
+
+
+def interpolation(
+    problem: Problem, settings: InterpolationSettings, *, max_nodes: int | None = None
+) -> InterpolationResampling:
+    """Interpolation layers for any mixer, on a grid that suits the problem.
+
+    Args:
+        problem: domain and number of points.
+        settings: of the grid and the kernels.
+        max_nodes: most nodes of a grid whose size the settings leave open, about.
+    """
+    domain, num_points = problem.domain, problem.num_points
+    shape = _grid_shape(domain, settings.grid, min(num_points, max_nodes or num_points))
+    # Where the grid is the coarser of the two, points would miss it at the radius of
+    # points that miss each other.
+    radius = settings.radius or radius_for(
+        min(num_points, math.prod(shape)), domain, settings.neighbours
+    )
+
+    def layer() -> KernelInterpolation:
+        return KernelInterpolation(_kernel(problem, settings, radius))
+
+    return InterpolationResampling(
+        layer(), layer(), domain, shape, radius, backend=settings.backend
+    )
+
+
+def _kernel(
+    problem: Problem, settings: InterpolationSettings, radius: float
+) -> InterpolationKernel:
+    width, dim = settings.width, problem.domain.dim
+    if settings.kernel == "gaussian":
+        return GaussianKernel(width, dim, scale=radius)
+    network = EdgeNetwork(
+        dim,
+        problem.num_features,
+        settings.hidden,
+        scale=radius,
+        absolute_position=settings.absolute_position,
+    )
+    if settings.kernel == "channel":
+        return ChannelKernel(width, network)
+    rank = settings.rank if settings.kernel == "low-rank" else None
+    return DenseKernel(width, network, rank=rank)
+
+
+def _grid_shape(domain: Domain, grid: int | None, num_nodes: int) -> tuple[int, ...]:
+    """Nodes along each axis, spaced alike; even numbers, which FFTs like."""
+    shortest = min(domain.lengths)
+    if grid is None:
+        spacing = (domain.volume / num_nodes) ** (1 / domain.dim)
+        grid = max(2, 2 * math.ceil(shortest / spacing / 2))
+    return tuple(
+        grid if length == shortest else max(2, 2 * round(grid * length / shortest / 2))
+        for length in domain.lengths
+    )

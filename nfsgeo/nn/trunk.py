@@ -1,0 +1,56 @@
+"""Basis functions of position and time."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from nfsgeo.nn.pointwise import Lift
+
+__all__ = ["Trunk"]
+
+
+class Trunk(nn.Module):
+    r"""A multi-layer perceptron of position and time with GELU.
+
+    .. math:: (x, t) \mapsto (t_1(x, t), \dots, t_K(x, t))
+
+    The trunk net of "Learning nonlinear operators via DeepONet", equation (2). It
+    knows no mesh.
+
+    Args:
+        dim: space dimensions.
+        out_features: number of basis functions, :math:`K`.
+        hidden: width of the hidden layers.
+        depth: number of hidden layers.
+        time: whether the functions depend on time.
+
+    Shapes:
+        ``pos`` ``[N, d]`` and ``times`` ``[T]`` to ``[N, T, K]``; without time ``T``
+        is 1.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        out_features: int,
+        *,
+        hidden: int = 128,
+        depth: int = 4,
+        time: bool = True,
+    ) -> None:
+        super().__init__()
+        self.first = Lift(0, dim, hidden, time=time)
+        layers: list[nn.Module] = [nn.GELU()]
+        for _ in range(depth - 1):
+            layers += [nn.Linear(hidden, hidden), nn.GELU()]
+        self.rest = nn.Sequential(*layers, nn.Linear(hidden, out_features))
+
+    def forward(self, pos: Tensor, times: Tensor) -> Tensor:
+        """The functions at all positions and times."""
+        # The first layer is affine in time: no copy of the positions for each record.
+        value, slope = self.first(pos.new_empty(pos.size(0), 0), pos)
+        inner = value.unsqueeze(1)
+        if slope is not None:
+            inner = inner + times.unsqueeze(1) * slope
+        basis: Tensor = self.rest(inner)
+        return basis
