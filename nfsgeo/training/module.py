@@ -14,7 +14,11 @@ from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.metrics import FieldErrors
-from nfsgeo.training.optimiser import make_optimiser, make_schedule
+from nfsgeo.training.optimiser import (
+    clip_gradient_norm,
+    make_optimiser,
+    make_schedule,
+)
 
 __all__ = ["Forecaster"]
 
@@ -113,6 +117,15 @@ class Forecaster(LightningModule):
             ),
         )
         return [optimiser], [{"scheduler": schedule, "interval": "step"}]
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: torch.optim.Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        if gradient_clip_val is not None:
+            clip_gradient_norm(self.model.parameters(), gradient_clip_val)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["nfsgeo"] = self.description
