@@ -10,7 +10,6 @@ from torch import Tensor, nn
 __all__ = ["UNet"]
 
 CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
-POOLINGS = {1: nn.AvgPool1d, 2: nn.AvgPool2d, 3: nn.AvgPool3d}
 
 
 class UNet(nn.Module):
@@ -56,7 +55,6 @@ class UNet(nn.Module):
         self.top = pair(in_channels)
         self.down = nn.ModuleList(pair(channels) for _ in range(levels))
         self.up = nn.ModuleList(pair(2 * channels) for _ in range(levels))
-        self.halve = POOLINGS[dim](2, ceil_mode=True)
 
     def forward(self, x: Tensor) -> Tensor:
         """Down and up again; see the class for shapes."""
@@ -64,7 +62,8 @@ class UNet(nn.Module):
         passed = []
         for layer in self.down:
             passed.append(x)
-            x = layer(self.halve(x))
+            half = [(n + 1) // 2 for n in x.shape[2:]]
+            x = layer(nn.functional.interpolate(x, size=half, mode="area"))
         for layer in self.up:
             beside = passed.pop()
             x = nn.functional.interpolate(x, size=beside.shape[2:])

@@ -1,0 +1,64 @@
+"""Patches to tokens and back."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from nfsgeo.errors import UserError
+from nfsgeo.nn import PatchEmbedding, PatchUnembedding
+from nfsgeo.testing import assert_same
+
+CHANNELS = 3
+CASES = {
+    (4,): (8,),
+    (4, 2): (8, 6),
+    (4, 4): (8, 12),
+    (4, 4, 2): (8, 4, 6),
+}
+CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
+TRANSPOSED = {1: nn.ConvTranspose1d, 2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}
+
+
+@pytest.fixture(params=CASES, ids=str)
+def patch(request: pytest.FixtureRequest) -> tuple[int, ...]:
+    return request.param
+
+
+def test_embedding_is_a_convolution_of_its_stride(patch):
+    layer = PatchEmbedding(CHANNELS, patch).double()
+    conv = CONVOLUTIONS[len(patch)](CHANNELS, CHANNELS, patch, patch).double()
+    conv.weight.data = layer.linear.weight.data.view(CHANNELS, CHANNELS, *patch)
+    conv.bias.data = layer.linear.bias.data
+    x = torch.randn(2, CHANNELS, *CASES[patch], dtype=torch.float64)
+    assert_same(layer, lambda x: nn.functional.gelu(conv(x)), (x,))
+
+
+def test_way_back_is_a_transposed_convolution(patch):
+    layer = PatchUnembedding(CHANNELS, patch).double()
+    conv = TRANSPOSED[len(patch)](CHANNELS, CHANNELS, patch, patch, bias=False)
+    conv.double()
+    weight = layer.linear.weight.data.view(CHANNELS, *patch, CHANNELS)
+    conv.weight.data = weight.movedim(-1, 0).contiguous()
+    nn.init.zeros_(layer.linear.bias)
+    tokens = [n // p for n, p in zip(CASES[patch], patch, strict=True)]
+    x = torch.randn(2, CHANNELS, *tokens, dtype=torch.float64)
+    assert layer(x).shape[2:] == CASES[patch]
+    assert_same(layer, lambda x: nn.functional.gelu(conv(x)), (x,))
+
+
+def test_every_node_has_a_bias_of_its_own(patch):
+    layer = PatchUnembedding(CHANNELS, patch)
+    nn.init.zeros_(layer.linear.weight)
+    tokens = [n // p for n, p in zip(CASES[patch], patch, strict=True)]
+    out = layer(torch.randn(1, CHANNELS, *tokens))[0]
+    corner = out[(slice(None), *(slice(p) for p in patch))]
+    expected = nn.functional.gelu(layer.linear.bias).view(CHANNELS, *patch)
+    torch.testing.assert_close(corner, expected)
+
+
+@pytest.mark.parametrize("sizes", [(8, 7), (6, 6), (8, 6, 2), (8,)])
+def test_patches_fill_the_grid(sizes):
+    with pytest.raises(UserError, match="patches of 4 x 2"):
+        PatchEmbedding(1, (4, 2))(torch.zeros(1, 1, *sizes))

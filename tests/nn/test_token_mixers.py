@@ -1,0 +1,131 @@
+"""Mixing of tokens by a matrix, a filter, a transform; complex layers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.errors import UserError
+from nfsgeo.nn import (
+    FourierTokens,
+    GlobalFilter,
+    ModulusGELU,
+    Pointwise,
+    RealPart,
+    SplitComplex,
+    TokenMLP,
+)
+
+SIZES = [(7,), (4, 6), (6, 5), (4, 3, 5)]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_token_mlp_is_a_matrix_over_all_tokens(sizes):
+    layer = TokenMLP(sizes)
+    x = torch.randn(2, 3, *sizes)
+    expected = torch.empty_like(x)
+    for b in range(2):
+        for c in range(3):
+            tokens = layer.linear.weight @ x[b, c].reshape(-1) + layer.linear.bias
+            expected[b, c] = tokens.view(sizes)
+    torch.testing.assert_close(layer(x), expected)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_filter_of_ones_is_the_identity(sizes):
+    layer = GlobalFilter(3, sizes)
+    nn.init.ones_(layer.weight)
+    x = torch.randn(2, 3, *sizes)
+    torch.testing.assert_close(layer(x), x)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_filter_scales_each_wave_by_its_weight(sizes):
+    layer = GlobalFilter(2, sizes).double()
+    axes = [torch.arange(n, dtype=torch.float64) / n for n in sizes]
+    grid = torch.meshgrid(*axes, indexing="ij")
+    for k in ([1] * len(sizes), [-1] * (len(sizes) - 1) + [2]):
+        turns = sum(ki * xi for ki, xi in zip(k, grid, strict=True))
+        wave = torch.cos(2 * math.pi * turns + 0.4)
+        out = layer(torch.stack([wave, wave])[None])[0]
+        gain = layer.weight[(slice(None), *k)].view(2, *(1 for _ in sizes))
+        torch.testing.assert_close(out, gain * wave, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "layer", [TokenMLP((4, 6)), GlobalFilter(2, (4, 6))], ids=lambda x: type(x).__name__
+)
+def test_made_for_one_grid(layer):
+    with pytest.raises(UserError, match=r"\(8, 6\).*\(4, 6\).*nfs"):
+        layer(torch.zeros(1, 2, 8, 6))
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_tokens_are_transformed_over_all_axes(sizes):
+    x = torch.randn(1, 2, *sizes, dtype=torch.cdouble)
+    out = FourierTokens()(x)
+    matrix = torch.ones(1, 1, dtype=torch.cdouble)
+    for n in sizes:
+        k = torch.arange(n, dtype=torch.float64)
+        angle = -2 * math.pi * k[:, None] * k / n
+        matrix = torch.kron(matrix, torch.polar(torch.full_like(angle, n**-0.5), angle))
+    expected = x.flatten(2) @ matrix.T
+    torch.testing.assert_close(out.flatten(2), expected)
+    # Twice gives the mirror image: the transform loses nothing.
+    back = FourierTokens()(out)
+    axes = list(range(2, 2 + len(sizes)))
+    mirrored = x.flip(axes).roll([1] * len(sizes), axes)
+    torch.testing.assert_close(back, mirrored)
+
+
+def test_activation_keeps_the_phase():
+    layer = ModulusGELU(2)
+    nn.init.constant_(layer.bias, 0.3)
+    z = torch.randn(3, 2, 5, dtype=torch.cfloat)
+    out = layer(z)
+    expected = nn.functional.gelu(z.abs() - 0.3)
+    torch.testing.assert_close(out, torch.polar(torch.ones(()), z.angle()) * expected)
+    turned = layer(z * torch.polar(torch.ones(()), torch.tensor(0.7)))
+    torch.testing.assert_close(
+        turned / out, torch.polar(torch.ones(()), torch.tensor(0.7)).expand_as(z)
+    )
+
+
+def test_activation_has_gradients_at_zero():
+    z = torch.zeros(1, 1, 3, dtype=torch.cfloat, requires_grad=True)
+    layer = ModulusGELU(1)
+    layer(z).real.sum().backward()
+    assert torch.isfinite(torch.view_as_real(z.grad)).all()
+
+
+def test_complex_layers_have_finite_difference_gradients():
+    layers = nn.Sequential(
+        FourierTokens(),
+        Pointwise(2, 2, dtype=torch.cdouble),
+        SplitComplex(Pointwise(2, 2).double(), Pointwise(2, 2).double()),
+        ModulusGELU(2).double(),
+        RealPart(),
+    )
+    x = torch.randn(1, 2, 3, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(layers, (x,))
+
+
+def test_parts_have_layers_of_their_own():
+    double = SplitComplex(nn.Identity(), nn.Tanh())
+    z = torch.randn(2, 3, 4, dtype=torch.cfloat)
+    torch.testing.assert_close(double(z), torch.complex(z.real, z.imag.tanh()))
+    torch.testing.assert_close(RealPart()(z), z.real)
+
+
+@pytest.mark.parametrize("layer", [FourierTokens(), GlobalFilter(2, (6, 6))])
+def test_half_precision_is_transformed_in_single(layer):
+    def real(x: Tensor) -> Tensor:
+        return (x.real if x.is_complex() else x).float()
+
+    x = torch.randn(1, 2, 6, 6)
+    with torch.autocast("cpu", torch.bfloat16):
+        out = real(layer(x.bfloat16()))
+    torch.testing.assert_close(out, real(layer(x)), rtol=2e-2, atol=4e-2)
