@@ -38,6 +38,9 @@ class InterpolationSettings(MixerSettings):
             each ``channel``, or a ``gaussian``.
         rank: number of learned matrices of the ``low-rank`` kernel.
         hidden: width of the kernel's network.
+        fixed: the interpolation that a learned kernel adds to and starts from: the
+            ``mean`` of the neighbours, as in the paper, or moving least squares that
+            are exact for ``linear`` or ``quadratic`` fields.
         absolute_position: whether the kernel sees the position of the source.
         backend: of the radius search.
     """
@@ -48,6 +51,7 @@ class InterpolationSettings(MixerSettings):
     kernel: Literal["dense", "low-rank", "channel", "gaussian"] = "channel"
     rank: PositiveInt = 8
     hidden: PositiveInt = 64
+    fixed: Literal["mean", "linear", "quadratic"] = "quadratic"
     absolute_position: bool = True
     backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
 
@@ -74,7 +78,13 @@ def interpolation(
         return KernelInterpolation(_kernel(problem, settings, radius))
 
     return InterpolationResampling(
-        layer(), layer(), domain, shape, radius, backend=settings.backend
+        layer(),
+        layer(),
+        domain,
+        shape,
+        radius,
+        interpolation=settings.fixed,
+        backend=settings.backend,
     )
 
 

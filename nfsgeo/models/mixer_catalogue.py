@@ -35,7 +35,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         unseen_meshes=True,
         source=NFS_PAPER,
         parameters_paper=37_891_937,
-        paper={"kernel": "dense", "norm": "element", "depth": 3},
+        paper={"kernel": "dense", "fixed": "mean", "norm": "element", "depth": 3},
     ),
     "nfs-vit": ModelInfo(
         name="nfs-vit",
@@ -44,7 +44,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source=NFS_PAPER,
-        paper={"kernel": "dense", "depth": 1},
+        paper={"kernel": "dense", "fixed": "mean", "depth": 1},
     ),
     "nfs-mlpmixer": ModelInfo(
         name="nfs-mlpmixer",
@@ -53,7 +53,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source=NFS_PAPER,
-        paper={"kernel": "dense", "depth": 3},
+        paper={"kernel": "dense", "fixed": "mean", "depth": 3},
     ),
     "nfs-fnet": ModelInfo(
         name="nfs-fnet",
@@ -62,7 +62,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source=NFS_PAPER,
-        paper={"kernel": "dense", "depth": 3},
+        paper={"kernel": "dense", "fixed": "mean", "depth": 3},
     ),
     "nfs-gfn": ModelInfo(
         name="nfs-gfn",
@@ -71,7 +71,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source=NFS_PAPER,
-        paper={"kernel": "dense", "depth": 3},
+        paper={"kernel": "dense", "fixed": "mean", "depth": 3},
     ),
     "nfs-pfno": ModelInfo(
         name="nfs-pfno",
@@ -80,7 +80,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source=NFS_PAPER,
-        paper={"kernel": "dense", "depth": 3},
+        paper={"kernel": "dense", "fixed": "mean", "depth": 3},
     ),
 }
 

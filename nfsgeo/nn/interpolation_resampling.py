@@ -105,9 +105,8 @@ class InterpolationResampling(Resampling):
     def _node_features(self, points: Points) -> Tensor:
         """The inputs, interpolated to the nodes by fixed weights, ``[B m, F]``."""
         graph = self._graph_up(points)
-        features = points.features.unsqueeze(1)
-        weight = graph.weight.to(features.dtype).unsqueeze(1)
-        return neighbour_sum(features, weight, graph).squeeze(1)
+        features = points.features[None]
+        return neighbour_sum(features, graph.weight.to(features.dtype)[None], graph)[0]
 
     def extra_repr(self) -> str:
         return f"shape={self.shape}, radius={self.graphs.radius:.4g}"

@@ -116,7 +116,7 @@ class InterpolationKernel(nn.Module, ABC):
     def weights(
         self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Edge weights ``[E, R]``."""
+        """Edge weights ``[R, E]``."""
 
     @abstractmethod
     def forward(
@@ -165,21 +165,20 @@ class DenseKernel(InterpolationKernel):
     def weights(
         self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Edge weights ``[E, R]``."""
+        """Edge weights ``[R, E]``."""
         hidden = self.network(displacement, pos, features, source)
-        return hidden if self.reduce is None else self.reduce(hidden)
+        return hidden.t() if self.reduce is None else self.reduce.weight @ hidden.t()
 
     def forward(
         self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
     ) -> Tensor:
         """Sum over neighbours first, then apply the shared matrices."""
         channels = self.channels
-        fixed = torch.stack([base, torch.ones_like(base)], dim=1)
-        weight = torch.cat([fixed, weight], dim=1)
-        sums = neighbour_sum(x.flatten(1).unsqueeze(1), weight, graph)
+        fixed = torch.stack([base, torch.ones_like(base)])
+        sums = neighbour_sum(x.flatten(1)[None], torch.cat([fixed, weight]), graph)
         # Targets and records are rows, weights and channels columns: one product.
-        sums = sums.unflatten(2, x.shape[1:]).transpose(1, 2)
-        kept, mixed = sums[:, :, 0], sums[:, :, 1:].flatten(2)
+        sums = sums.unflatten(2, x.shape[1:])
+        kept, mixed = sums[0], sums[1:].permute(1, 2, 0, 3).flatten(2)
         matrix = torch.cat([self.mix.bias.unsqueeze(0), self.mix.weight.t()])
         # [R + 1, C' C] with the result's channel first, to [(R + 1) C, C'].
         matrix = matrix.unflatten(1, (channels, channels)).transpose(1, 2)
@@ -187,7 +186,7 @@ class DenseKernel(InterpolationKernel):
 
     def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
         """The kernel written out: ``[E, C, C]``."""
-        learned = self.mix(weight).unflatten(1, (self.channels, self.channels))
+        learned = self.mix(weight.t()).unflatten(1, (self.channels, self.channels))
         identity = torch.eye(self.channels, dtype=weight.dtype, device=weight.device)
         return learned + base[:, None, None] * identity
 
@@ -228,22 +227,24 @@ class ChannelKernel(InterpolationKernel):
     def weights(
         self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Edge weights ``[E, groups]``."""
-        return self.mix(self.network(displacement, pos, features, source))
+        """Edge weights ``[groups, E]``."""
+        hidden = self.network(displacement, pos, features, source)
+        # Transposed from the start: every weight is contiguous.
+        return torch.addmm(self.mix.bias[:, None], self.mix.weight, hidden.t())
 
     def forward(
         self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
     ) -> Tensor:
         """Sum over neighbours, each group of channels under its own weight."""
-        num, records, _ = x.shape
-        grouped = x.unflatten(2, (self.groups, -1)).transpose(1, 2).flatten(2)
-        sums = neighbour_sum(grouped, weight + base.unsqueeze(1), graph)
-        sums = sums.unflatten(2, (records, -1)).transpose(1, 2)
+        records = x.size(1)
+        grouped = x.unflatten(2, (self.groups, -1)).permute(2, 0, 1, 3).flatten(2)
+        sums = neighbour_sum(grouped, weight + base, graph)
+        sums = sums.unflatten(2, (records, -1)).permute(1, 2, 0, 3)
         return sums.flatten(2)
 
     def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
         """The kernel written out: ``[E, C, C]``, diagonal."""
-        weight = weight + base.unsqueeze(1)
+        weight = (weight + base).t()
         return torch.diag_embed(
             weight.repeat_interleave(self.channels // self.groups, 1)
         )
@@ -284,19 +285,19 @@ class GaussianKernel(InterpolationKernel):
     def weights(
         self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Edge weights ``[E, 1]``."""
+        """Edge weights ``[1, E]``."""
         offset = displacement / self.scale - self.centre
-        exponent = (offset.square() * torch.exp(-self.log_gamma)).sum(-1, keepdim=True)
-        return torch.exp(self.log_beta - exponent)
+        exponent = offset.square() @ torch.exp(-self.log_gamma)
+        return torch.exp(self.log_beta - exponent)[None]
 
     def forward(
         self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
     ) -> Tensor:
         """Sum over neighbours; ``base`` is not used."""
-        sums = neighbour_sum(x.flatten(1).unsqueeze(1), weight, graph)
-        return sums.squeeze(1).unflatten(1, x.shape[1:])
+        sums = neighbour_sum(x.flatten(1)[None], weight, graph)
+        return sums[0].unflatten(1, x.shape[1:])
 
     def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
         """The kernel written out: ``[E, C, C]``, a multiple of the identity."""
         identity = torch.eye(self.channels, dtype=weight.dtype, device=weight.device)
-        return weight.unsqueeze(2) * identity
+        return weight[0, :, None, None] * identity

@@ -17,7 +17,7 @@ __all__ = ["neighbour_sum", "neighbour_sum_reference"]
 def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
     r"""Sum the neighbours of every target under several edge weights.
 
-    .. math:: s_{j,r} = \sum_{i \in N(j)} w_{ij,r} \, x_{i,r}
+    .. math:: s_{r,j} = \sum_{i \in N(j)} w_{r,ij} \, x_{r,i}
 
     Every weight :math:`r` makes one sparse matrix, so the sum is a product of a
     sparse with a dense matrix, and its gradients are the product with the transpose
@@ -25,12 +25,12 @@ def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
     that of ``x`` and ``weight``; no edge ever holds a copy of its source.
 
     Args:
-        x: ``[n, R, D]``, or ``[n, 1, D]`` for a field that all weights share.
-        weight: ``[E, R]``, in the edge order of ``graph``.
+        x: ``[R, n, D]``, or ``[1, n, D]`` for a field that all weights share.
+        weight: ``[R, E]``, in the edge order of ``graph``.
         graph: edges sorted by target.
 
     Returns:
-        ``[m, R, D]``.
+        ``[R, m, D]``.
     """
     _check(x, weight, graph)
     dtype = torch.promote_types(x.dtype, weight.dtype)
@@ -45,26 +45,26 @@ def neighbour_sum_reference(x: Tensor, weight: Tensor, graph: BipartiteGraph) ->
     """The same as :func:`neighbour_sum`, written out edge by edge."""
     _check(x, weight, graph)
     source, target = graph.edge_index
-    message = weight.unsqueeze(-1) * x[source]
-    out = message.new_zeros(graph.num_target, *message.shape[1:])
-    return out.index_add(0, target, message)
+    message = weight.unsqueeze(-1) * x[:, source]
+    out = message.new_zeros(message.size(0), graph.num_target, message.size(2))
+    return out.index_add(1, target, message)
 
 
 def _check(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> None:
     num_edges = graph.edge_index.size(1)
-    if x.dim() != 3 or x.size(0) != graph.num_source:
+    if x.dim() != 3 or x.size(1) != graph.num_source:
         raise ValueError(
-            f"x has shape {tuple(x.shape)}; expected [{graph.num_source}, R or 1, D], "
-            "a row for each source of the graph"
+            f"x has shape {tuple(x.shape)}; expected [R or 1, {graph.num_source}, D], "
+            "an entry for each source of the graph"
         )
-    if weight.dim() != 2 or weight.size(0) != num_edges:
+    if weight.dim() != 2 or weight.size(1) != num_edges:
         raise ValueError(
-            f"weight has shape {tuple(weight.shape)}; expected [{num_edges}, R], "
-            "a row for each edge of the graph"
+            f"weight has shape {tuple(weight.shape)}; expected [R, {num_edges}], "
+            "an entry for each edge of the graph"
         )
-    if x.size(1) not in (1, weight.size(1)):
+    if x.size(0) not in (1, weight.size(0)):
         raise ValueError(
-            f"x has {x.size(1)} fields for {weight.size(1)} weights; expected one "
+            f"x has {x.size(0)} fields for {weight.size(0)} weights; expected one "
             "field that all share, or as many as weights"
         )
 
@@ -72,47 +72,39 @@ def _check(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> None:
 class _NeighbourSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+        # Sparse products want every field, and every weight, contiguous.
+        x, weight = x.contiguous(), weight.contiguous()
         ctx.save_for_backward(x, weight)
         ctx.graph = graph
-        source = graph.edge_index[0]
-        # Sparse products want every field, and every weight, contiguous.
-        fields = x.transpose(0, 1).contiguous()
-        weights = weight.t().contiguous()
-        out = x.new_empty(weight.size(1), graph.num_target, x.size(2))
-        for r, values in enumerate(weights):
-            matrix = _csr(graph.ptr, source, values, graph.num_source)
-            torch.mm(matrix, fields[min(r, x.size(1) - 1)], out=out[r])
-        return out.transpose(0, 1)
+        out = x.new_empty(weight.size(0), graph.num_target, x.size(2))
+        for r, values in enumerate(weight):
+            matrix = _csr(graph.ptr, graph.edge_index[0], values, graph.num_source)
+            torch.mm(matrix, x[min(r, x.size(0) - 1)], out=out[r])
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         x, weight = ctx.saved_tensors
         graph: BipartiteGraph = ctx.graph
-        source, target = graph.edge_index
-        grads = grad.transpose(0, 1).contiguous()
+        grad = grad.contiguous()
         grad_x = grad_weight = None
         if ctx.needs_input_grad[0]:
             order, ptr = graph.transpose
-            rows = target[order]
-            weights = weight[order].t().contiguous()
-            grad_x = x.new_zeros(x.size(1), x.size(0), x.size(2))
-            for r, values in enumerate(weights):
-                matrix = _csr(ptr, rows, values, graph.num_target)
-                grad_x[min(r, x.size(1) - 1)] += torch.mm(matrix, grads[r])
-            grad_x = grad_x.transpose(0, 1)
+            target = graph.edge_index[1][order]
+            grad_x = torch.zeros_like(x)
+            for r, values in enumerate(weight[:, order]):
+                matrix = _csr(ptr, target, values, graph.num_target)
+                grad_x[min(r, x.size(0) - 1)].addmm_(matrix, grad[r])
         if ctx.needs_input_grad[1]:
-            fields = x.transpose(0, 1).contiguous()
-            grad_weight = weight.new_empty(weight.size(1), weight.size(0))
-            zeros = weight.new_zeros(weight.size(0))
-            pattern = _csr(graph.ptr, source, zeros, graph.num_source)
-            for r in range(weight.size(1)):
-                field = fields[min(r, x.size(1) - 1)]
+            grad_weight = torch.zeros_like(weight)
+            for r, values in enumerate(grad_weight):
+                pattern = _csr(graph.ptr, graph.edge_index[0], values, graph.num_source)
+                field = x[min(r, x.size(0) - 1)]
                 sampled = torch.sparse.sampled_addmm(
-                    pattern, grads[r], field.t(), beta=0.0
+                    pattern, grad[r], field.t(), beta=0.0
                 )
-                grad_weight[r] = sampled.values()
-            grad_weight = grad_weight.t()
+                values.copy_(sampled.values())
         return grad_x, grad_weight, None
 
 

@@ -92,13 +92,25 @@ class SpectralConv(nn.Module):
         kept = [min(2 * m, n) for m, n in zip(self.modes[:-1], sizes[:-1], strict=True)]
         kept.append(last)
         modes = _Gather.apply(spectrum, kept)
-        weight = _Gather.apply(self.weight.movedim((-2, -1), (0, 1)), kept)
-        mixed = torch.bmm(modes.flatten(0, -3), weight.flatten(0, -3).to(modes.dtype))
+        weight = self._weight(kept).to(modes.dtype)
+        mixed = torch.bmm(modes.flatten(0, -3), weight.flatten(0, -3))
         mixed = mixed.unflatten(0, kept)
         spectrum = _Scatter.apply(mixed, [*sizes[:-1], last])
         if others:
             spectrum = torch.fft.ifftn(spectrum, dim=others, norm="forward")
         return torch.fft.irfft(spectrum, n=sizes[-1], norm="forward")
+
+    def _weight(self, kept: list[int]) -> Tensor:
+        """The weights of the frequencies that a grid has, ``[*k, C, C']``."""
+        weight: Tensor = self.weight
+        for axis, size in enumerate(kept):
+            if size < weight.size(axis):
+                high, low = (size + 1) // 2, size // 2
+                if axis == len(kept) - 1:
+                    high, low = size, 0
+                ends = (weight.narrow(axis, 0, high), weight.narrow(axis, -low, low))
+                weight = torch.cat(ends, dim=axis)
+        return weight
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, modes={self.modes}"

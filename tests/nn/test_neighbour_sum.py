@@ -13,8 +13,8 @@ from nfsgeo.testing import assert_same
 @pytest.mark.parametrize("fields", [1, 3], ids=["shared", "own"])
 def test_equals_the_sum_written_out(case, fields, device):
     graph = case.graph.to(device)
-    x = torch.randn(graph.num_source, fields, 5, dtype=torch.float64, device=device)
-    weight = torch.randn(graph.num_edges, 3, dtype=torch.float64, device=device)
+    x = torch.randn(fields, graph.num_source, 5, dtype=torch.float64, device=device)
+    weight = torch.randn(3, graph.num_edges, dtype=torch.float64, device=device)
     assert_same(
         lambda x, w: neighbour_sum(x, w, graph),
         lambda x, w: neighbour_sum_reference(x, w, graph),
@@ -24,8 +24,8 @@ def test_equals_the_sum_written_out(case, fields, device):
 
 @pytest.mark.parametrize("fields", [1, 2])
 def test_gradients_are_those_of_finite_differences(case, fields):
-    x = torch.randn(case.graph.num_source, fields, 2, dtype=torch.float64)
-    weight = torch.randn(case.graph.num_edges, 2, dtype=torch.float64)
+    x = torch.randn(fields, case.graph.num_source, 2, dtype=torch.float64)
+    weight = torch.randn(2, case.graph.num_edges, dtype=torch.float64)
     assert torch.autograd.gradcheck(
         lambda x, w: neighbour_sum(x, w, case.graph),
         (x.requires_grad_(), weight.requires_grad_()),
@@ -33,8 +33,8 @@ def test_gradients_are_those_of_finite_differences(case, fields):
 
 
 def test_gradient_of_either_argument_alone(case):
-    x = torch.randn(case.graph.num_source, 1, 2, dtype=torch.float64)
-    weight = torch.randn(case.graph.num_edges, 2, dtype=torch.float64)
+    x = torch.randn(1, case.graph.num_source, 2, dtype=torch.float64)
+    weight = torch.randn(2, case.graph.num_edges, dtype=torch.float64)
     for chosen in (x, weight):
         chosen.requires_grad_()
         out = neighbour_sum(x, weight, case.graph)
@@ -49,8 +49,8 @@ def test_half_precision_sums_in_single():
     torch.manual_seed(0)
     points = torch.rand(50, 2)
     graph = bipartite_graph(points, points, 0.4, Domain.unit(2))
-    x = torch.randn(50, 1, 3).bfloat16()
-    weight = torch.randn(graph.num_edges, 2).bfloat16()
+    x = torch.randn(1, 50, 3).bfloat16()
+    weight = torch.randn(2, graph.num_edges).bfloat16()
     out = neighbour_sum(x, weight, graph)
     assert out.dtype == torch.bfloat16
     exact = neighbour_sum_reference(x.double(), weight.double(), graph)
@@ -60,8 +60,8 @@ def test_half_precision_sums_in_single():
 def test_keeps_no_tensor_per_edge_and_record():
     points = torch.rand(200, 2)
     graph = bipartite_graph(points, points, 0.3, Domain.unit(2))
-    x = torch.randn(200, 1, 64, requires_grad=True)
-    weight = torch.randn(graph.num_edges, 2, requires_grad=True)
+    x = torch.randn(1, 200, 64, requires_grad=True)
+    weight = torch.randn(2, graph.num_edges, requires_grad=True)
     kept: list[int] = []
     with torch.autograd.graph.saved_tensors_hooks(
         lambda t: kept.append(t.numel()) or t, lambda t: t
@@ -72,15 +72,15 @@ def test_keeps_no_tensor_per_edge_and_record():
 
 
 @pytest.mark.parametrize(
-    ("x", "weight", "message"),
+    ("fields", "sources", "weights", "edges", "message"),
     [
-        ((7, 1, 2), (None, 1), "a row for each source"),
-        ((None, 1, 2), (3, 1), "a row for each edge"),
-        ((None, 2, 2), (None, 3), "as many as weights"),
+        (1, 7, 1, None, "an entry for each source"),
+        (1, None, 1, 3, "an entry for each edge"),
+        (2, None, 3, None, "as many as weights"),
     ],
 )
-def test_says_what_does_not_fit(case, x, weight, message):
-    x = torch.randn(x[0] or case.graph.num_source, *x[1:])
-    weight = torch.randn(weight[0] or case.graph.num_edges, *weight[1:])
+def test_says_what_does_not_fit(case, fields, sources, weights, edges, message):
+    x = torch.randn(fields, sources or case.graph.num_source, 2)
+    weight = torch.randn(weights, edges or case.graph.num_edges)
     with pytest.raises(ValueError, match=message):
         neighbour_sum(x, weight, case.graph)
