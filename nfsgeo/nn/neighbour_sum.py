@@ -101,10 +101,10 @@ class _NeighbourSum(torch.autograd.Function):
             for r, values in enumerate(grad_weight):
                 pattern = _csr(graph.ptr, graph.edge_index[0], values, graph.num_source)
                 field = x[min(r, x.size(0) - 1)]
-                sampled = torch.sparse.sampled_addmm(
-                    pattern, grad[r], field.t(), beta=0.0
+                # Writes to the row of grad_weight that the pattern's values are.
+                torch.sparse.sampled_addmm(
+                    pattern, grad[r], field.t(), beta=0.0, out=pattern
                 )
-                values.copy_(sampled.values())
         return grad_x, grad_weight, None
 
 
