@@ -20,7 +20,7 @@ __all__ = ["convert"]
     epilog="""\b
     Examples:
       nfsgeo convert NavierStokes_V1e-3_N5000_T50.mat --out ns.h5
-      nfsgeo convert sensors.npz --out sensors.h5 --axis 0:360:periodic --axis -90:90
+      nfsgeo convert fields.npz --out f.h5 --axis 0:360:periodic --axis -90:90
     """
 )
 @click.argument("sources", metavar="SOURCE...", type=Path, nargs=-1, required=True)

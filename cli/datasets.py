@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
-from typing import Any
-
 import click
-from nfsgeo_cli.terminal import as_json, print_json, show
+
+from nfsgeo_cli.terminal import as_json, print_json
 
 __all__ = ["datasets"]
 
@@ -25,26 +22,24 @@ def datasets(as_json: bool) -> None:
     from nfsgeo.data.readers import READERS
 
     equations = [
-        {"name": name, "about": _first_line(equation), "options": _options(equation)}
-        for name, equation in EQUATIONS.items()
+        {
+            "name": equation.name,
+            "title": equation.title,
+            "resolution": equation.resolution,
+            "records": equation.records,
+            "options": {each.name: each.default for each in equation.options},
+        }
+        for equation in EQUATIONS.values()
     ]
     formats = ["nfsgeo (.h5)", *(reader.NAME for reader in READERS)]
     if as_json:
         print_json({"equations": equations, "formats": formats})
         return
-    from rich import box
-    from rich.table import Table
-
-    table = Table("equation", "what it is", "options", box=box.SIMPLE_HEAD)
-    for row in equations:
-        options = [f"{key}={value}" for key, value in row["options"].items()]
-        table.add_row(row["name"], row["about"], "\n".join(options))
-    show(table, " formats read", *(f"   {name}" for name in formats))
-
-
-def _first_line(equation: Any) -> str:
-    return (inspect.getdoc(equation) or "").partition("\n")[0]
-
-
-def _options(equation: Any) -> dict[str, Any]:
-    return {each.name: each.default for each in dataclasses.fields(equation)}
+    for equation in EQUATIONS.values():
+        click.echo(f"{equation.name}\n    {equation.title}")
+        for option in equation.options:
+            default = f"{option.name}={option.default}"
+            click.echo(f"    --option {default:<18}{option.help}")
+            if option.choices:
+                click.echo(f"{'':31}one of {', '.join(option.choices)}")
+    click.echo("\nformats read\n    " + "\n    ".join(formats))

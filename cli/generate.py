@@ -20,26 +20,28 @@ __all__ = ["generate"]
 )
 @click.argument("equation", metavar="burgers|kdv|darcy|navier-stokes")
 @click.option("--out", type=Path, required=True, help="File to make.")
-@click.option("--samples", type=int, default=1200, show_default=True)
+@click.option("--samples", type=int, help="How many.  [1200]")
 @click.option("--resolution", type=int, help="Points along each axis.")
 @click.option("--records", type=int, help="Records to store.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Of the initial fields."
+)
 @click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
 @click.option(
-    "--workers", type=int, default=os.cpu_count(), help="Processes.  [all cores]"
+    "--workers", type=int, default=os.cpu_count() or 1, help="Processes.  [all cores]"
 )
 @click.option(
     "--option",
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Of the equation, see `nfsgeo datasets`.",
+    help="Of the equation; `nfsgeo datasets` lists them.",
 )
 @as_json
 def generate(
     equation: str,
     out: Path,
-    samples: int,
+    samples: int | None,
     resolution: int | None,
     records: int | None,
     seed: int,

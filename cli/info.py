@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nfsgeo_cli.picture import picture
 from nfsgeo_cli.terminal import as_json, error_table, print_json, show
 
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ def info(source: Path, as_json: bool) -> None:
         _show_run(source, as_json)
         return
     import nfsgeo.data
+    from nfsgeo_cli.picture import picture
 
     with nfsgeo.data.open(source) as file:
         facts = _file_facts(file)

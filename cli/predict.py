@@ -13,8 +13,9 @@ __all__ = ["predict"]
 
 @click.command(
     epilog="""\b
-    Example:
-      nfsgeo predict runs/x --input new.h5 --output predicted.h5 --query-points q.npy
+    Examples:
+      nfsgeo predict runs/x --input new.h5 --output predicted.h5
+      nfsgeo predict runs/x --input new.h5 --output p.h5 --query-points q.npy
     """
 )
 @click.argument("run", type=Path)
@@ -37,8 +38,8 @@ def predict(
 ) -> None:
     """Predict every sample of a file.
 
-    A point cloud is observed at all its points, a grid at the points of the run. The
-    result is a native file of the predicted records.
+    A point cloud is observed at all its points, a grid at the points of the run.
+    The result is a native file of the predicted records.
     """
     from nfsgeo.evaluation import predict as predict_file
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -60,6 +63,7 @@ def predict(
         points = (
             None if query_points is None else read_points(query_points, file.domain)
         )
+        _check_room(target, config, file, points)
         writer = PointWriter(
             target,
             equation=file.equation,
@@ -86,6 +90,24 @@ def predict(
                 if progress is not None:
                     progress(sample + 1, file.num_samples)
     return target
+
+
+def _check_room(
+    target: Path,
+    config: RunConfig,
+    file: FieldFile,
+    points: NDArray[np.float64] | None,
+) -> None:
+    """Makes sure that the disk can hold the result, for HDF5 does not fail cleanly.
+
+    Raises:
+        OSError: It cannot, even if nothing were compressed.
+    """
+    most = max(map(file.num_points, range(file.num_samples)))
+    num = config.data.points or most if points is None else len(points)
+    each = num * (4 * (config.data.n_out or 1) * file.components + 8 * file.domain.dim)
+    if shutil.disk_usage(target.resolve().parent).free < file.num_samples * each:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
 
 
 def _observation(config: RunConfig, file: FieldFile) -> Callable[[int], Mesh]:

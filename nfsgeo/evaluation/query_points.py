@@ -64,11 +64,11 @@ def _npz(path: Path) -> NDArray[np.float64]:
 
 
 def _csv(path: Path) -> NDArray[np.float64]:
-    with open(path, encoding="utf-8") as file:
-        first = file.readline()
+    lines = path.read_text(encoding="utf-8").splitlines()
     try:
-        [float(cell) for cell in first.split(",")]
-        header = 0
-    except ValueError:
-        header = 1
-    return np.loadtxt(path, delimiter=",", skiprows=header, ndmin=2)
+        [float(cell) for cell in lines[0].split(",")]
+    except (ValueError, IndexError):
+        lines = lines[1:]
+    if not lines:
+        raise ValueError("no rows of numbers")
+    return np.loadtxt(lines, delimiter=",", ndmin=2)

@@ -55,10 +55,13 @@ def resume_run(folder: Path) -> tuple[Experiment, RunPaths]:
     """Prepares the experiment of an existing run again.
 
     Raises:
-        UserError: The folder holds no run, or its data are gone.
+        UserError: The folder holds no run, its data are gone, or its checkpoint is
+            damaged or of another model.
     """
     paths = RunPaths.existing(folder)
-    return prepare(read_config(paths.config)), paths
+    experiment = prepare(read_config(paths.config))
+    _last_checkpoint(experiment, paths)
+    return experiment, paths
 
 
 def fit(
@@ -77,12 +80,10 @@ def fit(
         UserError: The loss is not finite, or the checkpoint is of another model.
         KeyboardInterrupt: Interrupted; the run can go on from its last whole epoch.
     """
-    config, checkpoint = experiment.config, None
-    if paths.last.exists():
-        checkpoint = read_checkpoint(paths.last)
-        check_model(checkpoint, experiment.forecaster.description, paths.last)
-        if is_finished(checkpoint, config):
-            return
+    config = experiment.config
+    checkpoint = _last_checkpoint(experiment, paths)
+    if checkpoint is not None and is_finished(checkpoint, config):
+        return
     with quiet_lightning(), errors_of_workers():
         trainer = _trainer(config, paths, callbacks)
         interrupt = signal.getsignal(signal.SIGINT)
@@ -96,6 +97,15 @@ def fit(
             # How Lightning ends on SIGINT and SIGTERM; it disables SIGINT as well.
             signal.signal(signal.SIGINT, interrupt)
             raise KeyboardInterrupt from None
+
+
+def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] | None:
+    """The checkpoint to go on from, None before the first epoch has ended."""
+    if not paths.last.exists():
+        return None
+    checkpoint = read_checkpoint(paths.last)
+    check_model(checkpoint, experiment.forecaster.description, paths.last)
+    return checkpoint
 
 
 def is_finished(checkpoint: dict[str, Any], config: RunConfig) -> bool:

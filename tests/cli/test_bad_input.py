@@ -1,0 +1,210 @@
+"""What a user can mend: status 2, one line that says how, and whole files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from click.testing import Result
+
+from nfsgeo.data import PointWriter
+from nfsgeo.geometry import Domain
+
+Command = Callable[..., Result]
+
+
+def refused(result: Result, *words: str) -> None:
+    """Exit 2, nothing on stdout, one line on stderr with the given words."""
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ")
+    for word in words:
+        assert word in line
+
+
+def spoilt(waves: Path, path: Path, spoil: Callable[[h5py.File], None]) -> Path:
+    path.write_bytes(waves.read_bytes())
+    with h5py.File(path, "r+") as file:
+        spoil(file)
+    return path
+
+
+def test_a_missing_file(nfsgeo: Command, tmp_path: Path) -> None:
+    refused(nfsgeo("train", "--data", "no.h5"), "no.h5", "an existing file")
+    refused(nfsgeo("info", "no.h5"), "no.h5", "an existing file")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["train --data", "info", "convert --out c.h5"])
+def test_a_truncated_file(
+    nfsgeo: Command, waves: Path, tmp_path: Path, verb: str
+) -> None:
+    content = waves.read_bytes()
+    (tmp_path / "cut.h5").write_bytes(content[: len(content) // 2])
+    refused(nfsgeo(*verb.split(), "cut.h5"), "cut.h5")
+    assert [path.name for path in tmp_path.iterdir()] == ["cut.h5"]
+
+
+@pytest.mark.parametrize("content", [b"", b"not HDF5 at all", b"\x89HDF\r\n\x1a\n"])
+def test_a_file_that_is_not_native(
+    nfsgeo: Command, tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "odd.h5").write_bytes(content)
+    refused(nfsgeo("train", "--data", "odd.h5"), "odd.h5")
+
+
+def test_hdf5_of_someone_else(nfsgeo: Command, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["measurements"] = np.zeros(3)
+    refused(nfsgeo("train", "--data", "other.h5"), "other.h5")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("sample", [3, 15])  # of the training and validation parts
+def test_values_that_are_not_finite(
+    nfsgeo: Command, waves: Path, tmp_path: Path, bad: float, sample: int
+) -> None:
+    def spoil(file: h5py.File) -> None:
+        file["fields/u"][sample, 12, :, :] = bad
+
+    data = spoilt(waves, tmp_path / "bad.h5", spoil)
+    refused(nfsgeo("train", "--data", data), f"sample {sample} of", "finite")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_fewer_records_than_asked_for(nfsgeo: Command, waves: Path) -> None:
+    result = nfsgeo("train", "--data", waves, "--n-in", 10, "--n-out", 40)
+    refused(result, "--n-out 40", "at most the 24 records")
+
+
+def test_more_points_than_the_grid_has(nfsgeo: Command, waves: Path) -> None:
+    refused(nfsgeo("train", "--data", waves, "--points", 9000), "9000", "256")
+
+
+def test_points_outside_the_domain(nfsgeo: Command, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    with PointWriter(
+        tmp_path / "cloud.h5",
+        equation="",
+        domain=Domain.unit(2, periodic=False),
+        times=np.arange(20.0),
+        component_names=["u"],
+    ) as writer:
+        mesh = writer.add_mesh(random.random((30, 2)))
+        for _ in range(6):
+            writer.write(random.random((30, 20, 1)), mesh)
+    with h5py.File(tmp_path / "cloud.h5", "r+") as file:
+        file["points/coords"][7] = [3.0, 0.5]
+    refused(nfsgeo("train", "--data", "cloud.h5"), "cloud.h5", "domain")
+
+
+def test_query_points_outside_the_domain(
+    nfsgeo: Command, run: Path, waves: Path, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "q.npy", np.array([[0.5, 1.5]]))
+    options = ("--input", waves, "--output", "o.h5", "--query-points", "q.npy")
+    refused(nfsgeo("predict", run, *options), "q.npy", "in the domain")
+    assert not (tmp_path / "o.h5").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "nearest"),
+    [
+        (("--model", "nsf"), "nfs"),
+        (("--set", "trainer.epoch=3"), "trainer.epochs"),
+        (("--set", "model.settings.widht=3"), "model.settings.width"),
+        (("--set", "optimizer.lr=3"), "optimiser.lr"),
+    ],
+)
+def test_unknown_names(
+    nfsgeo: Command, waves: Path, options: tuple[str, str], nearest: str
+) -> None:
+    result = nfsgeo("train", "--data", waves, *options)
+    refused(result, f"the nearest is {nearest}")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--epochs", "many"),
+        ("--epochs", "0"),
+        ("--lr", "-1"),
+        ("--device", "tpu"),
+        ("--set", "trainer.epochs"),
+        ("--mesh", "hexagonal"),
+        ("--no-such-option",),
+    ],
+)
+def test_wrong_values(nfsgeo: Command, waves: Path, options: tuple[str, ...]) -> None:
+    refused(nfsgeo("train", "--data", waves, *options))
+
+
+def test_an_unknown_verb(nfsgeo: Command) -> None:
+    refused(nfsgeo("trian"), "trian")
+
+
+def test_an_output_folder_that_exists(nfsgeo: Command, run: Path, waves: Path) -> None:
+    before = {p: p.stat().st_mtime_ns for p in run.rglob("*")}
+    result = nfsgeo("train", "--data", waves, "--out", run)
+    refused(result, "a folder that is new or empty", "--resume")
+    assert {p: p.stat().st_mtime_ns for p in run.rglob("*")} == before
+
+
+def test_an_output_file_that_exists(
+    nfsgeo: Command, waves: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.h5").write_text("precious")
+    refused(nfsgeo("convert", waves, "--out", "mine.h5"), "mine.h5")
+    refused(nfsgeo("generate", "burgers", "--out", "mine.h5"), "mine.h5")
+    assert (tmp_path / "mine.h5").read_text() == "precious"
+
+
+def test_a_checkpoint_of_another_model(nfsgeo: Command, run: Path) -> None:
+    config = run / "config.yaml"
+    config.write_text(config.read_text().replace("width: 4", "width: 6"))
+    refused(nfsgeo("evaluate", run), "best.ckpt", "a checkpoint of nfs")
+    refused(nfsgeo("train", "--resume", run), "last.ckpt", "a checkpoint of nfs")
+
+
+def test_a_folder_that_is_no_run(nfsgeo: Command, tmp_path: Path) -> None:
+    for arguments in (("train", "--resume"), ("evaluate",), ("info",), ("plot",)):
+        refused(nfsgeo(*arguments, tmp_path), "a run folder")
+
+
+def test_resume_takes_no_other_option(nfsgeo: Command, run: Path) -> None:
+    refused(nfsgeo("train", "--resume", run, "--epochs", 3), "--epochs", "alone")
+
+
+def test_data_of_another_kind(nfsgeo: Command, run: Path, tmp_path: Path) -> None:
+    with PointWriter(
+        tmp_path / "other.h5",
+        equation="",
+        domain=Domain.unit(3),
+        times=0.25 * np.arange(20),
+        component_names=["u"],
+    ) as writer:
+        points = np.random.default_rng(0).random((30, 3))
+        mesh = writer.add_mesh(points)
+        for _ in range(6):
+            writer.write(np.zeros((30, 20, 1)), mesh)
+    refused(nfsgeo("evaluate", run, "--data", "other.h5"), "other.h5")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_no_cuda(nfsgeo: Command, run: Path, waves: Path) -> None:
+    options = ("--data", waves, "--device", "cuda")
+    refused(nfsgeo("train", *options), "--device cuda", "--device cpu")
+    refused(nfsgeo("evaluate", run, "--device", "cuda"), "--device cuda")
+
+
+def test_a_folder_without_permission(
+    nfsgeo: Command, waves: Path, quick: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    result = nfsgeo("train", *quick, "--out", "file/run")
+    refused(result, "file")

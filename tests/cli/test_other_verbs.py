@@ -1,0 +1,113 @@
+"""The verbs around training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+from nfsgeo.data import open as open_file
+from nfsgeo.models import MODELS
+
+Command = Callable[..., Result]
+
+
+def ok(result: Result) -> Result:
+    assert result.exit_code == 0, result.output
+    if not result.stdout.startswith(("{", "[")):
+        assert max(map(len, result.stdout.splitlines()), default=0) <= 80
+    return result
+
+
+def test_evaluate(nfsgeo: Command, run: Path, waves: Path) -> None:
+    result = ok(nfsgeo("evaluate", run, "--unseen", 2, "--repeats", 2))
+    assert "persistence" in result.stdout and "2 x points" in result.stdout
+    assert len((run / "unseen.csv").read_text().splitlines()) == 3
+    result = ok(nfsgeo("evaluate", run, "--data", waves, "--json"))
+    summary = json.loads(result.stdout)
+    assert set(summary["test"]) == {"mae", "rmse", "rel_l2"}
+
+
+def test_predict(nfsgeo: Command, run: Path, waves: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "q.npy", np.random.default_rng(0).random((9, 2)))
+    options = ("--input", waves, "--output", "o.h5", "--query-points", "q.npy")
+    result = ok(nfsgeo("predict", run, *options, "--json"))
+    with open_file(json.loads(result.stdout)["output"]) as file:
+        assert file.num_points() == 9
+
+
+def test_info_of_a_file(nfsgeo: Command, waves: Path) -> None:
+    shown = ok(nfsgeo("info", waves)).stdout
+    assert "waves" in shown and "@" in shown
+    facts = json.loads(ok(nfsgeo("info", waves, "--json")).stdout)
+    assert facts["grid"] == [16, 16] and facts["records"] == 24
+    assert facts["samples"] == {"train": 14, "valid": 2, "test": 4}
+    assert facts["components"]["u"]["max"] > 0 > facts["components"]["u"]["min"]
+
+
+def test_info_of_a_run(nfsgeo: Command, run: Path) -> None:
+    assert "nfs" in ok(nfsgeo("info", run)).stdout
+    facts = json.loads(ok(nfsgeo("info", run, "--json")).stdout)
+    assert facts["model"] == "nfs" and facts["summary"]["test"]["mae"] > 0
+
+
+def test_models(nfsgeo: Command) -> None:
+    assert "nfs" in ok(nfsgeo("models")).stdout
+    rows = json.loads(ok(nfsgeo("models", "--json")).stdout)
+    assert [row["name"] for row in rows] == list(MODELS)
+    assert set(rows[0]) == {
+        "name",
+        "points",
+        "unseen_meshes",
+        "source",
+        "parameters_paper",
+    }
+
+
+def test_datasets(nfsgeo: Command) -> None:
+    assert "navier-stokes" in ok(nfsgeo("datasets")).stdout
+    facts = json.loads(ok(nfsgeo("datasets", "--json")).stdout)
+    assert "burgers" in [row["name"] for row in facts["equations"]]
+
+
+def test_generate_then_convert(nfsgeo: Command, tmp_path: Path) -> None:
+    size = ("--samples", 3, "--resolution", 64, "--records", 4, "--workers", 1)
+    made = nfsgeo("generate", "burgers", "--out", "b.h5", *size, "--option", "nu=0.05")
+    ok(made)
+    with open_file(tmp_path / "b.h5") as file:
+        assert (file.num_samples, len(file.times), file.shape) == (3, 4, (64,))
+        assert file.provenance["parameters"]["nu"] == 0.05
+    ok(nfsgeo("convert", "b.h5", "--out", "c.h5", "--equation", "mine"))
+    with open_file(tmp_path / "c.h5") as file:
+        assert file.equation == "mine"
+    assert "*" in ok(nfsgeo("info", "b.h5")).stdout
+
+
+@pytest.mark.parametrize("axis", ["0", "1:0", "0:x", "0:1:round"])
+def test_an_axis_that_is_none(nfsgeo: Command, waves: Path, axis: str) -> None:
+    result = nfsgeo("convert", waves, "--out", "c.h5", "--axis", axis)
+    assert result.exit_code == 2 and "LOW:HIGH" in result.stderr
+
+
+def test_plot(nfsgeo: Command, run: Path, waves: Path) -> None:
+    (run / "report.html").unlink()
+    ok(nfsgeo("plot", run))
+    assert (run / "report.html").exists()
+    written = json.loads(ok(nfsgeo("plot", waves, "--out", "p", "--json")).stdout)
+    assert all(Path(path).suffix == ".png" for path in written["written"])
+
+
+def test_a_defect_is_told_apart(
+    nfsgeo: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("nfsgeo.data.open", broken)
+    result = nfsgeo("info", "file.h5")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr

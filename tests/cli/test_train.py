@@ -1,0 +1,88 @@
+"""`nfsgeo train` from end to end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from click.testing import Result
+
+from nfsgeo.training.history import read_history
+
+Command = Callable[..., Result]
+Spawn = Callable[..., "subprocess.Popen[str]"]
+
+
+def test_a_run_folder_is_complete(trained: Path) -> None:
+    for name in (
+        "config.yaml",
+        "environment.json",
+        "metrics.csv",
+        "checkpoints/best.ckpt",
+        "checkpoints/last.ckpt",
+        "summary.json",
+        "evaluation.npz",
+        "report.html",
+    ):
+        assert (trained / name).stat().st_size > 0, name
+    assert list((trained / "figures").glob("*.png"))
+    assert list((trained / "tensorboard").glob("events.*"))
+    assert not list(trained.rglob("*.partial"))
+
+
+def test_the_end_shows_errors_beside_the_baselines(training: Result) -> None:
+    for name in ("nfs", "persistence", "linear extrapolation", "training mean"):
+        assert name in training.stdout
+    assert "runs/nfs-waves-1/report.html" in training.stdout
+
+
+def test_nothing_but_ours_is_printed(training: Result) -> None:
+    assert max(map(len, training.output.splitlines())) <= 80
+    assert len(training.stderr.splitlines()) == 4 + 2  # about the run, and each epoch
+
+
+def test_json_is_all_there_is_on_stdout(nfsgeo: Command, waves: Path) -> None:
+    settings = [f"--set=model.settings.{s}" for s in ("width=4", "modes=2", "depth=1")]
+    options = ("--model", "fno", "--data", waves, "--epochs", 1, *settings)
+    result = nfsgeo("train", *options, "--json")
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    assert summary["test"]["mae"] > 0 and summary["n_s"] == 64
+    assert Path(summary["report"]).exists()
+
+
+def test_a_saved_configuration_makes_the_same_run_again(
+    nfsgeo: Command, trained: Path, tmp_path: Path
+) -> None:
+    result = nfsgeo("train", "--config", trained / "config.yaml", "--out", "again")
+    assert result.exit_code == 0, result.output
+    losses = [
+        [row["train_loss"] for row in read_history(run / "metrics.csv")]
+        for run in (trained, tmp_path / "again")
+    ]
+    assert losses[0] == losses[1]
+
+
+def test_ctrl_c_leaves_a_run_that_goes_on(
+    spawn: Spawn, quick: list[str], tmp_path: Path
+) -> None:
+    metrics = tmp_path / "run" / "metrics.csv"
+    options = ["--set", "trainer.epochs=8", "--out", "run"]
+    process = spawn("train", *quick, *options)
+    while not metrics.exists() and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130, errors
+    assert "nfsgeo train --resume run" in errors
+    assert "Traceback" not in errors
+    before = len(read_history(metrics))
+    assert 0 < before < 8
+    process = spawn("train", "--resume", "run", "--json")
+    out, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert json.loads(out)["epochs"] == 8

@@ -1,0 +1,29 @@
+"""A trained run that tests may read, and a copy that they may spoil."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nfsgeo.training import RunPaths, begin_run, fit, load_config, prepare
+
+
+@pytest.fixture(scope="session")
+def trained(waves: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    settings = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1, "grid": 8}
+    overrides: dict[str, Any] = {
+        f"model.settings.{key}": value for key, value in settings.items()
+    }
+    overrides |= {"data.file": str(waves), "trainer.epochs": 2, "trainer.device": "cpu"}
+    experiment = prepare(load_config(overrides=overrides))
+    paths = begin_run(experiment, tmp_path_factory.mktemp("trained") / "run")
+    fit(experiment, paths)
+    return paths.root
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> RunPaths:
+    return RunPaths(Path(shutil.copytree(trained, tmp_path / "run")))

@@ -1,0 +1,49 @@
+"""Baselines against fields that they predict exactly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+import nfsgeo.data
+from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.meshes import per_sample, random_subset
+from nfsgeo.evaluation import linear_extrapolation, persistence, training_mean
+from nfsgeo.evaluation.baselines import baselines
+
+
+def test_persistence_repeats_the_last_record() -> None:
+    u = torch.randn(5, 3, 2)
+    assert torch.equal(persistence(u, 4), u[:, 2:].repeat(1, 4, 1))
+
+
+def test_linear_extrapolation_is_exact_for_straight_lines_at_uneven_times() -> None:
+    times = torch.tensor([0.0, 1.0, 1.5, 2.0, 4.0])
+    slope, start = torch.randn(2, 6, 1, 2)
+    u = start + slope * times[:, None]
+    assert torch.allclose(linear_extrapolation(u[:, :3], times), u[:, 3:], atol=1e-5)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_training_mean(waves: Path, shared: bool) -> None:
+    with nfsgeo.data.open(waves) as file:
+        mesh = random_subset(file, 20, 0)
+        own = per_sample(random_subset, file, 20, 0)
+        train = WindowDataset(file, range(6), 2, 3, mesh if shared else own)
+        targets = torch.stack([train[item].y for item in range(6)])
+        batch = next(iter(DataLoader(train, batch_size=2)))
+        prediction = training_mean(train)(batch)
+    mean = targets.mean(dim=0) if shared else targets.mean(dim=(0, 1)).expand(20, 3, 1)
+    assert torch.allclose(prediction, mean.repeat(2, 1, 1), atol=1e-6)
+
+
+def test_a_baseline_without_its_records_is_left_out(waves: Path) -> None:
+    with nfsgeo.data.open(waves) as file:
+        mesh = random_subset(file, 20, 0)
+        assert set(baselines(WindowDataset(file, [0], 1, 3, mesh))) == {
+            "persistence",
+            "mean",
+        }

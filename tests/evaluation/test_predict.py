@@ -1,0 +1,149 @@
+"""Predictions for files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nfsgeo.data
+from nfsgeo.data import PointWriter
+from nfsgeo.errors import UserError
+from nfsgeo.evaluation import predict, read_points
+from nfsgeo.geometry import Domain
+from nfsgeo.training import RunPaths, read_config, restore
+from nfsgeo.training.datamodule import windows
+from nfsgeo.training.observation import mesh_of, observe
+
+
+def test_predictions_are_those_of_the_model(
+    run: RunPaths, waves: Path, tmp_path: Path
+) -> None:
+    predict(run.root, waves, tmp_path / "out.h5")
+    config = read_config(run.config)
+    forecaster = restore(run, config)
+    with nfsgeo.data.open(waves) as file, nfsgeo.data.open(tmp_path / "out.h5") as out:
+        mesh = observe(config.data, file, config.seed)
+        test = windows(config.data, file, mesh, "test")
+        assert out.num_samples == file.num_samples
+        assert np.allclose(out.times, file.times[10:20])
+        assert np.array_equal(out.coordinates(3), mesh_of(mesh, 3).pos)
+        data = test[0]
+        with torch.no_grad():
+            expected = forecaster(data.x, data.pos)
+        found = out.read(int(data.sample), slice(None))
+    assert np.allclose(found, expected.numpy(), atol=1e-6)
+
+
+def test_query_points_that_were_observed_change_nothing(
+    run: RunPaths, waves: Path, tmp_path: Path
+) -> None:
+    predict(run.root, waves, tmp_path / "all.h5")
+    with nfsgeo.data.open(tmp_path / "all.h5") as out:
+        np.save(tmp_path / "q.npy", out.coordinates()[5:9])
+        expected = out.read(2, slice(None))[5:9]
+    predict(run.root, waves, tmp_path / "q.h5", query_points=tmp_path / "q.npy")
+    with nfsgeo.data.open(tmp_path / "q.h5") as out:
+        assert np.allclose(out.read(2, slice(None)), expected, atol=1e-5)
+        assert out.mesh_id(0) == out.mesh_id(19)
+
+
+def test_only_the_input_records_are_needed(
+    run: RunPaths, waves: Path, tmp_path: Path
+) -> None:
+    short = tmp_path / "short.h5"
+    with nfsgeo.data.open(waves) as file:
+        pos = mesh_of(observe(read_config(run.config).data, file, 0), 0).pos
+        index = [int(np.flatnonzero((file.coordinates() == p).all(1))[0]) for p in pos]
+        with PointWriter(
+            short,
+            equation="waves",
+            domain=file.domain,
+            times=file.times[:10],
+            component_names=["u"],
+        ) as writer:
+            mesh = writer.add_mesh(pos)
+            for sample in range(3):
+                writer.write(file.read(sample, slice(10), np.array(index)), mesh)
+    predict(run.root, short, tmp_path / "from_cloud.h5")
+    predict(run.root, waves, tmp_path / "from_grid.h5")
+    with (
+        nfsgeo.data.open(tmp_path / "from_cloud.h5") as cloud,
+        nfsgeo.data.open(tmp_path / "from_grid.h5") as grid,
+    ):
+        assert np.allclose(cloud.times, grid.times)
+        one, other = cloud.read(1, slice(None)), grid.read(1, slice(None))
+    assert np.allclose(one, other, atol=1e-6)
+
+
+def test_records_of_another_spacing_are_refused(
+    run: RunPaths, waves: Path, tmp_path: Path
+) -> None:
+    fast = tmp_path / "fast.h5"
+    with PointWriter(
+        fast,
+        equation="waves",
+        domain=Domain.unit(2),
+        times=0.1 * np.arange(10),
+        component_names=["u"],
+    ) as writer:
+        points = np.random.default_rng(0).random((64, 2))
+        writer.write(np.zeros((64, 10, 1)), writer.add_mesh(points))
+    with pytest.raises(UserError, match=r"0\.1 apart.*0\.25 apart"):
+        predict(run.root, fast, tmp_path / "out.h5")
+    assert not (tmp_path / "out.h5").exists()
+
+
+def test_a_file_in_the_way_stays(run: RunPaths, waves: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.h5").write_text("precious")
+    with pytest.raises(UserError, match="out.h5"):
+        predict(run.root, waves, tmp_path / "out.h5")
+    assert (tmp_path / "out.h5").read_text() == "precious"
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv"])
+def test_points_come_from_arrays_and_tables(tmp_path: Path, suffix: str) -> None:
+    points = np.random.default_rng(0).random((7, 2))
+    path = tmp_path / f"q{suffix}"
+    if suffix == ".npy":
+        np.save(path, points)
+    elif suffix == ".npz":
+        np.savez(path, pos=points, other=points[:1])
+    else:
+        np.savetxt(path, points, delimiter=",", header="x,y", comments="")
+    assert np.array_equal(read_points(path, Domain.unit(2)), points)
+
+
+@pytest.mark.parametrize(
+    ("points", "complaint"),
+    [
+        ([[0.5, 0.5], [1.5, 0.5]], "point 1 at"),
+        ([[0.5, float("nan")]], "point 0 at"),
+        ([[0.5, 0.5, 0.5]], "one row of 2 coordinates"),
+        ([0.5, 0.5], "one row of 2 coordinates"),
+        (np.empty((0, 2)), "one row of 2 coordinates"),
+    ],
+)
+def test_points_that_cannot_be_used(
+    tmp_path: Path, points: object, complaint: str
+) -> None:
+    np.save(tmp_path / "q.npy", np.array(points))
+    with pytest.raises(UserError, match=complaint):
+        read_points(tmp_path / "q.npy", Domain.unit(2))
+
+
+@pytest.mark.parametrize("name", ["q.npy", "q.npz", "q.csv", "q.txt"])
+def test_files_that_hold_no_points(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("no points here\n")
+    with pytest.raises(UserError, match=name):
+        read_points(tmp_path / name, Domain.unit(2))
+    with pytest.raises(UserError, match="missing"):
+        read_points(tmp_path / f"missing-{name}", Domain.unit(2))
+
+
+def test_an_array_of_objects_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "q.npy", np.array([{}]), allow_pickle=True)
+    with pytest.raises(UserError, match="an array of points"):
+        read_points(tmp_path / "q.npy", Domain.unit(2))

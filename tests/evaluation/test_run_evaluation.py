@@ -1,0 +1,98 @@
+"""What evaluating a run finds and writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nfsgeo.data
+from nfsgeo.errors import UserError
+from nfsgeo.evaluation import evaluate_run
+from nfsgeo.training import RunPaths, read_config, restore
+from nfsgeo.training.datamodule import windows
+from nfsgeo.training.observation import observe
+
+
+def test_errors_are_those_of_the_fields_in_their_units(
+    run: RunPaths, waves: Path
+) -> None:
+    summary = evaluate_run(run.root)
+    config = read_config(run.config)
+    forecaster = restore(run, config)
+    mae, rmse, rel = [], [], []
+    with nfsgeo.data.open(waves) as file, torch.no_grad():
+        test = windows(config.data, file, observe(config.data, file, 0), "test")
+        for item in range(len(test)):
+            data = test[item]
+            error = (forecaster(data.x, data.pos) - data.y).double()
+            mae.append(error.abs().mean())
+            rmse.append(error.square().mean().sqrt())
+            rel.append(error.norm() / data.y.double().norm())
+    expected = {"mae": np.mean(mae), "rmse": np.mean(rmse), "rel_l2": np.mean(rel)}
+    assert summary["test"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_summary_has_what_it_promises(run: RunPaths) -> None:
+    evaluate_run(run.root)
+    summary = json.loads(run.summary.read_text())
+    assert {
+        "model",
+        "data",
+        "n_s",
+        "n_t",
+        "n_t_out",
+        "epochs",
+        "parameters",
+        "seconds_per_epoch",
+        "peak_memory_bytes",
+    } <= set(summary)
+    assert (summary["n_s"], summary["n_t"], summary["n_t_out"]) == (64, 10, 10)
+    assert summary["epochs"] == 2 and summary["peak_memory_bytes"] > 1e6
+    assert set(summary["baselines"]) == {
+        "persistence",
+        "linear_extrapolation",
+        "mean",
+    }
+    for errors in (summary["test"], *summary["baselines"].values()):
+        assert set(errors) == {"mae", "rmse", "rel_l2"}
+        assert errors["mae"] <= errors["rmse"]
+
+
+def test_examples_are_whole_samples(run: RunPaths, waves: Path) -> None:
+    evaluate_run(run.root)
+    with np.load(run.evaluation, allow_pickle=False) as arrays:
+        kept = dict(arrays)
+    assert kept["x"].shape == (4, 64, 10, 1)
+    assert kept["truth"].shape == kept["prediction"].shape == (4, 64, 10, 1)
+    assert kept["times"].shape == (20,) and kept["error_by_record"].shape == (10,)
+    with nfsgeo.data.open(waves) as file:
+        assert kept["sample"].tolist() == file.split["test"].tolist()
+        pos = file.coordinates()
+        points = [int(np.flatnonzero((pos == p).all(axis=1))[0]) for p in kept["pos"]]
+        for number, sample in enumerate(kept["sample"]):
+            u = file.read(int(sample), slice(10, 20), np.array(points))
+            assert np.array_equal(kept["truth"][number], u)
+
+
+def test_other_data_leave_the_run_as_it_is(run: RunPaths, waves: Path) -> None:
+    evaluate_run(run.root)
+    before = {p: p.stat().st_mtime_ns for p in run.root.rglob("*")}
+    summary = evaluate_run(run.root, data=waves)
+    assert {p: p.stat().st_mtime_ns for p in run.root.rglob("*")} == before
+    assert summary["test"] == json.loads(run.summary.read_text())["test"]
+
+
+def test_a_checkpoint_of_another_model_is_refused(run: RunPaths) -> None:
+    text = run.config.read_text().replace("width: 4", "width: 6")
+    run.config.write_text(text)
+    with pytest.raises(UserError, match="best.ckpt of nfs.*the same settings"):
+        evaluate_run(run.root)
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="a run folder"):
+        evaluate_run(tmp_path)
