@@ -49,8 +49,9 @@ def test_every_module_lies_in_a_package() -> None:
 def test_environment_yml_is_in_step_with_pyproject() -> None:
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     listed = {}
-    for entry in environment["dependencies"]:
-        if isinstance(entry, str):
+    *packages, from_pip = environment["dependencies"]
+    for entry in packages + from_pip["pip"]:
+        if entry != "-e .":
             parts = re.split(r"(?=[<>=])", entry, maxsplit=1)
             listed[parts[0]] = "".join(parts[1:])
     assert listed.pop("python") == PROJECT["project"]["requires-python"]

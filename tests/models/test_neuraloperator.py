@@ -1,0 +1,180 @@
+"""SpectralConv and fno against neuraloperator's, with the same weights."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from neuralop.layers.fno_block import FNOBlocks
+from neuralop.layers.spectral_convolution import SpectralConv as TheirSpectralConv
+from neuralop.models import FNO
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.models import Problem, build_model
+from nfsgeo.nn import MixerBlock, Pointwise, SpectralConv
+from nfsgeo.testing import assert_same
+
+CHANNELS, DEPTH, SAMPLES = 8, 3, 2
+# Modes and sizes; even sizes, on which both agree what the centre of a spectrum is.
+CASES = {
+    "1d": ((5,), (16,)),
+    "2d": ((3, 4), (12, 10)),
+    "3d": ((2, 3, 4), (8, 6, 10)),
+    "every mode": ((4, 5), (8, 8)),
+}
+PROBLEMS = {
+    "1d with time": Problem(Domain.unit(1), 1, 1, 3, 6, 12, (12,), True),
+    "2d with time": Problem(Domain.unit(2), 2, 3, 3, 6, 80, (8, 10), True),
+    "2d without time": Problem(Domain.unit(2, False), 1, 1, 1, 1, 80, (8, 10), False),
+}
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+def total_modes(modes: tuple[int, ...]) -> tuple[int, ...]:
+    """Their count: both signs together, on the last axis too, though half are kept."""
+    return (*(2 * m for m in modes[:-1]), 2 * (modes[-1] - 1))
+
+
+def their_weight(layer: SpectralConv) -> Tensor:
+    """Our frequencies are 0 .. m-1, -m .. -1 and lead; theirs -m .. m-1, at the end."""
+    weight: Tensor = layer.weight
+    if len(layer.modes) > 1:
+        weight = torch.fft.fftshift(weight, dim=tuple(range(len(layer.modes) - 1)))
+    return weight.movedim((-2, -1), (0, 1))
+
+
+def as_bias(bias: Tensor, axes: int) -> Tensor:
+    """Theirs belongs to the convolution, ours to the map beside it."""
+    return bias.view(-1, *(1 for _ in range(axes)))
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> tuple[tuple[int, ...], Tensor]:
+    modes, sizes = CASES[request.param]
+    return modes, torch.randn(2, CHANNELS, *sizes)
+
+
+def test_convolution(case):
+    modes, x = case
+    ours = SpectralConv(CHANNELS, CHANNELS, modes)
+    theirs = TheirSpectralConv(CHANNELS, CHANNELS, total_modes(modes), bias=False)
+
+    def plain(x: Tensor) -> Tensor:
+        return functional_call(theirs, {"weight.tensor": their_weight(ours)}, (x,))
+
+    assert_same(ours, plain, (x,), ours.parameters())
+
+
+def test_convolution_on_another_resolution(case):
+    modes, x = case
+    ours = SpectralConv(CHANNELS, CHANNELS, modes)
+    theirs = TheirSpectralConv(CHANNELS, CHANNELS, total_modes(modes), bias=False)
+    fine = torch.randn(1, CHANNELS, *(2 * n for n in x.shape[2:]))
+    theirs.weight.tensor = nn.Parameter(their_weight(ours).detach())
+    torch.testing.assert_close(ours(fine), theirs(fine), rtol=2e-5, atol=2e-5)
+
+
+def test_blocks(case):
+    modes, x = case
+    blocks = nn.Sequential(
+        *(
+            MixerBlock(
+                SpectralConv(CHANNELS, CHANNELS, modes),
+                residual=Pointwise(CHANNELS, CHANNELS),
+                activation=nn.GELU(),
+            )
+            for _ in range(DEPTH)
+        )
+    )
+    # Theirs would apply it twice, but not after the last block.
+    theirs = FNOBlocks(
+        CHANNELS,
+        CHANNELS,
+        total_modes(modes),
+        n_layers=DEPTH,
+        use_channel_mlp=False,
+        non_linearity=nn.Identity(),
+    )
+
+    def plain(x: Tensor) -> Tensor:
+        weights = {}
+        for i, block in enumerate(blocks):
+            weights[f"convs.{i}.weight.tensor"] = their_weight(block.mix)
+            weights[f"convs.{i}.bias"] = as_bias(block.residual.bias, len(modes))
+            weights[f"fno_skips.{i}.conv.weight"] = block.residual.weight[..., None]
+        for i in range(DEPTH):
+            x = nn.functional.gelu(functional_call(theirs, weights, (x, i)))
+        return x
+
+    assert_same(blocks, plain, (x,), blocks.parameters())
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_network(name):
+    problem = PROBLEMS[name]
+    settings = {"width": CHANNELS, "depth": DEPTH, "modes": 3, "time_modes": 3}
+    ours = build_model("fno", problem, settings)
+    for block in ours.blocks:
+        # Theirs applies the activation twice, but not after the last block.
+        block.activation = nn.Sequential(nn.GELU(), nn.GELU())
+    ours.blocks[-1].activation = None
+    axes = problem.domain.dim + problem.has_time
+    theirs = FNO(
+        n_modes=(*(6 for _ in range(axes - 1)), 4),
+        in_channels=problem.num_features + axes,
+        out_channels=problem.out_components,
+        hidden_channels=CHANNELS,
+        n_layers=DEPTH,
+        lifting_channel_ratio=0,
+        projection_channel_ratio=128 / CHANNELS,
+        positional_embedding=None,
+        use_channel_mlp=False,
+    )
+    weights = dict(theirs.named_parameters())
+    assert sum(p.numel() for p in weights.values()) == sum(
+        p.numel() for p in ours.parameters()
+    )
+
+    def linear(prefix: str, weight: Tensor, bias: Tensor) -> dict[str, Tensor]:
+        return {f"{prefix}.weight": weight[..., None], f"{prefix}.bias": bias}
+
+    def copied() -> dict[str, Tensor]:
+        lift, (first, _, second) = ours.lift, ours.projector
+        weight = lift.space.weight
+        if lift.time is not None:
+            weight = torch.cat([weight, lift.time[:, None]], dim=1)
+        found = linear("lifting.fcs.0", weight, lift.space.bias)
+        found |= linear("projection.fcs.0", first.weight, first.bias)
+        found |= linear("projection.fcs.1", second.weight, second.bias)
+        for i, block in enumerate(ours.blocks):
+            prefix = f"fno_blocks.convs.{i}"
+            found[f"{prefix}.weight.tensor"] = their_weight(block.mix)
+            found[f"{prefix}.bias"] = as_bias(block.residual.bias, axes)
+            skip = f"fno_blocks.fno_skips.{i}.conv.weight"
+            found[skip] = block.residual.weight[..., None]
+        assert found.keys() == weights.keys()
+        return found
+
+    shape, records = problem.grid_shape, problem.n_out
+    grid = equispaced_grid(problem.domain, shape)
+    pos = grid.repeat(SAMPLES, 1)
+    batch = torch.arange(SAMPLES).repeat_interleave(len(grid))
+
+    def plain(x: Tensor) -> Tensor:
+        """Inputs and coordinates copied to every record, as theirs wants them."""
+        inputs = torch.cat([x.flatten(1), pos], dim=1)
+        inputs = inputs.view(SAMPLES, *shape, -1).movedim(-1, 1)
+        if problem.has_time:
+            inputs = inputs[..., None].expand(*inputs.shape, records)
+            times = torch.linspace(0, 1, records).expand_as(inputs[:, :1])
+            inputs = torch.cat([inputs, times], dim=1)
+        out = functional_call(theirs, copied(), (inputs,)).movedim(1, -1)
+        return out.reshape(len(pos), records, -1)
+
+    x = torch.randn(len(pos), problem.n_in, problem.in_components)
+    assert_same(lambda x: ours(x, pos, batch), plain, (x,), ours.parameters())
