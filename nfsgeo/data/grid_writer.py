@@ -50,6 +50,7 @@ class GridWriter:
         provenance: How the data are made; must not change from one try to the next.
         parameter_names: Scalars that each sample carries.
         split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
+        meshes: Flat point numbers of meshes to publish with the data, by name.
 
     Raises:
         UserError: ``path`` exists, or a partial file of other data is in the way.
@@ -70,6 +71,7 @@ class GridWriter:
         provenance: Mapping[str, Any] | None = None,
         parameter_names: Sequence[str] = (),
         split: Mapping[str, NDArray[np.int64]] | None = None,
+        meshes: Mapping[str, NDArray[np.int64]] | None = None,
     ) -> None:
         self.path = Path(path)
         self.partial = partial_path(self.path)
@@ -82,6 +84,7 @@ class GridWriter:
             static_role=static_role,
             provenance=provenance or {},
             split=split,
+            meshes=meshes or {},
         )
         self._axes = [np.asarray(axis, dtype=np.float64) for axis in axes]
         self._grid = tuple(len(axis) for axis in self._axes)
@@ -165,7 +168,7 @@ class GridWriter:
             (self.num_samples, self._parameters, [axis.tolist() for axis in self._axes])
         )
         if not self.partial.exists():
-            begun = self.partial.with_name(self.partial.name + ".new")
+            begun = self.partial.with_name(self.path.name + ".new.partial")
             with h5py.File(begun, "w") as file:
                 self._allocate(file, header)
             os.replace(begun, self.partial)

@@ -25,6 +25,7 @@ __all__ = [
     "checked",
     "compressed",
     "finish",
+    "members",
     "partial_path",
     "text",
 ]
@@ -52,6 +53,7 @@ class Header:
             attribute (``commit``, ``seed``, ``scheme``, ``parameters``, ``solver``,
             ``units``).
         split: Sample numbers of each part, in order 0.7/0.1/0.2 when None.
+        meshes: Point numbers of meshes that come with the data, by name.
     """
 
     equation: str
@@ -62,6 +64,7 @@ class Header:
     static_role: str | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     split: Mapping[str, NDArray[np.int64]] | None = None
+    meshes: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.times = np.asarray(self.times, dtype=np.float64)
@@ -84,8 +87,9 @@ class Header:
     def to_json(self) -> str:
         """The header as text; equal headers give equal text."""
         values = dict(vars(self), domain=self.domain.to_dict(), times=list(self.times))
-        if self.split is not None:
-            values["split"] = {k: np.asarray(v).tolist() for k, v in self.split.items()}
+        for name in ("split", "meshes"):
+            table = values[name] or {}
+            values[name] = {k: np.asarray(v).tolist() for k, v in table.items()}
         return json.dumps(values, sort_keys=True)
 
     def store(
@@ -94,7 +98,7 @@ class Header:
         num_samples: int,
         axes: Sequence[NDArray[np.float64]] | None,
     ) -> None:
-        """Writes root attributes, ``/coords`` and ``/split``."""
+        """Writes root attributes, ``/coords``, ``/split`` and ``/meshes``."""
         file.attrs.update(format=text(FORMAT), version=VERSION)
         file.attrs["equation"] = text(self.equation)
         file.attrs["domain"] = text(json.dumps(self.domain.to_dict()))
@@ -116,6 +120,8 @@ class Header:
         check_split(split, num_samples)
         for name, samples in split.items():
             checked(file, f"split/{name}", np.asarray(samples, np.int64))
+        for name, index in self.meshes.items():
+            checked(file, f"meshes/{name}/index", np.asarray(index, np.int64))
 
     def describe(self, dataset: h5py.Dataset, *, static: bool = False) -> None:
         """Names the components of a dataset, and the role of a static one."""
@@ -184,6 +190,18 @@ def as_float32(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.flo
             "remove the sample or repair its values",
         )
     return array
+
+
+def members(group: h5py.Group, *path: str) -> list[str]:
+    """Members of a group inside another, none where it does not exist.
+
+    By listing, since HDF5 also answers "not there" for what is there but damaged.
+    """
+    for name in path:
+        if name not in list(group):
+            return []
+        group = group[name]
+    return list(group)
 
 
 def partial_path(path: Path) -> Path:

@@ -22,6 +22,7 @@ from nfsgeo.data.grid_meshes import (
     shuffled,
     sub_grid,
 )
+from nfsgeo.data.native import NativeFile
 from nfsgeo.errors import UserError
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "off_grid",
     "per_sample",
     "random_subset",
+    "stored",
     "sub_grid",
 ]
 
@@ -48,6 +50,17 @@ def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) 
     pos = file.coordinates(sample)
     _enough(file, num_points, len(pos))
     return _subset(pos, shuffled(len(pos), philox(seed, 0, sample))[:num_points])
+
+
+def stored(file: NativeFile, name: str) -> Mesh:
+    """A mesh that was published with the data, its points in their order there."""
+    if name not in file.meshes:
+        raise UserError(
+            f"mesh {name!r} of {file.path}",
+            f"one of {sorted(file.meshes)}" if file.meshes else "a file with meshes",
+            "choose another or draw one",
+        )
+    return Mesh(file.coordinates()[file.meshes[name]], file.meshes[name])
 
 
 def nested(

@@ -11,7 +11,7 @@ import numpy as np
 
 from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices, reading
 from nfsgeo.data.grid_writer import GridWriter
-from nfsgeo.data.layout import AXES, FORMAT, RESERVED, VERSION, as_text
+from nfsgeo.data.layout import AXES, FORMAT, RESERVED, VERSION, as_text, members
 from nfsgeo.data.point_writer import PointWriter
 from nfsgeo.data.splits import SPLITS, check_split
 from nfsgeo.errors import UserError
@@ -24,6 +24,9 @@ WHOLE = "a whole nfsgeo file"
 
 class NativeFile(FieldFile):
     """Reads what :class:`GridWriter` and :class:`PointWriter` make.
+
+    Besides what every file has, ``meshes`` holds the point numbers of meshes that
+    came with the data, by name.
 
     Args:
         path: The file.
@@ -78,7 +81,7 @@ class NativeFile(FieldFile):
     def cells(self, sample: int = 0) -> dict[str, Indices]:
         mesh, found = self.mesh_id(sample), {}
         with reading(self.path, WHOLE):
-            for kind in _names(self._file, "points", "cells"):
+            for kind in members(self._file, "points", "cells"):
                 group = self._file[f"points/cells/{kind}"]
                 start, stop = group["offsets"][mesh : mesh + 2]
                 if stop > start:
@@ -145,13 +148,17 @@ class NativeFile(FieldFile):
         )
         self.parameters = {
             name: self._file[f"params/{name}"][:]
-            for name in _names(self._file, "params")
+            for name in members(self._file, "params")
         }
         self.split = {name: self._file[f"split/{name}"][:] for name in SPLITS}
+        self.meshes = {
+            name: self._file[f"meshes/{name}/index"][:]
+            for name in members(self._file, "meshes")
+        }
 
     def _read_fields(self, group: str) -> tuple[h5py.Dataset, h5py.Dataset | None]:
         u, a = self._file[f"{group}/u"], None
-        if "a" in _names(self._file, group):
+        if "a" in members(self._file, group):
             a = self._file[f"{group}/a"]
         self.component_names = json.loads(as_text(u.attrs["components"]))
         self.static_names, self.static_role = [], None
@@ -181,6 +188,10 @@ class NativeFile(FieldFile):
             _same("fields/a", a, (len(u), *grid, self.static_components))
         self._sample_mesh = np.zeros(len(u), np.int64)
         self._mesh_offsets = np.array([0, np.prod(grid)])
+        for name, index in self.meshes.items():
+            inside = index.size and index.min() >= 0 and index.max() < np.prod(grid)
+            single = len(np.unique(index)) == index.size
+            _check(inside and single, f"meshes/{name} is no set of grid points")
         self._check_samples()
 
     def _read_points(self) -> None:
@@ -218,18 +229,6 @@ class NativeFile(FieldFile):
         for name, values in self.parameters.items():
             fits = values.shape[:1] == (self.num_samples,)
             _check(fits, f"params/{name} has shape {values.shape}")
-
-
-def _names(group: h5py.Group, *path: str) -> list[str]:
-    """Members of a group inside another, none where it does not exist.
-
-    By listing, since HDF5 also answers "not there" for what is there but damaged.
-    """
-    for name in path:
-        if name not in list(group):
-            return []
-        group = group[name]
-    return list(group)
 
 
 def _check(condition: Any, problem: str) -> None:

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nfsgeo.data import GridWriter, NativeFile
 from nfsgeo.data.fields import GridFile
 from nfsgeo.data.meshes import (
     Mesh,
@@ -22,6 +24,7 @@ from nfsgeo.data.meshes import (
     off_grid,
     per_sample,
     random_subset,
+    stored,
     sub_grid,
 )
 from nfsgeo.geometry import Domain
@@ -181,8 +184,6 @@ def test_clustered_refuses_what_it_cannot_draw(
 def test_requests_that_cannot_be_met(
     one_line: Callable[..., str], point_case: Any
 ) -> None:
-    from nfsgeo.data import NativeFile
-
     one_line(random_subset, GRIDS[0], 31, 0)
     one_line(random_subset, GRIDS[0], 0, 0)
     one_line(sub_grid, GRIDS[0], 7)
@@ -209,9 +210,28 @@ def test_a_mesh_for_every_sample(sample: int, seed: int) -> None:
 
 
 def test_per_sample_crosses_processes(grid_case: Any) -> None:
-    from nfsgeo.data import NativeFile
-
     with NativeFile(grid_case.path) as file:
         draw = per_sample(random_subset, file, 8, 0)
         again = copy.deepcopy(draw)
         np.testing.assert_array_equal(again(3).index, draw(3).index)
+
+
+def test_meshes_travel_with_the_data(
+    grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    few = np.array([5, 0, 23])
+    meshes = {"few": few, "more": np.append(few, [7, 1])}
+    path = tmp_path / "meshes.h5"
+    with GridWriter(path, **grid_case.options, meshes=meshes) as writer:
+        writer.write(0, grid_case.u, grid_case.a, {"nu": np.zeros(7)})
+    with NativeFile(path) as file:
+        assert sorted(file.meshes) == ["few", "more"]
+        mesh = stored(file, "more")
+        np.testing.assert_array_equal(mesh.index, [5, 0, 23, 7, 1])
+        np.testing.assert_array_equal(mesh.pos, file.coordinates()[mesh.index])
+        assert "few" in one_line(stored, file, "none")
+    for bad in ([24], [1, 1], [-1]):
+        with h5py.File(path, "r+") as raw:
+            del raw["meshes/few/index"]
+            raw["meshes/few/index"] = np.array(bad)
+        one_line(NativeFile, path)

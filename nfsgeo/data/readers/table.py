@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +100,9 @@ def _columns(path: Path) -> dict[str, Doubles]:
         table = _parquet(path)
     else:
         names = _header(path)
-        rows = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2, encoding="utf-8")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of no rows, which is refused below
+            rows = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
         if len(set(names)) != len(names) or rows.shape[1] != len(names):
             raise ValueError(f"{rows.shape[1]} columns under the names {names}")
         table = dict(zip(names, rows.T, strict=True))
