@@ -171,10 +171,11 @@ class KdV:
         n = stride * resolution
         u0 = self.initial(seed, indices, n).to(device)
         spacing = HORIZONS[self.preset] / 200
+        _, dt = whole_steps(spacing, 1 / 400 * min(1.0, 1024 / n))
         u, steps = solve_guarded(
             lambda state, dt: self.evolve(state, records, dt=dt, spacing=spacing),
             u0,
-            1 / 400 * min(1.0, 1024 / n),
+            dt,
             name=self.name,
         )
         mass = u.mean(dim=-1)

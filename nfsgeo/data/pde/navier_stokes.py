@@ -142,7 +142,7 @@ class NavierStokes:
         stride = -(-self.coarsest // resolution)
         n = stride * resolution
         w = self.initial(seed, indices, n).to(device)
-        dt = self.step * min(1.0, 128 / n)
+        _, dt = whole_steps(self.spacing, self.step * min(1.0, 128 / n))
         u, steps = solve_guarded(
             lambda state, dt: self.evolve(state, records, dt=dt), w, dt, name=self.name
         )

@@ -95,6 +95,14 @@ def test_coarser_grids_hold_the_same_flow() -> None:
         assert_close(fine.u[:, :, ::every, ::every], coarse.u, rtol=0, atol=1e-5)
 
 
+def test_odd_grids_and_finer_steps() -> None:
+    fine = NavierStokes().solve(0, [0], resolution=195, records=2)
+    coarse = NavierStokes().solve(0, [0], resolution=65, records=2)
+    assert_close(fine.u[:, :, ::3, ::3], coarse.u, rtol=0, atol=1e-5)
+    # The step shrinks with the cells and divides the time between records.
+    assert 0.25 / float(fine.dt) == pytest.approx(16)
+
+
 def test_options_act() -> None:
     def solve(equation: NavierStokes) -> Tensor:
         return equation.solve(0, [0], resolution=64, records=2).u
