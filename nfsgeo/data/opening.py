@@ -29,5 +29,5 @@ def open_file(path: str | Path) -> FieldFile:
     raise UserError(
         f"{path}",
         "an undamaged file of nfsgeo or of a format that it reads",
-        "see the list of formats in the documentation",
+        "see `nfsgeo datasets` for the formats",
     )
