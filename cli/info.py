@@ -112,7 +112,10 @@ def _table(facts: dict[str, Any]) -> Table:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(name, _text(value))
+        text = _text(value)
+        if isinstance(value, dict) and len(text) > 60:
+            text = "\n".join(f"{key} {_text(inner)}" for key, inner in value.items())
+        table.add_row(name, text)
     return table
 
 

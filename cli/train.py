@@ -93,7 +93,7 @@ def train(
 
     with progress_bar() as progress:
         if resume is not None:
-            experiment, paths = resume_run(resume)
+            experiment, paths = resume_run(resume, progress)
         else:
             overrides = {KEYS[name]: value for name, value in given.items()}
             experiment, paths = _begin(config, overrides, settings, out, progress)
@@ -142,7 +142,7 @@ def _begin(
     RunPaths.check_free(out)
     experiment = prepare(
         load_config(config, overrides | parse_settings(settings)),
-        progress=lambda done, total: progress("making data", done, total),
+        progress,
     )
     return experiment, begin_run(experiment, out)
 
@@ -154,13 +154,15 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
 
     config, file, problem = experiment.config, experiment.file, experiment.problem
     count = num_parameters(experiment.forecaster.model)
+    records = f"{problem.n_in} records in, {problem.n_out} out"
+    if not problem.has_time:
+        records = "a coefficient in, the solution out"
     split = " + ".join(f"{len(s)} {part}" for part, s in file.split.items())
     for name, value in {
         "model": f"{config.model.name}, {count:,} parameters, on "
         f"{device_of(config.trainer).type}",
         "data": f"{file.equation or file.path.name}: {split} samples",
-        "points": f"{problem.num_points} ({config.data.mesh}), {config.data.n_in} "
-        f"records in, {problem.n_out} out",
+        "points": f"{problem.num_points} ({config.data.mesh}), {records}",
         "run": str(paths.root),
     }.items():
         click.echo(f"{name:<8}{value}", err=True)

@@ -38,7 +38,7 @@ def device_of(section: TrainerSection) -> torch.device:
 
 
 def check_device(section: TrainerSection) -> None:
-    """Makes sure that the devices asked for are there.
+    """Makes sure that the devices asked for are there, and can do what is asked.
 
     Raises:
         UserError: They are not.
@@ -48,6 +48,10 @@ def check_device(section: TrainerSection) -> None:
             "--device cuda",
             "a CUDA device, and torch sees none",
             "use --device cpu, or install a torch with CUDA",
+        )
+    if section.precision == "16-mixed" and device_of(section).type == "cpu":
+        raise UserError(
+            "--precision 16-mixed on the CPU", "32, 64 or bf16-mixed", "choose another"
         )
     there = torch.cuda.device_count()
     if device_of(section).type == "cuda" and section.devices > there:
@@ -86,10 +90,12 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
     command = ["git", "rev-parse", "HEAD"]
-    folder = Path(__file__).parent
     try:
-        found = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        found = subprocess.run(command, cwd=root, capture_output=True, text=True)
     except OSError:
         return None
     return found.stdout.strip() or None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -24,6 +25,8 @@ from nfsgeo.training.problem import problem_of, problem_to_dict
 from nfsgeo.training.resolution import resolved
 
 __all__ = ["Experiment", "prepare"]
+
+Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Experiment:
 
 
 def prepare(
-    config: RunConfig, progress: Callable[[int, int], None] | None = None
+    config: RunConfig, progress: Progress = lambda what, done, total: None
 ) -> Experiment:
     """Opens the data, reads every training and validation sample, builds the model.
 
@@ -57,13 +60,15 @@ def prepare(
 
     Args:
         config: What was asked for, or the resolved configuration of a run.
-        progress: Told how the making of the demonstration's data goes.
+        progress: Called with what is being done, how much is done and in all.
 
     Raises:
         UserError: The device, the data or the settings cannot be used.
     """
     check_device(config.trainer)
-    file = nfsgeo.data.open(config.data.file or demo_file(progress))
+    file = nfsgeo.data.open(
+        config.data.file or demo_file(partial(progress, "making data"))
+    )
     config = resolved(config, file)
     mesh = observe(config.data, file, config.seed)
     problem = problem_of(config.data, file, mesh)
@@ -77,9 +82,9 @@ def prepare(
             f"at most one for each of the {len(valid)} validation samples",
             "ask for fewer",
         )
+    for windows_of_part in (train, valid):
+        _read_through(windows_of_part, partial(progress, "reading samples"))
     inputs, outputs = _fit_normalisers(train, problem)
-    for _ in _fields(valid, "y"):
-        pass  # only to find out now what cannot be used
     description = {
         "model": config.model.name,
         "settings": config.model.settings,
@@ -116,7 +121,12 @@ def _fit_normalisers(
 
 
 def _fields(windows: WindowDataset, name: str) -> Iterator[Tensor]:
-    """``x`` or ``y`` of every sample, each checked to lie in the domain.
+    """``x`` or ``y`` of every sample."""
+    return (windows[item][name] for item in range(len(windows)))
+
+
+def _read_through(windows: WindowDataset, progress: Callable[[int, int], None]) -> None:
+    """Finds out now what would stop training later; fills the cache as well.
 
     Raises:
         UserError: A sample cannot be read, is not finite or has points outside.
@@ -131,4 +141,4 @@ def _fields(windows: WindowDataset, name: str) -> Iterator[Tensor]:
                 f"points in its domain, {windows.file.domain}",
                 "repair the points or the domain",
             )
-        yield data[name]
+        progress(item + 1, len(windows))

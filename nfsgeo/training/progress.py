@@ -9,12 +9,21 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
+    Task,
     TaskProgressColumn,
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 __all__ = ["ShowProgress"]
+
+
+class _TimeLeft(TimeRemainingColumn):
+    """The time left, and that it is time left."""
+
+    def render(self, task: Task) -> Text:
+        return super().render(task).append(" left")
 
 
 class ShowProgress(Callback):
@@ -40,7 +49,7 @@ class ShowProgress(Callback):
             TextColumn("epoch {task.fields[epoch]:>4}"),
             BarColumn(bar_width=None),
             TaskProgressColumn(),
-            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+            _TimeLeft(compact=True),
             TextColumn("{task.fields[errors]}", style="dim"),
             console=console,
             expand=True,

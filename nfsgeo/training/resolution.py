@@ -62,6 +62,12 @@ def _with_points(data: DataSection, file: FieldFile, any_points: bool) -> DataSe
             kind = "all"
         else:
             kind = "random-subset"
+    if data.mesh_per_sample and kind in ("grid", "all"):
+        raise UserError(
+            f"data.mesh_per_sample with --mesh {kind}",
+            "points that are drawn",
+            "choose another --mesh or leave it out",
+        )
     if kind in ("grid", "jittered"):
         grid = data.grid or _points_per_axis(file, data.points)
         return _changed(data, mesh=kind, grid=grid, points=None)

@@ -19,7 +19,7 @@ from nfsgeo.training.checkpoints import (
 )
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.environment import describe_environment, device_of
-from nfsgeo.training.experiment import Experiment, prepare
+from nfsgeo.training.experiment import Experiment, Progress, prepare
 from nfsgeo.training.history import History
 from nfsgeo.training.loading import read_config
 from nfsgeo.training.parallel import SpawnedDDP
@@ -51,15 +51,21 @@ def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
     return paths
 
 
-def resume_run(folder: Path) -> tuple[Experiment, RunPaths]:
+def resume_run(
+    folder: Path, progress: Progress = lambda what, done, total: None
+) -> tuple[Experiment, RunPaths]:
     """Prepares the experiment of an existing run again.
+
+    Args:
+        folder: Of the run.
+        progress: As for :func:`prepare`.
 
     Raises:
         UserError: The folder holds no run, its data are gone, or its checkpoint is
             damaged or of another model.
     """
     paths = RunPaths.existing(folder)
-    experiment = prepare(read_config(paths.config))
+    experiment = prepare(read_config(paths.config), progress)
     _last_checkpoint(experiment, paths)
     return experiment, paths
 
