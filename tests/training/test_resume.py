@@ -1,0 +1,127 @@
+"""Runs that were cut short come out as if they had not been."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from lightning.pytorch import Callback
+
+from nfsgeo.errors import UserError
+from nfsgeo.training import RunPaths
+from nfsgeo.training.history import read_history
+
+Train = Callable[..., Any]
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from lightning.pytorch import Callback
+from nfsgeo.training import begin_run, fit, load_config, prepare
+
+class Kill(Callback):
+    def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+        if (trainer.current_epoch, batch_idx) == (3, 1):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+config, out = map(Path, sys.argv[1:])
+experiment = prepare(load_config(config))
+fit(experiment, begin_run(experiment, out), [Kill()])
+"""
+
+
+def test_killed_in_mid_epoch_and_resumed_gives_the_very_numbers(
+    train: Train, resume: Train, tmp_path: Path
+) -> None:
+    undisturbed = train("undisturbed", {"trainer.epochs": 6})
+    out = tmp_path / "killed"
+    command = [sys.executable, "-c", KILLED, str(undisturbed.paths.config), str(out)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert len(read_history(RunPaths(out).metrics)) == 3
+    assert resume(out).is_the_same_as(undisturbed)
+
+
+class Interrupt(Callback):
+    """Ctrl-C in the middle of an epoch."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def on_train_batch_end(
+        self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if (trainer.current_epoch, batch_idx) == (self.epoch, 1):
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"optimiser.schedule": "step", "optimiser.step_epochs": 2},
+        {"trainer.patience": 3},
+        {"data.mesh_per_sample": True},
+        {"data.workers": 1},
+    ],
+)
+@pytest.mark.parametrize("epoch", [0, 2])
+def test_interrupted_and_resumed_gives_the_very_numbers(
+    train: Train, resume: Train, tmp_path: Path, extra: dict[str, Any], epoch: int
+) -> None:
+    extra = extra | {"trainer.epochs": 4}
+    undisturbed = train("undisturbed", extra)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        train("run", extra, Interrupt(epoch))
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert len(read_history(RunPaths(tmp_path / "run").metrics)) == epoch
+    assert resume(tmp_path / "run").is_the_same_as(undisturbed)
+
+
+def test_killed_between_the_row_and_the_checkpoint(train: Train, resume: Train) -> None:
+    constant = {"optimiser.schedule": "constant"}
+    undisturbed = train("undisturbed", constant)
+    run = train("run", constant | {"trainer.epochs": 2})
+    # As if the third epoch had left its row and no checkpoint.
+    _want_epochs(run.paths, 3)
+    with open(run.paths.metrics, "a") as file:
+        file.write("2,9,9,9,9,9,9,9\n")
+    assert resume(run.paths.root).is_the_same_as(undisturbed)
+
+
+def _want_epochs(paths: RunPaths, epochs: int) -> None:
+    config = yaml.safe_load(paths.config.read_text())
+    config["trainer"]["epochs"] = epochs
+    paths.config.write_text(yaml.safe_dump(config))
+
+
+def test_a_finished_run_is_left_alone(train: Train, resume: Train) -> None:
+    paths = train("run").paths
+    before = paths.metrics.read_bytes(), paths.last.read_bytes()
+    resume(paths.root)
+    assert (paths.metrics.read_bytes(), paths.last.read_bytes()) == before
+
+
+def test_early_stopping_counts_epochs_without_improvement(
+    train: Train, resume: Train
+) -> None:
+    rough = {"optimiser.lr": 0.5, "optimiser.schedule": "constant"}
+    run = train("run", rough | {"trainer.epochs": 50, "trainer.patience": 2})
+    rmse = run.rmse()
+    assert len(rmse) < 50
+    assert rmse.index(min(rmse)) == len(rmse) - 3
+    assert resume(run.paths.root).rmse() == rmse
+
+
+def test_a_checkpoint_of_another_model_is_refused(train: Train, resume: Train) -> None:
+    wide = train("wide", {"model.settings.width": 6})
+    paths = train("run", {"trainer.epochs": 1}).paths
+    paths.last.write_bytes(wide.paths.last.read_bytes())
+    with pytest.raises(UserError, match="last.ckpt of nfs.*same settings"):
+        resume(paths.root)
