@@ -57,7 +57,7 @@ def test_betas_are_those_asked_for() -> None:
 
 
 @pytest.mark.parametrize("largest", [0.1, 1e6])
-def test_clipping_equals_that_of_torch(largest):
+def test_clipping_equals_that_of_torch(largest: float) -> None:
     torch.manual_seed(0)
     parameters = [
         nn.Parameter(torch.randn(7, 3)),
