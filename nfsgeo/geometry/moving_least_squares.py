@@ -34,7 +34,8 @@ def moving_least_squares(
     distance. Polynomials up to ``degree`` are interpolated exactly where enough
     neighbours surround the target. Elsewhere the ridge :math:`\Lambda` grows, first on
     the highest degree and then on the next, until the weights are no larger than a
-    stable interpolation allows; constants are exact everywhere.
+    stable interpolation allows; constants are exact everywhere,
+    and a target that is a neighbour itself has that neighbour's value.
 
     Args:
         displacement: from source to target of every edge, ``[E, d]``.
@@ -76,6 +77,10 @@ def moving_least_squares(
         unsettled &= ~((gain <= LARGEST_GAIN) & enough)
         if not unsettled.any():
             break
+    # Where a neighbour is, its own value counts alone.
+    here = (distance == 0).to(phi.dtype)
+    found_here = phi.new_zeros(num_target).index_add_(0, target, here) > 0
+    weights = torch.where(found_here[target], here, weights)
     total = phi.new_zeros(num_target).index_add_(0, target, weights)
     return weights / total[target]
 

@@ -37,6 +37,8 @@ class InterpolationSettings(MixerSettings):
         kernel: a ``dense`` matrix for each edge, one of low ``rank``, a weight for
             each ``channel``, or a ``gaussian``.
         rank: number of learned matrices of the ``low-rank`` kernel.
+        groups: weights of an edge in the ``channel`` kernel, each for as many channels
+            as the others; ``None`` for one a channel.
         hidden: width of the kernel's network.
         fixed: the interpolation that a learned kernel adds to and starts from: the
             ``mean`` of the neighbours, as in the paper, or moving least squares that
@@ -50,6 +52,7 @@ class InterpolationSettings(MixerSettings):
     radius: PositiveFloat | None = None
     kernel: Literal["dense", "low-rank", "channel", "gaussian"] = "channel"
     rank: PositiveInt = 8
+    groups: PositiveInt | None = None
     hidden: PositiveInt = 64
     fixed: Literal["mean", "linear", "quadratic"] = "quadratic"
     absolute_position: bool = True
@@ -102,7 +105,7 @@ def _kernel(
         absolute_position=settings.absolute_position,
     )
     if settings.kernel == "channel":
-        return ChannelKernel(width, network)
+        return ChannelKernel(width, network, groups=settings.groups)
     rank = settings.rank if settings.kernel == "low-rank" else None
     return DenseKernel(width, network, rank=rank)
 

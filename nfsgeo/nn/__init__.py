@@ -8,6 +8,7 @@ DenseKernel                a matrix for every edge, of full or low rank
 ChannelKernel              a weight for every edge and channel
 GaussianKernel             a Gaussian of learned centre and widths
 EdgeNetwork                hidden layer of a learned kernel
+interpolate                interpolation without anything learned
 neighbour_sum              weighted sums over neighbourhoods
 InterpolationResampling    points to a fixed grid and back
 =========================  =====================================================
@@ -31,9 +32,32 @@ Pointwise                  1×1 convolution
 ModulusGELU                activation of complex fields
 SplitComplex, RealPart     real layers for the parts of a complex field
 =========================  =====================================================
+
+=========================  =====================================================
+Points without a grid
+=========================  =====================================================
+ChebConvGRU                recurrent cell with Chebyshev convolutions
+DiffusionGRU               recurrent cell with diffusion convolutions
+AdaptiveGRU                recurrent cell on a learned graph of one mesh
+ChebyshevConv              polynomial of a graph's Laplacian
+DiffusionConv              random walks along edges and against them
+AdaptiveConv               convolution with weights of its own for every node
+Support                    fixed sparse matrix on the nodes of a graph
+chebyshev_support          scaled Laplacian; diffusion_supports: random walks
+node_graph                 a graph in PyTorch Geometric's format, for supports
+MPPDELayer                 messages with relative fields and positions
+TemporalDecoder            several records at once from one hidden state
+PointSpectralConv          convolution in Fourier space at irregular points
+PointWaves                 Fourier transform of the points of a batch, and back
+adjacency_bytes            memory that learned graphs need
+=========================  =====================================================
 """
 
+from nfsgeo.nn.adaptive import AdaptiveConv, AdaptiveGRU, adjacency_bytes
 from nfsgeo.nn.attention import Attention
+from nfsgeo.nn.chebyshev import ChebConvGRU, ChebyshevConv
+from nfsgeo.nn.diffusion import DiffusionConv, DiffusionGRU
+from nfsgeo.nn.fixed_interpolation import interpolate
 from nfsgeo.nn.fourier_tokens import (
     FourierTokens,
     ModulusGELU,
@@ -51,21 +75,36 @@ from nfsgeo.nn.kernels import (
     GaussianKernel,
     InterpolationKernel,
 )
+from nfsgeo.nn.message_passing import MPPDELayer
 from nfsgeo.nn.mixer import MixerBlock
 from nfsgeo.nn.neighbour_sum import neighbour_sum, neighbour_sum_reference
 from nfsgeo.nn.normalisation import FieldLayerNorm
 from nfsgeo.nn.patches import PatchEmbedding, PatchUnembedding
+from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
 from nfsgeo.nn.pointwise import Lift, Pointwise, Projector
 from nfsgeo.nn.resampling import Points, Resampling
 from nfsgeo.nn.spectral import SpectralConv
+from nfsgeo.nn.supports import (
+    Support,
+    chebyshev_support,
+    diffusion_supports,
+    node_graph,
+)
+from nfsgeo.nn.temporal_bundling import TemporalDecoder
 from nfsgeo.nn.token_mlp import TokenMLP
 from nfsgeo.nn.trunk import Trunk
 from nfsgeo.nn.unet import UNet
 
 __all__ = [
+    "AdaptiveConv",
+    "AdaptiveGRU",
     "Attention",
     "ChannelKernel",
+    "ChebConvGRU",
+    "ChebyshevConv",
     "DenseKernel",
+    "DiffusionConv",
+    "DiffusionGRU",
     "EdgeNetwork",
     "FieldLayerNorm",
     "FourierTokens",
@@ -76,10 +115,13 @@ __all__ = [
     "InterpolationResampling",
     "KernelInterpolation",
     "Lift",
+    "MPPDELayer",
     "MixerBlock",
     "ModulusGELU",
     "PatchEmbedding",
     "PatchUnembedding",
+    "PointSpectralConv",
+    "PointWaves",
     "Points",
     "Pointwise",
     "Projector",
@@ -87,10 +129,17 @@ __all__ = [
     "Resampling",
     "SpectralConv",
     "SplitComplex",
+    "Support",
+    "TemporalDecoder",
     "TokenMLP",
     "Trunk",
     "UNet",
+    "adjacency_bytes",
+    "chebyshev_support",
+    "diffusion_supports",
     "grid_shape",
+    "interpolate",
     "neighbour_sum",
     "neighbour_sum_reference",
+    "node_graph",
 ]

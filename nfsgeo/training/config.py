@@ -81,9 +81,17 @@ class DataSection(Section):
 
 
 class ModelSection(Section):
-    """Which network, and its own settings, all of them once checked."""
+    """Which network, and its own settings, all of them once checked.
+
+    Attributes:
+        name: of the network, see :data:`nfsgeo.models.MODELS`.
+        settings: what its settings class holds.
+        predicts: the ``change`` since the last observed record, or the ``field``
+            itself, as in the paper. Without records only the field.
+    """
 
     name: str = "nfs"
+    predicts: Literal["change", "field"] = "change"
     settings: dict[str, Any] = {}
 
     @model_validator(mode="before")

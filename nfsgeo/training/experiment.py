@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import torch
-from torch import Tensor
 
 import nfsgeo.data
 from nfsgeo.data import FieldFile
@@ -21,7 +20,7 @@ from nfsgeo.training.demo import demo_file
 from nfsgeo.training.environment import check_device
 from nfsgeo.training.module import Forecaster
 from nfsgeo.training.observation import Observation, observe
-from nfsgeo.training.problem import problem_of, problem_to_dict
+from nfsgeo.training.problem import changes_in, problem_of, problem_to_dict
 from nfsgeo.training.resolution import resolved
 
 __all__ = ["Experiment", "prepare"]
@@ -84,10 +83,11 @@ def prepare(
         )
     for windows_of_part in (train, valid):
         _read_through(windows_of_part, partial(progress, "reading samples"))
-    inputs, outputs = _fit_normalisers(train, problem)
+    inputs, outputs = _fit_normalisers(train, problem, config.model.predicts)
     description = {
         "model": config.model.name,
         "settings": config.model.settings,
+        "predicts": config.model.predicts,
         "problem": problem_to_dict(problem),
         "times": train[0].times.tolist(),
     }
@@ -102,27 +102,35 @@ def prepare(
             workers=config.data.workers,
             seed=config.seed,
         ),
-        forecaster=Forecaster(model, inputs, outputs, config.optimiser, description),
+        forecaster=Forecaster(
+            model,
+            inputs,
+            outputs,
+            config.optimiser,
+            description,
+            changes_in=changes_in(config.model, problem),
+        ),
     )
 
 
 def _fit_normalisers(
-    train: WindowDataset, problem: Problem
+    train: WindowDataset, problem: Problem, predicts: str
 ) -> tuple[FieldNormaliser, FieldNormaliser]:
-    """Scales of the inputs and the outputs, from training samples alone.
+    """Scales of the inputs and of what is predicted, from training samples alone.
 
     A field that is predicted from itself keeps one scale.
     """
-    inputs = FieldNormaliser.fit(_fields(train, "x"))
-    if problem.has_time:
-        own = slice(problem.out_components)
+    samples = range(len(train))
+    inputs = FieldNormaliser.fit(train[item].x for item in samples)
+    own = slice(problem.out_components)
+    if not problem.has_time:
+        return inputs, FieldNormaliser.fit(train[item].y for item in samples)
+    if predicts == "field":
         return inputs, FieldNormaliser(inputs.mean[own], inputs.std[own])
-    return inputs, FieldNormaliser.fit(_fields(train, "y"))
-
-
-def _fields(windows: WindowDataset, name: str) -> Iterator[Tensor]:
-    """``x`` or ``y`` of every sample."""
-    return (windows[item][name] for item in range(len(windows)))
+    windows_read = (train[item] for item in samples)
+    return inputs, FieldNormaliser.fit(
+        window.y - window.x[:, -1:, own] for window in windows_read
+    )
 
 
 def _read_through(windows: WindowDataset, progress: Callable[[int, int], None]) -> None:

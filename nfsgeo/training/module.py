@@ -12,6 +12,8 @@ from torch_geometric.data import Batch
 
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+from nfsgeo.nn import interpolate
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.metrics import FieldErrors
 from nfsgeo.training.optimiser import (
@@ -32,10 +34,12 @@ class Forecaster(LightningModule):
     Args:
         model: ``model(x, pos, batch, query_pos=, query_batch=)`` on normalised fields.
         inputs: Scale of the inputs, ``F`` components.
-        outputs: Scale of the outputs, ``C`` components.
+        outputs: Scale of what the model predicts, ``C`` components.
         optimiser: How the weights move.
         description: Plain types that a checkpoint carries along, to build the same
             model again.
+        changes_in: Where the model predicts changes since the last observed record,
+            the domain of the points; None where it predicts the field itself.
     """
 
     def __init__(
@@ -45,12 +49,15 @@ class Forecaster(LightningModule):
         outputs: FieldNormaliser,
         optimiser: OptimiserSection,
         description: dict[str, Any],
+        *,
+        changes_in: Domain | None = None,
     ) -> None:
         super().__init__()
         self.model = model
         self.inputs, self.outputs = inputs, outputs
         self.optimiser_section = optimiser
         self.description = description
+        self.changes_in = changes_in
         self.errors = FieldErrors()
 
     def forward(
@@ -72,14 +79,30 @@ class Forecaster(LightningModule):
             query_batch: Sample of each query point ``[M]``.
         """
         kind = self.inputs.mean.dtype
+        x, pos = x.to(kind), pos.to(kind)
+        if query_pos is not None:
+            query_pos = query_pos.to(kind)
         prediction = self.model(
-            self.inputs.normalise(x.to(kind)),
-            pos.to(kind),
+            self.inputs.normalise(x),
+            pos,
             batch,
-            query_pos=None if query_pos is None else query_pos.to(kind),
+            query_pos=query_pos,
             query_batch=query_batch,
         )
-        return self.outputs.denormalise(prediction.to(kind))
+        prediction = self.outputs.denormalise(prediction.to(kind))
+        if self.changes_in is None:
+            return prediction
+        last = x[:, -1:, : prediction.size(-1)]
+        if query_pos is not None:
+            last = interpolate(
+                last,
+                pos,
+                query_pos,
+                self.changes_in,
+                batch=batch,
+                query_batch=query_batch,
+            )
+        return last + prediction
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         loss = self._loss(self._predict(batch), batch)

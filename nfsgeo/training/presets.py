@@ -33,7 +33,10 @@ def paper_preset(model: str) -> dict[str, Any]:
         optimiser |= {"name": "adamw", "lr": 1e-4, "betas": [0.9, 0.999], "eps": 1e-8}
     return {
         "data": {"batch_size": 4},
-        "model": {"settings": dict(MODELS[model].paper) if model in MODELS else {}},
+        "model": {
+            "predicts": "field",
+            "settings": dict(MODELS[model].paper) if model in MODELS else {},
+        },
         "optimiser": optimiser,
         "trainer": {"epochs": 500, "patience": 100},
     }

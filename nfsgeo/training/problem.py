@@ -8,10 +8,10 @@ from typing import Any
 from nfsgeo.data import FieldFile
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem
-from nfsgeo.training.config import DataSection
+from nfsgeo.training.config import DataSection, ModelSection
 from nfsgeo.training.observation import Observation, mesh_of
 
-__all__ = ["problem_from_dict", "problem_of", "problem_to_dict"]
+__all__ = ["changes_in", "problem_from_dict", "problem_of", "problem_to_dict"]
 
 
 def problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem:
@@ -32,6 +32,12 @@ def problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem
         grid_shape=observed.grid_shape,
         has_time=n_in > 0,
     )
+
+
+def changes_in(model: ModelSection, problem: Problem) -> Domain | None:
+    """Where a model predicts changes since the last record; None if fields."""
+    changes = problem.has_time and model.predicts == "change"
+    return problem.domain if changes else None
 
 
 def problem_to_dict(problem: Problem) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from nfsgeo.models import build_model
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.module import Forecaster
-from nfsgeo.training.problem import problem_from_dict
+from nfsgeo.training.problem import changes_in, problem_from_dict
 from nfsgeo.training.run_paths import RunPaths
 
 __all__ = ["check_model", "restore"]
@@ -28,7 +28,11 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         UserError: There is no checkpoint yet, or it is of another model.
     """
     checkpoint = read_checkpoint(paths.best)
-    asked = {"model": config.model.name, "settings": config.model.settings}
+    asked = {
+        "model": config.model.name,
+        "settings": config.model.settings,
+        "predicts": config.model.predicts,
+    }
     description = check_model(checkpoint, asked, paths.best)
     problem = problem_from_dict(description["problem"])
     scales = {
@@ -41,7 +45,12 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
     with torch.random.fork_rng(devices=[]):
         model = build_model(description["model"], problem, description["settings"])
     forecaster = Forecaster(
-        model, scales["inputs"], scales["outputs"], config.optimiser, description
+        model,
+        scales["inputs"],
+        scales["outputs"],
+        config.optimiser,
+        description,
+        changes_in=changes_in(config.model, problem),
     )
     forecaster.load_state_dict(checkpoint["state_dict"])
     return forecaster.eval()

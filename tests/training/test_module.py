@@ -9,6 +9,7 @@ from torch_geometric.data import Batch, Data
 
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.training import Forecaster
 from nfsgeo.training.config import OptimiserSection
 
@@ -61,3 +62,36 @@ def test_a_loss_that_is_not_finite_names_the_samples(bad: float) -> None:
     x = torch.full((2, 1, 2), bad)
     with pytest.raises(UserError, match=r"samples \[4, 11\].*a finite number"):
         module.training_step(batch(x, torch.zeros(2, 2, 1), [4, 11]), 0)
+
+
+class Nothing(nn.Module):
+    """Predicts zeros at the queries."""
+
+    def forward(
+        self, x: Tensor, pos: Tensor, batch: Tensor, *, query_pos: Tensor, **_: Tensor
+    ) -> Tensor:
+        return x.new_zeros(len(pos if query_pos is None else query_pos), 2, 1)
+
+
+def test_changes_are_added_to_the_last_record() -> None:
+    """Also where it was not observed: there it is interpolated, here exactly."""
+    scale = FieldNormaliser(torch.zeros(1), torch.ones(1))
+    change = FieldNormaliser(torch.tensor([0.5]), torch.tensor([3.0]))
+    box = Domain.unit(2, periodic=False)
+    module = Forecaster(
+        Nothing(), scale, change, OptimiserSection(), {}, changes_in=box
+    )
+    pos = equispaced_grid(box, (8, 8))
+
+    def plane(points: Tensor) -> Tensor:
+        return (1 + 2 * points[:, 0] - points[:, 1])[:, None, None]
+
+    x = torch.cat([torch.randn(64, 3, 1), plane(pos)], dim=1)
+    torch.testing.assert_close(module(x, pos), (plane(pos) + 0.5).expand(-1, 2, -1))
+    queries = 0.2 + 0.6 * torch.rand(9, 2)
+    torch.testing.assert_close(
+        module(x, pos, query_pos=queries),
+        (plane(queries) + 0.5).expand(-1, 2, -1),
+        rtol=1e-5,
+        atol=1e-5,
+    )
