@@ -1,0 +1,152 @@
+"""Convolution on a learned graph, and the recurrent cell made of it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.errors import UserError
+from nfsgeo.nn.supports import chebyshev_terms
+
+__all__ = ["AdaptiveConv", "AdaptiveGRU", "adjacency_bytes"]
+
+
+def adjacency_bytes(num_nodes: int, num_cells: int = 1) -> int:
+    """Memory that the dense graphs of cells need in a training step, at least.
+
+    Scores, their softmax and the gradients of both, in single precision.
+    """
+    return num_cells * 4 * 4 * num_nodes**2
+
+
+class AdaptiveConv(nn.Module):
+    r"""Convolution on a learned graph, with weights of its own for every node.
+
+    .. math:: y_n = E_n b + \sum_{k=0}^{K-1} (T_k(S) \, x)_n \, (E_n W_k), \qquad
+        S = \mathrm{softmax}(\mathrm{relu}(E E^T))
+
+    "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting",
+    sections 3.2 and 3.3. The weights of the nodes are never formed: what every
+    column of the embedding contributes is computed first and weighted after.
+
+    Args:
+        in_channels: channels of :math:`x`.
+        out_channels: channels of :math:`y`.
+        order: :math:`K`.
+        embedding_size: columns of :math:`E`.
+
+    Shapes:
+        ``x`` ``[B, n, in_channels]``, ``embedding`` ``[n, embedding_size]``,
+        ``adjacency`` ``[n, n]``; result ``[B, n, out_channels]``.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        order: int = 2,
+        embedding_size: int = 2,
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(
+            torch.empty(embedding_size, order, in_channels, out_channels)
+        )
+        self.bias = nn.Parameter(torch.empty(embedding_size, out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights as Glorot and Bengio do; the bias starts at zero."""
+        fan_in, fan_out = self.weight.shape[2:]
+        bound = (6 / (fan_in + fan_out)) ** 0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor, embedding: Tensor, adjacency: Tensor) -> Tensor:
+        """Convolve the fields of all samples."""
+
+        def support(x: Tensor) -> Tensor:
+            return torch.einsum("nm,bmc->bnc", adjacency, x)
+
+        size, order = self.weight.shape[:2]
+        terms = torch.cat(chebyshev_terms(support, x, order), dim=-1)
+        weight = self.weight.flatten(1, 2).transpose(0, 1).flatten(1)
+        parts = (terms @ weight).unflatten(-1, (size, -1))
+        return torch.einsum("nd,bndo->bno", embedding, parts) + embedding @ self.bias
+
+    def extra_repr(self) -> str:
+        size, order, fan_in, fan_out = self.weight.shape
+        return f"{fan_in}, {fan_out}, order={order}, embedding_size={size}"
+
+
+class AdaptiveGRU(nn.Module):
+    r"""Gated recurrent unit on a learned graph of the nodes of one mesh.
+
+    .. math::
+        z &= \sigma([x, h] * W_z) \\
+        r &= \sigma([x, h] * W_r) \\
+        c &= \tanh([x, z \odot h] * W_c) \\
+        h' &= r \odot h + (1 - r) \odot c
+
+    "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting",
+    section 3.4. Every node has an embedding of its own, so that the cell holds for
+    one mesh alone, and the graph is dense: see :func:`adjacency_bytes`.
+
+    Args:
+        num_nodes: nodes of the mesh, :math:`n`.
+        in_channels: channels of :math:`x`.
+        hidden_channels: channels of :math:`h`.
+        order: :math:`K` of every convolution.
+        embedding_size: numbers that describe a node.
+
+    Shapes:
+        ``x`` ``[B n, in_channels]``, ``h`` ``[B n, hidden_channels]``, sample by
+        sample, the nodes always in the same order.
+    """
+
+    def __init__(
+        self,
+        num_nodes: int,
+        in_channels: int,
+        hidden_channels: int,
+        order: int = 2,
+        embedding_size: int = 2,
+    ) -> None:
+        super().__init__()
+        self.hidden_channels = hidden_channels
+        both = in_channels + hidden_channels
+        self.embedding = nn.Parameter(torch.empty(num_nodes, embedding_size))
+        self.gates = AdaptiveConv(both, 2 * hidden_channels, order, embedding_size)
+        self.candidate = AdaptiveConv(both, hidden_channels, order, embedding_size)
+        nn.init.normal_(self.embedding)
+
+    def reset_parameters(self) -> None:
+        """Draw embedding and weights anew."""
+        nn.init.normal_(self.embedding)
+        self.gates.reset_parameters()
+        self.candidate.reset_parameters()
+
+    def adjacency(self) -> Tensor:
+        """The learned graph ``[n, n]``, to be computed once for a sequence."""
+        scores = torch.relu(self.embedding @ self.embedding.T)
+        return torch.softmax(scores, dim=1)
+
+    def forward(self, x: Tensor, h: Tensor, adjacency: Tensor) -> Tensor:
+        """The next hidden state.
+
+        Raises:
+            UserError: when the nodes are not those of whole samples.
+        """
+        num_nodes = self.embedding.size(0)
+        if x.size(0) % num_nodes:
+            raise UserError(
+                f"{x.size(0)} points",
+                f"{num_nodes} in every sample, those of the mesh it was made for",
+                "use that mesh, or a layer that takes any",
+            )
+        x, h = (field.unflatten(0, (-1, num_nodes)) for field in (x, h))
+        gates = self.gates(torch.cat([x, h], dim=-1), self.embedding, adjacency)
+        z, r = torch.sigmoid(gates).chunk(2, dim=-1)
+        candidate = torch.tanh(
+            self.candidate(torch.cat([x, z * h], dim=-1), self.embedding, adjacency)
+        )
+        return (r * h + (1 - r) * candidate).flatten(0, 1)

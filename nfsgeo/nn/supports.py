@@ -1,0 +1,154 @@
+"""Fixed sparse matrices on the nodes of a graph: its Laplacian, its random walks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.nn.neighbour_sum import neighbour_sum
+
+__all__ = [
+    "Support",
+    "chebyshev_support",
+    "chebyshev_terms",
+    "diffusion_supports",
+    "node_graph",
+]
+
+# What was computed for a graph lives as long as the graph. No entry may hold the
+# graph itself, which would keep both for ever.
+_known: WeakKeyDictionary[BipartiteGraph, dict[Hashable, Any]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    r"""A sparse matrix on the nodes of a graph.
+
+    .. math:: (S x)_j = \sum_{(i, j) \in E} w_{ij} \, x_i
+
+    Attributes:
+        graph: edges from nodes to nodes.
+        weight: :math:`w`, ``[E]``, in the edge order of the graph.
+    """
+
+    graph: BipartiteGraph
+    weight: Tensor
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The product with ``x [N, D]``."""
+        return neighbour_sum(x[None], self.weight[None], self.graph)[0]
+
+
+def node_graph(edge_index: Tensor, num_nodes: int) -> BipartiteGraph:
+    """A graph in PyTorch Geometric's format, for the supports below.
+
+    Args:
+        edge_index: ``[2, E]``, sources and targets, in any order.
+        num_nodes: number of nodes.
+
+    Raises:
+        ValueError: when an index is not that of a node.
+    """
+    if edge_index.numel() and not (
+        int(edge_index.min()) >= 0 and int(edge_index.max()) < num_nodes
+    ):
+        raise ValueError(
+            f"edges between nodes {int(edge_index.min())} to "
+            f"{int(edge_index.max())}; expected 0 to {num_nodes - 1}"
+        )
+    source, target = edge_index
+    edge_index = edge_index[:, (target * num_nodes + source).argsort(stable=True)]
+    counts = torch.bincount(edge_index[1], minlength=num_nodes)
+    weight = torch.ones(edge_index.size(1), device=edge_index.device)
+    return BipartiteGraph(
+        edge_index,
+        torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
+        weight.new_empty(weight.numel(), 0),
+        weight,
+        num_nodes,
+        num_nodes,
+    )
+
+
+def chebyshev_support(
+    graph: BipartiteGraph, dtype: torch.dtype = torch.float32
+) -> Support:
+    r"""The scaled Laplacian of a graph, for Chebyshev polynomials.
+
+    .. math:: \tilde L = \frac{2}{\lambda_{max}} L - I = -D^{-1/2} A D^{-1/2}
+
+    "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering",
+    with the bound :math:`\lambda_{max} = 2` of the symmetric normalisation. Self-loops
+    do not count. Computed once for a graph.
+    """
+
+    def weight() -> Tensor:
+        source, target = graph.edge_index
+        loop = source == target
+        degree = torch.bincount(source[~loop], minlength=graph.num_source)
+        scale = degree.to(torch.float64).rsqrt()
+        scale[degree == 0] = 0
+        return (-scale[source] * scale[target]).masked_fill(loop, 0).to(dtype)
+
+    return Support(graph, _once(graph, ("chebyshev", dtype), weight))
+
+
+def diffusion_supports(
+    graph: BipartiteGraph, dtype: torch.dtype = torch.float32
+) -> tuple[Support, Support]:
+    r"""Random walks along the edges of a graph and against them.
+
+    .. math:: (D_O^{-1} W)^T, \qquad (D_I^{-1} W^T)^T
+
+    The supports of "Diffusion Convolutional Recurrent Neural Network", equation (2),
+    in the orientation of its authors' program: what a node holds is shared out among
+    its neighbours. On a symmetric graph, such as that of all pairs within a radius,
+    both are one and the same object. Computed once for a graph.
+    """
+
+    def weight(of: BipartiteGraph) -> Tensor:
+        share = of.transpose.ptr.diff().to(torch.float64).reciprocal()
+        return share[of.edge_index[0]].to(dtype)
+
+    def against() -> Support | None:
+        order, ptr = graph.transpose
+        reverse = BipartiteGraph(
+            graph.edge_index[:, order].flip(0),
+            ptr,
+            -graph.displacement[order],
+            graph.weight[order],
+            graph.num_target,
+            graph.num_source,
+        )
+        if torch.equal(reverse.edge_index, graph.edge_index):
+            return None
+        return Support(reverse, weight(reverse))
+
+    along = Support(graph, _once(graph, ("along", dtype), lambda: weight(graph)))
+    return along, _once(graph, ("against", dtype), against) or along
+
+
+def chebyshev_terms(
+    support: Callable[[Tensor], Tensor], x: Tensor, order: int
+) -> list[Tensor]:
+    """``T_0(S) x`` to ``T_{order - 1}(S) x``, Chebyshev polynomials of a matrix."""
+    terms = [x]
+    while len(terms) < order:
+        product = support(terms[-1])
+        terms.append(product if len(terms) == 1 else 2 * product - terms[-2])
+    return terms
+
+
+# Supports found while validating serve training too.
+@torch.inference_mode(False)
+def _once(graph: BipartiteGraph, key: Hashable, compute: Callable[[], Any]) -> Any:
+    known = _known.setdefault(graph, {})
+    if key not in known:
+        known[key] = compute()
+    return known[key]

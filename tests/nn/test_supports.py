@@ -1,0 +1,51 @@
+"""Laplacians and random walks of graphs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
+from nfsgeo.nn import chebyshev_support, diffusion_supports, node_graph
+
+
+def ball_graph(num_points: int) -> BipartiteGraph:
+    pos = torch.rand(num_points, 2)
+    return bipartite_graph(pos, pos, 0.3, Domain.unit(2))
+
+
+def test_self_loops_belong_to_the_walk_but_not_to_the_laplacian():
+    graph = ball_graph(30)
+    loop = graph.edge_index[0] == graph.edge_index[1]
+    assert int(loop.sum()) == 30
+    assert (chebyshev_support(graph).weight[loop] == 0).all()
+    walk, _ = diffusion_supports(graph)
+    assert (walk.weight[loop] > 0).all()
+    # What a point holds is shared out, none is lost.
+    x = torch.rand(30, 2)
+    torch.testing.assert_close(walk(x).sum(0), x.sum(0))
+
+
+def test_a_lonely_point_keeps_to_itself():
+    pos = torch.tensor([[0.1, 0.1], [0.15, 0.1], [0.6, 0.6]])
+    graph = bipartite_graph(pos, pos, 0.1, Domain.unit(2))
+    x = torch.rand(3, 1)
+    assert (chebyshev_support(graph)(x)[2] == 0).all()
+    torch.testing.assert_close(diffusion_supports(graph)[0](x)[2], x[2])
+
+
+@pytest.mark.parametrize(
+    "make", [chebyshev_support, lambda g: diffusion_supports(g)[0]]
+)
+def test_a_graph_has_its_supports_computed_once(make):
+    graph = ball_graph(20)
+    with torch.inference_mode():
+        first = make(graph)
+    assert make(graph).weight is first.weight
+    x = torch.rand(20, 1, requires_grad=True)
+    first(x).sum().backward()
+
+
+def test_unknown_nodes():
+    with pytest.raises(ValueError, match="expected 0 to 2"):
+        node_graph(torch.tensor([[0, 3], [1, 0]]), 3)
