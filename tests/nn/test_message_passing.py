@@ -1,0 +1,106 @@
+"""The message passing layer and the decoder of MP-PDE, written out."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import conv1d, silu
+
+from nfsgeo.geometry import Domain, bipartite_graph
+from nfsgeo.nn import MPPDELayer, TemporalDecoder
+from nfsgeo.testing import assert_same
+
+CHANNELS, FIELDS, VARIABLES, RADIUS = 6, 4, 2, 0.35
+SIZES = (9, 13)
+
+
+@pytest.fixture(params=[1, 2, 3], ids="{}d".format)
+def domain(request: pytest.FixtureRequest) -> Domain:
+    return Domain.unit(request.param)
+
+
+def inputs() -> tuple[Tensor, Tensor, Tensor]:
+    """Hidden state, fields, variables."""
+    number = sum(SIZES)
+    return tuple(torch.randn(number, c) for c in (CHANNELS, FIELDS, VARIABLES))
+
+
+def written_out(
+    layer: MPPDELayer, domain: Domain, pos: Tensor, h: Tensor, u: Tensor, v: Tensor
+) -> Tensor:
+    """Equations (8) and (9) of one sample, pair by pair, and the instance norm."""
+    rows = []
+    for i in range(len(pos)):
+        messages = []
+        for j in range(len(pos)):
+            delta = domain.displacement(pos[j], pos[i])
+            if delta.norm() <= RADIUS:
+                both = torch.cat([h[i], h[j], u[i] - u[j], delta, v[i]])
+                messages.append(silu(layer.message_out(silu(layer.message_in(both)))))
+        message = torch.stack(messages).mean(0)
+        update = torch.cat([h[i], message, v[i]])
+        rows.append(h[i] + silu(layer.update_out(silu(layer.update_in(update)))))
+    out = torch.stack(rows)
+    variance = out.var(0, unbiased=False)
+    return (out - out.mean(0)) / (variance + 1e-5).sqrt()
+
+
+def test_layer_is_its_equations(domain):
+    layer = MPPDELayer(CHANNELS, FIELDS, domain.dim, VARIABLES).double()
+    pos = torch.rand(sum(SIZES), domain.dim, dtype=torch.float64)
+    batch = torch.arange(2).repeat_interleave(torch.tensor(SIZES))
+    graph = bipartite_graph(
+        pos, pos, RADIUS, domain, source_batch=batch, target_batch=batch
+    )
+    source, target = graph.edge_index
+    exact = domain.displacement(pos[source], pos[target])
+
+    def fast(h: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        return layer(h, u, exact, v, graph.edge_index, batch)
+
+    def plain(h: Tensor, u: Tensor, v: Tensor) -> Tensor:
+        samples = zip(*(f.split(SIZES) for f in (pos, h, u, v)), strict=True)
+        return torch.cat([written_out(layer, domain, *sample) for sample in samples])
+
+    assert_same(fast, plain, [f.double() for f in inputs()], layer.parameters())
+
+
+def test_order_of_edges_does_not_matter(domain):
+    layer = MPPDELayer(CHANNELS, FIELDS, domain.dim, VARIABLES)
+    pos = torch.rand(sum(SIZES), domain.dim)
+    graph = bipartite_graph(pos, pos, RADIUS, domain)
+    h, u, v = inputs()
+    order = torch.randperm(graph.num_edges)
+    torch.testing.assert_close(
+        layer(h, u, graph.displacement, v, graph.edge_index),
+        layer(h, u, graph.displacement[order], v, graph.edge_index[:, order]),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
+def test_decoder_is_its_convolutions():
+    """The paper's sizes: strides of 6, kernels of 15 and 10."""
+    decoder = TemporalDecoder(128, 10)
+    assert sum(p.numel() for p in decoder.parameters()) == 209
+    first, _, last = decoder
+    assert (first.stride, last.kernel_size) == ((6,), (10,))
+    h = torch.randn(3, 128)
+    hidden = silu(conv1d(h[:, None], first.weight, first.bias, stride=6))
+    expected = conv1d(hidden, last.weight, last.bias)
+    assert expected.shape == (3, 1, 10)
+    torch.testing.assert_close(decoder(h), expected.transpose(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("hidden", "window", "components"), [(128, 1, 1), (128, 25, 2), (24, 10, 3)]
+)
+def test_decoder_gives_any_window(hidden, window, components):
+    decoder = TemporalDecoder(hidden, window, components)
+    assert decoder(torch.randn(5, hidden)).shape == (5, window, components)
+
+
+def test_decoder_says_what_it_needs():
+    with pytest.raises(ValueError, match="16 hidden channels.*at least 24"):
+        TemporalDecoder(16, 10)
