@@ -1,0 +1,181 @@
+"""Convolution in Fourier space, evaluated directly at irregular points."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.geometry import Domain
+
+__all__ = ["PointSpectralConv", "PointWaves"]
+
+
+@dataclass(frozen=True, eq=False)
+class PointWaves:
+    r"""The Vandermonde matrices of the points of a batch.
+
+    .. math:: V_{jk} = e^{2 \pi i \, k \cdot (x_j - x_0) / L}
+
+    "Beyond Regular Grids: Fourier-Based Neural Operators on Arbitrary Domains",
+    section 3. To the spectrum goes :math:`\frac{1}{n} V^H`, back goes :math:`V`. On
+    an equispaced grid of a torus they are the discrete Fourier transform.
+
+    Attributes:
+        matrix: ``[B, n_max, K]``, complex, the rows of missing points zero.
+        place: row of every point among ``B n_max`` ``[N]``; ``None`` where all samples
+            have as many points.
+        counts: points of each sample ``[B]``.
+    """
+
+    matrix: Tensor
+    place: Tensor | None
+    counts: Tensor
+
+    @classmethod
+    def of(
+        cls,
+        pos: Tensor,
+        batch: Tensor | None,
+        num_samples: int,
+        domain: Domain,
+        frequencies: Sequence[Sequence[int]],
+    ) -> PointWaves:
+        """Waves at points, for all combinations of the frequencies of each axis.
+
+        Args:
+            pos: points ``[N, d]``.
+            batch: sample of each point ``[N]``, sorted; ``None`` for one sample.
+            num_samples: :math:`B`.
+            domain: its lengths are the periods.
+            frequencies: whole numbers for every axis; the last axis runs fastest.
+        """
+        matrix = torch.ones(len(pos), 1, dtype=torch.complex64, device=pos.device)
+        matrix = matrix.to(torch.promote_types(pos.dtype, torch.complex64))
+        ends = zip(frequencies, domain.lower, domain.lengths, strict=True)
+        for axis, (numbers, lower, length) in enumerate(ends):
+            turns = (pos[:, axis] - lower) * (2 * math.pi / length)
+            angle = turns[:, None] * torch.tensor(numbers, device=pos.device)
+            waves = torch.polar(torch.ones_like(angle), angle)
+            matrix = (matrix[:, :, None] * waves[:, None]).flatten(1)
+        if batch is None:
+            return cls(matrix[None], None, torch.tensor([len(pos)], device=pos.device))
+        counts = torch.bincount(batch, minlength=num_samples)
+        most = int(counts.max())
+        if most * num_samples == len(pos):
+            return cls(matrix.unflatten(0, (num_samples, most)), None, counts)
+        first = counts.cumsum(0) - counts
+        place = torch.arange(len(pos), device=pos.device) + (
+            most * torch.arange(num_samples, device=pos.device) - first
+        ).index_select(0, batch)
+        return cls(_spread(matrix, place, num_samples, most), place, counts)
+
+    def analyse(self, x: Tensor) -> Tensor:
+        """Coefficients ``[B, K, D]`` of fields ``[N, D]``."""
+        samples, most, _ = self.matrix.shape
+        x = x.to(self.matrix.dtype)
+        if self.place is None:
+            x = x.unflatten(0, (samples, most))
+        else:
+            x = _spread(x, self.place, samples, most)
+        return (self.matrix.mH @ x) / self.counts[:, None, None]
+
+    def synthesise(self, coefficients: Tensor) -> Tensor:
+        """Fields ``[N, D]``, complex, of coefficients ``[B, K, D]``."""
+        x = (self.matrix @ coefficients).flatten(0, 1)
+        return x if self.place is None else x.index_select(0, self.place)
+
+
+def _spread(x: Tensor, place: Tensor, samples: int, most: int) -> Tensor:
+    rows = x.new_zeros(samples * most, x.size(1)).index_copy(0, place, x)
+    return rows.unflatten(0, (samples, most))
+
+
+class PointSpectralConv(nn.Module):
+    r"""The spectral convolution of the Fourier Neural Operator, on any points.
+
+    .. math:: y = \mathrm{Re} \, V \, R \cdot \frac{1}{n} V^H x
+
+    Direct spectral evaluation, "Beyond Regular Grids: Fourier-Based Neural Operators
+    on Arbitrary Domains", section 3. The records are equispaced and
+    transformed by the FFT. On a grid it is the
+    :class:`~nfsgeo.nn.SpectralConv` over space and time.
+
+    Args:
+        in_channels: channels of the input.
+        out_channels: channels of the result.
+        modes: number of non-negative frequencies kept on each space axis.
+        time_modes: frequencies kept in time; ``None`` without a time axis.
+
+    Shapes:
+        ``x`` ``[N, T, in_channels]`` to ``[N, T, out_channels]``, real.
+    """
+
+    factor: Tensor
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        modes: Sequence[int],
+        time_modes: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.modes, self.time_modes = tuple(modes), time_modes
+        kept = list(itertools.product(*self.frequencies()))
+        shape = len(kept), time_modes or 1, in_channels, out_channels
+        self.weight = nn.Parameter(torch.empty(shape, dtype=torch.cfloat))
+        # The conjugate half of a spectrum in space adds as much to the real part.
+        alone = [time_modes is not None or mode[-1] == 0 for mode in kept]
+        factor = 2.0 - torch.tensor(alone, dtype=torch.float32)
+        self.register_buffer("factor", factor, persistent=False)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw both parts from a centred normal law of variance 1 / (2 C C')."""
+        std = 1 / math.sqrt(2 * self.in_channels * self.out_channels)
+        nn.init.normal_(torch.view_as_real(self.weight.data), std=std)
+
+    def frequencies(self) -> list[list[int]]:
+        """Kept on every space axis, in the order of the weights.
+
+        The spectrum of a real field is Hermitian: the last of all axes, time if there
+        is one, needs no negative frequencies.
+        """
+        numbers = [[*range(m), *range(-m, 0)] for m in self.modes]
+        if self.time_modes is None:
+            numbers[-1] = numbers[-1][: self.modes[-1]]
+        return numbers
+
+    def forward(self, x: Tensor, waves: PointWaves) -> Tensor:
+        """Convolve ``x`` at the points of ``waves``, made for :meth:`frequencies`."""
+        dtype = x.dtype
+        with torch.autocast(x.device.type, enabled=False):
+            return self._convolve(x.to(waves.matrix.real.dtype), waves).to(dtype)
+
+    def _convolve(self, x: Tensor, waves: PointWaves) -> Tensor:
+        records = x.size(1)
+        if self.time_modes is not None:
+            kept = min(self.time_modes, records // 2 + 1)
+            spectrum = torch.fft.rfft(x, dim=1, norm="forward")[:, :kept]
+        else:
+            kept, spectrum = 1, x
+        modes = waves.analyse(spectrum.flatten(1)).unflatten(2, (kept, -1))
+        weight = self.weight[:, :kept].to(modes.dtype)
+        mixed = torch.einsum("bktc,ktco->bkto", modes, weight)
+        mixed = mixed * self.factor[:, None, None]
+        out = waves.synthesise(mixed.flatten(2)).unflatten(1, (kept, -1))
+        if self.time_modes is None:
+            return out.real
+        return torch.fft.irfft(out, n=records, dim=1, norm="forward")
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.in_channels}, {self.out_channels}, modes={self.modes}, "
+            f"time_modes={self.time_modes}"
+        )

@@ -1,0 +1,119 @@
+"""Spectral convolution at points: sums written out, and the FFT on grids."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.nn import PointSpectralConv, PointWaves, SpectralConv
+from nfsgeo.testing import TOLERANCES
+
+CHANNELS, RECORDS = 3, 6
+BOXES = {
+    1: Domain((-1.0,), (2.0,), (True,)),
+    2: Domain((0.0, -1.0), (1.0, 1.0), (True, True)),
+    3: Domain.unit(3),
+}
+
+
+@pytest.fixture(params=BOXES, ids="{}d".format)
+def domain(request: pytest.FixtureRequest) -> Domain:
+    return BOXES[request.param]
+
+
+def layer(domain: Domain, time_modes: int | None, modes: int = 2) -> PointSpectralConv:
+    made = PointSpectralConv(CHANNELS, CHANNELS, [modes] * domain.dim, time_modes)
+    made.weight = nn.Parameter(made.weight.detach().to(torch.complex128))
+    return made
+
+
+def waves_of(
+    made: PointSpectralConv, domain: Domain, pos: Tensor, batch: Tensor | None = None
+) -> PointWaves:
+    samples = 1 if batch is None else int(batch[-1]) + 1
+    return PointWaves.of(pos, batch, samples, domain, made.frequencies())
+
+
+@pytest.mark.parametrize("time_modes", [3, None])
+def test_on_a_grid_it_is_the_fft(domain, time_modes):
+    made = layer(domain, time_modes)
+    records = 1 if time_modes is None else RECORDS
+    shape = (6, 8, 6)[: domain.dim]
+    pos = equispaced_grid(domain, shape, dtype=torch.float64)
+    x = torch.randn(len(pos), records, CHANNELS, dtype=torch.float64)
+    modes = [*made.modes, time_modes] if time_modes else [*made.modes]
+    fft = SpectralConv(CHANNELS, CHANNELS, modes)
+    kept = [2 * m for m in modes[:-1]] + [modes[-1]]
+    fft.weight = nn.Parameter(made.weight.detach().view(*kept, CHANNELS, CHANNELS))
+    grid = x.movedim(-1, 0).unflatten(1, shape)[None]
+    if time_modes is None:
+        grid = grid.squeeze(-1)
+    expected = fft(grid)[0].reshape(CHANNELS, -1, records).movedim(0, -1)
+    torch.testing.assert_close(made(x, waves_of(made, domain, pos)), expected)
+
+
+@pytest.mark.parametrize("time_modes", [2, None])
+def test_elsewhere_it_is_a_sum_over_waves(domain, time_modes):
+    """Over all frequencies and their negatives, one by one."""
+    made = layer(domain, time_modes, modes=1)
+    records = 1 if time_modes is None else RECORDS
+    pos = torch.tensor(domain.lower) + torch.rand(7, domain.dim) * torch.tensor(
+        domain.lengths
+    )
+    pos = pos.double()
+    x = torch.randn(7, records, CHANNELS, dtype=torch.float64)
+    place = (pos - torch.tensor(domain.lower)) / torch.tensor(domain.lengths)
+    at = torch.cat(
+        [
+            place[:, None].expand(-1, records, -1),
+            (torch.arange(records) / records)[:, None].expand(7, -1, 1),
+        ],
+        dim=-1,
+    ).double()
+    total = torch.zeros_like(x)
+    kept = itertools.product(*made.frequencies(), range(made.weight.size(1)))
+    for k, weight in zip(kept, made.weight.flatten(0, 1), strict=True):
+        wave = torch.exp(2j * math.pi * (at @ torch.tensor(k, dtype=torch.float64)))
+        coefficient = torch.einsum("nt,ntc->c", wave.conj(), x.to(wave.dtype))
+        term = wave[..., None] * (coefficient / wave.numel() @ weight)
+        half = (k[-1] if time_modes else k[-2]) == 0
+        total = total + (1 if half else 2) * term.real
+    torch.testing.assert_close(made(x, waves_of(made, domain, pos)), total)
+
+
+@pytest.mark.parametrize("sizes", [(5, 5), (4, 7, 2)])
+def test_samples_do_not_mix(domain, sizes):
+    made = layer(domain, 3)
+    low, length = torch.tensor(domain.lower), torch.tensor(domain.lengths)
+    pos = (low + torch.rand(sum(sizes), domain.dim) * length).double()
+    x = torch.randn(sum(sizes), RECORDS, CHANNELS, dtype=torch.float64)
+    batch = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    together = made(x, waves_of(made, domain, pos, batch))
+    alone = [
+        made(field, waves_of(made, domain, points))
+        for field, points in zip(x.split(sizes), pos.split(sizes), strict=True)
+    ]
+    torch.testing.assert_close(together, torch.cat(alone))
+
+
+def test_gradients_are_those_of_finite_differences(domain):
+    made = layer(domain, 2, modes=1)
+    pos = torch.rand(6, domain.dim, dtype=torch.float64)
+    waves = waves_of(made, domain, pos, torch.tensor([0, 0, 1, 1, 1, 1]))
+    x = torch.randn(6, 4, CHANNELS, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: made(x, waves), (x,))
+
+
+def test_single_precision_is_enough():
+    domain = Domain.unit(2)
+    made = layer(domain, 3, modes=4)
+    pos, x = torch.rand(50, 2), torch.randn(50, RECORDS, CHANNELS)
+    exact = made(x.double(), waves_of(made, domain, pos.double()))
+    rough = made(x, waves_of(made, domain, pos))
+    assert rough.dtype == torch.float32
+    torch.testing.assert_close(rough.double(), exact, **TOLERANCES[torch.float32])
