@@ -12,6 +12,7 @@ from torch import nn
 from nfsgeo.errors import UserError
 from nfsgeo.models.deeponet_u import DeepONetUSettings, build_deeponet_u
 from nfsgeo.models.deeponet_v import DeepONetVSettings, build_deeponet_v
+from nfsgeo.models.graph_catalogue import GRAPH_MODELS, POINT_REFERENCES
 from nfsgeo.models.info import ModelInfo
 from nfsgeo.models.mixer_catalogue import GRID_MIXERS, POINT_MIXERS
 from nfsgeo.models.problem import Problem
@@ -23,6 +24,8 @@ DEEPONET_PAPER = "Learning nonlinear operators via DeepONet"
 
 MODELS: dict[str, ModelInfo] = {
     **POINT_MIXERS,
+    **GRAPH_MODELS,
+    **POINT_REFERENCES,
     **GRID_MIXERS,
     "deeponet-u": ModelInfo(
         name="deeponet-u",

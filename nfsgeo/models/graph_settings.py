@@ -1,0 +1,38 @@
+"""Settings of the radius graph that graph models pass messages on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, PositiveFloat
+
+from nfsgeo.geometry import GraphCache, radius_for
+from nfsgeo.models.problem import Problem
+
+__all__ = ["GraphSettings", "point_graphs"]
+
+
+class GraphSettings(BaseModel):
+    """Settings of the radius graph.
+
+    Attributes:
+        neighbours: the radius is that which gives every point ``c log n`` neighbours
+            among ``n`` points on average; this is ``c``.
+        radius: the radius itself, in the units of the positions, in place of
+            ``neighbours``.
+        backend: of the radius search.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    neighbours: PositiveFloat = 2.0
+    radius: PositiveFloat | None = None
+    backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
+
+
+def point_graphs(problem: Problem, settings: GraphSettings) -> GraphCache:
+    """Graphs from the points of a sample to themselves, all of one radius."""
+    radius = settings.radius or radius_for(
+        problem.num_points, problem.domain, settings.neighbours
+    )
+    return GraphCache(problem.domain, radius, backend=settings.backend)

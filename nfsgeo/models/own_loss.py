@@ -1,0 +1,39 @@
+"""What a model may ask of the training loop."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
+
+__all__ = ["OwnLoss"]
+
+
+@runtime_checkable
+class OwnLoss(Protocol):
+    """A model that is not trained on the error of its whole prediction.
+
+    Most models are, and have no need of this. Some take part of the target as an
+    input while they learn: scheduled sampling feeds true records to a decoder, the
+    pushforward trick starts from true records anywhere in a window. A model that has
+    this method is trained on its result; it is validated and tested as all others.
+
+    Attributes:
+        records_beyond: records after those to be predicted that training has a use
+            for; the target holds as many of them as there are in the data.
+    """
+
+    records_beyond: int
+
+    def training_loss(
+        self, x: Tensor, pos: Tensor, batch: Tensor | None, target: Tensor
+    ) -> Tensor:
+        """A number to be minimised.
+
+        Args:
+            x: normalised input fields ``[N, n_t, F]``.
+            pos: positions ``[N, d]``.
+            batch: sample of each point ``[N]``, sorted; ``None`` for one sample.
+            target: normalised records after them, ``[N, n_t' or more, F']``.
+        """
+        ...

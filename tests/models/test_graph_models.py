@@ -1,0 +1,214 @@
+"""The models that work on the points themselves: gcgru, dcrnn, agcrn, mppde, dse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.models import MODELS, Problem, build_model, num_parameters
+
+SMALL = {
+    "gcgru": {"width": 8, "radius": 0.3},
+    "dcrnn": {"width": 8, "radius": 0.3},
+    "agcrn": {"width": 8},
+    "mppde": {"width": 24, "depth": 2, "window": 3, "radius": 0.3},
+    "dse": {"width": 8, "modes": 2, "time_modes": 2},
+}
+ANY_MESH = [name for name in SMALL if name != "agcrn"]
+DARCY = {"n_in": 1, "n_out": 1, "has_time": False}
+
+
+def problem(dim: int = 2, **changes) -> Problem:
+    values = Problem(Domain.unit(dim), 1, 1, 3, 7, 20, None, True)
+    return replace(values, **changes)
+
+
+def sample(p: Problem, num_points: int | None = None) -> tuple[Tensor, Tensor]:
+    number = num_points or p.num_points
+    return torch.randn(number, p.n_in, p.in_components), torch.rand(
+        number, p.domain.dim
+    )
+
+
+def make(name: str, p: Problem, **settings) -> torch.nn.Module:
+    return build_model(name, p, {**SMALL[name], **settings})
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture(params=SMALL)
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.mark.parametrize(
+    ("model", "count"),
+    [
+        ("gcgru", 74_945),
+        ("dcrnn", 148_673),
+        ("agcrn", 165_441),
+        ("mppde", 622_161),
+        # As many as fno, whose modes it has.
+        ("dse", 6_299_425),
+    ],
+)
+def test_parameters_at_the_setting_of_the_paper(model, count):
+    p = problem(n_in=10, n_out=40, num_points=4096)
+    with torch.device("meta"):
+        made = build_model(model, p, dict(MODELS[model].paper))
+    assert num_parameters(made) == count
+    assert MODELS[model].parameters_paper in (count, None)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("model", ANY_MESH)
+def test_a_mesh_of_its_own_for_each_sample(model, dim):
+    p = problem(dim, in_components=3, out_components=2)
+    made = make(model, p)
+    parts = [sample(p, n) for n in (10, 20, 15)]
+    x, pos = (torch.cat(column) for column in zip(*parts, strict=True))
+    batch = torch.arange(3).repeat_interleave(torch.tensor([10, 20, 15]))
+    together = made(x, pos, batch)
+    alone = torch.cat([made(*part) for part in parts])
+    assert together.shape == (45, 7, 2)
+    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", ANY_MESH)
+def test_order_of_points_does_not_matter(model):
+    p = problem()
+    made, (x, pos) = make(model, p), sample(p)
+    order = torch.randperm(len(x))
+    torch.testing.assert_close(
+        made(x[order], pos[order]), made(x, pos)[order], rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("model", ["gcgru", "dcrnn", "mppde"])
+def test_the_torus_has_no_seam(model):
+    """Up to the embedding of mppde, which sees positions."""
+    p = problem()
+    made, (x, pos) = make(model, p), sample(p)
+    if model == "mppde":
+        torch.nn.init.zeros_(made.step.embedding[0].weight[:, 3:5])
+    moved = p.domain.wrap(pos + torch.tensor([0.3, 0.6]))
+    torch.testing.assert_close(made(x, moved), made(x, pos), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"n_in": 1},
+        {"n_in": 5, "n_out": 2},
+        {"in_components": 3, "out_components": 2},
+        DARCY,
+        {**DARCY, "in_components": 2, "out_components": 3},
+    ],
+    ids=["plain", "one record", "few records", "coefficient", "darcy", "darcy of many"],
+)
+def test_every_parameter_learns(name, changes):
+    p = problem(**changes)
+    made, (x, pos) = make(name, p), sample(p)
+    x = torch.cat([x, x.flip(0)])
+    batch = torch.arange(2).repeat_interleave(20)
+    out = made(x, torch.cat([pos, pos]), batch)
+    assert out.shape == (40, p.n_out, p.out_components)
+    (out - 1).square().sum().backward()
+    silent = [n for n, q in made.named_parameters() if not q.grad.abs().sum() > 0]
+    assert not silent
+
+
+def test_predicts_at_the_observed_points_alone(name):
+    p = problem()
+    made, (x, pos) = make(name, p), sample(p)
+    torch.testing.assert_close(made(x, pos, query_pos=pos.clone()), made(x, pos))
+    with pytest.raises(UserError, match=f"model {name}.*train nfs"):
+        made(x, pos, query_pos=torch.rand(4, 2))
+    with pytest.raises(ValueError, match=r"expected \[N, 3, 1\]"):
+        made(x[:, :2], pos)
+
+
+def test_coefficients_reach_the_decoder():
+    """Their last record tells them to every step that is fed a prediction."""
+    p = problem(in_components=2)
+    for model in ("gcgru", "dcrnn", "agcrn", "mppde"):
+        made, (x, pos) = make(model, p), sample(p)
+        gradient = torch.autograd.grad(made(x.requires_grad_(), pos)[:, -1].sum(), x)[0]
+        assert gradient[:, -1, 1].abs().sum() > 0
+
+
+def test_recurrent_models_feed_back_what_they_predict():
+    """A longer prediction begins with the shorter one."""
+    for model in ("gcgru", "dcrnn", "agcrn"):
+        made, (x, pos) = make(model, problem()), sample(problem())
+        seven = made(x, pos)
+        made.problem = problem(n_out=4)
+        torch.testing.assert_close(made(x, pos), seven[:, :4])
+
+
+@pytest.mark.parametrize("residual", [True, False])
+def test_residual_adds_the_last_record(residual):
+    p = problem()
+    made, (x, pos) = make("dcrnn", p, residual=residual), sample(p)
+    torch.nn.init.zeros_(made.output.weight)
+    torch.nn.init.ones_(made.output.bias)
+    expected = (x[:, -1:] if residual else 0) + torch.ones(20, 7, 1)
+    torch.testing.assert_close(made(x, pos), expected)
+
+
+def test_radius_follows_from_the_points_unless_it_is_given():
+    p = problem(num_points=4096)
+    assert build_model("mppde", p, {"radius": 0.05}).graphs.radius == 0.05
+    # On average c log n neighbours.
+    radius = build_model("mppde", p, {"neighbours": 2}).graphs.radius
+    assert 4096 * 3.1416 * radius**2 == pytest.approx(16.6, abs=0.1)
+
+
+def test_agcrn_knows_its_mesh():
+    p = problem()
+    made, (x, pos) = make("agcrn", p), sample(p)
+    first = made(x, pos)
+    again = make("agcrn", p)
+    again.load_state_dict(made.state_dict())
+    torch.testing.assert_close(again(x, pos), first)
+    both = made(torch.cat([x, x]), torch.cat([pos, pos]), torch.arange(40) // 20)
+    torch.testing.assert_close(both, torch.cat([first, first]))
+    for other in (sample(p), (x.flip(0), pos.flip(0)), sample(p, 19), sample(p, 40)):
+        with pytest.raises(UserError, match="agcrn on another mesh.*20 points"):
+            again(*other)
+
+
+def test_agcrn_foresees_its_memory():
+    p = problem(num_points=16384)
+    with pytest.raises(UserError, match=r"16384 points.*need 8\.0 GiB.*max_gib = 4"):
+        build_model("agcrn", p)
+    with torch.device("meta"):
+        build_model("agcrn", p, {"max_gib": 8})
+
+
+def test_dse_on_a_grid_is_fno():
+    p = problem(num_points=64, grid_shape=(8, 8))
+    settings = {"width": 8, "modes": 3, "time_modes": 3, "depth": 2}
+    ours, fno = build_model("dse", p, settings), build_model("fno", p, settings)
+    ours.lift.load_state_dict(fno.lift.state_dict())
+    ours.projector.load_state_dict(fno.projector.state_dict())
+    for spectral, pointwise, block in zip(
+        ours.spectral, ours.pointwise, fno.blocks, strict=True
+    ):
+        pointwise.load_state_dict(block.residual.state_dict())
+        weight = block.mix.weight.detach().view_as(spectral.weight)
+        spectral.weight = torch.nn.Parameter(weight)
+    pos = equispaced_grid(p.domain, (8, 8)).repeat(2, 1)
+    x, batch = torch.randn(128, 3, 1), torch.arange(2).repeat_interleave(64)
+    torch.testing.assert_close(
+        ours(x, pos, batch), fno(x, pos, batch), rtol=1e-4, atol=1e-5
+    )
