@@ -8,6 +8,7 @@ of the samples ``batch [N]``; the result is ``[M, n_t', F']``.
 MODELS       the models by name, with what each accepts
 build_model  a model by name, for a problem
 Problem      sizes and domain of what is to be learned
+OwnLoss      what a model has that is trained on a loss of its own
 ===========  ========================================================================
 """
 
@@ -16,12 +17,14 @@ from __future__ import annotations
 from nfsgeo.models.catalogue import MODELS, build_model, num_parameters
 from nfsgeo.models.info import ModelInfo
 from nfsgeo.models.operator import MixerOperator
+from nfsgeo.models.own_loss import OwnLoss
 from nfsgeo.models.problem import Problem
 
 __all__ = [
     "MODELS",
     "MixerOperator",
     "ModelInfo",
+    "OwnLoss",
     "Problem",
     "build_model",
     "num_parameters",

@@ -24,6 +24,7 @@ GRAPH_MODELS: dict[str, ModelInfo] = {
         unseen_meshes=True,
         source="Structured Sequence Modeling with Graph Convolutional Recurrent "
         "Networks",
+        feeds_back=True,
         parameters_paper=74_945,
         paper={"radius": RADIUS, "residual": False},
     ),
@@ -34,6 +35,7 @@ GRAPH_MODELS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source="Diffusion Convolutional Recurrent Neural Network",
+        feeds_back=True,
         parameters_paper=148_673,
         paper={"radius": RADIUS, "residual": False},
     ),
@@ -44,6 +46,7 @@ GRAPH_MODELS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=False,
         source="Adaptive Graph Convolutional Recurrent Network",
+        feeds_back=True,
         paper={"residual": False},
     ),
     "mppde": ModelInfo(
@@ -53,6 +56,7 @@ GRAPH_MODELS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source="Message Passing Neural PDE Solvers",
+        feeds_back=True,
         parameters_paper=622_161,
         paper={"radius": RADIUS},
     ),

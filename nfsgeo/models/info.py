@@ -25,6 +25,8 @@ class ModelInfo:
         points: whether it takes irregular points, not grids alone.
         unseen_meshes: whether it works on meshes that it was not trained on.
         source: where it comes from.
+        feeds_back: whether its predictions are inputs of its own, and therefore fields
+            in the scale of the input.
         parameters_paper: count in the paper's complexity table, where it has one.
         paper: settings that make it the paper's.
     """
@@ -35,5 +37,6 @@ class ModelInfo:
     points: bool
     unseen_meshes: bool
     source: str
+    feeds_back: bool = False
     parameters_paper: int | None = None
     paper: Mapping[str, Any] = field(default_factory=dict)

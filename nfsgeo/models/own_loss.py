@@ -13,10 +13,11 @@ __all__ = ["OwnLoss"]
 class OwnLoss(Protocol):
     """A model that is not trained on the error of its whole prediction.
 
-    Most models are, and have no need of this. Some take part of the target as an
-    input while they learn: scheduled sampling feeds true records to a decoder, the
-    pushforward trick starts from true records anywhere in a window. A model that has
-    this method is trained on its result; it is validated and tested as all others.
+    Most models are, and have no need of this. Some take true records after the input
+    as a further input while they learn: scheduled sampling feeds them to a decoder,
+    the pushforward trick starts from any of them. A model that has this method is
+    trained on its result, and validated and tested as all others. It predicts fields
+    in the scale of its input, not changes; see :attr:`ModelInfo.feeds_back`.
 
     Attributes:
         records_beyond: records after those to be predicted that training has a use

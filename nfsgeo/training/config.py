@@ -87,7 +87,8 @@ class ModelSection(Section):
         name: of the network, see :data:`nfsgeo.models.MODELS`.
         settings: what its settings class holds.
         predicts: the ``change`` since the last observed record, or the ``field``
-            itself, as in the paper. Without records only the field.
+            itself, as in the paper. Without records only the field, likewise where a
+            prediction is an input again.
     """
 
     name: str = "nfs"

@@ -17,7 +17,12 @@ __all__ = ["WindowData", "windows"]
 
 
 def windows(
-    data: DataSection, file: FieldFile, mesh: Observation, part: str
+    data: DataSection,
+    file: FieldFile,
+    mesh: Observation,
+    part: str,
+    *,
+    beyond: int = 0,
 ) -> WindowDataset:
     """Training, validation or test samples of a file.
 
@@ -26,13 +31,16 @@ def windows(
         file: Where the samples come from.
         mesh: The points at which they are observed.
         part: ``"train"``, ``"valid"`` or ``"test"``.
+        beyond: Further records after those to be predicted, or as many as there are.
     """
+    n_in, n_out = data.n_in or 0, data.n_out or 1
+    left = len(file.times) - data.first_record - n_in - n_out
     most = {"train": data.max_train, "valid": data.max_valid, "test": data.max_test}
     return WindowDataset(
         file,
         file.split[part][: most[part]],
-        data.n_in or 0,
-        data.n_out or 1,
+        n_in,
+        n_out + max(0, min(beyond, left)),
         mesh,
         first_record=data.first_record,
     )

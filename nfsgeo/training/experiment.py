@@ -13,7 +13,7 @@ from nfsgeo.data import FieldFile
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
-from nfsgeo.models import Problem, build_model
+from nfsgeo.models import OwnLoss, Problem, build_model
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.datamodule import WindowData, windows
 from nfsgeo.training.demo import demo_file
@@ -74,7 +74,9 @@ def prepare(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = build_model(config.model.name, problem, config.model.settings)
-    train, valid = (windows(config.data, file, mesh, p) for p in ("train", "valid"))
+    beyond = model.records_beyond if isinstance(model, OwnLoss) else 0
+    train = windows(config.data, file, mesh, "train", beyond=beyond)
+    valid = windows(config.data, file, mesh, "valid")
     if config.trainer.devices > len(valid):
         raise UserError(
             f"--devices {config.trainer.devices}",
@@ -89,7 +91,7 @@ def prepare(
         "settings": config.model.settings,
         "predicts": config.model.predicts,
         "problem": problem_to_dict(problem),
-        "times": train[0].times.tolist(),
+        "times": valid[0].times.tolist(),
     }
     return Experiment(
         config=config,

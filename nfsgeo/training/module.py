@@ -13,6 +13,7 @@ from torch_geometric.data import Batch
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
+from nfsgeo.models import OwnLoss
 from nfsgeo.nn import interpolate
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.metrics import FieldErrors
@@ -28,8 +29,8 @@ __all__ = ["Forecaster"]
 class Forecaster(LightningModule):
     """A model with the scales of its data: fields in and out in the data's own units.
 
-    Trained on the mean squared error of the normalised fields. The statistics are
-    buffers, so that a checkpoint carries them.
+    Trained on the mean squared error of the normalised fields, or on the loss of a
+    model that has one. The statistics are buffers, so that a checkpoint carries them.
 
     Args:
         model: ``model(x, pos, batch, query_pos=, query_batch=)`` on normalised fields.
@@ -105,7 +106,10 @@ class Forecaster(LightningModule):
         return last + prediction
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        loss = self._loss(self._predict(batch), batch)
+        if isinstance(self.model, OwnLoss):
+            loss = self._own_loss(self.model, batch)
+        else:
+            loss = self._loss(self._predict(batch), batch)
         self.log("train_loss_step", loss, on_step=True, on_epoch=False)
         self.log(
             "train_loss",
@@ -156,11 +160,24 @@ class Forecaster(LightningModule):
     def _predict(self, batch: Batch) -> Tensor:
         return self(batch.x, batch.pos, batch.batch)
 
+    def _own_loss(self, model: OwnLoss, batch: Batch) -> Tensor:
+        kind = self.inputs.mean.dtype
+        loss = model.training_loss(
+            self.inputs.normalise(batch.x.to(kind)),
+            batch.pos.to(kind),
+            batch.batch,
+            self.outputs.normalise(batch.y.to(kind)),
+        )
+        return self._finite(loss, batch)
+
     def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
         truth = batch.y.to(prediction.dtype)
         loss = mse_loss(
             self.outputs.normalise(prediction), self.outputs.normalise(truth)
         )
+        return self._finite(loss, batch)
+
+    def _finite(self, loss: Tensor, batch: Batch) -> Tensor:
         if not torch.isfinite(loss):
             raise UserError(
                 f"loss {loss.item()} in epoch {self.current_epoch} on samples "

@@ -36,7 +36,10 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
     data = _with_records(config.data, file)
     data = _with_points(data, file, MODELS[config.model.name].points)
     optimiser = _with_rate(config.optimiser, config.model.name, file.equation)
-    return _changed(config, data=data, optimiser=optimiser)
+    model = config.model
+    if MODELS[model.name].feeds_back:
+        model = _changed(model, predicts="field")
+    return _changed(config, data=data, model=model, optimiser=optimiser)
 
 
 def _with_records(data: DataSection, file: FieldFile) -> DataSection:

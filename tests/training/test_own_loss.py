@@ -1,0 +1,142 @@
+"""Models that are trained on a loss of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lightning.pytorch import Callback
+from torch import Tensor, nn
+from torch_geometric.data import Batch, Data
+
+import nfsgeo.data
+from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.models import OwnLoss
+from nfsgeo.training import Forecaster, load_config, restore
+from nfsgeo.training.config import OptimiserSection
+from nfsgeo.training.datamodule import windows
+from nfsgeo.training.observation import observe
+from nfsgeo.training.resolution import resolved
+
+SMALL: dict[str, dict[str, Any]] = {
+    "gcgru": {"width": 4, "sampling_decay": 3},
+    "dcrnn": {"width": 4},
+    "agcrn": {"width": 4},
+    "mppde": {"width": 18, "depth": 1, "window": 4},
+    "dse": {"width": 4, "depth": 1, "modes": 2, "time_modes": 2},
+}
+
+
+Train = Callable[..., Any]
+
+
+def chosen(model: str) -> dict[str, Any]:
+    """Overrides that choose a model and make it small."""
+    settings = {f"model.settings.{key}": value for key, value in SMALL[model].items()}
+    return {"model.name": model, **settings}
+
+
+class Own(nn.Module):
+    """Remembers what it is trained on, and finds it good."""
+
+    records_beyond = 0
+
+    def training_loss(
+        self, x: Tensor, pos: Tensor, batch: Tensor, target: Tensor
+    ) -> Tensor:
+        self.seen = x, pos, batch, target
+        return x.new_tensor(7.0)
+
+
+def test_such_a_model_sees_normalised_fields_and_targets() -> None:
+    module = Forecaster(
+        Own(),
+        FieldNormaliser(torch.tensor([1.0]), torch.tensor([2.0])),
+        FieldNormaliser(torch.tensor([3.0]), torch.tensor([4.0])),
+        OptimiserSection(),
+        {},
+    )
+    module.log = lambda *_, **__: None  # type: ignore[method-assign]
+    x, y = torch.full((1, 1, 1), 5.0), torch.full((1, 3, 1), 11.0)
+    points = Data(x=x, y=y, pos=torch.ones(1, 2))
+    points.sample = 0
+    loss = module.training_step(Batch.from_data_list([points, points]), 0)
+    assert isinstance(module.model, Own) and loss.item() == 7.0
+    x, _, batch, target = module.model.seen
+    assert x.flatten().tolist() == [2.0, 2.0]
+    assert batch.tolist() == [0, 1]
+    assert target.flatten().tolist() == [2.0] * 6
+
+
+def test_most_models_have_none() -> None:
+    assert isinstance(Own(), OwnLoss) and not isinstance(nn.Linear(1, 1), OwnLoss)
+
+
+def test_records_beyond_are_as_many_as_there_are(waves: Path) -> None:
+    with nfsgeo.data.open(waves) as file:
+        data = resolved(load_config(overrides={"data.n_in": 5}), file).data
+        mesh = observe(data, file, 0)
+        # Of 24 records, 5 are observed and 10 predicted.
+        lengths = [
+            windows(data, file, mesh, "train", beyond=beyond)[0].y.size(1)
+            for beyond in (0, 4, 100)
+        ]
+    assert lengths == [10, 14, 19]
+
+
+@pytest.mark.parametrize(
+    ("model", "predicts"), [("mppde", "field"), ("gcgru", "field"), ("dse", "change")]
+)
+def test_predictions_that_are_inputs_are_fields(
+    waves: Path, model: str, predicts: str
+) -> None:
+    with nfsgeo.data.open(waves) as file:
+        config = load_config(overrides={"model.name": model})
+        assert resolved(config, file).model.predicts == predicts
+
+
+@pytest.fixture
+def tiny() -> dict[str, Any]:
+    return {
+        "trainer.epochs": 3,
+        "trainer.device": "cpu",
+        "data.points": 30,
+        "data.n_in": 4,
+        "data.n_out": 4,
+    }
+
+
+@pytest.mark.parametrize("model", SMALL)
+def test_every_model_trains_and_predicts(train: Train, model: str) -> None:
+    run = train("run", chosen(model))
+    assert run.rmse()[-1] < run.rmse()[0]
+    parts = run.experiment.data.parts
+    # The pushforward trick wants three windows of four records.
+    assert parts["train"][0].y.size(1) == (8 if model == "mppde" else 4)
+    assert len(run.experiment.forecaster.description["times"]) == 8
+    best = restore(run.paths, run.experiment.config)
+    with torch.no_grad():
+        result = best(parts["valid"][0].x, parts["valid"][0].pos)
+    assert result.shape == (30, 4, 1)
+
+
+class Interrupt(Callback):
+    """Ctrl-C in the middle of the second epoch."""
+
+    def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
+        if (trainer.current_epoch, trainer.global_step % 4) == (1, 2):
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("model", ["gcgru", "mppde"])
+def test_what_was_drawn_is_drawn_again(
+    train: Train, resume: Train, tmp_path: Path, model: str
+) -> None:
+    """Scheduled sampling and windows, in a run that was cut short and went on."""
+    undisturbed = train("undisturbed", chosen(model))
+    with pytest.raises(KeyboardInterrupt):
+        train("run", chosen(model), Interrupt())
+    assert resume(tmp_path / "run").is_the_same_as(undisturbed)
