@@ -114,10 +114,11 @@ class DeepONet(nn.Module):
             result = torch.einsum("bfk,ntk->bntf", coefficients, basis).flatten(0, 1)
         else:
             basis = self.trunk(self._scaled(query_pos), times)
-            chosen = coefficients.expand(len(query_pos), -1, -1)
-            if query_batch is not None:
-                chosen = coefficients[query_batch]
-            result = torch.einsum("mfk,mtk->mtf", chosen, basis)
+            if query_batch is None:
+                coefficients = coefficients.expand(len(query_pos), -1, -1)
+            else:
+                coefficients = coefficients[query_batch]
+            result = torch.einsum("mfk,mtk->mtf", coefficients, basis)
         return result + self.bias
 
     def _scaled(self, pos: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ class Trunk(nn.Module):
     .. math:: (x, t) \mapsto (t_1(x, t), \dots, t_K(x, t))
 
     The trunk net of "Learning nonlinear operators via DeepONet", equation (2). It
-    knows no mesh.
+    knows no mesh, but expects coordinates and times between 0 and 1.
 
     Args:
         dim: space dimensions.
@@ -44,6 +44,21 @@ class Trunk(nn.Module):
         for _ in range(depth - 1):
             layers += [nn.Linear(hidden, hidden), nn.GELU()]
         self.rest = nn.Sequential(*layers, nn.Linear(hidden, out_features))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew, so that the functions differ across the unit box.
+
+        With torch's own law they start almost constant, and learn slowly.
+        """
+        nn.init.normal_(self.first.space.weight, std=2.0)
+        nn.init.uniform_(self.first.space.bias, -2.0, 2.0)
+        if self.first.time is not None:
+            nn.init.normal_(self.first.time, std=2.0)
+        for layer in self.rest:
+            if isinstance(layer, nn.Linear):
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+                nn.init.zeros_(layer.bias)
 
     def forward(self, pos: Tensor, times: Tensor) -> Tensor:
         """The functions at all positions and times."""

@@ -7,6 +7,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from nfsgeo.nn.normalisation import FieldLayerNorm
+
 __all__ = ["UNet"]
 
 CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
@@ -16,8 +18,8 @@ class UNet(nn.Module):
     """Convolutions on ever coarser grids and back, joined at every size.
 
     After "U-Net: Convolutional Networks for Biomedical Image Segmentation", with
-    GELU, two convolutions of size 3 a level, as many channels on all levels, and
-    grids of any size.
+    Layer-Norm and GELU, two convolutions of size 3 a level, as many channels on all
+    levels, and grids of any size.
 
     Args:
         in_channels: channels of the input.
@@ -47,8 +49,10 @@ class UNet(nn.Module):
         def pair(inputs: int) -> nn.Sequential:
             return nn.Sequential(
                 convolution(inputs, channels, 3, padding=1, padding_mode=mode),
+                FieldLayerNorm(channels),
                 nn.GELU(),
                 convolution(channels, channels, 3, padding=1, padding_mode=mode),
+                FieldLayerNorm(channels),
                 nn.GELU(),
             )
 

@@ -1,0 +1,81 @@
+"""Mixers between interpolations: any points, a small grid that suits them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from nfsgeo.geometry import Domain
+from nfsgeo.geometry.radius import BACKENDS
+from nfsgeo.models import MODELS, Problem, build_model
+from nfsgeo.models.interpolation import InterpolationSettings
+
+SMALL_GRID = ("nfs-vit", "nfs-mlpmixer", "nfs-fnet", "nfs-gfn", "nfs-pfno")
+
+
+def problem(dim: int = 2, *, n_out: int = 10, num_points: int = 4096) -> Problem:
+    return Problem(Domain.unit(dim), 1, 1, 3, n_out, num_points, None, True)
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "dim", "n_out", "shape"),
+    [
+        *((name, 2, 10, (16, 16)) for name in SMALL_GRID),
+        *((name, 2, 40, (16, 16)) for name in SMALL_GRID[1:]),
+        ("nfs-vit", 2, 40, (8, 8)),
+        ("nfs-vit", 1, 40, (64,)),
+        ("nfs-gfn", 1, 10, (256,)),
+        ("nfs", 2, 10, (64, 64)),
+    ],
+)
+def test_grid(name, dim, n_out, shape):
+    with torch.device("meta"):
+        model = build_model(name, problem(dim, n_out=n_out), {"width": 8})
+    assert model.resampling.shape == shape
+
+
+@pytest.mark.parametrize("name", SMALL_GRID)
+def test_no_grid_is_finer_than_the_points(name):
+    model = build_model(name, problem(num_points=100), {"width": 8})
+    assert model.resampling.shape == (10, 10)
+
+
+@pytest.mark.parametrize("num_points", [256, 1024, 4096])
+@pytest.mark.parametrize("name", ["nfs", "nfs-vit"])
+def test_every_point_has_neighbours_on_the_grid(name, num_points):
+    """About as many as the setting says, and none is left to be widened."""
+    p = problem(num_points=num_points)
+    resampling = build_model(name, p, {"width": 8}).resampling
+    pos = torch.rand(num_points, 2)
+    graph = resampling.graphs.grid_to_points(resampling.grid, pos, None, num_samples=1)
+    nodes = math.prod(resampling.shape)
+    wanted = 2.3 * math.log(min(nodes, num_points))
+    assert graph.degree().double().mean() == pytest.approx(wanted, rel=0.1)
+    assert graph.degree().min() >= 4
+
+
+@pytest.mark.parametrize("name", [n for n in MODELS if n.startswith("nfs-")])
+def test_meshes_of_their_own_and_queries(name):
+    p = problem(num_points=50)
+    model = build_model(name, p, {"width": 8, "hidden": 8, "grid": 6}).eval()
+    sizes = (40, 60)
+    x, pos = torch.randn(100, 3, 1), torch.rand(100, 2)
+    batch = torch.repeat_interleave(torch.arange(2), torch.tensor(sizes))
+    together = model(x, pos, batch)
+    alone = [model(x[batch == i], pos[batch == i]) for i in range(2)]
+    torch.testing.assert_close(together, torch.cat(alone), rtol=1e-4, atol=1e-5)
+    queries = torch.cat([torch.rand(5, 2), pos[:4]])
+    out = model(x[:40], pos[:40], query_pos=queries)
+    torch.testing.assert_close(out[5:], together[:4], rtol=1e-4, atol=1e-5)
+
+
+def test_backends_are_those_of_the_radius_search():
+    field = InterpolationSettings.model_fields["backend"]
+    assert set(field.annotation.__args__) == {"auto", *BACKENDS}

@@ -1,0 +1,106 @@
+"""Each model learns four samples by heart."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.models import MODELS, Problem, build_model
+
+SIZE, RECORDS, STEPS = 8, 4, 1000
+PROBLEM = Problem(
+    domain=Domain.unit(2),
+    in_components=1,
+    out_components=1,
+    n_in=1,
+    n_out=RECORDS,
+    num_points=SIZE**2,
+    grid_shape=(SIZE, SIZE),
+    has_time=True,
+)
+# Of each sample: mean along y, and the two parts of its first wave.
+SHAPES = ((1, 0.5, 0), (1, 0, -0.8), (-0.6, 0.3, 0.6), (0.4, -1, 0))
+
+POINTS = {"grid": SIZE, "radius": 0.15, "hidden": 8}
+PATCHES = {"patch": 2, "time_patch": 2}
+ATTENTION = {"heads": 4, "dropout": 0.0}
+SETTINGS = {
+    "nfs": {"modes": 4, "time_modes": 2, **POINTS},
+    "nfs-vit": {**ATTENTION, **POINTS},
+    "nfs-mlpmixer": POINTS,
+    "nfs-fnet": POINTS,
+    "nfs-gfn": POINTS,
+    "nfs-pfno": {"modes": 4, **POINTS},
+    "fno": {"modes": 4, "time_modes": 3},
+    "pfno": {"modes": 4, **PATCHES},
+    "vit": {**ATTENTION, **PATCHES},
+    "mlpmixer": PATCHES,
+    "fnet": PATCHES,
+    "gfn": PATCHES,
+    "deeponet-u": {"levels": 2},
+    "deeponet-v": {"patch": 2, **ATTENTION},
+}
+# The highest learning rate; deep networks of coordinates want a smaller one.
+RATES = {"deeponet-u": 0.005, "deeponet-v": 0.005}
+
+
+def field(pos: Tensor, t: float, shape: tuple[float, float, float]) -> Tensor:
+    """A band of width 0.4 that moves by half the domain while t goes from 0 to 1."""
+    x, y = ((pos[:, 0] - 0.5 * t) % 1 - 0.05) / 0.4, 2 * math.pi * pos[:, 1]
+    band = torch.sin(math.pi * x.clamp(0, 1)) ** 2
+    mean, cosine, sine = shape
+    return band * (mean + cosine * y.cos() + sine * y.sin())
+
+
+def samples(*, irregular: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """``x``, ``pos``, ``batch``, ``y``; irregular points differ between samples."""
+    grid = equispaced_grid(PROBLEM.domain, (SIZE, SIZE))
+    times = torch.linspace(0, 1, RECORDS)
+    x, y, places = [], [], []
+    for shape in SHAPES:
+        pos = torch.rand_like(grid) if irregular else grid
+        x.append(field(pos, 0, shape)[:, None, None])
+        y.append(torch.stack([field(pos, t, shape) for t in times], 1)[..., None])
+        places.append(pos)
+    batch = torch.arange(len(SHAPES)).repeat_interleave(len(grid))
+    return torch.cat(x), torch.cat(places), batch, torch.cat(y)
+
+
+def relative(error: Tensor, truth: Tensor) -> float:
+    return float((error.norm() / truth.norm()).detach())
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_four_samples_to_two_per_cent(name):
+    torch.manual_seed(0)
+    x, pos, batch, y = samples(irregular=MODELS[name].points)
+    model = build_model(name, PROBLEM, {"width": 16, **SETTINGS[name]})
+    optimiser = torch.optim.Adam(model.parameters())
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser, RATES.get(name, 0.02), total_steps=STEPS
+    )
+    for _ in range(STEPS):
+        optimiser.zero_grad()
+        out = model(x, pos, batch)
+        if relative(out - y, y) < 0.02:
+            break
+        (out - y).square().mean().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        schedule.step()
+    model.eval()
+    with torch.no_grad():
+        assert relative(model(x, pos, batch) - y, y) < 0.02
+
+
+def test_what_a_point_knows_is_not_enough():
+    """Where all samples show the same, what does not look elsewhere errs by a third."""
+    x, _, _, y = samples(irregular=False)
+    x, y = x.view(len(SHAPES), -1), y.view(len(SHAPES), -1, RECORDS)
+    alike = (x - x[0]).abs().amax(0) < 1e-6
+    error = (y - y.mean(0))[:, alike]
+    assert relative(error, y) > 0.33
