@@ -1,0 +1,193 @@
+"""How the models on points learn: by heart, with true records, with pushed ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.geometry import Domain
+from nfsgeo.models import OwnLoss, Problem, build_model
+
+POINTS, SAMPLES = 16, 4
+PROBLEM = Problem(Domain.unit(2), 1, 1, 2, 4, POINTS, None, True)
+SMALL = {
+    "gcgru": {"width": 24, "radius": 0.3},
+    "dcrnn": {"width": 24, "radius": 0.3},
+    "agcrn": {"width": 24},
+    "mppde": {"width": 32, "depth": 2, "window": 2, "radius": 0.3},
+    "dse": {"width": 16, "modes": 2, "time_modes": 3},
+}
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+def waves(p: Problem = PROBLEM) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Travelling waves on one mesh: input, positions, samples, target."""
+    pos = torch.rand(POINTS, 2).repeat(SAMPLES, 1)
+    batch = torch.arange(SAMPLES).repeat_interleave(POINTS)
+    number = torch.tensor([[1, 0], [0, 1], [1, 1], [1, -1]])[batch]
+    records = torch.arange(p.n_in + p.n_out + 4) / 8
+    turns = (number * pos).sum(1)[:, None] - records
+    field = torch.sin(2 * math.pi * turns)[..., None]
+    return field[:, : p.n_in], pos, batch, field[:, p.n_in :]
+
+
+def relative_error(out: Tensor, y: Tensor) -> float:
+    return float((out - y).norm() / y.norm())
+
+
+def loss_of(model: nn.Module, x: Tensor, pos: Tensor, batch: Tensor, y: Tensor):
+    if isinstance(model, OwnLoss):
+        target = y[:, : PROBLEM.n_out + model.records_beyond]
+        return model.training_loss(x, pos, batch, target)
+    return nn.functional.mse_loss(model(x, pos, batch), y[:, : PROBLEM.n_out])
+
+
+@pytest.mark.parametrize(
+    ("name", "goal"),
+    [("gcgru", 0.02), ("dcrnn", 0.02), ("agcrn", 0.05), ("mppde", 0.02), ("dse", 0.02)],
+)
+def test_learns_four_samples_by_heart(name, goal):
+    """The result, that is: the pushforward trick has mppde learn what follows too."""
+    one = {"window": PROBLEM.n_out, "pushforward": False} if name == "mppde" else {}
+    model = build_model(name, PROBLEM, SMALL[name] | one)
+    x, pos, batch, y = waves()
+    optimiser = torch.optim.Adam(model.parameters())
+    rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-2, total_steps=800)
+    error = math.inf
+    for step in range(800):
+        optimiser.zero_grad()
+        loss_of(model, x, pos, batch, y).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        rate.step()
+        if step % 25 == 0:
+            with torch.no_grad():
+                error = relative_error(model(x, pos, batch), y[:, : PROBLEM.n_out])
+            if error < goal:
+                break
+    assert error < goal
+
+
+def test_a_recurrent_model_learns_from_what_it_predicts():
+    model = build_model("dcrnn", PROBLEM, SMALL["dcrnn"])
+    x, pos, batch, y = waves()
+    y = y[:, : PROBLEM.n_out]
+    plain = nn.functional.mse_loss(model(x, pos, batch), y)
+    torch.testing.assert_close(model.training_loss(x, pos, batch, y), plain)
+
+
+@pytest.mark.parametrize(("steps", "true"), [(0, True), (10**6, False)])
+def test_scheduled_sampling_feeds_true_records_at_first(steps, true):
+    """What is fed matters to later records; the last is fed to none."""
+    settings = {**SMALL["gcgru"], "sampling_decay": 1e4}
+    model = build_model("gcgru", PROBLEM, settings)
+    model.steps.fill_(steps)
+    x, pos, batch, y = waves()
+    y = y[:, : PROBLEM.n_out].clone().requires_grad_()
+    (found,) = torch.autograd.grad(model.training_loss(x, pos, batch, y), y)
+    plain = nn.functional.mse_loss(model(x, pos, batch), y)
+    (expected,) = torch.autograd.grad(plain, y)
+    assert int(model.steps) == steps + 1
+    assert torch.allclose(found[:, :-1], expected[:, :-1], atol=1e-7) == (not true)
+
+
+def test_scheduled_sampling_fades():
+    """tau / (tau + exp(i / tau))"""
+    model = build_model("gcgru", PROBLEM, {**SMALL["gcgru"], "sampling_decay": 50})
+    shares = []
+    for step in (0, 100, 200, 10**9):
+        model.steps.fill_(step)
+        shares.append(model._true_share())
+    expected = [50 / (50 + math.exp(step / 50)) for step in (0, 100, 200)]
+    assert shares == pytest.approx([*expected, 0.0])
+
+
+class Recorder(nn.Module):
+    """In place of the network of mppde: predicts no change, remembers its inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[Tensor, float, bool]] = []
+        self.nothing = nn.Parameter(torch.zeros(()))
+
+    def forward(self, u: Tensor, variables: Tensor, *_: object) -> Tensor:
+        self.calls.append((u, float(variables[0, 0]), torch.is_grad_enabled()))
+        return self.nothing * u
+
+
+def recorded(**changes) -> tuple[nn.Module, Recorder, Tensor, Tensor, Tensor]:
+    """Record number ``k`` has the value ``k`` everywhere, the first of the target 0."""
+    p = replace(PROBLEM, **changes)
+    model = build_model("mppde", p, {**SMALL["mppde"], "window": 3})
+    model.step = recorder = Recorder()
+    numbers = torch.arange(-p.n_in, p.n_out + model.records_beyond).float()
+    records = numbers[:, None].expand(POINTS, -1, 1)
+    pos = torch.rand(POINTS, 2)
+    return model, recorder, records[:, : p.n_in], pos, records[:, p.n_in :]
+
+
+@pytest.mark.parametrize("n_in", [5, 1])
+def test_windows_follow_each_other(n_in):
+    model, recorder, x, pos, _ = recorded(n_in=n_in, n_out=7)
+    assert model(x, pos).flatten().tolist() == [-1.0] * 7 * POINTS
+    first = [-3.0, -2.0, -1.0] if n_in == 5 else [-1.0] * 3
+    windows = [u[0].flatten().tolist() for u, _, _ in recorder.calls]
+    assert windows == [first, [-1.0] * 3, [-1.0] * 3]
+    assert [t for _, t, _ in recorder.calls] == pytest.approx([0, 3 / 7, 6 / 7])
+
+
+@pytest.mark.parametrize("pushforward", [True, False])
+def test_windows_of_training_start_anywhere_and_may_be_pushed(pushforward):
+    model, recorder, x, pos, y = recorded(n_in=3, n_out=7)
+    model.pushforward = pushforward
+    starts, pushed = set(), 0
+    for _ in range(40):
+        recorder.calls.clear()
+        loss = model.training_loss(x, pos, None, y)
+        errors, calls = [], iter(recorder.calls)
+        for u, time, graded in calls:
+            start = int(u[0, 0])
+            assert u[0].flatten().tolist() == [start, start + 1, start + 2]
+            # From the end of the input, where time is 0, to that of the result.
+            assert time == pytest.approx((start + 3) / 7)
+            if graded:
+                starts.add(start)
+                errors.append((1 + 4 + 9) / 3)
+                continue
+            # A prediction without gradient, and what is predicted from it.
+            pushed += 1
+            again, later, graded = next(calls)
+            assert again[0].flatten().tolist() == [start + 2] * 3 and graded
+            assert later == pytest.approx((start + 6) / 7)
+            errors.append((16 + 25 + 36) / 3)
+        assert len(errors) == 3
+        assert loss.item() == pytest.approx(sum(errors) / 3)
+    assert starts == {-3, -2, -1, 0, 1}
+    assert 40 < pushed < 80 if pushforward else pushed == 0
+
+
+@pytest.mark.parametrize(
+    ("n_in", "n_out", "expected"), [(10, 10, 10), (1, 10, 10), (10, 40, 0), (15, 10, 5)]
+)
+def test_the_pushforward_trick_wants_three_windows(n_in, n_out, expected):
+    p = replace(PROBLEM, n_in=n_in, n_out=n_out)
+    assert build_model("mppde", p).records_beyond == expected
+    assert build_model("mppde", p, {"pushforward": False}).records_beyond == 0
+
+
+def test_without_room_for_two_windows_the_result_itself_is_learned():
+    for changes in ({"n_out": 2}, {"n_in": 1, "n_out": 1, "has_time": False}):
+        p = replace(PROBLEM, **changes)
+        model = build_model("mppde", p, {**SMALL["mppde"], "window": 3})
+        x, pos = torch.randn(POINTS, p.n_in, 1), torch.rand(POINTS, 2)
+        y = torch.randn(POINTS, p.n_out, 1)
+        plain = nn.functional.mse_loss(model(x, pos), y)
+        torch.testing.assert_close(model.training_loss(x, pos, None, y), plain)
