@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
+from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, radius_for
 from nfsgeo.models.mixer_settings import MixerSettings
 from nfsgeo.models.problem import Problem
@@ -37,8 +38,8 @@ class InterpolationSettings(MixerSettings):
         kernel: a ``dense`` matrix for each edge, one of low ``rank``, a weight for
             each ``channel``, or a ``gaussian``.
         rank: number of learned matrices of the ``low-rank`` kernel.
-        groups: weights of an edge in the ``channel`` kernel, each for as many channels
-            as the others; ``None`` for one a channel.
+        shared_by: number of channels that share a weight of the ``channel`` kernel, a
+            divisor of ``width``.
         hidden: width of the kernel's network.
         fixed: the interpolation that a learned kernel adds to and starts from: the
             ``mean`` of the neighbours, as in the paper, or moving least squares that
@@ -52,8 +53,8 @@ class InterpolationSettings(MixerSettings):
     radius: PositiveFloat | None = None
     kernel: Literal["dense", "low-rank", "channel", "gaussian"] = "channel"
     rank: PositiveInt = 8
-    groups: PositiveInt | None = None
-    hidden: PositiveInt = 64
+    shared_by: PositiveInt = 4
+    hidden: PositiveInt = 32
     fixed: Literal["mean", "linear", "quadratic"] = "quadratic"
     absolute_position: bool = True
     backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
@@ -105,7 +106,13 @@ def _kernel(
         absolute_position=settings.absolute_position,
     )
     if settings.kernel == "channel":
-        return ChannelKernel(width, network, groups=settings.groups)
+        if width % settings.shared_by:
+            raise UserError(
+                f"shared_by {settings.shared_by} of width {width}",
+                "a divisor of the width",
+                "set model.settings.shared_by=1 or change one of them",
+            )
+        return ChannelKernel(width, network, groups=width // settings.shared_by)
     rank = settings.rank if settings.kernel == "low-rank" else None
     return DenseKernel(width, network, rank=rank)
 

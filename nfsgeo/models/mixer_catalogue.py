@@ -26,6 +26,9 @@ MLP_MIXER_PAPER = "MLP-Mixer: An all-MLP Architecture for Vision"
 FNET_PAPER = "FNet: Mixing Tokens with Fourier Transforms"
 GFN_PAPER = "Global Filter Networks for Image Classification"
 
+# A matrix for every edge, added to the mean of the neighbours.
+PAPER_KERNEL = {"kernel": "dense", "fixed": "mean", "hidden": 64}
+
 POINT_MIXERS: dict[str, ModelInfo] = {
     "nfs": ModelInfo(
         name="nfs",
@@ -35,7 +38,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         unseen_meshes=True,
         source=NFS_PAPER,
         parameters_paper=37_891_937,
-        paper={"kernel": "dense", "fixed": "mean", "norm": "element", "depth": 3},
+        paper={**PAPER_KERNEL, "depth": 3},
     ),
     "nfs-vit": ModelInfo(
         name="nfs-vit",
@@ -44,7 +47,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source=NFS_PAPER,
-        paper={"kernel": "dense", "fixed": "mean", "depth": 1},
+        paper={**PAPER_KERNEL, "depth": 1},
     ),
     "nfs-mlpmixer": ModelInfo(
         name="nfs-mlpmixer",
@@ -53,7 +56,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source=NFS_PAPER,
-        paper={"kernel": "dense", "fixed": "mean", "depth": 3},
+        paper={**PAPER_KERNEL, "depth": 3},
     ),
     "nfs-fnet": ModelInfo(
         name="nfs-fnet",
@@ -62,7 +65,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source=NFS_PAPER,
-        paper={"kernel": "dense", "fixed": "mean", "depth": 3},
+        paper={**PAPER_KERNEL, "depth": 3},
     ),
     "nfs-gfn": ModelInfo(
         name="nfs-gfn",
@@ -71,7 +74,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source=NFS_PAPER,
-        paper={"kernel": "dense", "fixed": "mean", "depth": 3},
+        paper={**PAPER_KERNEL, "depth": 3},
     ),
     "nfs-pfno": ModelInfo(
         name="nfs-pfno",
@@ -80,7 +83,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source=NFS_PAPER,
-        paper={"kernel": "dense", "fixed": "mean", "depth": 3},
+        paper={**PAPER_KERNEL, "depth": 3},
     ),
 }
 
