@@ -1,0 +1,83 @@
+"""Models that work on the points themselves, from the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+from nfsgeo.data import GridWriter
+from nfsgeo.geometry import Domain
+
+Command = Callable[..., Result]
+OPTIONS = ["--points", "30", "--n-in", "4", "--n-out", "4", "--epochs", "2"]
+
+
+def settings(**values: object) -> list[str]:
+    return [f"--set=model.settings.{key}={value}" for key, value in values.items()]
+
+
+@pytest.fixture
+def fine(tmp_path: Path) -> Path:
+    """Ten samples of noise on a 128 x 128 grid, two records each."""
+    axis = np.arange(128) / 128
+    with GridWriter(
+        tmp_path / "fine.h5",
+        equation="noise",
+        domain=Domain.unit(2),
+        axes=[axis, axis],
+        times=[0.0, 1.0],
+        num_samples=10,
+        component_names=["u"],
+        provenance={},
+    ) as writer:
+        for sample in range(10):
+            noise = np.random.default_rng(sample).normal(size=(1, 2, 128, 128, 1))
+            writer.write(sample, noise.astype(np.float32))
+    return tmp_path / "fine.h5"
+
+
+def test_train_evaluate_and_predict(
+    nfsgeo: Command, waves: Path, tmp_path: Path
+) -> None:
+    small = settings(width=18, depth=1, window=4)
+    options = ["--model", "mppde", "--data", waves, *OPTIONS, *small]
+    assert nfsgeo("train", *options, "--out", "run").exit_code == 0
+    found = nfsgeo("evaluate", "run", "--unseen", 2, "--repeats", 2, "--json")
+    assert found.exit_code == 0, found.output
+    summary = json.loads(found.stdout)
+    assert summary["model"] == "mppde" and summary["test"]["rel_l2"] > 0
+    done = nfsgeo("predict", "run", "--input", waves, "--output", "out.h5")
+    assert done.exit_code == 0, done.output
+    np.save(tmp_path / "queries.npy", np.random.default_rng(0).random((5, 2)))
+    refused = nfsgeo(
+        *("predict", "run", "--input", waves, "--output", "other.h5"),
+        *("--query-points", "queries.npy"),
+    )
+    assert refused.exit_code == 2
+    assert "train nfs, which predicts anywhere" in refused.stderr
+
+
+def test_agcrn_knows_one_mesh(nfsgeo: Command, waves: Path) -> None:
+    options = ["--model", "agcrn", "--data", waves, *OPTIONS, *settings(width=4)]
+    assert nfsgeo("train", *options, "--out", "run").exit_code == 0
+    assert nfsgeo("evaluate", "run").exit_code == 0
+    refused = nfsgeo("evaluate", "run", "--unseen", 2)
+    assert refused.exit_code == 2 and "agcrn" in refused.stderr
+    refused = nfsgeo("train", *options, "--set=data.mesh_per_sample=true")
+    assert refused.exit_code == 2
+    assert "30 points that it learned on" in refused.stderr
+
+
+def test_agcrn_foresees_its_memory(nfsgeo: Command, fine: Path) -> None:
+    refused = nfsgeo(
+        *("train", "--model", "agcrn", "--data", fine),
+        *("--points", 16384, "--n-in", 1, "--n-out", 1),
+    )
+    assert refused.exit_code == 2 and refused.stdout == ""
+    (line,) = refused.stderr.splitlines()
+    assert "16384 points" in line and "8.0 GiB" in line
