@@ -8,7 +8,8 @@ from typing import Literal
 from pydantic import PositiveFloat, PositiveInt
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain, radius_for
+from nfsgeo.geometry import radius_for
+from nfsgeo.models.grid_shape import grid_shape_for
 from nfsgeo.models.mixer_settings import MixerSettings
 from nfsgeo.models.problem import Problem
 from nfsgeo.nn import (
@@ -71,7 +72,9 @@ def interpolation(
         max_nodes: most nodes of a grid whose size the settings leave open, about.
     """
     domain, num_points = problem.domain, problem.num_points
-    shape = _grid_shape(domain, settings.grid, min(num_points, max_nodes or num_points))
+    shape = grid_shape_for(
+        domain, settings.grid, min(num_points, max_nodes or num_points)
+    )
     # Where the grid is the coarser of the two, points would miss it at the radius of
     # points that miss each other.
     radius = settings.radius or radius_for(
@@ -115,15 +118,3 @@ def _kernel(
         return ChannelKernel(width, network, groups=width // settings.shared_by)
     rank = settings.rank if settings.kernel == "low-rank" else None
     return DenseKernel(width, network, rank=rank)
-
-
-def _grid_shape(domain: Domain, grid: int | None, num_nodes: int) -> tuple[int, ...]:
-    """Nodes along each axis, spaced alike; even numbers, which FFTs like."""
-    shortest = min(domain.lengths)
-    if grid is None:
-        spacing = (domain.volume / num_nodes) ** (1 / domain.dim)
-        grid = max(2, 2 * math.ceil(shortest / spacing / 2))
-    return tuple(
-        grid if length == shortest else max(2, 2 * round(grid * length / shortest / 2))
-        for length in domain.lengths
-    )
