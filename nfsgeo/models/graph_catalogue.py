@@ -6,6 +6,7 @@ from nfsgeo.models.agcrn import AGCRNSettings, build_agcrn
 from nfsgeo.models.dcrnn import build_dcrnn
 from nfsgeo.models.dse import DSE, DSESettings
 from nfsgeo.models.gcgru import build_gcgru
+from nfsgeo.models.gino import GINO, GINOSettings
 from nfsgeo.models.info import ModelInfo
 from nfsgeo.models.mppde import MPPDE, MPPDESettings
 from nfsgeo.models.recurrent_settings import RecurrentSettings
@@ -71,5 +72,13 @@ POINT_REFERENCES: dict[str, ModelInfo] = {
         unseen_meshes=True,
         source="Beyond Regular Grids: Fourier-Based Neural Operators",
         paper={"depth": 3},
+    ),
+    "gino": ModelInfo(
+        name="gino",
+        config=GINOSettings,
+        build=GINO,
+        points=True,
+        unseen_meshes=True,
+        source="Geometry-Informed Neural Operator (neuraloperator)",
     ),
 }

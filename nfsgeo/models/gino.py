@@ -1,0 +1,180 @@
+"""`gino`: the Geometry-Informed Neural Operator of the library neuraloperator."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import BipartiteGraph, GraphCache, equispaced_grid, radius_for
+from nfsgeo.models.grid_shape import grid_shape_for
+from nfsgeo.models.observed import observed
+from nfsgeo.models.problem import Problem
+from nfsgeo.nn import neighbour_sum
+
+__all__ = ["GINO", "GINOSettings"]
+
+
+class GINOSettings(BaseModel):
+    """Settings of `gino`.
+
+    Attributes:
+        width: channels on the grid.
+        depth: number of Fourier layers.
+        modes: non-negative frequencies kept on every axis.
+        hidden: width of the networks that give the kernels.
+        grid: nodes along each axis, or along the shortest of a box that is no cube;
+            ``None`` for about as many nodes as points.
+        neighbours: the radius is that which gives every node ``c log n`` neighbours
+            among ``n`` points on average; this is ``c``.
+        radius: the radius itself, in the units of the positions, in place of
+            ``neighbours``.
+        backend: of the radius search.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    width: PositiveInt = 32
+    depth: PositiveInt = 4
+    modes: PositiveInt = 8
+    hidden: PositiveInt = 64
+    grid: PositiveInt | None = None
+    neighbours: PositiveFloat = 2.0
+    radius: PositiveFloat | None = None
+    backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
+
+
+class GINO(nn.Module):
+    """Kernel integrals to a grid and back, with Fourier layers between.
+
+    "Geometry-Informed Neural Operator for Large-Scale 3D PDEs", its layers and weights
+    those of ``neuralop.models.GINO``. The neighbourhoods are ours, which know of
+    periodic axes, of a mesh for each sample, and are never empty. Records are
+    channels, of the input and of the result.
+
+    Args:
+        problem: sizes and domain of the fields.
+        settings: of the network and the grid.
+
+    Shapes:
+        ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
+        ``[M, n_t', F']``.
+
+    Raises:
+        UserError: without the library.
+    """
+
+    grid: Tensor
+    lower: Tensor
+    lengths: Tensor
+
+    def __init__(self, problem: Problem, settings: GINOSettings) -> None:
+        super().__init__()
+        self.problem = problem
+        domain = problem.domain
+        self.shape = grid_shape_for(domain, settings.grid, problem.num_points)
+        radius = settings.radius or radius_for(
+            min(problem.num_points, torch.Size(self.shape).numel()),
+            domain,
+            settings.neighbours,
+        )
+        self.graphs = GraphCache(domain, radius, backend=settings.backend)
+        theirs: Any = _library()(
+            in_channels=problem.num_features,
+            out_channels=problem.n_out * problem.out_components,
+            gno_coord_dim=domain.dim,
+            in_gno_radius=radius,
+            out_gno_radius=radius,
+            fno_in_channels=problem.num_features,
+            fno_n_modes=tuple(min(2 * settings.modes, n) for n in self.shape),
+            fno_hidden_channels=settings.width,
+            fno_n_layers=settings.depth,
+            in_gno_channel_mlp_hidden_layers=[settings.hidden],
+            out_gno_channel_mlp_hidden_layers=[settings.hidden],
+            gno_use_open3d=False,
+            gno_use_torch_scatter=False,
+        )
+        # Its parts, for the whole puts more than weights into a checkpoint.
+        self.gno_in, self.lifting = theirs.gno_in, theirs.lifting
+        self.blocks, self.gno_out = theirs.fno_blocks, theirs.gno_out
+        self.projection = theirs.projection
+        grid = equispaced_grid(domain, self.shape)
+        self.register_buffer("grid", grid, persistent=False)
+        for name in ("lower", "lengths"):
+            values = torch.tensor(getattr(domain, name), dtype=torch.float32)
+            self.register_buffer(name, values, persistent=False)
+
+    def forward(
+        self,
+        x: Tensor,
+        pos: Tensor,
+        batch: Tensor | None = None,
+        *,
+        query_pos: Tensor | None = None,
+        query_batch: Tensor | None = None,
+    ) -> Tensor:
+        """Predict the result's records at the query points.
+
+        Args:
+            x: input fields at the observed points.
+            pos: positions of the observed points.
+            batch: sample of each observed point, sorted; ``None`` for one sample.
+            query_pos: where to predict; ``None`` for the observed points.
+            query_batch: sample of each query point.
+
+        Raises:
+            ValueError: when shapes do not fit the problem.
+        """
+        points, query_pos, query_batch = observed(
+            self.problem, x, pos, batch, query_pos, query_batch
+        )
+        samples = points.num_samples
+        inwards = self.graphs.points_to_grid(pos, batch, self.grid)
+        outwards = self.graphs.grid_to_points(
+            self.grid, query_pos, query_batch, num_samples=samples
+        )
+        nodes = self._unit(self.grid).repeat(samples, 1)
+        place = self._unit(pos)
+        field = _integral(self.gno_in, place, nodes, points.features, inwards)
+        field = field / inwards.degree()[:, None].to(field.dtype)
+        field = self.lifting(field.unflatten(0, (samples, *self.shape)).movedim(-1, 1))
+        for layer in range(self.blocks.n_layers):
+            field = self.blocks(field, layer)
+        field = field.movedim(1, -1).flatten(0, -2)
+        place = self._unit(query_pos)
+        out = _integral(self.gno_out, nodes, place, field, outwards)
+        result: Tensor = self.projection(out.T[None])[0].T
+        return result.unflatten(1, (self.problem.n_out, -1))
+
+    def _unit(self, pos: Tensor) -> Tensor:
+        return (pos - self.lower) / self.lengths
+
+
+def _integral(
+    block: nn.Module, source: Tensor, target: Tensor, x: Tensor, graph: BipartiteGraph
+) -> Tensor:
+    """Sum of the kernel of one of the library's blocks times ``x`` ``[n, C]``."""
+    embed: Any = block.pos_embedding
+    network: Any = block.integral_transform.channel_mlp  # type: ignore[union-attr]
+    ends = embed(source)[graph.edge_index[0]], embed(target)[graph.edge_index[1]]
+    kernel = network(torch.cat(ends, dim=-1))
+    return neighbour_sum(x.T.unsqueeze(-1), kernel.T, graph)[..., 0].T
+
+
+def _library() -> type[nn.Module]:
+    try:
+        with warnings.catch_warnings():
+            # It changes the filters of the whole process.
+            from neuralop.models import GINO as TheirGINO
+    except ImportError:
+        raise UserError(
+            "model gino without the library neuraloperator",
+            "the library to be installed",
+            "pip install nfsgeo[gino]",
+        ) from None
+    model: type[nn.Module] = TheirGINO
+    return model
