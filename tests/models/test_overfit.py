@@ -57,17 +57,19 @@ def field(pos: Tensor, t: float, shape: tuple[float, float, float]) -> Tensor:
 
 
 def samples(*, irregular: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """``x``, ``pos``, ``batch``, ``y``; irregular points differ between samples."""
-    grid = equispaced_grid(PROBLEM.domain, (SIZE, SIZE))
+    """``x``, ``pos``, ``batch``, ``y``.
+
+    All samples have the same points: with points of its own, a sample could be told by
+    them alone.
+    """
+    pos = equispaced_grid(PROBLEM.domain, (SIZE, SIZE))
+    if irregular:
+        pos = torch.rand_like(pos)
     times = torch.linspace(0, 1, RECORDS)
-    x, y, places = [], [], []
-    for shape in SHAPES:
-        pos = torch.rand_like(grid) if irregular else grid
-        x.append(field(pos, 0, shape)[:, None, None])
-        y.append(torch.stack([field(pos, t, shape) for t in times], 1)[..., None])
-        places.append(pos)
-    batch = torch.arange(len(SHAPES)).repeat_interleave(len(grid))
-    return torch.cat(x), torch.cat(places), batch, torch.cat(y)
+    x = [field(pos, 0, shape)[:, None, None] for shape in SHAPES]
+    y = [torch.stack([field(pos, t, s) for t in times], 1)[..., None] for s in SHAPES]
+    batch = torch.arange(len(SHAPES)).repeat_interleave(len(pos))
+    return torch.cat(x), pos.repeat(len(SHAPES), 1), batch, torch.cat(y)
 
 
 def relative(error: Tensor, truth: Tensor) -> float:
