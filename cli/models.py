@@ -20,9 +20,10 @@ def models(as_json: bool) -> None:
     """List the models.
 
     POINTS: takes irregular points. UNSEEN: works on meshes it was not trained on.
-    The last column is the paper's number of parameters for Navier-Stokes.
+    The last columns are the numbers of parameters at the paper's setting for
+    Navier-Stokes, ours and the paper's.
     """
-    from nfsgeo.models import MODELS
+    from nfsgeo.models import MODELS, parameters_at_paper_setting
 
     columns = ("name", "points", "unseen_meshes", "source", "parameters_paper")
     rows = [{key: getattr(info, key) for key in columns} for info in MODELS.values()]
@@ -34,6 +35,7 @@ def models(as_json: bool) -> None:
 
     table = Table("name", "points", "unseen", "source", box=box.SIMPLE_HEAD)
     table.add_column("parameters", justify="right")
+    table.add_column("paper's", justify="right")
     for row in rows:
         count = row["parameters_paper"]
         table.add_row(
@@ -41,6 +43,7 @@ def models(as_json: bool) -> None:
             "yes" if row["points"] else "grids",
             "yes" if row["unseen_meshes"] else "no",
             row["source"],
+            f"{parameters_at_paper_setting(row['name']):,}",
             "" if count is None else f"{count:,}",
         )
     show(table)
