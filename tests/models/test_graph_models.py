@@ -173,28 +173,6 @@ def test_radius_follows_from_the_points_unless_it_is_given():
     assert 4096 * 3.1416 * radius**2 == pytest.approx(16.6, abs=0.1)
 
 
-def test_agcrn_knows_its_mesh():
-    p = problem()
-    made, (x, pos) = make("agcrn", p), sample(p)
-    first = made(x, pos)
-    again = make("agcrn", p)
-    again.load_state_dict(made.state_dict())
-    torch.testing.assert_close(again(x, pos), first)
-    both = made(torch.cat([x, x]), torch.cat([pos, pos]), torch.arange(40) // 20)
-    torch.testing.assert_close(both, torch.cat([first, first]))
-    for other in (sample(p), (x.flip(0), pos.flip(0)), sample(p, 19), sample(p, 40)):
-        with pytest.raises(UserError, match="agcrn on another mesh.*20 points"):
-            again(*other)
-
-
-def test_agcrn_foresees_its_memory():
-    p = problem(num_points=16384)
-    with pytest.raises(UserError, match=r"16384 points.*need 8\.0 GiB.*max_gib = 4"):
-        build_model("agcrn", p)
-    with torch.device("meta"):
-        build_model("agcrn", p, {"max_gib": 8})
-
-
 def test_dse_on_a_grid_is_fno():
     p = problem(num_points=64, grid_shape=(8, 8))
     settings = {"width": 8, "modes": 3, "time_modes": 3, "depth": 2}
