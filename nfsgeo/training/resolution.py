@@ -86,7 +86,7 @@ def _points_per_axis(file: FieldFile, points: int | None) -> int:
         raise UserError(
             f"the point cloud {file.path}",
             "fields on a grid",
-            "choose another --mesh, or a --model that takes any points",
+            "choose another --mesh, or a --model that takes any points, such as nfs",
         )
     dim = len(file.axes)
     if points is not None:
@@ -96,7 +96,7 @@ def _points_per_axis(file: FieldFile, points: int | None) -> int:
         raise UserError(
             f"--points {points} of a {dim}-dimensional grid",
             f"a number like {side}^{dim} = {side**dim}",
-            "change it or give --grid",
+            "change it, give --grid, or use a --model that takes any points, such as nfs",
         )
     ends = zip(file.axes, file.domain.upper, strict=True)
     closed = all(math.isclose(axis[-1], upper) for axis, upper in ends)
