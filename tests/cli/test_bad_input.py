@@ -166,7 +166,7 @@ def test_an_output_file_that_exists(
 
 def test_a_checkpoint_of_another_model(nfsgeo: Command, run: Path) -> None:
     config = run / "config.yaml"
-    config.write_text(config.read_text().replace("width: 4", "width: 6"))
+    config.write_text(config.read_text().replace("width: 4", "width: 8"))
     refused(nfsgeo("evaluate", run), "best.ckpt", "a checkpoint of nfs")
     refused(nfsgeo("train", "--resume", run), "last.ckpt", "a checkpoint of nfs")
 

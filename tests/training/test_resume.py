@@ -120,7 +120,7 @@ def test_early_stopping_counts_epochs_without_improvement(
 
 
 def test_a_checkpoint_of_another_model_is_refused(train: Train, resume: Train) -> None:
-    wide = train("wide", {"model.settings.width": 6})
+    wide = train("wide", {"model.settings.width": 8})
     paths = train("run", {"trainer.epochs": 1}).paths
     paths.last.write_bytes(wide.paths.last.read_bytes())
     with pytest.raises(UserError, match="last.ckpt of nfs.*same settings"):
