@@ -96,7 +96,7 @@ def _points_per_axis(file: FieldFile, points: int | None) -> int:
         raise UserError(
             f"--points {points} of a {dim}-dimensional grid",
             f"a number like {side}^{dim} = {side**dim}",
-            "change it, give --grid, or use a --model that takes any points, such as nfs",
+            "change it, give --grid, or use a --model that takes points, such as nfs",
         )
     ends = zip(file.axes, file.domain.upper, strict=True)
     closed = all(math.isclose(axis[-1], upper) for axis, upper in ends)
