@@ -62,7 +62,7 @@ def convert(
             series=series,
             domain=_domain(axes) if axes else None,
             equation=equation,
-            progress=lambda done, total: progress("samples", done, total),
+            progress=progress,
         )
     if as_json:
         print_json({"output": str(out)})

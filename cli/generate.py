@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
+from nfsgeo.errors import UserError
 from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show
 
 __all__ = ["generate"]
 
+ALL = "all"
+
 
 @click.command(
     epilog="""\b
-    Example:
+    Equations, their full size, and their options with the defaults first:
+      burgers        1024, 201 records      nu=0.01 time_stride=1
+      kdv            1024, 201 records      ic=cos|sech2 preset=standard|long
+      darcy          256 x 256              coefficient=12/3|12/4|lognormal
+      navier-stokes  128 x 128, 50 records  nu=0.001 sigma2=343.0 forcing=0.1
+
+    \b
+    Examples:
       nfsgeo generate navier-stokes --out ns.h5 --samples 1200 --seed 0
+      nfsgeo generate burgers --out b.h5 --option nu=1e-3 --option time_stride=2
+      nfsgeo generate all --out data
     """
 )
-@click.argument("equation", metavar="burgers|kdv|darcy|navier-stokes")
-@click.option("--out", type=Path, required=True, help="File to make.")
+@click.argument("equation", metavar="burgers|kdv|darcy|navier-stokes|all")
+@click.option("--out", type=Path, required=True, help="File to make; a folder for all.")
 @click.option("--samples", type=int, help="How many.  [1200]")
 @click.option("--resolution", type=int, help="Points along each axis.")
 @click.option("--records", type=int, help="Records to store.")
@@ -35,42 +48,42 @@ __all__ = ["generate"]
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Of the equation; `nfsgeo datasets` lists them.",
+    help="Of the equation, see below; may be repeated.",
 )
 @as_json
 def generate(
     equation: str,
     out: Path,
-    samples: int | None,
-    resolution: int | None,
-    records: int | None,
-    seed: int,
-    device: str,
-    workers: int,
     options: tuple[str, ...],
     as_json: bool,
+    **settings: Any,
 ) -> None:
     """Solve an equation from random initial conditions and keep the fields.
 
     A generation that was stopped goes on where it was when the command is repeated.
+    `all` makes a file of each equation in a folder, and leaves those alone that are
+    there.
     """
     from nfsgeo.data.generation import generate as generate_file
+    from nfsgeo.data.generation import generate_all
     from nfsgeo.training import parse_settings
 
-    with progress_bar() as progress:
-        path = generate_file(
-            equation,
-            out,
-            samples=samples,
-            resolution=resolution,
-            records=records,
-            seed=seed,
-            device=device,
-            workers=workers,
-            options=parse_settings(options),
-            progress=lambda done, total: progress("samples", done, total),
+    if equation == ALL and options:
+        raise UserError(
+            f"--option {options[0]} with all", "it with one equation", "make that alone"
         )
+    kept = set(out.glob("*.h5")) if equation == ALL else set()
+    with progress_bar() as progress:
+        if equation == ALL:
+            paths = [*generate_all(out, progress=progress, **settings).values()]
+        else:
+            chosen = parse_settings(options, "--option")
+            paths = [
+                generate_file(
+                    equation, out, options=chosen, progress=progress, **settings
+                )
+            ]
     if as_json:
-        print_json({"output": str(path)})
+        print_json({"output": [str(p) for p in paths] if equation == ALL else str(out)})
     else:
-        show(f"written  {path}")
+        show(*(f"{'kept' if p in kept else 'written':<9}{p}" for p in paths))

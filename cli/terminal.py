@@ -49,8 +49,8 @@ def show(*lines: Any) -> None:
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     """Gives a function of what is being done, how much is done, and how much in all.
 
-    Draws bars with the time left on stderr, one for each thing, and nothing where
-    stderr is no terminal.
+    Draws a bar with the time left on stderr, for one thing after the other, and
+    nothing where stderr is no terminal.
     """
     from rich.console import Console
     from rich.progress import (
@@ -75,7 +75,10 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
 
     def update(what: str, done: int, total: int) -> None:
         if what not in tasks:
-            tasks[what] = bars.add_task(what, total=total)
+            for earlier in tasks.values():
+                bars.update(earlier, visible=False)
+            # What was there before says nothing about the speed.
+            tasks[what] = bars.add_task(what, total=total, completed=done)
         bars.update(tasks[what], completed=done, total=total)
 
     with bars:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import Doubles, FieldFile
 from nfsgeo.data.grid_writer import GridWriter
 from nfsgeo.data.joined import JoinedFile
@@ -31,7 +33,7 @@ def convert(
     domain: Domain | None = None,
     pad: float = 0.05,
     equation: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Path:
     """Writes the samples of foreign files into a native file, one by one.
 
@@ -47,14 +49,15 @@ def convert(
         pad: Room that the box leaves around point clouds on each side, as a share of
             their extent, where no domain is given.
         equation: Name of the equation, in place of what the format implies.
-        progress: Called with the samples written and their total.
+        progress: Called with what is being done, how many samples are through with
+            it, and of how many.
 
     Returns:
         Path of the native file.
 
     Raises:
-        UserError: A source cannot be read or does not fit the domain, or ``out``
-            exists.
+        UserError: A source cannot be read or does not fit the domain, ``out`` exists,
+            or the disk is full.
     """
     out = Path(out)
     with open_sources(sources, series=series) as file:
@@ -67,7 +70,7 @@ def convert(
             "provenance": {**file.provenance, "source": file.path.name},
             "split": file.split,
         }
-        tick = progress or (lambda done, total: None)
+        tick = progress or (lambda what, done, total: None)
         if file.axes is not None:
             options["domain"] = domain or file.domain
             _write_grid(file, out, options, tick)
@@ -113,6 +116,7 @@ def _write_grid(
         axes=file.axes,
         num_samples=total,
         parameter_names=sorted(scalars),
+        packing=partial(tick, "packing samples"),
         **options,
     ) as writer:
         done = writer.done
@@ -125,13 +129,15 @@ def _write_grid(
                 a = [values.reshape(*shape, -1) for values in a]
                 some = {name: values[samples] for name, values in scalars.items()}
                 writer.write(start, u, a if file.static_names else None, some)
-            tick(samples.stop, total)
+            tick("converting samples", samples.stop, total)
 
 
 def _write_points(
     file: FieldFile, out: Path, options: dict[str, Any], tick: Callable[..., None]
 ) -> None:
     domain: Domain = options["domain"]
+    record = 4 * file.components * file.num_points(0)
+    check_room(out, file.num_samples * len(file.times) * record)
     meshes: dict[int, int] = {}
     with PointWriter(out, **options) as writer:
         for sample in range(file.num_samples):
@@ -149,7 +155,7 @@ def _write_points(
             a = file.read_static(sample) if file.static_names else None
             some = {name: values[sample] for name, values in file.parameters.items()}
             writer.write(file.read(sample, slice(None)), meshes[mesh], a, some)
-            tick(sample + 1, file.num_samples)
+            tick("converting samples", sample + 1, file.num_samples)
 
 
 def _box(file: FieldFile, pad: float) -> Domain:

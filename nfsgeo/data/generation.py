@@ -14,7 +14,9 @@ import numpy as np
 import torch
 
 from nfsgeo.data.batches import Task, batch_size_for, missing_ranges, solve_batches
+from nfsgeo.data.disk import check_room, occupied
 from nfsgeo.data.equations import EQUATIONS, Equation, find_equation
+from nfsgeo.data.layout import partial_path
 from nfsgeo.data.native import GridWriter
 from nfsgeo.data.options import Option
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
@@ -31,7 +33,7 @@ __all__ = [
     "generate_all",
 ]
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
 def generate(
@@ -66,15 +68,18 @@ def generate(
         workers: Processes, each with one thread; 1 works in this one. More are
             spawned, so a script needs ``if __name__ == "__main__"`` around the call.
         options: Of the equation, by name.
-        progress: Called with the number of finished samples and of all samples.
+        progress: Called with what is being done, how many samples are through with
+            it, and of how many.
         batch_size: Samples solved together; chosen by size and device when None.
 
     Returns:
         ``out``.
 
     Raises:
-        UserError: A setting is wrong, ``out`` exists, or a solution fails its checks.
+        UserError: A setting is wrong, ``out`` exists, the disk is full, or a solution
+            fails its checks.
     """
+    tick = progress or (lambda what, done, total: None)
     chosen = find_equation(equation)
     solver = chosen.solver(options)
     samples = chosen.samples if samples is None else samples
@@ -106,6 +111,7 @@ def generate(
         static_role=chosen.static_role,
         provenance=_provenance(chosen, solver, seed),
         parameter_names=("dt",) if timed else (),
+        packing=partial(tick, "packing samples"),
     ) as writer:
         done = np.array(writer.done)
         tasks = [
@@ -113,8 +119,7 @@ def generate(
             for indices in missing_ranges(~done, batch_size)
         ]
         finished = int(done.sum())
-        if progress is not None:
-            progress(finished, samples)
+        tick("making samples", finished, samples)
         alone = kind != "cpu" or workers == 1 or len(tasks) < 2
         processes = 1 if alone else min(workers, len(tasks))
         with closing(solve_batches(tasks, processes)) as batches:
@@ -122,8 +127,7 @@ def generate(
                 parameters = {"dt": batch.dt} if timed else {}
                 writer.write(batch.start, batch.u, batch.a, parameters)
                 finished += len(batch.u)
-                if progress is not None:
-                    progress(finished, samples)
+                tick("making samples", finished, samples)
     return Path(out)
 
 
@@ -131,10 +135,12 @@ def generate_all(
     folder: str | Path,
     *,
     samples: int | None = None,
+    resolution: int | None = None,
+    records: int | None = None,
     seed: int = 0,
     device: str = "cpu",
     workers: int = 1,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Path]:
     """Make ``<folder>/<equation>.h5`` for every equation, at its defaults.
 
@@ -143,10 +149,12 @@ def generate_all(
     Args:
         folder: Where to; it is made when it does not exist.
         samples: Samples in each file; 1200 when None.
+        resolution: Points on each axis of each grid; the equation's own when None.
+        records: Records of each equation in time; the equation's own when None.
         seed: As in :func:`generate`.
         device: As in :func:`generate`.
         workers: As in :func:`generate`.
-        progress: Called with the equation, the finished samples and all samples.
+        progress: As in :func:`generate`; names the equation as well.
 
     Returns:
         Equation to file.
@@ -154,22 +162,44 @@ def generate_all(
     Raises:
         UserError: As in :func:`generate`.
     """
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    paths = {name: Path(folder) / f"{name}.h5" for name in EQUATIONS}
-    for name, path in paths.items():
-        if path.exists():
-            continue
-        report = None if progress is None else partial(progress, name)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {name: folder / f"{name}.h5" for name in EQUATIONS}
+    missing = {name: path for name, path in paths.items() if not path.exists()}
+    wanted = sum(_size(EQUATIONS[n], samples, resolution, records) for n in missing)
+    begun = sum(occupied(partial_path(path)) for path in missing.values())
+    check_room(folder, wanted - begun)
+    for number, (name, path) in enumerate(missing.items(), 1):
+        place = f"{name} ({number} of {len(missing)})"
         generate(
             name,
             path,
             samples=samples,
+            resolution=resolution,
+            records=records if EQUATIONS[name].records > 1 else None,
             seed=seed,
             device=device,
             workers=workers,
-            progress=report,
+            progress=_within(place, progress),
         )
     return paths
+
+
+def _size(
+    equation: Equation, samples: int | None, resolution: int | None, records: int | None
+) -> int:
+    """Bytes of all fields of a file, before they are packed."""
+    dim, static = equation.dim, len(equation.static_names)
+    fields = (records or equation.records) * equation.components + static
+    points = (resolution or equation.resolution) ** dim
+    return 4 * (samples or equation.samples) * points * fields
+
+
+def _within(place: str, progress: Progress | None) -> Progress | None:
+    """Progress on one of several files."""
+    if progress is None:
+        return None
+    return lambda what, done, total: progress(f"{place}, {what}", done, total)
 
 
 def _check_device(device: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nfsgeo.data.disk import abandon, check_room, occupied, reserve, writing
 from nfsgeo.data.layout import (
     CHUNK_BYTES,
     LIBVER,
@@ -19,7 +20,7 @@ from nfsgeo.data.layout import (
     as_float32,
     checked,
     compressed,
-    finish,
+    new_file,
     partial_path,
 )
 from nfsgeo.errors import UserError
@@ -51,9 +52,11 @@ class GridWriter:
         parameter_names: Scalars that each sample carries.
         split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
         meshes: Flat point numbers of meshes to publish with the data, by name.
+        packing: Called with the samples packed and their number.
 
     Raises:
-        UserError: ``path`` exists, or a partial file of other data is in the way.
+        UserError: ``path`` exists, a partial file of other data is in the way, or the
+            disk is full, now or later; finished batches are kept.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class GridWriter:
         parameter_names: Sequence[str] = (),
         split: Mapping[str, NDArray[np.int64]] | None = None,
         meshes: Mapping[str, NDArray[np.int64]] | None = None,
+        packing: Callable[[int, int], None] | None = None,
     ) -> None:
         self.path = Path(path)
         self.partial = partial_path(self.path)
@@ -92,6 +96,7 @@ class GridWriter:
             raise ValueError(f"{len(self._grid)} axes for a {domain.dim}-d domain")
         self.num_samples = num_samples
         self._parameters = tuple(parameter_names)
+        self._packing = packing or (lambda done, total: None)
         self._file = self._stage()
 
     @property
@@ -127,21 +132,22 @@ class GridWriter:
         if set(parameters or {}) != set(self._parameters):
             raise ValueError(f"parameters: expected {self._parameters} for each batch")
         staged = {"u": u} | ({} if a is None else {"a": a})
-        for name, values in staged.items():
-            dataset = self._file[name]
-            for row, sample in zip(values, range(start, stop), strict=True):
-                what = f"{name} of sample {sample}"
-                dataset[sample] = as_float32(row, dataset.shape[1:], what)
-        for name, values in (parameters or {}).items():
-            self._file[f"params/{name}"][start:stop] = np.asarray(values)
-        self._sync()
-        self._file["done"][start:stop] = 1
-        self._sync()
+        with writing(self.path):
+            for name, values in staged.items():
+                dataset = self._file[name]
+                for row, sample in zip(values, range(start, stop), strict=True):
+                    what = f"{name} of sample {sample}"
+                    dataset[sample] = as_float32(row, dataset.shape[1:], what)
+                dataset.flush()
+            for name, values in (parameters or {}).items():
+                self._put(f"params/{name}", start, np.asarray(values))
+            self._sync()
+            self._put("done", start, np.ones(stop - start, np.uint8))
+            self._sync()
 
     def close(self) -> None:
         """Lets go of the staged samples, to go on later."""
-        if self._file:
-            self._file.close()
+        abandon(self._file)
 
     def __enter__(self) -> Self:
         return self
@@ -158,6 +164,11 @@ class GridWriter:
         finally:
             self.close()
 
+    def _put(self, name: str, start: int, values: NDArray[Any]) -> None:
+        dataset = self._file[name]
+        dataset[start : start + len(values)] = values
+        dataset.flush()
+
     def _sync(self) -> None:
         self._file.flush()
         os.fsync(self._file.id.get_vfd_handle())
@@ -167,11 +178,12 @@ class GridWriter:
         header = self._header.to_json() + repr(
             (self.num_samples, self._parameters, [axis.tolist() for axis in self._axes])
         )
+        size = sum(int(np.prod(s)) * int(k[-1]) for s, k in self._shapes().values())
+        check_room(self.path, size - occupied(self.partial))
         if not self.partial.exists():
             begun = self.partial.with_name(self.path.name + ".new.partial")
-            with h5py.File(begun, "w") as file:
+            with new_file(begun, self.partial) as file:
                 self._allocate(file, header)
-            os.replace(begun, self.partial)
         try:
             file = h5py.File(self.partial, "r+")
             same = file["header"].asstr()[()] == header
@@ -190,22 +202,23 @@ class GridWriter:
             )
         return file
 
+    def _shapes(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Shape and type of each staged array."""
+        num, grid, names = self.num_samples, self._grid, self._header
+        fields = (num, len(names.times), *grid, len(names.component_names))
+        shapes: dict[str, tuple[tuple[int, ...], str]] = {"u": (fields, "<f4")}
+        if names.static_names:
+            shapes["a"] = ((num, *grid, len(names.static_names)), "<f4")
+        shapes |= {f"params/{name}": ((num,), "<f8") for name in self._parameters}
+        return shapes | {"done": ((num,), "<u1")}
+
     def _allocate(self, file: h5py.File, header: str) -> None:
         # Contiguous and allocated now: later writes touch no metadata.
         early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
         early.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-        num, grid, names = self.num_samples, self._grid, self._header
-        shapes: dict[str, tuple[tuple[int, ...], str]] = {
-            "u": ((num, len(names.times), *grid, len(names.component_names)), "<f4"),
-            "done": ((num,), "u1"),
-        }
-        if names.static_names:
-            shapes["a"] = ((num, *grid, len(names.static_names)), "<f4")
-        for name in self._parameters:
-            shapes[f"params/{name}"] = ((num,), "<f8")
         file.create_group("params")
-        for name, (shape, dtype) in shapes.items():
+        for name, (shape, dtype) in self._shapes().items():
             space = h5py.h5s.create_simple(shape)
             kind = h5py.h5t.py_create(np.dtype(dtype))
             h5py.h5d.create(file.id, name.encode(), kind, space, early)
@@ -216,23 +229,32 @@ class GridWriter:
         missing = self.num_samples - int(self.done.sum())
         if missing:
             raise ValueError(f"{self.path}: {missing} samples were not written")
-        staged, header = self._file, self._header
-        packing = self.partial.with_name(self.path.name + ".packing.partial")
-        with h5py.File(packing, "w", libver=LIBVER) as file:
-            header.store(file, self.num_samples, self._axes)
-            for name in ("u", "a") if "a" in staged else ("u",):
-                source = staged[name]
-                record = 4 * int(np.prod(source.shape[2:]))
-                rows = source.shape[1]
-                if name == "u":
-                    rows = min(rows, max(1, CHUNK_BYTES // record))
-                chunks = (1, rows, *source.shape[2:])
-                target = compressed(file, f"fields/{name}", source.shape, chunks)
-                header.describe(target, static=name == "a")
-                for sample in range(self.num_samples):
-                    target[sample] = source[sample]
+        packed = self.partial.with_name(self.path.name + ".packing.partial")
+        with new_file(packed, self.path, LIBVER) as file:
+            self._header.store(file, self.num_samples, self._axes)
+            for name in ("a", "u") if self._header.static_names else ("u",):
+                self._pack_field(file, name)
             for name in self._parameters:
-                checked(file, f"params/{name}", staged[f"params/{name}"][:])
-            finish(file, packing, self.path)
-        staged.close()
+                checked(file, f"params/{name}", self._file[f"params/{name}"][:])
+        self.close()
         self.partial.unlink()
+
+    def _pack_field(self, file: h5py.File, name: str) -> None:
+        source = self._file[name]
+        record, rows = 4 * int(np.prod(source.shape[2:])), source.shape[1]
+        if name == "u":
+            rows = min(rows, max(1, CHUNK_BYTES // record))
+        chunks = (1, rows, *source.shape[2:])
+        target = compressed(file, f"fields/{name}", source.shape, chunks)
+        self._header.describe(target, static=name == "a")
+        for sample in range(self.num_samples):
+            values = source[sample]
+            reserve(file, values.nbytes)
+            target[sample] = values
+            if name == "u":
+                self._packing(sample + 1, self.num_samples)
+            if sample == 0:  # the others will be about as large
+                target.flush()
+                each = target.id.get_storage_size()
+                check_room(self.path, each * (self.num_samples - 1))
+        target.flush()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from nfsgeo.data.disk import abandon, reserve, writing
 from nfsgeo.data.splits import check_split, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -24,8 +26,8 @@ __all__ = [
     "as_text",
     "checked",
     "compressed",
-    "finish",
     "members",
+    "new_file",
     "partial_path",
     "text",
 ]
@@ -157,7 +159,9 @@ def compressed(
 def checked(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
     """Stores a small array with a checksum, as far as HDF5 can give it one."""
     whole = values.shape if values.size else None
-    group.create_dataset(name, data=values, chunks=whole, fletcher32=bool(whole))
+    reserve(group.file, values.nbytes)
+    made = group.create_dataset(name, data=values, chunks=whole, fletcher32=bool(whole))
+    made.flush()  # a full disk is an error here, and noise where it is let go of
 
 
 def text(value: str) -> bytes:
@@ -217,9 +221,33 @@ def partial_path(path: Path) -> Path:
     return path.with_name(path.name + ".partial")
 
 
-def finish(file: h5py.File, partial: Path, path: Path) -> None:
-    """Closes a whole file, on disk, under its own name."""
-    file.flush()
-    os.fsync(file.id.get_vfd_handle())
-    file.close()
-    os.replace(partial, path)
+@contextmanager
+def new_file(
+    partial: Path, path: Path, libver: tuple[str, str] | None = None
+) -> Iterator[h5py.File]:
+    """A file that takes its own name when the block ends well, and else is removed.
+
+    Args:
+        partial: Its name until then.
+        path: Its own name.
+        libver: As h5py takes it.
+
+    Raises:
+        UserError: The disk is full.
+    """
+    with writing(path):
+        try:
+            file = h5py.File(partial, "w", libver=libver)
+            try:
+                yield file
+                reserve(file)
+                file.flush()
+                os.fsync(file.id.get_vfd_handle())
+                size = file.id.get_filesize()
+                file.close()
+            finally:
+                abandon(file)
+            os.truncate(partial, min(size, partial.stat().st_size))
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)

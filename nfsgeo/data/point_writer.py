@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import h5py
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from nfsgeo.data.disk import reserve
 from nfsgeo.data.layout import (
     CHUNK_BYTES,
     LIBVER,
@@ -19,7 +20,7 @@ from nfsgeo.data.layout import (
     as_float32,
     checked,
     compressed,
-    finish,
+    new_file,
     partial_path,
 )
 from nfsgeo.errors import UserError
@@ -46,7 +47,7 @@ class PointWriter:
         split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
 
     Raises:
-        UserError: ``path`` exists or its folder does not.
+        UserError: ``path`` exists or its folder does not; later, the disk is full.
 
     Example:
         >>> with PointWriter("cloud.h5", equation="heat", domain=domain,
@@ -85,7 +86,9 @@ class PointWriter:
         self._sample_mesh: list[int] = []
         self._parameters: dict[str, list[Any]] = {}
         self._cells: dict[str, list[int]] = {}
-        self._file = h5py.File(self.partial, "w", libver=LIBVER)
+        self._ending = ExitStack()
+        growing = new_file(self.partial, self.path, LIBVER)
+        self._file = self._ending.enter_context(growing)
         self._points = self._file.create_group("points")
 
     def add_mesh(
@@ -179,14 +182,13 @@ class PointWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
-            if kind is None:
-                self._finish()
-        finally:
-            self._file.close()
-            self.partial.unlink(missing_ok=True)
+        with self._ending:
+            if error is not None:
+                raise error
+            self._finish()
 
     def _append(self, name: str, values: NDArray[Any], rows: int, dtype: str) -> None:
+        reserve(self._file, values.nbytes)
         if name not in self._points:
             shape = (0, *values.shape[1:])
             chunks = (rows, *values.shape[1:])
@@ -195,6 +197,7 @@ class PointWriter:
         start = len(dataset)
         dataset.resize(start + len(values), axis=0)
         dataset[start:] = values
+        dataset.flush()
 
     def _finish(self) -> None:
         if not self._sample_mesh:
@@ -214,4 +217,3 @@ class PointWriter:
             checked(points, f"cells/{kind}/offsets", np.asarray(cells, np.int64))
         for name, values in self._parameters.items():
             checked(self._file, f"params/{name}", np.asarray(values))
-        finish(self._file, self.partial, self.path)

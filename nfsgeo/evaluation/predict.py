@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,6 +13,7 @@ from torch import Tensor
 
 import nfsgeo.data
 from nfsgeo.data import FieldFile, PointWriter
+from nfsgeo.data.disk import check_room
 from nfsgeo.data.meshes import Mesh, every_point
 from nfsgeo.data.trigonometric import TrigonometricInterpolation
 from nfsgeo.errors import UserError
@@ -98,16 +96,15 @@ def _check_room(
     file: FieldFile,
     points: NDArray[np.float64] | None,
 ) -> None:
-    """Makes sure that the disk can hold the result, for HDF5 does not fail cleanly.
+    """Makes sure that the disk can hold the result.
 
     Raises:
-        OSError: It cannot, even if nothing were compressed.
+        UserError: It cannot, or only compressed.
     """
     most = max(map(file.num_points, range(file.num_samples)))
     num = config.data.points or most if points is None else len(points)
     each = num * (4 * (config.data.n_out or 1) * file.components + 8 * file.domain.dim)
-    if shutil.disk_usage(target.resolve().parent).free < file.num_samples * each:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(target))
+    check_room(target, file.num_samples * each)
 
 
 def _observation(config: RunConfig, file: FieldFile) -> Callable[[int], Mesh]:

@@ -17,14 +17,14 @@ RECORDS = 20
 SEED = 0
 
 
-def demo_file(progress: Callable[[int, int], None] | None = None) -> Path:
+def demo_file(progress: Callable[[str, int, int], None] | None = None) -> Path:
     """Navier-Stokes on a coarse grid, made once and kept in the user's cache.
 
     Viscosity 1e-3, a record every 0.25 time units. The cache is
     ``$XDG_CACHE_HOME/nfsgeo``, or ``~/.cache/nfsgeo``.
 
     Args:
-        progress: Called with the number of samples made and wanted.
+        progress: As :func:`nfsgeo.data.generation.generate` takes it.
     """
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = f"{EQUATION}-{RESOLUTION}-{RECORDS}-{SAMPLES}-seed{SEED}.h5"

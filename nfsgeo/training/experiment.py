@@ -65,9 +65,7 @@ def prepare(
         UserError: The device, the data or the settings cannot be used.
     """
     check_device(config.trainer)
-    file = nfsgeo.data.open(
-        config.data.file or demo_file(partial(progress, "making data"))
-    )
+    file = nfsgeo.data.open(config.data.file or demo_file(progress))
     config = resolved(config, file)
     mesh = observe(config.data, file, config.seed)
     problem = problem_of(config.data, file, mesh)

@@ -51,8 +51,12 @@ def read_config(file: Path) -> RunConfig:
         return RunConfig.model_validate(given)
 
 
-def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
+def parse_settings(settings: Sequence[str], option: str = "--set") -> dict[str, Any]:
     """``["a.b=1", ...]`` as ``{"a.b": 1}``; values are YAML.
+
+    Args:
+        settings: What was given.
+        option: What it was given as, for the message.
 
     Raises:
         UserError: A setting has no ``=`` or its value is not YAML.
@@ -66,7 +70,7 @@ def parse_settings(settings: Sequence[str]) -> dict[str, Any]:
             parsed[key] = yaml.safe_load(value)
         except (ValueError, yaml.YAMLError):
             raise UserError(
-                f"--set {setting}", "KEY=VALUE", "for example --set trainer.epochs=20"
+                f"{option} {setting}", "KEY=VALUE", "put one = between the two"
             ) from None
     return parsed
 

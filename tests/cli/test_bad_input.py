@@ -144,6 +144,21 @@ def test_wrong_values(nfsgeo: Command, waves: Path, options: tuple[str, ...]) ->
     refused(nfsgeo("train", "--data", waves, *options))
 
 
+@pytest.mark.parametrize(
+    ("equation", "option", "words"),
+    [
+        ("burgers", "nu", ("--option nu", "KEY=VALUE")),
+        ("burgers", "time-stride=2", ("'time-stride'", "mean time_stride")),
+        ("burger", "nu=1", ("'burger'", "did you mean burgers")),
+        ("all", "nu=1", ("--option nu=1 with all", "one equation")),
+    ],
+)
+def test_wrong_equations_and_options(
+    nfsgeo: Command, equation: str, option: str, words: tuple[str, ...]
+) -> None:
+    refused(nfsgeo("generate", equation, "--out", "o", "--option", option), *words)
+
+
 def test_an_unknown_verb(nfsgeo: Command) -> None:
     refused(nfsgeo("trian"), "trian")
 

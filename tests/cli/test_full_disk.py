@@ -7,10 +7,14 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
+import nfsgeo.data
 from nfsgeo.training.checkpoints import read_checkpoint
+
+BURGERS = ("--samples", 8, "--resolution", 256, "--records", 201, "--workers", 1)
 
 
 @pytest.fixture
@@ -23,13 +27,30 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no file system can be mounted here")
-    free = shutil.disk_usage(folder).free
-    (folder / "filler").write_bytes(b"0" * (free - 100_000))
+    fill(folder, 100_000)
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
 
 
+def fill(folder: Path, free: int) -> None:
+    """Leaves so many bytes free."""
+    filler = folder / "filler"
+    filler.unlink(missing_ok=True)
+    filler.write_bytes(b"0" * (shutil.disk_usage(folder).free - free))
+
+
 Spawn = Callable[..., "subprocess.Popen[str]"]
+
+
+def refused(process: subprocess.Popen[str]) -> None:
+    _, errors = process.communicate()
+    assert process.returncode == 2, errors
+    assert len(errors.splitlines()) == 1
+    assert errors.startswith("Error: the disk is full")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 def test_training(spawn: Spawn, quick: list[str], small_disk: Path) -> None:
@@ -47,13 +68,61 @@ def test_training(spawn: Spawn, quick: list[str], small_disk: Path) -> None:
     assert process.returncode == 0, errors
 
 
-def test_prediction(spawn: Spawn, trained: Path, waves: Path, small_disk: Path) -> None:
-    target = small_disk / "out.h5"
+@pytest.mark.parametrize("free", [0, 1_300_000])
+def test_prediction(
+    spawn: Spawn, trained: Path, waves: Path, small_disk: Path, free: int
+) -> None:
+    fill(small_disk, free)
     points = small_disk.parent / "q.npy"
-    np.save(points, np.random.default_rng(0).random((500, 2)))
-    options = ("--input", waves, "--output", target, "--query-points", points)
-    process = spawn("predict", trained, *options)
-    _, errors = process.communicate()
-    assert process.returncode == 2
-    assert len(errors.splitlines()) == 1 and "disk is full" in errors
-    assert [path.name for path in small_disk.iterdir()] == ["filler"]
+    np.save(points, np.random.default_rng(0).random((1500, 2)))
+    options = ("--input", waves, "--output", small_disk / "out.h5")
+    refused(spawn("predict", trained, *options, "--query-points", points))
+    assert names(small_disk) == ["filler"]
+
+
+def test_generation_that_cannot_fit(spawn: Spawn, small_disk: Path) -> None:
+    refused(spawn("generate", "burgers", "--out", small_disk / "b.h5", *BURGERS))
+    refused(spawn("generate", "all", "--out", small_disk))
+    assert names(small_disk) == ["filler"]
+
+
+@pytest.mark.parametrize("free", [2_900_000, 3_300_000])
+def test_generation_keeps_what_it_has_made(
+    spawn: Spawn, small_disk: Path, free: int
+) -> None:
+    fill(small_disk, free)
+    command = ("generate", "burgers", "--out", small_disk / "b.h5", *BURGERS)
+    refused(spawn(*command))
+    assert names(small_disk) == ["b.h5.partial", "filler"]
+    with h5py.File(small_disk / "b.h5.partial") as staged:
+        assert staged["done"][:].all()
+    (small_disk / "filler").unlink()
+    again = spawn(*command)
+    assert again.wait() == 0
+    assert names(small_disk) == ["b.h5"]
+    with nfsgeo.data.open(small_disk / "b.h5") as file:
+        assert np.isfinite(file.read(7, slice(None))).all()
+
+
+@pytest.mark.parametrize("first", [50, 5000])
+def test_conversion(spawn: Spawn, small_disk: Path, first: int) -> None:
+    fill(small_disk, 2_000_000)
+    sizes, random = [first, *[5000] * 9], np.random.default_rng(0)
+    source = small_disk.parent / "cloud.npz"
+    np.savez(
+        source,
+        coords=random.random((sum(sizes), 2)),
+        offsets=np.cumsum([0, *sizes]),
+        u=random.random((sum(sizes), 20)).astype(np.float32),
+    )
+    refused(spawn("convert", source, "--out", small_disk / "c.h5"))
+    assert names(small_disk) == ["filler"]
+
+
+def test_data_of_the_demonstration(
+    spawn: Spawn, small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk / "cache"))
+    refused(spawn("train", "--model", "nfs", "--out", "run"))
+    assert names(small_disk / "cache" / "nfsgeo") == []
+    assert not (small_disk.parent / "run").exists()

@@ -12,6 +12,7 @@ import pytest
 from click.testing import Result
 
 from nfsgeo.data import open as open_file
+from nfsgeo.data.generation import EQUATIONS
 from nfsgeo.models import MODELS
 
 Command = Callable[..., Result]
@@ -88,6 +89,33 @@ def test_generate_then_convert(nfsgeo: Command, tmp_path: Path) -> None:
     with open_file(tmp_path / "c.h5") as file:
         assert file.equation == "mine"
     assert "*" in ok(nfsgeo("info", "b.h5")).stdout
+
+
+def test_generate_all(nfsgeo: Command, tmp_path: Path) -> None:
+    size = ("--samples", 2, "--resolution", 64, "--records", 3, "--workers", 1)
+    shown = ok(nfsgeo("generate", "all", "--out", "sets", *size)).stdout
+    assert shown.split()[::2] == ["written"] * 4
+    (tmp_path / "sets" / "kdv.h5").unlink()
+    shown = ok(nfsgeo("generate", "all", "--out", "sets", *size)).stdout
+    assert shown.split()[::2] == ["kept", "written", "kept", "kept"]
+    again = ok(nfsgeo("generate", "all", "--out", "sets", "--json", *size))
+    for path in json.loads(again.stdout)["output"]:
+        with open_file(path) as file:
+            assert file.num_samples == 2
+
+
+def test_generate_lists_equations_with_sizes_and_options(nfsgeo: Command) -> None:
+    shown = nfsgeo("generate", "--help").stdout
+    for equation in EQUATIONS.values():
+        size = " x ".join([str(equation.resolution)] * equation.dim)
+        if equation.records > 1:
+            size += f", {equation.records} records"
+        settings = [
+            f"{each.name}={'|'.join(each.choices) or each.default}"
+            for each in equation.options
+        ]
+        assert f"{equation.name:<14} {size:<22} {' '.join(settings)}\n" in shown
+        assert all(o.choices[0] == o.default for o in equation.options if o.choices)
 
 
 @pytest.mark.parametrize("axis", ["0", "1:0", "0:x", "0:1:round"])

@@ -154,8 +154,8 @@ def test_interrupted_conversion_goes_on(
     out = tmp_path / "out.h5"
     monkeypatch.setitem(convert.__globals__, "BATCH_BYTES", 1)
 
-    def stop(done: int, total: int) -> None:
-        if done == 3:
+    def stop(what: str, done: int, total: int) -> None:
+        if (what, done) == ("converting samples", 3):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -169,8 +169,10 @@ def test_interrupted_conversion_goes_on(
         write(self, start, *args)
 
     monkeypatch.setattr(GridWriter, "write", counted)
-    convert(grid_case.path, out, progress=lambda done, total: seen.append(done))
-    assert written == [3, 4, 5, 6] and seen == list(range(1, 8))
+    convert(grid_case.path, out, progress=lambda *report: seen.append(report))
+    assert written == [3, 4, 5, 6]
+    stages = ("converting samples", "packing samples")
+    assert seen == [(what, done, 7) for what in stages for done in range(1, 8)]
     with nfsgeo.data.open(out) as file:
         for sample in range(7):
             found = file.read(sample, slice(None)).swapaxes(0, 1)

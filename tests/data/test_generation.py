@@ -142,10 +142,11 @@ def test_failed_check_writes_no_file(tmp_path: Path) -> None:
 
 
 def make(path: Path, seen: list[int], stop_after: int | None = None) -> None:
-    def progress(done: int, total: int) -> None:
-        seen.append(done)
-        if done == stop_after:
-            raise KeyboardInterrupt
+    def progress(what: str, done: int, total: int) -> None:
+        if what == "making samples":
+            seen.append(done)
+            if done == stop_after:
+                raise KeyboardInterrupt
 
     generate(
         "burgers", path, samples=8, batch_size=2, progress=progress, **SMALL["burgers"]
@@ -189,16 +190,32 @@ def test_existing_file_is_kept(tmp_path: Path) -> None:
 
 
 def test_generate_all(tmp_path: Path) -> None:
-    seen: set[tuple[str, int, int]] = set()
+    seen: list[tuple[str, int, int]] = []
     (tmp_path / "darcy.h5").write_text("mine")
-    paths = generate_all(tmp_path, samples=1, progress=lambda *report: seen.add(report))
+    paths = generate_all(
+        tmp_path, samples=1, progress=lambda *report: seen.append(report)
+    )
     assert list(paths) == list(EQUATIONS)
-    assert seen == {(n, done, 1) for n in EQUATIONS if n != "darcy" for done in (0, 1)}
-    for name in ("burgers", "kdv", "navier-stokes"):
+    made = [name for name in EQUATIONS if name != "darcy"]
+    assert seen == [
+        (f"{name} ({number} of 3), {what} samples", done, 1)
+        for number, name in enumerate(made, 1)
+        for what, done in (("making", 0), ("making", 1), ("packing", 1))
+    ]
+    for name in made:
         with nfsgeo.data.open(paths[name]) as file:
             assert file.shape == (EQUATIONS[name].resolution,) * file.domain.dim
             assert len(file.times) == EQUATIONS[name].records
     assert paths["darcy"].read_text() == "mine"
+
+
+def test_generate_all_at_another_size(tmp_path: Path) -> None:
+    paths = generate_all(tmp_path / "new", samples=2, resolution=64, records=3, seed=4)
+    for name, path in paths.items():
+        with nfsgeo.data.open(path) as file:
+            assert file.shape == (64,) * EQUATIONS[name].dim
+            assert len(file.times) == (1 if name == "darcy" else 3)
+            assert (file.num_samples, file.provenance["seed"]) == (2, 4)
 
 
 def test_settings_of_the_process_are_restored(tmp_path: Path) -> None:
@@ -229,10 +246,14 @@ SCRIPT = """
     import sys
     from nfsgeo.data.generation import generate
 
+    def report(what, done, total):
+        if what == "making samples":
+            print(done, flush=True)
+
     if __name__ == "__main__":
         generate(
             "navier-stokes", sys.argv[1], samples=12, resolution=64, records=8,
-            workers=2, batch_size=2, progress=lambda done, _: print(done, flush=True),
+            workers=2, batch_size=2, progress=report,
         )
 """
 

@@ -1,0 +1,110 @@
+"""Disks that are full, or fill up while an HDF5 file is being written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import h5py
+
+from nfsgeo.errors import UserError
+
+__all__ = ["abandon", "check_room", "occupied", "reserve", "writing"]
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+MARGIN = 2**20
+TODO = "free some space and try again, or choose another place"
+
+
+def check_room(path: Path, size: int) -> None:
+    """Makes sure that the disk can hold what is about to be written.
+
+    Args:
+        path: The file or the folder that is written to.
+        size: Bytes that will be added.
+
+    Raises:
+        UserError: It cannot.
+    """
+    folder = path if path.is_dir() else path.resolve().parent
+    free = shutil.disk_usage(folder).free
+    if free < size:
+        given = f"the disk is full, with {_text(free)} free"
+        raise UserError(given, f"{_text(size)} for {path}", TODO)
+
+
+def occupied(path: Path) -> int:
+    """Bytes that a file takes on the disk, fewer than its length where it has holes."""
+    return path.stat().st_blocks * 512 if path.is_file() else 0
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Says in one way that the disk is full, where HDF5 has several.
+
+    Raises:
+        UserError: In place of the error that a full disk caused inside the block.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        texts = [os.strerror(number) for number in FULL]
+        full = getattr(error, "errno", None) in FULL
+        if not full and not any(text in str(error) for text in texts):
+            raise
+        given, expected = "the disk is full", f"room to write {path}"
+        raise UserError(given, expected, TODO) from error
+
+
+def reserve(file: h5py.File, size: int = 0) -> None:
+    """Has the disk keep room for what HDF5 holds back and for what comes next.
+
+    HDF5 forgives a full disk while it writes values, but not while it writes its own
+    bookkeeping: the file cannot be closed after that.
+
+    Args:
+        file: A file that is being written; it may get longer than what is in it.
+        size: Bytes that are about to be written.
+
+    Raises:
+        OSError: The disk is full.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return
+    end = file.id.get_filesize() + size + MARGIN
+    try:
+        os.posix_fallocate(file.id.get_vfd_handle(), 0, end)
+    except OSError as error:
+        if error.errno in FULL:  # else a file system that cannot do this
+            raise
+
+
+def abandon(file: h5py.File) -> None:
+    """Closes a file; what was not flushed before never reaches the disk.
+
+    HDF5 cannot close a file that it cannot write to. It keeps it open, tries again
+    when the process ends, and crashes there. So it is given memory to write to.
+    """
+    if not file:
+        return
+    with _memory() as rest:
+        os.dup2(rest.fileno(), file.id.get_vfd_handle())
+        file.close()
+
+
+def _memory() -> IO[bytes]:
+    """A file that takes no room on the disk, where the system offers one."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("rest"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+def _text(size: int) -> str:
+    megabytes = size / 1e6
+    return f"{megabytes:.1f} MB" if megabytes < 1000 else f"{megabytes / 1e3:.1f} GB"
