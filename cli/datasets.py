@@ -36,7 +36,10 @@ def datasets(as_json: bool) -> None:
         print_json({"equations": equations, "formats": formats})
         return
     for equation in EQUATIONS.values():
-        click.echo(f"{equation.name}\n    {equation.title}")
+        size = " x ".join([str(equation.resolution)] * equation.dim)
+        records = f", {equation.records} records" if equation.records > 1 else ""
+        click.echo(f"{equation.name}: {equation.title}")
+        click.echo(f"    {size} points{records}, {equation.samples} samples")
         for option in equation.options:
             default = f"{option.name}={option.default}"
             click.echo(f"    --option {default:<18}{option.help}")

@@ -45,8 +45,11 @@ def info(source: Path, as_json: bool) -> None:
         pos = file.coordinates(0)
         last = len(file.times) - 1
         values = file.read(0, slice(last, last + 1))[:, 0, 0]
-        title = f"{file.component_names[0]} of sample 0 at t = {file.times[-1]:g}"
-        show(_table(facts), "", title, *picture(pos, values))
+        title = (
+            f"{file.component_names[0]} of sample 0 at t = {file.times[-1]:g}, from "
+            f"{values.min():.4g} to {values.max():.4g}"
+        )
+        show(_table(_for_reading(facts)), "", title, *picture(pos, values))
 
 
 def _file_facts(file: FieldFile) -> dict[str, Any]:
@@ -77,6 +80,40 @@ def _file_facts(file: FieldFile) -> dict[str, Any]:
         "static": {name: file.static_role for name in file.static_names},
         "provenance": file.provenance,
     }
+
+
+def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts in words, without those that there are none of."""
+    domain, looked_at = facts["domain"], min(LOOKED_AT, sum(facts["samples"].values()))
+    axes = zip(domain["lower"], domain["upper"], domain["periodic"], strict=True)
+    fields = [
+        f"{name}  {of['min']:z.4g} to {of['max']:z.4g}, deviation {of['std']:.4g}"
+        for name, of in facts["components"].items()
+    ]
+    words: dict[str, Any] = {
+        "file": facts["file"],
+        "equation": facts["equation"],
+        "samples": facts["samples"],
+        "fields": [*fields, f"in the first {looked_at} samples"],
+        "static": [f"{name}, {role}" for name, role in facts["static"].items()],
+        "records": f"{facts['records']}, t = {_range(facts['times'])}",
+    }
+    if facts["grid"] is None:
+        words |= {"points": _range(facts["points"]), "meshes": facts["meshes"]}
+    else:
+        words["grid"] = " x ".join(map(str, facts["grid"]))
+    words["domain"] = [
+        f"{low:.4g} to {high:.4g}{', periodic' * periodic}"
+        for low, high, periodic in axes
+    ]
+    texts = {k: "\n".join(v) if isinstance(v, list) else v for k, v in words.items()}
+    return {k: v for k, v in texts.items() if v} | facts["provenance"]
+
+
+def _range(ends: Any) -> str:
+    """``a to b`` of two numbers that differ."""
+    low, high = ends if isinstance(ends, list) else (ends, ends)
+    return _text(low) if low == high else f"{_text(low)} to {_text(high)}"
 
 
 def _show_run(source: Path, as_json: bool) -> None:
@@ -113,7 +150,7 @@ def _table(facts: dict[str, Any]) -> Table:
     table.add_column(overflow="fold")
     for name, value in facts.items():
         text = _text(value)
-        if isinstance(value, dict) and len(text) > 60:
+        if isinstance(value, dict) and len(text) > 50:
             text = "\n".join(f"{key} {_text(inner)}" for key, inner in value.items())
         table.add_row(name, text)
     return table

@@ -47,5 +47,8 @@ def _curve(share: NDArray[np.float32]) -> list[str]:
     height = HEIGHT // 2
     row = height - 1 - np.clip(share * height, 0, height - 1).astype(np.int64)
     grid = np.full((height, len(share)), " ")
-    grid[row, np.arange(len(share))] = "*"
+    for column, here in enumerate(row):
+        # Steep parts are drawn up or down to the row beside the last column's.
+        last = row[max(0, column - 1)]
+        grid[min(here, last + 1) : max(here, last - 1) + 1, column] = "*"
     return ["".join(line) for line in grid]

@@ -12,17 +12,16 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nfsgeo.data.disk import abandon, check_room, occupied, reserve, writing
+from nfsgeo.data.disk import abandon, check_room, occupied, writing
 from nfsgeo.data.layout import (
-    CHUNK_BYTES,
     LIBVER,
     Header,
     as_float32,
     checked,
-    compressed,
     new_file,
     partial_path,
 )
+from nfsgeo.data.packing import pack_field
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -96,7 +95,7 @@ class GridWriter:
             raise ValueError(f"{len(self._grid)} axes for a {domain.dim}-d domain")
         self.num_samples = num_samples
         self._parameters = tuple(parameter_names)
-        self._packing = packing or (lambda done, total: None)
+        self._packing = packing
         self._file = self._stage()
 
     @property
@@ -232,29 +231,12 @@ class GridWriter:
         packed = self.partial.with_name(self.path.name + ".packing.partial")
         with new_file(packed, self.path, LIBVER) as file:
             self._header.store(file, self.num_samples, self._axes)
-            for name in ("a", "u") if self._header.static_names else ("u",):
-                self._pack_field(file, name)
+            if self._header.static_names:
+                target = pack_field(self._file["a"], file, self.path)
+                self._header.describe(target, static=True)
+            target = pack_field(self._file["u"], file, self.path, self._packing)
+            self._header.describe(target)
             for name in self._parameters:
                 checked(file, f"params/{name}", self._file[f"params/{name}"][:])
         self.close()
         self.partial.unlink()
-
-    def _pack_field(self, file: h5py.File, name: str) -> None:
-        source = self._file[name]
-        record, rows = 4 * int(np.prod(source.shape[2:])), source.shape[1]
-        if name == "u":
-            rows = min(rows, max(1, CHUNK_BYTES // record))
-        chunks = (1, rows, *source.shape[2:])
-        target = compressed(file, f"fields/{name}", source.shape, chunks)
-        self._header.describe(target, static=name == "a")
-        for sample in range(self.num_samples):
-            values = source[sample]
-            reserve(file, values.nbytes)
-            target[sample] = values
-            if name == "u":
-                self._packing(sample + 1, self.num_samples)
-            if sample == 0:  # the others will be about as large
-                target.flush()
-                each = target.id.get_storage_size()
-                check_room(self.path, each * (self.num_samples - 1))
-        target.flush()

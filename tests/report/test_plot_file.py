@@ -12,6 +12,7 @@ import nfsgeo.data
 from nfsgeo.data import GridWriter, PointWriter
 from nfsgeo.geometry import Domain
 from nfsgeo.report import plot_file
+from nfsgeo.report.mesh_figures import mesh_figure
 
 
 def waves(pos: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -61,18 +62,56 @@ def test_first_samples_of_a_grid_are_drawn(
             assert np.asarray(image.convert("L")).std() > 5
 
 
-def test_a_point_cloud_is_drawn(tmp_path: Path) -> None:
-    pos = np.random.default_rng(0).uniform(size=(300, 2))
-    times = np.arange(3) / 4
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_point_clouds_are_drawn_with_their_meshes(tmp_path: Path, dim: int) -> None:
+    random, times = np.random.default_rng(0), np.arange(3) / 4
     with PointWriter(
         tmp_path / "cloud.h5",
         equation="waves",
-        domain=Domain.unit(2, periodic=False),
+        domain=Domain.unit(dim, periodic=False),
         times=times,
         component_names=["u"],
     ) as writer:
-        writer.write(waves(pos, times), writer.add_mesh(pos))
+        pos = [random.uniform(size=(n, dim)) for n in (300, 400)]
+        meshes = [writer.add_mesh(points) for points in pos]
+        for number in (0, 0, 1, 1):
+            writer.write(waves(pos[number], times), meshes[number])
     with nfsgeo.data.open(tmp_path / "cloud.h5") as file:
-        (written,) = plot_file(file, tmp_path)
-    with Image.open(written) as image:
-        assert image.width > image.height > 100
+        written = plot_file(file, tmp_path)
+    names = ["sample-0-u", "sample-1-u", "sample-2-u", "mesh-0", "mesh-1"]
+    assert [path.stem for path in written] == names
+    for path in written:
+        with Image.open(path) as image:
+            assert image.width > image.height / 1.2 > 50
+            assert np.asarray(image.convert("L")).std() > 5
+
+
+def test_cells_are_drawn_as_edges_once() -> None:
+    pos = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0.5, 0]])
+    cells = {
+        "triangle6": np.array([[0, 1, 2, 4, 4, 4]]),
+        "quad": np.array([[0, 1, 2, 3]]),
+        "vertex": np.array([[4]]),
+    }
+    (ax,) = mesh_figure(Domain.unit(2, periodic=False), pos, cells).axes
+    (lines,) = ax.collections
+    drawn = [path.vertices.tolist() for path in lines.get_paths()]
+    sides = [(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)]
+    assert drawn == [pos[list(side)].tolist() for side in sides]
+
+
+def test_meshes_published_with_a_grid_are_drawn(tmp_path: Path) -> None:
+    with GridWriter(
+        tmp_path / "data.h5",
+        equation="",
+        domain=Domain.unit(2),
+        axes=[np.arange(4) / 4] * 2,
+        times=[0.0],
+        num_samples=1,
+        component_names=["u"],
+        meshes={"sensors": np.array([3, 1, 7])},
+    ) as writer:
+        writer.write(0, np.random.default_rng(0).random((1, 1, 4, 4, 1)))
+    with nfsgeo.data.open(tmp_path / "data.h5") as file:
+        written = plot_file(file, tmp_path)
+    assert [path.name for path in written] == ["sample-0-u.png", "mesh-sensors.png"]
