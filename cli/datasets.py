@@ -17,7 +17,7 @@ __all__ = ["datasets"]
 )
 @as_json
 def datasets(as_json: bool) -> None:
-    """List the equations that can be generated and the formats that can be read."""
+    """List the equations to generate and the formats to read."""
     from nfsgeo.data.generation import EQUATIONS
     from nfsgeo.data.readers import READERS
 

@@ -20,10 +20,11 @@ __all__ = ["evaluate"]
 
 
 @click.command(
+    short_help="Test errors of a run beside the baselines'.",
     epilog="""\b
     Example:
       nfsgeo evaluate runs/x --unseen 2 --unseen 4 --repeats 100
-    """
+    """,
 )
 @click.argument("run", type=Path)
 @click.option("--data", type=Path, help="Take the test samples from another file.")

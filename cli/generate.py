@@ -17,6 +17,7 @@ ALL = "all"
 
 
 @click.command(
+    short_help="Make a data set by simulation.",
     epilog="""\b
     Equations, their full size, and their options with the defaults first:
       burgers        1024, 201 records      nu=0.01 time_stride=1
@@ -29,7 +30,7 @@ ALL = "all"
       nfsgeo generate navier-stokes --out ns.h5 --samples 1200 --seed 0
       nfsgeo generate burgers --out b.h5 --option nu=1e-3 --option time_stride=2
       nfsgeo generate all --out data
-    """
+    """,
 )
 @click.argument("equation", metavar="burgers|kdv|darcy|navier-stokes|all")
 @click.option("--out", type=Path, required=True, help="File to make; a folder for all.")

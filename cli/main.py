@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from nfsgeo.version import __version__
+from nfsgeo_cli.bench import bench
 from nfsgeo_cli.convert import convert
 from nfsgeo_cli.datasets import datasets
 from nfsgeo_cli.evaluate import evaluate
@@ -20,11 +21,16 @@ __all__ = ["main"]
 
 
 @click.group(
-    cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=OneLineErrors,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
 )
 @click.version_option(__version__, prog_name="nfsgeo")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Learn solution operators of PDEs on irregular points."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 for verb in (
@@ -37,5 +43,6 @@ for verb in (
     info,
     models,
     datasets,
+    bench,
 ):
     main.add_command(verb)

@@ -12,11 +12,12 @@ __all__ = ["plot"]
 
 
 @click.command(
+    short_help="Draw a run's figures and report, or a file's fields.",
     epilog="""\b
     Examples:
       nfsgeo plot runs/x
       nfsgeo plot ns.h5 --out pictures
-    """
+    """,
 )
 @click.argument("source", metavar="RUN|FILE", type=Path)
 @click.option("--out", type=Path, help="Folder for a file's pictures.  [FILE-figures]")

@@ -1,0 +1,94 @@
+"""Measurements as a table and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
+from nfsgeo.training.artifacts import write_bytes, write_rows
+from nfsgeo_benchmarks.perf.entry import Measurement
+
+__all__ = ["as_row", "write_results"]
+
+COLUMNS = (
+    "name",
+    "ratio",
+    "held",
+    "variant_seconds",
+    "reference_seconds",
+    "variant_peak_memory_bytes",
+    "reference_peak_memory_bytes",
+    "clock",
+    "repeats",
+    "status",
+)
+
+
+def as_row(measured: Measurement) -> dict[str, object]:
+    """A measurement by column; ``held`` is None where no ratio is held."""
+    entry = measured.entry
+    return dict(
+        zip(
+            COLUMNS,
+            (
+                entry.name,
+                measured.ratio,
+                entry.held,
+                measured.variant_seconds,
+                measured.reference_seconds,
+                measured.variant_memory,
+                measured.reference_memory,
+                entry.clock,
+                entry.repeats,
+                "missed" if measured.missed else "ok",
+            ),
+            strict=True,
+        )
+    )
+
+
+def write_results(measured: Sequence[Measurement], folder: Path) -> list[Path]:
+    """Writes ``results.csv`` and ``ratios.png``.
+
+    Args:
+        measured: What was measured.
+        folder: Where to; it is made when it does not exist.
+
+    Returns:
+        The files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    table, picture = folder / "results.csv", folder / "ratios.png"
+    write_rows(table, COLUMNS, [as_row(each) for each in measured])
+    with styled():
+        figure = _ratios(measured)
+    write_bytes(picture, Picture("ratios", "training", "", figure).png())
+    return [table, picture]
+
+
+def _ratios(measured: Sequence[Measurement]) -> Figure:
+    """A bar for each ratio, and a mark where it is held."""
+    figure = Figure((WIDTH, 0.28 * len(measured) + 0.8), layout="constrained")
+    ax = figure.subplots()
+    rows = np.arange(len(measured))
+    ratios = [each.ratio for each in measured]
+    held = [each.entry.held or np.nan for each in measured]
+    colours = [COLOURS["second" if each.missed else "model"] for each in measured]
+    low = 0.5 * np.nanmin([*ratios, *held])
+    ax.barh(rows, np.array(ratios) - low, left=low, height=0.55, color=colours)
+    ax.plot(held, rows, "|", ms=14, mew=2, c=COLOURS["ink"], label="held")
+    beside = ax.get_yaxis_transform()
+    for row, ratio in enumerate(ratios):
+        ax.text(1.02, row, f"{ratio:.2g}", va="center", transform=beside)
+    ax.set_xscale("log")
+    ax.set_xlim(low, 2 * np.nanmax([*ratios, *held]))
+    ax.set_yticks(rows, [each.entry.name for each in measured])
+    ax.invert_yaxis()
+    ax.set_xlabel("cost of the variant over its reference")
+    ax.grid(True, axis="x")
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside upper right")
+    return figure

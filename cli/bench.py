@@ -1,0 +1,106 @@
+"""`nfsgeo bench`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nfsgeo.errors import UserError
+from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from nfsgeo_benchmarks.perf.entry import Measurement
+
+__all__ = ["bench"]
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog="""\b
+    Examples:
+      nfsgeo bench --list
+      nfsgeo bench perf --out perf
+    """,
+)
+@click.option("--list", "listed", is_flag=True, help="List the suites and leave.")
+@click.pass_context
+def bench(context: click.Context, listed: bool) -> None:
+    """Run a benchmark suite."""
+    if listed or context.invoked_subcommand is None:
+        for name, suite in bench.commands.items():
+            click.echo(f"{name:<8}{suite.get_short_help_str(70)}")
+        context.exit()
+
+
+@bench.command(
+    epilog="""\b
+    Examples:
+      nfsgeo bench perf --check --out perf
+      nfsgeo bench perf --only load-cached --only generate-kdv --out perf
+    """
+)
+@click.option("--out", type=Path, required=True, help="Folder for table and picture.")
+@click.option(
+    "--check", is_flag=True, help="Exit with 1 where a ratio is larger than held."
+)
+@click.option("--only", multiple=True, metavar="NAME", help="Measure this; repeatable.")
+@as_json
+@click.pass_context
+def perf(
+    context: click.Context,
+    out: Path,
+    check: bool,
+    only: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Speed and memory, each over a reference measured beside it.
+
+    Both work in turn on one thread. A ratio that is held must not be exceeded.
+    """
+    from nfsgeo_benchmarks.perf.entries import ENTRIES
+    from nfsgeo_benchmarks.perf.results import as_row, write_results
+    from nfsgeo_benchmarks.perf.runner import measure
+
+    for name in only:
+        if name not in ENTRIES:
+            raise UserError(
+                f"--only {name}", f"one of {', '.join(ENTRIES)}", "choose one of these"
+            )
+    out.mkdir(parents=True, exist_ok=True)
+    measured = []
+    with progress_bar() as progress, tempfile.TemporaryDirectory() as folder:
+        for name in only or ENTRIES:
+            measured.append(measure(ENTRIES[name], Path(folder), progress))
+    written = write_results(measured, out)
+    if as_json:
+        print_json({"results": [as_row(each) for each in measured]})
+    else:
+        show(_table(measured), *(f"written  {path}" for path in written))
+    if check and any(each.missed for each in measured):
+        context.exit(1)
+
+
+def _table(measured: Sequence[Measurement]) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("benchmark")
+    for title in ("ratio", "held", "seconds", "of ref.", "MiB", "of ref."):
+        table.add_column(title, justify="right")
+    for each in measured:
+        held = "-" if each.entry.held is None else f"{each.entry.held:g}"
+        style = "bold red" if each.missed else "none"
+        cells: list[Any] = [f"[{style}]{each.ratio:.3f}[/]", held]
+        cells += [f"{each.variant_seconds:.3g}", f"{each.reference_seconds:.3g}"]
+        memory = (each.variant_memory, each.reference_memory)
+        cells += [f"{size / 2**20:.0f}" for size in memory]
+        table.add_row(each.entry.name, *cells)
+    return table

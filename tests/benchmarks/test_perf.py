@@ -1,0 +1,188 @@
+"""The benchmark of speed and memory, at sizes that take a moment."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from nfsgeo.data.equations import EQUATIONS
+from nfsgeo.errors import UserError
+from nfsgeo_benchmarks.perf.calibration import calibration
+from nfsgeo_benchmarks.perf.entries import ENTRIES
+from nfsgeo_benchmarks.perf.entry import Entry, Measurement, Times
+from nfsgeo_benchmarks.perf.generators import instances
+from nfsgeo_benchmarks.perf.loading import read_batch, training_step
+from nfsgeo_benchmarks.perf.results import write_results
+from nfsgeo_benchmarks.perf.runner import measure, peak_memory
+from nfsgeo_cli import main
+
+SIZE = {"resolution": 64, "records": 4}
+SETTINGS = {
+    "data.points": 64,
+    "data.n_in": 2,
+    "data.n_out": 2,
+    "model.settings.width": 4,
+    "model.settings.modes": 2,
+    "model.settings.time_modes": 2,
+    "model.settings.depth": 1,
+    "model.settings.grid": 8,
+    "model.settings.hidden": 8,
+}
+LOADING = Entry(
+    name="loading",
+    title="",
+    variant=partial(read_batch, cached=False, size=SIZE, settings=SETTINGS),
+    reference=partial(training_step, size=SIZE, settings=SETTINGS),
+    repeats=2,
+)
+FOUR_TIMES = Entry(
+    name="four-times",
+    title="",
+    variant=partial(calibration, seconds=0.4),
+    reference=partial(calibration, seconds=0.1),
+    held=20,
+    clock="cpu",
+    repeats=3,
+)
+
+
+def times(*pairs: tuple[float, float]) -> list[Times]:
+    return [Times(*pair) for pair in pairs]
+
+
+def test_ratios() -> None:
+    variant = times((4, 3), (6, 2), (9, 4))
+    reference = times((2, 4), (2, 8), (9, 5))
+    assert replace(FOUR_TIMES, clock="wall").ratio(variant, reference) == 2
+    assert replace(FOUR_TIMES, clock="wall").seconds(variant) == 6
+    assert FOUR_TIMES.ratio(variant, reference) == 0.5
+    assert FOUR_TIMES.seconds(variant) == 2
+
+
+def test_what_is_measured() -> None:
+    assert [*ENTRIES] == [entry.name for entry in ENTRIES.values()]
+    held = {name: entry.held for name, entry in ENTRIES.items()}
+    for equation in EQUATIONS:
+        assert held[f"generate-{equation}"] == 1.5
+        assert ENTRIES[f"generate-{equation}"].clock == "cpu"
+    assert held["load-first-epoch"] == held["load-cached"] == 0.1
+
+
+def test_four_times_the_work_takes_four_times_as_long(tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    measured = measure(FOUR_TIMES, tmp_path, lambda *report: seen.append(report))
+    assert 2 < measured.ratio < 8  # other work disturbs such short times
+    assert measured.ratio == measured.variant_seconds / measured.reference_seconds
+    assert seen == [("four-times", done, 3) for done in (0, 0, 1, 2, 3)]
+    for memory in (measured.variant_memory, measured.reference_memory):
+        assert 5e7 < memory < 5e9
+
+
+def test_every_process_has_a_peak_of_its_own(tmp_path: Path) -> None:
+    much = bytearray(10**9)  # a process that this one starts does not hold it
+    much[:: 2**12] = bytes(len(much[:: 2**12]))
+    assert peak_memory() > 10**9
+    del much
+    assert measure(replace(FOUR_TIMES, repeats=1), tmp_path).reference_memory < 10**9
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_instances_are_solved(equation: str, tmp_path: Path) -> None:
+    records = 1 if equation == "darcy" else 3
+    work = instances(
+        tmp_path, equation=equation, samples=2, resolution=64, records=records
+    )
+    (batch,) = work()  # type: ignore[misc]
+    assert batch.u.shape[:2] == (2, records) and batch.u.shape[2] == 64
+
+
+def test_loading(tmp_path: Path) -> None:
+    for cached in (False, True):
+        work = read_batch(tmp_path, cached=cached, size=SIZE, settings=SETTINGS)
+        for _ in range(2):
+            batch = work()
+            assert batch.x.shape == (4 * 64, 2, 1)  # type: ignore[attr-defined]
+    measured = measure(LOADING, tmp_path)
+    assert measured.ratio > 0 and not measured.missed
+
+
+def test_what_was_cached_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works = [
+        read_batch(tmp_path, cached=cached, size=SIZE, settings=SETTINGS)
+        for cached in (False, True)
+    ]
+    for work in works:
+        work()
+    monkeypatch.setattr("nfsgeo.data.NativeFile.read", None)
+    works[1]()
+    with pytest.raises(TypeError):
+        works[0]()
+
+
+def test_errors_of_the_work_come_through(tmp_path: Path) -> None:
+    wrong = partial(instances, equation="burger", samples=1)
+    with pytest.raises(UserError, match="did you mean burgers"):
+        measure(replace(FOUR_TIMES, reference=wrong), tmp_path)
+
+
+def a_measurement(ratio: float, held: float | None) -> Measurement:
+    return Measurement(replace(FOUR_TIMES, held=held), ratio, 2 * ratio, 2.0, 10, 20)
+
+
+def test_results(tmp_path: Path) -> None:
+    measured = [a_measurement(*pair) for pair in ((1.0, 2.0), (3.0, 2.0), (9.0, None))]
+    table, picture = write_results(measured, tmp_path / "new")
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["status"] for row in rows] == ["ok", "missed", "ok"]
+    assert [row["held"] for row in rows] == ["2.0", "2.0", ""]
+    assert rows[1]["variant_seconds"] == "6.0"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs `nfsgeo bench` with one small entry, which is held or is not."""
+    monkeypatch.setitem(ENTRIES, "held", replace(FOUR_TIMES, name="held"))
+    monkeypatch.setitem(ENTRIES, "missed", replace(FOUR_TIMES, name="missed", held=0.1))
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(main, ["bench", *arguments])
+
+
+@pytest.mark.parametrize(("name", "status"), [("held", 0), ("missed", 1)])
+def test_check(bench: Command, name: str, status: int) -> None:
+    result = bench("perf", "--out", "o", "--check", "--only", name)
+    assert result.exit_code == status, result.output
+    assert name in result.stdout and max(map(len, result.stdout.splitlines())) <= 80
+    assert sorted(p.name for p in Path("o").iterdir()) == ["ratios.png", "results.csv"]
+
+
+def test_json(bench: Command) -> None:
+    result = bench("perf", "--out", "o", "--only", "missed", "--json")
+    (row,) = json.loads(result.stdout)["results"]
+    assert row["name"] == "missed" and row["status"] == "missed"
+    assert result.exit_code == 0  # nothing was to be checked
+
+
+def test_an_entry_that_does_not_exist(bench: Command) -> None:
+    result = bench("perf", "--out", "o", "--only", "speed")
+    assert result.exit_code == 2 and "load-cached" in result.stderr
+    assert not Path("o").exists()
+
+
+def test_list(bench: Command) -> None:
+    lines = bench("--list").stdout.splitlines()
+    assert "perf" in [line.split()[0] for line in lines]
+    assert bench().stdout.splitlines() == lines
