@@ -64,6 +64,10 @@ def test_environment_yml_is_in_step_with_pyproject() -> None:
     assert environment["channels"][0] == "conda-forge"
 
 
+def test_what_the_readers_need_is_there_when_they_are_tested() -> None:
+    assert set(requirements("formats")) <= set(requirements("dev"))
+
+
 @pytest.mark.parametrize("name", sorted(requirements("dev")))
 def test_constraints_pin_what_pyproject_asks_for(name: str) -> None:
     pins: dict[str, str] = {}
