@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
+from nfsgeo_cli.bench_suite import suite_command
 from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show
 
 if TYPE_CHECKING:
@@ -21,11 +22,28 @@ if TYPE_CHECKING:
 __all__ = ["bench"]
 
 
+class Suites(click.Group):
+    """A command for each suite that is shipped, and those of its own."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        from nfsgeo_benchmarks.suites import shipped_suites
+
+        return [*shipped_suites(), *self.commands]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        from nfsgeo_benchmarks.suites import shipped_suites
+
+        path = shipped_suites().get(cmd_name)
+        return suite_command(path) if path else super().get_command(ctx, cmd_name)
+
+
 @click.group(
+    cls=Suites,
     invoke_without_command=True,
     epilog="""\b
     Examples:
       nfsgeo bench --list
+      nfsgeo bench irregular --scale cpu --out irregular
       nfsgeo bench perf --out perf
     """,
 )
@@ -34,8 +52,9 @@ __all__ = ["bench"]
 def bench(context: click.Context, listed: bool) -> None:
     """Run a benchmark suite."""
     if listed or context.invoked_subcommand is None:
-        for name, suite in bench.commands.items():
-            click.echo(f"{name:<8}{suite.get_short_help_str(70)}")
+        for name in bench.list_commands(context):
+            if suite := bench.get_command(context, name):
+                click.echo(f"{name:<21}{suite.get_short_help_str(58)}")
         context.exit()
 
 

@@ -1,1 +1,43 @@
-"""Benchmarks."""
+"""Suites: what the paper's tables compare, each a YAML file beside this one.
+
+- :func:`shipped_suites`, :func:`shipped_scales`: what there is
+- :func:`read_suite`: a checked :class:`Suite` of problems and variants
+- :func:`runs_of`: its :class:`Run` s at a scale
+- :func:`carry_out_all`: trains and evaluates those that are not finished
+- :func:`collect`, :func:`write_results`: what they found
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nfsgeo_benchmarks.suites.results import collect, write_results
+from nfsgeo_benchmarks.suites.runner import carry_out_all, is_finished
+from nfsgeo_benchmarks.suites.runs import Run, runs_of
+from nfsgeo_benchmarks.suites.suite import Scale, Suite, read_scales, read_suite
+
+__all__ = [
+    "Run",
+    "Scale",
+    "Suite",
+    "carry_out_all",
+    "collect",
+    "is_finished",
+    "read_suite",
+    "runs_of",
+    "shipped_scales",
+    "shipped_suites",
+    "write_results",
+]
+
+HERE = Path(__file__).parent
+
+
+def shipped_suites() -> dict[str, Path]:
+    """The suite files by name."""
+    return {path.stem: path for path in sorted(HERE.glob("*.yaml"))}
+
+
+def shipped_scales() -> dict[str, Scale]:
+    """The scales by name."""
+    return read_scales(HERE.parent / "scales.yaml")

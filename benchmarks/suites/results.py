@@ -1,0 +1,87 @@
+"""What the runs of a suite found, one row each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nfsgeo.training import RunPaths
+from nfsgeo.training.artifacts import write_rows
+from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
+from nfsgeo_benchmarks.suites.runs import Run
+from nfsgeo_benchmarks.suites.worker import read_failure
+
+__all__ = ["COLUMNS", "collect", "write_results"]
+
+COLUMNS = (
+    "problem",
+    "variant",
+    "model",
+    "equation",
+    "n_s",
+    "n_t",
+    "n_t_out",
+    "epochs",
+    "seed",
+    "mae",
+    "rmse",
+    "rel_l2",
+    "parameters",
+    "seconds_per_epoch",
+    "peak_memory_bytes",
+    "status",
+    "message",
+    "folder",
+)
+OF_SUMMARY = (
+    "n_s",
+    "n_t",
+    "n_t_out",
+    "epochs",
+    "parameters",
+    "seconds_per_epoch",
+    "peak_memory_bytes",
+)
+
+
+def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
+    """A row of :data:`COLUMNS` for each run, with a gap for what is not known.
+
+    Args:
+        runs: Of the suite.
+        folder: Of the suite.
+
+    Returns:
+        Rows; ``status`` is ``ok``, ``failed``, ``OOM`` or ``missing``.
+    """
+    return [_row(run, folder) for run in runs]
+
+
+def write_results(rows: Sequence[dict[str, Any]], folder: Path) -> Path:
+    """Writes ``results.csv`` into the folder of the suite, and returns its path."""
+    path = folder / "results.csv"
+    write_rows(path, COLUMNS, rows)
+    return path
+
+
+def _row(run: Run, folder: Path) -> dict[str, Any]:
+    paths = RunPaths(folder / RUNS / run.name)
+    row: dict[str, Any] = dict.fromkeys(COLUMNS)
+    row |= {
+        "problem": run.problem,
+        "variant": run.variant,
+        "model": run.settings["model.name"],
+        "equation": run.data.equation,
+        "seed": run.seed,
+        "folder": f"{RUNS}/{run.name}",
+        "status": "missing",
+    }
+    if is_finished(run, folder):
+        summary = json.loads(paths.summary.read_text())
+        row |= {name: summary[name] for name in OF_SUMMARY} | summary["test"]
+        row["status"] = "ok"
+    elif failure := read_failure(paths.root):
+        row |= failure
+    return row

@@ -1,0 +1,114 @@
+"""The runs that a suite consists of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nfsgeo.errors import UserError
+from nfsgeo.models import MODELS
+from nfsgeo.training import load_config
+from nfsgeo.training.config_errors import unknown
+from nfsgeo_benchmarks.suites.suite import DataSet, Scale, Suite
+
+__all__ = ["Run", "runs_of"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training of one variant on one problem.
+
+    Attributes:
+        problem: Its name.
+        variant: Its name.
+        seed: Of points, weights and order.
+        data: What it learns from.
+        settings: By dotted key, all that differs from the defaults.
+        unseen: Larger meshes to evaluate on: how many times as many points.
+        repeats: Such meshes for each of them.
+    """
+
+    problem: str
+    variant: str
+    seed: int
+    data: DataSet
+    settings: Mapping[str, Any]
+    unseen: tuple[float, ...] = ()
+    repeats: int = 0
+
+    @property
+    def name(self) -> str:
+        """Of the folder: what it is, and a digest of everything that determines it."""
+        content = [self.data.model_dump(), self.settings, self.unseen, self.repeats]
+        text = json.dumps(content, sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        return f"{self.problem}-{self.variant}-seed{self.seed}-{digest}"
+
+
+def runs_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[Run]:
+    """All runs of a suite at a scale: whole tables, one seed after the other.
+
+    Args:
+        suite: What is compared.
+        scale_name: A key of ``scales``.
+        scales: Sizes by name.
+
+    Raises:
+        UserError: A name or a setting is wrong; tells where it stands.
+    """
+    if scale_name not in scales:
+        raise unknown(f"--scale {scale_name}", "a scale", scale_name, scales)
+    scale = scales[scale_name]
+    runs = []
+    for seed in range(scale.seeds):
+        for problem_name, problem in suite.problems.items():
+            here = f"problems.{problem_name}"
+            for name in problem.at:
+                if name not in scales:
+                    raise unknown(f"{here}.at.{name}", "a scale", name, scales)
+            if scale_name not in problem.at:
+                continue
+            if problem.data not in scale.data:
+                raise unknown(
+                    f"{here}.data={problem.data}",
+                    f"data of the scale {scale_name}",
+                    problem.data,
+                    scale.data,
+                )
+            for variant, own in suite.variants.items():
+                model = own.get("model.name", variant)
+                if model not in MODELS:
+                    raise unknown(f"variants.{variant}", "a model", model, MODELS)
+                settings = {
+                    "model.name": model,
+                    **scale.settings,
+                    **scale.models.get(model, {}),
+                    **problem.settings,
+                    **problem.at[scale_name],
+                    **own,
+                    "seed": seed,
+                }
+                _check(settings, f"{here} with variants.{variant}")
+                runs.append(
+                    Run(
+                        problem_name,
+                        variant,
+                        seed,
+                        scale.data[problem.data],
+                        settings,
+                        suite.unseen,
+                        suite.repeats.get(scale_name, 5) if suite.unseen else 0,
+                    )
+                )
+    return runs
+
+
+def _check(settings: Mapping[str, Any], place: str) -> None:
+    try:
+        load_config(overrides=settings)
+    except UserError as error:
+        given = f"{place}: {error.given}"
+        raise UserError(given, error.expected, error.todo) from None

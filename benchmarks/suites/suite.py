@@ -1,0 +1,138 @@
+"""What a suite compares, and the sizes at which it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveFloat, PositiveInt
+
+from nfsgeo.errors import UserError
+from nfsgeo.training.config_errors import explained
+
+__all__ = ["DataSet", "Problem", "Scale", "Suite", "read_scales", "read_suite"]
+
+# Settings of a run by dotted key, as `nfsgeo train --set` takes them.
+Settings = dict[str, Any]
+
+
+class Part(BaseModel):
+    """Base of all parts: unknown keys are errors, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataSet(Part):
+    """Data that are generated once; None is the equation's own size.
+
+    Attributes:
+        equation: Its name.
+        samples: Number of samples.
+        resolution: Points on each axis.
+        records: Number of records.
+    """
+
+    equation: str
+    samples: PositiveInt | None = None
+    resolution: PositiveInt | None = None
+    records: PositiveInt | None = None
+
+
+class Scale(Part):
+    """Sizes at which suites run.
+
+    Attributes:
+        title: What it is for, one line.
+        seeds: Number of seeds, from 0.
+        data: The data sets by name.
+        settings: Of every run.
+        models: Further settings of the runs of a model, by its name.
+    """
+
+    title: str
+    seeds: PositiveInt = 1
+    data: dict[str, DataSet]
+    settings: Settings = {}
+    models: dict[str, Settings] = {}
+
+
+class Problem(Part):
+    """A column of the table: data, and what is predicted from what.
+
+    Attributes:
+        data: Name of the data set, at whatever scale.
+        settings: Of its runs.
+        at: Further settings by scale; it is left out at a scale that is not there.
+    """
+
+    data: str
+    settings: Settings = {}
+    at: dict[str, Settings]
+
+
+class Suite(Part):
+    """A comparison of variants on problems.
+
+    Attributes:
+        title: What is compared, one line.
+        problems: By name.
+        variants: Settings by name; a name of a model stands for that model.
+        unseen: Also evaluate on meshes with so many times as many points.
+        repeats: Such meshes for each factor, by scale.
+    """
+
+    title: str
+    problems: dict[str, Problem]
+    variants: dict[str, Settings]
+    unseen: tuple[PositiveFloat, ...] = ()
+    repeats: dict[str, NonNegativeInt] = {}
+
+
+def read_suite(path: Path) -> Suite:
+    """A suite from its YAML file.
+
+    Raises:
+        UserError: It is no such file; names the file and the key.
+    """
+    content = _read(path)
+    with _of_file(path), explained(known=Suite.model_fields):
+        return Suite.model_validate(content)
+
+
+def read_scales(path: Path) -> dict[str, Scale]:
+    """Scales by name, from their YAML file.
+
+    Raises:
+        UserError: It is no such file; names the file and the key.
+    """
+    scales = {}
+    for name, content in _read(path).items():
+        with _of_file(path), explained(str(name), known=Scale.model_fields):
+            scales[str(name)] = Scale.model_validate(content)
+    return scales
+
+
+class _of_file:
+    """Adds the name of a file to what is wrong inside the block."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, UserError):
+            given = f"{self.path.name}: {error.given}"
+            raise UserError(given, error.expected, error.todo) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} ({reason})", "a YAML file", "mend it") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}", "keys and values", "see the suites that are shipped")
+    return content

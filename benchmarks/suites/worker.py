@@ -1,0 +1,115 @@
+"""Carries out one run, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Callable
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+
+from nfsgeo.data.cached import cached_file
+from nfsgeo.errors import UserError
+from nfsgeo.evaluation import evaluate_run
+from nfsgeo.report import write_report
+from nfsgeo.training import (
+    RunPaths,
+    begin_run,
+    fit,
+    load_config,
+    prepare,
+    resume_run,
+)
+from nfsgeo.training.artifacts import write_json
+from nfsgeo_benchmarks.suites.runs import Run
+
+__all__ = ["carry_out", "read_failure", "record_failure", "work"]
+
+FAILURE = "failure.json"
+
+
+def carry_out(
+    run: Run, folder: Path, epoch_ended: Callable[[int], None] = lambda epoch: None
+) -> None:
+    """Trains, evaluates and reports, from wherever the folder stands.
+
+    Args:
+        run: What to do.
+        folder: Of the run.
+        epoch_ended: Called with the number of epochs that are finished.
+    """
+    if RunPaths(folder).config.exists():
+        experiment, paths = resume_run(folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)  # stopped before there was a run
+        file = cached_file(**run.data.model_dump())
+        config = load_config(overrides={**run.settings, "data.file": file})
+        experiment = prepare(config)
+        paths = begin_run(experiment, folder)
+    fit(experiment, paths, [_TellEpochs(epoch_ended)])
+    evaluate_run(folder, factors=run.unseen, repeats=run.repeats)
+    write_report(folder)
+    (folder / FAILURE).unlink(missing_ok=True)
+
+
+def work(run: Run, folder: Path, threads: int, connection: Connection) -> None:
+    """What a process does with a run: sends its epochs, and records what goes wrong.
+
+    Args:
+        run: What to do.
+        folder: Of the run.
+        threads: For torch.
+        connection: Where the numbers of finished epochs go.
+    """
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(threads)
+    try:
+        carry_out(run, folder, connection.send)
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        record_failure(folder, "OOM", str(error) or "out of memory")
+    except RuntimeError as error:
+        full = "DefaultCPUAllocator" in str(error)  # how torch says it on the CPU
+        record_failure(folder, "OOM" if full else "failed", str(error))
+    except UserError as error:
+        record_failure(folder, "failed", str(error))
+    except KeyboardInterrupt:
+        pass
+
+
+def record_failure(folder: Path, status: str, message: str) -> None:
+    """Writes down why a run has no result."""
+    folder.mkdir(parents=True, exist_ok=True)
+    line = " ".join(message.split())[:400]
+    write_json(folder / FAILURE, {"status": status, "message": line})
+
+
+def read_failure(folder: Path) -> dict[str, Any] | None:
+    """What :func:`record_failure` wrote, None where nothing went wrong."""
+    path = folder / FAILURE
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+class _TellEpochs(Callback):
+    def __init__(self, tell: Callable[[int], None]) -> None:
+        self._tell = tell
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._tell(trainer.current_epoch)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._tell(trainer.current_epoch + 1)
+
+
+def _end_with_parent() -> None:
+    """Leaves when the process that started this one is gone, however it went."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

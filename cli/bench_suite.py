@@ -1,0 +1,149 @@
+"""`nfsgeo bench SUITE`: a command for each suite file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nfsgeo.errors import UserError
+from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from nfsgeo_benchmarks.suites import Run
+
+__all__ = ["suite_command"]
+
+
+def suite_command(path: Path) -> click.Command:
+    """The command that runs the suite of a YAML file."""
+    from nfsgeo_benchmarks.suites import read_suite
+
+    name, title = path.stem, read_suite(path).title
+
+    @click.command(
+        name,
+        help=f"{title}.\n\nEvery run has a folder of its own. Finished runs are "
+        "skipped, those that were stopped go on, and one that fails stops no other.",
+        short_help=title,
+        epilog=f"""\b
+        Examples:
+          nfsgeo bench {name} --scale smoke --out {name}
+          nfsgeo bench {name} --scale cpu --only nfs --dry-run --out {name}
+        """,
+    )
+    @click.option("--scale", required=True, help="smoke, cpu or paper.")
+    @click.option("--out", type=Path, required=True, help="Folder of the suite.")
+    @click.option(
+        "--only",
+        multiple=True,
+        metavar="NAME",
+        help="This variant or problem; repeatable.",
+    )
+    @click.option(
+        "--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]"
+    )
+    @click.option("--dry-run", is_flag=True, help="Say what would run, and leave.")
+    @as_json
+    def command(**options: Any) -> None:
+        _run(path, **options)
+
+    return command
+
+
+def _run(
+    path: Path,
+    scale: str,
+    out: Path,
+    only: tuple[str, ...],
+    jobs: int,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    from nfsgeo_benchmarks.suites import (
+        carry_out_all,
+        collect,
+        is_finished,
+        read_suite,
+        runs_of,
+        shipped_scales,
+        write_results,
+    )
+
+    everything = runs_of(read_suite(path), scale, shipped_scales())
+    runs = _chosen(everything, only)
+    if dry_run:
+        for run in runs:
+            state = "finished" if is_finished(run, out) else "to run"
+            click.echo(f"{state:<10}{run.name}")
+        return
+
+    def ended(run: Run) -> None:
+        (row,) = collect([run], out)
+        found = row["message"] or row["status"]
+        if row["status"] == "ok":
+            found = f"MAE {row['mae']:.3e}, {row['seconds_per_epoch']:.3g} s an epoch"
+        click.echo(f"{run.problem} {run.variant} seed {run.seed}: {found}", err=True)
+
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        with progress_bar() as progress:
+            carry_out_all(runs, out, jobs=jobs, progress=progress, ended=ended)
+    finally:
+        written = write_results(collect(everything, out), out)
+    rows = collect(runs, out)
+    if as_json:
+        print_json({"results": rows})
+    else:
+        show(_table(rows), f"results  {written}")
+
+
+def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
+    """Those of the variants and problems that are named, of all where none is."""
+    variants = {run.variant for run in runs}
+    problems = {run.problem for run in runs}
+    for name in only:
+        if name not in variants | problems:
+            known = ", ".join([*sorted(problems), *sorted(variants)])
+            raise UserError(f"--only {name}", f"one of {known}", "choose one of these")
+    variants = variants & set(only) or variants
+    problems = problems & set(only) or problems
+    return [run for run in runs if run.variant in variants and run.problem in problems]
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Mean absolute errors, variants down and problems across, the smallest bold."""
+    from statistics import mean
+
+    from rich import box
+    from rich.table import Table
+
+    problems = list(dict.fromkeys(row["problem"] for row in rows))
+    variants = list(dict.fromkeys(row["variant"] for row in rows))
+    found: dict[tuple[str, str], Any] = {}
+    for variant in variants:
+        for problem in problems:
+            cell = (variant, problem)
+            here = [row for row in rows if (row["variant"], row["problem"]) == cell]
+            errors = [row["mae"] for row in here if row["status"] == "ok"]
+            state = next((r["status"] for r in here if r["status"] != "ok"), "-")
+            found[cell] = mean(errors) if errors else state
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("MAE")
+    for problem in problems:
+        table.add_column(problem, justify="right")
+    for variant in variants:
+        cells = []
+        for problem in problems:
+            value = found[variant, problem]
+            column = [found[each, problem] for each in variants]
+            errors = [each for each in column if isinstance(each, float)]
+            bold = isinstance(value, float) and value == min(errors)
+            text = f"{value:.3e}" if isinstance(value, float) else value
+            cells.append(f"[{'bold' if bold else 'none'}]{text}[/]")
+        table.add_row(variant, *cells)
+    return table
