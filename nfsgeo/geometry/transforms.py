@@ -1,0 +1,153 @@
+"""Transforms of PyTorch Geometric: scattered points joined to a regular grid.
+
+- :class:`PointsAndGrid`: a ``Data`` of points to a ``HeteroData`` of points and grid
+- :func:`graph_between`: its edges of one type, as the layers take them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.transforms import BaseTransform
+
+from nfsgeo.geometry.bipartite import BipartiteGraph, Interpolation
+from nfsgeo.geometry.cache import GraphCache
+from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.grids import equispaced_grid
+
+__all__ = ["GRID_TO_POINT", "POINT_TO_GRID", "PointsAndGrid", "graph_between"]
+
+POINT_TO_GRID = ("point", "to", "grid")
+GRID_TO_POINT = ("grid", "to", "point")
+
+
+class PointsAndGrid(BaseTransform):
+    """Joins the points of a sample to the nodes of a regular grid, both ways.
+
+    Of a :class:`~torch_geometric.data.Data` with ``pos [n, d]`` this makes a
+    :class:`~torch_geometric.data.HeteroData` with
+
+    - node type ``point``: all that the sample holds for each of its points,
+    - node type ``grid``: ``pos [m, d]``, the last axis running fastest,
+    - edge types ``POINT_TO_GRID`` and ``GRID_TO_POINT``: ``edge_index [2, E]``,
+      ``displacement [E, d]`` and ``weight [E]``, see
+      :class:`~nfsgeo.geometry.BipartiteGraph`,
+
+    and everything else as it was. The result goes through ``DataLoader``, ``.to`` and
+    ``to_dict`` like any other; samples may differ in their points. Meshes that come
+    again are searched once.
+
+    Args:
+        domain: The box of the points.
+        shape: Number of nodes on each axis.
+        radius: Radius of the neighbourhoods, in the units of the positions; see
+            :func:`~nfsgeo.geometry.radius_for`.
+        interpolation: The fixed interpolation behind ``weight``; see
+            :func:`~nfsgeo.geometry.bipartite_graph`.
+        backend: As in :func:`~nfsgeo.geometry.radius_edges`.
+        max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
+
+    Raises:
+        UserError: When called, if a point is outside the domain.
+        ValueError: If ``shape`` does not fit the domain; when called, if the sample is
+            a batch, has edges of its own, or has no points.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        shape: Sequence[int],
+        radius: float,
+        *,
+        interpolation: Interpolation = "mean",
+        backend: str = "auto",
+        max_neighbours: int | None = None,
+    ) -> None:
+        self.domain = domain
+        self.shape = tuple(shape)
+        self.radius = radius
+        self.grid = equispaced_grid(domain, self.shape)
+        self.graphs = GraphCache(
+            domain,
+            radius,
+            interpolation=interpolation,
+            backend=backend,
+            max_neighbours=max_neighbours,
+        )
+
+    def forward(self, data: Data) -> HeteroData:
+        """Make the points and grid of one sample.
+
+        Args:
+            data: Points ``pos [n, d]``, and whatever belongs to them.
+        """
+        pos = _positions(data)
+        grid = self.grid.to(pos)
+        joined = HeteroData()
+        for key, value in data:
+            if key == "num_nodes":  # Counted anew for each type.
+                continue
+            store = joined["point"] if data.is_node_attr(key) else joined
+            store[key] = value
+        joined["grid"].pos = grid
+        for edge_type, graph in (
+            (POINT_TO_GRID, self.graphs.points_to_grid(pos, None, grid)),
+            (GRID_TO_POINT, self.graphs.grid_to_points(grid, pos, None)),
+        ):
+            joined[edge_type].edge_index = graph.edge_index
+            joined[edge_type].displacement = graph.displacement
+            joined[edge_type].weight = graph.weight
+        return joined
+
+    def __repr__(self) -> str:
+        shape, radius = self.shape, self.radius
+        return f"{type(self).__name__}(shape={shape}, radius={radius:.4g})"
+
+
+def graph_between(data: HeteroData, edge_type: tuple[str, str, str]) -> BipartiteGraph:
+    """The edges of one type as a graph, of one sample or of a batch.
+
+    Args:
+        data: From :class:`PointsAndGrid`, or a batch of such samples.
+        edge_type: ``POINT_TO_GRID`` or ``GRID_TO_POINT``.
+
+    Raises:
+        ValueError: If the edges are no longer sorted by target.
+    """
+    store = data[edge_type]
+    source, _, target = edge_type
+    edge_index, num_target = store.edge_index, data[target].num_nodes
+    if bool((edge_index[1].diff() < 0).any()):
+        raise ValueError(
+            f"edges {edge_type} are out of order; expected those of PointsAndGrid, "
+            "sorted by target; leave out what reorders them"
+        )
+    degree = torch.bincount(edge_index[1], minlength=num_target)
+    return BipartiteGraph(
+        edge_index,
+        torch.cat([degree.new_zeros(1), degree.cumsum(0)]),
+        store.displacement,
+        store.weight,
+        data[source].num_nodes,
+        num_target,
+    )
+
+
+def _positions(data: Data) -> Tensor:
+    if isinstance(data, Batch):
+        raise ValueError(
+            f"a batch of {data.num_graphs} samples; expected one; transform the "
+            "samples, then batch them"
+        )
+    if data.edge_index is not None:
+        raise ValueError(
+            f"a sample with {data.num_edges} edges; expected points alone; transform "
+            "the sample before edges are added"
+        )
+    if data.pos is None:
+        raise ValueError("a sample without pos; expected positions [n, d]; set pos")
+    pos: Tensor = data.pos
+    return pos

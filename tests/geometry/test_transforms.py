@@ -1,0 +1,168 @@
+"""Points and grid as PyTorch Geometric's heterogeneous data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.data.storage import BaseStorage, EdgeStorage, NodeStorage
+from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import Compose, Constant
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph, equispaced_grid
+from nfsgeo.geometry.transforms import (
+    GRID_TO_POINT,
+    POINT_TO_GRID,
+    PointsAndGrid,
+    graph_between,
+)
+
+SHAPE, RADIUS = (5, 4), 0.3
+DOMAIN = Domain((0.0, -1.0), (1.0, 1.0), (True, False))
+SIZES = (30, 7, 51)
+
+
+def sample(num_points: int) -> Data:
+    pos = torch.rand(num_points, 2) * torch.tensor([1.0, 2.0]) - torch.tensor([0, 1.0])
+    label = torch.tensor([num_points])
+    return Data(x=torch.randn(num_points, 3), pos=pos, y=label, name=f"{num_points}")
+
+
+def transform() -> PointsAndGrid:
+    return PointsAndGrid(DOMAIN, SHAPE, RADIUS, interpolation="linear")
+
+
+def fields(graph: BipartiteGraph) -> dict:
+    names = ("edge_index", "ptr", "displacement", "weight", "num_source", "num_target")
+    return {name: getattr(graph, name) for name in names}
+
+
+def graphs_of(data: HeteroData) -> list[dict]:
+    return [fields(graph_between(data, t)) for t in (POINT_TO_GRID, GRID_TO_POINT)]
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+def test_nodes_and_edges_are_those_of_a_graph_built_by_hand():
+    data = sample(30)
+    joined = transform()(data)
+    grid = equispaced_grid(DOMAIN, SHAPE)
+    for edge_type, pair in {
+        POINT_TO_GRID: (data.pos, grid),
+        GRID_TO_POINT: (grid, data.pos),
+    }.items():
+        by_hand = bipartite_graph(*pair, RADIUS, DOMAIN, interpolation="linear")
+        torch.testing.assert_close(
+            fields(graph_between(joined, edge_type)), fields(by_hand), rtol=0, atol=0
+        )
+    assert joined.node_types == ["point", "grid"]
+    assert joined["point"].x is data.x and joined["point"].pos is data.pos
+    assert torch.equal(joined["grid"].pos, grid)
+    assert joined.y is data.y and joined.name == "30"
+    assert joined.validate()
+
+
+def test_a_batch_of_different_meshes_equals_the_loop():
+    samples = [transform()(sample(n)) for n in SIZES]
+    (batch,) = DataLoader(samples, batch_size=3)
+    assert batch["point"].batch.bincount().tolist() == list(SIZES)
+    assert batch["grid"].batch.bincount().tolist() == [20, 20, 20]
+    assert batch.y.tolist() == list(SIZES)
+    for edge_type in (POINT_TO_GRID, GRID_TO_POINT):
+        together = graph_between(batch, edge_type)
+        field = torch.randn(together.num_source, 4, dtype=torch.float64)
+        kinds = (edge_type[0], edge_type[2])
+        ends = [
+            data[kinds[0]].pos.new_tensor([data[k].num_nodes for k in kinds]).int()
+            for data in samples
+        ]
+        alone, start = [], 0
+        for data, (num_source, _) in zip(samples, ends, strict=True):
+            graph = graph_between(data, edge_type)
+            own = field[start : start + num_source]
+            alone.append(product(graph, own))
+            start += int(num_source)
+        torch.testing.assert_close(product(together, field), torch.cat(alone))
+
+
+def product(graph: BipartiteGraph, field: torch.Tensor) -> torch.Tensor:
+    """The fixed interpolation of a field."""
+    source, target = graph.edge_index
+    out = field.new_zeros(graph.num_target, field.size(1))
+    return out.index_add(0, target, graph.weight[:, None] * field[source])
+
+
+def test_the_loader_transforms_in_worker_processes():
+    chain = Compose([Constant(), transform()])
+    samples = [sample(n) for n in SIZES]
+
+    class Stored(torch.utils.data.Dataset):
+        def __len__(self) -> int:
+            return len(samples)
+
+        def __getitem__(self, number: int) -> HeteroData:
+            return chain(samples[number])
+
+    loaded = list(DataLoader(Stored(), batch_size=2, num_workers=2))
+    assert [len(batch.y) for batch in loaded] == [2, 1]
+    assert loaded[0]["point"].x.shape == (37, 4)
+    torch.testing.assert_close(
+        graphs_of(loaded[1]), graphs_of(chain(samples[2])), rtol=0, atol=0
+    )
+
+
+def test_a_mesh_that_comes_again_is_searched_once():
+    to_grid, data = transform(), sample(30)
+    first, second = to_grid(data), to_grid(data.clone())
+    assert to_grid.graphs.searches == 2  # One for each direction.
+    assert first[POINT_TO_GRID].edge_index is second[POINT_TO_GRID].edge_index
+
+
+def test_batches_move_between_devices(device):
+    batch = Batch.from_data_list([transform()(sample(n)) for n in SIZES]).to(device)
+    for graph in graphs_of(batch):
+        assert graph["edge_index"].device.type == device.type
+    back = graphs_of(batch.cpu())
+    again = graphs_of(Batch.from_data_list(batch.to_data_list()).cpu())
+    torch.testing.assert_close(back, again, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["object", "dict"])
+def test_saves_and_loads_without_pickled_code(tmp_path: Path, whole: bool):
+    data = transform()(sample(30))
+    path = tmp_path / "sample.pt"
+    torch.save(data if whole else data.to_dict(), path)
+    classes = [HeteroData, BaseStorage, NodeStorage, EdgeStorage] if whole else []
+    with torch.serialization.safe_globals(classes):
+        loaded = torch.load(path, weights_only=True)
+    loaded = loaded if whole else HeteroData.from_dict(loaded)
+    torch.testing.assert_close(graphs_of(loaded), graphs_of(data), rtol=0, atol=0)
+    assert torch.equal(loaded["point"].x, data["point"].x) and loaded.name == data.name
+
+
+def test_what_is_no_sample_of_points_is_refused():
+    to_grid, data = transform(), sample(30)
+    with pytest.raises(ValueError, match="a batch of 2 samples; expected one"):
+        to_grid(Batch.from_data_list([data, data]))
+    with pytest.raises(ValueError, match="without pos"):
+        to_grid(Data(x=torch.ones(3, 1)))
+    with pytest.raises(ValueError, match="with 1 edges; expected points alone"):
+        to_grid(Data(pos=data.pos, edge_index=torch.zeros(2, 1, dtype=torch.int64)))
+    with pytest.raises(ValueError, match="no point"):
+        to_grid(sample(0))
+    with pytest.raises(UserError, match="outside|domain"):
+        to_grid(Data(pos=data.pos + 5))
+
+
+def test_edges_out_of_order_are_refused():
+    data = transform()(sample(30))
+    store = data[POINT_TO_GRID]
+    store.edge_index = store.edge_index.flip(1)
+    with pytest.raises(ValueError, match="out of order"):
+        graph_between(data, POINT_TO_GRID)

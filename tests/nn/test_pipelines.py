@@ -1,0 +1,264 @@
+"""Layers inside PyTorch Geometric's containers, compiled and exported."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor, nn
+from torch.export import Dim, export
+from torch_geometric.data import Batch, Data, HeteroData
+
+from nfsgeo.geometry import BipartiteGraph, Domain
+from nfsgeo.geometry.transforms import (
+    GRID_TO_POINT,
+    POINT_TO_GRID,
+    PointsAndGrid,
+    graph_between,
+)
+from nfsgeo.nn import (
+    ChannelKernel,
+    ChebConvGRU,
+    DiffusionGRU,
+    EdgeNetwork,
+    FieldLayerNorm,
+    KernelInterpolation,
+    MixerBlock,
+    Pointwise,
+    SpectralConv,
+    chebyshev_support,
+    diffusion_supports,
+    node_graph,
+)
+
+CHANNELS, RECORDS, SHAPE, RADIUS = 4, 2, (6, 6), 0.3
+SIZES = (25, 40, 11)
+TRANSFORM = PointsAndGrid(Domain.unit(2), SHAPE, RADIUS)
+
+
+def samples() -> list[HeteroData]:
+    points = [
+        Data(x=torch.randn(n, RECORDS, CHANNELS), pos=torch.rand(n, 2)) for n in SIZES
+    ]
+    return [TRANSFORM(data) for data in points]
+
+
+def interpolation(*, fused: bool = True) -> KernelInterpolation:
+    network = EdgeNetwork(2, 0, 8, scale=RADIUS)
+    return KernelInterpolation(ChannelKernel(CHANNELS, network), fused=fused)
+
+
+def mixer() -> MixerBlock:
+    return MixerBlock(
+        SpectralConv(CHANNELS, CHANNELS, (3, 3)),
+        norm=FieldLayerNorm(CHANNELS),
+        residual=Pointwise(CHANNELS, CHANNELS),
+        activation=nn.GELU(),
+    )
+
+
+def to_field(x: Tensor) -> Tensor:
+    """Nodes of all grids ``[B m, 1, C]`` to fields ``[B, C, 6, 6]``."""
+    return x.squeeze(1).unflatten(0, (-1, *SHAPE)).movedim(-1, 1)
+
+
+def to_nodes(x: Tensor) -> Tensor:
+    return x.movedim(1, -1).flatten(0, 2).unsqueeze(1)
+
+
+class Solver(nn.Module):
+    """To the grid, a mixer block there, and back: written by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.block, self.down = interpolation(), mixer(), interpolation()
+
+    def forward(self, data: HeteroData) -> Tensor:
+        point, grid = data["point"], data["grid"]
+        x = self.up(point.x[:, :1], graph_between(data, POINT_TO_GRID), point.pos)
+        x = to_nodes(self.block(to_field(x)))
+        return self.down(x, graph_between(data, GRID_TO_POINT), grid.pos)
+
+
+class FromTensors(nn.Module):
+    """An interpolation that takes its graph as plain tensors, for export."""
+
+    def __init__(self, layer: KernelInterpolation) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(
+        self,
+        x: Tensor,
+        pos: Tensor,
+        edge_index: Tensor,
+        ptr: Tensor,
+        displacement: Tensor,
+        weight: Tensor,
+    ) -> Tensor:
+        num_target = ptr.size(0) - 1
+        graph = BipartiteGraph(
+            edge_index, ptr, displacement, weight, x.size(0), num_target
+        )
+        return self.layer(x, graph, pos)
+
+
+def tensors_of(data: HeteroData) -> tuple[Tensor, ...]:
+    graph = graph_between(data, POINT_TO_GRID)
+    edges = (graph.edge_index, graph.ptr, graph.displacement, graph.weight)
+    return data["point"].x, data["point"].pos, *edges
+
+
+def ring(num_nodes: int) -> Tensor:
+    nodes = torch.arange(num_nodes)
+    forth = torch.stack([nodes, nodes.roll(-1)])
+    return torch.cat([forth, forth.flip(0)], dim=1)
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+def test_a_module_of_ones_own_on_a_batch_equals_the_loop(device):
+    model, data = Solver().to(device), [each.to(device) for each in samples()]
+    together = model(Batch.from_data_list(data))
+    assert together.shape == (sum(SIZES), 1, CHANNELS)
+    torch.testing.assert_close(together, torch.cat([model(each) for each in data]))
+    together.square().sum().backward()
+    assert all(
+        p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters()
+    )
+
+
+def test_in_a_sequential():
+    up, block = interpolation(), mixer()
+    model = pyg.Sequential(
+        "x, graph, pos",
+        [
+            (up, "x, graph, pos -> x"),
+            (to_field, "x -> x"),
+            (block, "x -> x"),
+        ],
+    )
+    data = samples()[0]
+    x, pos = data["point"].x[:, :1], data["point"].pos
+    graph = graph_between(data, POINT_TO_GRID)
+    expected = block(to_field(up(x, graph, pos)))
+    torch.testing.assert_close(model(x, graph, pos), expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["chebyshev", "diffusion"])
+def test_cells_in_a_sequential(name):
+    graph = node_graph(ring(9), 9)
+    kind, supports = {
+        "chebyshev": (ChebConvGRU, chebyshev_support),
+        "diffusion": (DiffusionGRU, diffusion_supports),
+    }[name]
+    first, second, out = kind(3, CHANNELS), kind(CHANNELS, CHANNELS), nn.Linear(4, 1)
+    model = pyg.Sequential(
+        "x, h, support",
+        [
+            (first, "x, h, support -> x"),
+            (second, "x, h, support -> x"),
+            (out, "x -> x"),
+        ],
+    )
+    x, h, support = torch.randn(9, 3), torch.randn(9, CHANNELS), supports(graph)
+    expected = out(second(first(x, h, support), h, support))
+    torch.testing.assert_close(model(x, h, support), expected, rtol=0, atol=0)
+
+
+def test_in_a_hetero_conv():
+    """Fields and positions go by edge type: each layer takes those of its sources."""
+    up, down = interpolation(), interpolation()
+    model = pyg.HeteroConv({POINT_TO_GRID: up, GRID_TO_POINT: down})
+    data = Batch.from_data_list(samples())
+    nodes = torch.randn(data["grid"].num_nodes, RECORDS, CHANNELS)
+    graphs = {t: graph_between(data, t) for t in (POINT_TO_GRID, GRID_TO_POINT)}
+    found = model(
+        {POINT_TO_GRID: data["point"].x, GRID_TO_POINT: nodes},
+        graphs,
+        pos_dict={
+            POINT_TO_GRID: data["point"].pos,
+            GRID_TO_POINT: data["grid"].pos,
+        },
+    )
+    expected = {
+        "grid": up(data["point"].x, graphs[POINT_TO_GRID], data["point"].pos),
+        "point": down(nodes, graphs[GRID_TO_POINT], data["grid"].pos),
+    }
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_compiles_with_gradients_on_meshes_of_any_size(fused):
+    """What is written out is one graph; sparse products break it, and still agree."""
+    layer = interpolation(fused=fused)
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=not fused)
+    for data in samples():
+        x, pos = data["point"].x, data["point"].pos
+        graph = graph_between(data, POINT_TO_GRID)
+        results = []
+        for call in (layer, compiled):
+            own = x.clone().requires_grad_()
+            out = call(own, graph, pos)
+            layer.zero_grad()
+            out.square().sum().backward()
+            grads = [p.grad.clone() for p in layer.parameters()]
+            results.append([out.detach(), own.grad, *grads])
+        torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("kind", ["mixer", "chebyshev", "diffusion"])
+def test_mixers_and_cells_compile(kind):
+    support = chebyshev_support(node_graph(ring(9), 9))
+    walks = diffusion_supports(node_graph(ring(9), 9))
+    layer, inputs = {
+        "mixer": (mixer(), (torch.randn(2, CHANNELS, 8, 8),)),
+        "chebyshev": (
+            ChebConvGRU(3, 4),
+            (torch.randn(9, 3), torch.randn(9, 4), support),
+        ),
+        "diffusion": (
+            DiffusionGRU(3, 4),
+            (torch.randn(9, 3), torch.randn(9, 4), walks),
+        ),
+    }[kind]
+    compiled = torch.compile(layer, backend="aot_eager")
+    torch.testing.assert_close(compiled(*inputs), layer(*inputs))
+
+
+def test_exports_with_meshes_of_any_size():
+    model = FromTensors(interpolation(fused=False))
+    points, edges, ends = Dim("points"), Dim("edges"), Dim("ends", min=3)
+    sizes = ({0: points}, {0: points}, {1: edges}, {0: ends}, {0: edges}, {0: edges})
+    first, *others = samples()
+    with torch.no_grad():
+        program = export(model, tensors_of(first), dynamic_shapes=sizes).module()
+    for data in others:
+        inputs = tensors_of(data)
+        torch.testing.assert_close(program(*inputs), model(*inputs))
+
+
+def test_the_mixer_block_exports_at_any_batch():
+    block, x = mixer(), torch.randn(2, CHANNELS, 8, 8)
+    with torch.no_grad():
+        program = export(block, (x,), dynamic_shapes=({0: Dim("batch")},)).module()
+    x = torch.randn(5, CHANNELS, 8, 8)
+    torch.testing.assert_close(program(x), block(x))
+
+
+def test_sparse_products_do_not_export():
+    """As the documentation says; ``fused=False`` is for export."""
+    model = FromTensors(interpolation())
+    with torch.no_grad(), pytest.raises(RuntimeError, match="compressed tensor"):
+        export(model, tensors_of(samples()[0]))
+
+
+@pytest.mark.parametrize("make", [interpolation, mixer])
+@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+def test_layers_do_not_script(make):
+    """As the documentation says."""
+    with pytest.raises(RuntimeError):
+        torch.jit.script(make())
