@@ -1,5 +1,27 @@
-"""Neural operators on irregular points: NFS and the models it is compared with."""
+"""Neural operators on irregular points: NFS and the models it is compared with.
+
+``open``, ``prepare``, ``fit``, ``evaluate``, ``predict`` and ``load`` are those of
+:mod:`nfsgeo.api`, imported at their first use: ``import nfsgeo`` itself is fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from nfsgeo.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from nfsgeo.api import evaluate, fit, load, open, predict, prepare
+
+__all__ = ["__version__", "evaluate", "fit", "load", "open", "predict", "prepare"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(import_module("nfsgeo.api"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

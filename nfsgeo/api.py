@@ -1,0 +1,159 @@
+"""The whole of nfsgeo in five calls, with the objects that the commands use.
+
+- :func:`open`: a file of fields
+- :func:`prepare`: a model for it, and the samples to train it on
+- :func:`fit`: train it, in a run folder
+- :func:`evaluate`: its errors beside the baselines'
+- :func:`predict`: fields at observed or other points
+- :func:`load`: the trained model as a module of PyTorch
+
+All of them can be had from ``nfsgeo`` itself:
+
+>>> data = nfsgeo.open("ns.h5")
+>>> experiment = nfsgeo.prepare(data, {"model.name": "nfs", "trainer.epochs": 12})
+>>> run = nfsgeo.fit(experiment, "runs/ns")
+>>> errors = nfsgeo.evaluate(run)["test"]
+>>> predicted = nfsgeo.predict(run, "new.h5", "predicted.h5")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import nfsgeo.evaluation
+import nfsgeo.training
+from nfsgeo.data import FieldFile, open
+from nfsgeo.evaluation.run_evaluation import open_run
+from nfsgeo.training import Experiment, Forecaster, RunPaths, begin_run, load_config
+
+__all__ = ["evaluate", "fit", "load", "open", "predict", "prepare"]
+
+Data = FieldFile | Path | str
+Run = RunPaths | Path | str
+
+
+def prepare(data: Data, settings: Mapping[str, Any] | None = None) -> Experiment:
+    """Builds a model for the fields of a file, and reads the samples to train it on.
+
+    Nothing is written. The model is ``experiment.forecaster.model``.
+
+    Args:
+        data: The file, or its path.
+        settings: What differs from the defaults of
+            :class:`~nfsgeo.training.RunConfig`, by dotted key, such as
+            ``{"model.name": "nfs", "data.points": 1024}``.
+
+    Raises:
+        UserError: The data or a setting cannot be used.
+    """
+    chosen = {**(settings or {}), "data.file": _path(data)}
+    return nfsgeo.training.prepare(load_config(overrides=chosen))
+
+
+def fit(experiment: Experiment, out: Path | str | None = None) -> RunPaths:
+    """Trains the model to its last epoch; it ends with its last weights.
+
+    An interrupted run goes on with :func:`nfsgeo.training.resume_run`, or
+    ``nfsgeo train --resume``.
+
+    Args:
+        experiment: From :func:`prepare`.
+        out: A new or empty folder; None for the next free one in ``runs``.
+
+    Returns:
+        The run's folder, which holds the best weights too.
+
+    Raises:
+        UserError: The folder holds something, or the loss is not finite.
+    """
+    run = begin_run(experiment, None if out is None else Path(out))
+    nfsgeo.training.fit(experiment, run)
+    return run
+
+
+def evaluate(
+    run: Run,
+    *,
+    data: Data | None = None,
+    factors: Sequence[float] = (),
+    repeats: int = 5,
+) -> dict[str, Any]:
+    """Errors of a run on the test samples, in the units of the data.
+
+    Args:
+        run: From :func:`fit`, or its folder.
+        data: Another file to take the test samples from.
+        factors: Also evaluate on unseen meshes with so many times as many points.
+        repeats: Meshes to draw for each factor.
+
+    Returns:
+        As ``summary.json`` holds them: the model's errors as ``"test"``, those of
+        simple predictions as ``"baselines"``.
+
+    Raises:
+        UserError: The run has no checkpoint, or the data do not fit it.
+    """
+    return nfsgeo.evaluation.evaluate_run(
+        _folder(run),
+        data=None if data is None else _path(data),
+        factors=factors,
+        repeats=repeats,
+    )
+
+
+def predict(
+    run: Run,
+    source: Data,
+    target: Path | str,
+    *,
+    query_points: Path | str | None = None,
+) -> FieldFile:
+    """Predicts every sample of a file.
+
+    Args:
+        run: From :func:`fit`, or its folder.
+        source: Fields with at least the run's input records, or their path.
+        target: The file to make.
+        query_points: A .npy, .npz or .csv file of places to predict at; None for the
+            observed points.
+
+    Returns:
+        The predicted records, as ``target`` holds them.
+
+    Raises:
+        UserError: The run, the fields or the points cannot be used, or ``target``
+            exists.
+    """
+    written = nfsgeo.evaluation.predict(
+        _folder(run),
+        _path(source),
+        Path(target),
+        query_points=None if query_points is None else Path(query_points),
+    )
+    return open(written)
+
+
+def load(run: Run, device: str = "cpu") -> Forecaster:
+    """The trained model with its best weights, to call on tensors.
+
+    ``forecaster(x, pos, batch, query_pos=, query_batch=)`` takes fields and returns
+    them in the units of the data.
+
+    Args:
+        run: From :func:`fit`, or its folder.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
+
+    Raises:
+        UserError: The run has no checkpoint, or there is no such device.
+    """
+    return open_run(RunPaths.existing(_folder(run)), device)[1]
+
+
+def _path(data: Data) -> Path:
+    return data.path if isinstance(data, FieldFile) else Path(data)
+
+
+def _folder(run: Run) -> Path:
+    return run.root if isinstance(run, RunPaths) else Path(run)

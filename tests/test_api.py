@@ -1,0 +1,76 @@
+"""nfsgeo from Python, and what importing it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nfsgeo
+import nfsgeo.api
+from nfsgeo.errors import UserError
+from nfsgeo.evaluation import evaluate_run
+
+
+def test_five_lines(waves: Path, tiny: dict, tmp_path: Path):
+    data = nfsgeo.open(waves)
+    experiment = nfsgeo.prepare(data, {**tiny, "model.name": "nfs"})
+    run = nfsgeo.fit(experiment, tmp_path / "run")
+    summary = nfsgeo.evaluate(run)
+    predicted = nfsgeo.predict(run, data, tmp_path / "predicted.h5")
+
+    assert summary == evaluate_run(tmp_path / "run")
+    assert summary["model"] == "nfs" and np.isfinite(summary["test"]["mae"])
+    with predicted:
+        assert predicted.num_samples == data.num_samples
+        u, pos = predicted.read(3, slice(None)), predicted.coordinates(3)
+        window = experiment.data.parts["train"][3]
+        np.testing.assert_allclose(pos, window.pos, atol=1e-6)
+    forecaster = nfsgeo.load(tmp_path / "run")
+    with torch.no_grad():
+        found = forecaster(window.x, window.pos)
+    np.testing.assert_allclose(u, found, rtol=1e-5, atol=1e-6)
+
+
+def test_a_wrong_setting_is_named(waves: Path):
+    with pytest.raises(UserError, match="trainer.epochs"):
+        nfsgeo.prepare(waves, {"trainer.epoch": 3})
+
+
+def test_the_package_has_what_the_module_has():
+    assert {*nfsgeo.api.__all__} < {*nfsgeo.__all__} < {*dir(nfsgeo)}
+    for name in nfsgeo.api.__all__:
+        assert getattr(nfsgeo, name) is getattr(nfsgeo.api, name)
+    with pytest.raises(AttributeError, match="no attribute 'fitt'"):
+        nfsgeo.fitt  # noqa: B018
+
+
+def seconds(statement: str) -> float:
+    """The shortest of three imports, each in a process of its own."""
+    script = f"from time import perf_counter as t; s = t(); {statement}; print(t() - s)"
+    command = [sys.executable, "-c", script]
+    return min(
+        float(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        )
+        for _ in range(3)
+    )
+
+
+@pytest.mark.slow
+def test_import_takes_under_twice_as_long_as_that_of_torch_geometric():
+    theirs = seconds("import torch_geometric")
+    assert seconds("import nfsgeo") < theirs / 4
+    # Room for a busy machine: it is 1.6 times on a quiet one.
+    assert seconds("import nfsgeo.nn, nfsgeo.geometry.transforms") < 2.5 * theirs
+
+
+def test_import_loads_nothing_heavy():
+    script = (
+        "import nfsgeo, sys; assert not {'torch', 'numpy', 'h5py'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
