@@ -1,0 +1,41 @@
+"""The examples run, within their time, and learn what they say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SECONDS = 120
+
+
+def numbers(name: str) -> list[float]:
+    """What an example prints at the end of its lines, or before a per cent sign."""
+    command = [sys.executable, str(EXAMPLES / f"{name}.py")]
+    printed = subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=SECONDS
+    ).stdout
+    return [float(number) for number in re.findall(r"\d+\.\d+", printed)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["own_core", "graph_forecast"])
+def test_forecasts_beat_the_plain_one_by_far(name: str) -> None:
+    error, plain = numbers(name)
+    assert 0 < error < plain / 5
+
+
+@pytest.mark.slow
+def test_both_classifiers_classify() -> None:
+    pooling, grid = numbers("point_cloud_classifier")
+    assert pooling > 90 and grid > 90
+
+
+def test_every_example_is_tested() -> None:
+    tested = Path(__file__).read_text()
+    names = [path.stem for path in EXAMPLES.glob("*.py")]
+    assert names and all(f'"{name}"' in tested for name in names)
