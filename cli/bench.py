@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -92,16 +92,23 @@ def perf(
             raise UserError(
                 f"--only {name}", f"one of {', '.join(ENTRIES)}", "choose one of these"
             )
+    skipped = {} if only else {n: e.missing() for n, e in ENTRIES.items()}
+    names = only or [name for name in ENTRIES if not skipped[name]]
+    for name in names:
+        ENTRIES[name].check()
     out.mkdir(parents=True, exist_ok=True)
     measured = []
     with progress_bar() as progress, tempfile.TemporaryDirectory() as folder:
-        for name in only or ENTRIES:
+        for name in names:
             measured.append(measure(ENTRIES[name], Path(folder), progress))
     written = write_results(measured, out)
     if as_json:
         print_json({"results": [as_row(each) for each in measured]})
     else:
         show(_table(measured), *(f"written  {path}" for path in written))
+        for name in skipped:
+            if name not in names:
+                show(f"skipped  {name}, without {' and '.join(skipped[name])}")
     if check and any(each.missed for each in measured):
         context.exit(1)
 
@@ -112,14 +119,19 @@ def _table(measured: Sequence[Measurement]) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("benchmark")
-    for title in ("ratio", "held", "seconds", "of ref.", "MiB", "of ref."):
+    for title in ("ratio", "held", "s", "ref.", "memory", "held", "MiB", "ref."):
         table.add_column(title, justify="right")
     for each in measured:
-        held = "-" if each.entry.held is None else f"{each.entry.held:g}"
+        entry = each.entry
         style = "bold red" if each.missed else "none"
-        cells: list[Any] = [f"[{style}]{each.ratio:.3f}[/]", held]
+        cells = [f"[{style}]{each.ratio:.2f}[/]", _held(entry.held)]
         cells += [f"{each.variant_seconds:.3g}", f"{each.reference_seconds:.3g}"]
+        cells += [f"[{style}]{each.memory_ratio:.2f}[/]", _held(entry.held_memory)]
         memory = (each.variant_memory, each.reference_memory)
         cells += [f"{size / 2**20:.0f}" for size in memory]
-        table.add_row(each.entry.name, *cells)
+        table.add_row(entry.name, *cells)
     return table
+
+
+def _held(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:g}"

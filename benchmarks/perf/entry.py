@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from statistics import median
 from typing import Literal, NamedTuple
 
+from nfsgeo.errors import UserError
+
 __all__ = ["Entry", "Measurement", "Times", "Work"]
+
+# Of packages that are installed in another way than by their names alone.
+INSTALL = {
+    # What it depends on must be compiled, and is not needed here.
+    "torch-geometric-temporal": "pip install --no-deps torch-geometric-temporal",
+}
 
 # Prepares in a folder that variant and reference share, and returns what is timed.
 # It goes to another process: a function of a module, with functools.partial.
@@ -32,10 +41,15 @@ class Entry:
         variant: Prepares the variant.
         reference: Prepares the reference, after the variant.
         held: Largest ratio that is accepted; None to only report it.
+        held_memory: The same for the ratio of peak memory.
+        agreement: Largest relative difference that is accepted between what a
+            repetition of the variant returns, a number, and one of the reference;
+            None where they do different things.
         clock: ``wall`` gives the median of paired ratios of wall time. ``cpu``, for
             work of one thread, gives the ratio of the smallest CPU times, which other
             work on the machine disturbs least.
         repeats: Pairs that are timed, after one that is not.
+        requires: Packages that it needs besides nfsgeo's own, as they are installed.
     """
 
     name: str
@@ -43,8 +57,30 @@ class Entry:
     variant: Work
     reference: Work
     held: float | None = None
+    held_memory: float | None = None
+    agreement: float | None = None
     clock: Literal["wall", "cpu"] = "wall"
     repeats: int = 7
+    requires: tuple[str, ...] = ()
+
+    def missing(self) -> list[str]:
+        """The packages among ``requires`` that are not installed."""
+        return [name for name in self.requires if not _installed(name)]
+
+    def check(self) -> None:
+        """Make sure that the packages are there.
+
+        Raises:
+            UserError: One is missing.
+        """
+        if missing := self.missing():
+            raise UserError(
+                f"benchmark {self.name} without {' and '.join(missing)}",
+                "what it compares with to be installed",
+                " && ".join(
+                    INSTALL.get(name, f"pip install {name}") for name in missing
+                ),
+            )
 
     def ratio(self, variant: Sequence[Times], reference: Sequence[Times]) -> float:
         """Cost of the variant over that of the reference, from paired repetitions."""
@@ -68,7 +104,10 @@ class Measurement:
         entry: What was measured.
         ratio: Cost of the variant over that of the reference.
         variant_seconds, reference_seconds: Of a repetition.
-        variant_memory, reference_memory: Peak of the process, in bytes.
+        variant_memory, reference_memory: Most that the process held at a time, in
+            bytes, less what it held before the first repetition.
+        difference: Largest relative difference of what the two returned; None where
+            none is held.
     """
 
     entry: Entry
@@ -77,8 +116,31 @@ class Measurement:
     reference_seconds: float
     variant_memory: int
     reference_memory: int
+    difference: float | None = None
+
+    @property
+    def memory_ratio(self) -> float:
+        """Peak memory of the variant over that of the reference."""
+        return self.variant_memory / max(self.reference_memory, 1)
 
     @property
     def missed(self) -> bool:
-        """Whether the ratio is larger than the one held."""
-        return self.entry.held is not None and not self.ratio <= self.entry.held
+        """Whether something is larger than what is held."""
+        entry = self.entry
+        pairs = (
+            (self.ratio, entry.held),
+            (self.memory_ratio, entry.held_memory),
+            (self.difference, entry.agreement),
+        )
+        return any(
+            held is not None and not (value is not None and value <= held)
+            for value, held in pairs
+        )
+
+
+def _installed(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True

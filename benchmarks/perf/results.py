@@ -18,6 +18,10 @@ COLUMNS = (
     "name",
     "ratio",
     "held",
+    "memory_ratio",
+    "held_memory",
+    "difference",
+    "held_difference",
     "variant_seconds",
     "reference_seconds",
     "variant_peak_memory_bytes",
@@ -29,7 +33,7 @@ COLUMNS = (
 
 
 def as_row(measured: Measurement) -> dict[str, object]:
-    """A measurement by column; ``held`` is None where no ratio is held."""
+    """A measurement by column; what is not held is None."""
     entry = measured.entry
     return dict(
         zip(
@@ -38,6 +42,10 @@ def as_row(measured: Measurement) -> dict[str, object]:
                 entry.name,
                 measured.ratio,
                 entry.held,
+                measured.memory_ratio,
+                entry.held_memory,
+                measured.difference,
+                entry.agreement,
                 measured.variant_seconds,
                 measured.reference_seconds,
                 measured.variant_memory,
@@ -77,15 +85,20 @@ def _ratios(measured: Sequence[Measurement]) -> Figure:
     rows = np.arange(len(measured))
     ratios = [each.ratio for each in measured]
     held = [each.entry.held or np.nan for each in measured]
+    memory = [
+        np.nan if each.entry.held_memory is None else each.memory_ratio
+        for each in measured
+    ]
     colours = [COLOURS["second" if each.missed else "model"] for each in measured]
-    low = 0.5 * np.nanmin([*ratios, *held])
+    low = 0.5 * np.nanmin([*ratios, *held, *memory])
     ax.barh(rows, np.array(ratios) - low, left=low, height=0.55, color=colours)
     ax.plot(held, rows, "|", ms=14, mew=2, c=COLOURS["ink"], label="held")
+    ax.plot(memory, rows, "o", ms=4, c=COLOURS["ink"], label="peak memory")
     beside = ax.get_yaxis_transform()
     for row, ratio in enumerate(ratios):
         ax.text(1.02, row, f"{ratio:.2g}", va="center", transform=beside)
     ax.set_xscale("log")
-    ax.set_xlim(low, 2 * np.nanmax([*ratios, *held]))
+    ax.set_xlim(low, 2 * np.nanmax([*ratios, *held, *memory]))
     ax.set_yticks(rows, [each.entry.name for each in measured])
     ax.invert_yaxis()
     ax.set_xlabel("cost of the variant over its reference")

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import multiprocessing
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import torch
 
 from nfsgeo.errors import UserError
 from nfsgeo_benchmarks.perf.entry import Entry, Measurement, Times, Work
 
-__all__ = ["measure", "peak_memory"]
+__all__ = ["held_memory", "measure", "peak_memory"]
+
+
+class Repetition(NamedTuple):
+    """What one repetition took, and the number that it returned, if any."""
+
+    times: Times
+    result: float | None
 
 
 def measure(
@@ -38,8 +47,9 @@ def measure(
         progress: Called with the entry's name, repetitions done, and their number.
 
     Raises:
-        UserError: A process was killed, or its work raised one.
+        UserError: A package is missing, a process was killed, or its work raised one.
     """
+    entry.check()
     with ExitStack() as stack:
         progress(entry.name, 0, entry.repeats)
         variant = stack.enter_context(Process(entry.variant, folder))
@@ -49,7 +59,8 @@ def measure(
             pairs.append((variant.run(), reference.run()))
             progress(entry.name, done, entry.repeats)
         # The first one warms up.
-        of_variant, of_reference = zip(*pairs[1:], strict=True)
+        of_variant = [mine.times for mine, _ in pairs[1:]]
+        of_reference = [theirs.times for _, theirs in pairs[1:]]
         return Measurement(
             entry,
             entry.ratio(of_variant, of_reference),
@@ -57,7 +68,19 @@ def measure(
             entry.seconds(of_reference),
             variant.peak,
             reference.peak,
+            None
+            if entry.agreement is None
+            else _difference([(a.result, b.result) for a, b in pairs]),
         )
+
+
+def _difference(pairs: Sequence[tuple[object, object]]) -> float:
+    """Largest relative difference of pairs of numbers."""
+    largest = 0.0
+    for a, b in pairs:
+        assert isinstance(a, float) and isinstance(b, float)
+        largest = max(largest, abs(a - b) / (abs(b) or 1.0))
+    return largest
 
 
 class Process:
@@ -74,11 +97,11 @@ class Process:
         self.peak = 0
         self._answer()
 
-    def run(self) -> Times:
+    def run(self) -> Repetition:
         """Does the work once."""
         self._connection.send(True)
-        times, self.peak = self._answer()
-        return times
+        repetition, self.peak = self._answer()
+        return repetition
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +117,7 @@ class Process:
             self._process.terminate()
         self._process.join()
 
-    def _answer(self) -> tuple[Times, int]:
+    def _answer(self) -> tuple[Repetition, int]:
         try:
             answer = self._connection.recv()
         except EOFError:
@@ -113,23 +136,47 @@ def _serve(connection: Connection, work: Work, folder: Path) -> None:
     torch.set_num_threads(1)
     try:
         repeat = work(folder)
-        connection.send((Times(0, 0), 0))
+        before = held_memory()
+        connection.send((Repetition(Times(0, 0), None), 0))
         while connection.recv():
             wall, cpu = time.perf_counter(), time.process_time()
-            repeat()
+            result = repeat()
             times = Times(time.perf_counter() - wall, time.process_time() - cpu)
-            connection.send((times, peak_memory()))
+            number = result if isinstance(result, float) else None
+            connection.send((Repetition(times, number), peak_memory() - before))
+            del result
     except (EOFError, KeyboardInterrupt):
         return
     except BaseException as error:
         connection.send(error)
 
 
+def held_memory() -> int:
+    """Memory that this process holds, in bytes; its peak is counted anew from here.
+
+    What was freed is given back first, so that it counts when it is needed again.
+    Where the system cannot forget a peak, the peak is what comes back.
+    """
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return peak_memory()
+    return _status("VmRSS")
+
+
 def peak_memory() -> int:
     """Most memory that this process has held, in bytes."""
-    status = Path("/proc/self/status")
-    if status.exists():  # getrusage counts the parent before the process began as well
-        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        return 1024 * int(lines["VmHWM"].split()[0])
+    if Path("/proc/self/status").exists():
+        # getrusage counts the parent before the process began as well.
+        return _status("VmHWM")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def _status(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(dict(line.split(":", 1) for line in lines)[field].split()[0])

@@ -1,0 +1,165 @@
+"""Diffusion recurrent cells, ours and those of torch-geometric-temporal."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.geometry import BipartiteGraph, Domain, GraphCache
+from nfsgeo.models import Problem, build_model
+from nfsgeo.models.recurrent import RecurrentOperator
+from nfsgeo.models.supports import RadiusSupports
+from nfsgeo_benchmarks.perf.steps import step
+
+__all__ = ["our_dcrnn", "their_batched_dcrnn", "their_dcrnn"]
+
+WIDTH, ORDER = 64, 2
+
+
+def our_dcrnn(
+    folder: Path, *, points: int, records: int, samples: int, radius: float
+) -> Callable[[], float]:
+    """A training step of `dcrnn` at the paper's setting, as many records in as out.
+
+    Args:
+        folder: Unused.
+        points: Of a sample; all have the same.
+        records: Of the input and of the result.
+        samples: Of a batch.
+        radius: Of the graph, on the unit square with periodic sides.
+    """
+    problem = _problem(points, records)
+    return _step(build_model("dcrnn", problem, {"radius": radius}), problem, samples)
+
+
+def their_dcrnn(
+    folder: Path, *, points: int, records: int, samples: int, radius: float
+) -> Callable[[], float]:
+    """The same network of the package's cell ``DCRNN``, a sample after the other.
+
+    It makes a dense adjacency matrix in every convolution, so that samples joined in
+    one graph would take three times as long. It takes the edges to be sorted by their
+    first ends; ours are by their second, and go both ways.
+
+    Args:
+        folder, points, records, samples, radius: As for :func:`our_dcrnn`.
+    """
+    problem = _problem(points, records)
+    cells = [_Samples(_published().DCRNN(c, WIDTH, ORDER), points) for c in (1, WIDTH)]
+    first = GraphCache(problem.domain, radius)
+    edges: list[Tensor] = []  # of one sample
+
+    def support(graph: BipartiteGraph, dtype: torch.dtype) -> Tensor:
+        if not edges:
+            of_first = graph.edge_index[:, graph.edge_index[1] < points]
+            edges.append(of_first.flip(0))
+        return edges[0]
+
+    return _step(_frame(problem, cells, first, support), problem, samples)
+
+
+def their_batched_dcrnn(
+    folder: Path, *, points: int, records: int, samples: int, radius: float
+) -> Callable[[], float]:
+    """The same network of the gates of the package's ``BatchedDCRNN``.
+
+    It keeps what follows from the graph, and takes the samples as one graph. Its
+    forward pass starts from zeros for every sequence and could not decode, so its
+    parts are called one by one.
+
+    Args:
+        folder, points, records, samples, radius: As for :func:`our_dcrnn`.
+    """
+    problem = _problem(points, records)
+    cells = [_Gates(_published().BatchedDCRNN(c, WIDTH, ORDER)) for c in (1, WIDTH)]
+
+    def support(graph: BipartiteGraph, dtype: torch.dtype) -> Tensor:
+        return graph.edge_index.flip(0)
+
+    graphs = GraphCache(problem.domain, radius)
+    return _step(_frame(problem, cells, graphs, support), problem, samples)
+
+
+class _Samples(nn.Module):
+    """Calls a cell of theirs for each sample."""
+
+    hidden_channels = WIDTH
+
+    def __init__(self, cell: Any, points: int) -> None:
+        super().__init__()
+        self.cell, self.points = cell, points
+
+    def forward(self, x: Tensor, h: Tensor, edges: Tensor) -> Tensor:
+        pairs = zip(x.split(self.points), h.split(self.points), strict=True)
+        return torch.cat([self.cell(a, edges, None, b) for a, b in pairs])
+
+
+class _Gates(nn.Module):
+    """Calls the gates of a batched cell of theirs for one record."""
+
+    hidden_channels = WIDTH
+
+    def __init__(self, cell: Any) -> None:
+        super().__init__()
+        self.cell = cell
+        self.known: Tensor | None = None
+
+    def forward(self, x: Tensor, h: Tensor, edges: Tensor) -> Tensor:
+        cell, known = self.cell, edges is self.known
+        self.known = edges
+        weight = torch.ones(edges.size(1))
+        z = cell._calculate_update_gate(x, edges, weight, h, known)
+        r = cell._calculate_reset_gate(x, edges, weight, h, known)
+        c = cell._calculate_candidate_state(x, edges, weight, h, r, known)
+        new: Tensor = cell._calculate_hidden_state(z, h, c)
+        return new
+
+
+def _frame(
+    problem: Problem,
+    cells: Sequence[nn.Module],
+    graphs: GraphCache,
+    support: Callable[[BipartiteGraph, torch.dtype], Tensor],
+) -> RecurrentOperator:
+    return RecurrentOperator(
+        problem, name="dcrnn", cells=cells, supports=RadiusSupports(graphs, support)
+    )
+
+
+def _problem(points: int, records: int) -> Problem:
+    return Problem(Domain.unit(2), 1, 1, records, records, points, None, True)
+
+
+def _step(network: nn.Module, problem: Problem, samples: int) -> Callable[[], float]:
+    random = torch.Generator().manual_seed(0)
+    points, records = problem.num_points, problem.n_in
+    pos = torch.rand(points, 2, generator=random).repeat(samples, 1)
+    batch = torch.arange(samples).repeat_interleave(points)
+    x = torch.randn(len(pos), records, 1, generator=random)
+    target = torch.randn(len(pos), records, 1, generator=random)
+    return step(network, lambda: network(x, pos, batch), target)
+
+
+def _published() -> ModuleType:
+    """The file of the cells, without the package, which imports what is compiled."""
+    name = "published_dcrnn"
+    if name not in sys.modules:
+        package = importlib.util.find_spec("torch_geometric_temporal")
+        if package is None or not package.submodule_search_locations:
+            raise ModuleNotFoundError("no torch_geometric_temporal")
+        folder = Path(package.submodule_search_locations[0])
+        spec = importlib.util.spec_from_file_location(
+            name, folder / "nn" / "recurrent" / "dcrnn.py"
+        )
+        assert spec is not None and spec.loader is not None
+        # Where PyTorch Geometric looks for the types of a layer's arguments.
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]
