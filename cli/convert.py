@@ -21,10 +21,11 @@ __all__ = ["convert"]
     Examples:
       nfsgeo convert NavierStokes_V1e-3_N5000_T50.mat --out ns.h5
       nfsgeo convert fields.npz --out f.h5 --axis 0:360:periodic --axis -90:90
+      nfsgeo convert ns.h5 --out ns.npz
     """
 )
 @click.argument("sources", metavar="SOURCE...", type=Path, nargs=-1, required=True)
-@click.option("--out", type=Path, required=True, help="Native file to make.")
+@click.option("--out", type=Path, required=True, help="File to make: native, or .npz.")
 @click.option(
     "--series",
     type=click.Choice(["samples", "records"]),
@@ -49,21 +50,34 @@ def convert(
     equation: str | None,
     as_json: bool,
 ) -> None:
-    """Turn files of other programs into nfsgeo's own.
+    """Turn files of other programs into nfsgeo's own, or gridded ones into .npz.
 
     Formats are recognised by their content, see `nfsgeo datasets`.
     """
     from nfsgeo.data import convert as convert_files
+    from nfsgeo.data import export
+    from nfsgeo.data.convert import open_sources
 
-    with progress_bar() as progress:
-        convert_files(
-            sources,
-            out,
-            series=series,
-            domain=_domain(axes) if axes else None,
-            equation=equation,
-            progress=progress,
+    exporting = out.suffix == ".npz"
+    if exporting and (axes or equation):
+        raise UserError(
+            f"--{'axis' if axes else 'equation'} with --out {out}",
+            "a native file, .h5",
+            "convert to one first",
         )
+    with progress_bar() as progress:
+        if exporting:
+            with open_sources(sources, series=series) as file:
+                export(file, out, progress=progress)
+        else:
+            convert_files(
+                sources,
+                out,
+                series=series,
+                domain=_domain(axes) if axes else None,
+                equation=equation,
+                progress=progress,
+            )
     if as_json:
         print_json({"output": str(out)})
     else:

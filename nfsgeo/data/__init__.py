@@ -2,6 +2,7 @@
 
 - :func:`open`: any file of fields, recognised by its content, as a :class:`FieldFile`
 - :func:`convert`: any such file, or several, into the native HDF5 file
+- :func:`export`: gridded fields into an ``.npz`` archive
 - :class:`NativeFile`, :class:`GridWriter`, :class:`PointWriter`: the native file
 - :class:`Mesh` and the samplers in :mod:`nfsgeo.data.meshes`
 - :class:`WindowDataset`: samples as PyTorch Geometric graphs
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from nfsgeo.data.convert import convert
 from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.export import export
 from nfsgeo.data.fields import FieldFile, GridFile
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.native import GridWriter, NativeFile, PointWriter
@@ -31,6 +33,7 @@ __all__ = [
     "PointWriter",
     "WindowDataset",
     "convert",
+    "export",
     "open",
     "split_in_order",
 ]

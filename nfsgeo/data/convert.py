@@ -47,7 +47,7 @@ def convert(
         domain: The box and its periodic axes, in place of what the format implies.
             Points are wrapped into it along its periodic axes.
         pad: Room that the box leaves around point clouds on each side, as a share of
-            their extent, where no domain is given.
+            their extent, where neither the file nor the caller gives a domain.
         equation: Name of the equation, in place of what the format implies.
         progress: Called with what is being done, how many samples are through with
             it, and of how many.
@@ -67,7 +67,7 @@ def convert(
             "component_names": file.component_names,
             "static_names": file.static_names,
             "static_role": file.static_role,
-            "provenance": {**file.provenance, "source": file.path.name},
+            "provenance": {"source": file.path.name} | file.provenance,
             "split": file.split,
         }
         tick = progress or (lambda what, done, total: None)
@@ -75,7 +75,8 @@ def convert(
             options["domain"] = domain or file.domain
             _write_grid(file, out, options, tick)
         else:
-            options["domain"] = domain or _box(file, pad)
+            known = file.domain if file.domain_is_known else None
+            options["domain"] = domain or known or _box(file, pad)
             _write_points(file, out, options, tick)
     return out
 

@@ -55,6 +55,7 @@ class FieldFile(ABC):
         path: Where the samples come from.
         equation: Name of the equation, ``""`` where the file does not tell.
         domain: Box that holds the points, with its periodic axes.
+        domain_is_known: Whether it is the file's own, not just drawn around the points.
         provenance: How the data were made, plain JSON types.
         num_samples: Number of samples ``N``.
         times: Time of each record, float64 ``[T]``, in the data's own units.
@@ -69,6 +70,7 @@ class FieldFile(ABC):
     path: Path
     equation: str
     domain: Domain
+    domain_is_known: bool = True
     provenance: dict[str, Any]
     num_samples: int
     times: Doubles

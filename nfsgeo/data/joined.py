@@ -96,6 +96,7 @@ class JoinedFile(FieldFile):
     def _adopt(self, file: FieldFile) -> None:
         self.path, self.equation = self._paths[0], file.equation
         self.provenance, self.domain = file.provenance, file.domain
+        self.domain_is_known = file.domain_is_known
         self.component_names = file.component_names
         self.static_names, self.static_role = file.static_names, file.static_role
         self.axes = file.axes

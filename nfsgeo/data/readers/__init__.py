@@ -21,6 +21,7 @@ from nfsgeo.data.readers import (
     neuraloperator,
     nfs_pickle,
     npz,
+    npz_grid,
     pdebench_burgers,
     pdebench_darcy,
     pdebench_navier_stokes,
@@ -55,6 +56,7 @@ READERS: tuple[Reader, ...] = (
     neuraloperator,
     nfs_pickle,
     npz,
+    npz_grid,
     vtk,
     table,
 )

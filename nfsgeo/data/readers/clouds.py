@@ -58,6 +58,7 @@ class CloudFile(FieldFile):
         static_role: str | None = "coefficient",
     ) -> None:
         self.path, self._reader = path, read
+        self.domain_is_known = False
         self.equation, self.provenance, self.parameters = equation, {}, {}
         self.times = np.asarray(times, dtype=np.float64)
         self.component_names = list(component_names)

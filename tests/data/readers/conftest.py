@@ -254,6 +254,24 @@ def authors_grid(path: Path) -> Expected:
     return Expected(moved, axes, np.arange(T), (True, True), a[..., None], role)
 
 
+def npz_grid(path: Path) -> Expected:
+    u, a = normal(N, T, X, Y, 2), normal(N, X, Y, 1)
+    arrays = {"u": u, "a": a, "x": unit(X), "y": np.linspace(-1, 2, Y)}
+    arrays |= {"upper": np.array([1, 2]), "periodic": np.array([True, False])}
+    np.savez(path, t=np.arange(T) / 2, parameter_nu=np.arange(N) / 10, **arrays)
+    return Expected(
+        u,
+        [unit(X), arrays["y"]],
+        np.arange(T) / 2,
+        (True, False),
+        a,
+        "coefficient",
+        lower=(0.0, -1.0),
+        upper=(1.0, 2.0),
+        parameters={"nu": np.arange(N) / 10},
+    )
+
+
 GRIDS: dict[str, Callable[[Path], Expected]] = {
     "burgers_R10.mat": burgers_pairs,
     "burgers_v100_t3.mat": burgers_series,
@@ -271,6 +289,7 @@ GRIDS: dict[str, Callable[[Path], Expected]] = {
     "ns_incom.h5": pdebench_navier_stokes,
     "well.hdf5": the_well,
     "ns.pkl": authors_grid,
+    "fields.npz": npz_grid,
 }
 
 

@@ -1,0 +1,84 @@
+"""A person's own meshes, from files of another program to predictions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+from scipy.spatial import Delaunay
+
+from nfsgeo.data import open as open_file
+
+meshio = pytest.importorskip("meshio")
+Command = Callable[..., Result]
+RNG = np.random.default_rng(0)
+SIZES = [40 + 3 * k for k in range(12)]  # points of each sample
+TINY = {"width": 8, "modes": 2, "depth": 1, "grid": 8, "hidden": 8, "time_modes": 2}
+
+
+def mesh_of(num: int) -> tuple[np.ndarray, list[Any]]:
+    """Random points of a plane at z = 3, and the triangles between them."""
+    plane = RNG.random((num, 2)) * [4, 1] + [10, -2]
+    points = np.concatenate([plane, np.full((num, 1), 3.0)], axis=1)
+    return points, [("triangle", Delaunay(plane).simplices)]
+
+
+def steady(folder: Path) -> str:
+    """A coefficient and a solution, a ``.vtu`` file for each sample."""
+    for number, num in enumerate(SIZES):
+        points, cells = mesh_of(num)
+        a = 1 + 0.1 * number + points[:, 0] / 10
+        data = {"u": 2 * a + points[:, 1], "a": a}
+        meshio.write(folder / f"case_{number}.vtu", meshio.Mesh(points, cells, data))
+    return "*.vtu"
+
+
+def moving(folder: Path) -> str:
+    """Two components in time, an ``.xdmf`` series for each sample."""
+    for number, num in enumerate(SIZES):
+        points, cells = mesh_of(num)
+        path = folder / f"case_{number}.xdmf"
+        with meshio.xdmf.TimeSeriesWriter(path, data_format="XML") as series:
+            series.write_points_cells(points, [meshio.CellBlock(*cells[0])])
+            for t in range(4):
+                wave = np.sin(points[:, 0] + 0.1 * number - 0.3 * t)
+                flow = np.stack([wave, -wave], axis=1)
+                series.write_data(float(t), point_data={"flow": flow})
+    return "*.xdmf"
+
+
+@pytest.mark.parametrize("write", [steady, moving])
+def test_train_on_meshes_of_different_sizes(
+    write: Callable[[Path], str], nfsgeo: Command, tmp_path: Path
+) -> None:
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    sources = sorted(folder.glob(write(folder)))
+    assert nfsgeo("convert", *sources, "--out", "own.h5").exit_code == 0
+    with open_file(tmp_path / "own.h5") as file:
+        found = {file.num_points(sample) for sample in range(file.num_samples)}
+        assert found == set(SIZES)
+        assert file.domain.dim == 2 and not any(file.domain.periodic)
+        assert file.cells(5)["triangle"].max() < file.num_points(5)
+        in_time = len(file.times) > 1
+
+    settings = [f"--set=model.settings.{key}={value}" for key, value in TINY.items()]
+    records = ["--n-in", 2, "--n-out", 2] if in_time else []
+    options = ["--data", "own.h5", "--epochs", 30, "--out", "run", "--json"]
+    trained = nfsgeo("train", *options, *records, *settings)
+    assert trained.exit_code == 0, trained.output
+    summary = json.loads(trained.stdout)
+    assert summary["test"]["mae"] < 0.5 * summary["baselines"]["mean"]["mae"]
+
+    evaluated = json.loads(nfsgeo("evaluate", "run", "--json").stdout)
+    assert evaluated["test"] == summary["test"]
+    result = nfsgeo("predict", "run", "--input", "own.h5", "--output", "p.h5")
+    assert result.exit_code == 0, result.output
+    with open_file(tmp_path / "p.h5") as predicted:
+        sizes = [predicted.num_points(s) for s in range(predicted.num_samples)]
+    assert sorted(sizes) == SIZES
