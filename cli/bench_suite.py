@@ -72,9 +72,11 @@ def _run(
         runs_of,
         shipped_scales,
         write_results,
+        write_suite_report,
     )
 
-    everything = runs_of(read_suite(path), scale, shipped_scales())
+    suite, scales = read_suite(path), shipped_scales()
+    everything = runs_of(suite, scale, scales)
     runs = _chosen(everything, only)
     if dry_run:
         for run in runs:
@@ -94,12 +96,15 @@ def _run(
         with progress_bar() as progress:
             carry_out_all(runs, out, jobs=jobs, progress=progress, ended=ended)
     finally:
-        written = write_results(collect(everything, out), out)
+        found = collect(everything, out)
+        written = write_results(found, out)
+        command = f"nfsgeo bench {path.stem} --scale {scale} --out {out}"
+        report = write_suite_report(suite, scales[scale], command, found, out)
     rows = collect(runs, out)
     if as_json:
         print_json({"results": rows})
     else:
-        show(_table(rows), f"results  {written}")
+        show(_table(rows), f"results  {written}", f"report   {report}")
 
 
 def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:

@@ -4,13 +4,14 @@
 - :func:`read_suite`: a checked :class:`Suite` of problems and variants
 - :func:`runs_of`: its :class:`Run` s at a scale
 - :func:`carry_out_all`: trains and evaluates those that are not finished
-- :func:`collect`, :func:`write_results`: what they found
+- :func:`collect`, :func:`write_results`, :func:`write_suite_report`: what they found
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from nfsgeo_benchmarks.suites.report import write_suite_report
 from nfsgeo_benchmarks.suites.results import collect, write_results
 from nfsgeo_benchmarks.suites.runner import carry_out_all, is_finished
 from nfsgeo_benchmarks.suites.runs import Run, runs_of
@@ -28,6 +29,7 @@ __all__ = [
     "shipped_scales",
     "shipped_suites",
     "write_results",
+    "write_suite_report",
 ]
 
 HERE = Path(__file__).parent

@@ -6,12 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from nfsgeo.errors import UserError
-from nfsgeo.training.config_errors import explained
+from nfsgeo.training.config_errors import explained, unknown
 
-__all__ = ["DataSet", "Problem", "Scale", "Suite", "read_scales", "read_suite"]
+__all__ = ["Claim", "DataSet", "Problem", "Scale", "Suite", "read_scales", "read_suite"]
 
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
 Settings = dict[str, Any]
@@ -71,6 +78,24 @@ class Problem(Part):
     at: dict[str, Settings]
 
 
+class Claim(Part):
+    """What the errors of a suite should show.
+
+    Attributes:
+        title: In words, one line.
+        variant: Whose error is claimed to be small.
+        over: The variants that it is compared with, the best of them.
+        problems: Where; everywhere when empty.
+        at_most: Largest ratio of the errors.
+    """
+
+    title: str
+    variant: str
+    over: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    at_most: PositiveFloat = 1.0
+
+
 class Suite(Part):
     """A comparison of variants on problems.
 
@@ -80,6 +105,7 @@ class Suite(Part):
         variants: Settings by name; a name of a model stands for that model.
         unseen: Also evaluate on meshes with so many times as many points.
         repeats: Such meshes for each factor, by scale.
+        claims: What it should show.
     """
 
     title: str
@@ -87,6 +113,18 @@ class Suite(Part):
     variants: dict[str, Settings]
     unseen: tuple[PositiveFloat, ...] = ()
     repeats: dict[str, NonNegativeInt] = {}
+    claims: tuple[Claim, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_claims(self) -> Suite:
+        for claim in self.claims:
+            for name in (claim.variant, *claim.over):
+                if name not in self.variants:
+                    raise unknown(f"claims: {name}", "a variant", name, self.variants)
+            for name in claim.problems:
+                if name not in self.problems:
+                    raise unknown(f"claims: {name}", "a problem", name, self.problems)
+        return self
 
 
 def read_suite(path: Path) -> Suite:

@@ -1,0 +1,158 @@
+"""One self-contained page about a suite."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+import nfsgeo.report
+from nfsgeo.report.numbers import bytes_text, count_text, error_text, seconds_text
+from nfsgeo.report.style import Picture, styled
+from nfsgeo.training import RunPaths
+from nfsgeo.training.artifacts import write_bytes
+from nfsgeo.training.history import read_history
+from nfsgeo.version import __version__
+from nfsgeo_benchmarks.suites.figures import error_against_cost, learning_curves
+from nfsgeo_benchmarks.suites.suite import Scale, Suite
+from nfsgeo_benchmarks.suites.table import Cell, best_of, cells_of, judge
+
+__all__ = ["write_suite_report"]
+
+MEASURES = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
+Row = Mapping[str, Any]
+
+
+def write_suite_report(
+    suite: Suite, scale: Scale, command: str, rows: Sequence[Row], folder: Path
+) -> Path:
+    """Writes ``report.html`` from whatever runs there are.
+
+    Args:
+        suite: What is compared.
+        scale: At which sizes.
+        command: That makes it again.
+        rows: From :func:`~nfsgeo_benchmarks.suites.results.collect`.
+        folder: Of the suite.
+
+    Returns:
+        The path of the page, which loads nothing and runs no script.
+    """
+    cells = cells_of(rows)
+    done = sum(row["status"] == "ok" for row in rows)
+    page = _template().render(
+        title=suite.title,
+        scale=scale.title,
+        command=command,
+        version=__version__,
+        done=done,
+        total=len(rows),
+        measures=list(MEASURES.values()),
+        sections=[
+            _section(problem, suite, cells, rows, folder)
+            for problem in dict.fromkeys(row["problem"] for row in rows)
+        ],
+        claims=[
+            {
+                "title": verdict.claim.title,
+                "problem": verdict.problem,
+                "ratio": error_text(verdict.ratio),
+                "at_most": f"{verdict.claim.at_most:g}",
+                "text": verdict.text,
+            }
+            for verdict in judge(suite.claims, cells)
+        ],
+        failures=[row for row in rows if row["message"]],
+    )
+    path = folder / "report.html"
+    write_bytes(path, page.encode())
+    return path
+
+
+def _section(
+    problem: str,
+    suite: Suite,
+    cells: Mapping[tuple[str, str], Cell],
+    rows: Sequence[Row],
+    folder: Path,
+) -> dict[str, Any]:
+    """The table of a problem and its pictures."""
+    leading = next(iter(suite.variants))
+    here = {name: cell for (name, where), cell in cells.items() if where == problem}
+    histories = {
+        row["variant"]: read_history(RunPaths(folder / row["folder"]).metrics)
+        for row in rows
+        if row["problem"] == problem and row["seed"] == 0
+    }
+    captions = {
+        "cost": "Error on test samples against the time that training took.",
+        "curves": "Error on validation samples after each epoch, first seed.",
+    }
+    with styled():
+        drawn = {
+            "cost": error_against_cost(cells, problem, leading),
+            "curves": learning_curves(histories, leading),
+        }
+    first = next((cell.first for cell in here.values() if cell.values), None)
+    about = None
+    if first is not None:
+        about = (
+            f"{count_text(first['n_s'])} points, {first['n_t']} records in and "
+            f"{first['n_t_out']} out"
+        )
+    return {
+        "name": problem,
+        "about": about,
+        "rows": [_row(name, cell, cells, problem) for name, cell in here.items()],
+        "pictures": [
+            _shown(Picture(name, "errors", captions[name], figure))
+            for name, figure in drawn.items()
+            if figure is not None
+        ],
+    }
+
+
+def _row(
+    variant: str, cell: Cell, cells: Mapping[tuple[str, str], Cell], problem: str
+) -> dict[str, Any]:
+    errors = []
+    for measure in MEASURES:
+        value = cell.values.get(measure)
+        spread = cell.spread[measure]
+        errors.append(
+            {
+                "text": cell.status if value is None else f"{value:.2e}",
+                "spread": "" if math.isnan(spread) else f"{spread:.0e}",
+                "best": value is not None and value == best_of(cells, problem, measure),
+            }
+        )
+    known = cell.first
+    return {
+        "name": variant,
+        "errors": errors,
+        "epochs": count_text(known["epochs"]),
+        "parameters": count_text(known["parameters"]),
+        "time": seconds_text(known["seconds_per_epoch"]),
+        "memory": bytes_text(known["peak_memory_bytes"]),
+    }
+
+
+def _shown(picture: Picture) -> dict[str, str]:
+    source = "data:image/png;base64," + base64.b64encode(picture.png()).decode()
+    return {"caption": picture.caption, "source": source}
+
+
+def _template() -> jinja2.Template:
+    styles = Path(nfsgeo.report.__file__).parent
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader([Path(__file__).parent, styles]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("suite.html.j2")

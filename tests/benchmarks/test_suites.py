@@ -1,0 +1,322 @@
+"""Suites: what they consist of, how they run, and what a mistake in one says."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from nfsgeo.errors import UserError
+from nfsgeo.models import MODELS
+from nfsgeo_benchmarks import suites
+from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, is_finished, runs_of
+from nfsgeo_benchmarks.suites.suite import read_scales, read_suite
+from nfsgeo_benchmarks.suites.table import best_of, cells_of, judge
+from nfsgeo_cli import main
+
+DATA = {"equation": "burgers", "samples": 12, "resolution": 64, "records": 4}
+TINY = {
+    "data.n_in": 2,
+    "data.n_out": 2,
+    "data.points": 32,
+    "model.settings.width": 4,
+    "model.settings.depth": 1,
+}
+SUITE: dict[str, Any] = {
+    "title": "small",
+    "problems": {"waves": {"data": "waves", "at": {"tiny": {"data.batch_size": 2}}}},
+    "variants": {"dse": {}, "wide": {"model.name": "dse", "model.settings.width": 8}},
+    "claims": [{"title": "wide is ahead", "variant": "wide", "over": ["dse"]}],
+}
+SCALES: dict[str, Any] = {
+    "tiny": {
+        "title": "moments",
+        "seeds": 2,
+        "data": {"waves": DATA},
+        "settings": TINY | {"trainer.epochs": 2},
+        "models": {"dse": {"data.points": 16}},
+    }
+}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One cache of data for all tests here."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.getbasetemp() / "suite-cache")
+
+
+def write(folder: Path, suite: dict[str, Any], scales: dict[str, Any]) -> None:
+    (folder / "small.yaml").write_text(yaml.safe_dump(suite, sort_keys=False))
+    (folder / "scales.yaml").write_text(yaml.safe_dump(scales, sort_keys=False))
+
+
+def runs(folder: Path, suite: Any = SUITE, scales: Any = SCALES) -> list[Run]:
+    write(folder, suite, scales)
+    return runs_of(
+        read_suite(folder / "small.yaml"), "tiny", read_scales(folder / "scales.yaml")
+    )
+
+
+def changed(content: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """A copy with one value changed, or a new one, at ``a/b/c``."""
+    copy = json.loads(json.dumps(content))
+    *above, last = key.split("/")
+    place = copy
+    for name in above:
+        place = place[name]
+    place[last] = value
+    return copy
+
+
+@pytest.mark.parametrize("scale", ["smoke", "cpu", "paper"])
+@pytest.mark.parametrize("name", suites.shipped_suites())
+def test_shipped_suites_are_sound(name: str, scale: str) -> None:
+    suite = read_suite(suites.shipped_suites()[name])
+    found = runs_of(suite, scale, suites.shipped_scales())
+    assert len({run.name for run in found}) == len(found)
+    assert {run.variant for run in found} == set(suite.variants)
+    assert {run.settings["model.name"] for run in found} <= set(MODELS)
+
+
+def test_shipped_suites_have_every_model() -> None:
+    """But those that are there for other data."""
+    scales, found = suites.shipped_scales(), set()
+    for path in suites.shipped_suites().values():
+        for run in runs_of(read_suite(path), "cpu", scales):
+            found.add(run.settings["model.name"])
+    assert found == set(MODELS)
+
+
+def test_settings_come_from_the_scale_the_model_the_problem_and_the_variant(
+    tmp_path: Path,
+) -> None:
+    suite = changed(SUITE, "problems/waves/settings", {"data.n_in": 1})
+    found = runs(tmp_path, suite)
+    assert [(run.seed, run.variant) for run in found] == [
+        (seed, variant) for seed in (0, 1) for variant in ("dse", "wide")
+    ]
+    settings = dict(found[3].settings)
+    assert settings.pop("seed") == 1
+    assert settings == TINY | {
+        "trainer.epochs": 2,
+        "data.points": 16,
+        "data.n_in": 1,
+        "data.batch_size": 2,
+        "model.name": "dse",
+        "model.settings.width": 8,
+    }
+
+
+def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> None:
+    first = runs(tmp_path)[0]
+    assert re.fullmatch(r"waves-dse-seed0-[0-9a-f]{8}", first.name)
+    for suite, scales in (
+        (changed(SUITE, "variants/dse", {"optimiser.lr": 0.01}), SCALES),
+        (changed(SUITE, "unseen", [2]), SCALES),
+        (SUITE, changed(SCALES, "tiny/data/waves/samples", 13)),
+        (SUITE, changed(SCALES, "tiny/settings/trainer.epochs", 3)),
+    ):
+        assert runs(tmp_path, suite, scales)[0].name != first.name
+    retold = runs(tmp_path, changed(SUITE, "title", "other"))
+    assert retold[0].name == first.name
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "value", "words"),
+    [
+        ("small", "titel", "t", ["small.yaml", "titel", "nearest is title"]),
+        ("small", "problems/waves/data", "wave", ["problems.waves", "waves"]),
+        ("small", "problems/waves/at", {"tinny": {}}, ["waves.at.tinny", "tiny"]),
+        ("small", "variants/dsee", {}, ["variants.dsee", "dse"]),
+        (
+            "small",
+            "variants/wide",
+            {"model.name": "dse", "model.settings.widht": 8},
+            ["variants.wide", "widht", "width"],
+        ),
+        ("small", "problems/waves/at/tiny", {"data.pionts": 3}, ["waves", "points"]),
+        ("small", "claims", [{"title": "t", "variant": "x", "over": []}], ["x"]),
+        ("scales", "tiny/seeds", 0, ["scales.yaml", "tiny.seeds", "greater than 0"]),
+        ("scales", "tiny/settings/trainer.epohcs", 1, ["epohcs", "trainer.epochs"]),
+        ("scales", "tiny/data/waves/sample", 1, ["scales.yaml", "waves.sample"]),
+    ],
+)
+def test_a_mistake_is_named_by_file_key_and_what_is_allowed(
+    tmp_path: Path, file: str, key: str, value: Any, words: list[str]
+) -> None:
+    suite = changed(SUITE, key, value) if file == "small" else SUITE
+    scales = changed(SCALES, key, value) if file == "scales" else SCALES
+    with pytest.raises(UserError) as caught:
+        runs(tmp_path, suite, scales)
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+
+
+@pytest.mark.parametrize("content", ["a: [", "- a", "\x00"])
+def test_files_that_are_no_suites(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(content)
+    with pytest.raises(UserError, match="small.yaml"):
+        read_suite(path)
+
+
+def results(found: list[Run], folder: Path) -> list[dict[str, Any]]:
+    """Rows without what differs from time to time."""
+    rows = collect(found, folder)
+    for row in rows:
+        del row["seconds_per_epoch"], row["peak_memory_bytes"]
+    return rows
+
+
+@pytest.mark.slow
+def test_runs_are_carried_out_once_and_failures_stop_nothing(tmp_path: Path) -> None:
+    scales = changed(SCALES, "tiny/seeds", 1)
+    suite = changed(SUITE, "variants/agcrn", {"model.settings.max_gib": 1e-9})
+    suite = changed(suite, "variants/agcrn/model.settings.width", 4)
+    found = runs(tmp_path, suite, scales)
+    out, ended = tmp_path / "out", []
+    out.mkdir()
+    carry_out_all(found, out, jobs=2, ended=lambda run: ended.append(run.variant))
+    assert sorted(ended) == ["agcrn", "dse", "wide"]
+    rows = {row["variant"]: row for row in collect(found, out)}
+    assert rows["agcrn"]["status"] == "failed" and rows["agcrn"]["mae"] is None
+    assert "max_gib" in rows["agcrn"]["message"]
+    for name in ("dse", "wide"):
+        assert rows[name]["status"] == "ok" and rows[name]["epochs"] == 2
+        assert 0 < rows[name]["mae"] <= rows[name]["rmse"]
+    before = results(found, out)
+    carry_out_all(found, out, ended=lambda run: ended.append(run.variant))
+    assert ended[3:] == ["agcrn"]  # nothing else was left to do
+    assert results(found, out) == before
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from nfsgeo_benchmarks.suites import carry_out_all, runs_of
+from nfsgeo_benchmarks.suites.suite import read_scales, read_suite
+
+if __name__ == "__main__":
+    here = Path(sys.argv[1])
+    scales = read_scales(here / "scales.yaml")
+    found = runs_of(read_suite(here / "small.yaml"), "tiny", scales)
+    carry_out_all(found, here / "out", jobs=2)
+"""
+
+
+@pytest.mark.slow
+def test_killed_suites_end_with_the_same_table(tmp_path: Path) -> None:
+    scales = changed(SCALES, "tiny/settings/trainer.epochs", 6)
+    found = runs(tmp_path, SUITE, scales)
+    for name in ("out", "undisturbed"):
+        (tmp_path / name).mkdir()
+    carry_out_all(found, tmp_path / "undisturbed", jobs=2)
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    for seconds in (5.0, 7.0, 8.5):
+        with subprocess.Popen([sys.executable, script, tmp_path]) as process:
+            time.sleep(seconds)
+            process.send_signal(signal.SIGKILL)
+        assert not all(is_finished(run, tmp_path / "out") for run in found)
+        time.sleep(0.5)  # its processes notice
+    subprocess.run([sys.executable, script, tmp_path], check=True)
+    assert results(found, tmp_path / "out") == results(found, tmp_path / "undisturbed")
+
+
+def row(variant: str, mae: float | None, seed: int = 0, **more: Any) -> dict[str, Any]:
+    status = "missing" if mae is None else "ok"
+    same = {name: mae for name in ("mae", "rmse", "rel_l2", "seconds_per_epoch")}
+    where = {"variant": variant, "problem": "waves", "seed": seed, "status": status}
+    return where | same | more
+
+
+def test_cells_are_means_over_seeds_that_finished() -> None:
+    rows = [row("dse", 1.0), row("dse", 3.0, 1), row("dse", None, 2)]
+    rows += [row("wide", 4.0), row("agcrn", None, status="OOM")]
+    cells = cells_of(rows)
+    assert cells["dse", "waves"].values["mae"] == 2
+    assert math.isclose(cells["dse", "waves"].spread["mae"], math.sqrt(2))
+    assert math.isnan(cells["wide", "waves"].spread["mae"])
+    assert cells["agcrn", "waves"].status == "OOM"
+    assert best_of(cells, "waves", "mae") == 2
+    assert best_of(cells, "elsewhere", "mae") == math.inf
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([row("wide", 1.0), row("dse", 2.0)], "holds"),
+        ([row("wide", 2.0), row("dse", 1.9)], "does not hold"),
+        ([row("wide", None), row("dse", 1.9)], "not known yet"),
+        ([row("wide", 1.0), row("dse", None)], "not known yet"),
+        ([row("wide", 1.0), row("dse", None, status="OOM")], "not known yet"),
+    ],
+)
+def test_claims(tmp_path: Path, rows: list[dict[str, Any]], text: str) -> None:
+    write(tmp_path, SUITE, SCALES)
+    claims = read_suite(tmp_path / "small.yaml").claims
+    (verdict,) = judge(claims, cells_of(rows))
+    assert verdict.text == text
+
+
+Bench = Callable[..., Any]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Runs `nfsgeo bench` where the small suite is the only one."""
+    write(tmp_path, SUITE, changed(SCALES, "tiny/seeds", 1))
+    path, scales = tmp_path / "small.yaml", read_scales(tmp_path / "scales.yaml")
+    monkeypatch.setattr(suites, "shipped_suites", lambda: {"small": path})
+    monkeypatch.setattr(suites, "shipped_scales", lambda: scales)
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(main, ["bench", *arguments])
+
+
+@pytest.mark.slow
+def test_the_command(bench: Bench, tmp_path: Path) -> None:
+    assert bench("--list").stdout.splitlines()[0].split()[0] == "small"
+    options = ("small", "--scale", "tiny", "--out", "o")
+    plan = bench(*options, "--dry-run").stdout.splitlines()
+    assert [line.split()[0] for line in plan] == ["to", "to"]
+    assert not (tmp_path / "o").exists()
+    half = bench(*options, "--only", "wide")
+    assert half.exit_code == 0, half.output
+    assert max(map(len, half.stdout.splitlines())) <= 80
+    with open("o/results.csv") as file:
+        assert [row["status"] for row in csv.DictReader(file)] == ["missing", "ok"]
+    page = Path("o/report.html").read_text()
+    assert "1 of 2 runs finished" in page and "not known yet" in page
+    whole = json.loads(bench(*options, "--json").stdout)["results"]
+    assert [row["status"] for row in whole] == ["ok", "ok"]
+    page = Path("o/report.html").read_text()
+    assert "2 of 2 runs finished" in page and "nfsgeo bench small --scale tiny" in page
+    assert "http://" not in page and "https://" not in page and "<script" not in page
+
+
+def test_wrong_options(bench: Bench, tmp_path: Path) -> None:
+    for options, word in (
+        (("small", "--scale", "tini", "--out", "o"), "tiny"),
+        (("small", "--scale", "tiny", "--out", "o", "--only", "dsee"), "dse"),
+        (("smal", "--scale", "tiny", "--out", "o"), "smal"),
+        (("small", "--scale", "tiny", "--out", "o", "--jobs", "0"), "jobs"),
+    ):
+        result = bench(*options)
+        assert result.exit_code == 2 and word in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+    assert not (tmp_path / "o").exists()
