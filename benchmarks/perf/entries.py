@@ -10,6 +10,7 @@ from nfsgeo_benchmarks.perf.entry import Entry
 from nfsgeo_benchmarks.perf.fourier import our_fno, their_fno
 from nfsgeo_benchmarks.perf.generators import batch_of, instances
 from nfsgeo_benchmarks.perf.loading import read_batch, training_step
+from nfsgeo_benchmarks.perf.point_entries import POINT_ENTRIES
 from nfsgeo_benchmarks.perf.recurrent import (
     our_dcrnn,
     their_batched_dcrnn,
@@ -90,6 +91,7 @@ ENTRIES: dict[str, Entry] = {
             clock="cpu",
             requires=("neuraloperator",),
         ),
+        *POINT_ENTRIES,
         _dcrnn("dcrnn-cell", "cell", their_dcrnn, repeats=2),
         _dcrnn("dcrnn-batched", "batched cell", their_batched_dcrnn, repeats=3),
     )

@@ -42,6 +42,7 @@ class Entry:
         reference: Prepares the reference, after the variant.
         held: Largest ratio that is accepted; None to only report it.
         held_memory: The same for the ratio of peak memory.
+        most_memory: Largest peak memory of the variant that is accepted, in bytes.
         agreement: Largest relative difference that is accepted between what a
             repetition of the variant returns, a number, and one of the reference;
             None where they do different things.
@@ -58,6 +59,7 @@ class Entry:
     reference: Work
     held: float | None = None
     held_memory: float | None = None
+    most_memory: int | None = None
     agreement: float | None = None
     clock: Literal["wall", "cpu"] = "wall"
     repeats: int = 7
@@ -130,6 +132,7 @@ class Measurement:
         pairs = (
             (self.ratio, entry.held),
             (self.memory_ratio, entry.held_memory),
+            (self.variant_memory, entry.most_memory),
             (self.difference, entry.agreement),
         )
         return any(

@@ -76,6 +76,16 @@ def test_what_is_measured() -> None:
     assert held["load-first-epoch"] == held["load-cached"] == 0.1
     assert held["fno-core"] == 1.0
     assert held["dcrnn-cell"] == held["dcrnn-batched"] == 0.5
+    for points in (1024, 4096, 16384):
+        for records in (10, 40):
+            entry = ENTRIES[f"nfs-{points}x{records}"]
+            assert entry.held == entry.held_memory == 1.3
+    dense = ENTRIES["nfs-dense"]
+    assert (dense.held, dense.held_memory, dense.agreement) == (0.2, 0.1, 1e-4)
+    assert held["nfs-gino"] == ENTRIES["nfs-gino"].held_memory == 1 / 3
+    assert held["search-torch-cluster"] == 1 and held["search-cell-list"] == 5
+    assert held["interpolate-step-growth"] == pytest.approx(256**1.1, rel=1e-3)
+    assert ENTRIES["predict-million"].most_memory == 4e9
 
 
 def test_four_times_the_work_takes_four_times_as_long(tmp_path: Path) -> None:

@@ -10,7 +10,14 @@ import pytest
 import torch
 
 from nfsgeo.models import num_parameters
-from nfsgeo_benchmarks.perf import fourier, recurrent
+from nfsgeo_benchmarks.perf import (
+    fourier,
+    gino,
+    interpolation,
+    recurrent,
+    search,
+    solver,
+)
 
 FNO = {"size": 8, "records": 4, "samples": 2, "width": 8, "depth": 2, "modes": 2}
 DCRNN = {"points": 20, "records": 3, "samples": 2, "radius": 0.4}
@@ -20,7 +27,7 @@ DCRNN = {"points": 20, "records": 3, "samples": 2, "radius": 0.4}
 def networks(monkeypatch: pytest.MonkeyPatch) -> list[torch.nn.Module]:
     """Collects the networks that learn."""
     found: list[torch.nn.Module] = []
-    for module in (fourier, recurrent):
+    for module in (fourier, recurrent, solver, gino):
         plain = module.step
 
         def step(network, predict, target, plain=plain):
@@ -69,3 +76,66 @@ def test_dcrnn_is_the_published_one(
     # Adam makes as large as any.
     for tolerance in (1e-6, 1e-3, 1e-3):
         assert run() == pytest.approx(their_run(), rel=tolerance)
+
+
+def test_nfs_with_everything_saved_is_nfs_written_out(tmp_path: Path) -> None:
+    sizes = {"points": 16, "records": 3, "samples": 2}
+    settings = {"width": 4, "depth": 1, "modes": 1, "kernel": "dense", "hidden": 4}
+    run = solver.nfs_step(tmp_path, **sizes, settings=settings)
+    plain = solver.plain_nfs_step(tmp_path, **sizes, settings=settings)
+    for tolerance in (1e-6, 1e-3, 1e-3):
+        assert run() == pytest.approx(plain(), rel=tolerance)
+
+
+def test_the_core_is_nfs_without_interpolation(
+    tmp_path: Path, networks: list[torch.nn.Module]
+) -> None:
+    sizes = {"points": 16, "records": 3, "samples": 2}
+    learns(solver.nfs_step(tmp_path, **sizes))
+    learns(solver.core_step(tmp_path, **sizes))
+    nfs, core = networks
+    for part in ("lift", "blocks", "projector"):
+        assert num_parameters(getattr(nfs, part)) == num_parameters(getattr(core, part))
+    with pytest.raises(ValueError, match="15 points: expected a square"):
+        solver.core_step(tmp_path, points=15, records=3, samples=2)
+
+
+def test_predictions_at_other_points(tmp_path: Path) -> None:
+    run = solver.nfs_prediction(tmp_path, points=16, records=3, queries=50)
+    assert run() == run()
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_interpolation_written_out_is_the_same(tmp_path: Path, training: bool) -> None:
+    sizes = {"points": 64, "records": 3, "training": training}
+    fused = interpolation.up_and_down(tmp_path, **sizes)
+    plain = interpolation.up_and_down(tmp_path, **sizes, fused=False)
+    assert fused() == pytest.approx(plain(), rel=1e-5)
+
+
+def test_searches_find_the_same(tmp_path: Path) -> None:
+    sizes = {"points": 300, "neighbours": 8}
+    found = [
+        search.our_search(tmp_path, **sizes, backend=backend)().shape[1]
+        for backend in ("scipy", "cell_list")
+    ]
+    found.append(len(search.dense_search(tmp_path, **sizes)()))
+    if importlib.util.find_spec("torch_cluster"):
+        found.append(search.torch_cluster_search(tmp_path, **sizes)().shape[1])
+    assert set(found) == {found[0]} and found[0] > 1000
+
+
+def test_gino_is_of_the_same_size(
+    tmp_path: Path, networks: list[torch.nn.Module]
+) -> None:
+    if importlib.util.find_spec("torch_scatter") is None:
+        pytest.skip("torch-scatter is not installed")
+    sizes = {"side": 8, "samples": 2, "width": 8, "depth": 2, "modes": 2}
+    for records in (None, 3):
+        networks.clear()
+        for make in (gino.nfs_beside_gino, gino.their_gino):
+            learns(make(tmp_path, **sizes, hidden=8, radius=0.2, records=records))
+        ours, theirs = networks
+        block, convolution = ours.blocks[0].mix, theirs.fno_blocks.convs[0]
+        if records is None:
+            assert block.weight.numel() == convolution.weight.numel()

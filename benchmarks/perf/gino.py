@@ -1,0 +1,133 @@
+"""`nfs` beside the library neuraloperator's Geometry-Informed Neural Operator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.geometry import BipartiteGraph, Domain, GraphCache, equispaced_grid
+from nfsgeo.models import MixerOperator, Problem, build_model
+from nfsgeo.nn import InterpolationResampling
+from nfsgeo_benchmarks.perf.steps import step
+
+__all__ = ["nfs_beside_gino", "their_gino"]
+
+DOMAIN = Domain.unit(2)
+INPUTS = 10
+
+
+def nfs_beside_gino(
+    folder: Path,
+    *,
+    side: int,
+    samples: int,
+    width: int,
+    depth: int,
+    modes: int,
+    hidden: int,
+    radius: float,
+    records: int | None = None,
+) -> Callable[[], float]:
+    """A training step of `nfs`, of 10 inputs at a point.
+
+    Args:
+        folder: Unused.
+        side: Nodes on each axis; there are as many random points as nodes, the same
+            in all samples, for theirs knows no others.
+        samples: Of a batch.
+        width: Channels on the grid.
+        depth: Fourier layers.
+        modes: Frequencies of either sign on each axis.
+        hidden: Width of the networks that give the kernels.
+        radius: Of the neighbourhoods.
+        records: Of the result, in time; None for one result without time.
+    """
+    points, time = side**2, records is not None
+    problem = Problem(DOMAIN, INPUTS, 1, 1, records or 1, points, None, time)
+    settings = {"width": width, "depth": depth, "modes": modes, "hidden": hidden}
+    network = build_model("nfs", problem, {**settings, "grid": side, "radius": radius})
+    assert isinstance(network, MixerOperator)
+    resampling = network.resampling
+    assert isinstance(resampling, InterpolationResampling)
+    pos = _points(points).repeat(samples, 1)
+    batch = torch.arange(samples).repeat_interleave(points)
+    for graph in (
+        resampling.graphs.points_to_grid(pos, batch, resampling.grid),
+        resampling.graphs.grid_to_points(resampling.grid, pos, batch),
+    ):
+        assert graph.transpose  # which the first backward pass would make
+    x, target = torch.randn(len(pos), 1, INPUTS), torch.randn(len(pos), records or 1, 1)
+    return step(network, lambda: network(x, pos, batch), target)
+
+
+def their_gino(
+    folder: Path,
+    *,
+    side: int,
+    samples: int,
+    width: int,
+    depth: int,
+    modes: int,
+    hidden: int,
+    radius: float,
+    records: int | None = None,
+) -> Callable[[], float]:
+    """A training step of ``neuralop.models.GINO`` with torch-scatter.
+
+    Width, modes and the edges are those of :func:`nfs_beside_gino`; the search, which
+    theirs repeats in every step, is left out. Records are channels of the result.
+
+    Args:
+        folder, side, samples, width, depth, modes, hidden, radius, records: As for
+            :func:`nfs_beside_gino`.
+    """
+    with warnings.catch_warnings():
+        # It changes the filters of the whole process.
+        from neuralop.models import GINO
+    network = GINO(
+        in_channels=INPUTS,
+        out_channels=records or 1,
+        gno_coord_dim=2,
+        in_gno_radius=radius,
+        out_gno_radius=radius,
+        fno_in_channels=INPUTS,
+        fno_n_modes=(2 * modes, 2 * modes - 2),  # of the last it keeps n / 2 + 1
+        fno_hidden_channels=width,
+        fno_n_layers=depth,
+        in_gno_channel_mlp_hidden_layers=[hidden],
+        out_gno_channel_mlp_hidden_layers=[hidden],
+        gno_use_open3d=False,
+        gno_use_torch_scatter=True,
+    )
+    points, grid = _points(side**2), equispaced_grid(DOMAIN, (side, side))
+    graphs = GraphCache(DOMAIN, radius)
+    network.gno_in.neighbor_search = _Known(graphs.points_to_grid(points, None, grid))
+    network.gno_out.neighbor_search = _Known(graphs.grid_to_points(grid, points, None))
+    nodes = grid.view(1, side, side, 2)
+    x = torch.randn(samples, len(points), INPUTS)
+    target = torch.randn(samples, len(points), records or 1)
+    return step(network, lambda: network(points[None], nodes, points[None], x), target)
+
+
+class _Known(nn.Module):
+    """Gives the edges of a graph in place of a search."""
+
+    def __init__(self, graph: BipartiteGraph) -> None:
+        super().__init__()
+        self.edges = {
+            "neighbors_index": graph.edge_index[0],
+            "neighbors_row_splits": graph.ptr,
+        }
+
+    def forward(
+        self, data: Tensor, queries: Tensor, radius: float
+    ) -> dict[str, Tensor]:
+        return self.edges
+
+
+def _points(count: int) -> Tensor:
+    return torch.rand(count, 2, generator=torch.Generator().manual_seed(0))

@@ -1,0 +1,166 @@
+"""Training steps and predictions of `nfs`, and of what its cost is given in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.models import MixerOperator, Problem, build_model
+from nfsgeo.nn import InterpolationResampling, Points, Resampling
+from nfsgeo_benchmarks.perf.steps import step
+
+__all__ = ["core_step", "nfs_prediction", "nfs_step", "plain_nfs_step"]
+
+RECORDS_IN = 10
+DOMAIN = Domain.unit(2)
+
+
+def nfs_step(
+    folder: Path,
+    *,
+    points: int,
+    records: int,
+    samples: int,
+    settings: Mapping[str, Any] | None = None,
+) -> Callable[[], float]:
+    """A training step of `nfs` on random points; the graphs are there already.
+
+    Args:
+        folder: Unused.
+        points: Of a sample, a square number; there are as many nodes.
+        records: Of the result; of the input there are 10.
+        samples: Of a batch, each with points of its own.
+        settings: Of the model, where they are not the defaults.
+    """
+    network, _, batch = _nfs(points, records, samples, settings or {})
+    target = torch.randn(len(batch["pos"]), records, 1)
+    return step(network, lambda: network(**batch), target)
+
+
+def plain_nfs_step(
+    folder: Path,
+    *,
+    points: int,
+    records: int,
+    samples: int,
+    settings: Mapping[str, Any],
+) -> Callable[[], float]:
+    """The same numbers by equation (7) of the paper, written out edge by edge.
+
+    Every record goes up, every edge holds its matrix, and its message for each record.
+
+    Args:
+        folder, points, records, samples, settings: As for :func:`nfs_step`.
+    """
+    network, resampling, batch = _nfs(points, records, samples, settings)
+    target = torch.randn(len(batch["pos"]), records, 1)
+    network.resampling = _WrittenOut(resampling)
+    return step(network, lambda: network(**batch), target)
+
+
+def core_step(
+    folder: Path, *, points: int, records: int, samples: int, norm: str = "element"
+) -> Callable[[], float]:
+    """A training step of the Fourier blocks of `nfs` on a grid of as many points.
+
+    Args:
+        folder: Unused.
+        points, records, samples: As for :func:`nfs_step`.
+        norm: Layer-Norm, as `nfs` has it by default; ``none`` makes it `fno`.
+    """
+    side = _side(points)
+    problem = Problem(DOMAIN, 1, 1, RECORDS_IN, records, points, (side, side), True)
+    network = build_model("fno", problem, {"norm": norm})
+    pos = equispaced_grid(DOMAIN, (side, side)).repeat(samples, 1)
+    batch = torch.arange(samples).repeat_interleave(points)
+    x, target = torch.randn(len(pos), RECORDS_IN, 1), torch.randn(len(pos), records, 1)
+    return step(network, lambda: network(x, pos, batch), target)
+
+
+def nfs_prediction(
+    folder: Path, *, points: int, records: int, queries: int
+) -> Callable[[], float]:
+    """A prediction of `nfs` at random query points; the graphs are there already.
+
+    Args:
+        folder: Unused.
+        points: That are observed, a square number.
+        records: Of the result.
+        queries: Number of query points.
+    """
+    network, resampling, batch = _nfs(points, records, 1, {})
+    where = torch.rand(queries, 2)
+    resampling.graphs.grid_to_points(resampling.grid, where, None, num_samples=1)
+
+    def run() -> float:
+        with torch.inference_mode():
+            return network(**batch, query_pos=where).mean().item()
+
+    return run
+
+
+def _nfs(
+    points: int, records: int, samples: int, settings: Mapping[str, Any]
+) -> tuple[MixerOperator, InterpolationResampling, dict[str, Tensor]]:
+    """The network and a batch, drawn alike whatever is done with them."""
+    torch.manual_seed(0)
+    problem = Problem(DOMAIN, 1, 1, RECORDS_IN, records, points, None, True)
+    network = build_model("nfs", problem, {"grid": _side(points), **settings})
+    assert isinstance(network, MixerOperator)
+    pos = torch.rand(samples * points, 2)
+    batch = torch.arange(samples).repeat_interleave(points)
+    resampling = network.resampling
+    assert isinstance(resampling, InterpolationResampling)
+    for graph in (
+        resampling.graphs.points_to_grid(pos, batch, resampling.grid),
+        resampling.graphs.grid_to_points(resampling.grid, pos, batch),
+    ):
+        assert graph.transpose  # which the first backward pass would make
+    x = torch.randn(len(pos), RECORDS_IN, 1)
+    return network, resampling, {"x": x, "pos": pos, "batch": batch}
+
+
+def _side(points: int) -> int:
+    side = round(points**0.5)
+    if side**2 != points:
+        raise ValueError(f"{points} points: expected a square number")
+    return side
+
+
+class _WrittenOut(Resampling):
+    """Learned interpolation of every record, without anything saved.
+
+    Args:
+        sparing: The one whose layers and graphs it uses.
+    """
+
+    def __init__(self, sparing: InterpolationResampling) -> None:
+        super().__init__()
+        self.sparing = sparing
+        sparing.to_grid.use_fused = sparing.from_grid.use_fused = False
+
+    def forward(
+        self, value: Tensor, slope: Tensor | None, points: Points, times: Tensor
+    ) -> Tensor:
+        """The field on the grid; see :class:`nfsgeo.nn.Resampling`."""
+        assert slope is not None
+        sparing = self.sparing
+        graph = sparing.graphs.points_to_grid(points.pos, points.batch, sparing.grid)
+        fields = value.unsqueeze(1) + times[:, None] * slope
+        field = sparing.to_grid(fields, graph, points.pos, points.features)
+        return field.unflatten(0, (points.num_samples, *sparing.shape)).movedim(-1, 1)
+
+    def back(
+        self,
+        field: Tensor,
+        points: Points,
+        query_pos: Tensor,
+        query_batch: Tensor | None,
+    ) -> Tensor:
+        """The field at any points; see :class:`nfsgeo.nn.Resampling`."""
+        return self.sparing.back(field, points, query_pos, query_batch)
