@@ -50,11 +50,13 @@ class WindowDataset(Dataset[Data]):
         n_out: Output records.
         mesh: Points that all samples share, or a function from a sample to its own.
         first_record: Where the window begins.
+        time_stride: Records of the file from one in the window to the next.
         cache_bytes: Memory for decoded samples, in bytes.
 
     Raises:
         UserError: The file has too few records or no coefficient for ``n_in`` 0; on
             access, a sample is damaged or not finite.
+        ValueError: A number of records is negative, or ``n_out`` is 0.
     """
 
     def __init__(
@@ -66,17 +68,19 @@ class WindowDataset(Dataset[Data]):
         mesh: Mesh | Callable[[int], Mesh],
         *,
         first_record: int = 0,
+        time_stride: int = 1,
         cache_bytes: int = 2**30,
     ) -> None:
-        if n_in < 0 or n_out < 1 or first_record < 0:
+        if n_in < 0 or n_out < 1 or first_record < 0 or time_stride < 1:
             raise ValueError(
-                f"n_in={n_in}, n_out={n_out}, first_record={first_record}: expected "
-                "at least 0, 1 and 0"
+                f"n_in={n_in}, n_out={n_out}, first_record={first_record}, "
+                f"time_stride={time_stride}: expected at least 0, 1, 0 and 1"
             )
-        last = first_record + n_in + n_out
-        if last > len(file.times):
+        end = first_record + (n_in + n_out - 1) * time_stride + 1
+        if end > len(file.times):
             raise UserError(
-                f"{n_in} input and {n_out} output records from record {first_record}",
+                f"{n_in} input and {n_out} output records, {time_stride} apart, from "
+                f"record {first_record}",
                 f"at most the {len(file.times)} records of {file.path}",
                 "ask for fewer records or use a longer file",
             )
@@ -92,7 +96,7 @@ class WindowDataset(Dataset[Data]):
         self.n_in, self.n_out = n_in, n_out
         self.mesh = mesh
         self.cache_bytes = cache_bytes
-        self._records = slice(first_record, last)
+        self._records = slice(first_record, end, time_stride)
         self._with_static = coefficient
         self._forget()
 

@@ -39,7 +39,7 @@ def baselines(train: WindowDataset) -> dict[str, Predictor]:
 
 
 def persistence(u: Tensor, num_out: int) -> Tensor:
-    """The last record of ``u [N, n_in, C]``, again and again: ``[N, n_out, C]``."""
+    """The last record of ``u [N, n_in, C]``, ``num_out`` times: ``[N, num_out, C]``."""
     return u[:, -1:].expand(-1, num_out, -1)
 
 
@@ -56,7 +56,7 @@ def linear_extrapolation(u: Tensor, times: Tensor) -> Tensor:
 
 
 def training_mean(train: WindowDataset) -> Predictor:
-    """The mean of the training targets.
+    """The mean of the targets of the training samples ``train``.
 
     At each point and record where all samples share one mesh, else of each record
     over all points.

@@ -123,8 +123,7 @@ def _inputs(config: RunConfig, file: FieldFile, sample: int, mesh: Mesh) -> Tens
     data, n_in = config.data, config.data.n_in or 0
     fields = []
     if n_in:
-        records = slice(data.first_record, data.first_record + n_in)
-        fields.append(file.read(sample, records, mesh.index))
+        fields.append(file.read(sample, data.records(n_in), mesh.index))
     if file.static_role == "coefficient":
         a = file.read_static(sample, mesh.index)[:, None]
         fields.append(np.repeat(a, max(1, n_in), axis=1))
@@ -154,14 +153,15 @@ def _times_ahead(
         UserError: The file has fewer input records, or their spacing is another.
     """
     trained = np.array(forecaster.description["times"])
-    n_in, first = config.data.n_in or 0, config.data.first_record
+    n_in = config.data.n_in or 0
     if not n_in:
         return trained
-    times = file.times[first : first + n_in]
+    records = config.data.records(n_in)
+    times = file.times[records]
     if len(times) < n_in:
         raise UserError(
             f"{file.path} with {len(file.times)} records",
-            f"at least the {first + n_in} that end the input",
+            f"at least the {records.stop} that end the input",
             "use a longer file",
         )
     spacing, usual = np.diff(times), np.diff(trained[:n_in])

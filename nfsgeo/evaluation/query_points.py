@@ -18,6 +18,10 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
     """Coordinates ``[M, d]`` from ``.npy``, ``.npz`` (its only array, or ``pos``) or
     ``.csv`` (a column for each axis, a line of names allowed).
 
+    Args:
+        path: The file.
+        domain: The box that must hold the points.
+
     Raises:
         UserError: The file cannot be read, or a point is not finite or lies outside
             the domain.

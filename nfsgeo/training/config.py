@@ -56,6 +56,7 @@ class DataSection(Section):
         n_in: Observed records; 0 where a coefficient is the input.
         n_out: Records to predict, right after them.
         first_record: Number of the first observed record.
+        time_stride: Records of the file from one that is used to the next.
         max_train, max_valid, max_test: Use no more samples than this of each part.
         batch_size: Samples of a step, on each device.
         workers: Processes that read data; 0 reads in the training process.
@@ -69,11 +70,17 @@ class DataSection(Section):
     n_in: NonNegativeInt | None = None
     n_out: PositiveInt | None = None
     first_record: NonNegativeInt = 0
+    time_stride: PositiveInt = 1
     max_train: PositiveInt | None = None
     max_valid: PositiveInt | None = None
     max_test: PositiveInt | None = None
     batch_size: PositiveInt = 4
     workers: NonNegativeInt = 0
+
+    def records(self, num: int) -> slice:
+        """Those of a file that the first ``num`` records of a window are."""
+        last = self.first_record + (num - 1) * self.time_stride
+        return slice(self.first_record, last + 1, self.time_stride)
 
     @field_serializer("file")
     def _file_as_text(self, file: Path | None) -> str | None:
@@ -168,6 +175,14 @@ class TrainerSection(Section):
 
 class RunConfig(Section):
     """Everything that determines a run.
+
+    Attributes:
+        preset: ``paper`` for the paper's protocol where nothing else is said.
+        seed: Of points, weights and the order of the samples.
+        data: Samples and points.
+        model: The network.
+        optimiser: How the weights move.
+        trainer: For how long, and on what.
 
     Raises:
         pydantic.ValidationError: A value is wrong;

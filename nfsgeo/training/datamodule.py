@@ -34,7 +34,8 @@ def windows(
         beyond: Further records after those to be predicted, or as many as there are.
     """
     n_in, n_out = data.n_in or 0, data.n_out or 1
-    left = len(file.times) - data.first_record - n_in - n_out
+    left = len(range(len(file.times))[data.first_record :: data.time_stride])
+    left -= n_in + n_out
     most = {"train": data.max_train, "valid": data.max_valid, "test": data.max_test}
     return WindowDataset(
         file,
@@ -43,6 +44,7 @@ def windows(
         n_out + max(0, min(beyond, left)),
         mesh,
         first_record=data.first_record,
+        time_stride=data.time_stride,
     )
 
 

@@ -41,7 +41,7 @@ def load_config(
 
 
 def read_config(file: Path) -> RunConfig:
-    """A resolved configuration, as :func:`begin_run` saved it.
+    """A resolved configuration from ``file``, as :func:`begin_run` saved it.
 
     Raises:
         UserError: It is missing or wrong.

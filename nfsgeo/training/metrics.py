@@ -67,7 +67,11 @@ class FieldErrors(Metric):
 
 
 class ErrorByRecord(Metric):
-    """Mean absolute error of each predicted record, ``[n_t]``."""
+    """Mean absolute error of each predicted record, ``[n_t]``.
+
+    Args:
+        num_records: ``n_t``.
+    """
 
     full_state_update = False
     total: Tensor
@@ -80,7 +84,12 @@ class ErrorByRecord(Metric):
         self.add_state("count", zeros[0].clone(), dist_reduce_fx="sum")
 
     def update(self, prediction: Tensor, truth: Tensor) -> None:
-        """Adds fields ``[N, n_t, C]``."""
+        """Adds fields ``[N, n_t, C]``.
+
+        Args:
+            prediction: In the units of the data.
+            truth: Likewise.
+        """
         error = (prediction.double() - truth.double()).abs()
         self.total += error.sum(dim=(0, 2))
         self.count += error[:, 0].numel()

@@ -46,10 +46,10 @@ def _with_records(data: DataSection, file: FieldFile) -> DataSection:
     steady = file.static_role == "coefficient" and len(file.times) == 1
     n_in = data.n_in if data.n_in is not None else 0 if steady else RECORDS
     n_out = data.n_out or (1 if steady else RECORDS)
-    needed = data.first_record + n_in + n_out
-    if needed > len(file.times):
+    if data.records(n_in + n_out).stop > len(file.times):
+        apart = f", {data.time_stride} apart," if data.time_stride > 1 else ""
         raise UserError(
-            f"--n-in {n_in} and --n-out {n_out} from record {data.first_record}",
+            f"--n-in {n_in} and --n-out {n_out}{apart} from record {data.first_record}",
             f"at most the {len(file.times)} records of {file.path}",
             "ask for fewer or use a longer file",
         )

@@ -24,6 +24,10 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
 
     The data are not needed: a checkpoint knows the problem that it was trained for.
 
+    Args:
+        paths: The run's folder.
+        config: Its configuration.
+
     Raises:
         UserError: There is no checkpoint yet, or it is of another model.
     """

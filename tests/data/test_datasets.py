@@ -46,6 +46,15 @@ def test_window_holds_inputs_targets_and_coefficient(
     np.testing.assert_array_equal(data.times, file.times[1:5])
 
 
+def test_stride_in_time(grid_case: Any, file: FieldFile) -> None:
+    mesh = random_subset(file, 9, seed=0)
+    data = WindowDataset(file, [2], 1, 1, mesh, first_record=1, time_stride=3)[0]
+    u = grid_case.u[2].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
+    np.testing.assert_array_equal(data.x[..., :2], u[:, 1:2])
+    np.testing.assert_array_equal(data.y, u[:, 4:5])
+    np.testing.assert_array_equal(data.times, file.times[[1, 4]])
+
+
 def test_static_problem_maps_coefficient_to_solution(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     u, a = (
@@ -189,6 +198,7 @@ def test_windows_that_do_not_fit_are_refused(
     mesh = every_point(file)
     assert "5 records" in one_line(WindowDataset, file, [0], 2, 4, mesh)
     one_line(WindowDataset, file, [0], 2, 3, mesh, first_record=1)
+    one_line(WindowDataset, file, [0], 1, 2, mesh, time_stride=3)
     with pytest.raises(ValueError, match="expected"):
         WindowDataset(file, [0], 1, 0, mesh)
     with nfsgeo.data.open(point_case.path) as points:

@@ -76,7 +76,10 @@ def test_the_rate_of_the_paper(waves: Path) -> None:
     assert resolve(waves, preset="paper").optimiser.lr == 1e-3
 
 
-@pytest.mark.parametrize("records", [{"data__n_out": 15}, {"data__first_record": 5}])
+@pytest.mark.parametrize(
+    "records",
+    [{"data__n_out": 15}, {"data__first_record": 5}, {"data__time_stride": 2}],
+)
 def test_too_few_records(waves: Path, records: dict[str, int]) -> None:
     with pytest.raises(UserError, match="at most the 24 records"):
         resolve(waves, **records)
