@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.nn.edge_weights import edge_weights
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
 __all__ = [
@@ -46,7 +47,7 @@ class EdgeNetwork(nn.Module):
 
     Shapes:
         ``displacement`` ``[E, d]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]``,
-        ``source`` ``[E]``; result ``[E, h]``.
+        ``source`` ``[E]``; result ``[h, E]``.
     """
 
     def __init__(
@@ -74,24 +75,49 @@ class EdgeNetwork(nn.Module):
             self.node.reset_parameters()
 
     def forward(
-        self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+        self,
+        displacement: Tensor,
+        pos: Tensor,
+        features: Tensor | None,
+        source: Tensor,
+        mix: nn.Linear | None = None,
     ) -> Tensor:
-        """Hidden activations of every edge; see the class for shapes."""
+        """Hidden layer of every edge, or linear maps of it; see the class for shapes.
+
+        Args:
+            displacement: :math:`x_j - x_i` of the edges.
+            pos: positions :math:`x_i` of the sources.
+            features: inputs :math:`a(x_i)` at the sources.
+            source: source of each edge.
+            mix: the linear maps.
+        """
         relative = displacement / self.scale
         relative = torch.cat([relative, relative.norm(dim=-1, keepdim=True)], dim=-1)
-        activation = self.edge(relative)
-        if self.node is not None:
-            parts = [pos] if self.absolute_position else []
-            if self.num_features:
-                if features is None or features.size(-1) != self.num_features:
-                    came = None if features is None else tuple(features.shape)
-                    raise ValueError(
-                        f"features are {came}; expected [n, {self.num_features}], the "
-                        "inputs at the sources on which the kernel depends"
-                    )
-                parts.append(features)
-            activation = activation + self.node(torch.cat(parts, dim=-1))[source]
-        return nn.functional.gelu(activation)
+        weights = edge_weights(
+            relative,
+            self._of_source(pos, features),
+            source,
+            self.edge.weight,
+            self.edge.bias,
+            None if mix is None else mix.weight,
+            None if mix is None else mix.bias,
+        )
+        return weights.to(displacement.dtype)
+
+    def _of_source(self, pos: Tensor, features: Tensor | None) -> Tensor | None:
+        if self.node is None:
+            return None
+        parts = [pos] if self.absolute_position else []
+        if self.num_features:
+            if features is None or features.size(-1) != self.num_features:
+                came = None if features is None else tuple(features.shape)
+                raise ValueError(
+                    f"features are {came}; expected [n, {self.num_features}], the "
+                    "inputs at the sources on which the kernel depends"
+                )
+            parts.append(features)
+        projected: Tensor = self.node(torch.cat(parts, dim=-1))
+        return projected
 
     def extra_repr(self) -> str:
         return f"scale={self.scale:.4g}, absolute_position={self.absolute_position}"
@@ -166,8 +192,8 @@ class DenseKernel(InterpolationKernel):
         self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """Edge weights ``[R, E]``."""
-        hidden = self.network(displacement, pos, features, source)
-        return hidden.t() if self.reduce is None else self.reduce.weight @ hidden.t()
+        weights: Tensor = self.network(displacement, pos, features, source, self.reduce)
+        return weights
 
     def forward(
         self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
@@ -228,9 +254,8 @@ class ChannelKernel(InterpolationKernel):
         self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """Edge weights ``[groups, E]``."""
-        hidden = self.network(displacement, pos, features, source)
-        # Transposed from the start: every weight is contiguous.
-        return torch.addmm(self.mix.bias[:, None], self.mix.weight, hidden.t())
+        weights: Tensor = self.network(displacement, pos, features, source, self.mix)
+        return weights
 
     def forward(
         self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
