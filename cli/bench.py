@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.bench_suite import suite_command
+from nfsgeo_cli.bench_suite import run_suites, suite_command
 from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show
 
 if TYPE_CHECKING:
@@ -44,18 +44,34 @@ class Suites(click.Group):
     Examples:
       nfsgeo bench --list
       nfsgeo bench irregular --scale cpu --out irregular
+      nfsgeo bench --scale smoke --jobs 2 --out everything
       nfsgeo bench perf --out perf
     """,
 )
 @click.option("--list", "listed", is_flag=True, help="List the suites and leave.")
+@click.option("--scale", help="Run every suite at this scale: smoke, cpu or paper.")
+@click.option("--out", type=Path, help="Folder for all of them.")
+@click.option("--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]")
 @click.pass_context
-def bench(context: click.Context, listed: bool) -> None:
-    """Run a benchmark suite."""
-    if listed or context.invoked_subcommand is None:
+def bench(
+    context: click.Context,
+    listed: bool,
+    scale: str | None,
+    out: Path | None,
+    jobs: int,
+) -> None:
+    """Run a benchmark suite, or all of them."""
+    if listed or (context.invoked_subcommand is None and scale is None):
         for name in bench.list_commands(context):
             if suite := bench.get_command(context, name):
                 click.echo(f"{name:<21}{suite.get_short_help_str(58)}")
         context.exit()
+    if context.invoked_subcommand is None and scale is not None:
+        from nfsgeo_benchmarks.suites import shipped_suites
+
+        if out is None:
+            raise UserError(f"--scale {scale} without --out", "a folder", "give --out")
+        run_suites(shipped_suites(), scale, out, jobs)
 
 
 @bench.command(

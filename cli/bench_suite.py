@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from nfsgeo_benchmarks.suites import Run
 
-__all__ = ["suite_command"]
+__all__ = ["run_suites", "suite_command"]
 
 
 def suite_command(path: Path) -> click.Command:
@@ -55,6 +55,13 @@ def suite_command(path: Path) -> click.Command:
     return command
 
 
+def run_suites(paths: Mapping[str, Path], scale: str, out: Path, jobs: int) -> None:
+    """Runs several suites, each in a folder of its own name."""
+    for name, path in paths.items():
+        show(f"[bold]{name}[/]")
+        _run(path, scale, out / name, (), jobs, dry_run=False, as_json=False)
+
+
 def _run(
     path: Path,
     scale: str,
@@ -68,6 +75,7 @@ def _run(
         carry_out_all,
         collect,
         is_finished,
+        paper_cells,
         read_suite,
         runs_of,
         shipped_scales,
@@ -99,7 +107,8 @@ def _run(
         found = collect(everything, out)
         written = write_results(found, out)
         command = f"nfsgeo bench {path.stem} --scale {scale} --out {out}"
-        report = write_suite_report(suite, scales[scale], command, found, out)
+        paper = paper_cells(suite, scales)
+        report = write_suite_report(suite, scales[scale], command, found, out, paper)
     rows = collect(runs, out)
     if as_json:
         print_json({"results": rows})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["UserError"]
+__all__ = ["TooLarge", "UserError"]
 
 
 class UserError(ValueError):
@@ -25,3 +25,7 @@ class UserError(ValueError):
     def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str]]:
         # Crosses process boundaries (data-loader workers) with all three parts.
         return type(self), (self.given, self.expected, self.todo)
+
+
+class TooLarge(UserError):
+    """What would not fit into memory, seen before it is tried."""

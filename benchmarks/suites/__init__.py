@@ -14,7 +14,7 @@ from pathlib import Path
 from nfsgeo_benchmarks.suites.report import write_suite_report
 from nfsgeo_benchmarks.suites.results import collect, write_results
 from nfsgeo_benchmarks.suites.runner import carry_out_all, is_finished
-from nfsgeo_benchmarks.suites.runs import Run, runs_of
+from nfsgeo_benchmarks.suites.runs import Run, paper_cells, runs_of
 from nfsgeo_benchmarks.suites.suite import Scale, Suite, read_scales, read_suite
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "carry_out_all",
     "collect",
     "is_finished",
+    "paper_cells",
     "read_suite",
     "runs_of",
     "shipped_scales",

@@ -17,18 +17,24 @@ from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.training.history import read_history
 from nfsgeo.version import __version__
+from nfsgeo_benchmarks.paper import Printed
 from nfsgeo_benchmarks.suites.figures import error_against_cost, learning_curves
 from nfsgeo_benchmarks.suites.suite import Scale, Suite
 from nfsgeo_benchmarks.suites.table import Cell, best_of, cells_of, judge
 
 __all__ = ["write_suite_report"]
 
-MEASURES = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
+TITLES = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
 Row = Mapping[str, Any]
 
 
 def write_suite_report(
-    suite: Suite, scale: Scale, command: str, rows: Sequence[Row], folder: Path
+    suite: Suite,
+    scale: Scale,
+    command: str,
+    rows: Sequence[Row],
+    folder: Path,
+    paper: Mapping[tuple[str, str], Printed] | None = None,
 ) -> Path:
     """Writes ``report.html`` from whatever runs there are.
 
@@ -38,6 +44,7 @@ def write_suite_report(
         command: That makes it again.
         rows: From :func:`~nfsgeo_benchmarks.suites.results.collect`.
         folder: Of the suite.
+        paper: What the paper prints, by variant and problem.
 
     Returns:
         The path of the page, which loads nothing and runs no script.
@@ -51,9 +58,9 @@ def write_suite_report(
         version=__version__,
         done=done,
         total=len(rows),
-        measures=list(MEASURES.values()),
+        measures=[_title(measure) for measure in suite.measures],
         sections=[
-            _section(problem, suite, cells, rows, folder)
+            _section(problem, suite, cells, rows, folder, paper or {})
             for problem in dict.fromkeys(row["problem"] for row in rows)
         ],
         claims=[
@@ -79,6 +86,7 @@ def _section(
     cells: Mapping[tuple[str, str], Cell],
     rows: Sequence[Row],
     folder: Path,
+    paper: Mapping[tuple[str, str], Printed],
 ) -> dict[str, Any]:
     """The table of a problem and its pictures."""
     leading = next(iter(suite.variants))
@@ -107,7 +115,12 @@ def _section(
     return {
         "name": problem,
         "about": about,
-        "rows": [_row(name, cell, cells, problem) for name, cell in here.items()],
+        "rows": [
+            _row(name, cell, cells, problem, suite.measures)
+            | {"paper": _printed(paper.get((name, problem)))}
+            for name, cell in here.items()
+        ],
+        "paper": any(where == problem for _, where in paper),
         "pictures": [
             _shown(Picture(name, "errors", captions[name], figure))
             for name, figure in drawn.items()
@@ -117,12 +130,16 @@ def _section(
 
 
 def _row(
-    variant: str, cell: Cell, cells: Mapping[tuple[str, str], Cell], problem: str
+    variant: str,
+    cell: Cell,
+    cells: Mapping[tuple[str, str], Cell],
+    problem: str,
+    measures: Sequence[str],
 ) -> dict[str, Any]:
     errors = []
-    for measure in MEASURES:
+    for measure in measures:
         value = cell.values.get(measure)
-        spread = cell.spread[measure]
+        spread = cell.spread.get(measure, math.nan)
         errors.append(
             {
                 "text": cell.status if value is None else f"{value:.2e}",
@@ -139,6 +156,19 @@ def _row(
         "time": seconds_text(known["seconds_per_epoch"]),
         "memory": bytes_text(known["peak_memory_bytes"]),
     }
+
+
+def _title(measure: str) -> str:
+    name, _, factor = measure.partition("_")
+    return TITLES.get(measure) or f"{TITLES[name]} at {factor} n"
+
+
+def _printed(cell: Printed | None) -> str:
+    """A cell of the paper; in brackets what cannot be right."""
+    if cell is None:
+        return ""
+    text = "OOM" if cell.value is None else f"{cell.value:.2e}"
+    return f"({text})" if cell.doubt else text
 
 
 def _shown(picture: Picture) -> dict[str, str]:

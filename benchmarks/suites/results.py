@@ -49,6 +49,9 @@ OF_SUMMARY = (
 def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     """A row of :data:`COLUMNS` for each run, with a gap for what is not known.
 
+    Errors on larger meshes come in further columns, ``mae_4`` on four times as many
+    points.
+
     Args:
         runs: Of the suite.
         folder: Of the suite.
@@ -62,7 +65,8 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
 def write_results(rows: Sequence[dict[str, Any]], folder: Path) -> Path:
     """Writes ``results.csv`` into the folder of the suite, and returns its path."""
     path = folder / "results.csv"
-    write_rows(path, COLUMNS, rows)
+    more = [name for name in rows[0] if name not in COLUMNS] if rows else []
+    write_rows(path, [*COLUMNS, *more], rows)
     return path
 
 
@@ -77,10 +81,12 @@ def _row(run: Run, folder: Path) -> dict[str, Any]:
         "seed": run.seed,
         "folder": f"{RUNS}/{run.name}",
         "status": "missing",
-    }
+    } | {f"mae_{factor:g}": None for factor in run.unseen}
     if is_finished(run, folder):
         summary = json.loads(paths.summary.read_text())
         row |= {name: summary[name] for name in OF_SUMMARY} | summary["test"]
+        for factor, errors in summary.get("unseen", {}).items():
+            row[f"mae_{factor}"] = errors["mae"]["mean"]
         row["status"] = "ok"
     elif failure := read_failure(paths.root):
         row |= failure

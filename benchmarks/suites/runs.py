@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nfsgeo.data.equations import find_equation
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo.training import load_config
 from nfsgeo.training.config_errors import unknown
+from nfsgeo_benchmarks.paper import Printed, printed
 from nfsgeo_benchmarks.suites.suite import DataSet, Scale, Suite
 
-__all__ = ["Run", "runs_of"]
+__all__ = ["Run", "paper_cells", "runs_of"]
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,7 @@ def runs_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[
                     **scale.settings,
                     **scale.models.get(model, {}),
                     **problem.settings,
+                    **problem.models.get(model, {}),
                     **problem.at[scale_name],
                     **own,
                     "seed": seed,
@@ -104,6 +107,29 @@ def runs_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[
                     )
                 )
     return runs
+
+
+def paper_cells(
+    suite: Suite, scales: Mapping[str, Scale], measure: str = "mae"
+) -> dict[tuple[str, str], Printed]:
+    """What the paper prints, at its own sizes, by variant and problem of a suite."""
+    cells: dict[tuple[str, str], Printed] = {}
+    runs = runs_of(suite, "paper", scales) if "paper" in scales else []
+    for run in {run.problem: run for run in runs}.values():
+        equation = find_equation(run.data.equation)
+        side = run.settings.get("data.grid")
+        points = side**equation.dim if side else run.settings.get("data.points", 0)
+        steady = equation.records == 1
+        found = printed(
+            equation.name,
+            n_s=points,
+            n_t=0 if steady else run.settings.get("data.n_in", 10),
+            n_t_out=1 if steady else run.settings.get("data.n_out", 10),
+            grid=side is not None,
+            measure=measure,
+        )
+        cells |= {(name, run.problem): cell for name, cell in found.items()}
+    return cells
 
 
 def _check(settings: Mapping[str, Any], place: str) -> None:

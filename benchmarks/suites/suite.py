@@ -70,11 +70,13 @@ class Problem(Part):
     Attributes:
         data: Name of the data set, at whatever scale.
         settings: Of its runs.
+        models: Further settings of the runs of a model, by its name.
         at: Further settings by scale; it is left out at a scale that is not there.
     """
 
     data: str
     settings: Settings = {}
+    models: dict[str, Settings] = {}
     at: dict[str, Settings]
 
 
@@ -86,6 +88,7 @@ class Claim(Part):
         variant: Whose error is claimed to be small.
         over: The variants that it is compared with, the best of them.
         problems: Where; everywhere when empty.
+        measure: Which error, ``mae_4`` for that on four times as many points.
         at_most: Largest ratio of the errors.
     """
 
@@ -93,6 +96,7 @@ class Claim(Part):
     variant: str
     over: tuple[str, ...]
     problems: tuple[str, ...] = ()
+    measure: str = "mae"
     at_most: PositiveFloat = 1.0
 
 
@@ -111,9 +115,14 @@ class Suite(Part):
     title: str
     problems: dict[str, Problem]
     variants: dict[str, Settings]
-    unseen: tuple[PositiveFloat, ...] = ()
+    unseen: tuple[float, ...] = ()
     repeats: dict[str, NonNegativeInt] = {}
     claims: tuple[Claim, ...] = ()
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """Columns of errors: those of the mesh of training, then of larger meshes."""
+        return ("mae", "rmse", "rel_l2", *(f"mae_{f:g}" for f in self.unseen))
 
     @model_validator(mode="after")
     def _check_claims(self) -> Suite:
@@ -121,6 +130,13 @@ class Suite(Part):
             for name in (claim.variant, *claim.over):
                 if name not in self.variants:
                     raise unknown(f"claims: {name}", "a variant", name, self.variants)
+            if claim.measure not in self.measures:
+                raise unknown(
+                    f"claims: {claim.measure}",
+                    "an error",
+                    claim.measure,
+                    self.measures,
+                )
             for name in claim.problems:
                 if name not in self.problems:
                     raise unknown(f"claims: {name}", "a problem", name, self.problems)

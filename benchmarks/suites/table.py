@@ -13,7 +13,7 @@ from nfsgeo_benchmarks.suites.suite import Claim
 __all__ = ["Cell", "Verdict", "best_of", "cells_of", "judge"]
 
 Row = Mapping[str, Any]
-MEASURES = ("mae", "rmse", "rel_l2", "seconds_per_epoch")
+STARTS = ("mae", "rmse", "rel_l2", "seconds_per_epoch")  # of the columns to average
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ def cells_of(rows: Sequence[Row]) -> dict[tuple[str, str], Cell]:
 
 def _cell(rows: Sequence[Row]) -> Cell:
     done = [row for row in rows if row["status"] == "ok"]
-    columns = {name: [float(row[name]) for row in done] for name in MEASURES}
+    names = [n for n in (done or rows)[0] if n.startswith(STARTS)]
+    columns = {name: [float(row[name]) for row in done] for name in names}
     return Cell(
         {name: fmean(column) for name, column in columns.items() if column},
         {n: stdev(c) if len(c) > 1 else math.nan for n, c in columns.items()},
@@ -110,5 +111,6 @@ def _ratio(
         return None
     if any(other is None or other.status == "missing" for other in others):
         return None
-    rivals = [other.values["mae"] for other in others if other and other.values]
-    return own.values["mae"] / min(rivals) if rivals else None
+    name = claim.measure
+    rivals = [other.values[name] for other in others if other and other.values]
+    return own.values[name] / min(rivals) if rivals else None

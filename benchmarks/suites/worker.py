@@ -16,7 +16,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from nfsgeo.data.cached import cached_file
-from nfsgeo.errors import UserError
+from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.report import write_report
 from nfsgeo.training import (
@@ -77,6 +77,8 @@ def work(run: Run, folder: Path, threads: int, connection: Connection) -> None:
     except RuntimeError as error:
         full = "DefaultCPUAllocator" in str(error)  # how torch says it on the CPU
         record_failure(folder, "OOM" if full else "failed", str(error))
+    except TooLarge as error:
+        record_failure(folder, "OOM", str(error))
     except UserError as error:
         record_failure(folder, "failed", str(error))
     except KeyboardInterrupt:

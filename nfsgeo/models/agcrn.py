@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import PositiveFloat, PositiveInt
 
-from nfsgeo.errors import UserError
+from nfsgeo.errors import TooLarge
 from nfsgeo.models.problem import Problem
 from nfsgeo.models.recurrent import RecurrentOperator
 from nfsgeo.models.recurrent_settings import CellSettings, cell_inputs
@@ -34,11 +34,11 @@ def build_agcrn(problem: Problem, settings: AGCRNSettings) -> RecurrentOperator:
     After "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting".
 
     Raises:
-        UserError: when the learned graphs would not fit into memory.
+        TooLarge: when the learned graphs would not fit into memory.
     """
     needed = adjacency_bytes(problem.num_points, settings.depth) / GIB
     if needed > settings.max_gib:
-        raise UserError(
+        raise TooLarge(
             f"agcrn at {problem.num_points} points, whose learned graphs need "
             f"{needed:.1f} GiB in a training step",
             f"at most max_gib = {settings.max_gib:g} GiB",

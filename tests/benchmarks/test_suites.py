@@ -76,7 +76,7 @@ def changed(content: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
     *above, last = key.split("/")
     place = copy
     for name in above:
-        place = place[name]
+        place = place[int(name) if name.isdigit() else name]
     place[last] = value
     return copy
 
@@ -88,6 +88,7 @@ def test_shipped_suites_are_sound(name: str, scale: str) -> None:
     found = runs_of(suite, scale, suites.shipped_scales())
     assert len({run.name for run in found}) == len(found)
     assert {run.variant for run in found} == set(suite.variants)
+    assert len(suite.title) <= 64  # `nfsgeo bench --list` in 80 columns
     assert {run.settings["model.name"] for run in found} <= set(MODELS)
 
 
@@ -149,6 +150,12 @@ def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> N
         ),
         ("small", "problems/waves/at/tiny", {"data.pionts": 3}, ["waves", "points"]),
         ("small", "claims", [{"title": "t", "variant": "x", "over": []}], ["x"]),
+        (
+            "small",
+            "claims/0/measure",
+            "mae_4",
+            ["claims", "mae_4", "nearest is mae"],
+        ),
         ("scales", "tiny/seeds", 0, ["scales.yaml", "tiny.seeds", "greater than 0"]),
         ("scales", "tiny/settings/trainer.epohcs", 1, ["epohcs", "trainer.epochs"]),
         ("scales", "tiny/data/waves/sample", 1, ["scales.yaml", "waves.sample"]),
@@ -194,7 +201,7 @@ def test_runs_are_carried_out_once_and_failures_stop_nothing(tmp_path: Path) -> 
     carry_out_all(found, out, jobs=2, ended=lambda run: ended.append(run.variant))
     assert sorted(ended) == ["agcrn", "dse", "wide"]
     rows = {row["variant"]: row for row in collect(found, out)}
-    assert rows["agcrn"]["status"] == "failed" and rows["agcrn"]["mae"] is None
+    assert rows["agcrn"]["status"] == "OOM" and rows["agcrn"]["mae"] is None
     assert "max_gib" in rows["agcrn"]["message"]
     for name in ("dse", "wide"):
         assert rows[name]["status"] == "ok" and rows[name]["epochs"] == 2
@@ -217,6 +224,27 @@ if __name__ == "__main__":
     found = runs_of(read_suite(here / "small.yaml"), "tiny", scales)
     carry_out_all(found, here / "out", jobs=2)
 """
+
+
+@pytest.mark.slow
+def test_unseen_meshes_have_columns_of_their_own(tmp_path: Path) -> None:
+    scales = changed(SCALES, "tiny/seeds", 1)
+    suite = changed(SUITE, "unseen", [1.5, 2])
+    suite["claims"][0]["measure"] = "mae_1.5"
+    found = runs(tmp_path, suite, scales)
+    assert found[0].repeats == 5
+    out = tmp_path / "out"
+    out.mkdir()
+    carry_out_all(found, out, jobs=2)
+    rows = collect(found, out)
+    with suites.write_results(rows, out).open() as file:
+        written = list(csv.DictReader(file))
+    for row, text in zip(rows, written, strict=True):
+        for name in ("mae", "mae_1.5", "mae_2"):
+            assert row[name] > 0 and float(text[name]) == row[name]
+    claims = read_suite(tmp_path / "small.yaml").claims
+    (verdict,) = judge(claims, cells_of(rows))
+    assert verdict.ratio == rows[1]["mae_1.5"] / rows[0]["mae_1.5"]
 
 
 @pytest.mark.slow
@@ -320,3 +348,8 @@ def test_wrong_options(bench: Bench, tmp_path: Path) -> None:
         assert result.exit_code == 2 and word in result.stderr
         assert len(result.stderr.splitlines()) == 1
     assert not (tmp_path / "o").exists()
+
+
+def test_every_suite_at_once_needs_a_folder(bench: Bench) -> None:
+    result = bench("--scale", "tiny")
+    assert result.exit_code == 2 and "--out" in result.stderr
