@@ -65,11 +65,12 @@ def _cells() -> dict[tuple[object, ...], dict[str, Printed]]:
         for row in csv.DictReader(file):
             numbers = (int(row[name]) for name in ("n_s", "n_t", "n_t_out"))
             where = (row["points"], int(row["mesh_factor"]), row["measure"])
-            cells.setdefault((row["equation"], *numbers, *where), {})[
-                row["variant"]
-            ] = Printed(
+            cell = Printed(
                 None if row["value"] == "OOM" else float(row["value"]),
                 float(row["spread"]) if row["spread"] else None,
                 row["doubt"],
             )
+            # What several tables repeat has its spread in the first.
+            here = cells.setdefault((row["equation"], *numbers, *where), {})
+            here.setdefault(row["variant"], cell)
     return cells
