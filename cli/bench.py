@@ -71,7 +71,8 @@ def bench(
 
         if out is None:
             raise UserError(f"--scale {scale} without --out", "a folder", "give --out")
-        run_suites(shipped_suites(), scale, out, jobs)
+        if not run_suites(shipped_suites(), scale, out, jobs):
+            context.exit(1)
 
 
 @bench.command(

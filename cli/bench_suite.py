@@ -28,7 +28,8 @@ def suite_command(path: Path) -> click.Command:
     @click.command(
         name,
         help=f"{title}.\n\nEvery run has a folder of its own. Finished runs are "
-        "skipped, those that were stopped go on, and one that fails stops no other.",
+        "skipped, those that were stopped go on, and one that fails stops no other; "
+        "the exit status is 1 then.",
         short_help=title,
         epilog=f"""\b
         Examples:
@@ -49,17 +50,25 @@ def suite_command(path: Path) -> click.Command:
     )
     @click.option("--dry-run", is_flag=True, help="Say what would run, and leave.")
     @as_json
-    def command(**options: Any) -> None:
-        _run(path, **options)
+    @click.pass_context
+    def command(context: click.Context, **options: Any) -> None:
+        if not _run(path, **options):
+            context.exit(1)
 
     return command
 
 
-def run_suites(paths: Mapping[str, Path], scale: str, out: Path, jobs: int) -> None:
-    """Runs several suites, each in a folder of its own name."""
+def run_suites(paths: Mapping[str, Path], scale: str, out: Path, jobs: int) -> bool:
+    """Runs several suites, each in a folder of its own name.
+
+    Returns:
+        Whether no run failed.
+    """
+    well = True
     for name, path in paths.items():
         show(f"[bold]{name}[/]")
-        _run(path, scale, out / name, (), jobs, dry_run=False, as_json=False)
+        well &= _run(path, scale, out / name, (), jobs, dry_run=False, as_json=False)
+    return well
 
 
 def _run(
@@ -70,7 +79,7 @@ def _run(
     jobs: int,
     dry_run: bool,
     as_json: bool,
-) -> None:
+) -> bool:
     from nfsgeo_benchmarks.suites import (
         carry_out_all,
         collect,
@@ -90,7 +99,7 @@ def _run(
         for run in runs:
             state = "finished" if is_finished(run, out) else "to run"
             click.echo(f"{state:<10}{run.name}")
-        return
+        return True
 
     def ended(run: Run) -> None:
         (row,) = collect([run], out)
@@ -114,6 +123,7 @@ def _run(
         print_json({"results": rows})
     else:
         show(_table(rows), f"results  {written}", f"report   {report}")
+    return not any(row["status"] == "failed" for row in rows)
 
 
 def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:

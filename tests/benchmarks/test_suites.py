@@ -316,8 +316,15 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return lambda *arguments: CliRunner().invoke(main, ["bench", *arguments])
 
 
+def fail(run: Run, folder: Path, *_: Any) -> None:
+    """In place of what the process of a run does."""
+    suites.worker.record_failure(folder, "failed", "out of luck")
+
+
 @pytest.mark.slow
-def test_the_command(bench: Bench, tmp_path: Path) -> None:
+def test_the_command(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert bench("--list").stdout.splitlines()[0].split()[0] == "small"
     options = ("small", "--scale", "tiny", "--out", "o")
     plan = bench(*options, "--dry-run").stdout.splitlines()
@@ -332,6 +339,10 @@ def test_the_command(bench: Bench, tmp_path: Path) -> None:
     assert "1 of 2 runs finished" in page and "not known yet" in page
     whole = json.loads(bench(*options, "--json").stdout)["results"]
     assert [row["status"] for row in whole] == ["ok", "ok"]
+    hopeless = ("--only", "wide", "--out", "p")
+    monkeypatch.setattr("nfsgeo_benchmarks.suites.runner.work", fail)
+    failed = bench(*options[:3], *hopeless)
+    assert failed.exit_code == 1 and "out of luck" in failed.output
     page = Path("o/report.html").read_text()
     assert "2 of 2 runs finished" in page and "nfsgeo bench small --scale tiny" in page
     assert "http://" not in page and "https://" not in page and "<script" not in page
