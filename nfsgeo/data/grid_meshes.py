@@ -61,6 +61,12 @@ def off_grid(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Me
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
     interpolation.
 
+    Args:
+        file: Fields on a grid.
+        num_points: How many.
+        seed: Of the draw.
+        sample: Each sample draws its own.
+
     Raises:
         UserError: The file has no grid or no periodic axis.
     """
@@ -97,6 +103,13 @@ def jittered(
     """A coarser grid, each point moved at random by up to ``amount / 2`` spacings.
 
     Along a bounded axis a point moves to one of the file's coordinates in its cell.
+
+    Args:
+        file: Fields on a grid.
+        resolution: Points of the coarser grid on each axis.
+        seed: Of the moves.
+        sample: Each sample draws its own.
+        amount: How far points move.
 
     Raises:
         UserError: As for :func:`sub_grid`.

@@ -56,6 +56,8 @@ class GridWriter:
     Raises:
         UserError: ``path`` exists, a partial file of other data is in the way, or the
             disk is full, now or later; finished batches are kept.
+        ValueError: The axes do not fit the domain; later, a batch does not fit what
+            was announced.
     """
 
     def __init__(

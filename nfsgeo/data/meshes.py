@@ -46,14 +46,32 @@ def every_point(file: FieldFile, sample: int = 0) -> Mesh:
 
 
 def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:
-    """Points drawn from the file's own, uniformly without replacement (the paper's)."""
+    """Points drawn from the file's own, uniformly without replacement (the paper's).
+
+    Args:
+        file: Fields on a grid or at points.
+        num_points: How many.
+        seed: Of the draw.
+        sample: Each sample draws its own.
+
+    Raises:
+        UserError: The sample has fewer points.
+    """
     pos = file.coordinates(sample)
     _enough(file, num_points, len(pos))
     return _subset(pos, shuffled(len(pos), philox(seed, 0, sample))[:num_points])
 
 
 def stored(file: NativeFile, name: str) -> Mesh:
-    """A mesh that was published with the data, its points in their order there."""
+    """A mesh that was published with the data, its points in their order there.
+
+    Args:
+        file: Fields on a grid, with meshes.
+        name: Of the mesh.
+
+    Raises:
+        UserError: The file has no such mesh.
+    """
     if name not in file.meshes:
         raise UserError(
             f"mesh {name!r} of {file.path}",
@@ -156,7 +174,14 @@ def clustered(
 def per_sample(
     sampler: Callable[..., Mesh], file: FieldFile, num_points: int, seed: int
 ) -> Callable[[int], Mesh]:
-    """A mesh of its own for every sample, drawn by one of the samplers above."""
+    """A mesh of its own for every sample, drawn by one of the samplers above.
+
+    Args:
+        sampler: Called with ``file``, ``num_points``, ``seed`` and the sample.
+        file: Fields on a grid or at points.
+        num_points: How many in each sample.
+        seed: Of the draws.
+    """
     return partial(sampler, file, num_points, seed)
 
 

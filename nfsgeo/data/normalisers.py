@@ -69,7 +69,7 @@ class FieldNormaliser(nn.Module):
         return (x - self.mean) / self.std
 
     def denormalise(self, y: Tensor) -> Tensor:
-        """Field ``[..., F]`` back in the units of the data."""
+        """A normalised field ``y [..., F]``, back in the units of the data."""
         return y * self.std + self.mean
 
     def extra_repr(self) -> str:

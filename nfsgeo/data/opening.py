@@ -13,7 +13,7 @@ __all__ = ["open_file"]
 
 
 def open_file(path: str | Path) -> FieldFile:
-    """Opens a file of fields, whatever its format.
+    """Opens the file of fields at ``path``, whatever its format.
 
     Raises:
         UserError: The file does not exist, is damaged, or no reader knows it.

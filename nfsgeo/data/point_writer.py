@@ -48,6 +48,7 @@ class PointWriter:
 
     Raises:
         UserError: ``path`` exists or its folder does not; later, the disk is full.
+        ValueError: Later, a sample does not fit what was announced.
 
     Example:
         >>> with PointWriter("cloud.h5", equation="heat", domain=domain,

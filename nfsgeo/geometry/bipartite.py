@@ -196,7 +196,7 @@ def bipartite_graph(
 
 @outside_inference
 def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
-    """One graph of several, sources and targets numbered on from one to the next.
+    """One graph of several ``graphs``, sources and targets numbered on from each.
 
     The transposes are joined likewise, so that each is sorted only once.
     """

@@ -62,6 +62,9 @@ class GraphCache:
             longest goes first. A mesh of ``E`` edges holds about ``(28 + 4 d) E``
             bytes, the transpose included.
 
+    Raises:
+        UserError: If ``capacity`` is below 1.
+
     Attributes:
         searches: Radius searches run so far.
         mesh_hits: Samples whose graph was known.
@@ -99,7 +102,7 @@ class GraphCache:
     def points_to_grid(
         self, pos: Tensor, batch: Tensor | None, grid: Tensor
     ) -> BipartiteGraph:
-        """Points ``[N, d]`` to the nodes of a grid ``[m, d]`` that each sample has.
+        """Points ``pos [N, d]`` to the nodes of a ``grid [m, d]`` of each sample.
 
         Node ``j`` of sample ``b`` is target ``b * m + j``. ``batch [N]`` is sorted,
         or none for one sample.
@@ -118,7 +121,7 @@ class GraphCache:
         *,
         num_samples: int | None = None,
     ) -> BipartiteGraph:
-        """The nodes of a grid ``[m, d]`` that each sample has to points ``[N, d]``.
+        """The nodes of a ``grid [m, d]`` of each sample to points ``pos [N, d]``.
 
         Node ``j`` of sample ``b`` is source ``b * m + j``. ``batch [N]`` is sorted,
         or none for one sample; ``num_samples`` tells of last ones without a point.
@@ -126,7 +129,7 @@ class GraphCache:
         return self._compose("grid to points", pos, batch, grid, num_samples)
 
     def points_to_points(self, pos: Tensor, batch: Tensor | None) -> BipartiteGraph:
-        """Points ``[N, d]`` to the points of the same sample, themselves included."""
+        """Points ``pos [N, d]`` to those of the same sample, themselves included."""
         return self._compose("points to points", pos, batch, None)
 
     def _compose(

@@ -176,7 +176,7 @@ class Domain:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Sequence[Any]]) -> Domain:
-        """The inverse of :meth:`to_dict`."""
+        """The inverse of :meth:`to_dict`, from its ``data``."""
         return cls(tuple(data["lower"]), tuple(data["upper"]), tuple(data["periodic"]))
 
     def _nearest(self, delta: Tensor, axis: int) -> Tensor:

@@ -83,5 +83,5 @@ def build_model(
 
 
 def num_parameters(model: nn.Module) -> int:
-    """Number of trainable parameters; a complex one counts once."""
+    """Number of trainable parameters of ``model``; a complex one counts once."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)

@@ -24,7 +24,7 @@ PAPER_PROBLEM = Problem(
 
 
 def parameters_at_paper_setting(name: str) -> int:
-    """Number of parameters of a model as the paper sets it.
+    """Number of parameters of the model ``name`` as the paper sets it.
 
     To hold beside :attr:`ModelInfo.parameters_paper`, which for the four models on
     patches counts a layer more, 33,792 parameters that the authors make and never

@@ -15,6 +15,10 @@ def adjacency_bytes(num_nodes: int, num_cells: int = 1) -> int:
     """Memory that the dense graphs of cells need in a training step, at least.
 
     Scores, their softmax and the gradients of both, in single precision.
+
+    Args:
+        num_nodes: nodes of the mesh.
+        num_cells: cells that have graphs of their own.
     """
     return num_cells * 4 * 4 * num_nodes**2
 
@@ -100,7 +104,7 @@ class AdaptiveGRU(nn.Module):
 
     Shapes:
         ``x`` ``[B n, in_channels]``, ``h`` ``[B n, hidden_channels]``, sample by
-        sample, the nodes always in the same order.
+        sample, the nodes always in the same order; ``adjacency`` ``[n, n]``.
     """
 
     def __init__(

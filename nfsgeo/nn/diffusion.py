@@ -47,7 +47,7 @@ class DiffusionConv(nn.Module):
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor, supports: tuple[Support, Support]) -> Tensor:
-        """Convolve ``x``, given the two walks on a graph."""
+        """Convolve ``x``; ``supports`` are the two walks on a graph."""
         along, against = supports
         order = self.weight.size(1)
         terms = chebyshev_terms(along, x, order)

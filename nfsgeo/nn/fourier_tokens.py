@@ -34,6 +34,9 @@ class SplitComplex(nn.Module):
     Args:
         real: layer of the real part.
         imaginary: layer of the imaginary part.
+
+    Shapes:
+        ``[B, C, *n]`` to what the layers make of it, complex.
     """
 
     def __init__(self, real: nn.Module, imaginary: nn.Module) -> None:
@@ -74,7 +77,11 @@ class ModulusGELU(nn.Module):
 
 
 class RealPart(nn.Module):
-    """The real part of a complex field, on the way out of complex layers."""
+    """The real part of a complex field, on the way out of complex layers.
+
+    Shapes:
+        ``[B, C, *n]`` to the same, real.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """The real part."""

@@ -36,6 +36,9 @@ class KernelInterpolation(MessagePassing):
     Shapes:
         ``x`` ``[n, T, C]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]`` or ``None``;
         result ``[m, T, C]``.
+
+    Raises:
+        ValueError: for ``x`` of another shape.
     """
 
     def __init__(

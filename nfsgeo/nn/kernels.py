@@ -48,6 +48,9 @@ class EdgeNetwork(nn.Module):
     Shapes:
         ``displacement`` ``[E, d]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]``,
         ``source`` ``[E]``; result ``[h, E]``.
+
+    Raises:
+        ValueError: for ``features`` of another length.
     """
 
     def __init__(
@@ -142,13 +145,27 @@ class InterpolationKernel(nn.Module, ABC):
     def weights(
         self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Edge weights ``[R, E]``."""
+        """Edge weights ``[R, E]``.
+
+        Args:
+            displacement: ``x_j - x_i``, ``[E, d]``.
+            pos: positions of the sources, ``[n, d]``.
+            features: inputs at the sources, ``[n, F]``.
+            source: source of each edge, ``[E]``.
+        """
 
     @abstractmethod
     def forward(
         self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
     ) -> Tensor:
-        """Sum ``[n, T, C]`` to ``[m, T, C]`` under ``weight`` and ``base`` ``[E]``."""
+        """Sum ``x [n, T, C]`` over the neighbours in ``graph``, to ``[m, T, C]``.
+
+        Args:
+            x: field at the sources.
+            weight: of :meth:`weights`.
+            base: what the kernel adds to, ``[E]``.
+            graph: edges from sources to targets.
+        """
 
     @abstractmethod
     def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
@@ -230,6 +247,9 @@ class ChannelKernel(InterpolationKernel):
         network: hidden layer of the kernel.
         groups: number of weights an edge, a divisor of ``channels``; ``None`` for one
             a channel.
+
+    Raises:
+        ValueError: if ``groups`` does not divide ``channels``.
     """
 
     def __init__(

@@ -95,7 +95,10 @@ class MPPDELayer(MessagePassing):
         return normalised
 
     def message(self, target_i: Tensor, source_j: Tensor, place: Tensor) -> Tensor:
-        """What each edge carries: ``[E, channels]``."""
+        """What each edge carries, ``[E, channels]``.
+
+        The sum of what ``target_i``, ``source_j`` and ``place`` contribute, mixed.
+        """
         return swish(self.message_out(swish(target_i + source_j + place)))
 
 

@@ -42,7 +42,13 @@ def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
 
 
 def neighbour_sum_reference(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
-    """The same as :func:`neighbour_sum`, written out edge by edge."""
+    """The same as :func:`neighbour_sum`, written out edge by edge.
+
+    Args:
+        x: as there.
+        weight: as there.
+        graph: as there.
+    """
     _check(x, weight, graph)
     source, target = graph.edge_index
     message = weight.unsqueeze(-1) * x[:, source]

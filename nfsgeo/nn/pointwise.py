@@ -53,7 +53,12 @@ class Lift(nn.Module):
             nn.init.uniform_(self.time, -bound, bound)
 
     def forward(self, features: Tensor, pos: Tensor) -> tuple[Tensor, Tensor | None]:
-        """``[N, F]`` and ``[N, d]`` to the value at t = 0 ``[N, C]``, slope ``[C]``."""
+        """The value at t = 0 ``[N, C]`` and the slope ``[C]``.
+
+        Args:
+            features: ``[N, F]``.
+            pos: ``[N, d]``.
+        """
         return self.space(torch.cat([features, pos], dim=-1)), self.time
 
 
@@ -64,6 +69,9 @@ class Projector(nn.Sequential):
         channels: :math:`C`.
         out_components: components of the field.
         hidden: width between the maps; 128 in the paper.
+
+    Shapes:
+        ``[..., C]`` to ``[..., out_components]``.
     """
 
     def __init__(self, channels: int, out_components: int, hidden: int = 128) -> None:

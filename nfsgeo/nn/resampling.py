@@ -59,6 +59,12 @@ class Resampling(nn.Module, ABC):
         """A field ``[B, C, *grid(, T)]`` at the query points, ``[M, T, C]``.
 
         ``T`` is 1 for a problem without time.
+
+        Args:
+            field: on the grid.
+            points: where the inputs are known.
+            query_pos: positions of the query points, ``[M, d]``.
+            query_batch: sample of each, ``[M]``, sorted; ``None`` for one sample.
         """
 
 

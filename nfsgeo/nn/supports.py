@@ -86,6 +86,10 @@ def chebyshev_support(
     "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering",
     with the bound :math:`\lambda_{max} = 2` of the symmetric normalisation. Self-loops
     do not count. Computed once for a graph.
+
+    Args:
+        graph: edges from nodes to nodes.
+        dtype: of the weights.
     """
 
     def weight() -> Tensor:
@@ -110,6 +114,10 @@ def diffusion_supports(
     in the orientation of its authors' program: what a node holds is shared out among
     its neighbours. On a symmetric graph, such as that of all pairs within a radius,
     both are one and the same object. Computed once for a graph.
+
+    Args:
+        graph: edges from nodes to nodes.
+        dtype: of the weights.
     """
 
     def weight(of: BipartiteGraph) -> Tensor:

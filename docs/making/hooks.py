@@ -1,0 +1,21 @@
+"""What the pages hold that is made when the site is built."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from mathematics import formulas  # noqa: E402
+from models import model_settings, model_table  # noqa: E402
+
+__all__ = ["on_page_markdown"]
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill in formulas and tables before a page is rendered."""
+    if "<!-- models -->" in markdown:
+        markdown = markdown.replace("<!-- models -->", model_table())
+        markdown = markdown.replace("<!-- settings -->", model_settings())
+    return formulas(markdown)

@@ -1,0 +1,60 @@
+"""The site builds without a warning."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs", reason="the extra docs is not installed")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "TZ": "UTC"})
+    return folder
+
+
+def text(page: Path) -> str:
+    """What a reader sees, without markup."""
+    content = re.search(r"<article.*</article>", page.read_text(), re.DOTALL)
+    assert content
+    return re.sub(r"<[^>]+>", "", content[0])
+
+
+@pytest.mark.slow
+def test_no_markup_of_docstrings_is_left(site: Path) -> None:
+    left = re.compile(r":\w+:`|\.\. \w+::|={4,}|<!--|\\\(|\$\$")
+    for page in site.rglob("index.html"):
+        found = left.search(text(page))
+        assert not found, f"{page}: {found}"
+
+
+@pytest.mark.slow
+def test_pages_come_from_the_code(site: Path) -> None:
+    assert "37,891,937" in text(site / "models" / "index.html")
+    layers = (site / "reference" / "nn" / "index.html").read_text()
+    assert 'id="nfsgeo.nn.KernelInterpolation"' in layers
+    assert "<math" in layers
+
+
+@pytest.mark.slow
+def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    tag = re.compile(r"<(?:script|link|img)[^>]+(?:src|href)=.(https?:[^\"' ]+)")
+    for page in site.rglob("*.html"):
+        assert not tag.findall(page.read_text()), page
+
+
+@pytest.mark.slow
+def test_pictures_are_drawn_by_our_own_code(tmp_path: Path) -> None:
+    script = ROOT / "docs" / "making" / "pictures.py"
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True)
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == {path.name for path in (ROOT / "docs" / "pictures").iterdir()}
