@@ -1,6 +1,7 @@
 # make demo    train NFS on a small Navier-Stokes set and write a report (minutes)
 # make test    run the test suite
-# Both set up what they need in .venv first; Python 3.11 or later is all they ask.
+# make docs    build the documentation into site/
+# All set up what they need in .venv first; Python 3.11 or later is all they ask.
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -10,7 +11,7 @@ IS_311 := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
             $$p -c '$(IS_311)' >/dev/null 2>&1 && echo $$p && break; done)
 
-.PHONY: demo test lint types format setup constraints clean
+.PHONY: demo test docs lint types format setup constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)
@@ -25,6 +26,10 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -49,7 +54,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 constraints:
 	rm -rf build/pin && $(PYTHON) -m venv build/pin
-	build/pin/bin/python -m pip install --quiet 'torch==2.13.0' --editable '.[dev]'
+	build/pin/bin/python -m pip install --quiet 'torch==2.13.0' --editable '.[dev,docs]'
 	{ sed -n '/^#/p' constraints.txt; build/pin/bin/python -m pip freeze --all \
 	  --exclude-editable | grep -v '^pip==' | sed 's/+cpu$$//'; } > build/pinned.txt
 	mv build/pinned.txt constraints.txt
