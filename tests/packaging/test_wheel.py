@@ -1,11 +1,14 @@
-"""What an installed nfsgeo consists of."""
+"""What an installed nfsgeo consists of, and that it works."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 import zipfile
 from pathlib import Path
 
@@ -13,12 +16,27 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = {"nfsgeo": "nfsgeo", "nfsgeo_cli": "cli", "nfsgeo_benchmarks": "benchmarks"}
+PIP = [sys.executable, "-m", "pip"]
+
+
+def wheel_of(source: Path, out: Path) -> Path:
+    """The wheel that pip makes of a folder or an archive."""
+    command = [*PIP, "wheel", "--no-deps", "--quiet", "--no-build-isolation"]
+    command += ["--wheel-dir", str(out), str(source)]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    (built,) = out.glob("*.whl")
+    return built
+
+
+def contents(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # A copy, because setuptools leaves build folders beside the sources.
-    work = tmp_path_factory.mktemp("wheel")
+    work = tmp_path_factory.mktemp("sources")
     for folder in SOURCES.values():
         shutil.copytree(
             ROOT / folder,
@@ -27,11 +45,29 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
     for file in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, work)
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet"]
-    command += ["--no-build-isolation", "--wheel-dir", str(work / "out"), str(work)]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-    (built,) = (work / "out").glob("*.whl")
-    return built
+    return work
+
+
+@pytest.fixture(scope="module")
+def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return wheel_of(sources, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with the wheel in it, and what it needs from this one."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    site = Path(subprocess.check_output(where, text=True).strip())
+    # Listed so, folders are searched last, and their own links are not followed: the
+    # checkout that this environment runs on is out of reach.
+    needed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (site / "needed.pth").write_text("\n".join(needed))
+    install = ["--python", str(python), "install", "--no-deps", "--no-index", "--quiet"]
+    subprocess.run([*PIP, *install, str(wheel)], check=True, stdin=subprocess.DEVNULL)
+    return folder
 
 
 @pytest.mark.slow
@@ -41,25 +77,53 @@ def test_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts:
                 wanted.add(f"{package}/{path.relative_to(ROOT / folder).as_posix()}")
-    with zipfile.ZipFile(wheel) as archive:
-        names = archive.namelist()
+    names = contents(wheel)
     inside = {name for name in names if ".dist-info/" not in name}
     inside |= {Path(name).name for name in names if name.endswith("/LICENSE")}
     assert inside == wanted
 
 
 @pytest.mark.slow
-def test_wheel_runs_from_any_folder(wheel: Path, tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
-    script = "import nfsgeo, nfsgeo.report, nfsgeo_cli; print(nfsgeo.__file__)"
-    ran = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(site)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ran.stdout.startswith(str(site))
+def test_source_archive_makes_the_same_wheel(
+    sources: Path, wheel: Path, tmp_path: Path
+) -> None:
+    build = "from setuptools import build_meta as b; b.build_sdist({!r})"
+    command = [sys.executable, "-c", build.format(str(tmp_path))]
+    subprocess.run(command, cwd=sources, check=True, capture_output=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    assert contents(wheel_of(archive, tmp_path / "wheel")) == contents(wheel)
+
+
+@pytest.mark.slow
+def test_everything_runs_from_where_it_is_installed(
+    installed: Path, tmp_path: Path
+) -> None:
+    def run(line: str) -> str:
+        program, *arguments = line.split()
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        return subprocess.run(
+            [installed / "bin" / program, *arguments],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        ).stdout
+
+    script = tmp_path / "where.py"
+    script.write_text("import nfsgeo; print(nfsgeo.__file__)")
+    assert run("python where.py").startswith(str(installed))
+    assert "train" in run("nfsgeo --help")
+    assert "irregular" in run("nfsgeo bench --list")
+    run("nfsgeo generate burgers --out b.h5 --samples 10 --resolution 32 --records 8")
+    options = "--model nfs --data b.h5 --n-in 4 --n-out 4 --epochs 1 --out run --json"
+    trained = json.loads(run(f"nfsgeo train {options} --set model.settings.width=4"))
+    assert trained["test"]["mae"] > 0 and (tmp_path / "run" / "report.html").exists()
+    run("nfsgeo predict run --input b.h5 --output p.h5")
+
+
+@pytest.mark.slow
+def test_what_is_required_is_there(installed: Path) -> None:
+    command = [*PIP, "--python", str(installed / "bin" / "python"), "check"]
+    checked = subprocess.run(command, capture_output=True, text=True).stdout
+    assert not [line for line in checked.splitlines() if line.startswith("nfsgeo ")]
