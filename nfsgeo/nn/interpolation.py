@@ -79,13 +79,14 @@ class KernelInterpolation(MessagePassing):
         source = graph.edge_index[0]
         displacement = graph.displacement.to(x.dtype)
         weight = self.kernel.weights(displacement, pos, features, source)
+        fixed, target = graph.weight.to(x.dtype), graph.edge_index[1]
         degree = graph.degree().to(x.dtype)
-        base = graph.weight.to(x.dtype) * degree[graph.edge_index[1]]
         if self.use_fused:
-            out = self.kernel(x, weight, base, graph) / degree[:, None, None]
+            share = degree.reciprocal()[target]
+            out = self.kernel(x, weight, fixed, share, graph)
         else:
             size = (graph.num_source, graph.num_target)
-            matrix = self.kernel.matrices(weight, base)
+            matrix = self.kernel.matrices(weight, fixed * degree[target])
             out = self.propagate(
                 graph.edge_index, x=(x, None), matrix=matrix, size=size
             )

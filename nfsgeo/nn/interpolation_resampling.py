@@ -92,7 +92,8 @@ class InterpolationResampling(Resampling):
         """The field at any points; see :class:`Resampling`."""
         if field.dim() == len(self.shape) + 2:
             field = field.unsqueeze(-1)
-        nodes = field.movedim(1, -1).flatten(0, -3)
+        # Channels before records, as they lie: kernels take either.
+        nodes = field.movedim(1, -2).flatten(0, -3).transpose(1, 2)
         graph = self.graphs.grid_to_points(
             self.grid, query_pos, query_batch, num_samples=points.num_samples
         )

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.nn.edge_weights import edge_weights
+from nfsgeo.nn.matrix_sum import matrix_sum
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
 __all__ = [
@@ -27,6 +28,11 @@ __all__ = [
     "GaussianKernel",
     "InterpolationKernel",
 ]
+
+
+# Time of a multiplication in a sparse product, and in one of many small matrices, over
+# that in a large one; measured on a CPU.
+SPARSE, SMALL = 8, 2
 
 
 class EdgeNetwork(nn.Module):
@@ -48,9 +54,6 @@ class EdgeNetwork(nn.Module):
     Shapes:
         ``displacement`` ``[E, d]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]``,
         ``source`` ``[E]``; result ``[h, E]``.
-
-    Raises:
-        ValueError: for ``features`` of another length.
     """
 
     def __init__(
@@ -145,26 +148,25 @@ class InterpolationKernel(nn.Module, ABC):
     def weights(
         self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Edge weights ``[R, E]``.
-
-        Args:
-            displacement: ``x_j - x_i``, ``[E, d]``.
-            pos: positions of the sources, ``[n, d]``.
-            features: inputs at the sources, ``[n, F]``.
-            source: source of each edge, ``[E]``.
-        """
+        """Edge weights ``[R, E]``."""
 
     @abstractmethod
     def forward(
-        self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
+        self,
+        x: Tensor,
+        weight: Tensor,
+        fixed: Tensor,
+        share: Tensor,
+        graph: BipartiteGraph,
     ) -> Tensor:
-        """Sum ``x [n, T, C]`` over the neighbours in ``graph``, to ``[m, T, C]``.
+        """Mean of the neighbours under the kernel, ``[n, T, C]`` to ``[m, T, C]``.
 
         Args:
-            x: field at the sources.
-            weight: of :meth:`weights`.
-            base: what the kernel adds to, ``[E]``.
-            graph: edges from sources to targets.
+            x: the field at the sources.
+            weight: what :meth:`weights` gives.
+            fixed: the graph's fixed interpolation ``[E]``.
+            share: of every edge in the mean of its target ``[E]``.
+            graph: of the edges.
         """
 
     @abstractmethod
@@ -213,19 +215,38 @@ class DenseKernel(InterpolationKernel):
         return weights
 
     def forward(
-        self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
+        self,
+        x: Tensor,
+        weight: Tensor,
+        fixed: Tensor,
+        share: Tensor,
+        graph: BipartiteGraph,
     ) -> Tensor:
-        """Sum over neighbours first, then apply the shared matrices."""
+        """The order of sum over neighbours and matrices is the one that costs less."""
         channels = self.channels
-        fixed = torch.stack([base, torch.ones_like(base)])
-        sums = neighbour_sum(x.flatten(1)[None], torch.cat([fixed, weight]), graph)
+        matrix = torch.cat([self.mix.bias.unsqueeze(0), self.mix.weight.t()])
+        # Result's channel first in [R + 1, C' C]; last in [R + 1, C, C'].
+        matrix = matrix.unflatten(1, (channels, channels)).transpose(1, 2)
+        weight = torch.cat([share[None], weight * share])
+        if self._matrices_first(x.size(1), graph):
+            kept = neighbour_sum(x.flatten(1)[None], fixed[None], graph)[0]
+            mixed = matrix_sum(x, weight, matrix, graph)
+            return kept.unflatten(1, x.shape[1:]) + mixed
+        weight = torch.cat([fixed[None], weight])
+        sums = neighbour_sum(x.flatten(1)[None], weight, graph)
         # Targets and records are rows, weights and channels columns: one product.
         sums = sums.unflatten(2, x.shape[1:])
         kept, mixed = sums[0], sums[1:].permute(1, 2, 0, 3).flatten(2)
-        matrix = torch.cat([self.mix.bias.unsqueeze(0), self.mix.weight.t()])
-        # [R + 1, C' C] with the result's channel first, to [(R + 1) C, C'].
-        matrix = matrix.unflatten(1, (channels, channels)).transpose(1, 2)
         return kept + mixed @ matrix.flatten(0, 1)
+
+    def _matrices_first(self, records: int, graph: BipartiteGraph) -> bool:
+        """Whether to make every edge's matrix, rather than sum its neighbours first."""
+        if torch.compiler.is_compiling():
+            return False
+        area, rank = self.channels**2, self.mix.in_features + 1
+        edges = graph.num_edges * area * (rank + SMALL * records)
+        sums = SPARSE * graph.num_edges * rank * records * self.channels
+        return edges < sums + graph.num_target * records * rank * area
 
     def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
         """The kernel written out: ``[E, C, C]``."""
@@ -247,9 +268,6 @@ class ChannelKernel(InterpolationKernel):
         network: hidden layer of the kernel.
         groups: number of weights an edge, a divisor of ``channels``; ``None`` for one
             a channel.
-
-    Raises:
-        ValueError: if ``groups`` does not divide ``channels``.
     """
 
     def __init__(
@@ -278,13 +296,19 @@ class ChannelKernel(InterpolationKernel):
         return weights
 
     def forward(
-        self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
+        self,
+        x: Tensor,
+        weight: Tensor,
+        fixed: Tensor,
+        share: Tensor,
+        graph: BipartiteGraph,
     ) -> Tensor:
         """Sum over neighbours, each group of channels under its own weight."""
-        records = x.size(1)
-        grouped = x.unflatten(2, (self.groups, -1)).permute(2, 0, 1, 3).flatten(2)
-        sums = neighbour_sum(grouped, weight + base, graph)
-        sums = sums.unflatten(2, (records, -1)).permute(1, 2, 0, 3)
+        # Channels before records, which is how fields on a grid lie.
+        groups = x.transpose(1, 2).unflatten(1, (self.groups, -1))
+        weight = torch.addcmul(fixed, weight, share)
+        sums = neighbour_sum(groups.movedim(1, 0).flatten(2), weight, graph)
+        sums = sums.unflatten(2, (-1, x.size(1))).permute(1, 3, 0, 2)
         return sums.flatten(2)
 
     def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
@@ -336,10 +360,15 @@ class GaussianKernel(InterpolationKernel):
         return torch.exp(self.log_beta - exponent)[None]
 
     def forward(
-        self, x: Tensor, weight: Tensor, base: Tensor, graph: BipartiteGraph
+        self,
+        x: Tensor,
+        weight: Tensor,
+        fixed: Tensor,
+        share: Tensor,
+        graph: BipartiteGraph,
     ) -> Tensor:
-        """Sum over neighbours; ``base`` is not used."""
-        sums = neighbour_sum(x.flatten(1)[None], weight, graph)
+        """Mean of the neighbours; ``fixed`` is not used."""
+        sums = neighbour_sum(x.flatten(1)[None], weight * share, graph)
         return sums[0].unflatten(1, x.shape[1:])
 
     def matrices(self, weight: Tensor, base: Tensor) -> Tensor:

@@ -97,11 +97,15 @@ class _NeighbourSum(torch.autograd.Function):
         grad_x = grad_weight = None
         if ctx.needs_input_grad[0]:
             order, ptr = graph.transpose
-            target = graph.edge_index[1][order]
-            grad_x = torch.zeros_like(x)
-            for r, values in enumerate(weight[:, order]):
+            target = graph.edge_index[1].index_select(0, order)
+            shared = x.size(0) < weight.size(0)
+            grad_x = torch.zeros_like(x) if shared else torch.empty_like(x)
+            for r, values in enumerate(weight.index_select(1, order)):
                 matrix = _csr(ptr, target, values, graph.num_target)
-                grad_x[min(r, x.size(0) - 1)].addmm_(matrix, grad[r])
+                if shared:
+                    grad_x[0].addmm_(matrix, grad[r])
+                else:
+                    torch.mm(matrix, grad[r], out=grad_x[r])
         if ctx.needs_input_grad[1]:
             grad_weight = torch.zeros_like(weight)
             for r, values in enumerate(grad_weight):
