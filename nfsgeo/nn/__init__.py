@@ -57,6 +57,7 @@ from nfsgeo.nn.adaptive import AdaptiveConv, AdaptiveGRU, adjacency_bytes
 from nfsgeo.nn.attention import Attention
 from nfsgeo.nn.chebyshev import ChebConvGRU, ChebyshevConv
 from nfsgeo.nn.diffusion import DiffusionConv, DiffusionGRU
+from nfsgeo.nn.edge_network import EdgeNetwork
 from nfsgeo.nn.fixed_interpolation import interpolate
 from nfsgeo.nn.fourier_tokens import (
     FourierTokens,
@@ -71,7 +72,6 @@ from nfsgeo.nn.interpolation_resampling import InterpolationResampling
 from nfsgeo.nn.kernels import (
     ChannelKernel,
     DenseKernel,
-    EdgeNetwork,
     GaussianKernel,
     InterpolationKernel,
 )

@@ -1,0 +1,104 @@
+"""The network that learned kernels share: from an edge's features to weights."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.nn.edge_weights import edge_weights
+
+__all__ = ["EdgeNetwork"]
+
+
+class EdgeNetwork(nn.Module):
+    r"""Hidden layer of a learned kernel: GELU of a linear map of an edge's features.
+
+    The features are those of equation (7) in "Non-equispaced Fourier Neural Solvers
+    for PDEs", :math:`(x_j - x_i, x_i, a(x_i))`, and the distance. What depends on
+    the source alone is computed once for a source, not once for an edge.
+
+    Args:
+        dim: space dimensions, :math:`d`.
+        num_features: length of :math:`a(x_i)`; 0 for a kernel that sees no input.
+        hidden: width of the result, :math:`h`.
+        scale: length by which relative positions are divided, in the units of the
+            positions; the radius of the graph is the natural choice.
+        absolute_position: whether :math:`x_i` is a feature. Without it, the kernel
+            commutes with translations.
+
+    Shapes:
+        ``displacement`` ``[E, d]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]``,
+        ``source`` ``[E]``; result ``[h, E]``.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        num_features: int,
+        hidden: int,
+        *,
+        scale: float = 1.0,
+        absolute_position: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.hidden = hidden
+        self.scale = scale
+        self.absolute_position = absolute_position
+        self.edge = nn.Linear(dim + 1, hidden)
+        num_source = num_features + (dim if absolute_position else 0)
+        self.node = nn.Linear(num_source, hidden, bias=False) if num_source else None
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+        self.edge.reset_parameters()
+        if self.node is not None:
+            self.node.reset_parameters()
+
+    def forward(
+        self,
+        displacement: Tensor,
+        pos: Tensor,
+        features: Tensor | None,
+        source: Tensor,
+        mix: nn.Linear | None = None,
+    ) -> Tensor:
+        """Hidden layer of every edge, or linear maps of it; see the class for shapes.
+
+        Args:
+            displacement: :math:`x_j - x_i` of the edges.
+            pos: positions :math:`x_i` of the sources.
+            features: inputs :math:`a(x_i)` at the sources.
+            source: source of each edge.
+            mix: the linear maps.
+        """
+        relative = displacement / self.scale
+        relative = torch.cat([relative, relative.norm(dim=-1, keepdim=True)], dim=-1)
+        weights = edge_weights(
+            relative,
+            self._of_source(pos, features),
+            source,
+            self.edge.weight,
+            self.edge.bias,
+            None if mix is None else mix.weight,
+            None if mix is None else mix.bias,
+        )
+        return weights.to(displacement.dtype)
+
+    def _of_source(self, pos: Tensor, features: Tensor | None) -> Tensor | None:
+        if self.node is None:
+            return None
+        parts = [pos] if self.absolute_position else []
+        if self.num_features:
+            if features is None or features.size(-1) != self.num_features:
+                came = None if features is None else tuple(features.shape)
+                raise ValueError(
+                    f"features are {came}; expected [n, {self.num_features}], the "
+                    "inputs at the sources on which the kernel depends"
+                )
+            parts.append(features)
+        projected: Tensor = self.node(torch.cat(parts, dim=-1))
+        return projected
+
+    def extra_repr(self) -> str:
+        return f"scale={self.scale:.4g}, absolute_position={self.absolute_position}"
