@@ -6,6 +6,7 @@
 - :func:`evaluate`: its errors beside the baselines'
 - :func:`predict`: fields at observed or other points
 - :func:`load`: the trained model as a module of PyTorch
+- :func:`export`: the trained model as a program of ``torch.export``
 
 All of them can be had from ``nfsgeo`` itself:
 
@@ -28,7 +29,7 @@ from nfsgeo.data import FieldFile, open
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.training import Experiment, Forecaster, RunPaths, begin_run, load_config
 
-__all__ = ["evaluate", "fit", "load", "open", "predict", "prepare"]
+__all__ = ["evaluate", "export", "fit", "load", "open", "predict", "prepare"]
 
 Data = FieldFile | Path | str
 Run = RunPaths | Path | str
@@ -149,6 +150,19 @@ def load(run: Run, device: str = "cpu") -> Forecaster:
         UserError: The run has no checkpoint, or there is no such device.
     """
     return open_run(RunPaths.existing(_folder(run)), device)[1]
+
+
+def export(run: Run, target: Path | str) -> Path:
+    """Writes the trained model as a program that runs without nfsgeo.
+
+    Args:
+        run: From :func:`fit`, or its folder.
+        target: The file to make, ``.pt2``.
+
+    Raises:
+        UserError: As :func:`nfsgeo.evaluation.export_run`.
+    """
+    return nfsgeo.evaluation.export_run(_folder(run), Path(target))
 
 
 def _path(data: Data) -> Path:

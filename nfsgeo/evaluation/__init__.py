@@ -3,6 +3,8 @@
 - :func:`evaluate_run`: errors of a run folder beside the baselines', in the data's
   units, and on larger meshes; :func:`evaluate` and :func:`evaluate_unseen` below it
 - :func:`predict`: fields at observed or other points, for new data
+- :func:`export_run`: a trained model as a program of ``torch.export``;
+  :func:`program_inputs`: what to call it with
 - :func:`persistence`, :func:`linear_extrapolation`, :func:`training_mean`: baselines
 - :class:`FieldErrors`, :class:`ErrorByRecord`: the metrics
 """
@@ -13,6 +15,7 @@ from nfsgeo.evaluation.baselines import (
     training_mean,
 )
 from nfsgeo.evaluation.evaluate import Evaluation, evaluate
+from nfsgeo.evaluation.export import export_run, program_inputs
 from nfsgeo.evaluation.predict import predict
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import evaluate_run
@@ -26,9 +29,11 @@ __all__ = [
     "evaluate",
     "evaluate_run",
     "evaluate_unseen",
+    "export_run",
     "linear_extrapolation",
     "persistence",
     "predict",
+    "program_inputs",
     "read_points",
     "training_mean",
 ]
