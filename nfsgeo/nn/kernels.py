@@ -53,7 +53,14 @@ class InterpolationKernel(nn.Module, ABC):
     def weights(
         self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Edge weights ``[R, E]``."""
+        """Edge weights ``[R, E]``.
+
+        Args:
+            displacement: ``x_j - x_i``, ``[E, d]``.
+            pos: positions of the sources, ``[n, d]``.
+            features: inputs at the sources, ``[n, F]``.
+            source: source of each edge, ``[E]``.
+        """
 
     @abstractmethod
     def forward(
@@ -76,7 +83,12 @@ class InterpolationKernel(nn.Module, ABC):
 
     @abstractmethod
     def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
-        """The kernel written out, one matrix an edge: ``[E, C, C]`` (row: result)."""
+        """The kernel written out, one matrix an edge: ``[E, C, C]`` (row: result).
+
+        Args:
+            weight: what :meth:`weights` gives.
+            base: what the kernel adds to, ``[E]``.
+        """
 
 
 class DenseKernel(InterpolationKernel):
@@ -173,6 +185,9 @@ class ChannelKernel(InterpolationKernel):
         network: hidden layer of the kernel.
         groups: number of weights an edge, a divisor of ``channels``; ``None`` for one
             a channel.
+
+    Raises:
+        ValueError: if ``groups`` does not divide ``channels``.
     """
 
     def __init__(
