@@ -29,6 +29,9 @@ class EdgeNetwork(nn.Module):
     Shapes:
         ``displacement`` ``[E, d]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]``,
         ``source`` ``[E]``; result ``[h, E]``.
+
+    Raises:
+        ValueError: for ``features`` of another length.
     """
 
     def __init__(
