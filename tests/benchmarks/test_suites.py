@@ -249,7 +249,7 @@ def test_unseen_meshes_have_columns_of_their_own(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_killed_suites_end_with_the_same_table(tmp_path: Path) -> None:
-    scales = changed(SCALES, "tiny/settings/trainer.epochs", 6)
+    scales = changed(SCALES, "tiny/settings/trainer.epochs", 20)
     found = runs(tmp_path, SUITE, scales)
     for name in ("out", "undisturbed"):
         (tmp_path / name).mkdir()
