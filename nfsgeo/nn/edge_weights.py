@@ -14,7 +14,7 @@ __all__ = ["edge_weights", "edge_weights_reference"]
 
 # Numbers of a hidden layer that are held at a time: what fits a core's cache, and on
 # a GPU what keeps it busy.
-BLOCK_CPU, BLOCK_CUDA = 1 << 19, 1 << 25
+BLOCK_CPU, BLOCK_CUDA = 1 << 18, 1 << 25
 
 
 def edge_weights(
@@ -97,18 +97,18 @@ class _EdgeWeights(torch.autograd.Function):
         ctx.save_for_backward(
             relative, node, source, edge_weight, edge_bias, mix_weight
         )
+        layer = _HiddenLayer(relative, node, source, edge_weight, edge_bias)
         size = edge_weight.size(0) if mix_weight is None else mix_weight.size(0)
         out = relative.new_empty(size, relative.size(0))
-        for rows in _blocks(relative, edge_weight):
-            hidden = gelu(
-                _activation(relative, node, source, edge_weight, edge_bias, rows)
-            )
+        for rows in layer.blocks():
+            hidden = layer.activation(rows)
+            hidden = torch.ops.aten.gelu.out(hidden, out=hidden).t()
             if mix_weight is None:
-                out[:, rows] = hidden.t()
+                out[:, rows] = hidden
             elif mix_bias is None:
-                torch.mm(mix_weight, hidden.t(), out=out[:, rows])
+                torch.mm(mix_weight, hidden, out=out[:, rows])
             else:
-                torch.addmm(mix_bias[:, None], mix_weight, hidden.t(), out=out[:, rows])
+                torch.addmm(mix_bias[:, None], mix_weight, hidden, out=out[:, rows])
         return out
 
     @staticmethod
@@ -119,22 +119,26 @@ class _EdgeWeights(torch.autograd.Function):
         grad_edge_weight = torch.zeros_like(edge_weight)
         grad_edge_bias = torch.zeros_like(edge_bias)
         grad_mix = None if mix_weight is None else torch.zeros_like(mix_weight)
-        for rows in _blocks(relative, edge_weight):
-            activation = _activation(
-                relative, node, source, edge_weight, edge_bias, rows
-            )
-            part = grad[:, rows]
-            if mix_weight is None:
-                part = part.t().contiguous()
+        layer = _HiddenLayer(relative, node, source, edge_weight, edge_bias)
+        hidden, of_block = layer.buffer(), layer.buffer()
+        for rows in layer.blocks():
+            activation = layer.activation(rows)
+            given, part = grad[:, rows].t(), of_block[: activation.size(0)]
+            if grad_mix is None:
+                part.copy_(given)
             else:
-                assert grad_mix is not None
-                grad_mix.addmm_(part, gelu(activation))
-                part = part.t() @ mix_weight
-            part = torch.ops.aten.gelu_backward(part, activation)
+                post = torch.ops.aten.gelu.out(activation, out=hidden[: len(part)])
+                grad_mix.addmm_(given.t(), post)
+                torch.mm(given, mix_weight, out=part)
+            torch.ops.aten.gelu_backward.grad_input(part, activation, grad_input=part)
             grad_edge_weight.addmm_(part.t(), relative[rows])
-            grad_edge_bias += part.sum(0)
-            if grad_node is not None:
+            if grad_node is None:
+                grad_edge_bias += part.sum(0)
+            else:
                 grad_node.index_add_(0, source[rows], part)
+        if grad_node is not None:
+            # Every edge has one source.
+            grad_edge_bias = grad_node.sum(0)
         grad_mix_bias = grad.sum(1) if ctx.needs_input_grad[6] else None
         return (
             None,
@@ -147,23 +151,44 @@ class _EdgeWeights(torch.autograd.Function):
         )
 
 
-def _activation(
-    relative: Tensor,
-    node: Tensor | None,
-    source: Tensor,
-    edge_weight: Tensor,
-    edge_bias: Tensor,
-    rows: slice,
-) -> Tensor:
-    activation = torch.addmm(edge_bias, relative[rows], edge_weight.t())
-    if node is not None:
-        activation += node[source[rows]]
-    return activation
+class _HiddenLayer:
+    """What goes into the GELU, for a block of edges at a time.
 
+    Blocks share their memory: what is allocated for each would leave the cache.
+    """
 
-def _blocks(relative: Tensor, edge_weight: Tensor) -> Iterator[slice]:
-    """Runs of edges whose hidden layers are held at a time."""
-    most = BLOCK_CUDA if relative.is_cuda else BLOCK_CPU
-    size = max(1, most // edge_weight.size(0))
-    for begin in range(0, relative.size(0), size):
-        yield slice(begin, begin + size)
+    def __init__(
+        self,
+        relative: Tensor,
+        node: Tensor | None,
+        source: Tensor,
+        edge_weight: Tensor,
+        edge_bias: Tensor,
+    ) -> None:
+        self.relative, self.source = relative, source
+        self.weight, self.bias = edge_weight.t(), edge_bias
+        # Points are fewer than edges.
+        self.node = None if node is None else node + edge_bias
+        most = BLOCK_CUDA if relative.is_cuda else BLOCK_CPU
+        size = max(1, most // edge_weight.size(0))
+        self.size = min(size, relative.size(0))
+        self._activation = self.buffer()
+
+    def buffer(self) -> Tensor:
+        """Room for a block."""
+        return self.relative.new_empty(self.size, self.weight.size(1))
+
+    def blocks(self) -> Iterator[slice]:
+        """Runs of edges."""
+        num_edges = self.relative.size(0)
+        for begin in range(0, num_edges, max(1, self.size)):
+            yield slice(begin, min(begin + self.size, num_edges))
+
+    def activation(self, rows: slice) -> Tensor:
+        """Of a block; the next one overwrites it."""
+        relative = self.relative[rows]
+        out = self._activation[: relative.size(0)]
+        if self.node is None:
+            return torch.addmm(self.bias, relative, self.weight, out=out)
+        torch.index_select(self.node, 0, self.source[rows], out=out)
+        return out.addmm_(relative, self.weight)
