@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from nfsgeo_benchmarks.suites import Run
+    from nfsgeo_benchmarks.suites.table import Cell
 
 __all__ = ["run_suites", "suite_command"]
 
@@ -122,7 +123,7 @@ def _run(
     if as_json:
         print_json({"results": rows})
     else:
-        show(_table(rows), f"results  {written}", f"report   {report}")
+        show(*_tables(rows, suite.rivals), f"results  {written}", f"report   {report}")
     return not any(row["status"] == "failed" for row in rows)
 
 
@@ -139,35 +140,48 @@ def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
     return [run for run in runs if run.variant in variants and run.problem in problems]
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Mean absolute errors, variants down and problems across, the smallest bold."""
-    from statistics import mean
+def _tables(rows: Sequence[Mapping[str, Any]], rivals: Sequence[str]) -> list[Table]:
+    """Mean absolute errors, variants down and as many problems across as fit."""
+    from nfsgeo_benchmarks.suites.table import cells_of
 
+    cells = cells_of(rows)
+    problems = list(dict.fromkeys(problem for _, problem in cells))
+    variants = list(dict.fromkeys(variant for variant, _ in cells))
+    room = 80 - max(map(len, variants)) - 3
+    shares: list[list[str]] = [[]]
+    for problem in problems:
+        used = sum(max(len(name), 9) + 2 for name in [*shares[-1], problem])
+        if shares[-1] and used > room:
+            shares.append([])
+        shares[-1].append(problem)
+    return [_table(cells, variants, share, rivals) for share in shares]
+
+
+def _table(
+    cells: Mapping[tuple[str, str], Cell],
+    variants: Sequence[str],
+    problems: Sequence[str],
+    rivals: Sequence[str],
+) -> Table:
     from rich import box
     from rich.table import Table
 
-    problems = list(dict.fromkeys(row["problem"] for row in rows))
-    variants = list(dict.fromkeys(row["variant"] for row in rows))
-    found: dict[tuple[str, str], Any] = {}
-    for variant in variants:
-        for problem in problems:
-            cell = (variant, problem)
-            here = [row for row in rows if (row["variant"], row["problem"]) == cell]
-            errors = [row["mae"] for row in here if row["status"] == "ok"]
-            state = next((r["status"] for r in here if r["status"] != "ok"), "-")
-            found[cell] = mean(errors) if errors else state
+    from nfsgeo_benchmarks.suites.table import best_of
+
+    best = {problem: best_of(cells, problem, "mae", rivals) for problem in problems}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("MAE")
     for problem in problems:
-        table.add_column(problem, justify="right")
+        table.add_column(problem, justify="right", no_wrap=True)
     for variant in variants:
-        cells = []
+        texts = []
         for problem in problems:
-            value = found[variant, problem]
-            column = [found[each, problem] for each in variants]
-            errors = [each for each in column if isinstance(each, float)]
-            bold = isinstance(value, float) and value == min(errors)
-            text = f"{value:.3e}" if isinstance(value, float) else value
-            cells.append(f"[{'bold' if bold else 'none'}]{text}[/]")
-        table.add_row(variant, *cells)
+            cell = cells.get((variant, problem))
+            value = cell.values.get("mae") if cell else None
+            if value is None:
+                texts.append(cell.status if cell else "-")
+            else:
+                bold = value == best[problem] and variant in rivals
+                texts.append(f"[{'bold' if bold else 'none'}]{value:.3e}[/]")
+        table.add_row(variant, *texts)
     return table

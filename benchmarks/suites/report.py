@@ -58,6 +58,7 @@ def write_suite_report(
         version=__version__,
         done=done,
         total=len(rows),
+        references=suite.references,
         measures=[_title(measure) for measure in suite.measures],
         sections=[
             _section(problem, suite, cells, rows, folder, paper or {})
@@ -112,12 +113,16 @@ def _section(
             f"{count_text(first['n_s'])} points, {first['n_t']} records in and "
             f"{first['n_t_out']} out"
         )
+    best = {m: best_of(cells, problem, m, suite.rivals) for m in suite.measures}
     return {
         "name": problem,
         "about": about,
         "rows": [
-            _row(name, cell, cells, problem, suite.measures)
-            | {"paper": _printed(paper.get((name, problem)))}
+            _row(name, cell, best)
+            | {
+                "paper": _printed(paper.get((name, problem))),
+                "reference": name in suite.references,
+            }
             for name, cell in here.items()
         ],
         "paper": any(where == problem for _, where in paper),
@@ -129,22 +134,16 @@ def _section(
     }
 
 
-def _row(
-    variant: str,
-    cell: Cell,
-    cells: Mapping[tuple[str, str], Cell],
-    problem: str,
-    measures: Sequence[str],
-) -> dict[str, Any]:
+def _row(variant: str, cell: Cell, best: Mapping[str, float]) -> dict[str, Any]:
     errors = []
-    for measure in measures:
+    for measure, smallest in best.items():
         value = cell.values.get(measure)
         spread = cell.spread.get(measure, math.nan)
         errors.append(
             {
                 "text": cell.status if value is None else f"{value:.2e}",
                 "spread": "" if math.isnan(spread) else f"{spread:.0e}",
-                "best": value is not None and value == best_of(cells, problem, measure),
+                "best": value == smallest,
             }
         )
     known = cell.first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,16 @@ from pydantic import (
 from nfsgeo.errors import UserError
 from nfsgeo.training.config_errors import explained, unknown
 
-__all__ = ["Claim", "DataSet", "Problem", "Scale", "Suite", "read_scales", "read_suite"]
+__all__ = [
+    "Claim",
+    "DataSet",
+    "Problem",
+    "Ratio",
+    "Scale",
+    "Suite",
+    "read_scales",
+    "read_suite",
+]
 
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
 Settings = dict[str, Any]
@@ -80,23 +90,35 @@ class Problem(Part):
     at: dict[str, Settings]
 
 
-class Claim(Part):
-    """What the errors of a suite should show.
+class Ratio(Part):
+    """One error over another on the same problem.
+
+    Attributes:
+        variant: Whose error.
+        over: The variants that it is compared with, the best of them.
+        measure: Which error, ``mae_4`` for that on four times as many points.
+        over_measure: Which error of the others; the same where it is None.
+    """
+
+    variant: str
+    over: tuple[str, ...]
+    measure: str = "mae"
+    over_measure: str | None = None
+
+
+class Claim(Ratio):
+    """What the errors of a suite should show: that a ratio of them is small.
 
     Attributes:
         title: In words, one line.
-        variant: Whose error is claimed to be small.
-        over: The variants that it is compared with, the best of them.
         problems: Where; everywhere when empty.
-        measure: Which error, ``mae_4`` for that on four times as many points.
-        at_most: Largest ratio of the errors.
+        than: Another ratio, by which this one is divided.
+        at_most: Largest ratio.
     """
 
     title: str
-    variant: str
-    over: tuple[str, ...]
     problems: tuple[str, ...] = ()
-    measure: str = "mae"
+    than: Ratio | None = None
     at_most: PositiveFloat = 1.0
 
 
@@ -107,6 +129,7 @@ class Suite(Part):
         title: What is compared, one line.
         problems: By name.
         variants: Settings by name; a name of a model stands for that model.
+        references: Variants that others are measured by and that do not compete.
         unseen: Also evaluate on meshes with so many times as many points.
         repeats: Such meshes for each factor, by scale.
         claims: What it should show.
@@ -115,6 +138,7 @@ class Suite(Part):
     title: str
     problems: dict[str, Problem]
     variants: dict[str, Settings]
+    references: tuple[str, ...] = ()
     unseen: tuple[float, ...] = ()
     repeats: dict[str, NonNegativeInt] = {}
     claims: tuple[Claim, ...] = ()
@@ -124,23 +148,29 @@ class Suite(Part):
         """Columns of errors: those of the mesh of training, then of larger meshes."""
         return ("mae", "rmse", "rel_l2", *(f"mae_{f:g}" for f in self.unseen))
 
+    @property
+    def rivals(self) -> tuple[str, ...]:
+        """The variants that compete."""
+        return tuple(name for name in self.variants if name not in self.references)
+
     @model_validator(mode="after")
-    def _check_claims(self) -> Suite:
+    def _check_names(self) -> Suite:
+        for name in self.references:
+            _known(f"references: {name}", "a variant", name, self.variants)
         for claim in self.claims:
-            for name in (claim.variant, *claim.over):
-                if name not in self.variants:
-                    raise unknown(f"claims: {name}", "a variant", name, self.variants)
-            if claim.measure not in self.measures:
-                raise unknown(
-                    f"claims: {claim.measure}",
-                    "an error",
-                    claim.measure,
-                    self.measures,
-                )
+            for ratio in filter(None, (claim, claim.than)):
+                for name in (ratio.variant, *ratio.over):
+                    _known(f"claims: {name}", "a variant", name, self.variants)
+                for name in filter(None, (ratio.measure, ratio.over_measure)):
+                    _known(f"claims: {name}", "an error", name, self.measures)
             for name in claim.problems:
-                if name not in self.problems:
-                    raise unknown(f"claims: {name}", "a problem", name, self.problems)
+                _known(f"claims: {name}", "a problem", name, self.problems)
         return self
+
+
+def _known(given: str, expected: str, name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise unknown(given, expected, name, known)
 
 
 def read_suite(path: Path) -> Suite:

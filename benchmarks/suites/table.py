@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from nfsgeo_benchmarks.suites.suite import Claim
+from nfsgeo_benchmarks.suites.suite import Claim, Ratio
 
 __all__ = ["Cell", "Verdict", "best_of", "cells_of", "judge"]
 
@@ -53,13 +53,18 @@ def _cell(rows: Sequence[Row]) -> Cell:
     )
 
 
-def best_of(cells: Mapping[tuple[str, str], Cell], problem: str, measure: str) -> float:
-    """The smallest error on a problem, infinite without any."""
+def best_of(
+    cells: Mapping[tuple[str, str], Cell],
+    problem: str,
+    measure: str,
+    variants: Sequence[str],
+) -> float:
+    """The smallest error on a problem among some variants, infinite without any."""
     return min(
         (
             cell.values[measure]
-            for (_, where), cell in cells.items()
-            if where == problem and cell.values
+            for (variant, where), cell in cells.items()
+            if where == problem and variant in variants and cell.values
         ),
         default=math.inf,
     )
@@ -72,8 +77,8 @@ class Verdict:
     Attributes:
         claim: What is claimed.
         problem: Where.
-        ratio: Error over the best of those it is compared with; None while some of
-            them are missing.
+        ratio: Error over the best of those it is compared with, over the same of
+            :attr:`Claim.than`; None while some of them are missing.
     """
 
     claim: Claim
@@ -94,23 +99,31 @@ def judge(
     """Every claim on every problem that it is made for and that was run."""
     problems = dict.fromkeys(problem for _, problem in cells)
     return [
-        Verdict(claim, problem, _ratio(claim, problem, cells))
+        Verdict(claim, problem, _claimed(claim, problem, cells))
         for claim in claims
         for problem in problems
         if problem in (claim.problems or problems)
     ]
 
 
-def _ratio(
+def _claimed(
     claim: Claim, problem: str, cells: Mapping[tuple[str, str], Cell]
 ) -> float | None:
+    ratio = _ratio(claim, problem, cells)
+    than = _ratio(claim.than, problem, cells) if claim.than else 1.0
+    return None if ratio is None or than is None else ratio / than
+
+
+def _ratio(
+    ratio: Ratio, problem: str, cells: Mapping[tuple[str, str], Cell]
+) -> float | None:
     """A variant without a result is no rival, unless it can still get one."""
-    own = cells.get((claim.variant, problem))
-    others = [cells.get((name, problem)) for name in claim.over]
+    own = cells.get((ratio.variant, problem))
+    others = [cells.get((name, problem)) for name in ratio.over]
     if own is None or not own.values:
         return None
     if any(other is None or other.status == "missing" for other in others):
         return None
-    name = claim.measure
+    name = ratio.over_measure or ratio.measure
     rivals = [other.values[name] for other in others if other and other.values]
-    return own.values[name] / min(rivals) if rivals else None
+    return own.values[ratio.measure] / min(rivals) if rivals else None

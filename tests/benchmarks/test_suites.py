@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import os
 import re
 import signal
@@ -24,7 +23,7 @@ from nfsgeo.models import MODELS
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, is_finished, runs_of
 from nfsgeo_benchmarks.suites.suite import read_scales, read_suite
-from nfsgeo_benchmarks.suites.table import best_of, cells_of, judge
+from nfsgeo_benchmarks.suites.table import cells_of, judge
 from nfsgeo_cli import main
 
 DATA = {"equation": "burgers", "samples": 12, "resolution": 64, "records": 4}
@@ -156,6 +155,13 @@ def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> N
             "mae_4",
             ["claims", "mae_4", "nearest is mae"],
         ),
+        ("small", "references", ["dsee"], ["references", "dsee", "nearest is dse"]),
+        (
+            "small",
+            "claims/0/than",
+            {"variant": "wide", "over": ["dse"], "measure": "mea"},
+            ["claims", "mea", "nearest is mae"],
+        ),
         ("scales", "tiny/seeds", 0, ["scales.yaml", "tiny.seeds", "greater than 0"]),
         ("scales", "tiny/settings/trainer.epohcs", 1, ["epohcs", "trainer.epochs"]),
         ("scales", "tiny/data/waves/sample", 1, ["scales.yaml", "waves.sample"]),
@@ -264,42 +270,6 @@ def test_killed_suites_end_with_the_same_table(tmp_path: Path) -> None:
         time.sleep(0.5)  # its processes notice
     subprocess.run([sys.executable, script, tmp_path], check=True)
     assert results(found, tmp_path / "out") == results(found, tmp_path / "undisturbed")
-
-
-def row(variant: str, mae: float | None, seed: int = 0, **more: Any) -> dict[str, Any]:
-    status = "missing" if mae is None else "ok"
-    same = {name: mae for name in ("mae", "rmse", "rel_l2", "seconds_per_epoch")}
-    where = {"variant": variant, "problem": "waves", "seed": seed, "status": status}
-    return where | same | more
-
-
-def test_cells_are_means_over_seeds_that_finished() -> None:
-    rows = [row("dse", 1.0), row("dse", 3.0, 1), row("dse", None, 2)]
-    rows += [row("wide", 4.0), row("agcrn", None, status="OOM")]
-    cells = cells_of(rows)
-    assert cells["dse", "waves"].values["mae"] == 2
-    assert math.isclose(cells["dse", "waves"].spread["mae"], math.sqrt(2))
-    assert math.isnan(cells["wide", "waves"].spread["mae"])
-    assert cells["agcrn", "waves"].status == "OOM"
-    assert best_of(cells, "waves", "mae") == 2
-    assert best_of(cells, "elsewhere", "mae") == math.inf
-
-
-@pytest.mark.parametrize(
-    ("rows", "text"),
-    [
-        ([row("wide", 1.0), row("dse", 2.0)], "holds"),
-        ([row("wide", 2.0), row("dse", 1.9)], "does not hold"),
-        ([row("wide", None), row("dse", 1.9)], "not known yet"),
-        ([row("wide", 1.0), row("dse", None)], "not known yet"),
-        ([row("wide", 1.0), row("dse", None, status="OOM")], "not known yet"),
-    ],
-)
-def test_claims(tmp_path: Path, rows: list[dict[str, Any]], text: str) -> None:
-    write(tmp_path, SUITE, SCALES)
-    claims = read_suite(tmp_path / "small.yaml").claims
-    (verdict,) = judge(claims, cells_of(rows))
-    assert verdict.text == text
 
 
 Bench = Callable[..., Any]

@@ -1,0 +1,85 @@
+"""Tables over seeds, and what suites claim about them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from nfsgeo_benchmarks.suites.suite import Claim, Suite
+from nfsgeo_benchmarks.suites.table import best_of, cells_of, judge
+
+AHEAD = Claim(title="wide is ahead", variant="wide", over=("dse",))
+
+
+def row(variant: str, mae: float | None, seed: int = 0, **more: Any) -> dict[str, Any]:
+    status = "missing" if mae is None else "ok"
+    same = {name: mae for name in ("mae", "rmse", "rel_l2", "seconds_per_epoch")}
+    where = {"variant": variant, "problem": "waves", "seed": seed, "status": status}
+    return where | same | more
+
+
+def test_cells_are_means_over_seeds_that_finished() -> None:
+    rows = [row("dse", 1.0), row("dse", 3.0, 1), row("dse", None, 2)]
+    rows += [row("wide", 4.0), row("agcrn", None, status="OOM")]
+    cells = cells_of(rows)
+    assert cells["dse", "waves"].values["mae"] == 2
+    assert math.isclose(cells["dse", "waves"].spread["mae"], math.sqrt(2))
+    assert math.isnan(cells["wide", "waves"].spread["mae"])
+    assert cells["agcrn", "waves"].status == "OOM"
+    assert best_of(cells, "waves", "mae", ("dse", "wide", "agcrn")) == 2
+    assert best_of(cells, "waves", "mae", ("wide", "agcrn")) == 4
+    assert best_of(cells, "elsewhere", "mae", ("dse",)) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("rows", "text"),
+    [
+        ([row("wide", 1.0), row("dse", 2.0)], "holds"),
+        ([row("wide", 2.0), row("dse", 1.9)], "does not hold"),
+        ([row("wide", None), row("dse", 1.9)], "not known yet"),
+        ([row("wide", 1.0), row("dse", None)], "not known yet"),
+        ([row("wide", 1.0), row("dse", None, status="OOM")], "not known yet"),
+    ],
+)
+def test_claims(rows: list[dict[str, Any]], text: str) -> None:
+    (verdict,) = judge([AHEAD], cells_of(rows))
+    assert verdict.text == text
+
+
+def test_a_claim_may_compare_two_errors_of_one_variant() -> None:
+    far = Claim(
+        title="t",
+        variant="dse",
+        over=("dse",),
+        measure="mae_4",
+        over_measure="mae",
+        at_most=1.5,
+    )
+    (verdict,) = judge([far], cells_of([row("dse", 2.0, mae_4=3.0)]))
+    assert verdict.ratio == 1.5 and verdict.text == "holds"
+
+
+def test_a_claim_may_compare_two_ratios() -> None:
+    """Here, that wide gains more on four times as many points than on its own."""
+    gain = {"variant": "wide", "over": ["dse"]}
+    more = Claim.model_validate(gain | {"title": "t", "measure": "mae_4", "than": gain})
+    rows = [row("wide", 1.0, mae_4=1.0), row("dse", 2.0, mae_4=8.0)]
+    (verdict,) = judge([more], cells_of(rows))
+    assert verdict.ratio == (1 / 8) / (1 / 2) and verdict.text == "holds"
+    (verdict,) = judge([more], cells_of([rows[0], row("dse", None)]))
+    assert verdict.text == "not known yet"
+
+
+def test_references_do_not_compete() -> None:
+    suite = Suite.model_validate(
+        {
+            "title": "t",
+            "problems": {},
+            "variants": {"dse": {}, "wide": {}},
+            "references": ["wide"],
+        }
+    )
+    cells = cells_of([row("wide", 1.0), row("dse", 2.0)])
+    assert best_of(cells, "waves", "mae", suite.rivals) == 2
