@@ -36,6 +36,7 @@ def suite_command(path: Path) -> click.Command:
         Examples:
           nfsgeo bench {name} --scale smoke --out {name}
           nfsgeo bench {name} --scale cpu --only nfs --dry-run --out {name}
+          nfsgeo bench {name} --scale paper --launcher slurm --jobs 8 --out {name}
         """,
     )
     @click.option("--scale", required=True, help="smoke, cpu or paper.")
@@ -49,7 +50,25 @@ def suite_command(path: Path) -> click.Command:
     @click.option(
         "--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]"
     )
-    @click.option("--dry-run", is_flag=True, help="Say what would run, and leave.")
+    @click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Say what would run and about how long it takes, and leave.",
+    )
+    @click.option(
+        "--launcher",
+        type=click.Choice(["local", "slurm"]),
+        default="local",
+        help="Processes on this machine, or a Slurm job a run, --jobs at a time.  "
+        "[local]",
+    )
+    @click.option(
+        "--slurm",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="For --launcher slurm: partition=gpu, time=600, gpus_per_node=2 ...; "
+        "repeatable.",
+    )
     @as_json
     @click.pass_context
     def command(context: click.Context, **options: Any) -> None:
@@ -68,7 +87,7 @@ def run_suites(paths: Mapping[str, Path], scale: str, out: Path, jobs: int) -> b
     well = True
     for name, path in paths.items():
         show(f"[bold]{name}[/]")
-        well &= _run(path, scale, out / name, (), jobs, dry_run=False, as_json=False)
+        well &= _run(path, scale, out / name, jobs=jobs)
     return well
 
 
@@ -76,19 +95,23 @@ def _run(
     path: Path,
     scale: str,
     out: Path,
-    only: tuple[str, ...],
-    jobs: int,
-    dry_run: bool,
-    as_json: bool,
+    *,
+    only: tuple[str, ...] = (),
+    jobs: int = 1,
+    dry_run: bool = False,
+    launcher: str = "local",
+    slurm: tuple[str, ...] = (),
+    as_json: bool = False,
 ) -> bool:
+    from nfsgeo.training import parse_settings
     from nfsgeo_benchmarks.suites import (
         carry_out_all,
         collect,
-        is_finished,
         paper_cells,
         read_suite,
         runs_of,
         shipped_scales,
+        submit_all,
         write_results,
         write_suite_report,
     )
@@ -96,10 +119,13 @@ def _run(
     suite, scales = read_suite(path), shipped_scales()
     everything = runs_of(suite, scale, scales)
     runs = _chosen(everything, only)
+    options = parse_settings(slurm, "--slurm")
+    if options and launcher != "slurm":
+        raise UserError(
+            f"--slurm {slurm[0]}", "--launcher slurm", "give it too, or leave this out"
+        )
     if dry_run:
-        for run in runs:
-            state = "finished" if is_finished(run, out) else "to run"
-            click.echo(f"{state:<10}{run.name}")
+        _plan(runs, out, jobs, path.stem, scale)
         return True
 
     def ended(run: Run) -> None:
@@ -112,7 +138,11 @@ def _run(
     out.mkdir(parents=True, exist_ok=True)
     try:
         with progress_bar() as progress:
-            carry_out_all(runs, out, jobs=jobs, progress=progress, ended=ended)
+            say = {"jobs": jobs, "progress": progress, "ended": ended}
+            if launcher == "slurm":
+                submit_all(runs, out, options=options, **say)
+            else:
+                carry_out_all(runs, out, **say)
     finally:
         found = collect(everything, out)
         written = write_results(found, out)
@@ -125,6 +155,33 @@ def _run(
     else:
         show(*_tables(rows, suite.rivals), f"results  {written}", f"report   {report}")
     return not any(row["status"] == "failed" for row in rows)
+
+
+def _plan(runs: Sequence[Run], out: Path, jobs: int, suite: str, scale: str) -> None:
+    """Says what would run, and how long each and all of them will take."""
+    from nfsgeo.report.numbers import seconds_text
+    from nfsgeo_benchmarks.suites import (
+        collect,
+        expected_seconds,
+        is_finished,
+        shipped_rows,
+    )
+
+    rows = [*collect(runs, out), *shipped_rows(suite, scale)]
+    total, unknown = 0.0, 0
+    for run in runs:
+        if is_finished(run, out):
+            click.echo(f"{'finished':<20}{run.name}")
+            continue
+        seconds = expected_seconds(run, out, rows)
+        total, unknown = total + (seconds or 0), unknown + (seconds is None)
+        found = "unknown" if seconds is None else seconds_text(seconds)
+        click.echo(f"to run  {found:>10}  {run.name}")
+    click.echo(f"in all  {seconds_text(total / jobs):>10}, {jobs} at a time")
+    if unknown:
+        click.echo(
+            f"{unknown} of {len(runs)} runs not counted: nothing like them is known"
+        )
 
 
 def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:

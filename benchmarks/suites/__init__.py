@@ -4,6 +4,8 @@
 - :func:`read_suite`: a checked :class:`Suite` of problems and variants
 - :func:`runs_of`: its :class:`Run` s at a scale
 - :func:`carry_out_all`: trains and evaluates those that are not finished
+- :func:`submit_all`: the same as jobs of a Slurm cluster
+- :func:`expected_seconds`: how long a run will take, as :func:`shipped_rows` tell
 - :func:`collect`, :func:`write_results`, :func:`write_suite_report`: what they found
 """
 
@@ -11,6 +13,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nfsgeo_benchmarks.suites.cluster import submit_all
+from nfsgeo_benchmarks.suites.estimate import expected_seconds, shipped_rows
 from nfsgeo_benchmarks.suites.report import write_suite_report
 from nfsgeo_benchmarks.suites.results import collect, write_results
 from nfsgeo_benchmarks.suites.runner import carry_out_all, is_finished
@@ -23,12 +27,15 @@ __all__ = [
     "Suite",
     "carry_out_all",
     "collect",
+    "expected_seconds",
     "is_finished",
     "paper_cells",
     "read_suite",
     "runs_of",
+    "shipped_rows",
     "shipped_scales",
     "shipped_suites",
+    "submit_all",
     "write_results",
     "write_suite_report",
 ]

@@ -15,7 +15,7 @@ from nfsgeo.training import RunPaths
 from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.worker import record_failure, work
 
-__all__ = ["carry_out_all", "is_finished"]
+__all__ = ["RUNS", "Progress", "carry_out_all", "is_finished"]
 
 Progress = Callable[[str, int, int], None]
 RUNS = "runs"

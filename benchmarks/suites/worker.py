@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -30,7 +31,7 @@ from nfsgeo.training import (
 from nfsgeo.training.artifacts import write_json
 from nfsgeo_benchmarks.suites.runs import Run
 
-__all__ = ["carry_out", "read_failure", "record_failure", "work"]
+__all__ = ["Recorded", "carry_out", "read_failure", "record_failure", "work"]
 
 FAILURE = "failure.json"
 
@@ -70,19 +71,41 @@ def work(run: Run, folder: Path, threads: int, connection: Connection) -> None:
     """
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
-    try:
-        carry_out(run, folder, connection.send)
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        record_failure(folder, "OOM", str(error) or "out of memory")
-    except RuntimeError as error:
-        full = "DefaultCPUAllocator" in str(error)  # how torch says it on the CPU
-        record_failure(folder, "OOM" if full else "failed", str(error))
-    except TooLarge as error:
-        record_failure(folder, "OOM", str(error))
-    except UserError as error:
-        record_failure(folder, "failed", str(error))
-    except KeyboardInterrupt:
-        pass
+    Recorded(run, folder)(connection.send)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A call of :func:`carry_out` that writes down what goes wrong in it.
+
+    Attributes:
+        run: What to do.
+        folder: Of the run.
+    """
+
+    run: Run
+    folder: Path
+
+    def __call__(self, epoch_ended: Callable[[int], None] = lambda epoch: None) -> None:
+        try:
+            carry_out(self.run, self.folder, epoch_ended)
+        except (MemoryError, torch.OutOfMemoryError) as error:
+            record_failure(self.folder, "OOM", str(error) or "out of memory")
+        except RuntimeError as error:
+            full = "DefaultCPUAllocator" in str(error)  # how torch says it on the CPU
+            record_failure(self.folder, "OOM" if full else "failed", str(error))
+        except TooLarge as error:
+            record_failure(self.folder, "OOM", str(error))
+        except UserError as error:
+            record_failure(self.folder, "failed", str(error))
+        except KeyboardInterrupt:
+            pass
+
+    def checkpoint(self) -> Any:
+        """What ``submitit`` submits anew for a job that ran out of its time."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
 
 
 def record_failure(folder: Path, status: str, message: str) -> None:

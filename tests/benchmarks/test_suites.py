@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
@@ -24,7 +21,6 @@ from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, is_finished, runs_of
 from nfsgeo_benchmarks.suites.suite import read_scales, read_suite
 from nfsgeo_benchmarks.suites.table import cells_of, judge
-from nfsgeo_cli import main
 
 DATA = {"equation": "burgers", "samples": 12, "resolution": 64, "records": 4}
 TINY = {
@@ -49,12 +45,6 @@ SCALES: dict[str, Any] = {
         "models": {"dse": {"data.points": 16}},
     }
 }
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """One cache of data for all tests here."""
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.getbasetemp() / "suite-cache")
 
 
 def write(folder: Path, suite: dict[str, Any], scales: dict[str, Any]) -> None:
@@ -270,67 +260,3 @@ def test_killed_suites_end_with_the_same_table(tmp_path: Path) -> None:
         time.sleep(0.5)  # its processes notice
     subprocess.run([sys.executable, script, tmp_path], check=True)
     assert results(found, tmp_path / "out") == results(found, tmp_path / "undisturbed")
-
-
-Bench = Callable[..., Any]
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    """Runs `nfsgeo bench` where the small suite is the only one."""
-    write(tmp_path, SUITE, changed(SCALES, "tiny/seeds", 1))
-    path, scales = tmp_path / "small.yaml", read_scales(tmp_path / "scales.yaml")
-    monkeypatch.setattr(suites, "shipped_suites", lambda: {"small": path})
-    monkeypatch.setattr(suites, "shipped_scales", lambda: scales)
-    monkeypatch.chdir(tmp_path)
-    return lambda *arguments: CliRunner().invoke(main, ["bench", *arguments])
-
-
-def fail(run: Run, folder: Path, *_: Any) -> None:
-    """In place of what the process of a run does."""
-    suites.worker.record_failure(folder, "failed", "out of luck")
-
-
-@pytest.mark.slow
-def test_the_command(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert bench("--list").stdout.splitlines()[0].split()[0] == "small"
-    options = ("small", "--scale", "tiny", "--out", "o")
-    plan = bench(*options, "--dry-run").stdout.splitlines()
-    assert [line.split()[0] for line in plan] == ["to", "to"]
-    assert not (tmp_path / "o").exists()
-    half = bench(*options, "--only", "wide")
-    assert half.exit_code == 0, half.output
-    assert max(map(len, half.stdout.splitlines())) <= 80
-    with open("o/results.csv") as file:
-        assert [row["status"] for row in csv.DictReader(file)] == ["missing", "ok"]
-    page = Path("o/report.html").read_text()
-    assert "1 of 2 runs finished" in page and "not known yet" in page
-    whole = json.loads(bench(*options, "--json").stdout)["results"]
-    assert [row["status"] for row in whole] == ["ok", "ok"]
-    hopeless = ("--only", "wide", "--out", "p")
-    monkeypatch.setattr("nfsgeo_benchmarks.suites.runner.work", fail)
-    failed = bench(*options[:3], *hopeless)
-    assert failed.exit_code == 1 and "out of luck" in failed.output
-    page = Path("o/report.html").read_text()
-    assert "2 of 2 runs finished" in page and "nfsgeo bench small --scale tiny" in page
-    assert "http://" not in page and "https://" not in page and "<script" not in page
-
-
-def test_wrong_options(bench: Bench, tmp_path: Path) -> None:
-    for options, word in (
-        (("small", "--scale", "tini", "--out", "o"), "tiny"),
-        (("small", "--scale", "tiny", "--out", "o", "--only", "dsee"), "dse"),
-        (("smal", "--scale", "tiny", "--out", "o"), "smal"),
-        (("small", "--scale", "tiny", "--out", "o", "--jobs", "0"), "jobs"),
-    ):
-        result = bench(*options)
-        assert result.exit_code == 2 and word in result.stderr
-        assert len(result.stderr.splitlines()) == 1
-    assert not (tmp_path / "o").exists()
-
-
-def test_every_suite_at_once_needs_a_folder(bench: Bench) -> None:
-    result = bench("--scale", "tiny")
-    assert result.exit_code == 2 and "--out" in result.stderr

@@ -1,0 +1,112 @@
+"""Carries out the runs of a suite on a Slurm cluster, through ``submitit``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nfsgeo.data.cached import cached_file
+from nfsgeo.errors import UserError
+from nfsgeo_benchmarks.suites.runner import RUNS, Progress, is_finished
+from nfsgeo_benchmarks.suites.runs import Run
+from nfsgeo_benchmarks.suites.worker import Recorded, read_failure, record_failure
+
+__all__ = ["SHARED", "submit_all"]
+
+CLUSTER = "slurm"
+POLL_SECONDS = 5.0
+# What submitit names alike for every cluster; all else is an option of sbatch.
+SHARED = ("timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "name")
+DEFAULTS = {"timeout_min": 24 * 60, "gpus_per_node": 1, "cpus_per_task": 4}
+
+
+def submit_all(
+    runs: Sequence[Run],
+    folder: Path,
+    *,
+    jobs: int = 1,
+    options: Mapping[str, Any] | None = None,
+    progress: Progress = lambda what, done, total: None,
+    ended: Callable[[Run], None] = lambda run: None,
+) -> None:
+    """Submits what is not finished as one array, a job for each run, and waits.
+
+    A job that Slurm stops at its time limit is queued again and goes on where it was.
+    Data are generated here first. The folder and the user's cache must be seen by
+    every node.
+
+    Args:
+        runs: What to do; finished ones are skipped.
+        folder: Of the suite; logs are kept in ``slurm`` there.
+        jobs: Jobs that Slurm runs at a time.
+        options: :data:`SHARED` ones, or those of ``sbatch`` (``partition``, ``time``).
+        progress: Called with what is being done, how much is done and in all.
+        ended: Called after each run.
+
+    Raises:
+        UserError: There is no ``submitit``, no Slurm, or no such option.
+        KeyboardInterrupt: Interrupted, and all jobs cancelled; the same call goes on.
+    """
+    executor = _executor(folder, jobs, options or {})
+    waiting = [run for run in runs if not is_finished(run, folder)]
+    if not waiting:
+        return
+    for data in {run.data for run in waiting}:
+        cached_file(**data.model_dump(), progress=progress)
+    total = len(waiting)
+    with executor.batch():
+        submitted = [
+            executor.submit(Recorded(run, folder / RUNS / run.name)) for run in waiting
+        ]
+    busy = dict(zip(submitted, waiting, strict=True))
+    try:
+        while busy:
+            for job in [job for job in busy if job.done()]:
+                run = busy.pop(job)
+                _settle(job, run, folder)
+                ended(run)
+            progress("runs", total - len(busy), total)
+            time.sleep(POLL_SECONDS if busy else 0)
+    finally:
+        for job in busy:
+            job.cancel()
+
+
+def _settle(job: Any, run: Run, folder: Path) -> None:
+    """Records a job that ended without saying how its run did."""
+    root = folder / RUNS / run.name
+    if not is_finished(run, folder) and read_failure(root) is None:
+        status = "OOM" if "OUT_OF_ME" in job.state else "failed"
+        record_failure(root, status, f"job {job.job_id} ended as {job.state}")
+
+
+def _executor(folder: Path, jobs: int, options: Mapping[str, Any]) -> Any:
+    try:
+        import submitit
+    except ImportError:
+        raise UserError(
+            "--launcher slurm without submitit",
+            "the extra slurm",
+            "pip install 'nfsgeo[slurm]'",
+        ) from None
+    try:
+        executor = submitit.AutoExecutor(folder / "slurm", cluster=CLUSTER)
+    except RuntimeError:
+        raise UserError(
+            "--launcher slurm",
+            "a machine with Slurm's srun",
+            "start it on a node of the cluster, or leave --launcher out",
+        ) from None
+    given = {n if n in SHARED else f"slurm_{n}": v for n, v in options.items()}
+    try:
+        executor.update_parameters(slurm_array_parallelism=jobs, **DEFAULTS | given)
+    except (AssertionError, NameError) as error:
+        first = " ".join(str(error).split("\n")[0].split())
+        raise UserError(
+            f"--slurm {' '.join(f'{n}={v}' for n, v in options.items())}",
+            f"options that submitit knows ({first})",
+            "mend it",
+        ) from None
+    return executor

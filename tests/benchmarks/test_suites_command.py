@@ -1,0 +1,97 @@
+"""`nfsgeo bench SUITE`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nfsgeo_benchmarks import suites
+from nfsgeo_benchmarks.suites import Run, expected_seconds
+
+Bench = Callable[..., Any]
+
+
+def fail(run: Run, folder: Path, *_: Any) -> None:
+    """In place of what the process of a run does."""
+    suites.worker.record_failure(folder, "failed", "out of luck")
+
+
+@pytest.mark.slow
+def test_the_command(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bench("--list").stdout.splitlines()[0].split()[0] == "small"
+    options = ("small", "--scale", "tiny", "--out", "o")
+    plan = bench(*options, "--dry-run", "--jobs", "2").stdout.splitlines()
+    assert [line.split()[:3] for line in plan[:2]] == [["to", "run", "unknown"]] * 2
+    assert "2 of 2 runs not counted" in plan[-1]
+    assert not (tmp_path / "o").exists()
+    half = bench(*options, "--only", "wide")
+    assert half.exit_code == 0, half.output
+    assert max(map(len, half.stdout.splitlines())) <= 80
+    with open("o/results.csv") as file:
+        assert [row["status"] for row in csv.DictReader(file)] == ["missing", "ok"]
+    page = Path("o/report.html").read_text()
+    assert "1 of 2 runs finished" in page and "not known yet" in page
+    whole = json.loads(bench(*options, "--json").stdout)["results"]
+    assert [row["status"] for row in whole] == ["ok", "ok"]
+    hopeless = ("--only", "wide", "--out", "p")
+    monkeypatch.setattr("nfsgeo_benchmarks.suites.runner.work", fail)
+    failed = bench(*options[:3], *hopeless)
+    assert failed.exit_code == 1 and "out of luck" in failed.output
+    page = Path("o/report.html").read_text()
+    assert "2 of 2 runs finished" in page and "nfsgeo bench small --scale tiny" in page
+    assert "http://" not in page and "https://" not in page and "<script" not in page
+
+
+def test_wrong_options(bench: Bench, tmp_path: Path) -> None:
+    for options, word in (
+        (("small", "--scale", "tini", "--out", "o"), "tiny"),
+        (("small", "--scale", "tiny", "--out", "o", "--only", "dsee"), "dse"),
+        (("smal", "--scale", "tiny", "--out", "o"), "smal"),
+        (("small", "--scale", "tiny", "--out", "o", "--jobs", "0"), "jobs"),
+    ):
+        result = bench(*options)
+        assert result.exit_code == 2 and word in result.stderr
+        assert len(result.stderr.splitlines()) == 1
+    assert not (tmp_path / "o").exists()
+
+
+def test_every_suite_at_once_needs_a_folder(bench: Bench) -> None:
+    result = bench("--scale", "tiny")
+    assert result.exit_code == 2 and "--out" in result.stderr
+
+
+def test_the_time_to_come_is_that_of_a_run_like_it(
+    small_runs: list[Run], tmp_path: Path
+) -> None:
+    """Two epochs, of which one may have been trained already."""
+    run = small_runs[0]
+    row = {"problem": "waves", "variant": "dse", "seconds_per_epoch": "3.5"}
+    rows = [row | {"status": "failed"}, row | {"status": "ok"}]
+    assert expected_seconds(run, tmp_path, rows) == 7
+    assert expected_seconds(run, tmp_path, rows[:1]) is None
+    assert expected_seconds(small_runs[1], tmp_path, rows) is None
+    begun = tmp_path / "runs" / run.name / "metrics.csv"
+    begun.parent.mkdir(parents=True)
+    begun.write_text("epoch,train_loss\n0,1.0\n")
+    assert expected_seconds(run, tmp_path, rows) == 3.5
+
+
+def test_the_plan_counts_on_results_that_come_along(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = tmp_path / "results" / "tiny" / "small" / "results.csv"
+    shipped.parent.mkdir(parents=True)
+    lines = ("problem,variant,status,seconds_per_epoch", "waves,dse,ok,30")
+    shipped.write_text("\n".join(lines))
+    monkeypatch.setattr(suites.estimate, "SHIPPED", tmp_path / "results")
+    plan = bench("small", "--scale", "tiny", "--out", "o", "--dry-run", "--jobs", "2")
+    first, second, total, rest = plan.stdout.splitlines()
+    assert "60 s" in first and "unknown" in second
+    assert "30 s" in total and "1 of 2 runs" in rest
