@@ -5,6 +5,7 @@
 - :func:`radius_edges`: all pairs within a radius, by one of several libraries
 - :func:`radius_for`: the radius at which a ball holds ``c log n`` points
 - :class:`BipartiteGraph`: edges from sources to targets in CSR form
+- :class:`SparseRows`: such edges as the pattern of a sparse matrix
 - :func:`bipartite_graph`: the radius graph without empty neighbourhoods
 - :func:`batch_graphs`: several graphs as one
 - :func:`moving_least_squares`: weights that interpolate polynomials exactly
@@ -14,6 +15,7 @@
 from nfsgeo.geometry.bipartite import (
     BipartiteGraph,
     Interpolation,
+    SparseRows,
     batch_graphs,
     bipartite_graph,
 )
@@ -28,6 +30,7 @@ __all__ = [
     "Domain",
     "GraphCache",
     "Interpolation",
+    "SparseRows",
     "batch_graphs",
     "bipartite_graph",
     "equispaced_grid",

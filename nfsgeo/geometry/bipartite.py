@@ -20,6 +20,7 @@ from nfsgeo.geometry.radius import radius_edges
 __all__ = [
     "BipartiteGraph",
     "Interpolation",
+    "SparseRows",
     "Transpose",
     "batch_graphs",
     "bipartite_graph",
@@ -50,6 +51,18 @@ class Transpose(NamedTuple):
 
     permutation: Tensor
     ptr: Tensor
+
+
+class SparseRows(NamedTuple):
+    """Pattern of a sparse matrix, as libraries for these want it.
+
+    Attributes:
+        ptr: Where each row begins; int32 if there are not too many edges for it.
+        column: Column of each entry, of the same type.
+    """
+
+    ptr: Tensor
+    column: Tensor
 
 
 @dataclass(eq=False)
@@ -90,6 +103,19 @@ class BipartiteGraph:
         """The edges sorted by source, computed once: backward passes need it."""
         source, permutation = self.edge_index[0].sort(stable=True)
         return Transpose(permutation, _ptr(source, self.num_source))
+
+    @cached_property
+    @outside_inference
+    def csr(self) -> SparseRows:
+        """Targets as rows and sources as columns, computed once."""
+        return _sparse_rows(self.ptr, self.edge_index[0])
+
+    @cached_property
+    @outside_inference
+    def transposed_csr(self) -> SparseRows:
+        """Sources as rows and targets as columns, computed once."""
+        order, ptr = self.transpose
+        return _sparse_rows(ptr, self.edge_index[1].index_select(0, order))
 
     @outside_inference
     def to(self, device: torch.device | str) -> BipartiteGraph:
@@ -226,6 +252,13 @@ def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
     )
     joined.transpose = Transpose(torch.cat(permutations), torch.cat(source_ptrs))
     return joined
+
+
+def _sparse_rows(ptr: Tensor, column: Tensor) -> SparseRows:
+    # Given anything longer, MKL gets a copy that is made for every product.
+    fits = max(column.numel(), ptr.numel()) < 2**31
+    kind = torch.int32 if fits else torch.int64
+    return SparseRows(ptr.to(kind), column.to(kind))
 
 
 def _ptr(sorted_index: Tensor, size: int) -> Tensor:

@@ -60,7 +60,7 @@ class GraphCache:
         interpolation: As in :func:`~nfsgeo.geometry.bipartite_graph`.
         capacity: Number of meshes kept for each kind of graph; the one unused for
             longest goes first. A mesh of ``E`` edges holds about ``(28 + 4 d) E``
-            bytes, the transpose included.
+            bytes, the transpose included, and ``16 E`` once it has been summed over.
 
     Raises:
         UserError: If ``capacity`` is below 1.

@@ -92,8 +92,8 @@ class InterpolationResampling(Resampling):
         """The field at any points; see :class:`Resampling`."""
         if field.dim() == len(self.shape) + 2:
             field = field.unsqueeze(-1)
-        # Channels before records, as they lie: kernels take either.
-        nodes = field.movedim(1, -2).flatten(0, -3).transpose(1, 2)
+        # Channels first, as they lie: kernels take any order.
+        nodes = field.transpose(0, 1).flatten(1, -2).permute(1, 2, 0)
         graph = self.graphs.grid_to_points(
             self.grid, query_pos, query_batch, num_samples=points.num_samples
         )

@@ -32,6 +32,8 @@ __all__ = [
 # Time of a multiplication in a sparse product, and in one of many small matrices, over
 # that in a large one; measured on a CPU.
 SPARSE, SMALL = 8, 2
+# Least that a sparse product should have to be worth its indices.
+COLUMNS = 8
 
 
 class InterpolationKernel(nn.Module, ABC):
@@ -224,10 +226,12 @@ class ChannelKernel(InterpolationKernel):
         graph: BipartiteGraph,
     ) -> Tensor:
         """Sum over neighbours, each group of channels under its own weight."""
-        # Channels before records, which is how fields on a grid lie.
-        groups = x.transpose(1, 2).unflatten(1, (self.groups, -1))
         weight = torch.addcmul(fixed, weight, share)
-        sums = neighbour_sum(groups.movedim(1, 0).flatten(2), weight, graph)
+        if x.size(1) >= COLUMNS:
+            # Fields on a grid lie in this order: none is copied.
+            return neighbour_sum(x.permute(2, 0, 1), weight, graph).permute(1, 2, 0)
+        groups = x.unflatten(2, (self.groups, -1)).permute(2, 0, 3, 1)
+        sums = neighbour_sum(groups.flatten(2), weight, graph)
         sums = sums.unflatten(2, (-1, x.size(1))).permute(1, 3, 0, 2)
         return sums.flatten(2)
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.geometry import BipartiteGraph, SparseRows
 
 __all__ = ["neighbour_sum", "neighbour_sum_reference"]
+
+# Least columns with which a product sampled at edges is worth its indices.
+COLUMNS = 32
 
 
 def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
     r"""Sum the neighbours of every target under several edge weights.
 
-    .. math:: s_{r,j} = \sum_{i \in N(j)} w_{r,ij} \, x_{r,i}
+    .. math:: s_{f,j} = \sum_{i \in N(j)} w_{r(f),ij} \, x_{f,i}
 
     Every weight :math:`r` makes one sparse matrix, so the sum is a product of a
     sparse with a dense matrix, and its gradients are the product with the transpose
@@ -25,12 +29,13 @@ def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
     that of ``x`` and ``weight``; no edge ever holds a copy of its source.
 
     Args:
-        x: ``[R, n, D]``, or ``[1, n, D]`` for a field that all weights share.
+        x: ``[F, n, D]``, with ``F / R`` fields after each other for every weight, or
+            ``[1, n, D]`` for a field that all weights share.
         weight: ``[R, E]``, in the edge order of ``graph``.
         graph: edges sorted by target.
 
     Returns:
-        ``[R, m, D]``.
+        ``[F, m, D]``, or ``[R, m, D]`` of a field that all share.
     """
     _check(x, weight, graph)
     dtype = torch.promote_types(x.dtype, weight.dtype)
@@ -51,6 +56,7 @@ def neighbour_sum_reference(x: Tensor, weight: Tensor, graph: BipartiteGraph) ->
     """
     _check(x, weight, graph)
     source, target = graph.edge_index
+    weight = weight.repeat_interleave(max(1, x.size(0) // weight.size(0)), 0)
     message = weight.unsqueeze(-1) * x[:, source]
     out = message.new_zeros(message.size(0), graph.num_target, message.size(2))
     return out.index_add(1, target, message)
@@ -60,7 +66,7 @@ def _check(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> None:
     num_edges = graph.edge_index.size(1)
     if x.dim() != 3 or x.size(1) != graph.num_source:
         raise ValueError(
-            f"x has shape {tuple(x.shape)}; expected [R or 1, {graph.num_source}, D], "
+            f"x has shape {tuple(x.shape)}; expected [F, {graph.num_source}, D], "
             "an entry for each source of the graph"
         )
     if weight.dim() != 2 or weight.size(1) != num_edges:
@@ -68,10 +74,10 @@ def _check(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> None:
             f"weight has shape {tuple(weight.shape)}; expected [R, {num_edges}], "
             "an entry for each edge of the graph"
         )
-    if x.size(0) not in (1, weight.size(0)):
+    if x.size(0) != 1 and x.size(0) % weight.size(0):
         raise ValueError(
             f"x has {x.size(0)} fields for {weight.size(0)} weights; expected one "
-            "field that all share, or as many as weights"
+            "field that all share, or as many for each weight"
         )
 
 
@@ -82,10 +88,12 @@ class _NeighbourSum(torch.autograd.Function):
         x, weight = x.contiguous(), weight.contiguous()
         ctx.save_for_backward(x, weight)
         ctx.graph = graph
-        out = x.new_empty(weight.size(0), graph.num_target, x.size(2))
+        out = x.new_empty(max(x.size(0), weight.size(0)), graph.num_target, x.size(2))
+        each = out.size(0) // weight.size(0)
         for r, values in enumerate(weight):
-            matrix = _csr(graph.ptr, graph.edge_index[0], values, graph.num_source)
-            torch.mm(matrix, x[min(r, x.size(0) - 1)], out=out[r])
+            matrix = _matrix(graph.csr, values, graph.num_source)
+            for f in range(r * each, (r + 1) * each):
+                torch.mm(matrix, x[min(f, x.size(0) - 1)], out=out[f])
         return out
 
     @staticmethod
@@ -94,38 +102,46 @@ class _NeighbourSum(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         graph: BipartiteGraph = ctx.graph
         grad = grad.contiguous()
+        shared = x.size(0) < weight.size(0)
+        each = grad.size(0) // weight.size(0)
         grad_x = grad_weight = None
         if ctx.needs_input_grad[0]:
-            order, ptr = graph.transpose
-            target = graph.edge_index[1].index_select(0, order)
-            shared = x.size(0) < weight.size(0)
             grad_x = torch.zeros_like(x) if shared else torch.empty_like(x)
+            order = graph.transpose.permutation
             for r, values in enumerate(weight.index_select(1, order)):
-                matrix = _csr(ptr, target, values, graph.num_target)
-                if shared:
-                    grad_x[0].addmm_(matrix, grad[r])
-                else:
-                    torch.mm(matrix, grad[r], out=grad_x[r])
+                matrix = _matrix(graph.transposed_csr, values, graph.num_target)
+                for f in range(r * each, (r + 1) * each):
+                    if shared:
+                        grad_x[0].addmm_(matrix, grad[f])
+                    else:
+                        torch.mm(matrix, grad[f], out=grad_x[f])
         if ctx.needs_input_grad[1]:
             grad_weight = torch.zeros_like(weight)
             for r, values in enumerate(grad_weight):
-                pattern = _csr(graph.ptr, graph.edge_index[0], values, graph.num_source)
-                field = x[min(r, x.size(0) - 1)]
-                # Writes to the row of grad_weight that the pattern's values are.
-                torch.sparse.sampled_addmm(
-                    pattern, grad[r], field.t(), beta=0.0, out=pattern
-                )
+                pattern = _matrix(graph.csr, values, graph.num_source)
+                fields = x if x.size(0) == 1 else x[r * each : (r + 1) * each]
+                grads = grad[r * each : (r + 1) * each]
+                for left, right in zip(_joined(grads), _joined(fields), strict=True):
+                    # Adds to the row of grad_weight that the pattern's values are.
+                    torch.sparse.sampled_addmm(pattern, left, right.t(), out=pattern)
         return grad_x, grad_weight, None
 
 
-def _csr(ptr: Tensor, column: Tensor, values: Tensor, num_columns: int) -> Tensor:
+def _joined(fields: Tensor) -> Sequence[Tensor]:
+    """Fields side by side, where each has too few columns for a product at edges."""
+    if fields.size(0) == 1 or fields.size(2) >= COLUMNS:
+        return fields.unbind()
+    return [torch.cat(fields.unbind(), dim=1)]
+
+
+def _matrix(rows: SparseRows, values: Tensor, num_columns: int) -> Tensor:
     with warnings.catch_warnings():
         # Torch calls the layout a beta at its first use in every process.
         warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)
         return torch.sparse_csr_tensor(
-            ptr,
-            column,
+            rows.ptr,
+            rows.column,
             values,
-            (ptr.numel() - 1, num_columns),
+            (rows.ptr.numel() - 1, num_columns),
             check_invariants=False,
         )

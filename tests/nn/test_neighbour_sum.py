@@ -10,7 +10,7 @@ from nfsgeo.nn import neighbour_sum, neighbour_sum_reference
 from nfsgeo.testing import assert_same
 
 
-@pytest.mark.parametrize("fields", [1, 3], ids=["shared", "own"])
+@pytest.mark.parametrize("fields", [1, 3, 6], ids=["shared", "own", "several"])
 def test_equals_the_sum_written_out(case, fields, device):
     graph = case.graph.to(device)
     x = torch.randn(fields, graph.num_source, 5, dtype=torch.float64, device=device)
@@ -22,7 +22,7 @@ def test_equals_the_sum_written_out(case, fields, device):
     )
 
 
-@pytest.mark.parametrize("fields", [1, 2])
+@pytest.mark.parametrize("fields", [1, 2, 4])
 def test_gradients_are_those_of_finite_differences(case, fields):
     x = torch.randn(fields, case.graph.num_source, 2, dtype=torch.float64)
     weight = torch.randn(2, case.graph.num_edges, dtype=torch.float64)
@@ -76,7 +76,7 @@ def test_keeps_no_tensor_per_edge_and_record():
     [
         (1, 7, 1, None, "an entry for each source"),
         (1, None, 1, 3, "an entry for each edge"),
-        (2, None, 3, None, "as many as weights"),
+        (2, None, 3, None, "as many for each weight"),
     ],
 )
 def test_says_what_does_not_fit(case, fields, sources, weights, edges, message):
