@@ -135,7 +135,7 @@ def _table(measured: Sequence[Measurement]) -> Table:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("benchmark")
+    table.add_column("benchmark", no_wrap=True)
     for title in ("ratio", "held", "s", "ref.", "memory", "held", "MiB", "ref."):
         table.add_column(title, justify="right")
     for each in measured:

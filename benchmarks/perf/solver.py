@@ -85,7 +85,7 @@ def core_step(
 def nfs_prediction(
     folder: Path, *, points: int, records: int, queries: int
 ) -> Callable[[], float]:
-    """A prediction of `nfs` at random query points; the graphs are there already.
+    """A prediction of `nfs` at random query points; the first searches their graphs.
 
     Args:
         folder: Unused.
@@ -93,9 +93,8 @@ def nfs_prediction(
         records: Of the result.
         queries: Number of query points.
     """
-    network, resampling, batch = _nfs(points, records, 1, {})
+    network, _, batch = _nfs(points, records, 1, {})
     where = torch.rand(queries, 2)
-    resampling.graphs.grid_to_points(resampling.grid, where, None, num_samples=1)
 
     def run() -> float:
         with torch.inference_mode():

@@ -7,9 +7,12 @@ from torch import Tensor, nn
 
 from nfsgeo.models.observed import observed
 from nfsgeo.models.problem import Problem
-from nfsgeo.nn import Lift, Projector, Resampling
+from nfsgeo.nn import Lift, Points, Projector, Resampling
 
 __all__ = ["MixerOperator"]
+
+# Rows of the projector's hidden layer that a prediction holds at a time.
+ROWS = 1 << 19
 
 
 class MixerOperator(nn.Module):
@@ -78,7 +81,27 @@ class MixerOperator(nn.Module):
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
         field = self.resampling(value, slope, points, times)
         field = self.blocks(field)
-        result: Tensor = self.projector(
-            self.resampling.back(field, points, query_pos, query_batch)
+        if query_pos is pos or torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return self._at(field, points, query_pos, query_batch)
+        # Memory for a million queries is that of some, and of the result.
+        some_rows = max(1, ROWS // self.problem.n_out)
+        size = some_rows if self.resampling.splits else query_pos.size(0)
+        batches = None if query_batch is None else query_batch.split(size)
+        return torch.cat(
+            [
+                self._at(field, points, some, None if batches is None else batches[i])
+                for i, some in enumerate(query_pos.split(size))
+            ]
         )
+
+    def _at(
+        self,
+        field: Tensor,
+        points: Points,
+        query_pos: Tensor,
+        query_batch: Tensor | None,
+    ) -> Tensor:
+        """The result at some points of the field on the grid."""
+        back = self.resampling.back(field, points, query_pos, query_batch)
+        result: Tensor = self.projector(back)
         return result

@@ -45,6 +45,7 @@ class InterpolationResampling(Resampling):
     """
 
     grid: Tensor
+    splits = True
 
     def __init__(
         self,

@@ -32,7 +32,12 @@ class Resampling(nn.Module, ABC):
     """Brings fields from points to a grid, and from the grid to points.
 
     The field of a problem without time has no time axis on the grid.
+
+    Attributes:
+        splits: whether :meth:`back` may be called for some of the query points.
     """
+
+    splits = False
 
     @abstractmethod
     def forward(

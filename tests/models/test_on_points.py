@@ -9,7 +9,7 @@ import torch
 
 from nfsgeo.geometry import Domain
 from nfsgeo.geometry.radius import BACKENDS
-from nfsgeo.models import MODELS, Problem, build_model
+from nfsgeo.models import MODELS, Problem, build_model, operator
 from nfsgeo.models.interpolation import InterpolationSettings
 
 SMALL_GRID = ("nfs-vit", "nfs-mlpmixer", "nfs-fnet", "nfs-gfn", "nfs-pfno")
@@ -74,6 +74,25 @@ def test_meshes_of_their_own_and_queries(name):
     queries = torch.cat([torch.rand(5, 2), pos[:4]])
     out = model(x[:40], pos[:40], query_pos=queries)
     torch.testing.assert_close(out[5:], together[:4], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [10, 70, 10**6], ids=["single", "some", "all"])
+def test_many_queries_are_answered_some_at_a_time(rows, monkeypatch):
+    monkeypatch.setattr(operator, "ROWS", rows)
+    p = problem(num_points=50)
+    model = build_model("nfs", p, {"width": 8, "hidden": 8, "grid": 6}).eval()
+    answered: list[int] = []
+    model.projector.register_forward_hook(lambda *call: answered.append(len(call[2])))
+    x, pos, queries = torch.randn(100, 3, 1), torch.rand(100, 2), torch.rand(25, 2)
+    batch = torch.arange(2).repeat_interleave(50)
+    of = torch.cat([torch.zeros(9), torch.ones(16)]).long()
+    wanted = model(x, pos, batch, query_pos=queries, query_batch=of)
+    with torch.no_grad():
+        out = model(x, pos, batch, query_pos=queries, query_batch=of)
+    torch.testing.assert_close(out, wanted)
+    # Ten records are as many rows.
+    assert max(answered[1:]) == min(25, rows // 10)
+    assert sum(answered[1:]) == 25
 
 
 def test_backends_are_those_of_the_radius_search():
