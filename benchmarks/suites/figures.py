@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nfsgeo.report.style import COLOURS, WIDTH
+from nfsgeo.report.style import COLOURS
 from nfsgeo_benchmarks.suites.table import Cell
 
-__all__ = ["error_against_cost", "learning_curves"]
+__all__ = ["SIZE", "error_against_cost", "learning_curves"]
 
+SIZE = (4.4, 3.0)  # inches; text large enough for a phone
+LINE = 9.5  # points from one label to the next
 Cells = Mapping[tuple[str, str], Cell]
 
 
@@ -36,22 +39,15 @@ def error_against_cost(cells: Cells, problem: str, leading: str) -> Figure | Non
     }
     if len(found) < 2:
         return None
-    figure = Figure((WIDTH, 3.2), layout="constrained")
+    figure = Figure(SIZE, layout="constrained")
     ax = figure.subplots()
     for variant, (minutes, error) in found.items():
         colour = COLOURS["model" if variant == leading else "muted"]
         ax.plot(minutes, error, "o", ms=6, color=colour)
-        ax.annotate(
-            variant,
-            (minutes, error),
-            xytext=(6, 4),
-            textcoords="offset points",
-            color=colour,
-            fontsize=8,
-        )
     ax.set(xscale="log", yscale="log", xlabel="minutes of training", ylabel="MAE")
-    ax.margins(x=0.2, y=0.15)
+    ax.margins(x=0.25, y=0.15)
     ax.grid(True)
+    _label(ax, found, leading, aside=6)
     return figure
 
 
@@ -70,7 +66,7 @@ def learning_curves(
     curves = {name: rows for name, rows in histories.items() if rows}
     if not curves:
         return None
-    figure = Figure((WIDTH, 3.2), layout="constrained")
+    figure = Figure(SIZE, layout="constrained")
     ax = figure.subplots()
     for variant, rows in curves.items():
         colour = COLOURS["model" if variant == leading else "pale"]
@@ -79,16 +75,38 @@ def learning_curves(
         marker = "o" if len(epochs) < 30 else None
         front = 2 + (variant == leading)
         ax.plot(epochs, errors, color=colour, marker=marker, ms=2.5, zorder=front)
-        ax.annotate(
-            variant,
-            (epochs[-1], errors[-1]),
-            xytext=(4, -2),
-            textcoords="offset points",
-            color=COLOURS["model" if variant == leading else "muted"],
-            fontsize=8,
-        )
     ax.set(yscale="log", xlabel="epoch", ylabel="validation MAE")
-    ax.margins(x=0.14)
+    ax.margins(x=0.05)
+    ax.set_xlim(right=1.3 * max(rows[-1]["epoch"] + 1 for rows in curves.values()))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.grid(True)
+    ends = {
+        name: (rows[-1]["epoch"] + 1, rows[-1]["valid_mae"])
+        for name, rows in curves.items()
+    }
+    _label(ax, ends, leading, aside=4)
     return figure
+
+
+def _label(
+    ax: Axes, points: Mapping[str, tuple[float, float]], leading: str, aside: float
+) -> None:
+    """Names to the right of points, moved up where they would cover each other."""
+    taken: list[tuple[float, float, float]] = []
+    shown = ax.transData.transform(list(points.values())) * 72 / ax.figure.dpi
+    order = sorted(zip(points, shown.tolist(), strict=True), key=lambda at: at[1][1])
+    for name, (x, y) in order:
+        right = x + aside + 5 * len(name)
+        height = y
+        for start, end, other in taken:
+            if x < end and start < right and height < other + LINE:
+                height = other + LINE
+        taken.append((x, right, height))
+        ax.annotate(
+            name,
+            points[name],
+            xytext=(aside, height - y - 3),
+            textcoords="offset points",
+            color=COLOURS["model" if name == leading else "muted"],
+            fontsize=8,
+        )

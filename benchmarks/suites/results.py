@@ -9,6 +9,7 @@ from typing import Any
 
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_rows
+from nfsgeo_benchmarks.suites.convergence import deviations
 from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
 from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.worker import read_failure
@@ -50,7 +51,7 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     """A row of :data:`COLUMNS` for each run, with a gap for what is not known.
 
     Errors on larger meshes come in further columns, ``mae_4`` on four times as many
-    points.
+    points; where states are kept, so do their deviations from those of other variants.
 
     Args:
         runs: Of the suite.
@@ -59,7 +60,11 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     Returns:
         Rows; ``status`` is ``ok``, ``failed``, ``OOM`` or ``missing``.
     """
-    return [_row(run, folder) for run in runs]
+    rows = [_row(run, folder) for run in runs]
+    for row, run in zip(rows, runs, strict=True):
+        if run.states:
+            row |= deviations(run, runs, folder)
+    return rows
 
 
 def write_results(rows: Sequence[dict[str, Any]], folder: Path) -> Path:

@@ -31,6 +31,7 @@ class Run:
         settings: By dotted key, all that differs from the defaults.
         unseen: Larger meshes to evaluate on: how many times as many points.
         repeats: Such meshes for each of them.
+        states: Epochs after which states on the grid are kept; 0 for never.
     """
 
     problem: str
@@ -40,11 +41,13 @@ class Run:
     settings: Mapping[str, Any]
     unseen: tuple[float, ...] = ()
     repeats: int = 0
+    states: int = 0
 
     @property
     def name(self) -> str:
         """Of the folder: what it is, and a digest of everything that determines it."""
         content = [self.data.model_dump(), self.settings, self.unseen, self.repeats]
+        content += [self.states] if self.states else []
         text = json.dumps(content, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         return f"{self.problem}-{self.variant}-seed{self.seed}-{digest}"
@@ -104,6 +107,7 @@ def runs_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[
                         settings,
                         suite.unseen,
                         suite.repeats.get(scale_name, 5) if suite.unseen else 0,
+                        suite.states.get(scale_name, 0),
                     )
                 )
     return runs

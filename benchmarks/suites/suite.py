@@ -20,6 +20,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.training.config_errors import explained, unknown
 
 __all__ = [
+    "DEVIATIONS",
     "Claim",
     "DataSet",
     "Problem",
@@ -29,6 +30,10 @@ __all__ = [
     "read_scales",
     "read_suite",
 ]
+
+# Of the states of a run from those of other variants, before and after the blocks, in
+# the beginning and after training.
+DEVIATIONS = ("diff_begin_0", "diff_begin", "diff_end_0", "diff_end")
 
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
 Settings = dict[str, Any]
@@ -132,6 +137,8 @@ class Suite(Part):
         references: Variants that others are measured by and that do not compete.
         unseen: Also evaluate on meshes with so many times as many points.
         repeats: Such meshes for each factor, by scale.
+        states: Also keep the states on the grid, every so many epochs, by scale; the
+            variants of a seed are compared by them.
         claims: What it should show.
     """
 
@@ -141,12 +148,14 @@ class Suite(Part):
     references: tuple[str, ...] = ()
     unseen: tuple[float, ...] = ()
     repeats: dict[str, NonNegativeInt] = {}
+    states: dict[str, PositiveInt] = {}
     claims: tuple[Claim, ...] = ()
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """Columns of errors: those of the mesh of training, then of larger meshes."""
-        return ("mae", "rmse", "rel_l2", *(f"mae_{f:g}" for f in self.unseen))
+        """Columns: errors on the mesh of training, on larger meshes, deviations."""
+        larger = (f"mae_{factor:g}" for factor in self.unseen)
+        return ("mae", "rmse", "rel_l2", *larger, *(DEVIATIONS if self.states else ()))
 
     @property
     def rivals(self) -> tuple[str, ...]:

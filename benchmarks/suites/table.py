@@ -13,7 +13,13 @@ from nfsgeo_benchmarks.suites.suite import Claim, Ratio
 __all__ = ["Cell", "Verdict", "best_of", "cells_of", "judge"]
 
 Row = Mapping[str, Any]
-STARTS = ("mae", "rmse", "rel_l2", "seconds_per_epoch")  # of the columns to average
+STARTS = (
+    "mae",
+    "rmse",
+    "rel_l2",
+    "diff",
+    "seconds_per_epoch",
+)  # of the columns to average
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,10 @@ def cells_of(rows: Sequence[Row]) -> dict[tuple[str, str], Cell]:
 def _cell(rows: Sequence[Row]) -> Cell:
     done = [row for row in rows if row["status"] == "ok"]
     names = [n for n in (done or rows)[0] if n.startswith(STARTS)]
-    columns = {name: [float(row[name]) for row in done] for name in names}
+    columns = {
+        name: [float(row[name]) for row in done if row[name] is not None]
+        for name in names
+    }
     return Cell(
         {name: fmean(column) for name, column in columns.items() if column},
         {n: stdev(c) if len(c) > 1 else math.nan for n, c in columns.items()},
@@ -64,7 +73,7 @@ def best_of(
         (
             cell.values[measure]
             for (variant, where), cell in cells.items()
-            if where == problem and variant in variants and cell.values
+            if where == problem and variant in variants and measure in cell.values
         ),
         default=math.inf,
     )
@@ -120,10 +129,10 @@ def _ratio(
     """A variant without a result is no rival, unless it can still get one."""
     own = cells.get((ratio.variant, problem))
     others = [cells.get((name, problem)) for name in ratio.over]
-    if own is None or not own.values:
+    if own is None or ratio.measure not in own.values:
         return None
     if any(other is None or other.status == "missing" for other in others):
         return None
     name = ratio.over_measure or ratio.measure
-    rivals = [other.values[name] for other in others if other and other.values]
+    rivals = [c.values[name] for c in others if c and name in c.values]
     return own.values[ratio.measure] / min(rivals) if rivals else None

@@ -19,6 +19,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from nfsgeo.data.cached import cached_file
 from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.evaluation import evaluate_run
+from nfsgeo.evaluation.convergence import KeepStates
 from nfsgeo.report import write_report
 from nfsgeo.training import (
     RunPaths,
@@ -29,11 +30,13 @@ from nfsgeo.training import (
     resume_run,
 )
 from nfsgeo.training.artifacts import write_json
+from nfsgeo.training.datamodule import windows
 from nfsgeo_benchmarks.suites.runs import Run
 
-__all__ = ["Recorded", "carry_out", "read_failure", "record_failure", "work"]
+__all__ = ["STATES", "Recorded", "carry_out", "read_failure", "record_failure", "work"]
 
 FAILURE = "failure.json"
+STATES = "states"
 
 
 def carry_out(
@@ -54,7 +57,13 @@ def carry_out(
         config = load_config(overrides={**run.settings, "data.file": file})
         experiment = prepare(config)
         paths = begin_run(experiment, folder)
-    fit(experiment, paths, [_TellEpochs(epoch_ended)])
+    callbacks: list[Callback] = [_TellEpochs(epoch_ended)]
+    if run.states:
+        window = windows(
+            experiment.config.data, experiment.file, experiment.mesh, "test"
+        )[0]
+        callbacks.append(KeepStates(folder / STATES, window, run.states))
+    fit(experiment, paths, callbacks)
     evaluate_run(folder, factors=run.unseen, repeats=run.repeats)
     write_report(folder)
     (folder / FAILURE).unlink(missing_ok=True)

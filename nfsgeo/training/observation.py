@@ -30,11 +30,13 @@ def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
     Args:
         data: Which points, resolved.
         file: Where the samples come from.
-        seed: Seed of the draw; the same file and seed give the same points.
+        seed: Seed of the draw where ``data`` has none; the same file and seed give
+            the same points.
 
     Raises:
         UserError: The file does not have such points.
     """
+    seed = seed if data.mesh_seed is None else data.mesh_seed
     if data.mesh == "grid":
         return sub_grid(file, _needed(data.grid, "grid"))
     if data.mesh == "all":

@@ -260,3 +260,10 @@ def test_killed_suites_end_with_the_same_table(tmp_path: Path) -> None:
         time.sleep(0.5)  # its processes notice
     subprocess.run([sys.executable, script, tmp_path], check=True)
     assert results(found, tmp_path / "out") == results(found, tmp_path / "undisturbed")
+
+
+def test_names_stay_the_same_from_version_to_version() -> None:
+    """Else results that were kept would no longer be found."""
+    suite = read_suite(suites.shipped_suites()["irregular"])
+    found = {run.name for run in runs_of(suite, "cpu", suites.shipped_scales())}
+    assert "navier-stokes-10-to-10-nfs-seed0-8b373acb" in found

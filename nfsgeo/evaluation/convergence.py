@@ -1,0 +1,135 @@
+"""Whether networks trained on different meshes come to the same states on the grid."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from nfsgeo.errors import UserError
+from nfsgeo.models.operator import MixerOperator
+from nfsgeo.training import Forecaster
+from nfsgeo.training.artifacts import write_bytes
+
+__all__ = ["GridStates", "KeepStates", "deviation", "grid_states", "kept_states"]
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class GridStates:
+    """What a network has on its grid for one sample.
+
+    Attributes:
+        begin: Before its first block ``[C, *grid(, T)]``, channels first.
+        end: After its last block, of the same shape.
+    """
+
+    begin: Array
+    end: Array
+
+    @classmethod
+    def read(cls, path: Path) -> GridStates:
+        """From a file that :class:`KeepStates` wrote."""
+        with np.load(path, allow_pickle=False) as arrays:
+            return cls(arrays["begin"], arrays["end"])
+
+
+def deviation(one: Array, others: Sequence[Array]) -> float:
+    r"""How far the states of one network are from those of others, between 0 and 1.
+
+    .. math:: \frac{1}{K} \sum_{j=1}^{K} \operatorname{mean}
+        \frac{|H - H_j|}{|H| + |H_j|}
+
+    "Non-equispaced Fourier Neural Solvers for PDEs", appendix C: its mean over
+    networks on different meshes is the paper's Diff. The mean is over channels as
+    well as over nodes and records; where both states are zero they do not differ.
+
+    Args:
+        one: States :math:`H` of one network.
+        others: States :math:`H_j` of :math:`K` others, for the same sample.
+    """
+    found = []
+    for other in others:
+        size = np.abs(one) + np.abs(other)
+        found.append(float(np.mean(np.abs(one - other) / np.where(size > 0, size, 1))))
+    return float(np.mean(found))
+
+
+@torch.no_grad()
+def grid_states(forecaster: Forecaster, window: Data) -> GridStates:
+    """The states of a network on its grid for one sample.
+
+    Args:
+        forecaster: Of a model with blocks on a grid, such as ``nfs``.
+        window: One sample of a :class:`~nfsgeo.data.datasets.WindowDataset`.
+
+    Raises:
+        UserError: The model has no such blocks.
+    """
+    model = forecaster.model
+    if not isinstance(model, MixerOperator):
+        raise UserError(
+            f"model {forecaster.description['model']}",
+            "a mixer with states on a grid",
+            "choose nfs, or another mixer",
+        )
+    states: list[Tensor] = []
+
+    def keep(blocks: object, inputs: tuple[Tensor], output: Tensor) -> None:
+        states.extend((inputs[0], output))
+
+    hook = model.blocks.register_forward_hook(keep)
+    training = forecaster.training
+    try:
+        window = window.to(forecaster.device)
+        forecaster.eval()(window.x, window.pos)
+    finally:
+        hook.remove()
+        forecaster.train(training)
+    begin, end = (state[0].float().cpu().numpy() for state in states)
+    return GridStates(begin, end)
+
+
+class KeepStates(Callback):
+    """Writes the states on the grid before training and after every few epochs.
+
+    Args:
+        folder: For ``epoch-<number>.npz``, the number that of the epochs trained.
+        window: The sample whose states they are.
+        every: Epochs from one file to the next; the last one always has one.
+    """
+
+    def __init__(self, folder: Path, window: Data, every: int) -> None:
+        self.folder, self.window, self.every = folder, window, every
+
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if trainer.current_epoch == 0:
+            self._keep(trainer, pl_module, 0)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        epochs = trainer.current_epoch + 1
+        if epochs % self.every == 0 or epochs == trainer.max_epochs:
+            self._keep(trainer, pl_module, epochs)
+
+    def _keep(self, trainer: Trainer, module: LightningModule, epochs: int) -> None:
+        assert isinstance(module, Forecaster)
+        if not trainer.is_global_zero:
+            return
+        states, content = grid_states(module, self.window), io.BytesIO()
+        np.savez_compressed(content, begin=states.begin, end=states.end)
+        self.folder.mkdir(exist_ok=True)
+        write_bytes(self.folder / f"epoch-{epochs:05d}.npz", content.getbuffer())
+
+
+def kept_states(folder: Path) -> dict[int, Path]:
+    """The files of :class:`KeepStates` by the number of epochs, in order."""
+    return {int(path.stem[6:]): path for path in sorted(folder.glob("epoch-*.npz"))}

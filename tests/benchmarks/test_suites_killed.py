@@ -1,0 +1,86 @@
+"""A suite that is killed again and again ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nfsgeo_benchmarks.suites import Run, collect, is_finished, read_suite, runs_of
+from nfsgeo_benchmarks.suites.suite import read_scales
+
+# Forked from a process that has imported everything, and forking itself, so that
+# kills hit work, not imports.
+ATTEMPT = """
+import multiprocessing
+import os
+from nfsgeo_benchmarks.suites import carry_out_all, runner
+
+def attempt(runs, out, cache):
+    os.setsid()
+    os.environ["XDG_CACHE_HOME"] = cache
+    runner._context = lambda: multiprocessing.get_context("fork")
+    carry_out_all(runs, out, jobs=2)
+"""
+
+
+def table(runs: list[Run], out: Path) -> list[dict[str, Any]]:
+    """Rows without what differs from time to time."""
+    rows = collect(runs, out)
+    for row in rows:
+        del row["seconds_per_epoch"], row["peak_memory_bytes"]
+    return rows
+
+
+@pytest.mark.slow
+def test_ten_kills_at_random_moments(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scales = yaml.safe_load((small / "scales.yaml").read_text())
+    scales["tiny"] |= {"seeds": 3}
+    scales["tiny"]["settings"]["trainer.epochs"] = 6
+    (small / "scales.yaml").write_text(yaml.safe_dump(scales))
+    suite = read_suite(small / "small.yaml")
+    runs = runs_of(suite, "tiny", read_scales(small / "scales.yaml"))
+
+    (small / "attempt.py").write_text(ATTEMPT)
+    monkeypatch.syspath_prepend(small)
+    work = importlib.import_module("attempt").attempt
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["nfsgeo_benchmarks.suites"])
+
+    def begin(name: str) -> multiprocessing.context.ForkServerProcess:
+        (small / name).mkdir(exist_ok=True)
+        arguments = (runs, small / name, os.environ["XDG_CACHE_HOME"])
+        process = context.Process(target=work, args=arguments)
+        process.start()
+        while process.is_alive() and os.getpgid(process.pid or 0) != process.pid:
+            time.sleep(0.01)  # until it leads a group of its own
+        return process
+
+    began = time.monotonic()
+    begin("undisturbed").join()
+    took = time.monotonic() - began
+    moments, kills = random.Random(0), 0
+    for _ in range(10):
+        process = begin("out")
+        time.sleep(moments.uniform(0, took / 6))
+        if process.is_alive():
+            os.killpg(process.pid or 0, signal.SIGKILL)
+            kills += 1
+        process.join()
+    assert kills == 10
+    assert not all(is_finished(run, small / "out") for run in runs)
+    last = begin("out")
+    last.join()
+    assert last.exitcode == 0
+    assert table(runs, small / "out") == table(runs, small / "undisturbed")
+    assert {row["status"] for row in table(runs, small / "out")} == {"ok"}
