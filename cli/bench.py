@@ -23,7 +23,7 @@ __all__ = ["bench"]
 
 
 class Suites(click.Group):
-    """A command for each suite that is shipped, and those of its own."""
+    """A command for each suite that is shipped or a file, and those of its own."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from nfsgeo_benchmarks.suites import shipped_suites
@@ -34,7 +34,11 @@ class Suites(click.Group):
         from nfsgeo_benchmarks.suites import shipped_suites
 
         path = shipped_suites().get(cmd_name)
-        return suite_command(path) if path else super().get_command(ctx, cmd_name)
+        if path is None and cmd_name.endswith((".yaml", ".yml")):
+            path = Path(cmd_name)
+        if path is None:
+            return super().get_command(ctx, cmd_name)
+        return suite_command(cmd_name, path)
 
 
 @click.group(
@@ -60,7 +64,7 @@ def bench(
     out: Path | None,
     jobs: int,
 ) -> None:
-    """Run a benchmark suite, or all of them."""
+    """Run a benchmark suite, one of one's own from its YAML file, or all of them."""
     if listed or (context.invoked_subcommand is None and scale is None):
         for name in bench.list_commands(context):
             if suite := bench.get_command(context, name):

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["run_suites", "suite_command"]
 
 
-def suite_command(path: Path) -> click.Command:
-    """The command that runs the suite of a YAML file."""
+def suite_command(name: str, path: Path) -> click.Command:
+    """The command of this name, that runs the suite of a YAML file."""
     from nfsgeo_benchmarks.suites import read_suite
 
-    name, title = path.stem, read_suite(path).title
+    title = read_suite(path).title
 
     @click.command(
         name,
@@ -34,9 +34,9 @@ def suite_command(path: Path) -> click.Command:
         short_help=title,
         epilog=f"""\b
         Examples:
-          nfsgeo bench {name} --scale smoke --out {name}
-          nfsgeo bench {name} --scale cpu --only nfs --dry-run --out {name}
-          nfsgeo bench {name} --scale paper --launcher slurm --jobs 8 --out {name}
+          nfsgeo bench {name} --scale smoke --out out
+          nfsgeo bench {name} --scale cpu --only nfs --dry-run --out out
+          nfsgeo bench {name} --scale paper --launcher slurm --out out
         """,
     )
     @click.option("--scale", required=True, help="smoke, cpu or paper.")
@@ -72,7 +72,7 @@ def suite_command(path: Path) -> click.Command:
     @as_json
     @click.pass_context
     def command(context: click.Context, **options: Any) -> None:
-        if not _run(path, **options):
+        if not _run(name, path, **options):
             context.exit(1)
 
     return command
@@ -87,11 +87,12 @@ def run_suites(paths: Mapping[str, Path], scale: str, out: Path, jobs: int) -> b
     well = True
     for name, path in paths.items():
         show(f"[bold]{name}[/]")
-        well &= _run(path, scale, out / name, jobs=jobs)
+        well &= _run(name, path, scale, out / name, jobs=jobs)
     return well
 
 
 def _run(
+    name: str,
     path: Path,
     scale: str,
     out: Path,
@@ -125,7 +126,7 @@ def _run(
             f"--slurm {slurm[0]}", "--launcher slurm", "give it too, or leave this out"
         )
     if dry_run:
-        _plan(runs, out, jobs, path.stem, scale)
+        _plan(runs, out, jobs, name, scale)
         return True
 
     def ended(run: Run) -> None:
@@ -146,7 +147,7 @@ def _run(
     finally:
         found = collect(everything, out)
         written = write_results(found, out)
-        command = f"nfsgeo bench {path.stem} --scale {scale} --out {out}"
+        command = f"nfsgeo bench {name} --scale {scale} --out {out}"
         paper = paper_cells(suite, scales)
         report = write_suite_report(suite, scales[scale], command, found, out, paper)
     rows = collect(runs, out)

@@ -14,7 +14,7 @@ from nfsgeo.models import MODELS
 from nfsgeo.training import load_config
 from nfsgeo.training.config_errors import unknown
 from nfsgeo_benchmarks.paper import Printed, printed
-from nfsgeo_benchmarks.suites.suite import DataSet, Scale, Suite
+from nfsgeo_benchmarks.suites.suite import DataSet, Scale, Suite, in_file
 
 __all__ = ["Run", "paper_cells", "runs_of"]
 
@@ -66,51 +66,65 @@ def runs_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[
     """
     if scale_name not in scales:
         raise unknown(f"--scale {scale_name}", "a scale", scale_name, scales)
-    scale = scales[scale_name]
-    runs = []
-    for seed in range(scale.seeds):
-        for problem_name, problem in suite.problems.items():
-            here = f"problems.{problem_name}"
-            for name in problem.at:
-                if name not in scales:
-                    raise unknown(f"{here}.at.{name}", "a scale", name, scales)
-            if scale_name not in problem.at:
-                continue
-            if problem.data not in scale.data:
-                raise unknown(
-                    f"{here}.data={problem.data}",
-                    f"data of the scale {scale_name}",
-                    problem.data,
-                    scale.data,
-                )
-            for variant, own in suite.variants.items():
-                model = own.get("model.name", variant)
-                if model not in MODELS:
-                    raise unknown(f"variants.{variant}", "a model", model, MODELS)
-                settings = {
-                    "model.name": model,
-                    **scale.settings,
-                    **scale.models.get(model, {}),
-                    **problem.settings,
-                    **problem.models.get(model, {}),
-                    **problem.at[scale_name],
-                    **own,
-                    "seed": seed,
-                }
-                _check(settings, f"{here} with variants.{variant}")
-                runs.append(
-                    Run(
-                        problem_name,
-                        variant,
-                        seed,
-                        scale.data[problem.data],
-                        settings,
-                        suite.unseen,
-                        suite.repeats.get(scale_name, 5) if suite.unseen else 0,
-                        suite.states.get(scale_name, 0),
-                    )
-                )
-    return runs
+    with in_file(suite.path):
+        _check_problems(suite, scale_name, scales)
+        return [
+            _run(suite, problem, variant, seed, scale_name, scales[scale_name])
+            for seed in range(scales[scale_name].seeds)
+            for problem in suite.problems
+            if scale_name in suite.problems[problem].at
+            for variant in suite.variants
+        ]
+
+
+def _check_problems(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> None:
+    for name, problem in suite.problems.items():
+        here, known = f"problems.{name}", scales[scale_name].data
+        for scale in problem.at:
+            if scale not in scales:
+                raise unknown(f"{here}.at.{scale}", "a scale", scale, scales)
+        if scale_name in problem.at and problem.data not in known:
+            raise unknown(
+                f"{here}.data={problem.data}",
+                f"data of the scale {scale_name}",
+                problem.data,
+                known,
+            )
+
+
+def _run(
+    suite: Suite,
+    problem_name: str,
+    variant: str,
+    seed: int,
+    scale_name: str,
+    scale: Scale,
+) -> Run:
+    problem, own = suite.problems[problem_name], suite.variants[variant]
+    model = own.get("model.name", variant)
+    if model not in MODELS:
+        raise unknown(f"variants.{variant}", "a model", model, MODELS)
+    settings = {
+        "model.name": model,
+        **scale.settings,
+        **scale.models.get(model, {}),
+        **problem.settings,
+        **problem.models.get(model, {}),
+        **problem.at[scale_name],
+        **own,
+        "seed": seed,
+    }
+    _check(settings, f"problems.{problem_name} with variants.{variant}")
+    return Run(
+        problem_name,
+        variant,
+        seed,
+        scale.data[problem.data],
+        settings,
+        suite.unseen,
+        suite.repeats.get(scale_name, 5) if suite.unseen else 0,
+        suite.states.get(scale_name, 0),
+    )
 
 
 def paper_cells(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    PrivateAttr,
     model_validator,
 )
 
@@ -27,6 +29,7 @@ __all__ = [
     "Ratio",
     "Scale",
     "Suite",
+    "in_file",
     "read_scales",
     "read_suite",
 ]
@@ -150,6 +153,12 @@ class Suite(Part):
     repeats: dict[str, NonNegativeInt] = {}
     states: dict[str, PositiveInt] = {}
     claims: tuple[Claim, ...] = ()
+    _path: Path | None = PrivateAttr(None)
+
+    @property
+    def path(self) -> Path | None:
+        """The file that it comes from."""
+        return self._path
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -189,8 +198,15 @@ def read_suite(path: Path) -> Suite:
         UserError: It is no such file; names the file and the key.
     """
     content = _read(path)
-    with _of_file(path), explained(known=Suite.model_fields):
-        return Suite.model_validate(content)
+    keys = [
+        *Suite.model_fields,
+        *(f"problems.*.{key}" for key in Problem.model_fields),
+        *(f"claims.*.{key}" for key in Claim.model_fields),
+    ]
+    with in_file(path), explained(known=keys):
+        suite = Suite.model_validate(content)
+    suite._path = path
+    return suite
 
 
 def read_scales(path: Path) -> dict[str, Scale]:
@@ -201,23 +217,23 @@ def read_scales(path: Path) -> dict[str, Scale]:
     """
     scales = {}
     for name, content in _read(path).items():
-        with _of_file(path), explained(str(name), known=Scale.model_fields):
+        keys = [
+            *(f"*.{key}" for key in Scale.model_fields),
+            *(f"*.data.*.{key}" for key in DataSet.model_fields),
+        ]
+        with in_file(path), explained(str(name), known=keys):
             scales[str(name)] = Scale.model_validate(content)
     return scales
 
 
-class _of_file:
+@contextmanager
+def in_file(path: Path | None) -> Iterator[None]:
     """Adds the name of a file to what is wrong inside the block."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if isinstance(error, UserError):
-            given = f"{self.path.name}: {error.given}"
-            raise UserError(given, error.expected, error.todo) from None
+    try:
+        yield
+    except UserError as error:
+        given = f"{path.name}: {error.given}" if path else error.given
+        raise UserError(given, error.expected, error.todo) from None
 
 
 def _read(path: Path) -> dict[str, Any]:

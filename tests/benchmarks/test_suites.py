@@ -128,9 +128,14 @@ def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> N
     ("file", "key", "value", "words"),
     [
         ("small", "titel", "t", ["small.yaml", "titel", "nearest is title"]),
-        ("small", "problems/waves/data", "wave", ["problems.waves", "waves"]),
+        (
+            "small",
+            "problems/waves/data",
+            "wave",
+            ["small.yaml", "problems.waves", "waves"],
+        ),
         ("small", "problems/waves/at", {"tinny": {}}, ["waves.at.tinny", "tiny"]),
-        ("small", "variants/dsee", {}, ["variants.dsee", "dse"]),
+        ("small", "variants/dsee", {}, ["small.yaml", "variants.dsee", "dse"]),
         (
             "small",
             "variants/wide",
@@ -145,6 +150,9 @@ def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> N
             "mae_4",
             ["claims", "mae_4", "nearest is mae"],
         ),
+        ("small", "problems/waves/dat", "w", ["problems.waves.dat", "problems.*.data"]),
+        ("small", "claims/0/ovr", ["dse"], ["claims.0.ovr", "claims.*.over"]),
+        ("scales", "tiny/data/waves/recrods", 4, ["waves.recrods", "*.data.*.records"]),
         ("small", "references", ["dsee"], ["references", "dsee", "nearest is dse"]),
         (
             "small",

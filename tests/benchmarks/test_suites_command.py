@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from nfsgeo.training.history import COLUMNS
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, expected_seconds
 
@@ -81,7 +82,8 @@ def test_the_time_to_come_is_that_of_a_run_like_it(
     assert expected_seconds(small_runs[1], tmp_path, rows) is None
     begun = tmp_path / "runs" / run.name / "metrics.csv"
     begun.parent.mkdir(parents=True)
-    begun.write_text("epoch,train_loss\n0,1.0\n")
+    row_of_epoch = ",".join("0" for _ in COLUMNS)
+    begun.write_text(f"{','.join(COLUMNS)}\n{row_of_epoch}\n")
     assert expected_seconds(run, tmp_path, rows) == 3.5
 
 
@@ -97,3 +99,17 @@ def test_the_plan_counts_on_results_that_come_along(
     first, second, total, rest = plan.stdout.splitlines()
     assert "60 s" in first and "unknown" in second
     assert "30 s" in total and "1 of 2 runs" in rest
+
+
+def test_a_suite_of_ones_own_runs_by_the_name_of_its_file(
+    bench: Bench, small: Path
+) -> None:
+    (small / "own.yaml").write_text((small / "small.yaml").read_text())
+    options = ("--scale", "tiny", "--dry-run", "--out", "o")
+    assert bench("own.yaml", *options).stdout == bench("small", *options).stdout
+    text = (small / "small.yaml").read_text()
+    (small / "own.yaml").write_text(text.replace("data.batch_size", "data.batch_sice"))
+    wrong = bench("own.yaml", *options)
+    assert wrong.exit_code == 2 and len(wrong.stderr.splitlines()) == 1
+    for word in ("own.yaml", "problems.waves", "batch_sice", "data.batch_size"):
+        assert word in wrong.stderr
