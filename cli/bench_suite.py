@@ -113,6 +113,7 @@ def _run(
         runs_of,
         shipped_scales,
         submit_all,
+        write_invariance,
         write_results,
         write_suite_report,
     )
@@ -147,6 +148,8 @@ def _run(
     finally:
         found = collect(everything, out)
         written = write_results(found, out)
+        if suite.meshes:
+            write_invariance(found, suite.meshes, out)
         command = f"nfsgeo bench {name} --scale {scale} --out {out}"
         paper = paper_cells(suite, scales)
         report = write_suite_report(suite, scales[scale], command, found, out, paper)

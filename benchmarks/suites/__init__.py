@@ -6,6 +6,7 @@
 - :func:`carry_out_all`: trains and evaluates those that are not finished
 - :func:`submit_all`: the same as jobs of a Slurm cluster
 - :func:`expected_seconds`: how long a run will take, as :func:`shipped_rows` tell
+- :func:`write_invariance`: errors on meshes of every kind, for suites that ask for them
 - :func:`collect`, :func:`write_results`, :func:`write_suite_report`: what they found
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from nfsgeo_benchmarks.suites.cluster import submit_all
 from nfsgeo_benchmarks.suites.estimate import expected_seconds, shipped_rows
+from nfsgeo_benchmarks.suites.invariance import write_invariance
 from nfsgeo_benchmarks.suites.report import write_suite_report
 from nfsgeo_benchmarks.suites.results import collect, write_results
 from nfsgeo_benchmarks.suites.runner import carry_out_all, is_finished
@@ -36,6 +38,7 @@ __all__ = [
     "shipped_scales",
     "shipped_suites",
     "submit_all",
+    "write_invariance",
     "write_results",
     "write_suite_report",
 ]

@@ -13,7 +13,11 @@ from nfsgeo.report.numbers import error_text
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
 from nfsgeo_benchmarks.paper import Printed
-from nfsgeo_benchmarks.suites.section import measure_title, problem_section
+from nfsgeo_benchmarks.suites.section import (
+    measure_title,
+    mesh_picture,
+    problem_section,
+)
 from nfsgeo_benchmarks.suites.suite import Scale, Suite
 from nfsgeo_benchmarks.suites.table import Cell, cells_of, judge
 
@@ -59,6 +63,7 @@ def write_suite_report(
             for problem in dict.fromkeys(row["problem"] for row in rows)
         ],
         claims=_claims(suite, cells),
+        overview=mesh_picture(suite, cells),
         failures=[row for row in rows if row["message"]],
     )
     path = folder / "report.html"

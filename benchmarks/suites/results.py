@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nfsgeo.evaluation.invariance import mesh_columns
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo_benchmarks.suites.convergence import deviations
+from nfsgeo_benchmarks.suites.invariance import errors_on_meshes
 from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
 from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.worker import read_failure
@@ -51,7 +53,8 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     """A row of :data:`COLUMNS` for each run, with a gap for what is not known.
 
     Errors on larger meshes come in further columns, ``mae_4`` on four times as many
-    points; where states are kept, so do their deviations from those of other variants.
+    points, and those on meshes of other kinds, ``mae_half``; where states are kept, so
+    do their deviations from those of other variants.
 
     Args:
         runs: Of the suite.
@@ -87,11 +90,15 @@ def _row(run: Run, folder: Path) -> dict[str, Any]:
         "folder": f"{RUNS}/{run.name}",
         "status": "missing",
     } | {f"mae_{factor:g}": None for factor in run.unseen}
+    if run.meshes:
+        row |= dict.fromkeys(mesh_columns(run.meshes))
     if is_finished(run, folder):
         summary = json.loads(paths.summary.read_text())
         row |= {name: summary[name] for name in OF_SUMMARY} | summary["test"]
         for factor, errors in summary.get("unseen", {}).items():
             row[f"mae_{factor}"] = errors["mae"]["mean"]
+        if run.meshes:
+            row |= errors_on_meshes(paths)
         row["status"] = "ok"
     elif failure := read_failure(paths.root):
         row |= failure

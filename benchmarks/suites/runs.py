@@ -32,6 +32,7 @@ class Run:
         unseen: Larger meshes to evaluate on: how many times as many points.
         repeats: Such meshes for each of them.
         states: Epochs after which states on the grid are kept; 0 for never.
+        meshes: Meshes of other kinds to evaluate on.
     """
 
     problem: str
@@ -42,12 +43,14 @@ class Run:
     unseen: tuple[float, ...] = ()
     repeats: int = 0
     states: int = 0
+    meshes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """Of the folder: what it is, and a digest of everything that determines it."""
         content = [self.data.model_dump(), self.settings, self.unseen, self.repeats]
         content += [self.states] if self.states else []
+        content += [self.meshes] if self.meshes else []
         text = json.dumps(content, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         return f"{self.problem}-{self.variant}-seed{self.seed}-{digest}"
@@ -70,7 +73,7 @@ def runs_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[
         _check_problems(suite, scale_name, scales)
         return [
             _run(suite, problem, variant, seed, scale_name, scales[scale_name])
-            for seed in range(scales[scale_name].seeds)
+            for seed in range(suite.seeds.get(scale_name, scales[scale_name].seeds))
             for problem in suite.problems
             if scale_name in suite.problems[problem].at
             for variant in suite.variants
@@ -124,6 +127,7 @@ def _run(
         suite.unseen,
         suite.repeats.get(scale_name, 5) if suite.unseen else 0,
         suite.states.get(scale_name, 0),
+        suite.meshes,
     )
 
 

@@ -18,11 +18,12 @@ from nfsgeo.training.history import read_history
 from nfsgeo_benchmarks.paper import Printed
 from nfsgeo_benchmarks.suites.fields import field_figures
 from nfsgeo_benchmarks.suites.figures import error_against_cost, learning_curves
+from nfsgeo_benchmarks.suites.invariance import error_against_mesh
 from nfsgeo_benchmarks.suites.state_figures import state_figures
 from nfsgeo_benchmarks.suites.suite import Suite
 from nfsgeo_benchmarks.suites.table import Cell, best_of
 
-__all__ = ["measure_title", "problem_section"]
+__all__ = ["measure_title", "mesh_picture", "problem_section"]
 
 TITLES = {
     "mae": "MAE",
@@ -147,6 +148,22 @@ def _printed(cell: Printed | None) -> str:
         return ""
     text = "OOM" if cell.value is None else f"{cell.value:.2e}"
     return f"({text})" if cell.doubt else text
+
+
+def mesh_picture(
+    suite: Suite, cells: Mapping[tuple[str, str], Cell]
+) -> dict[str, str] | None:
+    """The picture of errors against meshes, of a suite that has meshes."""
+    if not suite.meshes:
+        return None
+    caption = (
+        "Error against the mesh that test samples are observed on, a panel for each "
+        "problem: at the observed points (filled) and at others (open), mean and "
+        "standard deviation over seeds."
+    )
+    with styled():
+        figure = error_against_mesh(cells, suite.meshes)
+        return None if figure is None else _shown(caption, figure)
 
 
 def _shown(caption: str, figure: Figure) -> dict[str, str]:

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation.invariance import mesh_columns
 from nfsgeo.training.config_errors import explained, unknown
 
 __all__ = [
@@ -142,6 +143,10 @@ class Suite(Part):
         repeats: Such meshes for each factor, by scale.
         states: Also keep the states on the grid, every so many epochs, by scale; the
             variants of a seed are compared by them.
+        meshes: Also evaluate on these, see :func:`nfsgeo.evaluation.evaluate_meshes`;
+            their errors are ``mae_half`` at observed points, ``mae_unobserved_half`` at
+            others, and go into a table of their own.
+        seeds: Number of seeds by scale, where it is not the scale's.
         claims: What it should show.
     """
 
@@ -152,6 +157,8 @@ class Suite(Part):
     unseen: tuple[float, ...] = ()
     repeats: dict[str, NonNegativeInt] = {}
     states: dict[str, PositiveInt] = {}
+    meshes: tuple[str, ...] = ()
+    seeds: dict[str, PositiveInt] = {}
     claims: tuple[Claim, ...] = ()
     _path: Path | None = PrivateAttr(None)
 
@@ -175,12 +182,13 @@ class Suite(Part):
     def _check_names(self) -> Suite:
         for name in self.references:
             _known(f"references: {name}", "a variant", name, self.variants)
+        errors = (*self.measures, *mesh_columns(self.meshes))
         for claim in self.claims:
             for ratio in filter(None, (claim, claim.than)):
                 for name in (ratio.variant, *ratio.over):
                     _known(f"claims: {name}", "a variant", name, self.variants)
                 for name in filter(None, (ratio.measure, ratio.over_measure)):
-                    _known(f"claims: {name}", "an error", name, self.measures)
+                    _known(f"claims: {name}", "an error", name, errors)
             for name in claim.problems:
                 _known(f"claims: {name}", "a problem", name, self.problems)
         return self

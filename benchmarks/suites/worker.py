@@ -18,7 +18,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 
 from nfsgeo.data.cached import cached_file
 from nfsgeo.errors import TooLarge, UserError
-from nfsgeo.evaluation import evaluate_run
+from nfsgeo.evaluation import evaluate_meshes, evaluate_run
 from nfsgeo.evaluation.convergence import KeepStates
 from nfsgeo.report import write_report
 from nfsgeo.training import (
@@ -65,6 +65,8 @@ def carry_out(
         callbacks.append(KeepStates(folder / STATES, window, run.states))
     fit(experiment, paths, callbacks)
     evaluate_run(folder, factors=run.unseen, repeats=run.repeats)
+    if run.meshes:
+        evaluate_meshes(folder, run.meshes)
     write_report(folder)
     (folder / FAILURE).unlink(missing_ok=True)
 

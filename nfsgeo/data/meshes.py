@@ -28,6 +28,7 @@ from nfsgeo.errors import UserError
 __all__ = [
     "Mesh",
     "clustered",
+    "disjoint",
     "every_point",
     "jittered",
     "nested",
@@ -116,6 +117,30 @@ def nested(
     chosen = unseen[shuffled(len(unseen), rng)[:extra]]
     index = np.concatenate([mesh.index, np.sort(chosen)])
     return Mesh(pos[index], index)
+
+
+def disjoint(
+    mesh: Mesh, file: FieldFile, num_points: int, seed: int, sample: int = 0
+) -> Mesh:
+    """Points of the file, none of them in ``mesh``.
+
+    Args:
+        mesh: The points to leave out; those off the grid are nobody's.
+        file: The file that it was drawn from.
+        num_points: How many.
+        seed: Of the draw.
+        sample: Sample that the mesh belongs to.
+
+    Raises:
+        UserError: The file has too few other points.
+    """
+    pos = file.coordinates(sample)
+    taken = np.empty(0, np.int64) if mesh.index is None else mesh.index
+    others = np.setdiff1d(np.arange(len(pos)), taken)
+    _enough(file, num_points, len(others))
+    return _subset(
+        pos, others[shuffled(len(others), philox(seed, 6, sample))[:num_points]]
+    )
 
 
 def clustered(

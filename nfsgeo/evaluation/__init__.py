@@ -2,6 +2,7 @@
 
 - :func:`evaluate_run`: errors of a run folder beside the baselines', in the data's
   units, and on larger meshes; :func:`evaluate` and :func:`evaluate_unseen` below it
+- :func:`evaluate_meshes`: errors on meshes of every kind, at observed and other points
 - :func:`predict`: fields at observed or other points, for new data
 - :func:`export_run`: a trained model as a program of ``torch.export``;
   :func:`program_inputs`: what to call it with
@@ -16,6 +17,7 @@ from nfsgeo.evaluation.baselines import (
 )
 from nfsgeo.evaluation.evaluate import Evaluation, evaluate
 from nfsgeo.evaluation.export import export_run, program_inputs
+from nfsgeo.evaluation.invariance import evaluate_meshes
 from nfsgeo.evaluation.predict import predict
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import evaluate_run
@@ -27,6 +29,7 @@ __all__ = [
     "Evaluation",
     "FieldErrors",
     "evaluate",
+    "evaluate_meshes",
     "evaluate_run",
     "evaluate_unseen",
     "export_run",

@@ -12,10 +12,10 @@ from torch.export import Dim, export, save
 
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import open_run
-from nfsgeo.geometry import BipartiteGraph, bipartite_graph, radius_for
+from nfsgeo.geometry import BipartiteGraph, bipartite_graph
 from nfsgeo.models import MixerOperator
-from nfsgeo.nn import InterpolationResampling, Points, neighbour_sum_reference
-from nfsgeo.nn.fixed_interpolation import NEIGHBOURS
+from nfsgeo.nn import InterpolationResampling, neighbour_sum_reference
+from nfsgeo.nn.fixed_interpolation import spline_graph
 from nfsgeo.training import Forecaster, RunPaths
 from nfsgeo.training.artifacts import write_bytes
 
@@ -95,10 +95,7 @@ def program_inputs(
         # Every point is its own only neighbour.
         last = bipartite_graph(pos, pos, 1e-9 * min(domain.lengths), domain)
     else:
-        radius = radius_for(max(2, len(pos)), domain, NEIGHBOURS)
-        last = bipartite_graph(
-            pos, query_pos, radius, domain, interpolation="quadratic"
-        )
+        last = spline_graph(pos, query_pos, domain)
     down = graphs.grid_to_points(grid, query_pos, None)
     edges = [(g.edge_index, g.displacement, g.weight) for g in (up, down, last)]
     return (x, pos, query_pos, *edges[0], *edges[1], *edges[2])
@@ -109,12 +106,16 @@ class _Given:
 
     up: BipartiteGraph
     down: BipartiteGraph
+    nodes: BipartiteGraph
 
     def points_to_grid(self, *_: object) -> BipartiteGraph:
         return self.up
 
     def grid_to_points(self, *_: object, num_samples: int) -> BipartiteGraph:
         return self.down
+
+    def points_to_points(self, *_: object) -> BipartiteGraph:
+        return self.nodes
 
 
 class _WrittenOut(InterpolationResampling):
@@ -130,15 +131,17 @@ class _WrittenOut(InterpolationResampling):
             cache.domain,
             original.shape,
             cache.radius,
+            kernel_at=original.kernel_at,
         )
         self.grid = original.grid
         self.graphs = _Given()
+        self.graphs.nodes = cache.points_to_points(self.grid, None)
         self.to_grid.use_fused = self.from_grid.use_fused = False
 
-    def _node_features(self, points: Points) -> Tensor:
-        graph = self.graphs.up
-        features = points.features[None]
-        return neighbour_sum_reference(features, graph.weight[None], graph)[0]
+    def _fixed(self, field: Tensor, graph: BipartiteGraph) -> Tensor:
+        weight = graph.weight.to(field.dtype)
+        out = neighbour_sum_reference(field.flatten(1)[None], weight[None], graph)
+        return out[0].unflatten(1, field.shape[1:])
 
 
 class _Program(nn.Module):

@@ -9,6 +9,7 @@
 - :func:`bipartite_graph`: the radius graph without empty neighbourhoods
 - :func:`batch_graphs`: several graphs as one
 - :func:`moving_least_squares`: weights that interpolate polynomials exactly
+- :func:`polyharmonic_spline`: weights of the spline through the nearest points
 - :class:`GraphCache`: graphs of meshes seen before, composed into batches
 """
 
@@ -24,6 +25,7 @@ from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.grids import equispaced_grid
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.radius import radius_edges, radius_for
+from nfsgeo.geometry.splines import polyharmonic_spline
 
 __all__ = [
     "BipartiteGraph",
@@ -35,6 +37,7 @@ __all__ = [
     "bipartite_graph",
     "equispaced_grid",
     "moving_least_squares",
+    "polyharmonic_spline",
     "radius_edges",
     "radius_for",
 ]

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
-from nfsgeo.geometry.nearest import nearest_sources
+from nfsgeo.geometry.nearest import nearest_neighbours, nearest_sources
 from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.geometry.radius import radius_edges
+from nfsgeo.geometry.splines import polyharmonic_spline, spline_neighbours
 
 __all__ = [
     "BipartiteGraph",
@@ -28,7 +29,7 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
-Interpolation = Literal["mean", "linear", "quadratic"]
+Interpolation = Literal["mean", "linear", "quadratic", "spline"]
 
 POLYNOMIAL_DEGREE: dict[Interpolation, int | None] = {
     "mean": None,
@@ -147,6 +148,7 @@ def bipartite_graph(
     backend: str = "auto",
     max_neighbours: int | None = None,
     interpolation: Interpolation = "mean",
+    nearest: int | None = None,
 ) -> BipartiteGraph:
     """The radius graph, with no empty neighbourhood.
 
@@ -164,7 +166,12 @@ def bipartite_graph(
         max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
         interpolation: The fixed interpolation: the ``mean`` of a neighbourhood, or
             one that is exact for ``linear`` or ``quadratic`` polynomials, see
-            :func:`~nfsgeo.geometry.moving_least_squares`.
+            :func:`~nfsgeo.geometry.moving_least_squares`, or a ``spline``
+            through the nearest points, see
+            :func:`~nfsgeo.geometry.polyharmonic_spline`. With a spline these are
+            neighbours as well, however far they are: the weights of others in the
+            ball are 0.
+        nearest: Neighbours of a spline; None for as many as scattered points need.
 
     Raises:
         UserError, ValueError: As :func:`~nfsgeo.geometry.radius_edges`, and if a
@@ -180,6 +187,10 @@ def bipartite_graph(
         backend=backend,
         max_neighbours=max_neighbours,
     )
+    if interpolation == "spline":
+        num = nearest or spline_neighbours(domain.dim)
+        batches = (source_batch, target_batch)
+        return _with_spline(edges, source, target, domain, *batches, num)
     counts = torch.bincount(edges[1], minlength=target.size(0))
     lonely = (counts == 0).nonzero().squeeze(1)
     if lonely.numel():
@@ -197,8 +208,8 @@ def bipartite_graph(
             None if target_batch is None else target_batch[lonely],
             torch.device("cpu"),
         )
-        nearest = nearest_sources(query).to(edges.device)
-        edges = torch.cat([edges, torch.stack([nearest, lonely])], dim=1)
+        found = nearest_sources(query).to(edges.device)
+        edges = torch.cat([edges, torch.stack([found, lonely])], dim=1)
         edges = edges[:, edges[1].argsort(stable=True)]
     delta = domain.displacement(
         source.detach().to(torch.float64)[edges[0]],
@@ -218,6 +229,49 @@ def bipartite_graph(
         source.size(0),
         target.size(0),
     )
+
+
+def _with_spline(
+    edges: Tensor,
+    source: Tensor,
+    target: Tensor,
+    domain: Domain,
+    source_batch: Tensor | None,
+    target_batch: Tensor | None,
+    num: int,
+) -> BipartiteGraph:
+    """The radius graph and the nearest neighbours, which alone have weights."""
+    query = RadiusQuery.create(
+        source, target, 1.0, domain, source_batch, target_batch, torch.device("cpu")
+    )
+    size = int(query.source_ptr().diff().min())
+    if size == 0 and target.size(0):
+        raise ValueError(
+            "a sample without a source: expected at least one source in every sample; "
+            "add points or drop the sample"
+        )
+    near = nearest_neighbours(query, min(size, num))
+    away = domain.displacement(
+        query.target[:, None].expand(*near.shape, -1), query.source[near]
+    )
+    found = polyharmonic_spline(away)
+    # An edge's place in the order by target and then source.
+    targets = torch.arange(target.size(0))[:, None].expand_as(near)
+    splines = (targets * source.size(0) + near).flatten()
+    ball = edges[1].cpu() * source.size(0) + edges[0].cpu()
+    keys = torch.cat([splines, ball]).unique()
+    weight = found.new_zeros(keys.numel())
+    weight[torch.searchsorted(keys, splines)] = found.flatten()
+    joined = torch.stack([keys % source.size(0), keys // source.size(0)])
+    delta = domain.displacement(query.source[joined[0]], query.target[joined[1]])
+    return BipartiteGraph(
+        joined,
+        _ptr(joined[1], target.size(0)),
+        delta.to(torch.float32),
+        weight.to(torch.float32),
+        source.size(0),
+        target.size(0),
+    ).to(edges.device)
 
 
 @outside_inference

@@ -18,6 +18,7 @@ from nfsgeo.geometry.bipartite import (
     bipartite_graph,
 )
 from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.splines import spline_neighbours
 
 __all__ = ["GraphCache"]
 
@@ -177,6 +178,11 @@ class GraphCache:
         self.searches += 1
         other = points if grid is None else grid
         pair = (other, points) if kind == "grid to points" else (points, other)
+        nearest = {
+            "points to grid": None,
+            "grid to points": spline_neighbours(self.domain.dim, on_grid=True),
+            "points to points": 1,  # every point has its own value
+        }[kind]
         return bipartite_graph(
             *pair,
             self.radius,
@@ -184,6 +190,7 @@ class GraphCache:
             backend=self.backend,
             max_neighbours=self.max_neighbours,
             interpolation=self.interpolation,
+            nearest=nearest,
         )
 
     def __getstate__(self) -> dict[str, Any]:

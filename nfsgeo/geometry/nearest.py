@@ -1,4 +1,4 @@
-"""The nearest source of a point."""
+"""The nearest sources of a point."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from torch import Tensor
 from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.geometry.search_scipy import build_tree
 
-__all__ = ["nearest_sources"]
+__all__ = ["nearest_neighbours", "nearest_sources"]
+
+# Of points as far, those beyond the last neighbour that are looked at, and the digits
+# to which distances count as equal.
+TIES, DIGITS = 8, 9
 
 
 def nearest_sources(query: RadiusQuery) -> Tensor:
@@ -54,4 +58,42 @@ def nearest_sources(query: RadiusQuery) -> Tensor:
         distance = query.distance(candidate, asking).numpy()
         order = np.lexsort((candidate.numpy(), distance, asking.numpy()))
         result[t:t_end] = candidate[order[(counts.cumsum(0) - counts).numpy()]]
+    return result
+
+
+def nearest_neighbours(query: RadiusQuery, num: int) -> Tensor:
+    """The ``num`` nearest sources of the same sample for each target, nearest first.
+
+    Of several as near, those whose displacement comes first: the order of the points
+    does not matter.
+
+    Args:
+        query: Sources and targets, on the CPU.
+        num: How many, at most as many as the smallest sample has.
+
+    Returns:
+        Sources of each target ``[m, num]``, int64.
+    """
+    source, target = query.local(query.source), query.local(query.target)
+    source_ptr, target_ptr = query.source_ptr().tolist(), query.target_ptr().tolist()
+    result = torch.empty(target.size(0), num, dtype=torch.int64)
+    for b in range(query.num_samples):
+        here = slice(target_ptr[b], target_ptr[b + 1])
+        points = source[source_ptr[b] : source_ptr[b + 1]]
+        if not len(target[here]):
+            continue
+        wanted = list(range(1, 1 + min(num + TIES, len(points))))
+        found = build_tree(query, points).query(target[here].numpy(), wanted)[1]
+        candidate = torch.from_numpy(found) + source_ptr[b]
+        away = query.domain.displacement(
+            query.target[here, None].expand(*candidate.shape, -1),
+            query.source[candidate],
+        )
+        distance = away.norm(dim=2)
+        unit = 10.0**-DIGITS * distance[:, -1:]
+        keys = torch.cat([distance[..., None], away], dim=2) / unit[..., None]
+        order = torch.arange(len(wanted)).expand(len(candidate), -1)
+        for key in keys.round().unbind(2)[::-1]:
+            order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
+        result[here] = candidate.gather(1, order[:, :num])
     return result

@@ -44,7 +44,11 @@ class InterpolationSettings(MixerSettings):
         hidden: width of the kernel's network.
         fixed: the interpolation that a learned kernel adds to and starts from: the
             ``mean`` of the neighbours, as in the paper, or moving least squares that
-            are exact for ``linear`` or ``quadratic`` fields.
+            are exact for ``linear`` or ``quadratic`` fields, or a ``spline`` through
+            the nearest points.
+        kernel_at: where the kernel on the way to the grid finds its sources: at the
+            ``points``, or at the ``nodes`` of the grid after the fixed interpolation;
+            ``None`` for nodes with a spline, else points.
         absolute_position: whether the kernel sees the position of the source.
         backend: of the radius search.
     """
@@ -56,7 +60,8 @@ class InterpolationSettings(MixerSettings):
     rank: PositiveInt = 8
     shared_by: PositiveInt = 4
     hidden: PositiveInt = 32
-    fixed: Literal["mean", "linear", "quadratic"] = "quadratic"
+    fixed: Literal["mean", "linear", "quadratic", "spline"] = "quadratic"
+    kernel_at: Literal["points", "nodes"] | None = None
     absolute_position: bool = True
     backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
 
@@ -91,8 +96,14 @@ def interpolation(
         shape,
         radius,
         interpolation=settings.fixed,
+        kernel_at=settings.kernel_at or _place(settings),
         backend=settings.backend,
     )
+
+
+def _place(settings: InterpolationSettings) -> Literal["points", "nodes"]:
+    """Only a spline is exact enough to be followed by the learned kernel."""
+    return "nodes" if settings.fixed == "spline" else "points"
 
 
 def _kernel(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from nfsgeo.geometry import Domain, bipartite_graph, radius_for
+from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
-__all__ = ["interpolate"]
+__all__ = ["interpolate", "spline_graph"]
 
-# Enough neighbours for a parabola almost everywhere, c in E|N| = c log n.
-NEIGHBOURS = 2.3
+# Radius that adds no neighbour to those of the spline, over the shortest axis.
+NONE_IN_REACH = 1e-9
 
 
 def interpolate(
@@ -22,10 +22,10 @@ def interpolate(
     batch: Tensor | None = None,
     query_batch: Tensor | None = None,
 ) -> Tensor:
-    """Values of scattered fields at other points, by moving least squares.
+    """Values of scattered fields at other points, by splines through the nearest.
 
     Exact for quadratic fields where neighbours surround a query; see
-    :func:`nfsgeo.geometry.moving_least_squares`.
+    :func:`nfsgeo.geometry.polyharmonic_spline`.
 
     Args:
         x: fields at the points, ``[N, T, F]``.
@@ -38,15 +38,26 @@ def interpolate(
     Returns:
         ``[M, T, F]``.
     """
-    num_samples = 1 if batch is None else int(batch[-1]) + 1
-    graph = bipartite_graph(
+    graph = spline_graph(pos, query_pos, domain, batch=batch, query_batch=query_batch)
+    values = neighbour_sum(x.flatten(1)[None], graph.weight.to(x.dtype)[None], graph)
+    return values[0].unflatten(1, x.shape[1:])
+
+
+def spline_graph(
+    pos: Tensor,
+    query_pos: Tensor,
+    domain: Domain,
+    *,
+    batch: Tensor | None = None,
+    query_batch: Tensor | None = None,
+) -> BipartiteGraph:
+    """The graph of :func:`interpolate`, arguments as there; its weights do the work."""
+    return bipartite_graph(
         pos,
         query_pos,
-        radius_for(max(2, len(pos) // num_samples), domain, NEIGHBOURS),
+        NONE_IN_REACH * min(domain.lengths),
         domain,
         source_batch=batch,
         target_batch=query_batch,
-        interpolation="quadratic",
+        interpolation="spline",
     )
-    values = neighbour_sum(x.flatten(1)[None], graph.weight.to(x.dtype)[None], graph)
-    return values[0].unflatten(1, x.shape[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -41,6 +42,9 @@ class InterpolationResampling(Resampling):
         radius: radius of the neighbourhoods, in the units of the positions.
         interpolation: the fixed interpolation that the learned one adds to; see
             :func:`nfsgeo.geometry.bipartite_graph`.
+        kernel_at: where ``to_grid`` finds its sources: at the ``points``, or at the
+            ``nodes``, to which the fixed interpolation has brought the field. Among
+            nodes, nothing learned ever sees a mesh.
         backend: of the radius search; see :func:`nfsgeo.geometry.radius_edges`.
     """
 
@@ -56,12 +60,14 @@ class InterpolationResampling(Resampling):
         radius: float,
         *,
         interpolation: Interpolation = "mean",
+        kernel_at: Literal["points", "nodes"] = "points",
         backend: str = "auto",
     ) -> None:
         super().__init__()
         self.to_grid = to_grid
         self.from_grid = from_grid
         self.shape = tuple(shape)
+        self.kernel_at = kernel_at
         self.graphs = GraphCache(
             domain, radius, interpolation=interpolation, backend=backend
         )
@@ -75,9 +81,11 @@ class InterpolationResampling(Resampling):
         fields = value.unsqueeze(1)
         if slope is not None:
             fields = torch.stack([value, slope.expand_as(value)], dim=1)
-        field = self.to_grid(
-            fields, self._graph_up(points), points.pos, points.features
-        )
+        up = self._graph_up(points)
+        if self.kernel_at == "points":
+            field = self.to_grid(fields, up, points.pos, points.features)
+        else:
+            field = self._to_grid_by_nodes(self._fixed(fields, up), points)
         field = field.unflatten(0, (points.num_samples, *self.shape)).movedim(-1, 1)
         if slope is None:
             return field.squeeze(-1)
@@ -101,14 +109,28 @@ class InterpolationResampling(Resampling):
         pos = self.grid.repeat(points.num_samples, 1)
         return self.from_grid(nodes, graph, pos, self._node_features(points))
 
+    def _to_grid_by_nodes(self, fields: Tensor, points: Points) -> Tensor:
+        """The learned kernel after the fixed one, which leaves a node its own value."""
+        pos = self.grid.repeat(points.num_samples, 1)
+        batch = torch.arange(points.num_samples, device=pos.device)
+        graph = self.graphs.points_to_points(
+            pos, batch.repeat_interleave(len(self.grid))
+        )
+        return self.to_grid(fields, graph, pos, self._node_features(points))
+
+    def _fixed(self, field: Tensor, graph: BipartiteGraph) -> Tensor:
+        """Fixed interpolation, ``[n, T, C]`` to ``[m, T, C]``."""
+        weight = graph.weight.to(field.dtype)
+        out = neighbour_sum(field.flatten(1)[None], weight[None], graph)
+        return out[0].unflatten(1, field.shape[1:])
+
     def _graph_up(self, points: Points) -> BipartiteGraph:
         return self.graphs.points_to_grid(points.pos, points.batch, self.grid)
 
     def _node_features(self, points: Points) -> Tensor:
         """The inputs, interpolated to the nodes by fixed weights, ``[B m, F]``."""
-        graph = self._graph_up(points)
-        features = points.features[None]
-        return neighbour_sum(features, graph.weight.to(features.dtype)[None], graph)[0]
+        return self._fixed(points.features[:, None], self._graph_up(points))[:, 0]
 
     def extra_repr(self) -> str:
-        return f"shape={self.shape}, radius={self.graphs.radius:.4g}"
+        radius = f"radius={self.graphs.radius:.4g}"
+        return f"shape={self.shape}, {radius}, kernel_at={self.kernel_at}"

@@ -62,6 +62,11 @@ class RunPaths:
         return self.root / "unseen.csv"
 
     @property
+    def meshes(self) -> Path:
+        """Errors on meshes of every kind."""
+        return self.root / "meshes.csv"
+
+    @property
     def report(self) -> Path:
         """The report, one HTML file."""
         return self.root / "report.html"

@@ -1,0 +1,113 @@
+"""Fixed weights of splines through the nearest points of scattered data."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import torch
+from torch import Tensor
+
+__all__ = ["polyharmonic_spline", "spline_neighbours"]
+
+# Neighbours of a target by dimension, among scattered points and among those of a grid:
+# some times the polynomials of degree 2.
+SCATTERED, ON_GRID = {1: 8, 2: 24, 3: 40}, {1: 6, 2: 16, 3: 32}
+# Powers of the distance and degrees of the polynomials, from the most exact spline to
+# one that any neighbours carry.
+SPLINES = ((5, 2), (3, 1), (1, 0))
+# Where the weights of a target add up to more than this in modulus, its neighbours lie
+# too unevenly, and noise would grow by as much.
+LARGEST_GAIN = 12.0
+# Of the functions at the distance of neighbours: how far a spline may miss values that
+# differ between points much closer than that, rather than swing.
+RIDGE = 0.15
+
+
+def spline_neighbours(dim: int, *, on_grid: bool = False) -> int:
+    """How many of the nearest points a spline in ``dim`` dimensions goes through.
+
+    Args:
+        dim: Of the points.
+        on_grid: Whether these are a grid's, of which fewer will do.
+    """
+    return (ON_GRID if on_grid else SCATTERED)[dim]
+
+
+def polyharmonic_spline(displacement: Tensor) -> Tensor:
+    r"""Weights of the polyharmonic spline through the neighbours of every target.
+
+    .. math:: \begin{pmatrix} \Phi & P \\ P^T & 0 \end{pmatrix}
+        \begin{pmatrix} \omega \\ \lambda \end{pmatrix} =
+        \begin{pmatrix} \phi(0) \\ p(0) \end{pmatrix}, \qquad
+        \Phi_{ij} = \epsilon \, \delta_{ij} - |x_i - x_j|^5
+
+    Radial basis functions with polynomials of degree 2, as in RBF-FD (Flyer, Fornberg,
+    Bayona and Barnett, 2016). Quadratic fields are followed exactly, and smooth ones
+    far better than by moving least squares. A target that is a neighbour itself has
+    that neighbour's value; elsewhere the small :math:`\epsilon` spreads noise less than
+    a spline through every value would. The equations know no length, so that neighbours
+    may be as dense as they like. Where they lie too unevenly, a spline of lower degree
+    takes over, exact for linear fields, and at last one that is exact for constants.
+
+    Args:
+        displacement: from the target to each of its ``k`` neighbours, ``[m, k, d]``.
+
+    Returns:
+        ``[m, k]``, float64; the weights of every target add up to 1.
+    """
+    offset = displacement.to(torch.float64)
+    num, size, _ = offset.shape
+    reach = offset.norm(dim=2).amax(dim=1).clamp(min=torch.finfo(torch.float64).tiny)
+    offset = offset / reach[:, None, None]
+    weights = offset.new_zeros(num, size)
+    left = torch.arange(num, device=offset.device)
+    for power, degree in SPLINES:
+        found = _solved(offset[left], power, degree)
+        gain = found.abs().sum(1)
+        # A system without a solution gives numbers that are none.
+        good = (gain <= LARGEST_GAIN) & ((found.sum(1) - 1).abs() < 1e-6)
+        if degree == 0:
+            good |= True
+        weights[left[good]] = found[good]
+        left = left[~good]
+        if not left.numel():
+            break
+    # Where a neighbour is, its own value counts alone.
+    here = (offset.square().sum(2) == 0).to(weights.dtype)
+    weights = torch.where(here.any(1, keepdim=True), here, weights)
+    return weights / weights.sum(1, keepdim=True)
+
+
+def _solved(offset: Tensor, power: int, degree: int) -> Tensor:
+    """Weights ``[m, k]`` of one kind of spline."""
+    num, size, dim = offset.shape
+    basis = _monomials(offset, degree)
+    count = basis.size(2)
+    if size < count:
+        return offset.new_full((num, size), torch.nan)
+    # With this sign the functions are positive, whatever the polynomials leave.
+    sign = -1 if (power // 2) % 2 == 0 else 1
+    system = offset.new_zeros(num, size + count, size + count)
+    apart = (offset[:, :, None] - offset[:, None]).square().sum(3).sqrt()
+    system[:, :size, :size] = sign * apart**power
+    ball = math.pi ** (dim / 2) / math.gamma(dim / 2 + 1)
+    spacing = (ball / size) ** (1 / dim)
+    system[:, :size, :size] += RIDGE * spacing**power * torch.eye(size).to(system)
+    system[:, :size, size:] = basis
+    system[:, size:, :size] = basis.transpose(1, 2)
+    right = offset.new_zeros(num, size + count, 1)
+    right[:, :size, 0] = sign * offset.square().sum(2).sqrt() ** power
+    right[:, size, 0] = 1
+    return torch.linalg.solve_ex(system, right).result[:, :size, 0]
+
+
+def _monomials(offset: Tensor, degree: int) -> Tensor:
+    """Monomials of the columns up to a degree, ``[m, k, K]``."""
+    columns = [torch.ones_like(offset[..., 0])]
+    for power in range(1, degree + 1):
+        for axes in itertools.combinations_with_replacement(
+            range(offset.size(2)), power
+        ):
+            columns.append(offset[..., list(axes)].prod(2))
+    return torch.stack(columns, dim=2)

@@ -1,0 +1,84 @@
+"""Learned kernels among the nodes of the grid, and what they know of the mesh."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry import Domain
+from nfsgeo.nn import (
+    ChannelKernel,
+    EdgeNetwork,
+    InterpolationResampling,
+    KernelInterpolation,
+    Points,
+)
+
+DOMAIN, RADIUS, CHANNELS = Domain.unit(2), 0.15, 4
+
+
+def resampling(kernel_at: str, fixed: str = "spline") -> InterpolationResampling:
+    torch.manual_seed(0)
+    layers = []
+    for _ in range(2):
+        network = EdgeNetwork(2, 1, 8, scale=RADIUS)
+        layers.append(KernelInterpolation(ChannelKernel(CHANNELS, network)))
+    return InterpolationResampling(
+        *layers,
+        DOMAIN,
+        (16, 16),
+        RADIUS,
+        interpolation=fixed,
+        kernel_at=kernel_at,
+    )
+
+
+def field(pos: Tensor) -> Tensor:
+    phase = 2 * torch.pi * (pos @ torch.tensor([[1.0, 0, 1, 2], [0, 1, 1, -1]]))
+    return torch.sin(phase)
+
+
+def on_grid(layer: InterpolationResampling, pos: Tensor) -> Tensor:
+    value = field(pos)
+    points = Points(value[:, :1], pos, None, 1)
+    return layer(value, torch.ones(CHANNELS), points, torch.linspace(0, 1, 3))
+
+
+@torch.no_grad()
+def test_states_on_the_grid_do_not_depend_on_the_mesh() -> None:
+    """Of a kernel that is not trained, whose part is as large as the fixed one's."""
+    differences = {}
+    for kernel_at in ("points", "nodes"):
+        layer = resampling(kernel_at)
+        coarse, fine = (on_grid(layer, torch.rand(n, 2)) for n in (800, 3200))
+        differences[kernel_at] = (coarse - fine).abs().mean() / fine.abs().mean()
+    assert differences["nodes"] < 2e-3 < 1e-2 < differences["points"]
+
+
+@torch.no_grad()
+def test_points_on_the_nodes_are_the_nodes() -> None:
+    """There both kernels are one."""
+    at_points, at_nodes = resampling("points", "quadratic"), resampling("nodes")
+    at_nodes.load_state_dict(at_points.state_dict())
+    torch.testing.assert_close(
+        on_grid(at_points, at_points.grid), on_grid(at_nodes, at_points.grid)
+    )
+
+
+@pytest.mark.parametrize("kernel_at", ["points", "nodes"])
+def test_a_batch_of_meshes_is_its_samples(kernel_at: str) -> None:
+    layer = resampling(kernel_at)
+    sizes = (60, 90)
+    pos = torch.rand(sum(sizes), 2)
+    batch = torch.arange(2).repeat_interleave(torch.tensor(sizes))
+    value, times = field(pos), torch.linspace(0, 1, 3)
+    slope = torch.ones(CHANNELS)
+    together = layer(value, slope, Points(value[:, :1], pos, batch, 2), times)
+    for each, part in enumerate(pos.split(sizes)):
+        torch.testing.assert_close(together[each], on_grid(layer, part)[0])
+    together.sum().backward()
+    assert all(
+        p.grad is not None and p.grad.isfinite().all()
+        for p in layer.to_grid.parameters()
+    )
