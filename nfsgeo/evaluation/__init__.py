@@ -3,6 +3,8 @@
 - :func:`evaluate_run`: errors of a run folder beside the baselines', in the data's
   units, and on larger meshes; :func:`evaluate` and :func:`evaluate_unseen` below it
 - :func:`evaluate_meshes`: errors on meshes of every kind, at observed and other points
+- :class:`KeepStates`: the states of a network on its grid, kept over training;
+  :func:`grid_states`, :func:`deviation`: what they are, and how far two are apart
 - :func:`predict`: fields at observed or other points, for new data
 - :func:`export_run`: a trained model as a program of ``torch.export``;
   :func:`program_inputs`: what to call it with
@@ -14,6 +16,13 @@ from nfsgeo.evaluation.baselines import (
     linear_extrapolation,
     persistence,
     training_mean,
+)
+from nfsgeo.evaluation.convergence import (
+    GridStates,
+    KeepStates,
+    deviation,
+    grid_states,
+    kept_states,
 )
 from nfsgeo.evaluation.evaluate import Evaluation, evaluate
 from nfsgeo.evaluation.export import export_run, program_inputs
@@ -28,11 +37,16 @@ __all__ = [
     "ErrorByRecord",
     "Evaluation",
     "FieldErrors",
+    "GridStates",
+    "KeepStates",
+    "deviation",
     "evaluate",
     "evaluate_meshes",
     "evaluate_run",
     "evaluate_unseen",
     "export_run",
+    "grid_states",
+    "kept_states",
     "linear_extrapolation",
     "persistence",
     "predict",

@@ -28,7 +28,7 @@ Array = NDArray[np.float32]
 class GridStates:
     """What a network has on its grid for one sample.
 
-    Attributes:
+    Args:
         begin: Before its first block ``[C, *grid(, T)]``, channels first.
         end: After its last block, of the same shape.
     """
@@ -38,7 +38,7 @@ class GridStates:
 
     @classmethod
     def read(cls, path: Path) -> GridStates:
-        """From a file that :class:`KeepStates` wrote."""
+        """From the file at ``path`` that :class:`KeepStates` wrote."""
         with np.load(path, allow_pickle=False) as arrays:
             return cls(arrays["begin"], arrays["end"])
 
@@ -131,5 +131,9 @@ class KeepStates(Callback):
 
 
 def kept_states(folder: Path) -> dict[int, Path]:
-    """The files of :class:`KeepStates` by the number of epochs, in order."""
+    """The files of :class:`KeepStates` by the number of epochs, in order.
+
+    Args:
+        folder: Where they lie; none where there is no such folder.
+    """
     return {int(path.stem[6:]): path for path in sorted(folder.glob("epoch-*.npz"))}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from nfsgeo.training.history import COLUMNS
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, expected_seconds
+from nfsgeo_cli.bench_suite import _tables
 
 Bench = Callable[..., Any]
 
@@ -113,3 +116,22 @@ def test_a_suite_of_ones_own_runs_by_the_name_of_its_file(
     assert wrong.exit_code == 2 and len(wrong.stderr.splitlines()) == 1
     for word in ("own.yaml", "problems.waves", "batch_sice", "data.batch_size"):
         assert word in wrong.stderr
+
+
+def test_tables_fit_a_terminal() -> None:
+    names = [
+        f"navier-stokes-{n_in}-to-{n_out}" for n_in in (1, 10) for n_out in (10, 40)
+    ]
+    rows = [
+        {"problem": problem, "variant": variant, "status": "ok", "mae": 1.5e-3}
+        for problem in (*names, "darcy-1024", "kdv-10-to-10")
+        for variant in ("nfs-gaussian-no-norm", "nfs-equispaced")
+    ]
+    console = Console(width=80, file=io.StringIO())
+    for table in _tables(rows, ("nfs-equispaced",)):
+        console.print(table)
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= 80 and "…" not in text
+    for problem in {row["problem"] for row in rows}:
+        assert text.count(problem) == 1
+    assert text.count("1.500e-03") == len(rows)

@@ -141,7 +141,7 @@ def test_folders_are_numbered(
 @pytest.mark.slow
 def test_two_devices_take_the_steps_of_one(train: Train) -> None:
     # The same four samples make a step, in one batch or in two halves.
-    even = {"data.max_train": 8, "trainer.epochs": 2}
+    even = {"data.max_train": 8, "trainer.epochs": 2, "trainer.device": "cpu"}
     one = train("one", even | {"data.batch_size": 4})
     two = train("two", even | {"data.batch_size": 2, "trainer.devices": 2})
     for alone, shared in zip(one.rows(), two.rows(), strict=True):
