@@ -66,8 +66,11 @@ class _MatrixSum(torch.autograd.Function):
         ctx.graph = graph
         source, target = graph.edge_index
         out = x.new_zeros(graph.num_target, x.size(1), matrix.size(2))
+        # Transposed, for products of small matrices are quicker so.
+        matrix = matrix.transpose(1, 2).contiguous()
         for rows in _blocks(x, matrix, source.size(0)):
-            message = torch.bmm(x[source[rows]], _of_edges(weight, matrix, rows))
+            of_edge = _of_edges(weight, matrix, rows).transpose(1, 2)
+            message = torch.bmm(x.index_select(0, source[rows]), of_edge)
             out.index_add_(0, target[rows], message)
         return out
 
@@ -82,13 +85,12 @@ class _MatrixSum(torch.autograd.Function):
         grad_flat = torch.zeros_like(flat)
         for rows in _blocks(x, matrix, source.size(0)):
             of_edge = _of_edges(weight, matrix, rows)
-            message = grad[target[rows]]
+            message = grad.index_select(0, target[rows])
             grad_x.index_add_(
                 0, source[rows], torch.bmm(message, of_edge.transpose(1, 2))
             )
-            grad_of_edge = torch.bmm(x[source[rows]].transpose(1, 2), message).flatten(
-                1
-            )
+            field = x.index_select(0, source[rows]).transpose(1, 2)
+            grad_of_edge = torch.bmm(field, message).flatten(1)
             grad_weight[:, rows] = flat @ grad_of_edge.t()
             grad_flat.addmm_(weight[:, rows], grad_of_edge)
         return grad_x, grad_weight, grad_flat.view_as(matrix), None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from nfsgeo.nn.hidden_layer import hidden_layer
+
 __all__ = ["Lift", "Pointwise", "Projector"]
 
 
@@ -16,9 +18,12 @@ class Pointwise(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the map at every node."""
-        flat = torch.matmul(self.weight, x.flatten(2))
-        if self.bias is not None:
-            flat = flat + self.bias[:, None]
+        flat, weight = x.flatten(2), self.weight.expand(x.size(0), -1, -1)
+        # A product for each sample; one for all of them would want copies of x.
+        if self.bias is None:
+            flat = torch.bmm(weight, flat)
+        else:
+            flat = torch.baddbmm(self.bias[:, None], weight, flat)
         return flat.unflatten(2, x.shape[2:])
 
 
@@ -80,3 +85,11 @@ class Projector(nn.Sequential):
             nn.GELU(),
             nn.Linear(hidden, out_components),
         )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map the channels of every point and record."""
+        first, last = self[0], self[2]
+        assert isinstance(first, nn.Linear) and isinstance(last, nn.Linear)
+        rows = x.flatten(0, -2)
+        out = hidden_layer(rows, first.weight, first.bias, last.weight, last.bias)
+        return out.unflatten(0, x.shape[:-1])

@@ -118,7 +118,9 @@ def test_every_layer_is_connected(name, dim):
     layers = [
         (key, layer)
         for key, layer in model.named_modules()
-        if not list(layer.children()) and not key.startswith("resampling")
+        # A projector computes its layers together, as resampling does.
+        if key == "projector"
+        or not (list(layer.children()) or key.startswith(("resampling", "projector.")))
     ]
     idle = []
     with torch.no_grad():
