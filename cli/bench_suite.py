@@ -172,16 +172,20 @@ def _plan(runs: Sequence[Run], out: Path, jobs: int, suite: str, scale: str) -> 
     )
 
     rows = [*collect(runs, out), *shipped_rows(suite, scale)]
-    total, unknown = 0.0, 0
+    left = [run for run in runs if not is_finished(run, out)]
+    times = {run.name: expected_seconds(run, out, rows) for run in left}
+    known = [seconds for seconds in times.values() if seconds is not None]
     for run in runs:
-        if is_finished(run, out):
+        if run.name in times:
+            seconds = times[run.name]
+            found = "unknown" if seconds is None else seconds_text(seconds)
+            click.echo(f"to run  {found:>11} {run.name}")
+        else:
             click.echo(f"{'finished':<20}{run.name}")
-            continue
-        seconds = expected_seconds(run, out, rows)
-        total, unknown = total + (seconds or 0), unknown + (seconds is None)
-        found = "unknown" if seconds is None else seconds_text(seconds)
-        click.echo(f"to run  {found:>10}  {run.name}")
-    click.echo(f"in all  {seconds_text(total / jobs):>10}, {jobs} at a time")
+    unknown = len(times) - len(known)
+    if known or not unknown:
+        total = seconds_text(sum(known) / jobs)
+        click.echo(f"in all  {total:>11} with {jobs} at a time")
     if unknown:
         click.echo(
             f"{unknown} of {len(runs)} runs not counted: nothing like them is known"

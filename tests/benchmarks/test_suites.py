@@ -275,3 +275,9 @@ def test_names_stay_the_same_from_version_to_version() -> None:
     suite = read_suite(suites.shipped_suites()["irregular"])
     found = {run.name for run in runs_of(suite, "cpu", suites.shipped_scales())}
     assert "navier-stokes-10-to-10-nfs-seed0-8b373acb" in found
+
+
+def test_the_site_names_every_suite() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
+    listed = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
+    assert sorted(listed) == sorted(suites.shipped_suites())
