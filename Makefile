@@ -1,6 +1,7 @@
 # make demo    train NFS on a small Navier-Stokes set and write a report (minutes)
 # make test    run the test suite
 # make docs    build the documentation into site/
+# make pretrained  train the models that come with nfsgeo (ten minutes)
 # All set up what they need in .venv first; Python 3.11 or later is all they ask.
 
 VENV   := .venv
@@ -11,7 +12,7 @@ IS_311 := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
             $$p -c '$(IS_311)' >/dev/null 2>&1 && echo $$p && break; done)
 
-.PHONY: demo test docs lint types format setup constraints clean
+.PHONY: demo test docs pretrained lint types format setup constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)
@@ -30,6 +31,9 @@ test: $(STAMP)
 docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+pretrained: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python docs/making/pretrained.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from nfsgeo.pretrained import FOLDER, NAMES
 from nfsgeo_cli.terminal import as_json, error_table, print_json, show
 
 if TYPE_CHECKING:
@@ -25,12 +25,15 @@ LOOKED_AT = 8
     Examples:
       nfsgeo info ns.h5
       nfsgeo info runs/x --json
+      nfsgeo info burgers-small
     """
 )
-@click.argument("source", metavar="FILE|RUN", type=Path)
+@click.argument("source", metavar="FILE|RUN|NAME", type=Path)
 @as_json
 def info(source: Path, as_json: bool) -> None:
-    """Show what a data file or a run folder holds."""
+    """Show what a data file, a run folder or a model that comes trained holds."""
+    if str(source) in NAMES and not source.exists():
+        source = FOLDER / source
     if source.is_dir():
         _show_run(source, as_json)
         return
@@ -117,24 +120,28 @@ def _range(ends: Any) -> str:
 
 
 def _show_run(source: Path, as_json: bool) -> None:
+    from nfsgeo.evaluation.summary import read_summary
     from nfsgeo.training import RunPaths, read_config
     from nfsgeo.training.history import read_history
 
     paths = RunPaths.existing(source)
     config = read_config(paths.config)
     epochs = len(read_history(paths.metrics))
-    summary = json.loads(paths.summary.read_text()) if paths.summary.exists() else {}
+    summary = read_summary(paths)
     facts = {
         "run": str(source),
         "model": config.model.name,
         "settings": config.model.settings,
-        "data": str(config.data.file),
+        "data": str(config.data.file or summary.get("data")),
         "points": config.data.points or config.data.grid or "all",
         "records": [config.data.n_in, config.data.n_out],
         "epochs": [epochs, config.trainer.epochs],
         "seed": config.seed,
         "summary": summary,
     }
+    card = source / "card.md"
+    if card.exists():
+        facts["card"] = str(card)
     if as_json:
         print_json(facts)
         return

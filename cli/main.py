@@ -9,6 +9,7 @@ from nfsgeo_cli.bench import bench
 from nfsgeo_cli.convert import convert
 from nfsgeo_cli.datasets import datasets
 from nfsgeo_cli.evaluate import evaluate
+from nfsgeo_cli.export import export
 from nfsgeo_cli.failures import OneLineErrors
 from nfsgeo_cli.generate import generate
 from nfsgeo_cli.info import info
@@ -37,6 +38,7 @@ for verb in (
     train,
     evaluate,
     predict,
+    export,
     plot,
     generate,
     convert,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from nfsgeo.pretrained import NAMES
 from nfsgeo_cli.terminal import print_json, show
 
 __all__ = ["models"]
@@ -46,4 +47,4 @@ def models(as_json: bool) -> None:
             f"{parameters_at_paper_setting(row['name']):,}",
             "" if count is None else f"{count:,}",
         )
-    show(table)
+    show(table, f"come trained, for nfsgeo predict --model: {', '.join(NAMES)}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from nfsgeo.pretrained import FOLDER, NAMES
 from nfsgeo_cli.terminal import as_json, device, print_json, progress_bar, show
 
 __all__ = ["predict"]
@@ -16,9 +17,13 @@ __all__ = ["predict"]
     Examples:
       nfsgeo predict runs/x --input new.h5 --output predicted.h5
       nfsgeo predict runs/x --input new.h5 --output p.h5 --query-points q.npy
+      nfsgeo predict --model burgers-small --input b.h5 --output p.h5
     """
 )
-@click.argument("run", type=Path)
+@click.argument("run", type=Path, required=False)
+@click.option(
+    "--model", type=click.Choice(NAMES), help="One that comes trained, in place of RUN."
+)
 @click.option("--input", "source", type=Path, required=True, help="Observed fields.")
 @click.option("--output", "target", type=Path, required=True, help="File to make.")
 @click.option(
@@ -29,7 +34,8 @@ __all__ = ["predict"]
 @device
 @as_json
 def predict(
-    run: Path,
+    run: Path | None,
+    model: str | None,
     source: Path,
     target: Path,
     query_points: Path | None,
@@ -38,14 +44,20 @@ def predict(
 ) -> None:
     """Predict every sample of a file.
 
-    A point cloud is observed at all its points, a grid at the points of the run.
-    The result is a native file of the predicted records.
+    A point cloud is observed at all its points, a grid at the points of the run,
+    or at all of them with --model. The result is a native file of the predicted
+    records.
     """
     from nfsgeo.evaluation import predict as predict_file
 
+    if (run is None) == (model is None):
+        raise click.UsageError("Give either RUN or --model")
+    folder = FOLDER / model if model is not None else run
+    assert folder is not None
+
     with progress_bar() as progress:
         predict_file(
-            run,
+            folder,
             source,
             target,
             query_points=query_points,

@@ -15,17 +15,22 @@ All of them can be had from ``nfsgeo`` itself:
 >>> run = nfsgeo.fit(experiment, "runs/ns")
 >>> errors = nfsgeo.evaluate(run)["test"]
 >>> predicted = nfsgeo.predict(run, "new.h5", "predicted.h5")
+
+Where a run is asked for, the name of a model that comes with nfsgeo will do:
+
+>>> predicted = nfsgeo.predict("burgers-small", "new.h5", "predicted.h5")
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import nfsgeo.evaluation
 import nfsgeo.training
 from nfsgeo.data import FieldFile, open
+from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.training import Experiment, Forecaster, RunPaths, begin_run, load_config
 
@@ -84,7 +89,7 @@ def evaluate(
     """Errors of a run on the test samples, in the units of the data.
 
     Args:
-        run: From :func:`fit`, or its folder.
+        run: From :func:`fit`, its folder, or a name such as ``"burgers-small"``.
         data: Another file to take the test samples from.
         factors: Also evaluate on unseen meshes with so many times as many points.
         repeats: Meshes to draw for each factor.
@@ -114,7 +119,7 @@ def predict(
     """Predicts every sample of a file.
 
     Args:
-        run: From :func:`fit`, or its folder.
+        run: From :func:`fit`, its folder, or a name such as ``"burgers-small"``.
         source: Fields with at least the run's input records, or their path.
         target: The file to make.
         query_points: A .npy, .npz or .csv file of places to predict at; None for the
@@ -143,26 +148,32 @@ def load(run: Run, device: str = "cpu") -> Forecaster:
     them in the units of the data.
 
     Args:
-        run: From :func:`fit`, or its folder.
+        run: From :func:`fit`, its folder, or a name such as ``"burgers-small"``.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
 
     Raises:
         UserError: The run has no checkpoint, or there is no such device.
     """
-    return open_run(RunPaths.existing(_folder(run)), device)[1]
+    return open_run(find_run(_folder(run)), device)[1]
 
 
-def export(run: Run, target: Path | str) -> Path:
+def export(
+    run: Run,
+    target: Path | str,
+    *,
+    format: Literal["torch-export", "onnx"] = "torch-export",
+) -> Path:
     """Writes the trained model as a program that runs without nfsgeo.
 
     Args:
-        run: From :func:`fit`, or its folder.
-        target: The file to make, ``.pt2``.
+        run: From :func:`fit`, its folder, or a name such as ``"burgers-small"``.
+        target: The file to make, ``.pt2`` or ``.onnx``.
+        format: ``"torch-export"`` or ``"onnx"``.
 
     Raises:
         UserError: As :func:`nfsgeo.evaluation.export_run`.
     """
-    return nfsgeo.evaluation.export_run(_folder(run), Path(target))
+    return nfsgeo.evaluation.export_run(_folder(run), Path(target), format=format)
 
 
 def _path(data: Data) -> Path:

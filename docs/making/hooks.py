@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
+
+from nfsgeo.pretrained import FOLDER, NAMES
 
 sys.path.insert(0, str(Path(__file__).parent))
 from mathematics import formulas  # noqa: E402
@@ -18,4 +21,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     if "<!-- models -->" in markdown:
         markdown = markdown.replace("<!-- models -->", model_table())
         markdown = markdown.replace("<!-- settings -->", model_settings())
+    if "<!-- cards -->" in markdown:
+        cards = [(FOLDER / name / "card.md").read_text() for name in NAMES]
+        text = "\n".join(re.sub(r"^# ", "## ", card) for card in cards)
+        markdown = markdown.replace("<!-- cards -->", text)
     return formulas(markdown)

@@ -8,6 +8,8 @@
 - :func:`predict`: fields at observed or other points, for new data
 - :func:`export_run`: a trained model as a program of ``torch.export``;
   :func:`program_inputs`: what to call it with
+- :func:`find_run`: a run's folder, or a model that comes with nfsgeo by its name;
+  :func:`ship_run`: a run made as small as those
 - :func:`persistence`, :func:`linear_extrapolation`, :func:`training_mean`: baselines
 - :class:`FieldErrors`, :class:`ErrorByRecord`: the metrics
 """
@@ -28,6 +30,7 @@ from nfsgeo.evaluation.evaluate import Evaluation, evaluate
 from nfsgeo.evaluation.export import export_run, program_inputs
 from nfsgeo.evaluation.invariance import evaluate_meshes
 from nfsgeo.evaluation.predict import predict
+from nfsgeo.evaluation.pretrained import find_run, ship_run
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import evaluate_run
 from nfsgeo.evaluation.unseen import evaluate_unseen
@@ -45,6 +48,7 @@ __all__ = [
     "evaluate_run",
     "evaluate_unseen",
     "export_run",
+    "find_run",
     "grid_states",
     "kept_states",
     "linear_extrapolation",
@@ -52,5 +56,6 @@ __all__ = [
     "predict",
     "program_inputs",
     "read_points",
+    "ship_run",
     "training_mean",
 ]

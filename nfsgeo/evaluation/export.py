@@ -1,22 +1,25 @@
-"""A trained model as a program of ``torch.export``, which runs without nfsgeo."""
+"""A trained model as a program, of ``torch.export`` or ONNX, that needs no nfsgeo."""
 
 from __future__ import annotations
 
 import copy
 import io
 from pathlib import Path
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.export import Dim, export, save
 
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation.export_onnx import to_onnx
+from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.geometry import BipartiteGraph, bipartite_graph
 from nfsgeo.models import MixerOperator
 from nfsgeo.nn import InterpolationResampling, neighbour_sum_reference
 from nfsgeo.nn.fixed_interpolation import spline_graph
-from nfsgeo.training import Forecaster, RunPaths
+from nfsgeo.training import Forecaster
 from nfsgeo.training.artifacts import write_bytes
 
 __all__ = ["export_run", "program_inputs"]
@@ -24,24 +27,30 @@ __all__ = ["export_run", "program_inputs"]
 EXAMPLE_POINTS, EXAMPLE_QUERIES = 23, 17
 
 
-def export_run(folder: Path, target: Path) -> Path:
+Format = Literal["torch-export", "onnx"]
+
+
+def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -> Path:
     """Writes the best model of a run as a program for one sample on any mesh.
 
     ``torch.export.load(target).module()`` is called with what :func:`program_inputs`
     makes, and returns ``[m, n_out, C]``, in the units of the data. Searching
-    neighbours is no part of it: the graphs are arguments.
+    neighbours is no part of it: the graphs are arguments. A session of ONNX takes the
+    same, by the names of the arguments; ONNX has no products of complex matrices, so
+    that models with Fourier layers stay out.
 
     Args:
-        folder: The run's folder.
-        target: The file to make, ``.pt2``.
+        folder: The run's folder, or the name of a model that comes with nfsgeo.
+        target: The file to make, ``.pt2`` or ``.onnx``.
+        format: ``"torch-export"`` or ``"onnx"``.
 
     Raises:
         UserError: The folder holds no trained run, its model does not interpolate
-            between points and a grid, or ``target`` exists.
+            between points and a grid, ONNX lacks an operator, or ``target`` exists.
     """
     if target.exists():
         raise UserError(f"{target}", "a file that does not exist", "choose another")
-    config, forecaster = open_run(RunPaths.existing(folder), "cpu")
+    config, forecaster = open_run(find_run(folder), "cpu")
     model = forecaster.model
     if not isinstance(model, MixerOperator) or not isinstance(
         model.resampling, InterpolationResampling
@@ -61,6 +70,9 @@ def export_run(folder: Path, target: Path) -> Path:
     inputs = program_inputs(forecaster, x.to(kind), pos.to(kind), query_pos.to(kind))
     with torch.no_grad():
         program = export(_Program(forecaster), inputs, dynamic_shapes=_sizes())
+    if format == "onnx":
+        write_bytes(target, to_onnx(program, f"a run of {config.model.name}"))
+        return target
     content = io.BytesIO()
     save(program, content)
     write_bytes(target, content.getbuffer())

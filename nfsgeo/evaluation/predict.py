@@ -17,10 +17,11 @@ from nfsgeo.data.disk import check_room
 from nfsgeo.data.meshes import Mesh, every_point
 from nfsgeo.data.trigonometric import TrigonometricInterpolation
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import check_fields, open_run
 from nfsgeo.models import MODELS
-from nfsgeo.training import Forecaster, RunConfig, RunPaths
+from nfsgeo.training import Forecaster, RunConfig
 from nfsgeo.training.observation import mesh_of, observe
 
 __all__ = ["predict"]
@@ -38,10 +39,11 @@ def predict(
 ) -> Path:
     """Predicts every sample of a file and writes a native file of point clouds.
 
-    A point cloud is observed at all of its points, a grid at the points of the run.
+    A point cloud is observed at all of its points, a grid at the points of the run,
+    or at all of them for a model that comes with nfsgeo.
 
     Args:
-        folder: The run's folder.
+        folder: The run's folder, or the name of a model that comes with nfsgeo.
         source: Fields with at least the run's input records.
         target: The file to make.
         query_points: Where to predict, see :func:`read_points`; None for the observed
@@ -53,8 +55,7 @@ def predict(
         UserError: The run, the fields or the points cannot be used, or ``target``
             exists.
     """
-    paths = RunPaths.existing(folder)
-    config, forecaster = open_run(paths, device)
+    config, forecaster = open_run(find_run(folder), device)
     with nfsgeo.data.open(source) as file:
         check_fields(forecaster, file)
         mesh_at = _observation(config, file)

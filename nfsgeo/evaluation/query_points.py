@@ -35,8 +35,8 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
         )
     try:
         points = np.asarray(readers[path.suffix](path), dtype=np.float64)
-    except (ValueError, OSError, EOFError, KeyError) as error:
-        reason = str(error).splitlines()[0]
+    except Exception as error:  # whatever breaks in a damaged file
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise UserError(f"{path} ({reason})", "an array of points", "mend it") from None
     if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
         raise UserError(

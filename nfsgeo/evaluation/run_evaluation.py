@@ -13,6 +13,7 @@ import nfsgeo.data
 from nfsgeo.data import FieldFile
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.evaluate import Evaluation, evaluate
+from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.summary import describe_run
 from nfsgeo.evaluation.unseen import COLUMNS, evaluate_unseen, spread
 from nfsgeo.training import Forecaster, RunConfig, RunPaths, read_config, restore
@@ -41,7 +42,7 @@ def evaluate_run(
     ``factors``, ``unseen.csv``. On other data it writes nothing.
 
     Args:
-        folder: The run's folder.
+        folder: The run's folder, or the name of a model that comes with nfsgeo.
         data: Another file to take the test samples from.
         factors: Also evaluate on meshes with so many times as many points.
         repeats: Meshes to draw for each factor.
@@ -54,9 +55,14 @@ def evaluate_run(
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it.
     """
-    paths = RunPaths.existing(folder)
+    paths = find_run(folder)
     config, forecaster = open_run(paths, device)
-    with nfsgeo.data.open(data or config.data.file or "") as file:
+    source = data or config.data.file
+    if source is None:
+        raise UserError(
+            f"{folder} without data", "a file to evaluate on", "give --data FILE"
+        )
+    with nfsgeo.data.open(source) as file:
         check_fields(forecaster, file)
         mesh = observe(config.data, file, config.seed)
         found = evaluate(

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from nfsgeo.data import FieldFile
+from nfsgeo.errors import UserError
 from nfsgeo.models import num_parameters
 from nfsgeo.training import Forecaster, RunConfig, RunPaths
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import read_history
 
-__all__ = ["describe_run"]
+__all__ = ["describe_run", "read_summary"]
+
+
+def read_summary(paths: RunPaths) -> dict[str, Any]:
+    """What ``summary.json`` holds, nothing where there is none.
+
+    Raises:
+        UserError: It is damaged.
+    """
+    if not paths.summary.exists():
+        return {}
+    try:
+        content = json.loads(paths.summary.read_text())
+        if "test" in content:
+            str.lower(content["model"])
+            for errors in (content["test"], *content["baselines"].values()):
+                [float(errors[name]) for name in ("mae", "rmse", "rel_l2")]
+        return dict(content)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise UserError(
+            f"{paths.summary}", "a whole summary of a run", "evaluate it again"
+        ) from None
 
 
 def describe_run(
@@ -19,11 +42,15 @@ def describe_run(
     """Sizes and cost of a run, as ``summary.json`` begins.
 
     ``seconds_per_epoch`` is the mean over the epochs trained, validation included;
-    ``peak_memory_bytes`` is that of the CUDA device, or of the process on the CPU.
+    ``peak_memory_bytes`` is that of the CUDA device, or of the process on the CPU, and
+    None where only the best checkpoint was kept.
     """
     problem = forecaster.description["problem"]
     rows = read_history(paths.metrics)
-    memory = read_checkpoint(paths.last)["callbacks"]["History"]["peak_memory_bytes"]
+    memory = None
+    if paths.last.exists():
+        callbacks = read_checkpoint(paths.last)["callbacks"]
+        memory = callbacks["History"]["peak_memory_bytes"]
     return {
         "model": config.model.name,
         "data": str(file.path),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -27,12 +26,17 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         UserError: It is missing, cut off, or holds more than plain types.
     """
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        raw = path.read_bytes()
     except FileNotFoundError:
         raise UserError(
             f"{path}", "a checkpoint", "go on with the run: nfsgeo train --resume"
         ) from None
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError):
+    try:
+        content = torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True)
+        if not isinstance(content.get("nfsgeo"), dict):
+            raise ValueError("no description of a model")
+        return content
+    except Exception:  # whatever breaks in a damaged file
         raise UserError(
             f"{path}",
             "a whole checkpoint of plain tensors",

@@ -13,6 +13,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from torch.optim import Optimizer
 
+from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_rows
 
 __all__ = ["COLUMNS", "History", "read_history"]
@@ -78,15 +79,23 @@ def read_history(path: Path, before: int | None = None) -> list[dict[str, float]
     Args:
         path: The file.
         before: Leave out this epoch and later ones.
+
+    Raises:
+        UserError: The file is damaged.
     """
     if not path.exists():
         return []
-    with open(path, newline="") as file:
-        rows = [
-            {name: float(value) for name, value in row.items()}
-            | {"epoch": int(row["epoch"])}
-            for row in csv.DictReader(file)
-        ]
+    try:
+        with open(path, newline="") as file:
+            rows = [
+                {name: float(row[name]) for name in COLUMNS}
+                | {"epoch": int(row["epoch"])}
+                for row in csv.DictReader(file)
+            ]
+    except (ValueError, TypeError, KeyError, csv.Error):
+        raise UserError(
+            f"{path}", "a whole table of epochs", "use an undamaged copy or train again"
+        ) from None
     return [row for row in rows if before is None or row["epoch"] < before]
 
 

@@ -80,7 +80,7 @@ def _read_yaml(file: Path) -> dict[str, Any]:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{file}", "an existing file", "check the name") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{file} ({reason})", "a YAML file", "mend it") from None
     if content is None:

@@ -22,6 +22,7 @@ from nfsgeo.training.environment import describe_environment, device_of
 from nfsgeo.training.experiment import Experiment, Progress, prepare
 from nfsgeo.training.history import History
 from nfsgeo.training.loading import read_config
+from nfsgeo.training.locking import only_here
 from nfsgeo.training.parallel import SpawnedDDP
 from nfsgeo.training.quiet import quiet_lightning
 from nfsgeo.training.restore import check_model
@@ -83,14 +84,15 @@ def fit(
         callbacks: Further callbacks, such as a progress bar.
 
     Raises:
-        UserError: The loss is not finite, or the checkpoint is of another model.
+        UserError: The loss is not finite, the checkpoint is of another model, or
+            another process trains the run.
         KeyboardInterrupt: Interrupted; the run can go on from its last whole epoch.
     """
     config = experiment.config
     checkpoint = _last_checkpoint(experiment, paths)
     if checkpoint is not None and is_finished(checkpoint, config):
         return
-    with quiet_lightning(), errors_of_workers():
+    with only_here(paths), quiet_lightning(), errors_of_workers():
         trainer = _trainer(config, paths, callbacks)
         interrupt = signal.getsignal(signal.SIGINT)
         try:

@@ -195,6 +195,31 @@ def test_resume_takes_no_other_option(nfsgeo: Command, run: Path) -> None:
     refused(nfsgeo("train", "--resume", run, "--epochs", 3), "--epochs", "alone")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--model", "burger"), ("burger", "burgers-small")),
+        ((), ("RUN or --model",)),
+        (("a-run", "--model", "burgers-small"), ("RUN or --model",)),
+        (("--model", "burgers-small"), ("waves.h5", "periodic=(True, True)")),
+    ],
+)
+def test_models_that_come_trained(
+    nfsgeo: Command, waves: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    options = ("--input", waves, "--output", "p.h5")
+    refused(nfsgeo("predict", *arguments, *options), *words)
+    assert not Path("p.h5").exists()
+
+
+def test_an_export_of_nothing(nfsgeo: Command, run: Path, tmp_path: Path) -> None:
+    refused(nfsgeo("export", tmp_path, "--out", "x.pt2"), "a run folder")
+    (tmp_path / "mine.pt2").write_text("precious")
+    refused(nfsgeo("export", run, "--out", "mine.pt2"), "mine.pt2")
+    refused(nfsgeo("export", run, "--out", "x", "--format", "tflite"), "tflite")
+    assert (tmp_path / "mine.pt2").read_text() == "precious"
+
+
 def test_data_of_another_kind(nfsgeo: Command, run: Path, tmp_path: Path) -> None:
     with PointWriter(
         tmp_path / "other.h5",

@@ -42,6 +42,40 @@ def test_predict(nfsgeo: Command, run: Path, waves: Path, tmp_path: Path) -> Non
         assert file.num_points() == 9
 
 
+def test_predict_with_a_model_that_comes_trained(
+    nfsgeo: Command, tmp_path: Path
+) -> None:
+    ok(
+        nfsgeo(
+            *[
+                "generate",
+                "burgers",
+                "--out",
+                "b.h5",
+                "--samples",
+                "3",
+                "--resolution",
+                "64",
+            ]
+        )
+    )
+    options = ("--input", "b.h5", "--output", "p.h5")
+    ok(nfsgeo("predict", "--model", "burgers-small", *options))
+    with open_file(tmp_path / "p.h5") as file, open_file(tmp_path / "b.h5") as data:
+        assert file.num_samples == 3 and file.num_points() == 64
+        truth = data.read(2, slice(10, 20))
+        assert np.abs(file.read(2, slice(None)) - truth).mean() < 0.05
+    shown = ok(nfsgeo("info", "burgers-small")).stdout
+    assert "persistence" in shown and "card.md" in shown
+    assert "burgers-small" in ok(nfsgeo("models")).stdout
+
+
+def test_export(nfsgeo: Command, run: Path, tmp_path: Path) -> None:
+    result = ok(nfsgeo("export", run, "--out", "x.pt2", "--json"))
+    assert json.loads(result.stdout)["output"] == "x.pt2"
+    assert (tmp_path / "x.pt2").stat().st_size > 1000
+
+
 def test_info_of_a_file(nfsgeo: Command, waves: Path) -> None:
     shown = ok(nfsgeo("info", waves)).stdout
     assert "waves" in shown and "@" in shown

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -58,3 +61,84 @@ def test_names_the_models_that_export(tmp_path: Path, waves: Path):
     with pytest.raises(UserError, match="a run of gcgru.*nfs"):
         export_run(other.root, tmp_path / "no.pt2")
     assert not (tmp_path / "no.pt2").exists()
+
+
+LOADED_ALONE = """
+import sys, numpy, torch
+program = torch.export.load(sys.argv[1]).module()
+given = numpy.load(sys.argv[2], allow_pickle=False)
+with torch.no_grad():
+    out = program(*(torch.from_numpy(given[str(i)]) for i in range(len(given))))
+numpy.save(sys.argv[3], out.numpy())
+assert not [name for name in sys.modules if name.startswith(("nfsgeo", "torch_geo"))]
+"""
+
+
+@pytest.mark.slow
+def test_runs_without_nfsgeo(
+    exported: Path, forecaster: Forecaster, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    x, pos = torch.randn(77, 10, 1), torch.rand(77, 2)
+    inputs = program_inputs(forecaster, x, pos, torch.rand(31, 2))
+    given, found = tmp_path / "given.npz", tmp_path / "found.npy"
+    np.savez(given, **{str(i): tensor.numpy() for i, tensor in enumerate(inputs)})
+    script = [sys.executable, "-c", LOADED_ALONE, str(exported), str(given)]
+    subprocess.run([*script, str(found)], check=True)
+    with torch.no_grad():
+        expected = forecaster(x, pos, query_pos=inputs[2])
+    found_field = torch.from_numpy(np.load(found, allow_pickle=False))
+    torch.testing.assert_close(found_field, expected, rtol=1e-4, atol=1e-5)
+
+
+def onnx_session(path: Path):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx")
+    return onnxruntime.InferenceSession(path)
+
+
+@pytest.fixture
+def mixer(tmp_path: Path, waves: Path) -> Path:
+    """A run of a model without complex numbers."""
+    settings = {"model.name": "nfs-mlpmixer", "model.settings.width": 4}
+    settings |= {"model.settings.grid": 8, "model.settings.depth": 1}
+    settings |= {"trainer.epochs": 1, "trainer.device": "cpu", "data.n_out": 4}
+    return nfsgeo.fit(nfsgeo.prepare(waves, settings), tmp_path / "mixer").root
+
+
+@pytest.mark.slow
+def test_onnx_equals_the_model_on_meshes_of_any_size(mixer: Path, tmp_path: Path):
+    pytest.importorskip("onnxscript", reason="the extra onnx")
+    session = onnx_session(nfsgeo.export(mixer, tmp_path / "mixer.onnx", format="onnx"))
+    forecaster = nfsgeo.load(mixer)
+    torch.manual_seed(0)
+    for num_points, num_queries in ((64, 40), (200, None), (33, 150)):
+        x, pos = torch.randn(num_points, 10, 1), torch.rand(num_points, 2)
+        query_pos = None if num_queries is None else torch.rand(num_queries, 2)
+        inputs = program_inputs(forecaster, x, pos, query_pos)
+        names = [given.name for given in session.get_inputs()]
+        assert names[:3] == ["x", "pos", "query_pos"]
+        given = {n: t.numpy() for n, t in zip(names, inputs, strict=True)}
+        (found,) = session.run(None, given)
+        with torch.no_grad():
+            expected = forecaster(x, pos, query_pos=query_pos)
+        torch.testing.assert_close(
+            torch.from_numpy(found), expected, rtol=1e-4, atol=1e-5
+        )
+
+
+@pytest.mark.slow
+def test_onnx_names_the_operator_that_it_lacks(trained: Path, tmp_path: Path):
+    pytest.importorskip("onnxscript", reason="the extra onnx")
+    lacking = r"a run of nfs, which needs aten\.new_empty of complex numbers"
+    with pytest.raises(UserError, match=lacking):
+        export_run(trained, tmp_path / "no.onnx", format="onnx")
+    assert not (tmp_path / "no.onnx").exists()
+
+
+def test_onnx_without_its_package(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"nfsgeo\[onnx\]"):
+        export_run(trained, tmp_path / "no.onnx", format="onnx")
+    assert not (tmp_path / "no.onnx").exists()

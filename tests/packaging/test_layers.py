@@ -12,13 +12,18 @@ ROOT = Path(__file__).parents[2]
 # What each layer may import besides itself and the leaves.
 LAYERS: dict[str, set[str]] = {
     "nfsgeo.geometry": set(),
+    "nfsgeo.pretrained": set(),
     "nfsgeo.nn": {"nfsgeo.geometry"},
     "nfsgeo.models": {"nfsgeo.geometry", "nfsgeo.nn"},
     "nfsgeo.data": {"nfsgeo.geometry"},
     "nfsgeo.testing": {"nfsgeo.geometry"},
 }
 LAYERS["nfsgeo.training"] = {"nfsgeo.models", "nfsgeo.data", *LAYERS["nfsgeo.models"]}
-LAYERS["nfsgeo.evaluation"] = {"nfsgeo.training", *LAYERS["nfsgeo.training"]}
+LAYERS["nfsgeo.evaluation"] = {
+    "nfsgeo.training",
+    "nfsgeo.pretrained",
+    *LAYERS["nfsgeo.training"],
+}
 LAYERS["nfsgeo.report"] = {"nfsgeo.evaluation", *LAYERS["nfsgeo.evaluation"]}
 LAYERS["nfsgeo_benchmarks"] = {
     "nfsgeo.report",

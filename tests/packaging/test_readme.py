@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
@@ -26,6 +27,38 @@ def test_commands_parse(line: str) -> None:
     # Parses and checks every option without running the command.
     with command.make_context(verb, arguments) as context:
         assert context.params
+
+
+SMALLER = {"--samples": "10", "--points": "64", "--n-in": "4", "--n-out": "4"}
+QUICK = {
+    "generate": {"--resolution": "32", "--records": "8"},
+    "train": {"--epochs": "1", "--set": "model.settings.width=4"},
+    "evaluate": {"--repeats": "1"},
+}
+
+
+@pytest.mark.slow
+def test_commands_run_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At sizes of a second: every option that the README gives stays."""
+    monkeypatch.chdir(tmp_path)
+    np.save("queries.npy", np.random.default_rng(0).random((9, 2)))
+    assert len(COMMANDS) > 5
+    for line in COMMANDS:
+        verb, *arguments = shlex.split(line, comments=True)[1:]
+        for option, value in SMALLER.items():
+            if option in arguments:
+                arguments[arguments.index(option) + 1] = value
+        if "--resume" not in arguments:
+            for option, value in QUICK.get(verb, {}).items():
+                arguments += [] if option in arguments else [option, value]
+        done = CliRunner().invoke(main, [verb, *arguments])
+        assert done.exit_code == 0, f"{line}\n{done.output}"
+
+
+def test_it_fits_on_two_screens() -> None:
+    assert len(README.splitlines()) <= 120
 
 
 def test_there_are_commands_for_every_use() -> None:

@@ -115,11 +115,14 @@ def test_everything_runs_from_where_it_is_installed(
     assert run("python where.py").startswith(str(installed))
     assert "train" in run("nfsgeo --help")
     assert "irregular" in run("nfsgeo bench --list")
-    run("nfsgeo generate burgers --out b.h5 --samples 10 --resolution 32 --records 8")
+    run("nfsgeo generate burgers --out b.h5 --samples 10 --resolution 32 --records 10")
     options = "--model nfs --data b.h5 --n-in 4 --n-out 4 --epochs 1 --out run --json"
     trained = json.loads(run(f"nfsgeo train {options} --set model.settings.width=4"))
     assert trained["test"]["mae"] > 0 and (tmp_path / "run" / "report.html").exists()
     run("nfsgeo predict run --input b.h5 --output p.h5")
+    run("nfsgeo predict --model burgers-small --input b.h5 --output q.h5")
+    run("nfsgeo bench irregular --scale smoke --only nfs --out suite")
+    assert (tmp_path / "suite" / "report.html").exists()
 
 
 @pytest.mark.slow

@@ -1,0 +1,47 @@
+"""`nfsgeo export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from nfsgeo_cli.terminal import as_json, print_json, show
+
+__all__ = ["export"]
+
+
+@click.command(
+    short_help="A run as a program that needs no nfsgeo.",
+    epilog="""\b
+    Examples:
+      nfsgeo export runs/x --out x.pt2
+      nfsgeo export runs/mixer --out mixer.onnx --format onnx
+    """,
+)
+@click.argument("run", metavar="RUN|NAME", type=Path)
+@click.option("--out", type=Path, required=True, help="File to make.")
+@click.option(
+    "--format",
+    type=click.Choice(["torch-export", "onnx"]),
+    default="torch-export",
+    show_default=True,
+    help="For torch.export.load, or for ONNX where it has the operators.",
+)
+@as_json
+def export(
+    run: Path, out: Path, format: Literal["torch-export", "onnx"], as_json: bool
+) -> None:
+    """Write a run as a program for one sample on any mesh.
+
+    It runs without nfsgeo, for nfs and its kin. Graphs are arguments:
+    nfsgeo.evaluation.program_inputs makes them.
+    """
+    from nfsgeo.evaluation import export_run
+
+    export_run(run, out, format=format)
+    if as_json:
+        print_json({"output": str(out), "format": format})
+    else:
+        show(f"written  {out}")

@@ -1,0 +1,97 @@
+"""Trained models that come with nfsgeo, by name."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nfsgeo.errors import UserError
+from nfsgeo.evaluation.summary import read_summary
+from nfsgeo.pretrained import FOLDER, NAMES
+from nfsgeo.training import RunPaths, read_config
+from nfsgeo.training.artifacts import write_bytes, write_json, write_yaml
+from nfsgeo.training.checkpoints import read_checkpoint
+
+__all__ = ["find_run", "ship_run"]
+
+
+def find_run(run: Path) -> RunPaths:
+    """The folder of a run, or of a model that comes with nfsgeo.
+
+    Args:
+        run: The folder; or a name, where there is no such folder.
+
+    Raises:
+        UserError: It is neither.
+    """
+    if str(run) in NAMES and not run.exists():
+        return RunPaths(FOLDER / run)
+    return RunPaths.existing(run)
+
+
+def ship_run(run: RunPaths, folder: Path) -> RunPaths:
+    """Copies what predicting needs of an evaluated run, and where it came from.
+
+    The checkpoint holds the best weights, the scales of the fields, the model's
+    settings and its provenance, and no state of the optimiser. Grids will be observed
+    at all of their points.
+
+    Args:
+        run: Trained and evaluated.
+        folder: To be made.
+
+    Raises:
+        UserError: The run has no checkpoint or no summary, or the folder exists.
+    """
+    if folder.exists():
+        raise UserError(f"{folder}", "a folder that does not exist", "remove it first")
+    config, checkpoint = read_config(run.config), read_checkpoint(run.best)
+    summary = read_summary(run)
+    if not summary:
+        raise UserError(f"{run.root}", "a run with its errors", "evaluate it first")
+    # Where the file lay is nobody's business.
+    summary["data"] = Path(summary["data"]).name
+    environment = json.loads(run.environment.read_text())
+    shipped = RunPaths(folder)
+    shipped.best.parent.mkdir(parents=True)
+    data = {"file": None, "mesh": "all", "points": None, "grid": None}
+    trainer = {"device": "auto", "devices": 1}
+    config = config.model_copy(
+        update={
+            "data": config.data.model_copy(update=data),
+            "trainer": config.trainer.model_copy(update=trainer),
+        }
+    )
+    write_yaml(shipped.config, config.model_dump(mode="json"))
+    write_json(shipped.summary, summary)
+    write_json(shipped.environment, environment)
+    for name in ("metrics", "unseen"):
+        if (table := getattr(run, name)).exists():
+            shutil.copyfile(table, getattr(shipped, name))
+    _write_weights(checkpoint, _provenance(summary, environment), shipped.best)
+    return shipped
+
+
+def _provenance(summary: dict[str, Any], environment: dict[str, Any]) -> dict[str, Any]:
+    told = ("equation", "provenance", "seed", "n_s", "epochs", "test")
+    return {key: summary[key] for key in told if key in summary} | {
+        "nfsgeo": environment["nfsgeo"],
+        "commit": environment["commit"],
+        "torch": environment["packages"]["torch"],
+        "license": "MIT",
+    }
+
+
+def _write_weights(
+    checkpoint: dict[str, Any], provenance: dict[str, Any], path: Path
+) -> None:
+    content = io.BytesIO()
+    description = checkpoint["nfsgeo"] | {"provenance": provenance}
+    kept = {"state_dict": checkpoint["state_dict"], "nfsgeo": description}
+    torch.save(kept, content)
+    write_bytes(path, content.getbuffer())

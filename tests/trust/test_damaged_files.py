@@ -1,0 +1,181 @@
+"""Damage to every file that is read: the right result or one line, never more.
+
+Formats of fields are damaged in ``tests/data``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import nfsgeo
+from nfsgeo.errors import UserError
+from nfsgeo.evaluation import read_points
+from nfsgeo.geometry import Domain
+from nfsgeo.pretrained import FOLDER
+from nfsgeo.report.run_folder import read_run_folder
+from nfsgeo.training import RunConfig, RunPaths, load_config, read_config
+from nfsgeo_benchmarks.suites.suite import read_scales, read_suite
+
+SUITES = Path(nfsgeo.__file__).parents[1] / "benchmarks"
+TABLES = ("config.yaml", "metrics.csv", "summary.json", "unseen.csv", "evaluation.npz")
+unhurried = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.function_scoped_fixture],
+}
+
+
+@st.composite
+def damaged(draw: st.DrawFn, raw: bytes) -> bytes:
+    """The content cut off, some bytes of it overwritten, or a bit of it flipped."""
+    place = draw(st.integers(0, len(raw) - 1))
+    kind = draw(st.sampled_from(["cut", "noise", "bit"]))
+    if kind == "cut":
+        return raw[:place]
+    if kind == "noise":
+        noise = draw(st.binary(min_size=1, max_size=16))
+        return raw[:place] + noise + raw[place + len(noise) :]
+    flipped = raw[place] ^ (1 << draw(st.integers(0, 7)))
+    return raw[:place] + bytes([flipped]) + raw[place + 1 :]
+
+
+def one_line(error: UserError) -> None:
+    assert "\n" not in str(error)
+
+
+@settings(max_examples=100, **unhurried)
+@given(data=st.data())
+def test_a_checkpoint(trained: RunPaths, tmp_path: Path, data: st.DataObject):
+    run = RunPaths(tmp_path / "run")
+    shutil.copytree(trained.root, run.root, dirs_exist_ok=True)
+    run.best.write_bytes(data.draw(damaged(trained.best.read_bytes())))
+    try:
+        found = nfsgeo.load(run)
+    except UserError as error:
+        one_line(error)
+    else:
+        expected = nfsgeo.load(trained)
+        torch.testing.assert_close(
+            dict(found.state_dict()), dict(expected.state_dict()), rtol=0, atol=0
+        )
+
+
+@settings(max_examples=20, **unhurried)
+@given(data=st.data())
+def test_a_model_that_comes_trained(tmp_path: Path, data: st.DataObject):
+    source = RunPaths(FOLDER / "burgers-small")
+    run = RunPaths(tmp_path / "run")
+    shutil.copytree(source.root, run.root, dirs_exist_ok=True)
+    run.best.write_bytes(data.draw(damaged(source.best.read_bytes())))
+    try:
+        found = nfsgeo.load(run).state_dict()
+    except UserError as error:
+        one_line(error)
+    else:
+        expected = nfsgeo.load(source).state_dict()
+        torch.testing.assert_close(dict(found), dict(expected), rtol=0, atol=0)
+
+
+@settings(max_examples=30, **unhurried)
+@given(data=st.data())
+@pytest.mark.parametrize("name", TABLES)
+def test_files_of_a_run(
+    command: Any,
+    trained: RunPaths,
+    tmp_path: Path,
+    name: str,
+    data: st.DataObject,
+):
+    folder = tmp_path / "run"
+    shutil.copytree(trained.root, folder, dirs_exist_ok=True)
+    (folder / name).write_bytes(data.draw(damaged((folder / name).read_bytes())))
+    try:
+        read_run_folder(folder)  # for the report
+    except UserError as error:
+        one_line(error)
+    result = command("info", folder)
+    assert result.exit_code in (0, 2), result.output
+    if result.exit_code == 2:
+        assert len(result.stderr.splitlines()) == 1
+
+
+@settings(max_examples=200, **unhurried)
+@given(data=st.data())
+def test_a_configuration(trained: RunPaths, tmp_path: Path, data: st.DataObject):
+    file = tmp_path / "c.yaml"
+    file.write_bytes(data.draw(damaged(trained.config.read_bytes())))
+    for read in (read_config, load_config):
+        try:
+            assert isinstance(read(file), RunConfig)
+        except UserError as error:
+            one_line(error)
+
+
+keys = st.sampled_from(
+    ["data", "model", "trainer", "optimiser", "seed", "preset", "name", "settings"]
+    + ["file", "points", "epochs", "lr", "width", "modes", "betas", "device", "x"]
+)
+plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
+trees = st.recursive(
+    plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner)
+)
+
+
+@settings(max_examples=200, **unhurried)
+@given(content=st.dictionaries(keys, trees, max_size=4))
+def test_configurations_that_make_no_sense(tmp_path: Path, content: dict[str, Any]):
+    import yaml
+
+    file = tmp_path / "c.yaml"
+    file.write_text(yaml.safe_dump(content))
+    try:
+        assert isinstance(load_config(file), RunConfig)
+    except UserError as error:
+        one_line(error)
+
+
+@pytest.mark.parametrize("content", ["[" * 5000, "{a: " * 5000, "a: &a [*a]", "\0"])
+def test_configurations_that_try_the_parser(tmp_path: Path, content: str):
+    (tmp_path / "c.yaml").write_text(content)
+    with pytest.raises(UserError) as caught:
+        load_config(tmp_path / "c.yaml")
+    one_line(caught.value)
+
+
+@settings(max_examples=100, **unhurried)
+@given(data=st.data())
+@pytest.mark.parametrize("name", ["suites/irregular.yaml", "scales.yaml"])
+def test_suites_and_scales(tmp_path: Path, name: str, data: st.DataObject):
+    file = tmp_path / Path(name).name
+    file.write_bytes(data.draw(damaged((SUITES / name).read_bytes())))
+    try:
+        read_scales(file) if file.stem == "scales" else read_suite(file)
+    except UserError as error:
+        one_line(error)
+
+
+@settings(max_examples=100, **unhurried)
+@given(data=st.data())
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv"])
+def test_query_points(tmp_path: Path, suffix: str, data: st.DataObject):
+    file = tmp_path / f"q{suffix}"
+    points = np.random.default_rng(0).random((7, 2))
+    if suffix == ".npy":
+        np.save(file, points)
+    elif suffix == ".npz":
+        np.savez(file, pos=points)
+    else:
+        np.savetxt(file, points, delimiter=",")
+    file.write_bytes(data.draw(damaged(file.read_bytes())))
+    try:
+        found = read_points(file, Domain.unit(2))
+        assert found.shape[1] == 2 and np.isfinite(found).all()
+    except UserError as error:
+        one_line(error)
