@@ -74,5 +74,7 @@ class Resampling(nn.Module, ABC):
 
 
 def with_time(value: Tensor, slope: Tensor, times: Tensor) -> Tensor:
-    """``value + t slope``, the records in a new last axis."""
+    """``value + t slope``, the records in a new last axis; contiguous."""
+    # The result lies as its arguments do, and mixers work on what is contiguous.
+    value, slope = value.contiguous(), slope.contiguous()
     return torch.addcmul(value.unsqueeze(-1), slope.unsqueeze(-1), times)
