@@ -41,10 +41,12 @@ def error_against_cost(cells: Cells, problem: str, leading: str) -> Figure | Non
         return None
     figure = Figure(SIZE, layout="constrained")
     ax = figure.subplots()
-    for variant, (minutes, error) in found.items():
+    for variant, point in found.items():
         colour = COLOURS["model" if variant == leading else "muted"]
-        ax.plot(minutes, error, "o", ms=6, color=colour)
-    ax.set(xscale="log", yscale="log", xlabel="minutes of training", ylabel="MAE")
+        ax.plot(*point, "o", ms=6, color=colour)
+    minutes, errors = zip(*found.values(), strict=True)
+    ax.set(xlabel="minutes of training", ylabel="MAE")
+    ax.set(xscale=_scale(minutes), yscale=_scale(errors))
     ax.margins(x=0.25, y=0.15)
     ax.grid(True)
     _label(ax, found, leading, aside=6)
@@ -88,11 +90,17 @@ def learning_curves(
     return figure
 
 
+def _scale(values: Sequence[float]) -> str:
+    """Logarithmic but for values close together, whose ticks would run together."""
+    return "log" if max(values) > 3 * min(values) > 0 else "linear"
+
+
 def _label(
     ax: Axes, points: Mapping[str, tuple[float, float]], leading: str, aside: float
 ) -> None:
     """Names to the right of points, moved up where they would cover each other."""
     taken: list[tuple[float, float, float]] = []
+    ax.autoscale_view()  # else limits are still those of an empty plot
     shown = ax.transData.transform(list(points.values())) * 72 / ax.figure.dpi
     order = sorted(zip(points, shown.tolist(), strict=True), key=lambda at: at[1][1])
     for name, (x, y) in order:
