@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
-from nfsgeo.models import build_model
+from nfsgeo.models import MODELS, build_model
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.module import Forecaster
@@ -74,7 +75,8 @@ def check_model(
         UserError: It is of another model, or of none of ours.
     """
     found = checkpoint.get("nfsgeo", {})
-    wrong = [key for key, value in asked.items() if found.get(key) != value]
+    known = found | {"settings": _completed(found)}
+    wrong = [key for key, value in asked.items() if known.get(key) != value]
     if wrong:
         raise UserError(
             f"{path} of {found.get('model', 'an unknown model')}",
@@ -82,3 +84,13 @@ def check_model(
             "put back the checkpoint or the config.yaml that the run had",
         )
     return found
+
+
+def _completed(description: dict[str, Any]) -> Any:
+    """Settings with the defaults of those that came after the checkpoint was made."""
+    settings = description.get("settings")
+    try:
+        kind = MODELS[description["model"]].config
+        return kind.model_validate(settings).model_dump(mode="json")
+    except (KeyError, ValidationError):
+        return settings

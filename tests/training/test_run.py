@@ -121,6 +121,17 @@ def test_a_damaged_checkpoint_is_refused(train: Train, damage: str) -> None:
         restore(run.paths, run.experiment.config)
 
 
+def test_a_checkpoint_from_before_a_setting_was_there(train: Train) -> None:
+    run = train("run", {"trainer.epochs": 1})
+    checkpoint = torch.load(run.paths.best, weights_only=True)
+    del checkpoint["nfsgeo"]["settings"]["absolute_position"]
+    torch.save(checkpoint, run.paths.best)
+    restored = restore(run.paths, run.experiment.config).state_dict()
+    torch.testing.assert_close(
+        dict(restored), dict(checkpoint["state_dict"]), rtol=0, atol=0
+    )
+
+
 def test_a_folder_that_holds_something_is_refused(train: Train, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.tex").write_text("precious")
