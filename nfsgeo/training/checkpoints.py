@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             f"{path}", "a checkpoint", "go on with the run: nfsgeo train --resume"
         ) from None
     try:
+        # torch.load takes weights with a wrong checksum for whole.
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            if archive.testzip() is not None:
+                raise ValueError("a wrong checksum")
         content = torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True)
         if not isinstance(content.get("nfsgeo"), dict):
             raise ValueError("no description of a model")
