@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -72,7 +73,9 @@ class PointWriter:
         split: Mapping[str, NDArray[np.int64]] | None = None,
     ) -> None:
         self.path = Path(path)
-        self.partial = partial_path(self.path)
+        # A name of its own: two processes must not write into one file.
+        usual = partial_path(self.path)
+        self.partial = usual.with_name(f"{self.path.name}.{os.getpid()}.partial")
         self._header = Header(
             equation=equation,
             domain=domain,
