@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
 import torch
@@ -25,7 +25,9 @@ __all__ = ["GraphCache"]
 # A batch's graph is as large as all its meshes' together, so few are kept.
 KEPT_BATCHES = 8
 
-Kind = Literal["points to grid", "grid to points", "points to points"]
+Kind = Literal[
+    "points to grid", "grid to points", "points to points", "points to queries"
+]
 Value = TypeVar("Value")
 
 
@@ -133,28 +135,56 @@ class GraphCache:
         """Points ``pos [N, d]`` to those of the same sample, themselves included."""
         return self._compose("points to points", pos, batch, None)
 
+    def points_to_queries(
+        self,
+        pos: Tensor,
+        batch: Tensor | None,
+        query_pos: Tensor,
+        query_batch: Tensor | None,
+    ) -> BipartiteGraph:
+        """Points ``pos [N, d]`` to the queries ``query_pos [M, d]`` of each sample.
+
+        ``batch [N]`` and ``query_batch [M]`` are sorted, or none for one sample.
+        """
+        num_samples = len(_sizes(pos, batch))
+        sizes = _sizes(query_pos, query_batch)
+        sizes += [0] * (num_samples - len(sizes))
+        queries = query_pos.split(sizes)
+        return self._compose("points to queries", pos, batch, queries)
+
     def _compose(
         self,
         kind: Kind,
         pos: Tensor,
         batch: Tensor | None,
-        grid: Tensor | None,
+        other: Tensor | Sequence[Tensor] | None,
         num_samples: int | None = None,
     ) -> BipartiteGraph:
+        """Graphs with ``other`` points: one set for all samples, or one for each."""
         sizes = _sizes(pos, batch)
         sizes += [0] * ((num_samples or 0) - len(sizes))
         # One copy to the host for the whole batch, where the positions are on a GPU.
         host = pos.detach().cpu().split(sizes)
-        grid_key = None if grid is None else _key(grid.detach().cpu())
-        keys = [(_key(points), grid_key, pos.device) for points in host]
+        if other is None or isinstance(other, Tensor):
+            others = [other] * len(sizes)
+            other_keys = [None if other is None else _key(other.detach().cpu())] * len(
+                sizes
+            )
+        else:
+            others = list(other)
+            other_keys = [_key(points.detach().cpu()) for points in other]
+        keys = [
+            (_key(points), other_key, pos.device)
+            for points, other_key in zip(host, other_keys, strict=True)
+        ]
         known = self._batches.get((kind, *keys))
         if known is not None:
             self.batch_hits += 1
             return known
         meshes = self._meshes.setdefault(kind, _LeastRecentlyUsed(self.capacity))
         graphs = []
-        for number, (key, points) in enumerate(
-            zip(keys, pos.split(sizes), strict=True)
+        for number, (key, points, its_other) in enumerate(
+            zip(keys, pos.split(sizes), others, strict=True)
         ):
             graph = meshes.get(key)
             if graph is None:
@@ -163,7 +193,7 @@ class GraphCache:
                         f"sample {number} of {len(sizes)} has no point: expected at "
                         "least one in every sample; leave it out of the batch"
                     )
-                graph = self._search(kind, points, grid)
+                graph = self._search(kind, points, its_other)
                 meshes.put(key, graph)
             else:
                 self.mesh_hits += 1
@@ -173,13 +203,14 @@ class GraphCache:
         return joined
 
     def _search(
-        self, kind: Kind, points: Tensor, grid: Tensor | None
+        self, kind: Kind, points: Tensor, other: Tensor | None
     ) -> BipartiteGraph:
         self.searches += 1
-        other = points if grid is None else grid
+        other = points if other is None else other
         pair = (other, points) if kind == "grid to points" else (points, other)
         nearest = {
             "points to grid": None,
+            "points to queries": None,
             "grid to points": spline_neighbours(self.domain.dim, on_grid=True),
             "points to points": 1,  # every point has its own value
         }[kind]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
+from nfsgeo.geometry import BipartiteGraph, Domain, GraphCache, bipartite_graph
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
-__all__ = ["interpolate", "spline_graph"]
+__all__ = ["interpolate", "interpolate_along", "spline_cache", "spline_graph"]
 
 # Radius that adds no neighbour to those of the spline, over the shortest axis.
 NONE_IN_REACH = 1e-9
@@ -39,8 +39,19 @@ def interpolate(
         ``[M, T, F]``.
     """
     graph = spline_graph(pos, query_pos, domain, batch=batch, query_batch=query_batch)
+    return interpolate_along(x, graph)
+
+
+def interpolate_along(x: Tensor, graph: BipartiteGraph) -> Tensor:
+    """Fields at the targets of a graph, by its weights: ``[m, T, F]``."""
     values = neighbour_sum(x.flatten(1)[None], graph.weight.to(x.dtype)[None], graph)
     return values[0].unflatten(1, x.shape[1:])
+
+
+def spline_cache(domain: Domain) -> GraphCache:
+    """Keeps the graphs of :func:`interpolate`, which it searches likewise."""
+    radius = NONE_IN_REACH * min(domain.lengths)
+    return GraphCache(domain, radius, interpolation="spline")
 
 
 def spline_graph(

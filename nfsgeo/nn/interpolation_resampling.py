@@ -15,8 +15,8 @@ from nfsgeo.geometry import (
     Interpolation,
     equispaced_grid,
 )
+from nfsgeo.nn.fixed_interpolation import interpolate_along
 from nfsgeo.nn.interpolation import KernelInterpolation
-from nfsgeo.nn.neighbour_sum import neighbour_sum
 from nfsgeo.nn.resampling import Points, Resampling, with_time
 
 __all__ = ["InterpolationResampling"]
@@ -119,10 +119,7 @@ class InterpolationResampling(Resampling):
         return self.to_grid(fields, graph, pos, self._node_features(points))
 
     def _fixed(self, field: Tensor, graph: BipartiteGraph) -> Tensor:
-        """Fixed interpolation, ``[n, T, C]`` to ``[m, T, C]``."""
-        weight = graph.weight.to(field.dtype)
-        out = neighbour_sum(field.flatten(1)[None], weight[None], graph)
-        return out[0].unflatten(1, field.shape[1:])
+        return interpolate_along(field, graph)
 
     def _graph_up(self, points: Points) -> BipartiteGraph:
         return self.graphs.points_to_grid(points.pos, points.batch, self.grid)

@@ -14,7 +14,7 @@ from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models import OwnLoss
-from nfsgeo.nn import interpolate
+from nfsgeo.nn.fixed_interpolation import interpolate_along, spline_cache
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.metrics import FieldErrors
 from nfsgeo.training.optimiser import (
@@ -59,6 +59,8 @@ class Forecaster(LightningModule):
         self.optimiser_section = optimiser
         self.description = description
         self.changes_in = changes_in
+        if changes_in is not None:
+            self.graphs = spline_cache(changes_in)
         self.errors = FieldErrors()
 
     def forward(
@@ -95,13 +97,9 @@ class Forecaster(LightningModule):
             return prediction
         last = x[:, -1:, : prediction.size(-1)]
         if query_pos is not None:
-            last = interpolate(
+            last = interpolate_along(
                 last,
-                pos,
-                query_pos,
-                self.changes_in,
-                batch=batch,
-                query_batch=query_batch,
+                self.graphs.points_to_queries(pos, batch, query_pos, query_batch),
             )
         return last + prediction
 

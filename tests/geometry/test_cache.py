@@ -210,3 +210,25 @@ def test_batches_that_do_not_fit_are_refused(batch: Tensor) -> None:
 def test_capacity_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 1 mesh"):
         GraphCache(TORUS, RADIUS, capacity=0)
+
+
+def test_queries_of_their_own_for_every_sample():
+    """Also none for a sample; searched once for each pair of meshes."""
+    cache = GraphCache(TORUS, RADIUS, interpolation="spline")
+    sizes, asked = ([40, 20, 30], [30, 0, 20])
+    (pos, batch), (queries, asking) = (
+        (mesh(k, sum(n)), torch.arange(3).repeat_interleave(torch.tensor(n)))
+        for k, n in enumerate((sizes, asked))
+    )
+    graph = cache.points_to_queries(pos, batch, queries, asking)
+    assert graph.num_source == 90 and graph.num_target == 50
+    first = 0
+    pairs = zip(pos.split(sizes), queries.split(asked), strict=True)
+    for number, (own, its_queries) in enumerate(pairs):
+        alone = bipartite_graph(own, its_queries, RADIUS, TORUS, interpolation="spline")
+        edges = slice(first, first + alone.num_edges)
+        torch.testing.assert_close(graph.weight[edges], alone.weight)
+        assert (batch[graph.edge_index[0, edges]] == number).all()
+        first += alone.num_edges
+    assert first == graph.num_edges and cache.searches == 3
+    assert cache.points_to_queries(pos, batch, queries.clone(), asking) is graph
