@@ -18,7 +18,7 @@ import yaml
 import nfsgeo
 from nfsgeo.data.cached import cached_file
 from nfsgeo.evaluation import ship_run
-from nfsgeo.pretrained import FOLDER, NAMES
+from nfsgeo.pretrained import FOLDER
 from nfsgeo.training import RunPaths, fit, resume_run
 
 BUILD = Path(__file__).parents[2] / "build" / "pretrained"
@@ -76,7 +76,7 @@ def _row(title: str, errors: dict[str, Any]) -> str:
 
 def main() -> None:
     """Trains, evaluates and ships every model, or those named."""
-    for name in sys.argv[1:] or NAMES:
+    for name in sys.argv[1:] or RECIPES:
         data = cached_file(**RECIPES[name]["data"])
         run = trained(name, data)
         nfsgeo.evaluate(run, factors=[2, 4], repeats=3)

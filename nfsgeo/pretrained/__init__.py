@@ -10,4 +10,4 @@ from pathlib import Path
 __all__ = ["FOLDER", "NAMES"]
 
 FOLDER = Path(__file__).parent
-NAMES = ("burgers-small",)
+NAMES = tuple(sorted(card.parent.name for card in FOLDER.glob("*/card.md")))
