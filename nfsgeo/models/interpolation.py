@@ -50,6 +50,7 @@ class InterpolationSettings(MixerSettings):
             ``points``, or at the ``nodes`` of the grid after the fixed interpolation;
             ``None`` for nodes with a spline, else points.
         absolute_position: whether the kernel sees the position of the source.
+        inputs: whether it sees the inputs there.
         backend: of the radius search.
     """
 
@@ -63,6 +64,7 @@ class InterpolationSettings(MixerSettings):
     fixed: Literal["mean", "linear", "quadratic", "spline"] = "quadratic"
     kernel_at: Literal["points", "nodes"] | None = None
     absolute_position: bool = True
+    inputs: bool = True
     backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
 
 
@@ -114,7 +116,7 @@ def _kernel(
         return GaussianKernel(width, dim, scale=radius)
     network = EdgeNetwork(
         dim,
-        problem.num_features,
+        problem.num_features if settings.inputs else 0,
         settings.hidden,
         scale=radius,
         absolute_position=settings.absolute_position,

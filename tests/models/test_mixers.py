@@ -13,6 +13,7 @@ from torch import Tensor
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MODELS, Problem, build_model, num_parameters
+from nfsgeo.nn import Points
 
 SMALL = {"width": 8, "modes": 3, "hidden": 8}
 KERNELS = ("dense", "low-rank", "channel", "gaussian")
@@ -123,6 +124,21 @@ def test_interpolation_commutes_with_translations_by_the_grid():
     x, pos = sample(p, 60)
     moved = p.domain.wrap(pos + torch.tensor([3 / 8, 5 / 8]))
     torch.testing.assert_close(model(x, moved), model(x, pos), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("inputs", [True, False])
+def test_kernels_interpolate_all_inputs_alike_where_they_see_none(inputs):
+    p = problem()
+    model = build_model("nfs", p, {**SMALL, "grid": 8, "inputs": inputs})
+    x, pos = sample(p, 60)
+    value, slope = torch.randn(60, 8), torch.randn(8)
+    one, other = (
+        model.resampling(
+            value, slope, Points(features.flatten(1), pos, None, 1), torch.zeros(1)
+        )
+        for features in (x, 2 * x)
+    )
+    assert torch.equal(one, other) is not inputs
 
 
 @pytest.mark.parametrize("name", ["nfs", "fno"])
