@@ -25,7 +25,7 @@ LOOKED_AT = 8
     Examples:
       nfsgeo info ns.h5
       nfsgeo info runs/x --json
-      nfsgeo info burgers-small
+      nfsgeo info ns-small
     """
 )
 @click.argument("source", metavar="FILE|RUN|NAME", type=Path)

@@ -17,7 +17,7 @@ __all__ = ["predict"]
     Examples:
       nfsgeo predict runs/x --input new.h5 --output predicted.h5
       nfsgeo predict runs/x --input new.h5 --output p.h5 --query-points q.npy
-      nfsgeo predict --model burgers-small --input b.h5 --output p.h5
+      nfsgeo predict --model ns-small --input ns.h5 --output p.h5
     """
 )
 @click.argument("run", type=Path, required=False)

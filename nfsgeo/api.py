@@ -18,7 +18,7 @@ All of them can be had from ``nfsgeo`` itself:
 
 Where a run is asked for, the name of a model that comes with nfsgeo will do:
 
->>> predicted = nfsgeo.predict("burgers-small", "new.h5", "predicted.h5")
+>>> predicted = nfsgeo.predict("ns-small", "new.h5", "predicted.h5")
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def evaluate(
     """Errors of a run on the test samples, in the units of the data.
 
     Args:
-        run: From :func:`fit`, its folder, or a name such as ``"burgers-small"``.
+        run: From :func:`fit`, its folder, or a name such as ``"ns-small"``.
         data: Another file to take the test samples from.
         factors: Also evaluate on unseen meshes with so many times as many points.
         repeats: Meshes to draw for each factor.
@@ -119,7 +119,7 @@ def predict(
     """Predicts every sample of a file.
 
     Args:
-        run: From :func:`fit`, its folder, or a name such as ``"burgers-small"``.
+        run: From :func:`fit`, its folder, or a name such as ``"ns-small"``.
         source: Fields with at least the run's input records, or their path.
         target: The file to make.
         query_points: A .npy, .npz or .csv file of places to predict at; None for the
@@ -148,7 +148,7 @@ def load(run: Run, device: str = "cpu") -> Forecaster:
     them in the units of the data.
 
     Args:
-        run: From :func:`fit`, its folder, or a name such as ``"burgers-small"``.
+        run: From :func:`fit`, its folder, or a name such as ``"ns-small"``.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
 
     Raises:
@@ -166,7 +166,7 @@ def export(
     """Writes the trained model as a program that runs without nfsgeo.
 
     Args:
-        run: From :func:`fit`, its folder, or a name such as ``"burgers-small"``.
+        run: From :func:`fit`, its folder, or a name such as ``"ns-small"``.
         target: The file to make, ``.pt2`` or ``.onnx``.
         format: ``"torch-export"`` or ``"onnx"``.
 

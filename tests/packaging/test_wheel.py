@@ -120,7 +120,9 @@ def test_everything_runs_from_where_it_is_installed(
     trained = json.loads(run(f"nfsgeo train {options} --set model.settings.width=4"))
     assert trained["test"]["mae"] > 0 and (tmp_path / "run" / "report.html").exists()
     run("nfsgeo predict run --input b.h5 --output p.h5")
-    run("nfsgeo predict --model burgers-small --input b.h5 --output q.h5")
+    sizes = "--samples 2 --resolution 32 --records 10"
+    run(f"nfsgeo generate navier-stokes --out ns.h5 {sizes}")
+    run("nfsgeo predict --model ns-small --input ns.h5 --output q.h5")
     run("nfsgeo bench irregular --scale smoke --only nfs --out suite")
     assert (tmp_path / "suite" / "report.html").exists()
 
