@@ -64,7 +64,8 @@ def evaluate_meshes(
     Every mesh is drawn from the run's seed. With ``n`` the points of the mesh that
     the run was trained on:
 
-    - ``seen``: that mesh; ``equispaced`` where it is a grid, and then the only one
+    - ``seen``: that mesh, the first of several; ``equispaced`` where it is a grid, and
+      then the only one
     - ``nested-k``: its points and more, ``k n`` in all
     - ``disjoint``, ``half``, ``quarter``: none of its points; ``n``, ``n / 2``,
       ``n / 4`` others
@@ -100,6 +101,8 @@ def evaluate_meshes(
                 f"{file.path}", "fields on a grid", "draw meshes from such a file"
             )
         seen = observe(config.data, file, config.seed)
+        if config.data.meshes > 1:
+            seen = mesh_of(seen, 0)
         if config.data.mesh == "grid":
             names = ("equispaced",)
         elif not any(file.domain.periodic):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from nfsgeo.data import FieldFile
@@ -54,12 +54,19 @@ def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
         size = _needed(data.points, "points")
     if data.mesh_per_sample or _many(file):
         return per_sample(sampler, file, size, seed)
+    if data.meshes > 1:
+        meshes = [sampler(file, size, seed, number) for number in range(data.meshes)]
+        return partial(_in_turn, meshes)
     return sampler(file, size, seed)
 
 
 def mesh_of(observation: Observation, sample: int) -> Mesh:
     """The mesh of one sample."""
     return observation if isinstance(observation, Mesh) else observation(sample)
+
+
+def _in_turn(meshes: Sequence[Mesh], sample: int) -> Mesh:
+    return meshes[sample % len(meshes)]
 
 
 def _many(file: FieldFile) -> bool:

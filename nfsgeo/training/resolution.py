@@ -65,9 +65,10 @@ def _with_points(data: DataSection, file: FieldFile, any_points: bool) -> DataSe
             kind = "all"
         else:
             kind = "random-subset"
-    if data.mesh_per_sample and kind in ("grid", "all"):
+    several = "data.mesh_per_sample" if data.mesh_per_sample else "data.meshes"
+    if (data.mesh_per_sample or data.meshes > 1) and kind in ("grid", "all"):
         raise UserError(
-            f"data.mesh_per_sample with --mesh {kind}",
+            f"{several} with --mesh {kind}",
             "points that are drawn",
             "choose another --mesh or leave it out",
         )

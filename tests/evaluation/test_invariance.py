@@ -74,6 +74,14 @@ def test_names_that_are_none(run: RunPaths, name: str, word: str) -> None:
         evaluate_meshes(run.root, [name])
 
 
+def test_the_first_of_several_meshes_is_the_seen_one(run: RunPaths) -> None:
+    (alone,) = evaluate_meshes(run.root, ["disjoint"])
+    text = run.config.read_text()
+    assert "  meshes: 1\n" in text
+    run.config.write_text(text.replace("  meshes: 1\n", "  meshes: 4\n"))
+    assert evaluate_meshes(run.root, ["disjoint"]) == [alone]
+
+
 def test_a_grid_is_its_only_mesh(waves: Path, tmp_path: Path) -> None:
     small = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1}
     overrides: dict[str, Any] = {f"model.settings.{k}": v for k, v in small.items()}

@@ -103,3 +103,14 @@ def test_a_mesh_for_every_sample(waves: Path) -> None:
         mesh = observe(data, file, 0)
         one, other = mesh_of(mesh, 0), mesh_of(mesh, 1)
     assert not np.array_equal(one.pos, other.pos)
+
+
+def test_samples_take_turns_on_meshes(waves: Path) -> None:
+    data = resolve(waves, data__meshes=3).data
+    with nfsgeo.data.open(waves) as file:
+        meshes = [mesh_of(observe(data, file, 0), sample).pos for sample in range(6)]
+        alone = mesh_of(observe(resolve(waves).data, file, 0), 0).pos
+    assert np.array_equal(meshes[0], alone) and np.array_equal(meshes[1], meshes[4])
+    assert len({pos.tobytes() for pos in meshes}) == 3
+    with pytest.raises(UserError, match=r"data\.meshes with --mesh grid"):
+        resolve(waves, data__meshes=3, data__mesh="grid")
