@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.heaps import check_heaps
 from nfsgeo.data.native import NativeFile
 from nfsgeo.data.readers import READERS
 from nfsgeo.errors import UserError
@@ -21,6 +22,7 @@ def open_file(path: str | Path) -> FieldFile:
     path = Path(path)
     if not path.is_file():
         raise UserError(f"{path}", "an existing file", "check the name")
+    check_heaps(path)
     if NativeFile.recognise(path):
         return NativeFile(path)
     for reader in READERS:
