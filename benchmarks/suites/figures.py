@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from nfsgeo.report.style import COLOURS
 from nfsgeo_benchmarks.suites.table import Cell
@@ -47,6 +47,9 @@ def error_against_cost(cells: Cells, problem: str, leading: str) -> Figure | Non
     minutes, errors = zip(*found.values(), strict=True)
     ax.set(xlabel="minutes of training", ylabel="MAE")
     ax.set(xscale=_scale(minutes), yscale=_scale(errors))
+    # Plain numbers of minutes, 2 and 6 among them.
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
     ax.margins(x=0.25, y=0.15)
     ax.grid(True)
     _label(ax, found, leading, aside=6)

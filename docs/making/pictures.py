@@ -12,6 +12,9 @@ from torch import Tensor
 from nfsgeo.geometry import Domain, bipartite_graph, equispaced_grid, radius_for
 from nfsgeo.nn import ChannelKernel, EdgeNetwork, KernelInterpolation, SpectralConv
 from nfsgeo.report.style import COLOURS, styled
+from nfsgeo_benchmarks.suites.estimate import shipped_rows
+from nfsgeo_benchmarks.suites.figures import error_against_cost
+from nfsgeo_benchmarks.suites.table import cells_of
 
 __all__ = ["draw"]
 
@@ -25,6 +28,7 @@ def draw(folder: Path) -> None:
         for name, make in {
             "neighbourhood": neighbourhood,
             "pipeline": pipeline,
+            "irregular": irregular,
         }.items():
             torch.manual_seed(1)
             make().savefig(folder / f"{name}.png", dpi=160)
@@ -52,6 +56,15 @@ def neighbourhood() -> Figure:
     axes.plot([0, 1, 1, 0, 0], [0, 0, 1, 1, 0], color=COLOURS["ink"], lw=0.6)
     axes.set(xlim=(-0.2, 1.05), ylim=(-0.2, 1.05), aspect="equal")
     axes.axis("off")
+    return figure
+
+
+def irregular() -> Figure:
+    """Errors of the shipped results on Navier-Stokes against the time of training."""
+    cells = cells_of(shipped_rows("irregular", "cpu"))
+    figure = error_against_cost(cells, "navier-stokes-10-to-10", "nfs")
+    if figure is None:
+        raise SystemExit("benchmarks/results/cpu/irregular: no results to draw")
     return figure
 
 
