@@ -21,11 +21,24 @@ __all__ = ["KeepBestAndLast", "PlainCheckpoints", "read_checkpoint"]
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Loads a checkpoint without running any code that it may hold.
+    """Loads a checkpoint of nfsgeo without running any code that it may hold.
 
     Raises:
-        UserError: It is missing, cut off, or holds more than plain types.
+        UserError: It is missing, damaged, holds more than plain types, or does not
+            describe a model of nfsgeo.
     """
+    content = _read_plain(path)
+    if not isinstance(content.get("nfsgeo"), dict):
+        raise UserError(
+            f"{path} (no description of a model)",
+            "a checkpoint of nfsgeo",
+            "use an undamaged copy or train again",
+        )
+    return content
+
+
+def _read_plain(path: Path) -> dict[str, Any]:
+    """Any checkpoint of plain types, such as Lightning's between processes."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -38,8 +51,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
             if archive.testzip() is not None:
                 raise ValueError("a wrong checksum")
         content = torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True)
-        if not isinstance(content.get("nfsgeo"), dict):
-            raise ValueError("no description of a model")
+        if not isinstance(content, dict):
+            raise ValueError("no dictionary")
         return content
     except Exception:  # whatever breaks in a damaged file
         raise UserError(
@@ -60,7 +73,7 @@ class PlainCheckpoints(TorchCheckpointIO):
         write_bytes(Path(path), content.getbuffer())
 
     def load_checkpoint(self, path: Any, *_: Any, **__: Any) -> dict[str, Any]:
-        return read_checkpoint(Path(path))
+        return _read_plain(Path(path))
 
 
 class KeepBestAndLast(Checkpoint):

@@ -112,7 +112,7 @@ class ModelSection(Section):
         if not isinstance(section, dict):
             return section
         name = section.get("name", "nfs")
-        if name not in MODELS:
+        if not isinstance(name, str) or name not in MODELS:
             raise unknown(f"model {name}", "a known model", str(name), MODELS)
         settings = section.get("settings") or {}
         kind = MODELS[name].config
