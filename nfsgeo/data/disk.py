@@ -19,7 +19,7 @@ __all__ = ["abandon", "check_room", "occupied", "reserve", "writing"]
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 MARGIN = 2**20
-TODO = "free some space and try again, or choose another place"
+ADVICE = "free some space and try again, or choose another place"
 
 
 def check_room(path: Path, size: int) -> None:
@@ -36,7 +36,7 @@ def check_room(path: Path, size: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < size:
         given = f"the disk is full, with {_text(free)} free"
-        raise UserError(given, f"{_text(size)} for {path}", TODO)
+        raise UserError(given, f"{_text(size)} for {path}", ADVICE)
 
 
 def occupied(path: Path) -> int:
@@ -59,7 +59,7 @@ def writing(path: Path) -> Iterator[None]:
         if not full and not any(text in str(error) for text in texts):
             raise
         given, expected = "the disk is full", f"room to write {path}"
-        raise UserError(given, expected, TODO) from error
+        raise UserError(given, expected, ADVICE) from error
 
 
 def reserve(file: h5py.File, size: int = 0) -> None:
