@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +66,24 @@ def tiny() -> dict[str, Any]:
     settings |= {"grid": 8, "hidden": 8}
     chosen = {f"model.settings.{key}": value for key, value in settings.items()}
     return chosen | {"trainer.epochs": 3, "trainer.device": "cpu"}
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Mounts an empty disk of a size, as ``8m``, where that may be done."""
+    disks: list[Path] = []
+
+    def mount(size: str) -> Path:
+        folder = tmp_path / "disk"
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            pytest.skip("no file system can be mounted here")
+        disks.append(folder)
+        return folder
+
+    yield mount
+    for folder in disks:
+        subprocess.run(["umount", str(folder)], check=True)

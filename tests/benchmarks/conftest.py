@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from nfsgeo_benchmarks import suites
-from nfsgeo_benchmarks.suites import Run, read_suite, runs_of
+from nfsgeo_benchmarks.suites import Run, collect, read_suite, runs_of
 from nfsgeo_benchmarks.suites.suite import read_scales
 from nfsgeo_cli import main
 
@@ -62,6 +62,19 @@ def small_runs(small: Path) -> list[Run]:
     """The runs of the suite."""
     scales = read_scales(small / "scales.yaml")
     return runs_of(read_suite(small / "small.yaml"), "tiny", scales)
+
+
+@pytest.fixture
+def table() -> Callable[[list[Run], Path], list[dict[str, Any]]]:
+    """Rows of finished runs without what differs from time to time."""
+
+    def rows(runs: list[Run], out: Path) -> list[dict[str, Any]]:
+        found = collect(runs, out)
+        for row in found:
+            del row["seconds_per_epoch"], row["peak_memory_bytes"]
+        return found
+
+    return rows
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, is_finished, r
 from nfsgeo_benchmarks.suites.suite import read_scales, read_suite
 from nfsgeo_benchmarks.suites.table import cells_of, judge
 
+Table = Callable[[list[Run], Path], list[dict[str, Any]]]
 DATA = {"equation": "burgers", "samples": 12, "resolution": 64, "records": 4}
 TINY = {
     "data.n_in": 2,
@@ -186,16 +188,10 @@ def test_files_that_are_no_suites(tmp_path: Path, content: str) -> None:
         read_suite(path)
 
 
-def results(found: list[Run], folder: Path) -> list[dict[str, Any]]:
-    """Rows without what differs from time to time."""
-    rows = collect(found, folder)
-    for row in rows:
-        del row["seconds_per_epoch"], row["peak_memory_bytes"]
-    return rows
-
-
 @pytest.mark.slow
-def test_runs_are_carried_out_once_and_failures_stop_nothing(tmp_path: Path) -> None:
+def test_runs_are_carried_out_once_and_failures_stop_nothing(
+    tmp_path: Path, table: Table
+) -> None:
     scales = changed(SCALES, "tiny/seeds", 1)
     suite = changed(SUITE, "variants/agcrn", {"model.settings.max_gib": 1e-9})
     suite = changed(suite, "variants/agcrn/model.settings.width", 4)
@@ -210,10 +206,10 @@ def test_runs_are_carried_out_once_and_failures_stop_nothing(tmp_path: Path) -> 
     for name in ("dse", "wide"):
         assert rows[name]["status"] == "ok" and rows[name]["epochs"] == 2
         assert 0 < rows[name]["mae"] <= rows[name]["rmse"]
-    before = results(found, out)
+    before = table(found, out)
     carry_out_all(found, out, ended=lambda run: ended.append(run.variant))
     assert ended[3:] == ["agcrn"]  # nothing else was left to do
-    assert results(found, out) == before
+    assert table(found, out) == before
 
 
 SCRIPT = """
@@ -252,7 +248,7 @@ def test_unseen_meshes_have_columns_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_suites_end_with_the_same_table(tmp_path: Path) -> None:
+def test_killed_suites_end_with_the_same_table(tmp_path: Path, table: Table) -> None:
     scales = changed(SCALES, "tiny/settings/trainer.epochs", 20)
     found = runs(tmp_path, SUITE, scales)
     for name in ("out", "undisturbed"):
@@ -267,7 +263,7 @@ def test_killed_suites_end_with_the_same_table(tmp_path: Path) -> None:
         assert not all(is_finished(run, tmp_path / "out") for run in found)
         time.sleep(0.5)  # its processes notice
     subprocess.run([sys.executable, script, tmp_path], check=True)
-    assert results(found, tmp_path / "out") == results(found, tmp_path / "undisturbed")
+    assert table(found, tmp_path / "out") == table(found, tmp_path / "undisturbed")
 
 
 def test_names_stay_the_same_from_version_to_version() -> None:

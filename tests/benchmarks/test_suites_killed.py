@@ -8,13 +8,14 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from nfsgeo_benchmarks.suites import Run, collect, is_finished, read_suite, runs_of
+from nfsgeo_benchmarks.suites import Run, is_finished, read_suite, runs_of
 from nfsgeo_benchmarks.suites.suite import read_scales
 
 # Forked from a process that has imported everything, and forking itself, so that
@@ -32,17 +33,11 @@ def attempt(runs, out, cache):
 """
 
 
-def table(runs: list[Run], out: Path) -> list[dict[str, Any]]:
-    """Rows without what differs from time to time."""
-    rows = collect(runs, out)
-    for row in rows:
-        del row["seconds_per_epoch"], row["peak_memory_bytes"]
-    return rows
-
-
 @pytest.mark.slow
 def test_ten_kills_at_random_moments(
-    small: Path, monkeypatch: pytest.MonkeyPatch
+    small: Path,
+    table: Callable[[list[Run], Path], list[dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scales = yaml.safe_load((small / "scales.yaml").read_text())
     scales["tiny"] |= {"seeds": 3}

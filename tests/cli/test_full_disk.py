@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -18,18 +18,11 @@ BURGERS = ("--samples", 8, "--resolution", 256, "--records", 201, "--workers", 1
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of eight megabytes with 100 kB free, where one may be mounted."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no file system can be mounted here")
+def small_disk(mounted: Callable[[str], Path]) -> Path:
+    """A file system of eight megabytes with 100 kB free."""
+    folder = mounted("8m")
     fill(folder, 100_000)
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    return folder
 
 
 def fill(folder: Path, free: int) -> None:

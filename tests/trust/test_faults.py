@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -143,20 +143,13 @@ def test_commands_killed_at_their_first_write(
 
 
 @pytest.fixture
-def only_read(trained: RunPaths, tmp_path: Path) -> Iterator[Path]:
+def only_read(trained: RunPaths, mounted: Callable[[str], Path]) -> Path:
     """A disk with a run on it, on which nothing can be written."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(folder)]
-    try:
-        subprocess.run(mount, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no file system can be mounted here")
+    folder = mounted("32m")
     shutil.copytree(trained.root, folder / "run")
     again = ["mount", "-o", "remount,ro", str(folder)]
     subprocess.run(again, check=True, capture_output=True)
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    return folder
 
 
 @pytest.mark.parametrize(
