@@ -105,6 +105,7 @@ def _run(
     as_json: bool = False,
 ) -> bool:
     from nfsgeo.training import parse_settings
+    from nfsgeo.training.locking import only_here
     from nfsgeo_benchmarks.suites import (
         carry_out_all,
         collect,
@@ -138,21 +139,24 @@ def _run(
         click.echo(f"{run.problem} {run.variant} seed {run.seed}: {found}", err=True)
 
     out.mkdir(parents=True, exist_ok=True)
-    try:
-        with progress_bar() as progress:
-            say = {"jobs": jobs, "progress": progress, "ended": ended}
-            if launcher == "slurm":
-                submit_all(runs, out, options=options, **say)
-            else:
-                carry_out_all(runs, out, **say)
-    finally:
-        found = collect(everything, out)
-        written = write_results(found, out)
-        if suite.meshes:
-            write_invariance(found, suite.meshes, out)
-        command = f"nfsgeo bench {name} --scale {scale} --out {out}"
-        paper = paper_cells(suite, scales)
-        report = write_suite_report(suite, scales[scale], command, found, out, paper)
+    with only_here(out, "a suite"):
+        try:
+            with progress_bar() as progress:
+                say = {"jobs": jobs, "progress": progress, "ended": ended}
+                if launcher == "slurm":
+                    submit_all(runs, out, options=options, **say)
+                else:
+                    carry_out_all(runs, out, **say)
+        finally:
+            found = collect(everything, out)
+            written = write_results(found, out)
+            if suite.meshes:
+                write_invariance(found, suite.meshes, out)
+            command = f"nfsgeo bench {name} --scale {scale} --out {out}"
+            paper = paper_cells(suite, scales)
+            report = write_suite_report(
+                suite, scales[scale], command, found, out, paper
+            )
     rows = collect(runs, out)
     if as_json:
         print_json({"results": rows})

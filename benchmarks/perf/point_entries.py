@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from nfsgeo.models import MODELS
 from nfsgeo_benchmarks.perf.entry import Entry
 from nfsgeo_benchmarks.perf.gino import nfs_beside_gino, their_gino
 from nfsgeo_benchmarks.perf.interpolation import up_and_down
@@ -32,7 +33,7 @@ STEPS = (
     (16384, 10, 1),
     (16384, 40, 1),
 )
-PAPER = {"kernel": "dense", "fixed": "mean", "hidden": 64, "depth": 3}
+PAPER = MODELS["nfs"].paper
 GINO = {
     "side": 64,
     "samples": 1,

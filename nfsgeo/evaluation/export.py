@@ -17,7 +17,7 @@ from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.geometry import BipartiteGraph, bipartite_graph
 from nfsgeo.models import MixerOperator
-from nfsgeo.nn import InterpolationResampling, neighbour_sum_reference
+from nfsgeo.nn import InterpolationResampling
 from nfsgeo.nn.fixed_interpolation import spline_graph
 from nfsgeo.training import Forecaster
 from nfsgeo.training.artifacts import write_bytes
@@ -130,8 +130,8 @@ class _Given:
         return self.nodes
 
 
-class _WrittenOut(InterpolationResampling):
-    """Interpolation along given graphs by sums edge by edge, which can be traced."""
+class _AlongGiven(InterpolationResampling):
+    """Interpolation along given graphs."""
 
     graphs: _Given  # type: ignore[assignment]
 
@@ -148,12 +148,6 @@ class _WrittenOut(InterpolationResampling):
         self.grid = original.grid
         self.graphs = _Given()
         self.graphs.nodes = cache.points_to_points(self.grid, None)
-        self.to_grid.use_fused = self.from_grid.use_fused = False
-
-    def _fixed(self, field: Tensor, graph: BipartiteGraph) -> Tensor:
-        weight = graph.weight.to(field.dtype)
-        out = neighbour_sum_reference(field.flatten(1)[None], weight[None], graph)
-        return out[0].unflatten(1, field.shape[1:])
 
 
 class _Program(nn.Module):
@@ -163,7 +157,7 @@ class _Program(nn.Module):
         super().__init__()
         model = copy.deepcopy(forecaster.model)
         assert isinstance(model.resampling, InterpolationResampling)
-        model.resampling = self.resampling = _WrittenOut(model.resampling)
+        model.resampling = self.resampling = _AlongGiven(model.resampling)
         self.model = model
         self.inputs, self.outputs = forecaster.inputs, forecaster.outputs
         self.predicts_change = forecaster.changes_in is not None

@@ -101,8 +101,6 @@ def evaluate_meshes(
                 f"{file.path}", "fields on a grid", "draw meshes from such a file"
             )
         seen = observe(config.data, file, config.seed)
-        if config.data.meshes > 1:
-            seen = mesh_of(seen, 0)
         if config.data.mesh == "grid":
             names = ("equispaced",)
         elif not any(file.domain.periodic):

@@ -11,7 +11,7 @@ from nfsgeo.models.interpolation import InterpolationSettings, interpolation
 from nfsgeo.models.mixer_settings import MixerSettings
 from nfsgeo.models.operator import MixerOperator
 from nfsgeo.models.problem import Problem
-from nfsgeo.nn import GridResampling
+from nfsgeo.nn import GridResampling, Pointwise
 
 __all__ = ["on_grid", "on_points"]
 
@@ -58,9 +58,13 @@ def on_points(
             ``None`` for as many as points.
     """
     resampling = interpolation(problem, settings, max_nodes=max_nodes)
+    mixer = blocks(settings, problem, resampling.shape)
+    if settings.back_width is not None:
+        mixer = nn.Sequential(mixer, Pointwise(settings.width, settings.back_width))
     return MixerOperator(
         problem,
         resampling=resampling,
-        blocks=blocks(settings, problem, resampling.shape),
+        blocks=mixer,
         channels=settings.width,
+        back_channels=settings.back_width,
     )

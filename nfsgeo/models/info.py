@@ -25,6 +25,8 @@ class ModelInfo:
         points: whether it takes irregular points, not grids alone.
         unseen_meshes: whether it works on meshes that it was not trained on.
         source: where it comes from.
+        meshes: number of meshes that its training samples take turns on, where points
+            are drawn and nothing else is asked for.
         feeds_back: whether its predictions are inputs of its own, and therefore fields
             in the scale of the input.
         parameters_paper: count in the paper's complexity table, where it has one.
@@ -37,6 +39,7 @@ class ModelInfo:
     points: bool
     unseen_meshes: bool
     source: str
+    meshes: int = 1
     feeds_back: bool = False
     parameters_paper: int | None = None
     paper: Mapping[str, Any] = field(default_factory=dict)

@@ -42,6 +42,8 @@ class InterpolationSettings(MixerSettings):
         shared_by: number of channels that share a weight of the ``channel`` kernel, a
             divisor of ``width``.
         hidden: width of the kernel's network.
+        back_width: channels that go back to the points, linear maps of those at the
+            nodes; ``None`` for all of them, as in the paper.
         fixed: the interpolation that a learned kernel adds to and starts from: the
             ``mean`` of the neighbours, as in the paper, or moving least squares that
             are exact for ``linear`` or ``quadratic`` fields, or a ``spline`` through
@@ -60,8 +62,9 @@ class InterpolationSettings(MixerSettings):
     kernel: Literal["dense", "low-rank", "channel", "gaussian"] = "channel"
     rank: PositiveInt = 8
     shared_by: PositiveInt = 4
-    hidden: PositiveInt = 32
-    fixed: Literal["mean", "linear", "quadratic", "spline"] = "quadratic"
+    hidden: PositiveInt = 16
+    back_width: PositiveInt | None = 8
+    fixed: Literal["mean", "linear", "quadratic", "spline"] = "spline"
     kernel_at: Literal["points", "nodes"] | None = None
     absolute_position: bool = True
     inputs: bool = True
@@ -88,12 +91,12 @@ def interpolation(
         min(num_points, math.prod(shape)), domain, settings.neighbours
     )
 
-    def layer() -> KernelInterpolation:
-        return KernelInterpolation(_kernel(problem, settings, radius))
+    def layer(width: int) -> KernelInterpolation:
+        return KernelInterpolation(_kernel(problem, settings, radius, width))
 
     return InterpolationResampling(
-        layer(),
-        layer(),
+        layer(settings.width),
+        layer(settings.back_width or settings.width),
         domain,
         shape,
         radius,
@@ -109,9 +112,9 @@ def _place(settings: InterpolationSettings) -> Literal["points", "nodes"]:
 
 
 def _kernel(
-    problem: Problem, settings: InterpolationSettings, radius: float
+    problem: Problem, settings: InterpolationSettings, radius: float, width: int
 ) -> InterpolationKernel:
-    width, dim = settings.width, problem.domain.dim
+    dim = problem.domain.dim
     if settings.kernel == "gaussian":
         return GaussianKernel(width, dim, scale=radius)
     network = EdgeNetwork(
@@ -124,8 +127,8 @@ def _kernel(
     if settings.kernel == "channel":
         if width % settings.shared_by:
             raise UserError(
-                f"shared_by {settings.shared_by} of width {width}",
-                "a divisor of the width",
+                f"shared_by {settings.shared_by} of {width} channels",
+                "a divisor of model.settings.width and back_width",
                 "set model.settings.shared_by=1 or change one of them",
             )
         return ChannelKernel(width, network, groups=width // settings.shared_by)

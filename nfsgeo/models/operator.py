@@ -30,6 +30,7 @@ class MixerOperator(nn.Module):
         resampling: :math:`H` and :math:`H'`.
         blocks: mix a field ``[B, C, *grid(, T)]``.
         channels: :math:`C`.
+        back_channels: channels of the field that ``blocks`` give; ``None`` for as many.
 
     Shapes:
         ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
@@ -43,6 +44,7 @@ class MixerOperator(nn.Module):
         resampling: Resampling,
         blocks: nn.Module,
         channels: int,
+        back_channels: int | None = None,
     ) -> None:
         super().__init__()
         self.problem = problem
@@ -51,7 +53,7 @@ class MixerOperator(nn.Module):
         )
         self.resampling = resampling
         self.blocks = blocks
-        self.projector = Projector(channels, problem.out_components)
+        self.projector = Projector(back_channels or channels, problem.out_components)
 
     def forward(
         self,

@@ -85,7 +85,7 @@ class InterpolationResampling(Resampling):
         if self.kernel_at == "points":
             field = self.to_grid(fields, up, points.pos, points.features)
         else:
-            field = self._to_grid_by_nodes(self._fixed(fields, up), points)
+            field = self._to_grid_by_nodes(interpolate_along(fields, up), points)
         field = field.unflatten(0, (points.num_samples, *self.shape)).movedim(-1, 1)
         if slope is None:
             return field.squeeze(-1)
@@ -118,15 +118,13 @@ class InterpolationResampling(Resampling):
         )
         return self.to_grid(fields, graph, pos, self._node_features(points))
 
-    def _fixed(self, field: Tensor, graph: BipartiteGraph) -> Tensor:
-        return interpolate_along(field, graph)
-
     def _graph_up(self, points: Points) -> BipartiteGraph:
         return self.graphs.points_to_grid(points.pos, points.batch, self.grid)
 
     def _node_features(self, points: Points) -> Tensor:
         """The inputs, interpolated to the nodes by fixed weights, ``[B m, F]``."""
-        return self._fixed(points.features[:, None], self._graph_up(points))[:, 0]
+        up = self._graph_up(points)
+        return interpolate_along(points.features[:, None], up)[:, 0]
 
     def extra_repr(self) -> str:
         radius = f"radius={self.graphs.radius:.4g}"

@@ -38,6 +38,9 @@ def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         ``[F, m, D]``, or ``[R, m, D]`` of a field that all share.
     """
     _check(x, weight, graph)
+    if torch.compiler.is_exporting():
+        # Exported programs hold no sparse matrices.
+        return neighbour_sum_reference(x, weight, graph)
     dtype = torch.promote_types(x.dtype, weight.dtype)
     # Sparse products know single and double precision.
     exact = torch.promote_types(dtype, torch.float32)

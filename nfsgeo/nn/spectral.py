@@ -12,6 +12,10 @@ from torch import Tensor, nn
 
 __all__ = ["SpectralConv"]
 
+# Most frequencies of an axis that a matrix product gives sooner than an FFT; measured
+# on a CPU, for axes of 64 to 8192 nodes.
+FEW = 64
+
 
 class SpectralConv(nn.Module):
     r"""Fourier token mixing and channel mixing over the last ``d`` axes.
@@ -85,7 +89,7 @@ class SpectralConv(nn.Module):
         sizes = x.shape[2:]
         # The last axis first: few of its frequencies go on to the others.
         last = min(self.modes[-1], sizes[-1] // 2 + 1)
-        spectrum = torch.fft.rfft(x, norm="forward")[..., :last]
+        spectrum = _real_transform(x, last)
         others = tuple(range(2, x.dim() - 1))
         if others:
             spectrum = torch.fft.fftn(spectrum, dim=others, norm="forward")
@@ -98,7 +102,7 @@ class SpectralConv(nn.Module):
         spectrum = _Scatter.apply(mixed, [*sizes[:-1], last])
         if others:
             spectrum = torch.fft.ifftn(spectrum, dim=others, norm="forward")
-        return torch.fft.irfft(spectrum, n=sizes[-1], norm="forward")
+        return _real_inverse(spectrum, sizes[-1])
 
     def _weight(self, kept: list[int]) -> Tensor:
         """The weights of the frequencies that a grid has, ``[*k, C, C']``."""
@@ -114,6 +118,48 @@ class SpectralConv(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, modes={self.modes}"
+
+
+def _real_transform(x: Tensor, kept: int) -> Tensor:
+    """Frequencies 0 to ``kept - 1`` of the last axis, over its length: complex."""
+    size = x.size(-1)
+    if not _by_product(kept):
+        return torch.fft.rfft(x, norm="forward")[..., :kept]
+    waves = _waves(size, kept, x) / size
+    return torch.view_as_complex((x @ waves).unflatten(-1, (kept, 2)))
+
+
+def _real_inverse(spectrum: Tensor, size: int) -> Tensor:
+    """The real field with these lowest frequencies along the last axis."""
+    kept = spectrum.size(-1)
+    if not _by_product(kept):
+        return torch.fft.irfft(spectrum, n=size, norm="forward")
+    parts = torch.view_as_real(spectrum)
+    waves = _waves(size, kept, parts)
+    # Each of the other frequencies stands for its negative too.
+    frequency = torch.arange(kept, device=waves.device).repeat_interleave(2)
+    twice = (frequency > 0) & (2 * frequency != size)
+    return parts.flatten(-2) @ (waves * (1 + twice.to(waves.dtype))).t()
+
+
+def _by_product(kept: int) -> bool:
+    """Whether few frequencies are had sooner by a matrix product than by an FFT.
+
+    Backwards above all: the gradient of a real FFT is a complex one of all
+    frequencies.
+    """
+    if torch.compiler.is_compiling():
+        return False
+    exact = torch.get_float32_matmul_precision() == "highest"
+    return exact and kept <= FEW
+
+
+def _waves(size: int, kept: int, like: Tensor) -> Tensor:
+    """Cosines and negative sines of the frequencies, by turns ``[size, 2 kept]``."""
+    place = torch.arange(size, dtype=torch.float64, device=like.device)
+    frequency = torch.arange(kept, dtype=torch.float64, device=like.device)
+    angle = torch.outer(place, frequency) * (2 * math.pi / size)
+    return torch.stack([angle.cos(), -angle.sin()], dim=-1).flatten(1).to(like.dtype)
 
 
 def _corners(

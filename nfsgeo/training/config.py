@@ -53,7 +53,9 @@ class DataSection(Section):
         points: Number of points; None for a quarter of the grid's.
         grid: Points along each axis, for the sub-grid.
         mesh_per_sample: Whether each sample is observed at points of its own.
-        meshes: Samples take turns on so many meshes, so that networks know no mesh.
+        meshes: Training samples take turns on so many meshes, so that networks know
+            no mesh; validation and test samples are observed on the first. None for
+            as many as suit the model, see :attr:`nfsgeo.models.ModelInfo.meshes`.
         mesh_seed: Seed of the points; None for that of the run.
         n_in: Observed records; 0 where a coefficient is the input.
         n_out: Records to predict, right after them.
@@ -69,7 +71,7 @@ class DataSection(Section):
     points: PositiveInt | None = None
     grid: PositiveInt | None = None
     mesh_per_sample: bool = False
-    meshes: PositiveInt = 1
+    meshes: PositiveInt | None = None
     mesh_seed: NonNegativeInt | None = None
     n_in: NonNegativeInt | None = None
     n_out: PositiveInt | None = None

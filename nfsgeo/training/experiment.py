@@ -19,7 +19,7 @@ from nfsgeo.training.datamodule import WindowData, windows
 from nfsgeo.training.demo import demo_file
 from nfsgeo.training.environment import check_device
 from nfsgeo.training.module import Forecaster
-from nfsgeo.training.observation import Observation, observe
+from nfsgeo.training.observation import Observation, observe, observe_in_turn
 from nfsgeo.training.problem import changes_in, problem_of, problem_to_dict
 from nfsgeo.training.resolution import resolved
 
@@ -35,7 +35,7 @@ class Experiment:
     Attributes:
         config: Resolved.
         file: The data.
-        mesh: Where the samples are observed.
+        mesh: Where validation and test samples are observed.
         problem: What the model was built for.
         data: Training and validation windows.
         forecaster: Fresh weights, fitted normalisers.
@@ -68,12 +68,13 @@ def prepare(
     file = nfsgeo.data.open(config.data.file or demo_file(progress))
     config = resolved(config, file)
     mesh = observe(config.data, file, config.seed)
+    in_turn = observe_in_turn(config.data, file, config.seed)
     problem = problem_of(config.data, file, mesh)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = build_model(config.model.name, problem, config.model.settings)
     beyond = model.records_beyond if isinstance(model, OwnLoss) else 0
-    train = windows(config.data, file, mesh, "train", beyond=beyond)
+    train = windows(config.data, file, in_turn, "train", beyond=beyond)
     valid = windows(config.data, file, mesh, "valid")
     if config.trainer.devices > len(valid):
         raise UserError(

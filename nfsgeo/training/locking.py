@@ -1,36 +1,41 @@
-"""One process at a time trains a run."""
+"""One process at a time works on a folder."""
 
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from nfsgeo.errors import UserError
-from nfsgeo.training.run_paths import RunPaths
 
 __all__ = ["only_here"]
 
 
 @contextmanager
-def only_here(paths: RunPaths) -> Iterator[None]:
-    """Keeps other processes from training a run; a kill sets it free.
+def only_here(folder: Path, what: str) -> Iterator[None]:
+    """Keeps other processes from a folder; a kill sets it free.
 
     Args:
-        paths: The run's folder, in which no file is added.
+        folder: In which no file is added.
+        what: The work that one process alone may do there, for the message.
 
     Raises:
-        UserError: Another process trains it.
+        UserError: Another process works there.
     """
-    with open(paths.config) as file:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(
-                f"{paths.root}",
-                "a run that no other process trains",
+                f"{folder}",
+                f"{what} that no other process works on",
                 "wait for that process, or stop it",
             ) from None
         except OSError:
             pass  # a disk without locks
         yield
+    finally:
+        os.close(descriptor)

@@ -19,13 +19,16 @@ from nfsgeo.data.meshes import (
 from nfsgeo.errors import UserError
 from nfsgeo.training.config import DataSection
 
-__all__ = ["Observation", "mesh_of", "observe"]
+__all__ = ["Observation", "mesh_of", "observe", "observe_in_turn"]
 
 Observation = Mesh | Callable[[int], Mesh]
 
 
 def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
     """The mesh of all samples, or a function from a sample to its own.
+
+    Of several meshes that training samples take turns on, the first one: all others
+    are observed there.
 
     Args:
         data: Which points, resolved.
@@ -41,28 +44,47 @@ def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
         return sub_grid(file, _needed(data.grid, "grid"))
     if data.mesh == "all":
         return partial(every_point, file) if _many(file) else every_point(file)
+    sampler, size = _sampler(data)
+    if data.mesh_per_sample or _many(file):
+        return per_sample(sampler, file, size, seed)
+    return sampler(file, size, seed)
+
+
+def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observation:
+    """Where training samples are observed, which take turns on several meshes.
+
+    Args:
+        data, file, seed: As for :func:`observe`, whose mesh is the first.
+
+    Raises:
+        UserError: The file does not have such points.
+    """
+    num = data.meshes or 1
+    if num == 1 or data.mesh_per_sample or _many(file):
+        return observe(data, file, seed)
+    sampler, size = _sampler(data)
+    seed = seed if data.mesh_seed is None else data.mesh_seed
+    return partial(_in_turn, [sampler(file, size, seed, each) for each in range(num)])
+
+
+def mesh_of(observation: Observation, sample: int) -> Mesh:
+    """The mesh of one sample."""
+    return observation if isinstance(observation, Mesh) else observation(sample)
+
+
+def _sampler(data: DataSection) -> tuple[Callable[..., Mesh], int]:
+    """What draws points, and how many of them."""
     samplers: dict[str | None, Callable[..., Mesh]] = {
         "random-subset": random_subset,
         "off-grid": off_grid,
         "clustered": clustered,
         "jittered": jittered,
     }
-    sampler = samplers[data.mesh]
     if data.mesh == "jittered":
         size = _needed(data.grid, "grid")
     else:
         size = _needed(data.points, "points")
-    if data.mesh_per_sample or _many(file):
-        return per_sample(sampler, file, size, seed)
-    if data.meshes > 1:
-        meshes = [sampler(file, size, seed, number) for number in range(data.meshes)]
-        return partial(_in_turn, meshes)
-    return sampler(file, size, seed)
-
-
-def mesh_of(observation: Observation, sample: int) -> Mesh:
-    """The mesh of one sample."""
-    return observation if isinstance(observation, Mesh) else observation(sample)
+    return samplers[data.mesh], size
 
 
 def _in_turn(meshes: Sequence[Mesh], sample: int) -> Mesh:

@@ -7,8 +7,13 @@ from typing import Any
 
 from nfsgeo.data import FieldFile
 from nfsgeo.errors import UserError
-from nfsgeo.models import MODELS
-from nfsgeo.training.config import DataSection, OptimiserSection, RunConfig
+from nfsgeo.models import MODELS, ModelInfo
+from nfsgeo.training.config import (
+    DataSection,
+    MeshKind,
+    OptimiserSection,
+    RunConfig,
+)
 from nfsgeo.training.presets import paper_learning_rate
 
 __all__ = ["resolved"]
@@ -34,7 +39,7 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
                 "use a file with more samples",
             )
     data = _with_records(config.data, file)
-    data = _with_points(data, file, MODELS[config.model.name].points)
+    data = _with_points(data, file, MODELS[config.model.name])
     optimiser = _with_rate(config.optimiser, config.model.name, file.equation)
     model = config.model
     if MODELS[model.name].feeds_back:
@@ -56,22 +61,16 @@ def _with_records(data: DataSection, file: FieldFile) -> DataSection:
     return _changed(data, file=file.path.resolve(), n_in=n_in, n_out=n_out)
 
 
-def _with_points(data: DataSection, file: FieldFile, any_points: bool) -> DataSection:
+def _with_points(data: DataSection, file: FieldFile, model: ModelInfo) -> DataSection:
     kind = data.mesh
     if kind is None:
-        if data.grid is not None or not any_points:
+        if data.grid is not None or not model.points:
             kind = "grid"
         elif file.shape is None and data.points is None:
             kind = "all"
         else:
             kind = "random-subset"
-    several = "data.mesh_per_sample" if data.mesh_per_sample else "data.meshes"
-    if (data.mesh_per_sample or data.meshes > 1) and kind in ("grid", "all"):
-        raise UserError(
-            f"{several} with --mesh {kind}",
-            "points that are drawn",
-            "choose another --mesh or leave it out",
-        )
+    data = _with_meshes(data, kind, model)
     if kind in ("grid", "jittered"):
         grid = data.grid or _points_per_axis(file, data.points)
         return _changed(data, mesh=kind, grid=grid, points=None)
@@ -79,6 +78,21 @@ def _with_points(data: DataSection, file: FieldFile, any_points: bool) -> DataSe
         return _changed(data, mesh=kind, grid=None, points=None)
     points = data.points or max(1, file.num_points() // 4)
     return _changed(data, mesh=kind, grid=None, points=points)
+
+
+def _with_meshes(data: DataSection, kind: MeshKind, model: ModelInfo) -> DataSection:
+    drawn = kind not in ("grid", "all")
+    if (data.mesh_per_sample or (data.meshes or 1) > 1) and not drawn:
+        name = "data.mesh_per_sample" if data.mesh_per_sample else "data.meshes"
+        raise UserError(
+            f"{name} with --mesh {kind}",
+            "points that are drawn",
+            "choose another --mesh or leave it out",
+        )
+    if data.meshes is None:
+        several = drawn and not data.mesh_per_sample
+        return _changed(data, meshes=model.meshes if several else 1)
+    return data
 
 
 def _points_per_axis(file: FieldFile, points: int | None) -> int:

@@ -92,7 +92,7 @@ def fit(
     checkpoint = _last_checkpoint(experiment, paths)
     if checkpoint is not None and is_finished(checkpoint, config):
         return
-    with only_here(paths), quiet_lightning(), errors_of_workers():
+    with only_here(paths.root, "a run"), quiet_lightning(), errors_of_workers():
         trainer = _trainer(config, paths, callbacks)
         interrupt = signal.getsignal(signal.SIGINT)
         try:

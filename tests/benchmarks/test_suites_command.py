@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from nfsgeo.training.history import COLUMNS
+from nfsgeo.training.locking import only_here
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, expected_seconds
 from nfsgeo_cli.bench_suite import _tables
@@ -53,6 +54,16 @@ def test_the_command(
     assert page.count("<img") == 4 and "missing</td>" not in page
     assert "2 of 2 runs finished" in page and "nfsgeo bench small --scale tiny" in page
     assert "http://" not in page and "https://" not in page and "<script" not in page
+
+
+def test_two_commands_on_one_folder(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "o"
+    folder.mkdir()
+    with only_here(folder, "a suite"):
+        refused = bench("small", "--scale", "tiny", "--out", "o")
+    assert refused.exit_code == 2
+    assert "a suite that no other process works on" in refused.output
+    assert not list(folder.iterdir())
 
 
 def test_wrong_options(bench: Bench, tmp_path: Path) -> None:

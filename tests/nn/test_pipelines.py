@@ -26,6 +26,7 @@ from nfsgeo.nn import (
     MixerBlock,
     Pointwise,
     SpectralConv,
+    Support,
     chebyshev_support,
     diffusion_supports,
     node_graph,
@@ -191,6 +192,23 @@ def test_in_a_hetero_conv():
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
+def test_cells_and_mixers_in_a_hetero_conv():
+    """A cell for each kind of edge; a mixer block takes the fields on a grid."""
+    near, far, mix = (("point", kind, "point") for kind in ("near", "far", "mix"))
+    cells, block = {near: ChebConvGRU(3, 4), far: ChebConvGRU(3, 4)}, mixer()
+    graph = node_graph(ring(9), 9)
+    skipping = node_graph(torch.stack([torch.arange(9), torch.arange(9).roll(-3)]), 9)
+    supports = {near: chebyshev_support(graph), far: chebyshev_support(skipping)}
+    x, h = torch.randn(9, 3), torch.randn(9, 4)
+    model = pyg.HeteroConv(cells, aggr="sum")
+    found = model({"point": x}, {"point": h}, supports)["point"]
+    expected = sum(cells[kind](x, h, supports[kind]) for kind in (near, far))
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    field = torch.randn(2, CHANNELS, *SHAPE)
+    found = pyg.HeteroConv({mix: block})({mix: field})["point"]
+    torch.testing.assert_close(found, block(field), rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("fused", [True, False])
 def test_compiles_with_gradients_on_meshes_of_any_size(fused):
     """What is written out is one graph; sparse products break it, and still agree."""
@@ -229,8 +247,9 @@ def test_mixers_and_cells_compile(kind):
     torch.testing.assert_close(compiled(*inputs), layer(*inputs))
 
 
-def test_exports_with_meshes_of_any_size():
-    model = FromTensors(interpolation(fused=False))
+@pytest.mark.parametrize("fused", [True, False])
+def test_exports_with_meshes_of_any_size(fused):
+    model = FromTensors(interpolation(fused=fused))
     points, edges, ends = Dim("points"), Dim("edges"), Dim("ends", min=3)
     sizes = ({0: points}, {0: points}, {1: edges}, {0: ends}, {0: edges}, {0: edges})
     first, *others = samples()
@@ -241,19 +260,48 @@ def test_exports_with_meshes_of_any_size():
         torch.testing.assert_close(program(*inputs), model(*inputs))
 
 
+class CellFromTensors(nn.Module):
+    """A cell that takes its graph as plain tensors, for export."""
+
+    def __init__(self, cell: nn.Module) -> None:
+        super().__init__()
+        self.cell = cell
+
+    def forward(
+        self, x: Tensor, h: Tensor, edge_index: Tensor, ptr: Tensor, weight: Tensor
+    ) -> Tensor:
+        nowhere = weight.new_empty(weight.size(0), 0)
+        graph = BipartiteGraph(edge_index, ptr, nowhere, weight, x.size(0), x.size(0))
+        support = Support(graph, weight)
+        one = isinstance(self.cell, ChebConvGRU)
+        return self.cell(x, h, support if one else (support, support))
+
+
+@pytest.mark.parametrize("kind", [ChebConvGRU, DiffusionGRU])
+def test_cells_export_with_graphs_of_any_size(kind):
+    model = CellFromTensors(kind(3, CHANNELS))
+    nodes, edges, ends = Dim("nodes", min=4), Dim("edges", min=4), Dim("ends", min=4)
+
+    def inputs(num_nodes: int) -> tuple[Tensor, ...]:
+        graph = node_graph(ring(num_nodes), num_nodes)
+        fields = torch.randn(num_nodes, 3), torch.randn(num_nodes, CHANNELS)
+        weight = chebyshev_support(graph).weight
+        return *fields, graph.edge_index, graph.ptr, weight
+
+    sizes = ({0: nodes}, {0: nodes}, {1: edges}, {0: ends}, {0: edges})
+    with torch.no_grad():
+        program = export(model, inputs(9), dynamic_shapes=sizes).module()
+    for num_nodes in (7, 20):
+        given = inputs(num_nodes)
+        torch.testing.assert_close(program(*given), model(*given))
+
+
 def test_the_mixer_block_exports_at_any_batch():
     block, x = mixer(), torch.randn(2, CHANNELS, 8, 8)
     with torch.no_grad():
         program = export(block, (x,), dynamic_shapes=({0: Dim("batch")},)).module()
     x = torch.randn(5, CHANNELS, 8, 8)
     torch.testing.assert_close(program(x), block(x))
-
-
-def test_sparse_products_do_not_export():
-    """As the documentation says; ``fused=False`` is for export."""
-    model = FromTensors(interpolation())
-    with torch.no_grad(), pytest.raises(RuntimeError, match="compressed tensor"):
-        export(model, tensors_of(samples()[0]))
 
 
 @pytest.mark.parametrize("make", [interpolation, mixer])

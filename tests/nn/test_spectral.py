@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.nn import SpectralConv
+from nfsgeo.nn import SpectralConv, spectral
 
 SIZES = {1: (12,), 2: (10, 12), 3: (6, 10, 8)}
 MODES = {1: (4,), 2: (3, 4), 3: (2, 4, 3)}
@@ -133,6 +133,24 @@ def test_gradients_are_those_of_finite_differences(dim):
         return torch.func.functional_call(layer, {"weight": weight}, (x,))
 
     assert torch.autograd.gradcheck(apply, (x, weight))
+
+
+@pytest.mark.parametrize("size, modes", [(10, 6), (9, 5), (40, 6), (64, 9), (1, 1)])
+def test_products_are_the_fast_transforms(size, modes, monkeypatch):
+    layer = double(SpectralConv(2, 2, (2, modes)))
+    x = torch.randn(3, 2, 4, size, dtype=torch.float64, requires_grad=True)
+    results = []
+    for most in (spectral.FEW, 0):
+        monkeypatch.setattr(spectral, "FEW", most)
+        out = layer(x)
+        results.append((out, *torch.autograd.grad(out.square().sum(), x)))
+    for product, fast in zip(*results, strict=True):
+        torch.testing.assert_close(product, fast, rtol=1e-12, atol=1e-12)
+    single = SpectralConv(2, 2, (2, modes))
+    single.weight.data.copy_(layer.weight.data)
+    torch.testing.assert_close(
+        single(x.float()).double(), results[0][0], rtol=0, atol=2e-6
+    )
 
 
 def test_half_precision_is_transformed_in_single():

@@ -14,7 +14,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.training import load_config
 from nfsgeo.training.config import RunConfig
-from nfsgeo.training.observation import mesh_of, observe
+from nfsgeo.training.observation import mesh_of, observe, observe_in_turn
 from nfsgeo.training.resolution import resolved
 
 
@@ -108,9 +108,35 @@ def test_a_mesh_for_every_sample(waves: Path) -> None:
 def test_samples_take_turns_on_meshes(waves: Path) -> None:
     data = resolve(waves, data__meshes=3).data
     with nfsgeo.data.open(waves) as file:
-        meshes = [mesh_of(observe(data, file, 0), sample).pos for sample in range(6)]
-        alone = mesh_of(observe(resolve(waves).data, file, 0), 0).pos
-    assert np.array_equal(meshes[0], alone) and np.array_equal(meshes[1], meshes[4])
+        observed = observe_in_turn(data, file, 0)
+        meshes = [mesh_of(observed, sample).pos for sample in range(6)]
+        alone = [mesh_of(observe(data, file, 0), sample).pos for sample in range(2)]
+    assert np.array_equal(alone[0], alone[1])
+    assert np.array_equal(meshes[0], alone[0])
+    assert np.array_equal(meshes[1], meshes[4])
     assert len({pos.tobytes() for pos in meshes}) == 3
     with pytest.raises(UserError, match=r"data\.meshes with --mesh grid"):
         resolve(waves, data__meshes=3, data__mesh="grid")
+
+
+@pytest.mark.parametrize(
+    "changes, meshes",
+    [
+        ({}, 16),
+        ({"data__meshes": 1}, 1),
+        ({"data__mesh": "grid"}, 1),
+        ({"data__mesh_per_sample": True}, 1),
+        ({"model__name": "mppde"}, 1),
+        ({"preset": "paper"}, 1),
+    ],
+)
+def test_how_many_meshes(waves: Path, changes: dict[str, Any], meshes: int) -> None:
+    assert resolve(waves, **changes).data.meshes == meshes
+
+
+def test_a_cloud_has_no_further_meshes(cloud: Path) -> None:
+    data = resolve(cloud).data
+    assert data.meshes == 1
+    with nfsgeo.data.open(cloud) as file:
+        mesh = observe_in_turn(data, file, 0)
+        assert [len(mesh_of(mesh, sample)) for sample in (0, 1)] == [30, 40]

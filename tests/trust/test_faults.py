@@ -183,10 +183,10 @@ def test_two_processes_on_one_run(
     # As if it had been stopped before the end of its first epoch.
     run.last.unlink()
     run.metrics.unlink()
-    with only_here(run):
+    with only_here(run.root, "a run"):
         assert ended(start(tmp_path, "train", "--resume", "run")) == 2
     told = (tmp_path / "stderr.txt").read_text().splitlines()
-    assert "no other process trains" in told[-1]
+    assert "no other process works on" in told[-1]
     assert not run.last.exists()
     assert ended(start(tmp_path, "train", "--resume", "run")) == 0
     assert len(read_history(run.metrics)) == 2
