@@ -27,8 +27,9 @@ def test_five_lines(waves: Path, tiny: dict, tmp_path: Path):
     assert summary["model"] == "nfs" and np.isfinite(summary["test"]["mae"])
     with predicted:
         assert predicted.num_samples == data.num_samples
-        u, pos = predicted.read(3, slice(None)), predicted.coordinates(3)
-        window = experiment.data.parts["train"][3]
+        valid = experiment.data.parts["valid"]
+        window, sample = valid[0], valid.samples[0]
+        u, pos = predicted.read(sample, slice(None)), predicted.coordinates(sample)
         np.testing.assert_allclose(pos, window.pos, atol=1e-6)
     forecaster = nfsgeo.load(tmp_path / "run")
     with torch.no_grad():

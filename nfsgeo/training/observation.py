@@ -59,7 +59,8 @@ def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observatio
     Raises:
         UserError: The file does not have such points.
     """
-    num = data.meshes or 1
+    # Of more meshes than samples, the others would serve none.
+    num = min(data.meshes or 1, file.num_samples)
     if num == 1 or data.mesh_per_sample or _many(file):
         return observe(data, file, seed)
     sampler, size = _sampler(data)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nfsgeo.models import num_parameters
+from nfsgeo.models import MODELS, num_parameters
 from nfsgeo_benchmarks.perf import (
     fourier,
     gino,
@@ -80,7 +80,8 @@ def test_dcrnn_is_the_published_one(
 
 def test_nfs_with_everything_saved_is_nfs_written_out(tmp_path: Path) -> None:
     sizes = {"points": 16, "records": 3, "samples": 2}
-    settings = {"width": 4, "depth": 1, "modes": 1, "kernel": "dense", "hidden": 4}
+    small = {"width": 4, "depth": 1, "modes": 1, "hidden": 4}
+    settings = {**MODELS["nfs"].paper, **small}
     run = solver.nfs_step(tmp_path, **sizes, settings=settings)
     plain = solver.plain_nfs_step(tmp_path, **sizes, settings=settings)
     for tolerance in (1e-6, 1e-3, 1e-3):
@@ -91,7 +92,7 @@ def test_the_core_is_nfs_without_interpolation(
     tmp_path: Path, networks: list[torch.nn.Module]
 ) -> None:
     sizes = {"points": 16, "records": 3, "samples": 2}
-    learns(solver.nfs_step(tmp_path, **sizes))
+    learns(solver.nfs_step(tmp_path, **sizes, settings={"back_width": None}))
     learns(solver.core_step(tmp_path, **sizes))
     nfs, core = networks
     for part in ("lift", "blocks", "projector"):

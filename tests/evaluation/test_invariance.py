@@ -77,8 +77,8 @@ def test_names_that_are_none(run: RunPaths, name: str, word: str) -> None:
 def test_the_first_of_several_meshes_is_the_seen_one(run: RunPaths) -> None:
     (alone,) = evaluate_meshes(run.root, ["disjoint"])
     text = run.config.read_text()
-    assert "  meshes: 1\n" in text
-    run.config.write_text(text.replace("  meshes: 1\n", "  meshes: 4\n"))
+    assert "  meshes: 16\n" in text
+    run.config.write_text(text.replace("  meshes: 16\n", "  meshes: 1\n"))
     assert evaluate_meshes(run.root, ["disjoint"]) == [alone]
 
 
