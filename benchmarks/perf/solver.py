@@ -64,7 +64,7 @@ def plain_nfs_step(
 
 
 def core_step(
-    folder: Path, *, points: int, records: int, samples: int, norm: str = "element"
+    folder: Path, *, points: int, records: int, samples: int, norm: str = "channel"
 ) -> Callable[[], float]:
     """A training step of the Fourier blocks of `nfs` on a grid of as many points.
 

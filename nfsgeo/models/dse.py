@@ -6,6 +6,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, PositiveInt
 from torch import Tensor, nn
 
+from nfsgeo.models.modes import modes_for
 from nfsgeo.models.observed import observed
 from nfsgeo.models.problem import Problem
 from nfsgeo.models.queries import check_queries
@@ -20,7 +21,8 @@ class DSESettings(BaseModel):
     Attributes:
         width: channels.
         depth: number of layers.
-        modes: non-negative frequencies kept on every space axis.
+        modes: non-negative frequencies kept on every space axis; ``None`` for 16 in
+            one dimension and 8 in more.
         time_modes: frequencies kept in time, at most ``n_t' // 2 + 1``.
     """
 
@@ -28,7 +30,7 @@ class DSESettings(BaseModel):
 
     width: PositiveInt = 32
     depth: PositiveInt = 2
-    modes: PositiveInt = 8
+    modes: PositiveInt | None = None
     time_modes: PositiveInt = 8
 
 
@@ -59,9 +61,9 @@ class DSE(nn.Module):
         if problem.has_time:
             time_modes = min(settings.time_modes, problem.n_out // 2 + 1)
         self.lift = Lift(problem.num_features, dim, width, time=problem.has_time)
+        modes = [modes_for(settings.modes, dim)] * dim
         self.spectral = nn.ModuleList(
-            PointSpectralConv(width, width, [settings.modes] * dim, time_modes)
-            for _ in range(depth)
+            PointSpectralConv(width, width, modes, time_modes) for _ in range(depth)
         )
         self.pointwise = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
         self.projector = Projector(width, problem.out_components)

@@ -8,6 +8,7 @@ from pydantic import PositiveInt
 from torch import nn
 
 from nfsgeo.models.mixer_settings import MixerSettings, layer_norm, token_sizes
+from nfsgeo.models.modes import modes_for
 from nfsgeo.models.problem import Problem
 from nfsgeo.nn import MixerBlock, Pointwise, SpectralConv
 
@@ -18,11 +19,12 @@ class FourierSettings(MixerSettings):
     """Settings of the Fourier core.
 
     Attributes:
-        modes: non-negative frequencies kept on every space axis.
+        modes: non-negative frequencies kept on every space axis; ``None`` for 16 in
+            one dimension and 8 in more.
         time_modes: frequencies kept in time, at most ``n_t' // 2 + 1``.
     """
 
-    modes: PositiveInt = 8
+    modes: PositiveInt | None = None
     time_modes: PositiveInt = 8
 
 
@@ -30,7 +32,8 @@ def fourier_blocks(
     settings: FourierSettings, problem: Problem, shape: Sequence[int]
 ) -> nn.Sequential:
     """Fourier blocks over space and time on a grid of ``shape``."""
-    modes = [settings.modes] * problem.domain.dim
+    dim = problem.domain.dim
+    modes = [modes_for(settings.modes, dim)] * dim
     if problem.has_time:
         modes.append(min(settings.time_modes, problem.n_out // 2 + 1))
     sizes = token_sizes(problem, shape)

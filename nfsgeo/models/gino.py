@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, GraphCache, equispaced_grid, radius_for
 from nfsgeo.models.grid_shape import grid_shape_for
+from nfsgeo.models.modes import modes_for
 from nfsgeo.models.observed import observed
 from nfsgeo.models.problem import Problem
 from nfsgeo.nn import neighbour_sum
@@ -25,7 +26,8 @@ class GINOSettings(BaseModel):
     Attributes:
         width: channels on the grid.
         depth: number of Fourier layers.
-        modes: non-negative frequencies kept on every axis.
+        modes: non-negative frequencies kept on every axis; ``None`` for 16 in one
+            dimension and 8 in more.
         hidden: width of the networks that give the kernels.
         grid: nodes along each axis, or along the shortest of a box that is no cube;
             ``None`` for about as many nodes as points.
@@ -40,7 +42,7 @@ class GINOSettings(BaseModel):
 
     width: PositiveInt = 32
     depth: PositiveInt = 4
-    modes: PositiveInt = 8
+    modes: PositiveInt | None = None
     hidden: PositiveInt = 64
     grid: PositiveInt | None = None
     neighbours: PositiveFloat = 2.0
@@ -83,6 +85,7 @@ class GINO(nn.Module):
             settings.neighbours,
         )
         self.graphs = GraphCache(domain, radius, backend=settings.backend)
+        modes = modes_for(settings.modes, domain.dim)
         theirs: Any = _library()(
             in_channels=problem.num_features,
             out_channels=problem.n_out * problem.out_components,
@@ -90,7 +93,7 @@ class GINO(nn.Module):
             in_gno_radius=radius,
             out_gno_radius=radius,
             fno_in_channels=problem.num_features,
-            fno_n_modes=tuple(min(2 * settings.modes, n) for n in self.shape),
+            fno_n_modes=tuple(min(2 * modes, n) for n in self.shape),
             fno_hidden_channels=settings.width,
             fno_n_layers=settings.depth,
             in_gno_channel_mlp_hidden_layers=[settings.hidden],

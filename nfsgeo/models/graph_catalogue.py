@@ -8,6 +8,7 @@ from nfsgeo.models.dse import DSE, DSESettings
 from nfsgeo.models.gcgru import build_gcgru
 from nfsgeo.models.gino import GINO, GINOSettings
 from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.modes import PAPER_MODES
 from nfsgeo.models.mppde import MPPDE, MPPDESettings
 from nfsgeo.models.recurrent_settings import RecurrentSettings
 
@@ -71,7 +72,7 @@ POINT_REFERENCES: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source="Beyond Regular Grids: Fourier-Based Neural Operators",
-        paper={"depth": 3},
+        paper={"depth": 3, "modes": PAPER_MODES},
     ),
     "gino": ModelInfo(
         name="gino",

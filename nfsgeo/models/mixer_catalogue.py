@@ -7,6 +7,7 @@ from nfsgeo.models.fno import FNOSettings, build_fno
 from nfsgeo.models.gfn import build_gfn, build_nfs_gfn
 from nfsgeo.models.info import ModelInfo
 from nfsgeo.models.mlpmixer import build_mlpmixer, build_nfs_mlpmixer
+from nfsgeo.models.modes import PAPER_MODES
 from nfsgeo.models.nfs import NFSSettings, build_nfs
 from nfsgeo.models.patching import InterpolatedSettings, PatchSettings
 from nfsgeo.models.pfno import (
@@ -28,6 +29,7 @@ GFN_PAPER = "Global Filter Networks for Image Classification"
 
 # A matrix for every edge, added to the mean of the neighbours.
 PAPER_KERNEL = {"kernel": "dense", "fixed": "mean", "hidden": 64, "back_width": None}
+PAPER_NFS = {**PAPER_KERNEL, "depth": 3, "modes": PAPER_MODES, "norm": "element"}
 # Errors on other meshes hardly exceed those on the mesh of training from here on.
 MESHES = 16
 
@@ -41,7 +43,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         meshes=MESHES,
         source=NFS_PAPER,
         parameters_paper=37_891_937,
-        paper={**PAPER_KERNEL, "depth": 3},
+        paper=PAPER_NFS,
     ),
     "nfs-vit": ModelInfo(
         name="nfs-vit",
@@ -91,7 +93,7 @@ POINT_MIXERS: dict[str, ModelInfo] = {
         unseen_meshes=True,
         meshes=MESHES,
         source=NFS_PAPER,
-        paper={**PAPER_KERNEL, "depth": 3},
+        paper={**PAPER_KERNEL, "depth": 3, "modes": PAPER_MODES},
     ),
 }
 
@@ -104,7 +106,7 @@ GRID_MIXERS: dict[str, ModelInfo] = {
         unseen_meshes=True,
         source=FNO_PAPER,
         parameters_paper=6_299_425,
-        paper={"depth": 3},
+        paper={"depth": 3, "modes": PAPER_MODES},
     ),
     "pfno": ModelInfo(
         name="pfno",
@@ -114,7 +116,7 @@ GRID_MIXERS: dict[str, ModelInfo] = {
         unseen_meshes=False,
         source=NFS_PAPER,
         parameters_paper=9_742_145,
-        paper={"depth": 3},
+        paper={"depth": 3, "modes": PAPER_MODES},
     ),
     "vit": ModelInfo(
         name="vit",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from nfsgeo.models.fourier import FourierSettings, fourier_blocks
 from nfsgeo.models.framing import on_points
 from nfsgeo.models.interpolation import InterpolationSettings
@@ -12,7 +14,9 @@ __all__ = ["NFSSettings", "build_nfs"]
 
 
 class NFSSettings(FourierSettings, InterpolationSettings):
-    """Settings of `nfs`."""
+    """Settings of `nfs`; its Layer-Norm holds on any grid."""
+
+    norm: Literal["element", "channel", "none"] = "channel"
 
 
 def build_nfs(problem: Problem, settings: NFSSettings) -> MixerOperator:

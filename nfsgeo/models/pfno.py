@@ -9,6 +9,7 @@ from torch import nn
 
 from nfsgeo.models.fourier import spectral_block
 from nfsgeo.models.framing import on_grid, on_points
+from nfsgeo.models.modes import modes_for
 from nfsgeo.models.operator import MixerOperator
 from nfsgeo.models.patching import InterpolatedSettings, PatchSettings, patched
 from nfsgeo.models.problem import Problem
@@ -21,10 +22,11 @@ class PFNOSettings(PatchSettings):
 
     Attributes:
         modes: non-negative frequencies kept on every space axis, as many as the
-            grid of patches has at most; in time all are kept.
+            grid of patches has at most; ``None`` for 16 in one dimension and 8 in
+            more. In time all are kept.
     """
 
-    modes: PositiveInt = 8
+    modes: PositiveInt | None = None
 
 
 class NFSPFNOSettings(InterpolatedSettings, PFNOSettings):
@@ -38,7 +40,8 @@ def pfno_blocks(
     dim = problem.domain.dim
 
     def block(sizes: tuple[int, ...]) -> nn.Module:
-        modes = [min(settings.modes, max(1, n // 2)) for n in sizes[:dim]]
+        most = modes_for(settings.modes, dim)
+        modes = [min(most, max(1, n // 2)) for n in sizes[:dim]]
         modes += [n // 2 + 1 for n in sizes[dim:]]
         return spectral_block(settings, sizes, modes)
 
