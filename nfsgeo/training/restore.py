@@ -17,7 +17,7 @@ from nfsgeo.training.module import Forecaster
 from nfsgeo.training.problem import changes_in, problem_from_dict
 from nfsgeo.training.run_paths import RunPaths
 
-__all__ = ["check_model", "restore"]
+__all__ = ["check_model", "check_weights", "restore"]
 
 
 def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
@@ -57,6 +57,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         description,
         changes_in=changes_in(config.model, problem),
     )
+    check_weights(checkpoint, forecaster, paths.best)
     forecaster.load_state_dict(checkpoint["state_dict"])
     return forecaster.eval()
 
@@ -84,6 +85,30 @@ def check_model(
             "put back the checkpoint or the config.yaml that the run had",
         )
     return found
+
+
+def check_weights(
+    checkpoint: dict[str, Any], forecaster: Forecaster, path: Path
+) -> None:
+    """Makes sure that weights fit a network of the same model and settings.
+
+    Args:
+        checkpoint: As loaded.
+        forecaster: With that network.
+        path: Where the checkpoint came from, for the message.
+
+    Raises:
+        UserError: They do not; another version has made them.
+    """
+    found, wanted = checkpoint["state_dict"], forecaster.state_dict()
+    shapes = {name: value.shape for name, value in wanted.items()}
+    if {name: value.shape for name, value in found.items()} != shapes:
+        raise UserError(
+            f"{path} from another version of nfsgeo",
+            f"the {len(shapes)} tensors of {checkpoint['nfsgeo']['model']} as it is "
+            "now",
+            "train again, or use the version that made it",
+        )
 
 
 def _completed(description: dict[str, Any]) -> Any:

@@ -25,7 +25,7 @@ from nfsgeo.training.loading import read_config
 from nfsgeo.training.locking import only_here
 from nfsgeo.training.parallel import SpawnedDDP
 from nfsgeo.training.quiet import quiet_lightning
-from nfsgeo.training.restore import check_model
+from nfsgeo.training.restore import check_model, check_weights
 from nfsgeo.training.run_paths import RunPaths
 from nfsgeo.training.seeding import SeedEpochs
 from nfsgeo.training.worker_errors import errors_of_workers
@@ -113,6 +113,7 @@ def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] 
         return None
     checkpoint = read_checkpoint(paths.last)
     check_model(checkpoint, experiment.forecaster.description, paths.last)
+    check_weights(checkpoint, experiment.forecaster, paths.last)
     return checkpoint
 
 

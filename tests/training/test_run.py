@@ -132,6 +132,19 @@ def test_a_checkpoint_from_before_a_setting_was_there(train: Train) -> None:
     )
 
 
+def test_weights_of_another_version_are_refused(train: Train, resume: Train) -> None:
+    run = train("run", {"trainer.epochs": 1})
+    for path in (run.paths.best, run.paths.last):
+        checkpoint = torch.load(path, weights_only=True)
+        name, value = next(iter(checkpoint["state_dict"].items()))
+        checkpoint["state_dict"][name] = value[..., None].repeat_interleave(2, -1)
+        torch.save(checkpoint, path)
+    with pytest.raises(UserError, match=r"best\.ckpt from another version"):
+        restore(run.paths, run.experiment.config)
+    with pytest.raises(UserError, match=r"last\.ckpt from another version"):
+        resume(run.paths.root)
+
+
 def test_a_folder_that_holds_something_is_refused(train: Train, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "thesis.tex").write_text("precious")
