@@ -9,6 +9,7 @@ from typing import Any
 import jinja2
 
 import nfsgeo.report
+from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.report.numbers import error_text
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
@@ -57,6 +58,7 @@ def write_suite_report(
         done=done,
         total=len(rows),
         references=suite.references if suite.rivals else (),
+        parts=PARTS if suite.memory else (),
         measures=[measure_title(measure) for measure in suite.measures],
         sections=[
             problem_section(problem, suite, cells, rows, folder, paper or {})

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.evaluation.invariance import mesh_columns
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_rows
@@ -14,9 +15,9 @@ from nfsgeo_benchmarks.suites.convergence import deviations
 from nfsgeo_benchmarks.suites.invariance import errors_on_meshes
 from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
 from nfsgeo_benchmarks.suites.runs import Run
-from nfsgeo_benchmarks.suites.worker import read_failure
+from nfsgeo_benchmarks.suites.worker import MEMORY, read_failure
 
-__all__ = ["COLUMNS", "collect", "write_results"]
+__all__ = ["COLUMNS", "collect", "memory_column", "write_results"]
 
 COLUMNS = (
     "problem",
@@ -54,7 +55,8 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
 
     Errors on larger meshes come in further columns, ``mae_4`` on four times as many
     points, and those on meshes of other kinds, ``mae_half``; where states are kept, so
-    do their deviations from those of other variants.
+    do their deviations from those of other variants, and where it is measured, the
+    memory of interpolations, ``kernel_bytes``.
 
     Args:
         runs: Of the suite.
@@ -68,6 +70,11 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
         if run.states:
             row |= deviations(run, runs, folder)
     return rows
+
+
+def memory_column(part: str) -> str:
+    """Column of the memory of a part of interpolations, in bytes."""
+    return f"{part}_bytes"
 
 
 def write_results(rows: Sequence[dict[str, Any]], folder: Path) -> Path:
@@ -92,6 +99,8 @@ def _row(run: Run, folder: Path) -> dict[str, Any]:
     } | {f"mae_{factor:g}": None for factor in run.unseen}
     if run.meshes:
         row |= dict.fromkeys(mesh_columns(run.meshes))
+    if run.memory:
+        row |= dict.fromkeys(map(memory_column, PARTS))
     if is_finished(run, folder):
         summary = json.loads(paths.summary.read_text())
         row |= {name: summary[name] for name in OF_SUMMARY} | summary["test"]
@@ -99,6 +108,9 @@ def _row(run: Run, folder: Path) -> dict[str, Any]:
             row[f"mae_{factor}"] = errors["mae"]["mean"]
         if run.meshes:
             row |= errors_on_meshes(paths)
+        if run.memory:
+            held = json.loads((paths.root / MEMORY).read_text())
+            row |= {memory_column(part): size for part, size in held.items()}
         row["status"] = "ok"
     elif failure := read_failure(paths.root):
         row |= failure

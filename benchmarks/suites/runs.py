@@ -33,6 +33,7 @@ class Run:
         repeats: Such meshes for each of them.
         states: Epochs after which states on the grid are kept; 0 for never.
         meshes: Meshes of other kinds to evaluate on.
+        memory: Whether to measure what the parts of interpolations hold.
     """
 
     problem: str
@@ -44,6 +45,7 @@ class Run:
     repeats: int = 0
     states: int = 0
     meshes: tuple[str, ...] = ()
+    memory: bool = False
 
     @property
     def name(self) -> str:
@@ -51,6 +53,7 @@ class Run:
         content = [self.data.model_dump(), self.settings, self.unseen, self.repeats]
         content += [self.states] if self.states else []
         content += [self.meshes] if self.meshes else []
+        content += [self.memory] if self.memory else []
         text = json.dumps(content, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         return f"{self.problem}-{self.variant}-seed{self.seed}-{digest}"
@@ -128,6 +131,7 @@ def _run(
         suite.repeats.get(scale_name, 5) if suite.unseen else 0,
         suite.states.get(scale_name, 0),
         suite.meshes,
+        suite.memory,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from nfsgeo.data.equations import find_equation
+from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.report.numbers import bytes_text, count_text, seconds_text
 from nfsgeo.report.style import Picture, styled
 from nfsgeo.training import RunPaths
@@ -19,6 +20,7 @@ from nfsgeo_benchmarks.paper import Printed
 from nfsgeo_benchmarks.suites.fields import field_figures
 from nfsgeo_benchmarks.suites.figures import error_against_cost, learning_curves
 from nfsgeo_benchmarks.suites.invariance import error_against_mesh
+from nfsgeo_benchmarks.suites.results import memory_column
 from nfsgeo_benchmarks.suites.state_figures import state_figures
 from nfsgeo_benchmarks.suites.suite import Suite
 from nfsgeo_benchmarks.suites.table import Cell, best_of
@@ -139,6 +141,11 @@ def _row(variant: str, cell: Cell, best: Mapping[str, float]) -> dict[str, Any]:
         "parameters": count_text(known["parameters"]),
         "time": seconds_text(known["seconds_per_epoch"]),
         "memory": bytes_text(known["peak_memory_bytes"]),
+        "parts": [
+            bytes_text(known[column])
+            for column in map(memory_column, PARTS)
+            if column in known
+        ],
     }
 
 

@@ -146,6 +146,8 @@ class Suite(Part):
         meshes: Also evaluate on these, see :func:`nfsgeo.evaluation.evaluate_meshes`;
             their errors are ``mae_half`` at observed points, ``mae_unobserved_half`` at
             others, and go into a table of their own.
+        memory: Also say what the parts of interpolations hold in a training step of
+            one sample, see :func:`nfsgeo.evaluation.interpolation_memory`.
         seeds: Number of seeds by scale, where it is not the scale's.
         claims: What it should show.
     """
@@ -158,6 +160,7 @@ class Suite(Part):
     repeats: dict[str, NonNegativeInt] = {}
     states: dict[str, PositiveInt] = {}
     meshes: tuple[str, ...] = ()
+    memory: bool = False
     seeds: dict[str, PositiveInt] = {}
     claims: tuple[Claim, ...] = ()
     _path: Path | None = PrivateAttr(None)

@@ -18,7 +18,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 
 from nfsgeo.data.cached import cached_file
 from nfsgeo.errors import TooLarge, UserError
-from nfsgeo.evaluation import evaluate_meshes, evaluate_run
+from nfsgeo.evaluation import evaluate_meshes, evaluate_run, interpolation_memory
 from nfsgeo.evaluation.convergence import KeepStates
 from nfsgeo.report import write_report
 from nfsgeo.training import (
@@ -33,10 +33,19 @@ from nfsgeo.training.artifacts import write_json
 from nfsgeo.training.datamodule import windows
 from nfsgeo_benchmarks.suites.runs import Run
 
-__all__ = ["STATES", "Recorded", "carry_out", "read_failure", "record_failure", "work"]
+__all__ = [
+    "MEMORY",
+    "STATES",
+    "Recorded",
+    "carry_out",
+    "read_failure",
+    "record_failure",
+    "work",
+]
 
 FAILURE = "failure.json"
 STATES = "states"
+MEMORY = "memory.json"
 
 
 def carry_out(
@@ -67,6 +76,10 @@ def carry_out(
     evaluate_run(folder, factors=run.unseen, repeats=run.repeats)
     if run.meshes:
         evaluate_meshes(folder, run.meshes)
+    if run.memory:
+        first = experiment.data.parts["valid"][0]
+        model = experiment.forecaster.model
+        write_json(folder / MEMORY, interpolation_memory(model, first.x, first.pos))
     write_report(folder)
     (folder / FAILURE).unlink(missing_ok=True)
 

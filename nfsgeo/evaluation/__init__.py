@@ -2,6 +2,7 @@
 
 - :func:`evaluate_run`: errors of a run folder beside the baselines', in the data's
   units, and on larger meshes; :func:`evaluate` and :func:`evaluate_unseen` below it
+- :func:`interpolation_memory`: memory of search, kernels and sums apart
 - :func:`evaluate_meshes`: errors on meshes of every kind, at observed and other points
 - :class:`KeepStates`: the states of a network on its grid, kept over training;
   :func:`grid_states`, :func:`deviation`: what they are, and how far two are apart
@@ -28,6 +29,7 @@ from nfsgeo.evaluation.convergence import (
 )
 from nfsgeo.evaluation.evaluate import Evaluation, evaluate
 from nfsgeo.evaluation.export import export_run, program_inputs
+from nfsgeo.evaluation.interpolation_memory import interpolation_memory
 from nfsgeo.evaluation.invariance import evaluate_meshes
 from nfsgeo.evaluation.predict import predict
 from nfsgeo.evaluation.pretrained import find_run, ship_run
@@ -50,6 +52,7 @@ __all__ = [
     "export_run",
     "find_run",
     "grid_states",
+    "interpolation_memory",
     "kept_states",
     "linear_extrapolation",
     "persistence",

@@ -78,14 +78,14 @@ class InterpolationResampling(Resampling):
         self, value: Tensor, slope: Tensor | None, points: Points, times: Tensor
     ) -> Tensor:
         """The field on the grid; see :class:`Resampling`."""
-        fields = value.unsqueeze(1)
-        if slope is not None:
-            fields = torch.stack([value, slope.expand_as(value)], dim=1)
         up = self._graph_up(points)
         if self.kernel_at == "points":
+            fields = _stacked(value, slope)
             field = self.to_grid(fields, up, points.pos, points.features)
         else:
-            field = self._to_grid_by_nodes(interpolate_along(fields, up), points)
+            # A slope alike at all points is so at the nodes: weights add up to 1.
+            value = interpolate_along(value.unsqueeze(1), up).squeeze(1)
+            field = self._to_grid_by_nodes(_stacked(value, slope), points)
         field = field.unflatten(0, (points.num_samples, *self.shape)).movedim(-1, 1)
         if slope is None:
             return field.squeeze(-1)
@@ -129,3 +129,10 @@ class InterpolationResampling(Resampling):
     def extra_repr(self) -> str:
         radius = f"radius={self.graphs.radius:.4g}"
         return f"shape={self.shape}, {radius}, kernel_at={self.kernel_at}"
+
+
+def _stacked(value: Tensor, slope: Tensor | None) -> Tensor:
+    """Value and slope as records ``[n, 2, C]``, the value alone without time."""
+    if slope is None:
+        return value.unsqueeze(1)
+    return torch.stack([value, slope.expand_as(value)], dim=1)

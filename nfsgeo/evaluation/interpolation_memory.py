@@ -1,0 +1,98 @@
+"""Memory of the parts of an interpolation in a training step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+
+from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.models import MixerOperator
+from nfsgeo.nn import InterpolationResampling
+
+__all__ = ["PARTS", "interpolation_memory"]
+
+PARTS = ("search", "kernel", "sum")
+
+
+def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, int]:
+    """What the interpolations of a model hold in a training step of one sample.
+
+    Gradients are cleared.
+
+    Args:
+        model: The network.
+        x: Inputs of the sample, normalised, ``[N, n_t, F]``.
+        pos: Positions ``[N, d]``.
+
+    Returns:
+        Bytes of the graphs that were searched, with all that is kept of them
+        (``search``), and of what is kept for the backward pass by the networks of the
+        kernels (``kernel``) and by the sums over neighbours (``sum``), weights of
+        edges in the latter; nothing for a model without such interpolations.
+    """
+    resampling = model.resampling if isinstance(model, MixerOperator) else None
+    if not isinstance(resampling, InterpolationResampling):
+        return {}
+    kept: dict[str, dict[int, int]] = {"kernel": {}, "sum": {}}
+    weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    with ExitStack() as stack, torch.enable_grad():
+        for layer in (resampling.to_grid, resampling.from_grid):
+            stack.enter_context(_counted(layer.kernel, kept["sum"]))
+            if isinstance(network := getattr(layer.kernel, "network", None), nn.Module):
+                stack.enter_context(_counted(network, kept["kernel"]))
+        model(x, pos).sum().backward()
+    model.zero_grad()
+    graphs = [resampling.graphs.points_to_grid(pos, None, resampling.grid)]
+    graphs.append(resampling.graphs.grid_to_points(resampling.grid, pos, None))
+    if resampling.kernel_at == "nodes":
+        graphs.append(resampling.graphs.points_to_points(resampling.grid, None))
+    found = {
+        part: sum(size for where, size in sizes.items() if where not in weights)
+        for part, sizes in kept.items()
+    }
+    return {"search": sum(map(_bytes, graphs)), **found}
+
+
+@contextmanager
+def _counted(module: nn.Module, sizes: dict[int, int]) -> Iterator[None]:
+    """Notes the storages that a module keeps for its backward pass, by address."""
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    hooks: list[saved_tensors_hooks] = []
+
+    def before(*_: Any) -> None:
+        hooks.append(saved_tensors_hooks(pack, lambda tensor: tensor))
+        hooks[-1].__enter__()
+
+    def after(*_: Any) -> None:
+        hooks.pop().__exit__(None, None, None)
+
+    handles = [
+        module.register_forward_pre_hook(before),
+        module.register_forward_hook(after),
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _bytes(graph: BipartiteGraph) -> int:
+    """Of all tensors that a graph holds, each storage once."""
+    storages: dict[int, int] = {}
+    for value in graph.__dict__.values():
+        for tensor in value if isinstance(value, tuple) else (value,):
+            if isinstance(tensor, Tensor):
+                storage = tensor.untyped_storage()
+                storages[storage.data_ptr()] = storage.nbytes()
+    return sum(storages.values())
