@@ -61,7 +61,8 @@ def neighbourhood() -> Figure:
 
 def irregular() -> Figure:
     """Errors of the shipped results on Navier-Stokes against the time of training."""
-    cells = cells_of(shipped_rows("irregular", "cpu"))
+    rows = shipped_rows("irregular", "cpu")
+    cells = cells_of([row for row in rows if row["variant"] != "nfs-equispaced"])
     figure = error_against_cost(cells, "navier-stokes-10-to-10", "nfs")
     if figure is None:
         raise SystemExit("benchmarks/results/cpu/irregular: no results to draw")
