@@ -49,7 +49,11 @@ def nfs_beside_gino(
     points, time = side**2, records is not None
     problem = Problem(DOMAIN, INPUTS, 1, 1, records or 1, points, None, time)
     settings = {"width": width, "depth": depth, "modes": modes, "hidden": hidden}
-    network = build_model("nfs", problem, {**settings, "grid": side, "radius": radius})
+    # Theirs brings all channels back.
+    own = {"back_width": None}
+    network = build_model(
+        "nfs", problem, {**settings, **own, "grid": side, "radius": radius}
+    )
     assert isinstance(network, MixerOperator)
     resampling = network.resampling
     assert isinstance(resampling, InterpolationResampling)

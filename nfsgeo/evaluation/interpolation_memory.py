@@ -26,7 +26,7 @@ def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, 
 
     Args:
         model: The network.
-        x: Inputs of the sample, normalised, ``[N, n_t, F]``.
+        x: Inputs of the sample ``[N, n_t, F]``; their values do not matter.
         pos: Positions ``[N, d]``.
 
     Returns:
