@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MixerOperator, Problem, build_model
-from nfsgeo.nn import InterpolationResampling, Points, Resampling
+from nfsgeo.nn import InterpolationResampling, LiftedBy, Points, Resampling
 from nfsgeo_benchmarks.perf.steps import step
 
 __all__ = ["core_step", "nfs_prediction", "nfs_step", "plain_nfs_step"]
@@ -143,10 +143,13 @@ class _WrittenOut(Resampling):
         self.sparing = sparing
         sparing.to_grid.use_fused = sparing.from_grid.use_fused = False
 
-    def forward(
-        self, value: Tensor, slope: Tensor | None, points: Points, times: Tensor
-    ) -> Tensor:
+    def prepare(self, points: Points) -> Points:
+        """The points, with what both ways need; see :class:`nfsgeo.nn.Resampling`."""
+        return self.sparing.prepare(points)
+
+    def forward(self, points: Points, lift: LiftedBy, times: Tensor) -> Tensor:
         """The field on the grid; see :class:`nfsgeo.nn.Resampling`."""
+        value, slope = lift(points.features, points.pos)
         assert slope is not None
         sparing = self.sparing
         graph = sparing.graphs.points_to_grid(points.pos, points.batch, sparing.grid)

@@ -18,7 +18,7 @@ from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.geometry import BipartiteGraph, bipartite_graph
 from nfsgeo.models import MixerOperator
 from nfsgeo.nn import InterpolationResampling
-from nfsgeo.nn.fixed_interpolation import spline_graph
+from nfsgeo.nn.fixed_interpolation import none_in_reach, spline_graph
 from nfsgeo.training import Forecaster
 from nfsgeo.training.artifacts import write_bytes
 
@@ -105,7 +105,7 @@ def program_inputs(
     if query_pos is None:
         query_pos = pos
         # Every point is its own only neighbour.
-        last = bipartite_graph(pos, pos, 1e-9 * min(domain.lengths), domain)
+        last = bipartite_graph(pos, pos, none_in_reach(domain), domain)
     else:
         last = spline_graph(pos, query_pos, domain)
     down = graphs.grid_to_points(grid, query_pos, None)

@@ -61,6 +61,8 @@ class GraphCache:
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
         max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
         interpolation: As in :func:`~nfsgeo.geometry.bipartite_graph`.
+        to_grid_radius: Radius of the balls around the nodes of a grid; None for
+            ``radius``.
         capacity: Number of meshes kept for each kind of graph; the one unused for
             longest goes first. A mesh of ``E`` edges holds about ``(28 + 4 d) E``
             bytes, the transpose included, and ``16 E`` once it has been summed over.
@@ -82,6 +84,7 @@ class GraphCache:
         backend: str = "auto",
         max_neighbours: int | None = None,
         interpolation: Interpolation = "mean",
+        to_grid_radius: float | None = None,
         capacity: int = 256,
     ) -> None:
         if capacity < 1:
@@ -91,6 +94,7 @@ class GraphCache:
         self.backend = backend
         self.max_neighbours = max_neighbours
         self.interpolation = interpolation
+        self.to_grid_radius = radius if to_grid_radius is None else to_grid_radius
         self.capacity = capacity
         self.clear()
 
@@ -216,7 +220,7 @@ class GraphCache:
         }[kind]
         return bipartite_graph(
             *pair,
-            self.radius,
+            self.to_grid_radius if kind == "points to grid" else self.radius,
             self.domain,
             backend=self.backend,
             max_neighbours=self.max_neighbours,

@@ -103,8 +103,7 @@ class DeepONet(nn.Module):
             self.problem, x, pos, batch, query_pos, query_batch
         )
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
-        inputs = torch.cat([points.features, self._scaled(pos)], dim=1)
-        field = self.resampling(inputs, None, points, times)
+        field = self.resampling(points, self._inputs, times)
         # Pooled over the grid, which may therefore have any size.
         pooled = self.branch(field).flatten(2).mean(2)
         coefficients = self.coefficients(pooled).unflatten(1, (len(self.bias), -1))
@@ -120,6 +119,10 @@ class DeepONet(nn.Module):
                 coefficients = coefficients[query_batch]
             result = torch.einsum("mfk,mtk->mtf", coefficients, basis)
         return result + self.bias
+
+    def _inputs(self, features: Tensor, pos: Tensor) -> tuple[Tensor, None]:
+        """What the branch sees: ``[N, F + d]``, alike at all times."""
+        return torch.cat([features, self._scaled(pos)], dim=1), None
 
     def _scaled(self, pos: Tensor) -> Tensor:
         """Coordinates between 0 and 1."""

@@ -79,9 +79,9 @@ class MixerOperator(nn.Module):
         points, query_pos, query_batch = observed(
             self.problem, x, pos, batch, query_pos, query_batch
         )
-        value, slope = self.lift(points.features, pos)
+        points = self.resampling.prepare(points)
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
-        field = self.resampling(value, slope, points, times)
+        field = self.resampling(points, self.lift, times)
         field = self.blocks(field)
         if query_pos is pos or torch.is_grad_enabled() or torch.compiler.is_compiling():
             return self._at(field, points, query_pos, query_batch)

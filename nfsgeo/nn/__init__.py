@@ -82,7 +82,7 @@ from nfsgeo.nn.normalisation import FieldLayerNorm
 from nfsgeo.nn.patches import PatchEmbedding, PatchUnembedding
 from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
 from nfsgeo.nn.pointwise import Lift, Pointwise, Projector
-from nfsgeo.nn.resampling import Points, Resampling
+from nfsgeo.nn.resampling import LiftedBy, Points, Resampling
 from nfsgeo.nn.spectral import SpectralConv
 from nfsgeo.nn.supports import (
     Support,
@@ -115,6 +115,7 @@ __all__ = [
     "InterpolationResampling",
     "KernelInterpolation",
     "Lift",
+    "LiftedBy",
     "MPPDELayer",
     "MixerBlock",
     "ModulusGELU",

@@ -7,10 +7,13 @@ from torch import Tensor
 from nfsgeo.geometry import BipartiteGraph, Domain, GraphCache, bipartite_graph
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
-__all__ = ["interpolate", "interpolate_along", "spline_cache", "spline_graph"]
-
-# Radius that adds no neighbour to those of the spline, over the shortest axis.
-NONE_IN_REACH = 1e-9
+__all__ = [
+    "interpolate",
+    "interpolate_along",
+    "none_in_reach",
+    "spline_cache",
+    "spline_graph",
+]
 
 
 def interpolate(
@@ -50,8 +53,12 @@ def interpolate_along(x: Tensor, graph: BipartiteGraph) -> Tensor:
 
 def spline_cache(domain: Domain) -> GraphCache:
     """Keeps the graphs of :func:`interpolate`, which it searches likewise."""
-    radius = NONE_IN_REACH * min(domain.lengths)
-    return GraphCache(domain, radius, interpolation="spline")
+    return GraphCache(domain, none_in_reach(domain), interpolation="spline")
+
+
+def none_in_reach(domain: Domain) -> float:
+    """A radius that adds no neighbour to those of a spline."""
+    return 1e-9 * min(domain.lengths)
 
 
 def spline_graph(
@@ -66,7 +73,7 @@ def spline_graph(
     return bipartite_graph(
         pos,
         query_pos,
-        NONE_IN_REACH * min(domain.lengths),
+        none_in_reach(domain),
         domain,
         source_batch=batch,
         target_batch=query_batch,

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.nn.resampling import Points, Resampling, with_time
+from nfsgeo.nn.resampling import LiftedBy, Points, Resampling, with_time
 
 __all__ = ["GridResampling", "grid_shape"]
 
@@ -22,11 +22,10 @@ class GridResampling(Resampling):
             samples, or when queries are not at the observed points.
     """
 
-    def forward(
-        self, value: Tensor, slope: Tensor | None, points: Points, times: Tensor
-    ) -> Tensor:
+    def forward(self, points: Points, lift: LiftedBy, times: Tensor) -> Tensor:
         """The field on the grid; see :class:`Resampling`."""
         shape = grid_shape(points.pos, points.num_samples)
+        value, slope = lift(points.features, points.pos)
         field = value.view(points.num_samples, *shape, -1).movedim(-1, 1)
         if slope is None:
             return field

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -15,9 +16,9 @@ from nfsgeo.geometry import (
     Interpolation,
     equispaced_grid,
 )
-from nfsgeo.nn.fixed_interpolation import interpolate_along
+from nfsgeo.nn.fixed_interpolation import interpolate_along, none_in_reach
 from nfsgeo.nn.interpolation import KernelInterpolation
-from nfsgeo.nn.resampling import Points, Resampling, with_time
+from nfsgeo.nn.resampling import LiftedBy, Points, Resampling, with_time
 
 __all__ = ["InterpolationResampling"]
 
@@ -27,7 +28,8 @@ class InterpolationResampling(Resampling):
 
     The two operators :math:`H_\eta` and :math:`H'_\zeta` of section 3.2 in
     "Non-equispaced Fourier Neural Solvers for PDEs". Since the lifted field is affine
-    in time, two fields go up, whatever the number of records. On the way back the
+    in time, two fields go up, whatever the number of records; where kernels have their
+    sources at the nodes, inputs go up before they are lifted. On the way back the
     sources are the grid's nodes, so :math:`a(x_i)` is the input interpolated to them:
     nothing needs to be known of a query point but where it lies.
 
@@ -68,24 +70,35 @@ class InterpolationResampling(Resampling):
         self.from_grid = from_grid
         self.shape = tuple(shape)
         self.kernel_at = kernel_at
+        # Kernels among nodes leave a spline to its own neighbours.
+        spline_only = kernel_at == "nodes" and interpolation == "spline"
         self.graphs = GraphCache(
-            domain, radius, interpolation=interpolation, backend=backend
+            domain,
+            radius,
+            interpolation=interpolation,
+            to_grid_radius=none_in_reach(domain) if spline_only else None,
+            backend=backend,
         )
         grid = equispaced_grid(domain, self.shape)
         self.register_buffer("grid", grid, persistent=False)
 
-    def forward(
-        self, value: Tensor, slope: Tensor | None, points: Points, times: Tensor
-    ) -> Tensor:
+    def prepare(self, points: Points) -> Points:
+        """The points, with inputs and positions at the nodes by the fixed weights."""
+        known = torch.cat([points.features, points.pos], dim=-1)
+        at_nodes = interpolate_along(known[:, None], self._graph_up(points))[:, 0]
+        return replace(points, at_nodes=at_nodes)
+
+    def forward(self, points: Points, lift: LiftedBy, times: Tensor) -> Tensor:
         """The field on the grid; see :class:`Resampling`."""
-        up = self._graph_up(points)
         if self.kernel_at == "points":
-            fields = _stacked(value, slope)
+            value, slope = lift(points.features, points.pos)
+            fields, up = _stacked(value, slope), self._graph_up(points)
             field = self.to_grid(fields, up, points.pos, points.features)
         else:
-            # A slope alike at all points is so at the nodes: weights add up to 1.
-            value = interpolate_along(value.unsqueeze(1), up).squeeze(1)
-            field = self._to_grid_by_nodes(_stacked(value, slope), points)
+            # Affine maps commute with weights that add up to 1: lifted at the nodes,
+            # a field of few inputs is interpolated, and nothing of it is trained.
+            value, slope = lift(*self._at_nodes(points))
+            field = self._among_nodes(_stacked(value, slope), points)
         field = field.unflatten(0, (points.num_samples, *self.shape)).movedim(-1, 1)
         if slope is None:
             return field.squeeze(-1)
@@ -107,24 +120,27 @@ class InterpolationResampling(Resampling):
             self.grid, query_pos, query_batch, num_samples=points.num_samples
         )
         pos = self.grid.repeat(points.num_samples, 1)
-        return self.from_grid(nodes, graph, pos, self._node_features(points))
+        return self.from_grid(nodes, graph, pos, self._at_nodes(points)[0])
 
-    def _to_grid_by_nodes(self, fields: Tensor, points: Points) -> Tensor:
+    def _among_nodes(self, fields: Tensor, points: Points) -> Tensor:
         """The learned kernel after the fixed one, which leaves a node its own value."""
         pos = self.grid.repeat(points.num_samples, 1)
         batch = torch.arange(points.num_samples, device=pos.device)
         graph = self.graphs.points_to_points(
             pos, batch.repeat_interleave(len(self.grid))
         )
-        return self.to_grid(fields, graph, pos, self._node_features(points))
+        return self.to_grid(fields, graph, pos, self._at_nodes(points)[0])
 
     def _graph_up(self, points: Points) -> BipartiteGraph:
         return self.graphs.points_to_grid(points.pos, points.batch, self.grid)
 
-    def _node_features(self, points: Points) -> Tensor:
-        """The inputs, interpolated to the nodes by fixed weights, ``[B m, F]``."""
-        up = self._graph_up(points)
-        return interpolate_along(points.features[:, None], up)[:, 0]
+    def _at_nodes(self, points: Points) -> tuple[Tensor, Tensor]:
+        """Inputs and positions at the nodes, ``[B m, F]`` and ``[B m, d]``."""
+        assert points.at_nodes is not None, "points that were not prepared"
+        features, pos = points.at_nodes.split(
+            [points.features.size(1), points.pos.size(1)], dim=1
+        )
+        return features, pos
 
     def extra_repr(self) -> str:
         radius = f"radius={self.graphs.radius:.4g}"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Points", "Resampling"]
+__all__ = ["LiftedBy", "Points", "Resampling"]
+
+# Inputs ``[n, F]`` and positions ``[n, d]`` to a field at time zero ``[n, C]``, and its
+# change with time ``[C]``, the same everywhere; ``None`` for a problem without time.
+LiftedBy = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
 
 
 @dataclass(frozen=True)
@@ -20,12 +25,15 @@ class Points:
         pos: positions ``[N, d]``.
         batch: sample of each point ``[N]``, sorted; ``None`` for one sample.
         num_samples: number of samples, :math:`B`.
+        at_nodes: features and positions interpolated to the nodes of a grid,
+            ``[B m, F + d]``, where a resampling wants them.
     """
 
     features: Tensor
     pos: Tensor
     batch: Tensor | None
     num_samples: int
+    at_nodes: Tensor | None = None
 
 
 class Resampling(nn.Module, ABC):
@@ -39,17 +47,17 @@ class Resampling(nn.Module, ABC):
 
     splits = False
 
+    def prepare(self, points: Points) -> Points:
+        """The points, with what both ways need and is had but once."""
+        return points
+
     @abstractmethod
-    def forward(
-        self, value: Tensor, slope: Tensor | None, points: Points, times: Tensor
-    ) -> Tensor:
-        """The field ``value + t slope`` on the grid, ``[B, C, *grid(, T)]``.
+    def forward(self, points: Points, lift: LiftedBy, times: Tensor) -> Tensor:
+        """The lifted field on the grid, ``[B, C, *grid(, T)]``.
 
         Args:
-            value: ``[N, C]``, the field at the points at time zero.
-            slope: ``[C]``, its change with time, the same at all points; ``None`` for
-                a problem without time.
-            points: where the field is known.
+            points: where the field is known, prepared.
+            lift: makes the field ``value + t slope``, affine in inputs and positions.
             times: the records that are wanted, ``[T]``.
         """
 
@@ -67,7 +75,7 @@ class Resampling(nn.Module, ABC):
 
         Args:
             field: on the grid.
-            points: where the inputs are known.
+            points: where the inputs are known, prepared.
             query_pos: positions of the query points, ``[M, d]``.
             query_batch: sample of each, ``[M]``, sorted; ``None`` for one sample.
         """

@@ -131,10 +131,12 @@ def test_kernels_interpolate_all_inputs_alike_where_they_see_none(inputs):
     p = problem()
     model = build_model("nfs", p, {**SMALL, "grid": 8, "inputs": inputs})
     x, pos = sample(p, 60)
-    value, slope = torch.randn(60, 8), torch.randn(8)
+    weight, slope = torch.randn(p.domain.dim, 8), torch.randn(8)
     one, other = (
         model.resampling(
-            value, slope, Points(features.flatten(1), pos, None, 1), torch.zeros(1)
+            model.resampling.prepare(Points(features.flatten(1), pos, None, 1)),
+            lambda _, pos: (pos @ weight, slope),
+            torch.zeros(1),
         )
         for features in (x, 2 * x)
     )

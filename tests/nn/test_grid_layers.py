@@ -77,14 +77,14 @@ def test_grid_comes_and_goes(shape, periodic):
     value, slope = torch.randn(len(points.pos), 2), torch.randn(2)
     times = torch.tensor([0.0, 0.5])
     resampling = GridResampling()
-    field = resampling(value, slope, points, times)
+    field = resampling(points, lambda *_: (value, slope), times)
     assert field.shape == (3, 2, *shape, 2)
     # Row-major: the last axis of the grid runs fastest.
     node = value.view(3, *shape, 2)[1, ..., 0, :]
     torch.testing.assert_close(field[1, :, ..., 0, 0], node.movedim(-1, 0))
     back = resampling.back(field, points, points.pos, None)
     torch.testing.assert_close(back[:, 1], value + 0.5 * slope)
-    still = resampling(value, None, points, times)
+    still = resampling(points, lambda *_: (value, None), times)
     assert still.shape == (3, 2, *shape)
     back = resampling.back(still, points, points.pos, None)
     torch.testing.assert_close(back[:, 0], value)

@@ -22,7 +22,7 @@ def resampling(kernel_at: str, fixed: str = "spline") -> InterpolationResampling
     torch.manual_seed(0)
     layers = []
     for _ in range(2):
-        network = EdgeNetwork(2, 1, 8, scale=RADIUS)
+        network = EdgeNetwork(2, CHANNELS, 8, scale=RADIUS)
         layers.append(KernelInterpolation(ChannelKernel(CHANNELS, network)))
     return InterpolationResampling(
         *layers,
@@ -40,9 +40,12 @@ def field(pos: Tensor) -> Tensor:
 
 
 def on_grid(layer: InterpolationResampling, pos: Tensor) -> Tensor:
-    value = field(pos)
-    points = Points(value[:, :1], pos, None, 1)
-    return layer(value, torch.ones(CHANNELS), points, torch.linspace(0, 1, 3))
+    return lifted(layer, Points(field(pos), pos, None, 1))
+
+
+def lifted(layer: InterpolationResampling, points: Points) -> Tensor:
+    points = layer.prepare(points)
+    return layer(points, lambda v, _: (v, torch.ones(CHANNELS)), torch.arange(3) / 2)
 
 
 @torch.no_grad()
@@ -72,9 +75,7 @@ def test_a_batch_of_meshes_is_its_samples(kernel_at: str) -> None:
     sizes = (60, 90)
     pos = torch.rand(sum(sizes), 2)
     batch = torch.arange(2).repeat_interleave(torch.tensor(sizes))
-    value, times = field(pos), torch.linspace(0, 1, 3)
-    slope = torch.ones(CHANNELS)
-    together = layer(value, slope, Points(value[:, :1], pos, batch, 2), times)
+    together = lifted(layer, Points(field(pos), pos, batch, 2))
     for each, part in enumerate(pos.split(sizes)):
         torch.testing.assert_close(together[each], on_grid(layer, part)[0])
     together.sum().backward()
