@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from torch import nn
 
-from nfsgeo.models.interpolation import InterpolationSettings, interpolation
+from nfsgeo.models.interpolation import InterpolationSettings, back_width, interpolation
 from nfsgeo.models.mixer_settings import MixerSettings
 from nfsgeo.models.operator import MixerOperator
 from nfsgeo.models.problem import Problem
@@ -59,12 +59,13 @@ def on_points(
     """
     resampling = interpolation(problem, settings, max_nodes=max_nodes)
     mixer = blocks(settings, problem, resampling.shape)
-    if settings.back_width is not None:
-        mixer = nn.Sequential(mixer, Pointwise(settings.width, settings.back_width))
+    back = back_width(problem, settings)
+    if back is not None:
+        mixer = nn.Sequential(mixer, Pointwise(settings.width, back))
     return MixerOperator(
         problem,
         resampling=resampling,
         blocks=mixer,
         channels=settings.width,
-        back_channels=settings.back_width,
+        back_channels=back,
     )

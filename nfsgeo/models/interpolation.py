@@ -22,7 +22,7 @@ from nfsgeo.nn import (
     KernelInterpolation,
 )
 
-__all__ = ["InterpolationSettings", "interpolation"]
+__all__ = ["InterpolationSettings", "back_width", "interpolation"]
 
 
 class InterpolationSettings(MixerSettings):
@@ -42,15 +42,17 @@ class InterpolationSettings(MixerSettings):
         shared_by: number of channels that share a weight of the ``channel`` kernel, a
             divisor of ``width``.
         hidden: width of the kernel's network.
-        back_width: channels that go back to the points, linear maps of those at the
-            nodes; ``None`` for all of them, as in the paper.
+        back_width: channels of every record that go back to the points, linear maps
+            of those at the nodes; ``None`` for all of them, as in the paper and
+            wherever the problem has no time.
         fixed: the interpolation that a learned kernel adds to and starts from: the
             ``mean`` of the neighbours, as in the paper, or moving least squares that
             are exact for ``linear`` or ``quadratic`` fields, or a ``spline`` through
-            the nearest points.
+            the nearest points; ``None`` for a spline, or ``linear`` where the problem
+            has no time: coefficients may jump, and splines overshoot there.
         kernel_at: where the kernel on the way to the grid finds its sources: at the
             ``points``, or at the ``nodes`` of the grid after the fixed interpolation;
-            ``None`` for nodes with a spline, else points.
+            ``None`` for points with the mean, else nodes.
         absolute_position: whether the kernel sees the position of the source.
         inputs: whether it sees the inputs there.
         backend: of the radius search.
@@ -64,7 +66,7 @@ class InterpolationSettings(MixerSettings):
     shared_by: PositiveInt = 4
     hidden: PositiveInt = 16
     back_width: PositiveInt | None = 8
-    fixed: Literal["mean", "linear", "quadratic", "spline"] = "spline"
+    fixed: Literal["mean", "linear", "quadratic", "spline"] | None = None
     kernel_at: Literal["points", "nodes"] | None = None
     absolute_position: bool = True
     inputs: bool = True
@@ -82,6 +84,7 @@ def interpolation(
         max_nodes: most nodes of a grid whose size the settings leave open, about.
     """
     domain, num_points = problem.domain, problem.num_points
+    fixed = settings.fixed or ("spline" if problem.has_time else "linear")
     shape = grid_shape_for(
         domain, settings.grid, min(num_points, max_nodes or num_points)
     )
@@ -96,19 +99,20 @@ def interpolation(
 
     return InterpolationResampling(
         layer(settings.width),
-        layer(settings.back_width or settings.width),
+        layer(back_width(problem, settings) or settings.width),
         domain,
         shape,
         radius,
-        interpolation=settings.fixed,
-        kernel_at=settings.kernel_at or _place(settings),
+        interpolation=fixed,
+        # The mean of neighbours is too coarse to be followed by the learned kernel.
+        kernel_at=settings.kernel_at or ("points" if fixed == "mean" else "nodes"),
         backend=settings.backend,
     )
 
 
-def _place(settings: InterpolationSettings) -> Literal["points", "nodes"]:
-    """Only a spline is exact enough to be followed by the learned kernel."""
-    return "nodes" if settings.fixed == "spline" else "points"
+def back_width(problem: Problem, settings: InterpolationSettings) -> int | None:
+    """Channels that go back, where these are not those of the mixer."""
+    return settings.back_width if problem.has_time else None
 
 
 def _kernel(

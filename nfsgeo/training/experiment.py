@@ -84,7 +84,8 @@ def prepare(
         )
     for windows_of_part in (train, valid):
         _read_through(windows_of_part, partial(progress, "reading samples"))
-    inputs, outputs = _fit_normalisers(train, problem, config.model.predicts)
+    changes = changes_in(config.model, problem)
+    inputs, outputs = _fit_normalisers(train, problem, changes is not None)
     description = {
         "model": config.model.name,
         "settings": config.model.settings,
@@ -109,13 +110,13 @@ def prepare(
             outputs,
             config.optimiser,
             description,
-            changes_in=changes_in(config.model, problem),
+            changes_in=changes,
         ),
     )
 
 
 def _fit_normalisers(
-    train: WindowDataset, problem: Problem, predicts: str
+    train: WindowDataset, problem: Problem, changes: bool
 ) -> tuple[FieldNormaliser, FieldNormaliser]:
     """Scales of the inputs and of what is predicted, from training samples alone.
 
@@ -126,12 +127,12 @@ def _fit_normalisers(
     own = slice(problem.out_components)
     if not problem.has_time:
         return inputs, FieldNormaliser.fit(train[item].y for item in samples)
-    if predicts == "field":
-        return inputs, FieldNormaliser(inputs.mean[own], inputs.std[own])
-    windows_read = (train[item] for item in samples)
-    return inputs, FieldNormaliser.fit(
-        window.y - window.x[:, -1:, own] for window in windows_read
-    )
+    if changes:
+        windows_read = (train[item] for item in samples)
+        return inputs, FieldNormaliser.fit(
+            window.y - window.x[:, -1:, own] for window in windows_read
+        )
+    return inputs, FieldNormaliser(inputs.mean[own], inputs.std[own])
 
 
 def _read_through(windows: WindowDataset, progress: Callable[[int, int], None]) -> None:
