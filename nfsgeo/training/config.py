@@ -100,14 +100,12 @@ class ModelSection(Section):
         name: of the network, see :data:`nfsgeo.models.MODELS`.
         settings: what its settings class holds.
         predicts: the ``change`` since the last observed record, or the ``field``
-            itself, as in the paper; None for the field where one record is observed,
-            since the change then takes away details that later records have lost, and
-            else for the change. Without records only the field, likewise where a
+            itself, as in the paper. Without records only the field, likewise where a
             prediction is an input again.
     """
 
     name: str = "nfs"
-    predicts: Literal["change", "field"] | None = None
+    predicts: Literal["change", "field"] = "change"
     settings: dict[str, Any] = {}
 
     @model_validator(mode="before")

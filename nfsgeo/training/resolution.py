@@ -11,7 +11,6 @@ from nfsgeo.models import MODELS, ModelInfo
 from nfsgeo.training.config import (
     DataSection,
     MeshKind,
-    ModelSection,
     OptimiserSection,
     RunConfig,
 )
@@ -42,7 +41,9 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
     data = _with_records(config.data, file)
     data = _with_points(data, file, MODELS[config.model.name])
     optimiser = _with_rate(config.optimiser, config.model.name, file.equation)
-    model = _with_aim(config.model, data.n_in or 0)
+    model = config.model
+    if MODELS[model.name].feeds_back:
+        model = _changed(model, predicts="field")
     return _changed(config, data=data, model=model, optimiser=optimiser)
 
 
@@ -58,14 +59,6 @@ def _with_records(data: DataSection, file: FieldFile) -> DataSection:
             "ask for fewer or use a longer file",
         )
     return _changed(data, file=file.path.resolve(), n_in=n_in, n_out=n_out)
-
-
-def _with_aim(model: ModelSection, n_in: int) -> ModelSection:
-    if MODELS[model.name].feeds_back:
-        return _changed(model, predicts="field")
-    return _changed(
-        model, predicts=model.predicts or ("change" if n_in > 1 else "field")
-    )
 
 
 def _with_points(data: DataSection, file: FieldFile, model: ModelInfo) -> DataSection:

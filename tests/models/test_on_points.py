@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -63,6 +64,25 @@ def test_every_point_has_neighbours_on_the_grid(name, num_points):
     wanted = 2.3 * math.log(min(nodes, num_points))
     assert graph.degree().double().mean() == pytest.approx(wanted, rel=0.1)
     assert graph.degree().min() >= 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "has_time", "fixed", "kernel_at", "channels"),
+    [
+        ({}, True, "spline", "nodes", 8),
+        ({}, False, "linear", "nodes", 32),
+        ({"fixed": "spline"}, False, "spline", "nodes", 32),
+        ({"fixed": "mean", "back_width": None}, True, "mean", "points", 32),
+        ({"kernel_at": "points"}, True, "spline", "points", 8),
+    ],
+)
+def test_what_is_left_open_follows_from_the_problem(
+    settings, has_time, fixed, kernel_at, channels
+):
+    p = replace(problem(num_points=64), has_time=has_time, n_out=10 if has_time else 1)
+    resampling = build_model("nfs", p, settings).resampling
+    assert (resampling.graphs.interpolation, resampling.kernel_at) == (fixed, kernel_at)
+    assert resampling.from_grid.kernel.channels == channels
 
 
 @pytest.mark.parametrize("name", [n for n in MODELS if n.startswith("nfs-")])
