@@ -10,6 +10,8 @@
 - :func:`batch_graphs`: several graphs as one
 - :func:`moving_least_squares`: weights that interpolate polynomials exactly
 - :func:`polyharmonic_spline`: weights of the spline through the nearest points
+- :func:`orthonormal_polynomials`: a basis of polynomials on every neighbourhood
+- :func:`cell_volumes`: how much of the domain every point stands for
 - :class:`GraphCache`: graphs of meshes seen before, composed into batches
 """
 
@@ -21,9 +23,11 @@ from nfsgeo.geometry.bipartite import (
     bipartite_graph,
 )
 from nfsgeo.geometry.cache import GraphCache
+from nfsgeo.geometry.cells import cell_volumes
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.grids import equispaced_grid
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
+from nfsgeo.geometry.polynomials import orthonormal_polynomials
 from nfsgeo.geometry.radius import radius_edges, radius_for
 from nfsgeo.geometry.splines import polyharmonic_spline
 
@@ -35,8 +39,10 @@ __all__ = [
     "SparseRows",
     "batch_graphs",
     "bipartite_graph",
+    "cell_volumes",
     "equispaced_grid",
     "moving_least_squares",
+    "orthonormal_polynomials",
     "polyharmonic_spline",
     "radius_edges",
     "radius_for",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.nearest import nearest_neighbours, nearest_sources
+from nfsgeo.geometry.polynomials import orthonormal_polynomials
 from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.geometry.radius import radius_edges
 from nfsgeo.geometry.splines import polyharmonic_spline, spline_neighbours
@@ -80,6 +81,8 @@ class BipartiteGraph:
             target add up to 1.
         num_source: Number of sources ``n``.
         num_target: Number of targets ``m``.
+        volume: How much of the domain every source stands for ``[n]``; None if all
+            for as much.
     """
 
     edge_index: Tensor
@@ -88,6 +91,8 @@ class BipartiteGraph:
     weight: Tensor
     num_source: int
     num_target: int
+    volume: Tensor | None = None
+    _polynomials: dict[int, Tensor] = field(default_factory=dict, init=False)
 
     @property
     def num_edges(self) -> int:
@@ -97,6 +102,35 @@ class BipartiteGraph:
     def degree(self) -> Tensor:
         """Number of edges of each target ``[m]``, int64."""
         return self.ptr.diff()
+
+    def share(self, dtype: torch.dtype) -> Tensor:
+        """What every edge counts in a mean over its target's neighbours ``[E]``.
+
+        In proportion to the volumes of the sources, where these are known: the mean is
+        then that of an integral.
+        """
+        source, target = self.edge_index
+        if self.volume is None:
+            return self.degree().to(dtype).reciprocal()[target]
+        volume = self.volume.to(dtype)[source]
+        total = volume.new_zeros(self.num_target).index_add(0, target, volume)
+        return volume / total[target]
+
+    @outside_inference
+    def polynomials(self, degree: int) -> Tensor:
+        """Polynomials of displacements ``[E, K]``, computed once for each degree.
+
+        See :func:`~nfsgeo.geometry.orthonormal_polynomials`.
+        """
+        if degree not in self._polynomials:
+            self._polynomials[degree] = orthonormal_polynomials(
+                self.displacement,
+                self.edge_index[1],
+                self.share(torch.float64),
+                self.num_target,
+                degree,
+            )
+        return self._polynomials[degree]
 
     @cached_property
     @outside_inference
@@ -130,6 +164,7 @@ class BipartiteGraph:
             self.weight.to(device),
             self.num_source,
             self.num_target,
+            None if self.volume is None else self.volume.to(device),
         )
         if "transpose" in self.__dict__:
             graph.transpose = Transpose(*(t.to(device) for t in self.transpose))
@@ -149,6 +184,7 @@ def bipartite_graph(
     max_neighbours: int | None = None,
     interpolation: Interpolation = "mean",
     nearest: int | None = None,
+    volume: Tensor | None = None,
 ) -> BipartiteGraph:
     """The radius graph, with no empty neighbourhood.
 
@@ -172,6 +208,8 @@ def bipartite_graph(
             neighbours as well, however far they are: the weights of others in the
             ball are 0.
         nearest: Neighbours of a spline; None for as many as scattered points need.
+        volume: How much of the domain every source stands for ``[n]``; none if all
+            for as much. See :func:`~nfsgeo.geometry.cell_volumes`.
 
     Raises:
         UserError, ValueError: As :func:`~nfsgeo.geometry.radius_edges`, and if a
@@ -190,7 +228,9 @@ def bipartite_graph(
     if interpolation == "spline":
         num = nearest or spline_neighbours(domain.dim)
         batches = (source_batch, target_batch)
-        return _with_spline(edges, source, target, domain, *batches, num)
+        graph = _with_spline(edges, source, target, domain, *batches, num)
+        graph.volume = None if volume is None else volume.to(edges.device)
+        return graph
     counts = torch.bincount(edges[1], minlength=target.size(0))
     lonely = (counts == 0).nonzero().squeeze(1)
     if lonely.numel():
@@ -228,6 +268,7 @@ def bipartite_graph(
         weight.to(torch.float32),
         source.size(0),
         target.size(0),
+        None if volume is None else volume.to(edges.device),
     )
 
 
@@ -278,6 +319,8 @@ def _with_spline(
 def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
     """One graph of several ``graphs``, sources and targets numbered on from each.
 
+    Volumes are known of all of them, or of none.
+
     The transposes are joined likewise, so that each is sorted only once.
     """
     if len(graphs) == 1:
@@ -296,6 +339,7 @@ def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
         num_source += graph.num_source
         num_target += graph.num_target
         num_edges += graph.num_edges
+    volumes = [graph.volume for graph in graphs if graph.volume is not None]
     joined = BipartiteGraph(
         torch.cat(edges, dim=1),
         torch.cat(ptrs),
@@ -303,6 +347,7 @@ def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
         torch.cat(weights),
         num_source,
         num_target,
+        torch.cat(volumes) if volumes else None,
     )
     joined.transpose = Transpose(torch.cat(permutations), torch.cat(source_ptrs))
     return joined

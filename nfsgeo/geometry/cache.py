@@ -17,6 +17,7 @@ from nfsgeo.geometry.bipartite import (
     batch_graphs,
     bipartite_graph,
 )
+from nfsgeo.geometry.cells import cell_volumes
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.splines import spline_neighbours
 
@@ -61,6 +62,8 @@ class GraphCache:
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
         max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
         interpolation: As in :func:`~nfsgeo.geometry.bipartite_graph`.
+        cells: Whether means over points are taken by the volumes of their cells, see
+            :func:`~nfsgeo.geometry.cell_volumes`.
         to_grid_radius: Radius of the balls around the nodes of a grid; None for
             ``radius``.
         capacity: Number of meshes kept for each kind of graph; the one unused for
@@ -84,6 +87,7 @@ class GraphCache:
         backend: str = "auto",
         max_neighbours: int | None = None,
         interpolation: Interpolation = "mean",
+        cells: bool = False,
         to_grid_radius: float | None = None,
         capacity: int = 256,
     ) -> None:
@@ -94,6 +98,7 @@ class GraphCache:
         self.backend = backend
         self.max_neighbours = max_neighbours
         self.interpolation = interpolation
+        self.cells = cells
         self.to_grid_radius = radius if to_grid_radius is None else to_grid_radius
         self.capacity = capacity
         self.clear()
@@ -226,6 +231,10 @@ class GraphCache:
             max_neighbours=self.max_neighbours,
             interpolation=self.interpolation,
             nearest=nearest,
+            # The cells of a grid's nodes are alike.
+            volume=cell_volumes(points, self.domain)
+            if self.cells and kind == "points to grid"
+            else None,
         )
 
     def __getstate__(self) -> dict[str, Any]:

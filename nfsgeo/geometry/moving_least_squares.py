@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+
+from nfsgeo.geometry.monomials import monomials
 
 __all__ = ["moving_least_squares"]
 
@@ -53,7 +54,7 @@ def moving_least_squares(
     if degree not in (0, 1, 2):
         raise ValueError(f"degree {degree}: expected 0, 1 or 2; choose one of them")
     offset = displacement.to(torch.float64) / radius
-    basis, powers = _monomials(offset, degree)
+    basis, powers = monomials(offset, degree)
     distance = offset.square().sum(1)
     # A neighbour at the very edge of the ball counts little, but counts.
     phi = torch.exp(-4 * distance) * (1 - distance.sqrt()).clamp(min=0.02)
@@ -98,15 +99,3 @@ def _ridges(powers: list[int]) -> Iterator[Tensor]:
         for strength in (1e-6, 1e-4, 1e-2, 1.0, GIVEN_UP):
             ridge = torch.where(degree == given_up, strength, ridge)
             yield ridge
-
-
-def _monomials(offset: Tensor, degree: int) -> tuple[Tensor, list[int]]:
-    """Monomials of the columns ``[E, K]`` up to a degree, and the degree of each."""
-    columns, powers = [torch.ones_like(offset[:, 0])], [0]
-    for power in range(1, degree + 1):
-        for axes in itertools.combinations_with_replacement(
-            range(offset.size(1)), power
-        ):
-            columns.append(offset[:, list(axes)].prod(1))
-            powers.append(power)
-    return torch.stack(columns, dim=1), powers

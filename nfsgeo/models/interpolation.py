@@ -53,6 +53,10 @@ class InterpolationSettings(MixerSettings):
         kernel_at: where the kernel on the way to the grid finds its sources: at the
             ``points``, or at the ``nodes`` of the grid after the fixed interpolation;
             ``None`` for points with the mean, else nodes.
+        cells: whether the kernel's mean over points is taken by the volumes of their
+            Voronoi cells, in place of their number.
+        exact_for: polynomials that the learned part of the ``channel`` kernel leaves to
+            the fixed interpolation, ``constants`` or all that are ``linear``.
         absolute_position: whether the kernel sees the position of the source.
         inputs: whether it sees the inputs there.
         backend: of the radius search.
@@ -68,6 +72,8 @@ class InterpolationSettings(MixerSettings):
     back_width: PositiveInt | None = 8
     fixed: Literal["mean", "linear", "quadratic", "spline"] | None = None
     kernel_at: Literal["points", "nodes"] | None = None
+    cells: bool = False
+    exact_for: Literal["constants", "linear"] | None = None
     absolute_position: bool = True
     inputs: bool = True
     backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
@@ -95,7 +101,8 @@ def interpolation(
     )
 
     def layer(width: int) -> KernelInterpolation:
-        return KernelInterpolation(_kernel(problem, settings, radius, width))
+        kernel = _kernel(problem, settings, radius, width)
+        return KernelInterpolation(kernel, exact_for=settings.exact_for)
 
     return InterpolationResampling(
         layer(settings.width),
@@ -104,6 +111,7 @@ def interpolation(
         shape,
         radius,
         interpolation=fixed,
+        cells=settings.cells,
         # The mean of neighbours is too coarse to be followed by the learned kernel.
         kernel_at=settings.kernel_at or ("points" if fixed == "mean" else "nodes"),
         backend=settings.backend,
@@ -119,6 +127,12 @@ def _kernel(
     problem: Problem, settings: InterpolationSettings, radius: float, width: int
 ) -> InterpolationKernel:
     dim = problem.domain.dim
+    if settings.exact_for is not None and settings.kernel != "channel":
+        raise UserError(
+            f"exact_for {settings.exact_for} with the {settings.kernel} kernel",
+            "the channel kernel, of which nothing but weights is learned",
+            "set model.settings.kernel=channel or leave exact_for out",
+        )
     if settings.kernel == "gaussian":
         return GaussianKernel(width, dim, scale=radius)
     network = EdgeNetwork(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 from nfsgeo.geometry import BipartiteGraph
-from nfsgeo.nn.kernels import InterpolationKernel
+from nfsgeo.nn.kernels import ChannelKernel, InterpolationKernel
 
 __all__ = ["KernelInterpolation"]
 
@@ -32,22 +34,39 @@ class KernelInterpolation(MessagePassing):
         kernel: the kernel :math:`h_\eta`.
         bias: whether to add :math:`b`, one number a channel.
         fused: whether to sum by sparse products.
+        exact_for: polynomials that the learned part leaves to the fixed one, as a
+            least-squares projection over every neighbourhood: ``constants`` (weights
+            that add up to 0) or all that are ``linear``; ``None`` for none. The
+            interpolation is then as exact for them as the fixed one, whatever is
+            learned.
 
     Shapes:
         ``x`` ``[n, T, C]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]`` or ``None``;
         result ``[m, T, C]``.
 
     Raises:
-        ValueError: for ``x`` of another shape.
+        ValueError: for ``x`` of another shape, and for ``exact_for`` with a kernel
+            other than :class:`ChannelKernel`.
     """
 
     def __init__(
-        self, kernel: InterpolationKernel, *, bias: bool = True, fused: bool = True
+        self,
+        kernel: InterpolationKernel,
+        *,
+        bias: bool = True,
+        fused: bool = True,
+        exact_for: Literal["constants", "linear"] | None = None,
     ) -> None:
-        super().__init__(aggr="mean", flow="source_to_target", node_dim=0)
+        if exact_for is not None and not isinstance(kernel, ChannelKernel):
+            raise ValueError(
+                f"exact_for {exact_for} with {type(kernel).__name__}; expected "
+                "ChannelKernel, of which nothing but weights is learned"
+            )
+        super().__init__(aggr="sum", flow="source_to_target", node_dim=0)
         self.kernel = kernel
         self.bias = nn.Parameter(torch.zeros(kernel.channels)) if bias else None
         self.use_fused = fused
+        self.exact_for = exact_for
 
     def reset_parameters(self) -> None:
         """Draw the kernel anew and set the bias to zero."""
@@ -79,22 +98,35 @@ class KernelInterpolation(MessagePassing):
         source = graph.edge_index[0]
         displacement = graph.displacement.to(x.dtype)
         weight = self.kernel.weights(displacement, pos, features, source)
-        fixed, target = graph.weight.to(x.dtype), graph.edge_index[1]
-        degree = graph.degree().to(x.dtype)
+        fixed, share = graph.weight.to(x.dtype), graph.share(x.dtype)
+        if self.exact_for is not None:
+            weight = self._corrected(weight, share, graph)
         if self.use_fused:
-            share = degree.reciprocal()[target]
             out = self.kernel(x, weight, fixed, share, graph)
         else:
             size = (graph.num_source, graph.num_target)
-            matrix = self.kernel.matrices(weight, fixed * degree[target])
+            matrix = self.kernel.matrices(weight, fixed / share)
+            matrix = matrix * share[:, None, None]
             out = self.propagate(
                 graph.edge_index, x=(x, None), matrix=matrix, size=size
             )
         return out if self.bias is None else out + self.bias
+
+    def _corrected(
+        self, weight: Tensor, share: Tensor, graph: BipartiteGraph
+    ) -> Tensor:
+        """Weights ``[R, E]`` that are 0 in the mean over any of the polynomials."""
+        target = graph.edge_index[1]
+        degree = 0 if self.exact_for == "constants" else 1
+        for polynomial in graph.polynomials(degree).to(weight.dtype).unbind(1):
+            part = weight.new_zeros(weight.size(0), graph.num_target)
+            part = part.index_add(1, target, weight * (share * polynomial))
+            weight = weight - part.index_select(1, target) * polynomial
+        return weight
 
     def message(self, x_j: Tensor, matrix: Tensor) -> Tensor:
         """Apply each edge's matrix to its source: ``[E, T, C]``."""
         return torch.einsum("eoc,etc->eto", matrix, x_j)
 
     def extra_repr(self) -> str:
-        return f"fused={self.use_fused}"
+        return f"fused={self.use_fused}, exact_for={self.exact_for}"

@@ -44,6 +44,7 @@ class InterpolationResampling(Resampling):
         radius: radius of the neighbourhoods, in the units of the positions.
         interpolation: the fixed interpolation that the learned one adds to; see
             :func:`nfsgeo.geometry.bipartite_graph`.
+        cells: whether means over points are taken by the volumes of their cells.
         kernel_at: where ``to_grid`` finds its sources: at the ``points``, or at the
             ``nodes``, to which the fixed interpolation has brought the field. Among
             nodes, nothing learned ever sees a mesh.
@@ -62,6 +63,7 @@ class InterpolationResampling(Resampling):
         radius: float,
         *,
         interpolation: Interpolation = "mean",
+        cells: bool = False,
         kernel_at: Literal["points", "nodes"] = "points",
         backend: str = "auto",
     ) -> None:
@@ -76,6 +78,7 @@ class InterpolationResampling(Resampling):
             domain,
             radius,
             interpolation=interpolation,
+            cells=cells,
             to_grid_radius=none_in_reach(domain) if spline_only else None,
             backend=backend,
         )

@@ -1,0 +1,22 @@
+"""Monomials of several variables."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor
+
+__all__ = ["monomials"]
+
+
+def monomials(offset: Tensor, degree: int) -> tuple[Tensor, list[int]]:
+    """Monomials of the columns ``[E, K]`` up to a degree, and the degree of each."""
+    columns, powers = [torch.ones_like(offset[:, 0])], [0]
+    for power in range(1, degree + 1):
+        for axes in itertools.combinations_with_replacement(
+            range(offset.size(1)), power
+        ):
+            columns.append(offset[:, list(axes)].prod(1))
+            powers.append(power)
+    return torch.stack(columns, dim=1), powers

@@ -1,0 +1,101 @@
+"""How much of the domain every point stands for."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from nfsgeo.geometry import (
+    Domain,
+    GraphCache,
+    batch_graphs,
+    bipartite_graph,
+    cell_volumes,
+    equispaced_grid,
+)
+
+TORUS = Domain.unit(2)
+
+
+def clustered(num: int, seed: int = 0) -> torch.Tensor:
+    """Points that are ten times as dense in the left half."""
+    generator = torch.Generator().manual_seed(seed)
+    pos = torch.rand(num, 2, generator=generator)
+    dense = 10 * num // 11
+    pos[:dense, 0] *= 0.5
+    pos[dense:, 0] = 0.5 + 0.5 * pos[dense:, 0]
+    return pos
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+def test_cells_in_one_dimension_are_halfway_between_the_points(periodic: bool) -> None:
+    pos = torch.tensor([[0.5], [0.2], [0.6]])
+    # Over the seam, 0.6 and 0.2 meet at 0.9.
+    expected = [0.2, 0.45, 0.35] if periodic else [0.2, 0.35, 0.45]
+    volumes = cell_volumes(pos, Domain.unit(1, periodic))
+    assert float(volumes.sum()) == pytest.approx(1)
+    torch.testing.assert_close(
+        volumes, torch.tensor(expected).double(), atol=0.02, rtol=0
+    )
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_cells_of_a_grid_are_alike(dim: int) -> None:
+    domain = Domain.unit(dim)
+    pos = equispaced_grid(domain, [4] * dim)
+    volumes = cell_volumes(pos, domain)
+    torch.testing.assert_close(volumes, torch.full_like(volumes, 4.0**-dim))
+
+
+def test_the_order_of_the_points_does_not_matter() -> None:
+    pos, order = clustered(200), torch.randperm(200)
+    torch.testing.assert_close(
+        cell_volumes(pos[order], TORUS), cell_volumes(pos, TORUS)[order]
+    )
+
+
+def test_an_integral_by_cells_does_not_see_the_density() -> None:
+    """Of a field whose mean over the points is far from that over the domain."""
+    errors = {"cells": 0.0, "count": 0.0}
+    for seed in range(5):
+        pos = clustered(500, seed)
+        field = torch.cos(2 * torch.pi * (pos[:, 0] - 0.25)).double()
+        errors["cells"] += abs(float(field @ cell_volumes(pos, TORUS))) / 5
+        errors["count"] += abs(float(field.mean())) / 5
+    assert errors["cells"] < 0.05 < 0.3 < errors["count"]
+
+
+def test_a_point_without_a_node_counts_for_one() -> None:
+    pos = torch.full((3, 2), 0.5)
+    assert (cell_volumes(pos, TORUS) > 0).all()
+    with pytest.raises(ValueError, match="no points"):
+        cell_volumes(pos[:0], TORUS)
+
+
+def test_shares_of_a_neighbourhood_add_up_to_one() -> None:
+    meshes = [clustered(60), clustered(90, 1)]
+    nodes = equispaced_grid(TORUS, (5, 5))
+    graphs = [
+        bipartite_graph(pos, nodes, 0.3, TORUS, volume=cell_volumes(pos, TORUS))
+        for pos in meshes
+    ]
+    joined = batch_graphs(graphs)
+    share = joined.share(torch.float64)
+    total = share.new_zeros(50).index_add(0, joined.edge_index[1], share)
+    torch.testing.assert_close(total, torch.ones_like(total))
+    torch.testing.assert_close(
+        share, torch.cat([graph.share(torch.float64) for graph in graphs])
+    )
+    # Neighbours count in proportion to their volumes.
+    volume = joined.volume[joined.edge_index[0]]
+    first = joined.edge_index[1] == 0
+    torch.testing.assert_close(share[first], volume[first] / volume[first].sum())
+
+
+def test_a_cache_measures_points_and_not_nodes() -> None:
+    graphs = GraphCache(TORUS, 0.3, cells=True)
+    pos, nodes = clustered(60), equispaced_grid(TORUS, (5, 5))
+    up = graphs.points_to_grid(pos, None, nodes)
+    torch.testing.assert_close(up.volume, cell_volumes(pos, TORUS))
+    assert graphs.grid_to_points(nodes, pos, None).volume is None
+    assert torch.equal(up.to("cpu").volume, up.volume)
