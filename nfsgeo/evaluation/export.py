@@ -17,7 +17,7 @@ from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.geometry import BipartiteGraph, bipartite_graph
 from nfsgeo.models import MixerOperator
-from nfsgeo.nn import InterpolationResampling
+from nfsgeo.nn import InterpolationResampling, SpectralConv
 from nfsgeo.nn.fixed_interpolation import none_in_reach, spline_graph
 from nfsgeo.training import Forecaster
 from nfsgeo.training.artifacts import write_bytes
@@ -36,8 +36,8 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
     ``torch.export.load(target).module()`` is called with what :func:`program_inputs`
     makes, and returns ``[m, n_out, C]``, in the units of the data. Searching
     neighbours is no part of it: the graphs are arguments. A session of ONNX takes the
-    same, by the names of the arguments; ONNX has no products of complex matrices, so
-    that models with Fourier layers stay out.
+    same, by the names of the arguments; the complex weights of `nfs-fnet` are
+    nothing that it has.
 
     Args:
         folder: The run's folder, or the name of a model that comes with nfsgeo.
@@ -158,6 +158,9 @@ class _Program(nn.Module):
         model = copy.deepcopy(forecaster.model)
         assert isinstance(model.resampling, InterpolationResampling)
         model.resampling = self.resampling = _AlongGiven(model.resampling)
+        for layer in model.modules():
+            if isinstance(layer, SpectralConv):
+                layer.hold_real_weights()
         self.model = model
         self.inputs, self.outputs = forecaster.inputs, forecaster.outputs
         self.predicts_change = forecaster.changes_in is not None

@@ -41,7 +41,7 @@ def to_onnx(program: ExportedProgram, name: str) -> bytes:
     except torch.onnx.OnnxExporterError as error:
         raise UserError(
             f"{name}, which needs {_lacking(error)}",
-            "operators that ONNX has, as nfs-mlpmixer and nfs-vit",
+            "operators that ONNX has, as nfs and all of its kin but nfs-fnet",
             "leave out --format onnx",
         ) from error
     assert made is not None

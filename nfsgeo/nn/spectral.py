@@ -85,16 +85,25 @@ class SpectralConv(nn.Module):
         with torch.autocast(x.device.type, enabled=False):
             return self._convolve(x).to(dtype)
 
+    def hold_real_weights(self) -> None:
+        """Keep real and imaginary parts as a last axis of the weights, for good.
+
+        For exported programs in formats without complex numbers.
+        """
+        if self.weight.is_complex():
+            parts = torch.view_as_real(self.weight.detach()).contiguous()
+            self.weight = nn.Parameter(parts)
+
     def _convolve(self, x: Tensor) -> Tensor:
-        sizes = x.shape[2:]
+        if torch.compiler.is_exporting() or not self.weight.is_complex():
+            return self._convolve_by_products(x)
+        sizes, kept = x.shape[2:], self._kept(x.shape[2:])
         # The last axis first: few of its frequencies go on to the others.
-        last = min(self.modes[-1], sizes[-1] // 2 + 1)
+        last = kept[-1]
         spectrum = _real_transform(x, last)
         others = tuple(range(2, x.dim() - 1))
         if others:
             spectrum = torch.fft.fftn(spectrum, dim=others, norm="forward")
-        kept = [min(2 * m, n) for m, n in zip(self.modes[:-1], sizes[:-1], strict=True)]
-        kept.append(last)
         modes = _Gather.apply(spectrum, kept)
         weight = self._weight(kept).to(modes.dtype)
         mixed = torch.bmm(modes.flatten(0, -3), weight.flatten(0, -3))
@@ -103,6 +112,39 @@ class SpectralConv(nn.Module):
         if others:
             spectrum = torch.fft.ifftn(spectrum, dim=others, norm="forward")
         return _real_inverse(spectrum, sizes[-1])
+
+    def _convolve_by_products(self, x: Tensor) -> Tensor:
+        """The same by products of real matrices alone, parts in a last axis."""
+        sizes = x.shape[2:]
+        kept, last = self._kept(sizes), len(sizes) - 1
+        parts = torch.stack([x, torch.zeros_like(x)], dim=-1)
+        for axis, (size, k) in enumerate(zip(sizes, kept, strict=True)):
+            waves = _turns(-_frequencies(k, axis == last), size, x)
+            parts = _along(axis + 2, parts, waves.transpose(0, 2) / size)
+        weight = self._weight(kept)
+        if weight.is_complex():
+            weight = torch.view_as_real(weight)
+        real, imaginary = weight.to(x.dtype).flatten(0, -4).unbind(-1)
+        # What a complex number does to the parts of another.
+        turn = torch.stack([real, imaginary, -imaginary, real], dim=-1)
+        turn = turn.unflatten(-1, (2, 2)).transpose(2, 3)
+        modes = parts.movedim((0, 1), (-3, -2)).flatten(-2).flatten(0, -3)
+        modes = torch.bmm(modes, turn.flatten(3, 4).flatten(1, 2))
+        parts = modes.unflatten(0, kept).unflatten(-1, (-1, 2))
+        parts = parts.movedim((-3, -2), (0, 1))
+        for axis, (size, k) in enumerate(zip(sizes, kept, strict=True)):
+            frequency = _frequencies(k, axis == last)
+            waves = _turns(frequency, size, x)
+            if axis == last:
+                times = _times(frequency, size, x.dtype).to(x.device)
+                waves = waves * times[:, None, None, None]
+            parts = _along(axis + 2, parts, waves)
+        return parts[..., 0]
+
+    def _kept(self, sizes: Sequence[int]) -> list[int]:
+        """Frequencies on every axis, of those that a grid has."""
+        kept = [min(2 * m, n) for m, n in zip(self.modes[:-1], sizes[:-1], strict=True)]
+        return [*kept, min(self.modes[-1], sizes[-1] // 2 + 1)]
 
     def _weight(self, kept: list[int]) -> Tensor:
         """The weights of the frequencies that a grid has, ``[*k, C, C']``."""
@@ -136,10 +178,38 @@ def _real_inverse(spectrum: Tensor, size: int) -> Tensor:
         return torch.fft.irfft(spectrum, n=size, norm="forward")
     parts = torch.view_as_real(spectrum)
     waves = _waves(size, kept, parts)
-    # Each of the other frequencies stands for its negative too.
     frequency = torch.arange(kept, device=waves.device).repeat_interleave(2)
-    twice = (frequency > 0) & (2 * frequency != size)
-    return parts.flatten(-2) @ (waves * (1 + twice.to(waves.dtype))).t()
+    return parts.flatten(-2) @ (waves * _times(frequency, size, waves.dtype)).t()
+
+
+def _times(frequency: Tensor, size: int, dtype: torch.dtype) -> Tensor:
+    """How often the half spectrum of a real field stands for each frequency.
+
+    All but the first, and the last of an even size, stand for their negatives too.
+    """
+    return 1 + ((frequency > 0) & (2 * frequency != size)).to(dtype)
+
+
+def _frequencies(kept: int, last: bool) -> Tensor:
+    """Those that an axis keeps, in their order: only the last has no negative ones."""
+    low = 0 if last else kept // 2
+    return torch.cat([torch.arange(kept - low), torch.arange(-low, 0)])
+
+
+def _turns(frequency: Tensor, size: int, like: Tensor) -> Tensor:
+    """Complex waves of a frequency at every node, acting on parts ``[k, 2, n, 2]``."""
+    places = torch.arange(size, dtype=torch.float64)
+    angle = torch.outer(frequency.double(), places) * (2 * math.pi / size)
+    cosine, sine = angle.cos(), angle.sin()
+    turn = torch.stack([cosine, sine, -sine, cosine], dim=-1)
+    return turn.unflatten(-1, (2, 2)).transpose(1, 2).to(like)
+
+
+def _along(axis: int, parts: Tensor, matrix: Tensor) -> Tensor:
+    """Parts ``[..., 2]`` with one axis mapped by ``[from, 2, to, 2]``."""
+    rows = parts.movedim(axis, -2).flatten(-2)
+    mapped = rows @ matrix.flatten(2).flatten(0, 1)
+    return mapped.unflatten(-1, (-1, 2)).movedim(-2, axis)
 
 
 def _by_product(kept: int) -> bool:

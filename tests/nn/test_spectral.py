@@ -153,6 +153,33 @@ def test_products_are_the_fast_transforms(size, modes, monkeypatch):
     )
 
 
+@pytest.mark.parametrize(
+    ("sizes", "modes"),
+    [
+        ((16,), (5,)),
+        ((16,), (16,)),
+        ((7,), (16,)),
+        ((8, 9), (3, 4)),
+        ((5, 6), (8, 8)),
+        ((8, 6, 10), (2, 3, 4)),
+        ((4, 5, 2), (8, 8, 8)),
+        ((6, 5, 1), (2, 2, 2)),
+    ],
+)
+@pytest.mark.parametrize("real", [False, True])
+def test_real_products_are_the_same_layer(sizes, modes, real, monkeypatch):
+    """As exported programs have it, of more and of fewer nodes than frequencies."""
+    layer = double(SpectralConv(3, 4, modes))
+    x = torch.randn(2, 3, *sizes, dtype=torch.double)
+    expected = layer(x)
+    if real:
+        layer.hold_real_weights()
+        layer.hold_real_weights()  # which they are already
+        assert not layer.weight.is_complex()
+    monkeypatch.setattr("torch.compiler.is_exporting", lambda: True)
+    torch.testing.assert_close(layer(x), expected)
+
+
 def test_half_precision_is_transformed_in_single():
     layer = SpectralConv(2, 2, (2, 2))
     x = torch.randn(1, 2, 6, 6)
