@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from nfsgeo.data.cached import cached_file
 from nfsgeo.errors import UserError
+from nfsgeo.training.artifacts import write_json
 from nfsgeo_benchmarks.suites.runner import RUNS, Progress, is_finished
 from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.worker import Recorded, read_failure, record_failure
@@ -17,6 +19,8 @@ __all__ = ["SHARED", "submit_all"]
 
 CLUSTER = "slurm"
 POLL_SECONDS = 5.0
+# Jobs of a launcher that has not ended, in the folder of the suite.
+SUBMITTED = Path("slurm", "submitted.json")
 # What submitit names alike for every cluster; all else is an option of sbatch.
 SHARED = ("timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "name")
 DEFAULTS = {"timeout_min": 24 * 60, "gpus_per_node": 1, "cpus_per_task": 4}
@@ -35,7 +39,7 @@ def submit_all(
 
     A job that Slurm stops at its time limit is queued again and goes on where it was.
     Data are generated here first. The folder and the user's cache must be seen by
-    every node.
+    every node. Jobs that a killed launcher has left are ended first.
 
     Args:
         runs: What to do; finished ones are skipped.
@@ -50,6 +54,7 @@ def submit_all(
         KeyboardInterrupt: Interrupted, and all jobs cancelled; the same call goes on.
     """
     executor = _executor(folder, jobs, options or {})
+    _end_jobs_left(folder)
     waiting = [run for run in runs if not is_finished(run, folder)]
     if not waiting:
         return
@@ -61,6 +66,7 @@ def submit_all(
             executor.submit(Recorded(run, folder / RUNS / run.name)) for run in waiting
         ]
     busy = dict(zip(submitted, waiting, strict=True))
+    write_json(folder / SUBMITTED, {"jobs": [job.job_id for job in submitted]})
     try:
         while busy:
             for job in [job for job in busy if job.done()]:
@@ -72,6 +78,31 @@ def submit_all(
     finally:
         for job in busy:
             job.cancel()
+        (folder / SUBMITTED).unlink()
+
+
+def _end_jobs_left(folder: Path) -> None:
+    """Cancels what a launcher that was killed has left, and waits for its end.
+
+    A run that two jobs train at once would be nobody's.
+    """
+    noted = folder / SUBMITTED
+    if not noted.exists():
+        return
+    jobs = [_job(folder, number) for number in json.loads(noted.read_text())["jobs"]]
+    jobs = [job for job in jobs if not job.done(force_check=True)]
+    for job in jobs:
+        job.cancel(check=False)
+    while jobs:
+        time.sleep(POLL_SECONDS)
+        jobs = [job for job in jobs if not job.done(force_check=True)]
+    noted.unlink()
+
+
+def _job(folder: Path, number: str) -> Any:
+    import submitit
+
+    return submitit.SlurmJob(folder / "slurm", number)
 
 
 def _settle(job: Any, run: Run, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,59 @@ def test_every_run_is_a_job(small_runs: list[Run], tmp_path: Path) -> None:
     assert [row["status"] for row in collect(small_runs, tmp_path)] == ["ok", "ok"]
     submit_all(small_runs, tmp_path, ended=lambda run: ended.append(run.variant))
     assert len(ended) == 2  # nothing was left to do
+    assert not (tmp_path / cluster.SUBMITTED).exists()
+
+
+class Left:
+    """A job that a killed launcher has left; takes a moment to end."""
+
+    def __init__(self, number: str, log: list[str], runs_for: int) -> None:
+        self.number, self.log, self.runs_for = number, log, runs_for
+        self.cancelled = False
+
+    def done(self, force_check: bool) -> bool:
+        assert force_check
+        if self.cancelled:
+            self.runs_for -= 1
+        return self.runs_for == 0
+
+    def cancel(self, check: bool) -> None:
+        self.cancelled = True
+        self.log.append(self.number)
+
+
+@pytest.mark.usefixtures("local")
+def test_jobs_of_a_killed_launcher_are_ended_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log: list[str] = []
+    left = {"7_0": Left("7_0", log, 0), "7_1": Left("7_1", log, 3)}
+    monkeypatch.setattr(cluster, "_job", lambda folder, number: left[number])
+    noted = tmp_path / cluster.SUBMITTED
+    noted.parent.mkdir()
+    noted.write_text('{"jobs": ["7_0", "7_1"]}')
+    submit_all([], tmp_path)
+    assert log == ["7_1"] and left["7_1"].runs_for == 0
+    assert not noted.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("local")
+def test_a_launcher_that_is_stopped_has_noted_its_jobs(
+    small_runs: list[Run], tmp_path: Path
+) -> None:
+    class Killed(BaseException):
+        """As abrupt as a test can be."""
+
+    def killed(what: str, done: int, total: int) -> None:
+        if what == "runs":
+            noted.append((tmp_path / cluster.SUBMITTED).read_text())
+            raise Killed
+
+    noted: list[str] = []
+    with pytest.raises(Killed):
+        submit_all(small_runs, tmp_path, progress=killed)
+    assert len(json.loads(noted[0])["jobs"]) == len(small_runs)
 
 
 @pytest.mark.usefixtures("local")
