@@ -43,9 +43,9 @@ class PointsAndGrid(BaseTransform):
     Args:
         domain: The box of the points.
         shape: Number of nodes on each axis.
-        radius: Radius of the neighbourhoods, in the units of the positions; see
-            :func:`~nfsgeo.geometry.radius_for`.
-        interpolation: The fixed interpolation behind ``weight``; see
+        radius: Radius of the neighbourhoods both ways, in the units of the positions;
+            one for all samples, see :func:`~nfsgeo.geometry.radius_for`.
+        interpolation: The fixed interpolation behind ``weight``, both ways; see
             :func:`~nfsgeo.geometry.bipartite_graph`.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
         max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.

@@ -45,7 +45,8 @@ class KernelInterpolation(MessagePassing):
         result ``[m, T, C]``.
 
     Raises:
-        ValueError: for ``x`` of another shape, and for ``exact_for`` with a kernel
+        TypeError: for another kind of graph.
+        ValueError: for ``x`` or ``pos`` of another shape, and for ``exact_for`` with a kernel
             other than :class:`ChannelKernel`.
     """
 
@@ -87,14 +88,10 @@ class KernelInterpolation(MessagePassing):
         Args:
             x: field at the sources.
             graph: edges from sources to targets.
-            pos: positions of the sources.
+            pos: positions of the sources, not of the targets.
             features: inputs :math:`a(x_i)` at the sources.
         """
-        if x.dim() != 3 or x.size(-1) != self.kernel.channels:
-            raise ValueError(
-                f"x has shape {tuple(x.shape)}; expected [n, T, "
-                f"{self.kernel.channels}], a field with time records"
-            )
+        self._check(x, graph, pos)
         source = graph.edge_index[0]
         displacement = graph.displacement.to(x.dtype)
         weight = self.kernel.weights(displacement, pos, features, source)
@@ -111,6 +108,24 @@ class KernelInterpolation(MessagePassing):
                 graph.edge_index, x=(x, None), matrix=matrix, size=size
             )
         return out if self.bias is None else out + self.bias
+
+    def _check(self, x: Tensor, graph: BipartiteGraph, pos: Tensor) -> None:
+        if not isinstance(graph, BipartiteGraph):
+            raise TypeError(
+                f"graph is a {type(graph).__name__}; expected a BipartiteGraph, as "
+                "bipartite_graph or nfsgeo.geometry.transforms.graph_between makes it"
+            )
+        sources, channels = graph.num_source, self.kernel.channels
+        if x.dim() != 3 or x.size(0) != sources or x.size(-1) != channels:
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}; expected [{sources}, T, {channels}]: "
+                "sources of the graph, records (1 without time), channels of the kernel"
+            )
+        if pos.size(0) != sources:
+            raise ValueError(
+                f"pos has shape {tuple(pos.shape)}; expected the positions of the "
+                f"graph's {sources} sources, [{sources}, d]"
+            )
 
     def _corrected(
         self, weight: Tensor, share: Tensor, graph: BipartiteGraph

@@ -147,8 +147,14 @@ def test_learned_kernels_start_near_the_mean(case):
 
 
 def test_says_what_does_not_fit(case, layer):
-    with pytest.raises(ValueError, match="a field with time records"):
+    with pytest.raises(ValueError, match=r"expected \[14, T, 4\]: sources"):
         layer(case.x[:, 0], case.graph, case.source, case.features)
+    with pytest.raises(ValueError, match=r"expected \[14, T, 4\]: sources"):
+        layer(case.x[1:], case.graph, case.source, case.features)
+    with pytest.raises(ValueError, match="positions of the graph's 14 sources"):
+        layer(case.x, case.graph, case.target, case.features)
+    with pytest.raises(TypeError, match=r"graph is a Tensor; expected.*graph_between"):
+        layer(case.x, case.graph.edge_index, case.source, case.features)
     if not isinstance(layer.kernel, GaussianKernel):
         with pytest.raises(ValueError, match=r"expected \[n, 3\]"):
             layer(case.x, case.graph, case.source, None)

@@ -1,0 +1,101 @@
+"""Tables of errors on other meshes, from the committed results.
+
+``python docs/making/invariance.py`` prints what docs/mesh-invariance.md holds.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import mean, stdev
+
+__all__ = ["invariance_tables", "read_errors"]
+
+CSV = Path(__file__).parents[2] / "benchmarks" / "results" / "cpu" / "invariance.csv"
+MESHES = (
+    "nested-2",
+    "nested-4",
+    "disjoint",
+    "half",
+    "quarter",
+    "clustered",
+    "off-grid",
+)
+MESHES = (*MESHES, "own", "noise-1", "noise-10")
+TITLES = {
+    ("darcy-1024", "0"): "Darcy, 1024 points",
+    ("burgers-512", "1"): "Burgers, 512 points, from one record",
+    ("burgers-512", "10"): "Burgers, 512 points",
+    ("ns-1024", "10"): "Navier–Stokes, 1024 points",
+    ("ns-4096", "10"): "Navier–Stokes, 4096 points",
+}
+
+# Observed and unobserved error by problem, variant, mesh and seed.
+Errors = Mapping[tuple[str, ...], tuple[float, float]]
+
+
+def read_errors(path: Path = CSV) -> Errors:
+    """Observed and unobserved MAE by pde, records, variant, mesh and seed."""
+    found = {}
+    with open(path, newline="") as table:
+        for row in csv.DictReader(table):
+            key = tuple(row[name] for name in ("pde", "n_t", "variant", "mesh", "seed"))
+            found[key] = (float(row["mae_observed"]), float(row["mae_unobserved"]))
+    return found
+
+
+def invariance_tables(errors: Errors) -> str:
+    """Errors on the mesh of training, and what those elsewhere are over them."""
+    head = ["", "seen", "grid", "over grid", "unobserved"]
+    lines = [f"| {' | '.join(head)} |", "|---" + "|--:" * (len(head) - 1) + "|"]
+    for title, variant, by_mesh in _rows(errors):
+        seen, grid = by_mesh["seen"], by_mesh.get("equispaced", {})
+        cells = [f"{title}, `{variant}`", _spread(seen, 0), _spread(grid, 0)]
+        cells += [_ratio(seen, grid, 0), _ratio(seen, seen, 1)]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", f"| over `seen` | {' | '.join(f'`{mesh}`' for mesh in MESHES)} |"]
+    lines.append("|---" + "|--:" * len(MESHES) + "|")
+    for title, variant, by_mesh in _rows(errors):
+        cells = [_ratio(by_mesh.get(mesh, {}), by_mesh["seen"], 0) for mesh in MESHES]
+        lines.append(f"| {' | '.join([f'{title}, `{variant}`', *cells])} |")
+    return "\n".join(lines)
+
+
+BySeed = dict[str, tuple[float, float]]
+
+
+def _rows(errors: Errors) -> list[tuple[str, str, dict[str, BySeed]]]:
+    """Problem, variant, and errors by mesh and seed."""
+    found: dict[tuple[str, ...], dict[str, BySeed]] = defaultdict(dict)
+    for (pde, records, variant, mesh, seed), pair in errors.items():
+        found[pde, records, variant].setdefault(mesh, {})[seed] = pair
+    return [
+        (title, variant, found[pde, records, variant])
+        for (pde, records), title in TITLES.items()
+        for variant in ("default", "paper")
+        if "seen" in found[pde, records, variant]
+    ]
+
+
+def _spread(by_seed: BySeed, which: int) -> str:
+    values = [pair[which] for pair in by_seed.values()]
+    if not values:
+        return "–"
+    deviation = f" ± {stdev(values):.1e}" if len(values) > 1 else ""
+    return f"{mean(values):.2e}{deviation}"
+
+
+def _ratio(above: BySeed, below: BySeed, which: int) -> str:
+    """Of the means over the seeds that both have."""
+    seeds = above.keys() & below.keys()
+    if not seeds:
+        return "–"
+    top = mean(above[seed][which] for seed in seeds)
+    return f"{top / mean(below[seed][0] for seed in seeds):.2f}"
+
+
+if __name__ == "__main__":
+    print(invariance_tables(read_errors(*map(Path, sys.argv[1:]))))
