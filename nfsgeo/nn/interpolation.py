@@ -46,8 +46,8 @@ class KernelInterpolation(MessagePassing):
 
     Raises:
         TypeError: for another kind of graph.
-        ValueError: for ``x`` or ``pos`` of another shape, and for ``exact_for`` with a kernel
-            other than :class:`ChannelKernel`.
+        ValueError: for ``x`` or ``pos`` of another shape, and for ``exact_for`` with
+            a kernel other than :class:`ChannelKernel`.
     """
 
     def __init__(
