@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 from torch_geometric.data import Data
 
 from nfsgeo.data.fields import FieldFile, Floats
-from nfsgeo.data.meshes import Mesh
+from nfsgeo.data.meshes import Mesh, MeshesInTurn
 from nfsgeo.data.trigonometric import TrigonometricInterpolation
 from nfsgeo.errors import UserError
 
@@ -48,7 +48,8 @@ class WindowDataset(Dataset[Data]):
         samples: Their numbers, for example ``file.split["train"]``.
         n_in: Input records.
         n_out: Output records.
-        mesh: Points that all samples share, or a function from a sample to its own.
+        mesh: Points that all samples share, a function from a sample to its own, or
+            meshes in turn.
         first_record: Where the window begins.
         time_stride: Records of the file from one in the window to the next.
         cache_bytes: Memory for decoded samples, in bytes.
@@ -57,6 +58,9 @@ class WindowDataset(Dataset[Data]):
         UserError: The file has too few records or no coefficient for ``n_in`` 0; on
             access, a sample is damaged or not finite.
         ValueError: A number of records is negative, or ``n_out`` is 0.
+
+    Attributes:
+        turn: Which turn it is, for meshes in turn.
     """
 
     def __init__(
@@ -95,6 +99,7 @@ class WindowDataset(Dataset[Data]):
         self.samples = [int(sample) for sample in samples]
         self.n_in, self.n_out = n_in, n_out
         self.mesh = mesh
+        self.turn = 0
         self.cache_bytes = cache_bytes
         self._records = slice(first_record, end, time_stride)
         self._with_static = coefficient
@@ -134,24 +139,26 @@ class WindowDataset(Dataset[Data]):
         self._forget()
 
     def _forget(self) -> None:
-        self._cache: OrderedDict[int, _Sample] = OrderedDict()
+        self._cache: OrderedDict[tuple[int, int], _Sample] = OrderedDict()
         self._used = 0
         self._interpolation: TrigonometricInterpolation | None = None
 
     def _cached(self, sample: int) -> _Sample:
-        if sample in self._cache:
-            self._cache.move_to_end(sample)
-            return self._cache[sample]
+        turns = len(self.mesh.meshes) if isinstance(self.mesh, MeshesInTurn) else 1
+        key = (sample, self.turn % turns)
+        if key in self._cache:
+            self._cache.move_to_end(key)
+            return self._cache[key]
         found = self._load(sample)
         if found.nbytes <= self.cache_bytes:
-            self._cache[sample] = found
+            self._cache[key] = found
             self._used += found.nbytes
             while self._used > self.cache_bytes:
                 self._used -= self._cache.popitem(last=False)[1].nbytes
         return found
 
     def _load(self, sample: int) -> _Sample:
-        mesh = self.mesh if isinstance(self.mesh, Mesh) else self.mesh(sample)
+        mesh = self._mesh_of(sample)
         u = self.file.read(sample, self._records, mesh.index)
         names = self.file.static_names if self._with_static else []
         a = np.empty((len(u), 0), np.float32)
@@ -169,6 +176,11 @@ class WindowDataset(Dataset[Data]):
         # Rounding to float32 may put a point on the far end of a periodic axis.
         pos = self.file.domain.wrap(torch.from_numpy(mesh.pos).float())
         return _Sample(u, a, pos.numpy())
+
+    def _mesh_of(self, sample: int) -> Mesh:
+        if isinstance(self.mesh, MeshesInTurn):
+            return self.mesh(sample, self.turn)
+        return self.mesh if isinstance(self.mesh, Mesh) else self.mesh(sample)
 
     def _at(self, mesh: Mesh) -> TrigonometricInterpolation:
         if mesh is not self.mesh:

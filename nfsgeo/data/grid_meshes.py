@@ -34,6 +34,21 @@ class Mesh:
         return len(self.pos)
 
 
+@dataclass(frozen=True)
+class MeshesInTurn:
+    """Meshes on which samples take turns: each on another one in every turn.
+
+    Args:
+        meshes: As many as there are turns, then the first comes again.
+    """
+
+    meshes: tuple[Mesh, ...]
+
+    def __call__(self, sample: int, turn: int = 0) -> Mesh:
+        """The mesh of a sample."""
+        return self.meshes[(sample + turn) % len(self.meshes)]
+
+
 def philox(seed: int, *stream: int) -> np.random.Generator:
     """Generator of a seed and the numbers of a stream, independent of all others."""
     words = np.random.SeedSequence([seed, *stream])

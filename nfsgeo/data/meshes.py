@@ -15,6 +15,7 @@ import numpy as np
 from nfsgeo.data.fields import Doubles, FieldFile, Indices
 from nfsgeo.data.grid_meshes import (
     Mesh,
+    MeshesInTurn,
     between,
     jittered,
     off_grid,
@@ -27,6 +28,7 @@ from nfsgeo.errors import UserError
 
 __all__ = [
     "Mesh",
+    "MeshesInTurn",
     "clustered",
     "disjoint",
     "every_point",

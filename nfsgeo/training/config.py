@@ -53,8 +53,9 @@ class DataSection(Section):
         points: Number of points; None for a quarter of the grid's.
         grid: Points along each axis, for the sub-grid.
         mesh_per_sample: Whether each sample is observed at points of its own.
-        meshes: Training samples take turns on so many meshes, so that networks know
-            no mesh; validation and test samples are observed on the first. None for
+        meshes: Training samples take turns on so many meshes, in every epoch each on
+            another, so that networks know no mesh and see more of every sample;
+            validation and test samples are observed on the first. None for
             as many as suit the model, see :attr:`nfsgeo.models.ModelInfo.meshes`.
         mesh_seed: Seed of the points; None for that of the run.
         n_in: Observed records; 0 where a coefficient is the input.

@@ -80,6 +80,8 @@ class WindowData(LightningDataModule):
         return -(-share // self.batch_size)
 
     def train_dataloader(self) -> DataLoader:
+        # Known by the processes that read too: they start with every epoch.
+        self.parts["train"].turn = self._running.current_epoch
         return self._loader(
             "train",
             EpochSampler(

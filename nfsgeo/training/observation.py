@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from nfsgeo.data import FieldFile
 from nfsgeo.data.meshes import (
     Mesh,
+    MeshesInTurn,
     clustered,
     every_point,
     jittered,
@@ -51,7 +52,7 @@ def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
 
 
 def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observation:
-    """Where training samples are observed, which take turns on several meshes.
+    """Where training samples are observed: in every epoch each on another mesh.
 
     Args:
         data, file, seed: As for :func:`observe`, whose mesh is the first.
@@ -65,7 +66,7 @@ def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observatio
         return observe(data, file, seed)
     sampler, size = _sampler(data)
     seed = seed if data.mesh_seed is None else data.mesh_seed
-    return partial(_in_turn, [sampler(file, size, seed, each) for each in range(num)])
+    return MeshesInTurn(tuple(sampler(file, size, seed, each) for each in range(num)))
 
 
 def mesh_of(observation: Observation, sample: int) -> Mesh:
@@ -86,10 +87,6 @@ def _sampler(data: DataSection) -> tuple[Callable[..., Mesh], int]:
     else:
         size = _needed(data.points, "points")
     return samplers[data.mesh], size
-
-
-def _in_turn(meshes: Sequence[Mesh], sample: int) -> Mesh:
-    return meshes[sample % len(meshes)]
 
 
 def _many(file: FieldFile) -> bool:

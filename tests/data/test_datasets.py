@@ -15,6 +15,7 @@ from torch_geometric.loader import DataLoader
 import nfsgeo.data
 from nfsgeo.data import FieldFile, GridWriter, Mesh, WindowDataset
 from nfsgeo.data.meshes import (
+    MeshesInTurn,
     every_point,
     off_grid,
     per_sample,
@@ -203,3 +204,19 @@ def test_windows_that_do_not_fit_are_refused(
         WindowDataset(file, [0], 1, 0, mesh)
     with nfsgeo.data.open(point_case.path) as points:
         one_line(WindowDataset, points, [0], 0, 1, every_point(points))
+
+
+def test_in_every_turn_a_sample_is_on_another_mesh(
+    grid_case: Any, file: FieldFile
+) -> None:
+    meshes = [random_subset(file, 9, 0, each) for each in range(3)]
+    dataset = WindowDataset(file, [5, 1], 2, 2, MeshesInTurn(tuple(meshes)))
+    for turn in (0, 1, 2, 4, 0):
+        dataset.turn = turn
+        for item, sample in enumerate((5, 1)):
+            mesh = meshes[(sample + turn) % 3]
+            u = grid_case.u[sample].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
+            data = dataset[item]
+            np.testing.assert_array_equal(data.pos, mesh.pos.astype(np.float32))
+            np.testing.assert_array_equal(data.x[..., :2], u[:, :2])
+            np.testing.assert_array_equal(data.y, u[:, 2:4])
