@@ -24,10 +24,11 @@ class _Sample(NamedTuple):
     u: Floats
     a: Floats
     pos: Floats
+    volume: Floats
 
     @property
     def nbytes(self) -> int:
-        return self.u.nbytes + self.a.nbytes + self.pos.nbytes
+        return sum(array.nbytes for array in self)
 
 
 class WindowDataset(Dataset[Data]):
@@ -37,7 +38,8 @@ class WindowDataset(Dataset[Data]):
     ``pos`` float32 ``[n, d]``, ``sample`` (its number in the file) and ``times``
     float64 ``[n_in + n_out]``. ``F`` is ``C`` plus the components of the coefficient,
     if there is one, repeated over the records. For a problem without time ``n_in`` is
-    0: ``x`` is the coefficient alone, ``[n, 1, C_a]``.
+    0: ``x`` is the coefficient alone, ``[n, 1, C_a]``. With ``volumes`` there is
+    ``volume`` float32 ``[n]``, on the average 1.
 
     Samples are read when asked for and kept, decoded and cut to the mesh, while they
     fit into ``cache_bytes``; the longest unused go first. Each worker process keeps a
@@ -52,6 +54,7 @@ class WindowDataset(Dataset[Data]):
             meshes in turn.
         first_record: Where the window begins.
         time_stride: Records of the file from one in the window to the next.
+        volumes: Whether items tell how much of the domain every point stands for.
         cache_bytes: Memory for decoded samples, in bytes.
 
     Raises:
@@ -73,6 +76,7 @@ class WindowDataset(Dataset[Data]):
         *,
         first_record: int = 0,
         time_stride: int = 1,
+        volumes: bool = False,
         cache_bytes: int = 2**30,
     ) -> None:
         if n_in < 0 or n_out < 1 or first_record < 0 or time_stride < 1:
@@ -100,6 +104,7 @@ class WindowDataset(Dataset[Data]):
         self.n_in, self.n_out = n_in, n_out
         self.mesh = mesh
         self.turn = 0
+        self.volumes = volumes
         self.cache_bytes = cache_bytes
         self._records = slice(first_record, end, time_stride)
         self._with_static = coefficient
@@ -108,8 +113,8 @@ class WindowDataset(Dataset[Data]):
     def __len__(self) -> int:
         return len(self.samples)
 
-    def __getitem__(self, item: int) -> Data:
-        sample = self.samples[item]
+    def __getitem__(self, number: int) -> Data:
+        sample = self.samples[number]
         found = self._cached(sample)
         u, a = torch.from_numpy(found.u), torch.from_numpy(found.a)
         if self.n_in == 0:
@@ -120,13 +125,16 @@ class WindowDataset(Dataset[Data]):
         else:
             x = u[:, : self.n_in]
         # Copies, so that nothing done to an item reaches the cache.
-        return Data(
+        item = Data(
             x=x.clone(memory_format=torch.contiguous_format),
             y=u[:, self.n_in :].clone(memory_format=torch.contiguous_format),
             pos=torch.from_numpy(found.pos).clone(),
             sample=sample,
             times=torch.from_numpy(self.file.times[self._records].copy()),
         )
+        if self.volumes:
+            item.volume = torch.from_numpy(found.volume).clone()
+        return item
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(vars(self))
@@ -175,7 +183,10 @@ class WindowDataset(Dataset[Data]):
             )
         # Rounding to float32 may put a point on the far end of a periodic axis.
         pos = self.file.domain.wrap(torch.from_numpy(mesh.pos).float())
-        return _Sample(u, a, pos.numpy())
+        volume = np.empty(0, np.float32)
+        if self.volumes:
+            volume = mesh.volumes(self.file.domain)
+        return _Sample(u, a, pos.numpy(), volume)
 
     def _mesh_of(self, sample: int) -> Mesh:
         if isinstance(self.mesh, MeshesInTurn):

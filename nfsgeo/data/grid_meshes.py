@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles, FieldFile, Indices
+from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
+from nfsgeo.geometry import Domain, cell_volumes
 
 __all__ = ["Mesh", "between", "jittered", "off_grid", "philox", "shuffled", "sub_grid"]
 
@@ -29,9 +30,23 @@ class Mesh:
     pos: Doubles
     index: Indices | None
     grid_shape: tuple[int, ...] | None = None
+    _volumes: dict[Domain, Floats] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.pos)
+
+    def volumes(self, domain: Domain) -> Floats:
+        """Share of the domain that every point stands for, times ``n``: ``[n]``.
+
+        Computed once, see :func:`~nfsgeo.geometry.cell_volumes`.
+
+        Args:
+            domain: The box that the points are in.
+        """
+        if domain not in self._volumes:
+            shares = cell_volumes(domain.wrap(torch.from_numpy(self.pos)), domain)
+            self._volumes[domain] = (shares * len(self)).float().numpy()
+        return self._volumes[domain]
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,9 @@ class BipartiteGraph:
 
         In proportion to the volumes of the sources, where these are known: the mean is
         then that of an integral.
+
+        Args:
+            dtype: Of the result.
         """
         source, target = self.edge_index
         if self.volume is None:

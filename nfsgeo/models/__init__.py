@@ -6,6 +6,7 @@ of the samples ``batch [N]``; the result is ``[M, n_t', F']``.
 
 ===========================  ========================================================
 MODELS                       the models by name, with what each accepts
+LossOver                     what a training loss is a mean over
 build_model                  a model by name, for a problem
 Problem                      sizes and domain of what is to be learned
 OwnLoss                      what a model has that is trained on a loss of its own
@@ -16,7 +17,7 @@ parameters_at_paper_setting  how large a model is where the paper counts
 from __future__ import annotations
 
 from nfsgeo.models.catalogue import MODELS, build_model, num_parameters
-from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.info import LossOver, ModelInfo
 from nfsgeo.models.operator import MixerOperator
 from nfsgeo.models.own_loss import OwnLoss
 from nfsgeo.models.paper_setting import PAPER_PROBLEM, parameters_at_paper_setting
@@ -24,6 +25,7 @@ from nfsgeo.models.problem import Problem
 
 __all__ = [
     "MODELS",
+    "LossOver",
     "MixerOperator",
     "PAPER_PROBLEM",
     "ModelInfo",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 from torch import nn
 
 from nfsgeo.models.problem import Problem
 
-__all__ = ["ModelInfo"]
+__all__ = ["LossOver", "ModelInfo"]
+
+LossOver = Literal["points", "domain"]
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class ModelInfo:
         source: where it comes from.
         meshes: number of meshes that its training samples take turns on, where points
             are drawn and nothing else is asked for.
+        loss_over: what its training loss is a mean over, where points are drawn evenly
+            from a grid and nothing else is asked for; elsewhere over the points.
         feeds_back: whether its predictions are inputs of its own, and therefore fields
             in the scale of the input.
         parameters_paper: count in the paper's complexity table, where it has one.
@@ -40,6 +44,7 @@ class ModelInfo:
     unseen_meshes: bool
     source: str
     meshes: int = 1
+    loss_over: LossOver = "points"
     feeds_back: bool = False
     parameters_paper: int | None = None
     paper: Mapping[str, Any] = field(default_factory=dict)

@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from nfsgeo.models import MODELS
+from nfsgeo.models import MODELS, LossOver
 from nfsgeo.training.config_errors import explained, unknown
 
 __all__ = [
@@ -138,6 +138,11 @@ class OptimiserSection(Section):
             (times ``step_factor`` after every ``step_epochs``) or ``constant``.
         one_cycle_rise: Share of the steps on which the one-cycle rate rises.
         step_epochs, step_factor: Of the step schedule.
+        loss_over: What the training loss is a mean over: the ``points``, as in the
+            paper, or the ``domain``, where every point counts for the volume of its
+            Voronoi cell, see :func:`~nfsgeo.geometry.cell_volumes`. None for what suits
+            the model, see :attr:`nfsgeo.models.ModelInfo.loss_over`. Models with a loss
+            of their own have it over points.
     """
 
     name: Literal["adam", "adamw"] = "adam"
@@ -150,6 +155,7 @@ class OptimiserSection(Section):
     one_cycle_rise: float = 0.3
     step_epochs: PositiveInt = 100
     step_factor: PositiveFloat = 0.5
+    loss_over: LossOver | None = None
 
 
 class TrainerSection(Section):

@@ -23,6 +23,7 @@ def windows(
     part: str,
     *,
     beyond: int = 0,
+    volumes: bool = False,
 ) -> WindowDataset:
     """Training, validation or test samples of a file.
 
@@ -32,6 +33,7 @@ def windows(
         mesh: The points at which they are observed.
         part: ``"train"``, ``"valid"`` or ``"test"``.
         beyond: Further records after those to be predicted, or as many as there are.
+        volumes: Whether batches tell the volumes of their points.
     """
     n_in, n_out = data.n_in or 0, data.n_out or 1
     left = len(range(len(file.times))[data.first_record :: data.time_stride])
@@ -45,6 +47,7 @@ def windows(
         mesh,
         first_record=data.first_record,
         time_stride=data.time_stride,
+        volumes=volumes,
     )
 
 

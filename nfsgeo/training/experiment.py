@@ -73,8 +73,22 @@ def prepare(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = build_model(config.model.name, problem, config.model.settings)
-    beyond = model.records_beyond if isinstance(model, OwnLoss) else 0
-    train = windows(config.data, file, in_turn, "train", beyond=beyond)
+    over_domain = config.optimiser.loss_over == "domain"
+    if over_domain and isinstance(model, OwnLoss):
+        raise UserError(
+            f"optimiser.loss_over=domain with --model {config.model.name}, which is "
+            "trained on a loss of its own",
+            "points",
+            "leave it out",
+        )
+    train = windows(
+        config.data,
+        file,
+        in_turn,
+        "train",
+        beyond=model.records_beyond if isinstance(model, OwnLoss) else 0,
+        volumes=over_domain,
+    )
     valid = windows(config.data, file, mesh, "valid")
     if config.trainer.devices > len(valid):
         raise UserError(

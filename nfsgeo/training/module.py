@@ -29,8 +29,9 @@ __all__ = ["Forecaster"]
 class Forecaster(LightningModule):
     """A model with the scales of its data: fields in and out in the data's own units.
 
-    Trained on the mean squared error of the normalised fields, or on the loss of a
-    model that has one. The statistics are buffers, so that a checkpoint carries them.
+    Trained on the mean squared error of the normalised fields, over the domain where
+    batches tell the volumes of their points, or on the loss of a model that has one.
+    The statistics are buffers, so that a checkpoint carries them.
 
     Args:
         model: ``model(x, pos, batch, query_pos=, query_batch=)`` on normalised fields.
@@ -170,10 +171,14 @@ class Forecaster(LightningModule):
 
     def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
         truth = batch.y.to(prediction.dtype)
-        loss = mse_loss(
-            self.outputs.normalise(prediction), self.outputs.normalise(truth)
-        )
-        return self._finite(loss, batch)
+        squares = mse_loss(
+            self.outputs.normalise(prediction),
+            self.outputs.normalise(truth),
+            reduction="none",
+        ).flatten(1)
+        if "volume" in batch:
+            squares = squares * batch.volume.to(squares.dtype)[:, None]
+        return self._finite(squares.mean(), batch)
 
     def _finite(self, loss: Tensor, batch: Batch) -> Tensor:
         if not torch.isfinite(loss):

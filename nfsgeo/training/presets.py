@@ -28,6 +28,7 @@ def paper_preset(model: str) -> dict[str, Any]:
         "schedule": "step",
         "step_epochs": 100,
         "step_factor": 0.5,
+        "loss_over": "points",
     }
     if model == "mppde":
         optimiser |= {"name": "adamw", "lr": 1e-4, "betas": [0.9, 0.999], "eps": 1e-8}

@@ -40,8 +40,9 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
             )
     data = _with_records(config.data, file)
     data = _with_points(data, file, MODELS[config.model.name])
-    optimiser = _with_rate(config.optimiser, config.model.name, file.equation)
     model = config.model
+    optimiser = _with_rate(config.optimiser, model.name, file.equation)
+    optimiser = _with_loss(optimiser, data, file, MODELS[model.name])
     if MODELS[model.name].feeds_back:
         model = _changed(model, predicts="field")
     return _changed(config, data=data, model=model, optimiser=optimiser)
@@ -125,6 +126,17 @@ def _with_rate(
     if optimiser.lr is not None:
         return optimiser
     return _changed(optimiser, lr=paper_learning_rate(model, equation))
+
+
+def _with_loss(
+    optimiser: OptimiserSection, data: DataSection, file: FieldFile, model: ModelInfo
+) -> OptimiserSection:
+    if optimiser.loss_over is not None:
+        return optimiser
+    # Elsewhere cells may lie outside the cloud, or errors matter most in the crowd.
+    even = data.mesh in ("random-subset", "off-grid", "jittered")
+    suits = even and file.shape is not None
+    return _changed(optimiser, loss_over=model.loss_over if suits else "points")
 
 
 def _changed(section: Any, **values: Any) -> Any:

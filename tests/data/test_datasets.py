@@ -22,7 +22,7 @@ from nfsgeo.data.meshes import (
     random_subset,
     sub_grid,
 )
-from nfsgeo.geometry import Domain
+from nfsgeo.geometry import Domain, cell_volumes
 
 
 @pytest.fixture
@@ -220,3 +220,14 @@ def test_in_every_turn_a_sample_is_on_another_mesh(
             np.testing.assert_array_equal(data.pos, mesh.pos.astype(np.float32))
             np.testing.assert_array_equal(data.x[..., :2], u[:, :2])
             np.testing.assert_array_equal(data.y, u[:, 2:4])
+
+
+def test_items_tell_the_volumes_of_their_points(file: FieldFile) -> None:
+    mesh = random_subset(file, 9, 0)
+    dataset = WindowDataset(file, [5, 1], 2, 2, mesh, volumes=True)
+    expected = 9 * cell_volumes(torch.from_numpy(mesh.pos), file.domain)
+    for item in dataset:
+        assert item.volume.dtype == torch.float32
+        torch.testing.assert_close(item.volume, expected.float())
+        item.volume.zero_()  # a copy
+    assert "volume" not in WindowDataset(file, [5], 2, 2, mesh)[0]

@@ -56,6 +56,16 @@ def test_the_loss_is_that_of_normalised_fields() -> None:
     assert loss.item() == pytest.approx((4 + 4 + 0 + 16) / 16 / 4)
 
 
+def test_a_loss_over_the_domain_weighs_points_by_their_volumes() -> None:
+    module = forecaster()
+    module.log = lambda *_, **__: None  # type: ignore[method-assign]
+    x = torch.tensor([[[1.0, 5.0]], [[3.0, 5.0]]])  # predicted as 0 and 1
+    graphs = batch(x, torch.tensor([[[2.0], [0.0]], [[4.0], [1.0]]]), [0, 1])
+    graphs.volume = torch.tensor([0.5, 1.5])
+    loss = module.training_step(graphs, 0)
+    assert loss.item() == pytest.approx((0.5 * (4 + 0) + 1.5 * (9 + 0)) / 4)
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_names_the_samples(bad: float) -> None:
     module = forecaster()

@@ -140,3 +140,16 @@ def test_a_cloud_has_no_further_meshes(cloud: Path) -> None:
     with nfsgeo.data.open(cloud) as file:
         mesh = observe_in_turn(data, file, 0)
         assert [len(mesh_of(mesh, sample)) for sample in (0, 1)] == [30, 40]
+
+
+def test_what_the_loss_is_over(waves: Path, cloud: Path) -> None:
+    def over(path: Path, **overrides: Any) -> str | None:
+        return resolve(path, **overrides).optimiser.loss_over
+
+    assert over(waves) == over(waves, data__mesh="off-grid") == "domain"
+    assert over(waves, data__mesh="grid") == over(cloud) == "points"
+    assert over(waves, data__mesh="clustered", data__points=64) == "points"
+    assert over(waves, model__name="dse") == "points"
+    assert over(waves, optimiser__loss_over="points") == "points"
+    assert over(cloud, optimiser__loss_over="domain") == "domain"
+    assert over(waves, preset="paper") == "points"
