@@ -21,8 +21,8 @@ class DSESettings(BaseModel):
     Attributes:
         width: channels.
         depth: number of layers.
-        modes: non-negative frequencies kept on every space axis; ``None`` for 16 in
-            one dimension and 8 in more.
+        modes: non-negative frequencies kept on every space axis; ``None`` for 64 in
+            one dimension, half the points at most, and 8 in more.
         time_modes: frequencies kept in time, at most ``n_t' // 2 + 1``.
     """
 
@@ -61,7 +61,7 @@ class DSE(nn.Module):
         if problem.has_time:
             time_modes = min(settings.time_modes, problem.n_out // 2 + 1)
         self.lift = Lift(problem.num_features, dim, width, time=problem.has_time)
-        modes = [modes_for(settings.modes, dim)] * dim
+        modes = [modes_for(settings.modes, problem)] * dim
         self.spectral = nn.ModuleList(
             PointSpectralConv(width, width, modes, time_modes) for _ in range(depth)
         )

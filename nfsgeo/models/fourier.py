@@ -19,8 +19,8 @@ class FourierSettings(MixerSettings):
     """Settings of the Fourier core.
 
     Attributes:
-        modes: non-negative frequencies kept on every space axis; ``None`` for 16 in
-            one dimension and 8 in more.
+        modes: non-negative frequencies kept on every space axis; ``None`` for 64 in
+            one dimension, half the points at most, and 8 in more.
         time_modes: frequencies kept in time, at most ``n_t' // 2 + 1``.
     """
 
@@ -33,7 +33,7 @@ def fourier_blocks(
 ) -> nn.Sequential:
     """Fourier blocks over space and time on a grid of ``shape``."""
     dim = problem.domain.dim
-    modes = [modes_for(settings.modes, dim)] * dim
+    modes = [modes_for(settings.modes, problem)] * dim
     if problem.has_time:
         modes.append(min(settings.time_modes, problem.n_out // 2 + 1))
     sizes = token_sizes(problem, shape)

@@ -26,8 +26,8 @@ class GINOSettings(BaseModel):
     Attributes:
         width: channels on the grid.
         depth: number of Fourier layers.
-        modes: non-negative frequencies kept on every axis; ``None`` for 16 in one
-            dimension and 8 in more.
+        modes: non-negative frequencies kept on every axis; ``None`` for 64 in
+            one dimension, half the points at most, and 8 in more.
         hidden: width of the networks that give the kernels.
         grid: nodes along each axis, or along the shortest of a box that is no cube;
             ``None`` for about as many nodes as points.
@@ -85,7 +85,7 @@ class GINO(nn.Module):
             settings.neighbours,
         )
         self.graphs = GraphCache(domain, radius, backend=settings.backend)
-        modes = modes_for(settings.modes, domain.dim)
+        modes = modes_for(settings.modes, problem)
         theirs: Any = _library()(
             in_channels=problem.num_features,
             out_channels=problem.n_out * problem.out_components,

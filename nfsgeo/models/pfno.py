@@ -22,7 +22,7 @@ class PFNOSettings(PatchSettings):
 
     Attributes:
         modes: non-negative frequencies kept on every space axis, as many as the
-            grid of patches has at most; ``None`` for 16 in one dimension and 8 in
+            grid of patches has at most; ``None`` for 64 in one dimension and 8 in
             more. In time all are kept.
     """
 
@@ -40,7 +40,7 @@ def pfno_blocks(
     dim = problem.domain.dim
 
     def block(sizes: tuple[int, ...]) -> nn.Module:
-        most = modes_for(settings.modes, dim)
+        most = modes_for(settings.modes, problem)
         modes = [min(most, max(1, n // 2)) for n in sizes[:dim]]
         modes += [n // 2 + 1 for n in sizes[dim:]]
         return spectral_block(settings, sizes, modes)

@@ -1,0 +1,39 @@
+"""How many frequencies are kept where nothing is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from nfsgeo.geometry import Domain
+from nfsgeo.models import MODELS, Problem, build_model
+from nfsgeo.models.modes import modes_for
+from nfsgeo.nn import SpectralConv
+
+
+def problem(dim: int, num_points: int) -> Problem:
+    return Problem(
+        domain=Domain.unit(dim, periodic=True),
+        in_components=1,
+        out_components=1,
+        n_in=2,
+        n_out=3,
+        num_points=num_points,
+        grid_shape=None,
+        has_time=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("modes", "dim", "num_points", "expected"),
+    [(None, 1, 512, 64), (None, 1, 20, 10), (None, 1, 1, 1), (7, 1, 512, 7)]
+    + [(None, 2, 4096, 8), (12, 2, 64, 12), (None, 3, 64, 8)],
+)
+def test_modes(modes: int | None, dim: int, num_points: int, expected: int) -> None:
+    assert modes_for(modes, problem(dim, num_points)) == expected
+
+
+def test_a_model_keeps_them() -> None:
+    settings = MODELS["nfs"].config()
+    model = build_model("nfs", problem(1, 40), settings.model_dump())
+    kept = [layer.modes for layer in model.modules() if isinstance(layer, SpectralConv)]
+    assert kept == [(20, 2)] * 2
