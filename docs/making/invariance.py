@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import mean, stdev
+from typing import NamedTuple
 
 __all__ = ["invariance_tables", "read_errors"]
 
@@ -26,7 +27,7 @@ MESHES = (
 )
 MESHES = (*MESHES, "own", "noise-1", "noise-10")
 TITLES = {
-    ("darcy-1024", "0"): "Darcy, 1024 points",
+    ("darcy-1024", "1"): "Darcy, 1024 points",
     ("burgers-512", "1"): "Burgers, 512 points, from one record",
     ("burgers-512", "10"): "Burgers, 512 points",
     ("ns-1024", "10"): "Navier–Stokes, 1024 points",
@@ -48,23 +49,69 @@ def read_errors(path: Path = CSV) -> Errors:
 
 
 def invariance_tables(errors: Errors) -> str:
-    """Errors on the mesh of training, and what those elsewhere are over them."""
+    """Errors on the mesh of training, those elsewhere over them, and the bounds."""
     head = ["", "seen", "grid", "over grid", "unobserved"]
     lines = [f"| {' | '.join(head)} |", "|---" + "|--:" * (len(head) - 1) + "|"]
     for title, variant, by_mesh in _rows(errors):
         seen, grid = by_mesh["seen"], by_mesh.get("equispaced", {})
         cells = [f"{title}, `{variant}`", _spread(seen, 0), _spread(grid, 0)]
-        cells += [_ratio(seen, grid, 0), _ratio(seen, seen, 1)]
+        cells += [_shown(seen, grid, 0), _shown(seen, seen, 1)]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", f"| over `seen` | {' | '.join(f'`{mesh}`' for mesh in MESHES)} |"]
     lines.append("|---" + "|--:" * len(MESHES) + "|")
     for title, variant, by_mesh in _rows(errors):
-        cells = [_ratio(by_mesh.get(mesh, {}), by_mesh["seen"], 0) for mesh in MESHES]
+        cells = [_shown(by_mesh.get(mesh, {}), by_mesh["seen"], 0) for mesh in MESHES]
         lines.append(f"| {' | '.join([f'{title}, `{variant}`', *cells])} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *_bounds(errors)])
 
 
 BySeed = dict[str, tuple[float, float]]
+
+
+class Bound(NamedTuple):
+    """How large the errors of the default may be, over others of its problem."""
+
+    name: str
+    at_most: float
+    mesh: str
+    over_mesh: str = "seen"
+    over_variant: str = "default"
+    unobserved: bool = False
+    one_record: tuple[bool, ...] = (False, True)
+
+
+BOUNDS = (
+    Bound("`seen` over that of `paper`", 1.0, "seen", over_variant="paper"),
+    Bound("`nested-4` over `seen`", 1.05, "nested-4"),
+    Bound("points never observed over observed ones", 1.1, "seen", unobserved=True),
+    Bound("`disjoint` over `seen`", 1.05, "disjoint"),
+    Bound("`quarter` over `seen`", 1.5, "quarter"),
+    Bound("`clustered` over `seen`", 1.2, "clustered"),
+    Bound("`seen` over `grid`", 1.05, "seen", "equispaced", one_record=(False,)),
+    Bound("the same from one record", 1.5, "seen", "equispaced", one_record=(True,)),
+)
+
+
+def _bounds(errors: Errors) -> list[str]:
+    """The largest ratio of each kind, and the problem where it is."""
+    rows = {(title, variant): by_mesh for title, variant, by_mesh in _rows(errors)}
+    lines = ["| ratio | at most | largest | in |", "|---|--:|--:|---|"]
+    for bound in BOUNDS:
+        found = []
+        for title, variant in rows:
+            if variant == "default" and ("one record" in title) in bound.one_record:
+                above = rows[title, variant].get(bound.mesh, {})
+                below = rows.get((title, bound.over_variant), {})
+                ratio = _ratio(
+                    above, below.get(bound.over_mesh, {}), int(bound.unobserved)
+                )
+                found += [(ratio, title)] if ratio is not None else []
+        if found:
+            ratio, title = max(found)
+            mark = "**" if ratio > bound.at_most else ""
+            cells = [bound.name, f"{bound.at_most:g}", f"{mark}{ratio:.3f}{mark}"]
+            lines.append(f"| {' | '.join([*cells, title])} |")
+    return lines
 
 
 def _rows(errors: Errors) -> list[tuple[str, str, dict[str, BySeed]]]:
@@ -88,13 +135,18 @@ def _spread(by_seed: BySeed, which: int) -> str:
     return f"{mean(values):.2e}{deviation}"
 
 
-def _ratio(above: BySeed, below: BySeed, which: int) -> str:
+def _ratio(above: BySeed, below: BySeed, which: int) -> float | None:
     """Of the means over the seeds that both have."""
     seeds = above.keys() & below.keys()
     if not seeds:
-        return "–"
+        return None
     top = mean(above[seed][which] for seed in seeds)
-    return f"{top / mean(below[seed][0] for seed in seeds):.2f}"
+    return top / mean(below[seed][0] for seed in seeds)
+
+
+def _shown(above: BySeed, below: BySeed, which: int) -> str:
+    ratio = _ratio(above, below, which)
+    return "–" if ratio is None else f"{ratio:.2f}"
 
 
 if __name__ == "__main__":
