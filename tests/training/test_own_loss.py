@@ -14,10 +14,12 @@ from torch_geometric.data import Batch, Data
 
 import nfsgeo.data
 from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.errors import UserError
 from nfsgeo.models import OwnLoss
 from nfsgeo.training import Forecaster, load_config, restore
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.datamodule import windows
+from nfsgeo.training.experiment import prepare
 from nfsgeo.training.observation import observe
 from nfsgeo.training.resolution import resolved
 
@@ -140,3 +142,9 @@ def test_what_was_drawn_is_drawn_again(
     with pytest.raises(KeyboardInterrupt):
         train("run", chosen(model), Interrupt())
     assert resume(tmp_path / "run").is_the_same_as(undisturbed)
+
+
+def test_it_cannot_be_over_the_domain(waves: Path) -> None:
+    overrides = {**chosen("mppde"), "data.file": waves, "optimiser.loss_over": "domain"}
+    with pytest.raises(UserError, match=r"loss_over=domain with --model mppde"):
+        prepare(load_config(overrides=overrides))
