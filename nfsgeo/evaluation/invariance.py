@@ -19,6 +19,7 @@ from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.grid_meshes import between, philox
 from nfsgeo.data.meshes import (
     Mesh,
+    MeshesInTurn,
     clustered,
     disjoint,
     nested,
@@ -32,7 +33,10 @@ from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import Observation, mesh_of, observe
 
-__all__ = ["COLUMNS", "MESHES", "evaluate_meshes", "mesh_columns"]
+__all__ = ["COLUMNS", "DRAWS", "MESHES", "evaluate_meshes", "mesh_columns"]
+
+# Of meshes of a kind: errors on one may be a tenth larger than on the next.
+DRAWS = 8
 
 COLUMNS = ("mesh", "num_points", "mae_observed", "mae_unobserved", "mae")
 
@@ -61,8 +65,8 @@ def evaluate_meshes(
 ) -> list[dict[str, Any]]:
     """Observes the test samples on other meshes, and predicts there and elsewhere.
 
-    Every mesh is drawn from the run's seed. With ``n`` the points of the mesh that
-    the run was trained on:
+    Meshes are drawn from the run's seed, :data:`DRAWS` of each kind, on which samples
+    take turns. With ``n`` the points of the mesh that the run was trained on:
 
     - ``seen``: that mesh, the first of several; ``equispaced`` where it is a grid, and
       then the only one
@@ -106,11 +110,12 @@ def evaluate_meshes(
         elif not any(file.domain.periodic):
             names = [name for name in names if name != "off-grid"]
         for number, name in enumerate(names):
-            draw = partial(_drawn, name, file, seen, config.seed)
             own = name == "own" or not isinstance(seen, Mesh)
-            inputs = draw if own else draw(0)
-            queries = partial(_with_others, file, seen, inputs, config.seed)
-            where = queries if own else queries(0)
+            num = None if own else 1 if _is_seen(name) else DRAWS
+            inputs = _in_turn(partial(_drawn, name, file, seen, config.seed), num)
+            where = _in_turn(
+                partial(_with_others, file, seen, inputs, config.seed), num
+            )
             test = windows(config.data, file, where, "test")
             size = len(mesh_of(inputs, test.samples[0]))
             noise = _amount(name) / 100 if name.startswith("noise-") else 0.0
@@ -131,11 +136,23 @@ def mesh_columns(names: Sequence[str]) -> list[str]:
     ]
 
 
+def _in_turn(mesh: Callable[[int], Mesh], num: int | None) -> Callable[[int], Mesh]:
+    """The first ``num`` meshes, on which samples take turns; each its own when None."""
+    if num is None:
+        return mesh
+    return MeshesInTurn(tuple(mesh(number) for number in range(num)))
+
+
+def _is_seen(name: str) -> bool:
+    """Whether samples are observed where they were in training."""
+    return name in ("seen", "equispaced") or name.startswith("noise-")
+
+
 def _drawn(name: str, file: FieldFile, seen: Observation, seed: int, item: int) -> Mesh:
     """A mesh by name, for a sample."""
     trained = mesh_of(seen, item)
     num = len(trained)
-    if name in ("seen", "equispaced") or name.startswith("noise-"):
+    if _is_seen(name):
         return trained
     if name.startswith("nested-"):
         return nested(trained, file, round(_amount(name) * num), seed, item)
