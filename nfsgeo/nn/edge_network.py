@@ -75,11 +75,9 @@ class EdgeNetwork(nn.Module):
             source: source of each edge.
             mix: the linear maps.
         """
-        relative = displacement / self.scale
-        relative = torch.cat([relative, relative.norm(dim=-1, keepdim=True)], dim=-1)
         weights = edge_weights(
-            relative,
-            self._of_source(pos, features),
+            self.of_edge(displacement),
+            self.of_source(pos, features),
             source,
             self.edge.weight,
             self.edge.bias,
@@ -88,7 +86,13 @@ class EdgeNetwork(nn.Module):
         )
         return weights.to(displacement.dtype)
 
-    def _of_source(self, pos: Tensor, features: Tensor | None) -> Tensor | None:
+    def of_edge(self, displacement: Tensor) -> Tensor:
+        """Features of the edges ``[E, d + 1]``: relative positions and distances."""
+        relative = displacement / self.scale
+        return torch.cat([relative, relative.norm(dim=-1, keepdim=True)], dim=-1)
+
+    def of_source(self, pos: Tensor, features: Tensor | None) -> Tensor | None:
+        """What the sources add to the hidden layer ``[n, h]``; None for nothing."""
         if self.node is None:
             return None
         parts = [pos] if self.absolute_position else []

@@ -33,7 +33,8 @@ class KernelInterpolation(MessagePassing):
     Args:
         kernel: the kernel :math:`h_\eta`.
         bias: whether to add :math:`b`, one number a channel.
-        fused: whether to sum by sparse products.
+        fused: whether to sum by sparse products, or on CUDA, where Triton is
+            installed and the kernel has weights alone, in one kernel with its weights.
         exact_for: polynomials that the learned part leaves to the fixed one, as a
             least-squares projection over every neighbourhood: ``constants`` (weights
             that add up to 0) or all that are ``linear``; ``None`` for none. The
@@ -92,22 +93,40 @@ class KernelInterpolation(MessagePassing):
             features: inputs :math:`a(x_i)` at the sources.
         """
         self._check(x, graph, pos)
-        source = graph.edge_index[0]
         displacement = graph.displacement.to(x.dtype)
-        weight = self.kernel.weights(displacement, pos, features, source)
         fixed, share = graph.weight.to(x.dtype), graph.share(x.dtype)
+        out = None
+        if self.use_fused and self.exact_for is None:
+            out = self.kernel.at_once(
+                x, displacement, pos, features, fixed, share, graph
+            )
+        if out is None:
+            weight = self.kernel.weights(
+                displacement, pos, features, graph.edge_index[0]
+            )
+            out = self._sum(x, weight, fixed, share, graph)
+        return out if self.bias is None else out + self.bias
+
+    def _sum(
+        self,
+        x: Tensor,
+        weight: Tensor,
+        fixed: Tensor,
+        share: Tensor,
+        graph: BipartiteGraph,
+    ) -> Tensor:
+        """The sum over neighbours, under weights that are known."""
         if self.exact_for is not None:
             weight = self._corrected(weight, share, graph)
         if self.use_fused:
-            out = self.kernel(x, weight, fixed, share, graph)
-        else:
-            size = (graph.num_source, graph.num_target)
-            matrix = self.kernel.matrices(weight, fixed / share)
-            matrix = matrix * share[:, None, None]
-            out = self.propagate(
-                graph.edge_index, x=(x, None), matrix=matrix, size=size
-            )
-        return out if self.bias is None else out + self.bias
+            out: Tensor = self.kernel(x, weight, fixed, share, graph)
+            return out
+        matrix = self.kernel.matrices(weight, fixed / share) * share[:, None, None]
+        size = (graph.num_source, graph.num_target)
+        messages: Tensor = self.propagate(
+            graph.edge_index, x=(x, None), matrix=matrix, size=size
+        )
+        return messages
 
     def _check(self, x: Tensor, graph: BipartiteGraph, pos: Tensor) -> None:
         if not isinstance(graph, BipartiteGraph):

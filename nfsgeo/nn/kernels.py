@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.nn.edge_network import EdgeNetwork
+from nfsgeo.nn.fused_sum import fused_sum, fused_sum_runs
 from nfsgeo.nn.matrix_sum import matrix_sum
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
@@ -82,6 +83,23 @@ class InterpolationKernel(nn.Module, ABC):
             share: of every edge in the mean of its target ``[E]``.
             graph: of the edges.
         """
+
+    def at_once(
+        self,
+        x: Tensor,
+        displacement: Tensor,
+        pos: Tensor,
+        features: Tensor | None,
+        fixed: Tensor,
+        share: Tensor,
+        graph: BipartiteGraph,
+    ) -> Tensor | None:
+        """What the kernel gives with its own :meth:`weights`, which are not stored.
+
+        None where a kernel has no way to, or not on this device. For the arguments
+        see there.
+        """
+        return None
 
     @abstractmethod
     def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
@@ -234,6 +252,32 @@ class ChannelKernel(InterpolationKernel):
         sums = neighbour_sum(groups.flatten(2), weight, graph)
         sums = sums.unflatten(2, (-1, x.size(1))).permute(1, 3, 0, 2)
         return sums.flatten(2)
+
+    def at_once(
+        self,
+        x: Tensor,
+        displacement: Tensor,
+        pos: Tensor,
+        features: Tensor | None,
+        fixed: Tensor,
+        share: Tensor,
+        graph: BipartiteGraph,
+    ) -> Tensor | None:
+        """Weights and sums by :func:`~nfsgeo.nn.fused_sum.fused_sum` where it runs."""
+        if not fused_sum_runs(x, self.groups):
+            return None
+        return fused_sum(
+            x,
+            self.network.of_edge(displacement),
+            self.network.of_source(pos, features),
+            self.network.edge.weight,
+            self.network.edge.bias,
+            self.mix.weight,
+            self.mix.bias,
+            fixed,
+            share,
+            graph,
+        )
 
     def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
         """The kernel written out: ``[E, C, C]``, diagonal."""

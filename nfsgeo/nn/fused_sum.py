@@ -1,0 +1,226 @@
+"""Learned interpolation in one kernel, on GPUs."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from nfsgeo.geometry import BipartiteGraph
+
+__all__ = ["fused_sum", "fused_sum_runs"]
+
+logger = logging.getLogger(__name__)
+
+# Most numbers of a point, of all records and channels, that registers hold.
+LARGEST_FIELD = 4096
+
+
+def fused_sum(
+    x: Tensor,
+    relative: Tensor,
+    node: Tensor | None,
+    edge_weight: Tensor,
+    edge_bias: Tensor,
+    mix_weight: Tensor,
+    mix_bias: Tensor,
+    fixed: Tensor,
+    share: Tensor,
+    graph: BipartiteGraph,
+) -> Tensor:
+    r"""Sums neighbours under weights that a small network gives their edges.
+
+    .. math::
+        s_{j,c} = \sum_{i \in N(j)} (b_{ij} + \sigma_{ij} w_{r(c),ij}) \, x_{i,c}, \quad
+        w = M \, \mathrm{GELU}(W r_{ij} + b + z_i) + c
+
+    :func:`~nfsgeo.nn.edge_weights.edge_weights` and
+    :func:`~nfsgeo.nn.neighbour_sum.neighbour_sum` in one kernel, written in Triton: no
+    weight of an edge is ever stored, neither for the sum nor for its gradients.
+
+    Args:
+        x: field at the sources ``[n, T, C]``, in any order of memory.
+        relative: features of the edges :math:`r` ``[E, k]``, which are data.
+        node: what the sources add to the hidden layer, :math:`z` ``[n, h]``.
+        edge_weight, edge_bias: :math:`W` ``[h, k]`` and :math:`b` ``[h]``.
+        mix_weight, mix_bias: :math:`M` ``[R, h]`` and :math:`c` ``[R]``; ``C / R``
+            channels after each other share a weight.
+        fixed, share: :math:`b_{ij}` and :math:`\sigma_{ij}`, ``[E]``, which are data.
+        graph: edges from sources to targets.
+
+    Returns:
+        ``[m, T, C]``.
+    """
+    dtype = torch.promote_types(x.dtype, edge_weight.dtype)
+    # Fields are read as they are; double precision stays, all else is summed in single.
+    exact = torch.promote_types(dtype, torch.float32)
+    with torch.autocast(x.device.type, enabled=False):
+        summed: Tensor = _FusedSum.apply(
+            x,
+            None if node is None else node.to(exact),
+            *(a.to(exact) for a in (edge_weight, edge_bias, mix_weight, mix_bias)),
+            *(a.to(exact) for a in (relative, fixed, share)),
+            graph,
+        )
+    return summed.to(dtype)
+
+
+def fused_sum_runs(x: Tensor, groups: int) -> bool:
+    """Whether :func:`fused_sum` is there for such a field: on CUDA, where Triton is.
+
+    The environment variable ``NFSGEO_TRITON=0`` turns it off.
+
+    Args:
+        x: field at the sources ``[n, T, C]``.
+        groups: number of weights of an edge, :math:`R`.
+    """
+    held = _power_of_2(groups) * _power_of_2(x.size(1) * x.size(2) // groups)
+    return (
+        x.is_cuda
+        and held <= LARGEST_FIELD
+        and os.environ.get("NFSGEO_TRITON") != "0"
+        and not torch.compiler.is_compiling()
+        and _triton_works()
+    )
+
+
+@cache
+def _triton_works() -> bool:
+    """Whether Triton is installed and compiles here; says so where it does not."""
+    if importlib.util.find_spec("triton") is None:
+        return False
+    try:
+        _try()
+    # Whatever a compiler may raise: sparse products do the same.
+    except Exception as error:
+        logger.warning(
+            "Triton's kernel fails (%s: %s); interpolating by sparse products",
+            type(error).__name__,
+            error,
+        )
+        return False
+    return True
+
+
+@torch.inference_mode(False)
+@torch.enable_grad()
+def _try() -> None:
+    """Sums over one edge, forwards and backwards."""
+    one = torch.ones(1, 1, device="cuda")
+    edge = torch.zeros(2, 1, dtype=torch.int64, device="cuda")
+    ptr = torch.arange(2, device="cuda")
+    graph = BipartiteGraph(edge, ptr, one, one[0], num_source=1, num_target=1)
+    weight = one.clone().requires_grad_()
+    sums = fused_sum(
+        one[None], one, None, weight, one[0], weight, one[0], one[0], one[0], graph
+    )
+    sums.backward()
+    torch.cuda.synchronize()
+
+
+class _FusedSum(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        node: Tensor | None,
+        edge_weight: Tensor,
+        edge_bias: Tensor,
+        mix_weight: Tensor,
+        mix_bias: Tensor,
+        relative: Tensor,
+        fixed: Tensor,
+        share: Tensor,
+        graph: BipartiteGraph,
+    ) -> Tensor:
+        from nfsgeo.nn.triton_kernels import sum_forward
+
+        network = [
+            None if a is None else a.contiguous()
+            for a in (node, edge_weight, edge_bias, mix_weight, mix_bias)
+        ]
+        data = [a.contiguous() for a in (relative, fixed, share)]
+        ctx.save_for_backward(x, *network, *data)
+        ctx.graph = graph
+        out = edge_weight.new_empty(graph.num_target, x.size(1), x.size(2))
+        if graph.num_target:
+            sum_forward[(graph.num_target,)](
+                x,
+                *x.stride(),
+                out,
+                *out.stride(),
+                graph.csr.ptr,
+                graph.csr.column,
+                *data,
+                *_or(network, x),
+                **_sizes(x, edge_weight, mix_weight, node),
+            )
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        from nfsgeo.nn.triton_kernels import PROGRAMS, sum_backward
+
+        x, *saved = ctx.saved_tensors
+        network, data = saved[:5], saved[5:]
+        node, edge_weight, _, mix_weight, _ = network
+        graph: BipartiteGraph = ctx.graph
+        programs = max(1, min(PROGRAMS, graph.num_source))
+        grad_x = torch.empty_like(x)
+        grad_node = None if node is None else torch.empty_like(node)
+        parts = [a.new_empty(programs, *a.shape) for a in network[1:]]
+        rows = graph.transposed_csr
+        sum_backward[(programs,)](
+            x,
+            *x.stride(),
+            grad,
+            *grad.stride(),
+            grad_x,
+            *grad_x.stride(),
+            rows.ptr,
+            rows.column,
+            graph.transpose.permutation,
+            *data,
+            *_or(network, x),
+            *_or([grad_node, *parts], x),
+            graph.num_source,
+            **_sizes(x, edge_weight, mix_weight, node),
+        )
+        return grad_x, grad_node, *(a.sum(0) for a in parts), None, None, None, None
+
+
+def _or(given: list[Tensor | None], instead: Tensor) -> list[Tensor]:
+    """Pointers of all, where a kernel uses none of those that are None."""
+    return [instead if a is None else a for a in given]
+
+
+def _sizes(
+    x: Tensor, edge_weight: Tensor, mix_weight: Tensor, node: Tensor | None
+) -> dict[str, int | bool]:
+    """Sizes as kernels want them: as they are, and the powers of 2 that hold them."""
+    (hidden, features), groups = edge_weight.shape, mix_weight.size(0)
+    records, of_group = x.size(1), x.size(2) // groups
+    of_all = zip("KHRQ", (features, hidden, groups, records * of_group), strict=True)
+    return {
+        "FEATURES": features,
+        "HIDDEN": hidden,
+        "GROUPS": groups,
+        "OF_GROUP": of_group,
+        "RECORDS": records,
+        **{name: _power_of_2(size) for name, size in of_all},
+        "HAS_NODE": node is not None,
+        # What lies next to each other is read by threads next to each other.
+        "RECORDS_LAST": x.stride(1) < x.stride(2),
+    }
+
+
+def _power_of_2(size: int) -> int:
+    """The least that is as large."""
+    return 1 << (size - 1).bit_length()

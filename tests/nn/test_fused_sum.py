@@ -1,0 +1,233 @@
+"""Weights and sums of the learned interpolation in one kernel.
+
+Without a GPU, Triton's interpreter runs it, which must be chosen before anything
+imports Triton: ``TRITON_INTERPRET=1 pytest tests/nn/test_fused_sum.py``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
+from nfsgeo.nn import ChannelKernel, EdgeNetwork, KernelInterpolation
+from nfsgeo.nn import fused_sum as module
+from nfsgeo.nn.edge_weights import edge_weights_reference
+from nfsgeo.nn.fused_sum import fused_sum, fused_sum_runs
+from nfsgeo.nn.neighbour_sum import neighbour_sum_reference
+from nfsgeo.testing import assert_same
+
+DOMAIN, SOURCES, TARGETS, HIDDEN = Domain.unit(2), 14, 11, 5
+
+
+@pytest.fixture
+def device() -> torch.device:
+    """Where the kernel runs."""
+    pytest.importorskip("triton")
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        pytest.skip("neither a CUDA device nor TRITON_INTERPRET=1")
+    return torch.device("cuda")
+
+
+def graph_on(device: torch.device) -> BipartiteGraph:
+    torch.manual_seed(0)
+    source, target = torch.rand(SOURCES, 2), torch.rand(TARGETS, 2)
+    graph = bipartite_graph(source, target, 0.2, DOMAIN)
+    assert not graph.transpose.ptr.diff().all(), "a source without an edge"
+    return graph.to(device)
+
+
+def reference(
+    x: Tensor,
+    relative: Tensor,
+    node: Tensor | None,
+    *rest: Any,
+) -> Tensor:
+    *network, fixed, share, graph = rest
+    weight = edge_weights_reference(relative, node, graph.edge_index[0], *network)
+    weight = (fixed + share * weight).repeat_interleave(x.size(2) // len(weight), 0)
+    return neighbour_sum_reference(x.permute(2, 0, 1), weight, graph).permute(1, 2, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("node", [True, False])
+@pytest.mark.parametrize("channels_last", [True, False])
+@pytest.mark.parametrize(
+    ("groups", "of_group", "records", "features"),
+    [(2, 4, 2, 3), (3, 1, 5, 2), (1, 1, 1, 4)],
+)
+def test_equals_weights_and_sums_one_after_the_other(
+    device, groups, of_group, records, features, channels_last, node, dtype
+):
+    graph = graph_on(device)
+
+    def draw(*size: int) -> Tensor:
+        return torch.randn(*size, dtype=dtype, device=device)
+
+    fixed, share = draw(graph.num_edges), draw(graph.num_edges)
+    relative = draw(graph.num_edges, features)
+    x = draw(SOURCES, records, groups * of_group)
+    network = [draw(HIDDEN, features), draw(HIDDEN), draw(groups, HIDDEN), draw(groups)]
+    nodes = [draw(SOURCES, HIDDEN)] if node else []
+
+    def call(function: Any, x: Tensor, *given: Tensor) -> Tensor:
+        z, others = (given[0], given[1:]) if node else (None, given)
+        if not channels_last:
+            # As fields lie on a grid.
+            x = x.permute(2, 0, 1).contiguous().permute(1, 2, 0)
+        return function(x, relative, z, *others, fixed, share, graph)
+
+    assert_same(
+        lambda *given: call(fused_sum, *given),
+        lambda *given: call(reference, *given),
+        [x, *nodes, *network],
+    )
+
+
+def test_gradients_are_those_of_finite_differences(device):
+    graph = graph_on(device)
+
+    def draw(*size: int) -> Tensor:
+        return torch.randn(*size, dtype=torch.float64, device=device)
+
+    relative, fixed, share = draw(graph.num_edges, 3), *draw(2, graph.num_edges)
+    leaves = [
+        draw(SOURCES, 2, 2),
+        draw(SOURCES, HIDDEN),
+        draw(HIDDEN, 3),
+        draw(HIDDEN),
+        draw(1, HIDDEN),
+        draw(1),
+    ]
+    assert torch.autograd.gradcheck(
+        lambda x, z, *network: fused_sum(x, relative, z, *network, fixed, share, graph),
+        [leaf.requires_grad_() for leaf in leaves],
+        fast_mode=True,
+    )
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_layer_takes_it(device, monkeypatch, bias):
+    calls = []
+    runs = "nfsgeo.nn.kernels.fused_sum_runs"
+    graph, pos = graph_on(device), torch.rand(SOURCES, 2, device=device)
+    network = EdgeNetwork(2, 3, HIDDEN, scale=0.25)
+    layer = KernelInterpolation(ChannelKernel(4, network, groups=2), bias=bias)
+    layer.to(device)
+    inputs = [torch.randn(SOURCES, size, device=device) for size in (8, 3)]
+
+    def interpolated(x: Tensor, features: Tensor) -> Tensor:
+        return layer(x.unflatten(1, (2, 4)), graph, pos, features)
+
+    def fused(*given: Tensor) -> Tensor:
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, lambda *shape: calls.append(shape) or True)
+            return interpolated(*given)
+
+    def plain(*given: Tensor) -> Tensor:
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, lambda *shape: False)
+            return interpolated(*given)
+
+    assert_same(fused, plain, inputs, layer.parameters())
+    assert len(calls) == 1 and calls[0][1] == 2
+
+
+def test_low_precision_comes_back_as_from_sparse_products(device, monkeypatch):
+    graph, pos = graph_on(device), torch.rand(SOURCES, 2, device=device)
+    kernel = ChannelKernel(4, EdgeNetwork(2, 0, HIDDEN, scale=0.25))
+    layer = KernelInterpolation(kernel).to(device)
+    x = torch.randn(SOURCES, 2, 4, device=device)
+    results = []
+    for runs in (True, False):
+        monkeypatch.setattr("nfsgeo.nn.kernels.fused_sum_runs", lambda *_, on=runs: on)
+        with torch.autocast(device.type, torch.bfloat16):
+            results.append(layer(x.bfloat16(), graph, pos))
+    assert results[0].dtype == results[1].dtype
+    torch.testing.assert_close(*results, rtol=2e-2, atol=2e-2)
+
+
+COMPILE = """
+import sys
+from triton import compile
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from nfsgeo.nn.triton_kernels import sum_backward, sum_forward
+
+sizes = dict(FEATURES=3, HIDDEN=16, GROUPS=8, OF_GROUP=4, RECORDS=10, K=4, H=16, R=8)
+sizes |= dict(Q=64, HAS_NODE=True, RECORDS_LAST=True)
+integers = dict(ptr="*i32", column="*i32", order="*i64", num_source="i32")
+for kernel in (sum_forward, sum_backward):
+    jitted = kernel.fn
+    types = dict.fromkeys(jitted.arg_names, "*fp32") | dict.fromkeys(sizes, "constexpr")
+    types |= {n: "i32" for n in jitted.arg_names if n.endswith(("_n", "_t", "_c"))}
+    types |= {n: t for n, t in integers.items() if n in types}
+    for config in kernel.configs:
+        target = GPUTarget("cuda", int(sys.argv[1]), 32)
+        options = {"num_warps": config.num_warps}
+        binary = compile(ASTSource(jitted, types, sizes), target, options).asm["cubin"]
+        print(jitted.__name__, config.num_warps, len(binary))
+"""
+
+
+@pytest.mark.parametrize("capability", [80, 90])
+def test_compiles_for_gpus(capability, tmp_path, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    lines = subprocess.run(
+        [sys.executable, "-c", COMPILE, str(capability)],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    assert len(lines) == 8 and all(int(line.split()[2]) > 1000 for line in lines)
+
+
+class OnCuda:
+    """A field that says it is on a GPU."""
+
+    is_cuda = True
+
+    def __init__(self, *shape: int) -> None:
+        self.size = shape.__getitem__
+
+
+def test_where_it_runs(monkeypatch, caplog):
+    def fails() -> None:
+        raise RuntimeError("no assembler")
+
+    found = lambda name: object()  # noqa: E731
+    monkeypatch.setattr(module.importlib.util, "find_spec", found)
+    monkeypatch.setattr(module, "_try", lambda: None)
+    module._triton_works.cache_clear()
+    try:
+        assert not fused_sum_runs(torch.empty(9, 10, 32), 8)
+        assert fused_sum_runs(OnCuda(9, 10, 32), 8)
+        # More than registers hold.
+        assert not fused_sum_runs(OnCuda(9, 1000, 32), 8)
+        monkeypatch.setenv("NFSGEO_TRITON", "0")
+        assert not fused_sum_runs(OnCuda(9, 10, 32), 8)
+        monkeypatch.delenv("NFSGEO_TRITON")
+
+        module._triton_works.cache_clear()
+        monkeypatch.setattr(module, "_try", fails)
+        with caplog.at_level(logging.WARNING, logger="nfsgeo"):
+            assert not fused_sum_runs(OnCuda(9, 10, 32), 8)
+            assert not fused_sum_runs(OnCuda(9, 10, 32), 8)
+        assert caplog.text.count("no assembler") == 1
+
+        module._triton_works.cache_clear()
+        monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+        assert not fused_sum_runs(OnCuda(9, 10, 32), 8)
+    finally:
+        module._triton_works.cache_clear()
