@@ -127,9 +127,12 @@ def perf(
         print_json({"results": [as_row(each) for each in measured]})
     else:
         show(_table(measured), *(f"written  {path}" for path in written))
-        for name in skipped:
-            if name not in names:
-                show(f"skipped  {name}, without {' and '.join(skipped[name])}")
+        by_lack: dict[str, list[str]] = {}
+        for name, lack in skipped.items():
+            if lack:
+                by_lack.setdefault(" and ".join(lack), []).append(name)
+        for lack, without in by_lack.items():
+            show(f"skipped  without {lack}: {', '.join(without)}")
     if check and any(each.missed for each in measured):
         context.exit(1)
 

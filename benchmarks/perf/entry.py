@@ -9,12 +9,16 @@ from pathlib import Path
 from statistics import median
 from typing import Literal, NamedTuple
 
+import torch
+
 from nfsgeo.errors import UserError
 
 __all__ = ["Entry", "Measurement", "Times", "Work"]
 
-# Of packages that are installed in another way than by their names alone.
+CUDA = "a CUDA device"
+# Of what comes in another way than by the name of a package alone.
 INSTALL = {
+    CUDA: "measure where there is one",
     # What it depends on must be compiled, and is not needed here.
     "torch-geometric-temporal": "pip install --no-deps torch-geometric-temporal",
 }
@@ -51,6 +55,7 @@ class Entry:
             work on the machine disturbs least.
         repeats: Pairs that are timed, after one that is not.
         requires: Packages that it needs besides nfsgeo's own, as they are installed.
+        device: Where both make their tensors. On CUDA, memory is that of the device.
     """
 
     name: str
@@ -64,13 +69,17 @@ class Entry:
     clock: Literal["wall", "cpu"] = "wall"
     repeats: int = 7
     requires: tuple[str, ...] = ()
+    device: Literal["cpu", "cuda"] = "cpu"
 
     def missing(self) -> list[str]:
-        """The packages among ``requires`` that are not installed."""
-        return [name for name in self.requires if not _installed(name)]
+        """The packages among ``requires`` that are not installed, and the device."""
+        missing = [name for name in self.requires if not _installed(name)]
+        if self.device == "cuda" and not torch.cuda.is_available():
+            missing.append(CUDA)
+        return missing
 
     def check(self) -> None:
-        """Make sure that the packages are there.
+        """Make sure that packages and device are there.
 
         Raises:
             UserError: One is missing.
@@ -78,7 +87,7 @@ class Entry:
         if missing := self.missing():
             raise UserError(
                 f"benchmark {self.name} without {' and '.join(missing)}",
-                "what it compares with to be installed",
+                "what it compares, and compares with",
                 " && ".join(
                     INSTALL.get(name, f"pip install {name}") for name in missing
                 ),
@@ -106,8 +115,9 @@ class Measurement:
         entry: What was measured.
         ratio: Cost of the variant over that of the reference.
         variant_seconds, reference_seconds: Of a repetition.
-        variant_memory, reference_memory: Most that the process held at a time, in
-            bytes, less what it held before the first repetition.
+        variant_memory, reference_memory: Most that the process held at a time, or that
+            PyTorch held on the device, in bytes, less what it held before the first
+            repetition.
         difference: Largest relative difference of what the two returned; None where
             none is held.
     """

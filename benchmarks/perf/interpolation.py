@@ -23,18 +23,22 @@ def up_and_down(
     records: int,
     training: bool,
     fused: bool = True,
+    compiled: bool = False,
     neighbours: float = 16,
 ) -> Callable[[], float]:
     """Two fields from random points to a grid, and all records back.
 
-    The default kernel of `nfs`, its width and the inputs that it sees.
+    Kernels as `nfs` has them, with twice its hidden units; its width, and the inputs
+    that it sees.
 
     Args:
         folder: Unused.
         points: Number of them, a square; there are as many nodes.
         records: That go back.
         training: Whether to go backwards as well.
-        fused: Whether to sum by sparse products, or to write the messages out.
+        fused: Whether to sum by sparse products or one kernel, or to write the
+            messages out.
+        compiled: Whether PyTorch's compiler puts a layer together.
         neighbours: Of a node, on average.
     """
     torch.manual_seed(0)
@@ -42,6 +46,7 @@ def up_and_down(
     radius = math.sqrt(neighbours / (math.pi * points))
     pos, grid = torch.rand(points, 2), equispaced_grid(domain, (side, side))
     layers = [_layer(radius, fused) for _ in range(2)]
+    calls = [torch.compile(layer) if compiled else layer for layer in layers]
     graphs = [
         bipartite_graph(*ends, radius, domain, interpolation="quadratic")
         for ends in ((pos, grid), (grid, pos))
@@ -56,10 +61,11 @@ def up_and_down(
         with torch.set_grad_enabled(training):
             total = torch.zeros(())
             fields, places = (x, field), (pos, grid)
-            for layer, graph, u, at in zip(layers, graphs, fields, places, strict=True):
+            for layer in layers:
                 layer.zero_grad()
+            for call, graph, u, at in zip(calls, graphs, fields, places, strict=True):
                 u.grad = None
-                mean = layer(u, graph, at, features).square().mean()
+                mean = call(u, graph, at, features).square().mean()
                 if training:
                     mean.backward()
                 total = total + mean.detach()

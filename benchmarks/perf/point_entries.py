@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from nfsgeo.models import MODELS
@@ -120,7 +121,12 @@ def _nfs(points: int, records: int, samples: int) -> Entry:
     )
 
 
-POINT_ENTRIES = (
+def _on_cuda(entry: Entry) -> Entry:
+    """The same on a GPU."""
+    return replace(entry, name=f"{entry.name}-cuda", clock="wall", device="cuda")
+
+
+ON_CPU = (
     _search(
         "torch-cluster",
         "torch-cluster",
@@ -192,5 +198,26 @@ POINT_ENTRIES = (
         most_memory=4 * 10**9,
         clock="cpu",
         repeats=2,
+    ),
+)
+
+POINT_ENTRIES = (
+    *ON_CPU,
+    *(
+        _on_cuda(entry)
+        for entry in ON_CPU
+        if entry.name.startswith(("interpolate", "nfs"))
+    ),
+    Entry(
+        name="interpolate-triton",
+        title="up to a grid and back, 65536 points, 16 neighbours, 10 records, "
+        "backwards too, in one kernel, over what PyTorch compiles",
+        variant=partial(up_and_down, points=65536, records=10, training=True),
+        reference=partial(
+            up_and_down, points=65536, records=10, training=True, compiled=True
+        ),
+        agreement=1e-4,
+        requires=("triton",),
+        device="cuda",
     ),
 )

@@ -52,8 +52,8 @@ def measure(
     entry.check()
     with ExitStack() as stack:
         progress(entry.name, 0, entry.repeats)
-        variant = stack.enter_context(Process(entry.variant, folder))
-        reference = stack.enter_context(Process(entry.reference, folder))
+        variant = stack.enter_context(Process(entry.variant, folder, entry.device))
+        reference = stack.enter_context(Process(entry.reference, folder, entry.device))
         pairs = []
         for done in range(entry.repeats + 1):
             pairs.append((variant.run(), reference.run()))
@@ -86,11 +86,11 @@ def _difference(pairs: Sequence[tuple[object, object]]) -> float:
 class Process:
     """A process that has prepared some work and does it when told to."""
 
-    def __init__(self, work: Work, folder: Path) -> None:
+    def __init__(self, work: Work, folder: Path, device: str) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, there = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(there, work, folder), daemon=False
+            target=_serve, args=(there, work, folder, device), daemon=False
         )
         self._process.start()
         there.close()
@@ -131,24 +131,62 @@ class Process:
         return answer
 
 
-def _serve(connection: Connection, work: Work, folder: Path) -> None:
+def _serve(connection: Connection, work: Work, folder: Path, device: str) -> None:
     """What the process does: prepare, then repeat until nobody asks any more."""
     torch.set_num_threads(1)
+    meter = _OfProcess if device == "cpu" else _OfDevice
+    if device != "cpu":  # which would only cost time there
+        torch.set_default_device(device)
     try:
         repeat = work(folder)
-        before = held_memory()
+        before = meter.held()
         connection.send((Repetition(Times(0, 0), None), 0))
         while connection.recv():
             wall, cpu = time.perf_counter(), time.process_time()
             result = repeat()
+            meter.finish()
             times = Times(time.perf_counter() - wall, time.process_time() - cpu)
             number = result if isinstance(result, float) else None
-            connection.send((Repetition(times, number), peak_memory() - before))
+            connection.send((Repetition(times, number), meter.peak() - before))
             del result
     except (EOFError, KeyboardInterrupt):
         return
     except BaseException as error:
         connection.send(error)
+
+
+class _OfProcess:
+    """Memory of this process, which does its work at once."""
+
+    @staticmethod
+    def held() -> int:
+        return held_memory()
+
+    @staticmethod
+    def peak() -> int:
+        return peak_memory()
+
+    @staticmethod
+    def finish() -> None:
+        pass
+
+
+class _OfDevice:
+    """Memory of the CUDA device, which works on when it is told the next thing."""
+
+    @staticmethod
+    def held() -> int:
+        gc.collect()
+        torch.cuda.reset_peak_memory_stats()
+        return torch.cuda.memory_allocated()
+
+    @staticmethod
+    def peak() -> int:
+        return torch.cuda.max_memory_allocated()
+
+    @staticmethod
+    def finish() -> None:
+        torch.cuda.synchronize()
 
 
 def held_memory() -> int:

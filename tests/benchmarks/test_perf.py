@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
 from nfsgeo.data.equations import EQUATIONS
@@ -156,6 +157,28 @@ def test_packages_that_are_not_there(tmp_path: Path) -> None:
         measure(entry, tmp_path)
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a CUDA device")
+def test_a_device_that_is_not_there(tmp_path: Path) -> None:
+    entry = replace(FOUR_TIMES, requires=("numpy",), device="cuda")
+    assert entry.missing() == ["a CUDA device"]
+    with pytest.raises(UserError, match="without a CUDA device: .*; measure where"):
+        measure(entry, tmp_path)
+
+
+def fills(folder: Path, *, numbers: int) -> Callable[[], float]:
+    """Holds numbers for a moment, on the default device."""
+    return lambda: torch.ones(numbers).sum().item()
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_memory_is_that_of_the_device(tmp_path: Path) -> None:
+    work = partial(fills, numbers=2**20)
+    entry = replace(FOUR_TIMES, variant=work, reference=work, device="cuda")
+    measured = measure(entry, tmp_path)
+    assert measured.variant_memory == pytest.approx(2**22, rel=0.01)
+
+
 @pytest.mark.parametrize("equation", EQUATIONS)
 def test_instances_are_solved(equation: str, tmp_path: Path) -> None:
     records = 1 if equation == "darcy" else 3
@@ -241,7 +264,8 @@ def test_benchmarks_that_lack_a_package(
             monkeypatch.setitem(ENTRIES, name, lacking)
     result = bench("perf", "--out", "o")
     assert result.exit_code == 0, result.output
-    assert "skipped  missed, without no-such-package" in result.stdout
+    assert "skipped  without no-such-package: " in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
     result = bench("perf", "--out", "o", "--only", "held", "--only", "missed")
     assert result.exit_code == 2 and len(result.stderr.splitlines()) == 1
     assert "pip install no-such-package" in result.stderr
