@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 # Most numbers of a point, of all records and channels, that registers hold.
 LARGEST_FIELD = 4096
+# Kernels count in 32 bits.
+LARGEST_OFFSET = 2**31
 
 
 def fused_sum(
@@ -71,7 +73,7 @@ def fused_sum(
     return summed.to(dtype)
 
 
-def fused_sum_runs(x: Tensor, groups: int) -> bool:
+def fused_sum_runs(x: Tensor, groups: int, graph: BipartiteGraph) -> bool:
     """Whether :func:`fused_sum` is there for such a field: on CUDA, where Triton is.
 
     The environment variable ``NFSGEO_TRITON=0`` turns it off.
@@ -79,11 +81,15 @@ def fused_sum_runs(x: Tensor, groups: int) -> bool:
     Args:
         x: field at the sources ``[n, T, C]``.
         groups: number of weights of an edge, :math:`R`.
+        graph: edges from sources to targets.
     """
-    held = _power_of_2(groups) * _power_of_2(x.size(1) * x.size(2) // groups)
+    of_point = x.size(1) * x.size(2)
+    held = _power_of_2(groups) * _power_of_2(of_point // groups)
+    points = max(graph.num_source, graph.num_target)
     return (
         x.is_cuda
         and held <= LARGEST_FIELD
+        and points * of_point < LARGEST_OFFSET
         and os.environ.get("NFSGEO_TRITON") != "0"
         and not torch.compiler.is_compiling()
         and _triton_works()

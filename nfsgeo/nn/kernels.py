@@ -264,7 +264,7 @@ class ChannelKernel(InterpolationKernel):
         graph: BipartiteGraph,
     ) -> Tensor | None:
         """Weights and sums by :func:`~nfsgeo.nn.fused_sum.fused_sum` where it runs."""
-        if not fused_sum_runs(x, self.groups):
+        if not fused_sum_runs(x, self.groups, graph):
             return None
         return fused_sum(
             x,

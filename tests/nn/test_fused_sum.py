@@ -10,6 +10,7 @@ import logging
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -206,28 +207,33 @@ def test_where_it_runs(monkeypatch, caplog):
     def fails() -> None:
         raise RuntimeError("no assembler")
 
-    found = lambda name: object()  # noqa: E731
-    monkeypatch.setattr(module.importlib.util, "find_spec", found)
+    graph = graph_on(torch.device("cpu"))
+
+    def runs(*shape: int, graph: BipartiteGraph = graph) -> bool:
+        return fused_sum_runs(OnCuda(*shape), 8, graph)
+
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(module, "_try", lambda: None)
     module._triton_works.cache_clear()
     try:
-        assert not fused_sum_runs(torch.empty(9, 10, 32), 8)
-        assert fused_sum_runs(OnCuda(9, 10, 32), 8)
-        # More than registers hold.
-        assert not fused_sum_runs(OnCuda(9, 1000, 32), 8)
+        assert not fused_sum_runs(torch.empty(9, 10, 32), 8, graph)
+        assert runs(9, 10, 32)
+        # More than registers hold, and more than 32 bits count.
+        assert not runs(9, 1000, 32)
+        assert not runs(9, 10, 32, graph=replace(graph, num_target=2**24))
         monkeypatch.setenv("NFSGEO_TRITON", "0")
-        assert not fused_sum_runs(OnCuda(9, 10, 32), 8)
+        assert not runs(9, 10, 32)
         monkeypatch.delenv("NFSGEO_TRITON")
 
         module._triton_works.cache_clear()
         monkeypatch.setattr(module, "_try", fails)
         with caplog.at_level(logging.WARNING, logger="nfsgeo"):
-            assert not fused_sum_runs(OnCuda(9, 10, 32), 8)
-            assert not fused_sum_runs(OnCuda(9, 10, 32), 8)
+            assert not runs(9, 10, 32)
+            assert not runs(9, 10, 32)
         assert caplog.text.count("no assembler") == 1
 
         module._triton_works.cache_clear()
         monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
-        assert not fused_sum_runs(OnCuda(9, 10, 32), 8)
+        assert not runs(9, 10, 32)
     finally:
         module._triton_works.cache_clear()
