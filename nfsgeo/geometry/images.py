@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.geometry.query import Candidates, RadiusQuery
 
 __all__ = ["FIRST_CUDA_CAP", "OpenSearch", "candidates_by_images"]
 
@@ -21,7 +21,7 @@ MAX_SLOTS = 1 << 24
 
 def candidates_by_images(
     query: RadiusQuery, search: OpenSearch, first_cap: int | None
-) -> Iterator[tuple[Tensor, Tensor]]:
+) -> Iterator[Candidates]:
     """Pairs (source, target) that may lie within the radius.
 
     Sources near the end of a periodic axis are repeated beyond its other end. A
@@ -43,7 +43,7 @@ def candidates_by_images(
     most = int((source_ptr[1:] - source_ptr[:-1]).max())
     if first_cap is None:
         found = search(pos, target, source_ptr, target_ptr, query.reach, most)
-        yield index[found[1]], found[0]
+        yield Candidates(index[found[1]], found[0])
         return
     cap, begin = min(first_cap, most), 0
     while begin < target.size(0):
@@ -54,7 +54,7 @@ def candidates_by_images(
         if cap < most and int(torch.bincount(found[0], minlength=1).max()) >= cap:
             cap = min(2 * cap, most)
             continue
-        yield index[found[1]], found[0] + begin
+        yield Candidates(index[found[1]], found[0] + begin)
         begin = end
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,7 +12,22 @@ from torch import Tensor
 from nfsgeo.errors import UserError
 from nfsgeo.geometry.domain import Domain
 
-__all__ = ["RadiusQuery"]
+__all__ = ["Candidates", "RadiusQuery"]
+
+
+class Candidates(NamedTuple):
+    """Pairs that may lie within the radius.
+
+    Attributes:
+        source: Source of each pair ``[e]``.
+        target: Target of each pair ``[e]``.
+        doubtful: Numbers of the pairs that may not, where a backend knows distances as
+            well; None if all are to be decided.
+    """
+
+    source: Tensor
+    target: Tensor
+    doubtful: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +36,7 @@ class RadiusQuery:
 
     Backends look for candidates with :attr:`reach`, a little more than the radius,
     among coordinates that begin at 0 and are wrapped; :meth:`within` then decides
-    every candidate by one formula in float64, so that all backends agree.
+    every doubtful one by one formula in float64, so that all backends agree.
 
     Args:
         domain: The box, with its periodic axes.
@@ -87,6 +103,11 @@ class RadiusQuery:
         return self.radius * (1 + 1e-8) + 16 * torch.finfo(torch.float64).eps * scale
 
     @property
+    def certain(self) -> float:
+        """The radius, made smaller by as much: what is nearer lies within it."""
+        return 2 * self.radius - self.reach
+
+    @property
     def piece(self) -> int:
         """How many candidates to hold at a time: what fits caches, or fills a GPU."""
         return 1 << 17 if self.source.device.type == "cpu" else 1 << 22
@@ -120,6 +141,22 @@ class RadiusQuery:
     def within(self, source_index: Tensor, target_index: Tensor) -> Tensor:
         """Whether the distance of each pair is at most the radius ``[e]``."""
         return self.distance(source_index, target_index) <= self.radius
+
+    def decided(self, found: Candidates) -> tuple[Tensor, Tensor]:
+        """Source and target of the candidates that lie within the radius."""
+        source, target, doubtful = found
+        if doubtful is None:
+            pieces = zip(
+                source.split(self.piece), target.split(self.piece), strict=True
+            )
+            keep = torch.cat([self.within(s, t) for s, t in pieces])
+        else:
+            outside = ~self.within(source[doubtful], target[doubtful])
+            if not outside.any():
+                return source, target
+            keep = torch.ones_like(source, dtype=torch.bool)
+            keep[doubtful[outside]] = False
+        return source[keep], target[keep]
 
     def _ptr(self, batch: Tensor) -> Tensor:
         samples = torch.arange(self.num_samples + 1, device=batch.device)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.geometry.query import Candidates, RadiusQuery
 
 __all__ = ["available", "candidates"]
 
@@ -46,7 +46,7 @@ class _Axis:
         return range(-self.span, self.span + 1)
 
 
-def candidates(query: RadiusQuery) -> Iterator[tuple[Tensor, Tensor]]:
+def candidates(query: RadiusQuery) -> Iterator[Candidates]:
     """Pairs (source, target) that may lie within the radius, in bounded pieces."""
     num_source, num_target = query.source.size(0), query.target.size(0)
     if num_source == 0 or num_target == 0:
@@ -82,7 +82,7 @@ def candidates(query: RadiusQuery) -> Iterator[tuple[Tensor, Tensor]]:
                 size[low:high].sum(1),
                 output_size=num,
             )
-            yield order[place], target
+            yield Candidates(order[place], target)
 
 
 def _axes(query: RadiusQuery) -> list[_Axis]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry.images import FIRST_CUDA_CAP, candidates_by_images
-from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.geometry.query import Candidates, RadiusQuery
 
 __all__ = ["available", "candidates"]
 
@@ -38,7 +38,7 @@ def _installed() -> bool:
     return hasattr(torch.ops.pyg, "radius")
 
 
-def candidates(query: RadiusQuery) -> Iterator[tuple[Tensor, Tensor]]:
+def candidates(query: RadiusQuery) -> Iterator[Candidates]:
     """Pairs (source, target) that may lie within the radius."""
     on_cpu = query.source.device.type == "cpu"
     return candidates_by_images(query, _search, None if on_cpu else FIRST_CUDA_CAP)

@@ -8,7 +8,7 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.geometry.query import Candidates, RadiusQuery
 
 __all__ = ["available", "build_tree", "candidates"]
 
@@ -35,7 +35,7 @@ def build_tree(query: RadiusQuery, local: Tensor) -> cKDTree:
     )
 
 
-def candidates(query: RadiusQuery) -> Iterator[tuple[Tensor, Tensor]]:
+def candidates(query: RadiusQuery) -> Iterator[Candidates]:
     """Pairs (source, target) that may lie within the radius, a sample at a time."""
     source, target = query.local(query.source), query.local(query.target)
     source_ptr, target_ptr = query.source_ptr().tolist(), query.target_ptr().tolist()
@@ -46,7 +46,8 @@ def candidates(query: RadiusQuery) -> Iterator[tuple[Tensor, Tensor]]:
         tree = build_tree(query, source[s : source_ptr[b + 1]])
         other = build_tree(query, target[t : target_ptr[b + 1]])
         pairs = tree.sparse_distance_matrix(other, query.reach, output_type="ndarray")
-        yield (
+        yield Candidates(
             torch.from_numpy(pairs["i"].astype("int64")) + s,
             torch.from_numpy(pairs["j"].astype("int64")) + t,
+            torch.from_numpy((pairs["v"] > query.certain).nonzero()[0]),
         )

@@ -20,7 +20,7 @@ from nfsgeo.geometry import (
     search_pyg_lib,
     search_torch_cluster,
 )
-from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.geometry.query import Candidates, RadiusQuery
 from nfsgeo.geometry.radius import BACKENDS
 
 Reference = Callable[..., Tensor]
@@ -39,6 +39,22 @@ def test_small_pieces_change_nothing(
         for name in ("scipy", "cell_list"):
             edges = radius_edges(source, target, radius, domain, backend=name)
             assert torch.equal(edges, expected)
+
+
+@pytest.mark.parametrize("lower", [0.0, -3e4])
+def test_pairs_as_near_as_the_radius(
+    backend: str, lower: float, brute_force: Reference
+) -> None:
+    domain = Domain((lower, lower), (lower + 1.0, lower + 1.0), (True, False))
+    target = lower + 0.2 + 0.6 * torch.rand(40, 1, 2, dtype=torch.float64)
+    turn = 2 * torch.pi * torch.rand(40, 1, dtype=torch.float64)
+    more = torch.tensor([0, 1e-16, 1e-12, 1e-10, 4e-9, 1e-7], dtype=torch.float64)
+    length = 0.1 * (1 + torch.cat([more, -more]))
+    direction = torch.stack([turn.cos(), turn.sin()], dim=2)
+    source = (target + length[:, None] * direction).flatten(0, 1)
+    target = target.flatten(0, 1)
+    edges = radius_edges(source, target, 0.1, domain, backend=backend)
+    assert torch.equal(edges, brute_force(source, target, 0.1, domain))
 
 
 def test_cells_are_bounded_in_number(brute_force: Reference) -> None:
@@ -79,7 +95,7 @@ def test_images_and_rising_caps_lose_nothing(
     monkeypatch: pytest.MonkeyPatch,
     brute_force: Reference,
 ) -> None:
-    def candidates(query: RadiusQuery) -> Iterator[tuple[Tensor, Tensor]]:
+    def candidates(query: RadiusQuery) -> Iterator[Candidates]:
         return images.candidates_by_images(query, open_search, first_cap)
 
     monkeypatch.setattr(images, "MAX_SLOTS", 40)
