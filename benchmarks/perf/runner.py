@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import multiprocessing
 import resource
@@ -18,6 +17,7 @@ from typing import NamedTuple, Self
 import torch
 
 from nfsgeo.errors import UserError
+from nfsgeo.memory import release_memory
 from nfsgeo_benchmarks.perf.entry import Entry, Measurement, Times, Work
 
 __all__ = ["held_memory", "measure", "peak_memory"]
@@ -196,9 +196,7 @@ def held_memory() -> int:
     Where the system cannot forget a peak, the peak is what comes back.
     """
     gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)
+    release_memory()
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

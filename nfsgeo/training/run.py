@@ -23,6 +23,7 @@ from nfsgeo.training.experiment import Experiment, Progress, prepare
 from nfsgeo.training.history import History
 from nfsgeo.training.loading import read_config
 from nfsgeo.training.locking import only_here
+from nfsgeo.training.memory import ReleaseMemory
 from nfsgeo.training.parallel import SpawnedDDP
 from nfsgeo.training.quiet import quiet_lightning
 from nfsgeo.training.restore import check_model, check_weights
@@ -148,6 +149,7 @@ def _trainer(
         logger=TensorBoardLogger(paths.root, name="", version="tensorboard"),
         callbacks=[
             SeedEpochs(config.seed),
+            ReleaseMemory(),
             History(paths.metrics),
             *stopping,
             *callbacks,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import gc
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from nfsgeo.geometry import Domain
+from nfsgeo.memory import release_memory
 from nfsgeo.models import Problem, build_model
+from nfsgeo.training import begin_run, fit, load_config, memory, prepare
 
 STEPS, MESHES, POINTS = 10_000, 1000, 12
 MEBIBYTE = 2**20
@@ -52,3 +56,27 @@ def test_memory_is_steady_over_ten_thousand_steps():
             sizes.append(resident())
     # The first third fills the cache of graphs, and the allocator's pools.
     assert max(sizes[3:]) - sizes[2] < 8 * MEBIBYTE, sizes
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there")
+def test_holes_in_the_heap_go_back():
+    """What is still in use lies between them."""
+    # Small enough that the C library does not ask the system for each.
+    blocks = [np.ones(100_000, np.uint8) for _ in range(2000)]
+    kept = blocks[::20]
+    del blocks
+    before = resident()
+    release_memory()
+    assert before - resident() > 100 * MEBIBYTE
+    assert all(block.all() for block in kept)
+
+
+def test_training_gives_memory_back(waves, tiny, tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(memory, "release_memory", lambda: calls.append(1))
+    monkeypatch.setattr(memory, "STEPS", 2)
+    chosen = {"data.file": str(waves), "data.points": 20, "data.max_train": 10}
+    experiment = prepare(load_config(overrides=tiny | chosen | {"data.batch_size": 2}))
+    fit(experiment, begin_run(experiment, tmp_path / "run"))
+    # Five steps make an epoch, of which there are three.
+    assert len(calls) == 3 * (2 + 1)
