@@ -77,8 +77,8 @@ class BipartiteGraph:
         ptr: Where each target's edges begin ``[m + 1]``.
         displacement: ``x_target - x_source`` of every edge to the nearest image,
             ``[E, d]``, float32, in the units of the coordinates.
-        weight: Weights of a fixed interpolation ``[E]``, float32; those of every
-            target add up to 1.
+        weight: Weights of a fixed interpolation ``[E]``, float64 where positions are
+            and else float32; those of every target add up to 1.
         num_source: Number of sources ``n``.
         num_target: Number of targets ``m``.
         volume: How much of the domain every source stands for ``[n]``; None if all
@@ -268,7 +268,7 @@ def bipartite_graph(
         edges,
         ptr,
         delta.to(torch.float32),
-        weight.to(torch.float32),
+        weight.to(torch.promote_types(source.dtype, torch.float32)),
         source.size(0),
         target.size(0),
         None if volume is None else volume.to(edges.device),
@@ -312,7 +312,7 @@ def _with_spline(
         joined,
         _ptr(joined[1], target.size(0)),
         delta.to(torch.float32),
-        weight.to(torch.float32),
+        weight.to(torch.promote_types(source.dtype, torch.float32)),
         source.size(0),
         target.size(0),
     ).to(edges.device)
