@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -104,29 +104,25 @@ class KernelInterpolation(MessagePassing):
             weight = self.kernel.weights(
                 displacement, pos, features, graph.edge_index[0]
             )
-            out = self._sum(x, weight, fixed, share, graph)
+            if self.exact_for is not None:
+                weight = self._corrected(weight, share, graph)
+            if self.use_fused:
+                out = self.kernel(x, weight, fixed, share, graph)
+            else:
+                size = (graph.num_source, graph.num_target)
+                matrix = self.kernel.matrices(weight, fixed / share)
+                matrix = matrix * share[:, None, None]
+                out = self.propagate(
+                    graph.edge_index, x=(x, None), matrix=matrix, size=size
+                )
         return out if self.bias is None else out + self.bias
 
-    def _sum(
-        self,
-        x: Tensor,
-        weight: Tensor,
-        fixed: Tensor,
-        share: Tensor,
-        graph: BipartiteGraph,
-    ) -> Tensor:
-        """The sum over neighbours, under weights that are known."""
-        if self.exact_for is not None:
-            weight = self._corrected(weight, share, graph)
-        if self.use_fused:
-            out: Tensor = self.kernel(x, weight, fixed, share, graph)
-            return out
-        matrix = self.kernel.matrices(weight, fixed / share) * share[:, None, None]
-        size = (graph.num_source, graph.num_target)
-        messages: Tensor = self.propagate(
-            graph.edge_index, x=(x, None), matrix=matrix, size=size
+    def __prepare_scriptable__(self) -> NoReturn:
+        """Called by ``torch.jit.script``, whose own errors tell nothing."""
+        raise RuntimeError(
+            "KernelInterpolation cannot be scripted, as its sums are no operators of "
+            "TorchScript; use torch.compile or torch.export"
         )
-        return messages
 
     def _check(self, x: Tensor, graph: BipartiteGraph, pos: Tensor) -> None:
         if not isinstance(graph, BipartiteGraph):

@@ -308,5 +308,10 @@ def test_the_mixer_block_exports_at_any_batch():
 @pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
 def test_layers_do_not_script(make):
     """As the documentation says."""
-    with pytest.raises((RuntimeError, TypeError)):
+    with pytest.raises(RuntimeError):
         torch.jit.script(make())
+
+
+def test_the_layer_says_what_to_use_instead_of_scripting():
+    with pytest.raises(RuntimeError, match=r"torch\.compile or torch\.export"):
+        torch.jit.script(torch.nn.Sequential(interpolation()))
