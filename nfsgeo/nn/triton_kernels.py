@@ -31,33 +31,56 @@ def _tuned(function):
 
 
 @triton.jit
-def _activation(
+def _network(
+    edge_weight,
+    edge_bias,
+    mix_weight,
+    mix_bias,
+    k,
+    h,
+    r,
+    FEATURES: tl.constexpr,
+    HIDDEN: tl.constexpr,
+    GROUPS: tl.constexpr,
+):
+    """The network's weights, 0 beyond their sizes."""
+    part = (h < HIDDEN)[:, None] & (k < FEATURES)[None, :]
+    weight = tl.load(edge_weight + h[:, None] * FEATURES + k[None, :], part, other=0.0)
+    bias = tl.load(edge_bias + h, mask=h < HIDDEN, other=0.0)
+    mixed = (r < GROUPS)[:, None] & (h < HIDDEN)[None, :]
+    mix = tl.load(mix_weight + r[:, None] * HIDDEN + h[None, :], mixed, other=0.0)
+    mean = tl.load(mix_bias + r, mask=r < GROUPS, other=0.0)
+    return weight, bias, mix, mean
+
+
+@triton.jit
+def _of_edge(
     relative,
+    fixed,
+    share,
     edge,
     node,
     source,
     weight,
     bias,
+    mix,
+    mean,
     k,
     h,
     FEATURES: tl.constexpr,
     HIDDEN: tl.constexpr,
     HAS_NODE: tl.constexpr,
 ):
-    """What goes into the GELU of an edge, and the features of the edge."""
+    """Weights of an edge, and what their gradients need."""
     known = tl.load(relative + edge * FEATURES + k, mask=k < FEATURES, other=0.0)
-    known = known.to(weight.dtype)
     activation = bias + tl.sum(weight * known[None, :], axis=1)
     if HAS_NODE:
-        of_source = tl.load(node + source * HIDDEN + h, mask=h < HIDDEN, other=0.0)
-        activation += of_source
-    return activation, known
-
-
-@triton.jit
-def _normal(activation):
-    """The distribution function of the normal distribution."""
-    return 0.5 * (1.0 + tl.math.erf(activation * 0.7071067811865476))
+        activation += tl.load(node + source * HIDDEN + h, mask=h < HIDDEN, other=0.0)
+    # The distribution function of the normal distribution.
+    normal = 0.5 * (1.0 + tl.math.erf(activation * 0.7071067811865476))
+    learned = mean + tl.sum(mix * (activation * normal)[None, :], axis=1)
+    counts = tl.load(share + edge)
+    return tl.load(fixed + edge) + counts * learned, counts, known, activation, normal
 
 
 @triton.jit
@@ -130,32 +153,29 @@ def sum_forward(
     target = tl.program_id(0).to(tl.int64)
     k, h, r, q = tl.arange(0, K), tl.arange(0, H), tl.arange(0, R), tl.arange(0, Q)
     inside = (r < GROUPS)[:, None] & (q < OF_GROUP * RECORDS)[None, :]
-    part = (h < HIDDEN)[:, None] & (k < FEATURES)[None, :]
-    weight = tl.load(edge_weight + h[:, None] * FEATURES + k[None, :], part, other=0.0)
-    bias = tl.load(edge_bias + h, mask=h < HIDDEN, other=0.0)
-    mixed = (r < GROUPS)[:, None] & (h < HIDDEN)[None, :]
-    mix = tl.load(mix_weight + r[:, None] * HIDDEN + h[None, :], mixed, other=0.0)
-    mean = tl.load(mix_bias + r, mask=r < GROUPS, other=0.0)
+    network = (edge_weight, edge_bias, mix_weight, mix_bias)
+    weight, bias, mix, mean = _network(*network, k, h, r, FEATURES, HIDDEN, GROUPS)
     at = _offsets(r, q, x_t, x_c, RECORDS, OF_GROUP, RECORDS_LAST)
     total = tl.zeros((R, Q), dtype=weight.dtype)
     for edge in range(tl.load(ptr + target), tl.load(ptr + target + 1)):
         source = tl.load(column + edge).to(tl.int64)
-        activation, _ = _activation(
+        each, _, _, _, _ = _of_edge(
             relative,
+            fixed,
+            share,
             tl.cast(edge, tl.int64),
             node,
             source,
             weight,
             bias,
+            mix,
+            mean,
             k,
             h,
             FEATURES,
             HIDDEN,
             HAS_NODE,
         )
-        hidden = activation * _normal(activation)
-        learned = mean + tl.sum(mix * hidden[None, :], axis=1)
-        each = tl.load(fixed + edge) + tl.load(share + edge) * learned
         field = tl.load(x + source * x_n + at, mask=inside, other=0.0)
         total += each[:, None] * field.to(weight.dtype)
     at = _offsets(r, q, out_t, out_c, RECORDS, OF_GROUP, RECORDS_LAST)
@@ -225,12 +245,8 @@ def sum_backward(
     program = tl.program_id(0)
     k, h, r, q = tl.arange(0, K), tl.arange(0, H), tl.arange(0, R), tl.arange(0, Q)
     inside = (r < GROUPS)[:, None] & (q < OF_GROUP * RECORDS)[None, :]
-    part = (h < HIDDEN)[:, None] & (k < FEATURES)[None, :]
-    weight = tl.load(edge_weight + h[:, None] * FEATURES + k[None, :], part, other=0.0)
-    bias = tl.load(edge_bias + h, mask=h < HIDDEN, other=0.0)
-    mixed = (r < GROUPS)[:, None] & (h < HIDDEN)[None, :]
-    mix = tl.load(mix_weight + r[:, None] * HIDDEN + h[None, :], mixed, other=0.0)
-    mean = tl.load(mix_bias + r, mask=r < GROUPS, other=0.0)
+    network = (edge_weight, edge_bias, mix_weight, mix_bias)
+    weight, bias, mix, mean = _network(*network, k, h, r, FEATURES, HIDDEN, GROUPS)
     at = _offsets(r, q, x_t, x_c, RECORDS, OF_GROUP, RECORDS_LAST)
     at_grad = _offsets(r, q, grad_t, grad_c, RECORDS, OF_GROUP, RECORDS_LAST)
     at_grad_x = _offsets(r, q, grad_x_t, grad_x_c, RECORDS, OF_GROUP, RECORDS_LAST)
@@ -248,31 +264,29 @@ def sum_backward(
         for entry in range(tl.load(ptr + source), tl.load(ptr + source + 1)):
             edge = tl.load(order + entry).to(tl.int64)
             target = tl.load(column + entry).to(tl.int64)
-            activation, known = _activation(
+            each, counts, known, activation, normal = _of_edge(
                 relative,
+                fixed,
+                share,
                 edge,
                 node,
                 source,
                 weight,
                 bias,
+                mix,
+                mean,
                 k,
                 h,
                 FEATURES,
                 HIDDEN,
                 HAS_NODE,
             )
-            normal = _normal(activation)
-            hidden = activation * normal
-            learned = mean + tl.sum(mix * hidden[None, :], axis=1)
-            counts = tl.load(share + edge)
-            each = tl.load(fixed + edge) + counts * learned
-
             given = tl.load(grad + target * grad_n + at_grad, mask=inside, other=0.0)
             given = given.to(weight.dtype)
             of_field += each[:, None] * given
             of_learned = counts * tl.sum(given * field, axis=1)
             of_mean += of_learned
-            of_mix += of_learned[:, None] * hidden[None, :]
+            of_mix += of_learned[:, None] * (activation * normal)[None, :]
             slope = tl.exp(-0.5 * activation * activation) * 0.3989422804014327
             of_activation = tl.sum(mix * of_learned[:, None], axis=0)
             of_activation *= normal + activation * slope
@@ -282,6 +296,8 @@ def sum_backward(
         if HAS_NODE:
             tl.store(grad_node + source * HIDDEN + h, of_source, mask=h < HIDDEN)
         of_bias += of_source
+    part = (h < HIDDEN)[:, None] & (k < FEATURES)[None, :]
+    mixed = (r < GROUPS)[:, None] & (h < HIDDEN)[None, :]
     start = program * HIDDEN * FEATURES
     tl.store(
         grad_edge_weight + start + h[:, None] * FEATURES + k[None, :], of_weight, part
