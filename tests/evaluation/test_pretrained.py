@@ -12,6 +12,7 @@ import torch
 import nfsgeo
 from nfsgeo.data import GridWriter, PointWriter
 from nfsgeo.data.generation import generate
+from nfsgeo.data.meshes import disjoint, random_subset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run, find_run, ship_run
 from nfsgeo.geometry import Domain
@@ -85,6 +86,43 @@ def test_predicts_on_any_mesh(name: str):
         with torch.no_grad():
             out = forecaster(wave, pos, query_pos=query_pos)
         assert out.shape == (num_queries or num, 10, 1) and out.isfinite().all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_predictions_from_two_meshes_agree_within_their_errors(
+    name: str, tmp_path: Path
+):
+    """At common points, of fields that were never seen, observed on disjoint meshes."""
+    equation = {"burgers-small": "burgers", "ns-small": "navier-stokes"}[name]
+    resolution = {"burgers-small": 1024, "ns-small": 64}[name]
+    num = {"burgers-small": 256, "ns-small": 1024}[name]
+    path = generate(
+        equation,
+        tmp_path / "new.h5",
+        samples=3,
+        resolution=resolution,
+        records=20,
+        seed=7,
+        workers=1,
+    )
+    forecaster = nfsgeo.load(name)
+    with nfsgeo.open(path) as file:
+        one = random_subset(file, num, 0)
+        other = disjoint(one, file, num, 0)
+        common = disjoint(one, file, 2 * num, 1)
+        apart, errors = [], []
+        for sample in range(3):
+            predicted = []
+            truth = torch.from_numpy(file.read(sample, slice(10, 20), common.index))
+            for mesh in (one, other):
+                x = torch.from_numpy(file.read(sample, slice(0, 10), mesh.index))
+                where = [torch.from_numpy(m.pos).float() for m in (mesh, common)]
+                with torch.no_grad():
+                    out = forecaster(x, where[0], query_pos=where[1])
+                predicted.append(out)
+                errors.append((out - truth).abs().mean())
+            apart.append((predicted[0] - predicted[1]).abs().mean())
+    assert 0 < torch.stack(apart).mean() < torch.stack(errors).mean()
 
 
 @pytest.mark.slow
