@@ -10,7 +10,7 @@ from nfsgeo.memory import release_memory
 
 __all__ = ["ReleaseMemory"]
 
-# Steps from one time to the next: a step leaves some MiB, and it takes milliseconds.
+# Steps from one time to the next: a step leaves some MiB, and each time takes 10 ms.
 STEPS = 32
 
 
