@@ -244,12 +244,13 @@ class ChannelKernel(InterpolationKernel):
         graph: BipartiteGraph,
     ) -> Tensor:
         """Sum over neighbours, each group of channels under its own weight."""
-        weight = torch.addcmul(fixed, weight, share)
+        affine = (fixed, share)
         if x.size(1) >= COLUMNS:
             # Fields on a grid lie in this order: none is copied.
-            return neighbour_sum(x.permute(2, 0, 1), weight, graph).permute(1, 2, 0)
+            sums = neighbour_sum(x.permute(2, 0, 1), weight, graph, affine=affine)
+            return sums.permute(1, 2, 0)
         groups = x.unflatten(2, (self.groups, -1)).permute(2, 0, 3, 1)
-        sums = neighbour_sum(groups.flatten(2), weight, graph)
+        sums = neighbour_sum(groups.flatten(2), weight, graph, affine=affine)
         sums = sums.unflatten(2, (-1, x.size(1))).permute(1, 3, 0, 2)
         return sums.flatten(2)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -18,10 +18,16 @@ __all__ = ["neighbour_sum", "neighbour_sum_reference"]
 COLUMNS = 32
 
 
-def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+def neighbour_sum(
+    x: Tensor,
+    weight: Tensor,
+    graph: BipartiteGraph,
+    *,
+    affine: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
     r"""Sum the neighbours of every target under several edge weights.
 
-    .. math:: s_{f,j} = \sum_{i \in N(j)} w_{r(f),ij} \, x_{f,i}
+    .. math:: s_{f,j} = \sum_{i \in N(j)} (b_{ij} + c_{ij} w_{r(f),ij}) \, x_{f,i}
 
     Every weight :math:`r` makes one sparse matrix, so the sum is a product of a
     sparse with a dense matrix, and its gradients are the product with the transpose
@@ -33,6 +39,8 @@ def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
             ``[1, n, D]`` for a field that all weights share.
         weight: ``[R, E]``, in the edge order of ``graph``.
         graph: edges sorted by target.
+        affine: :math:`b` and :math:`c`, ``[E]`` each, which get no gradients; 0 and 1
+            where there are none.
 
     Returns:
         ``[F, m, D]``, or ``[R, m, D]`` of a field that all share.
@@ -40,24 +48,40 @@ def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
     _check(x, weight, graph)
     if torch.compiler.is_exporting():
         # Exported programs hold no sparse matrices.
-        return neighbour_sum_reference(x, weight, graph)
+        return neighbour_sum_reference(x, weight, graph, affine=affine)
     dtype = torch.promote_types(x.dtype, weight.dtype)
     # Sparse products know single and double precision.
     exact = torch.promote_types(dtype, torch.float32)
+    base, scale = (None, None) if affine is None else affine
     with torch.autocast(x.device.type, enabled=False):
-        summed: Tensor = _NeighbourSum.apply(x.to(exact), weight.to(exact), graph)
+        summed: Tensor = _NeighbourSum.apply(
+            x.to(exact),
+            weight.to(exact),
+            graph,
+            None if base is None else base.to(exact),
+            None if scale is None else scale.to(exact),
+        )
     return summed.to(dtype)
 
 
-def neighbour_sum_reference(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+def neighbour_sum_reference(
+    x: Tensor,
+    weight: Tensor,
+    graph: BipartiteGraph,
+    *,
+    affine: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
     """The same as :func:`neighbour_sum`, written out edge by edge.
 
     Args:
         x: as there.
         weight: as there.
         graph: as there.
+        affine: as there.
     """
     _check(x, weight, graph)
+    if affine is not None:
+        weight = torch.addcmul(affine[0], weight, affine[1])
     source, target = graph.edge_index
     weight = weight.repeat_interleave(max(1, x.size(0) // weight.size(0)), 0)
     message = weight.unsqueeze(-1) * x[:, source]
@@ -86,38 +110,45 @@ def _check(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> None:
 
 class _NeighbourSum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        graph: BipartiteGraph,
+        base: Tensor | None,
+        scale: Tensor | None,
+    ) -> Tensor:
         # Sparse products want every field, and every weight, contiguous.
         x, weight = x.contiguous(), weight.contiguous()
-        ctx.save_for_backward(x, weight)
+        ctx.save_for_backward(x, weight, base, scale)
         ctx.graph = graph
-        out = x.new_empty(max(x.size(0), weight.size(0)), graph.num_target, x.size(2))
+        out = x.new_zeros(max(x.size(0), weight.size(0)), graph.num_target, x.size(2))
         each = out.size(0) // weight.size(0)
-        for r, values in enumerate(weight):
+        for r, values in enumerate(_affine(weight, base, scale)):
             matrix = _matrix(graph.csr, values, graph.num_source)
             for f in range(r * each, (r + 1) * each):
-                torch.mm(matrix, x[min(f, x.size(0) - 1)], out=out[f])
+                # In place: a product into memory that is given makes its own as well.
+                out[f].addmm_(matrix, x[min(f, x.size(0) - 1)])
         return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        x, weight = ctx.saved_tensors
+    def backward(
+        ctx: Any, grad: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, None, None, None]:
+        x, weight, base, scale = ctx.saved_tensors
         graph: BipartiteGraph = ctx.graph
         grad = grad.contiguous()
-        shared = x.size(0) < weight.size(0)
         each = grad.size(0) // weight.size(0)
         grad_x = grad_weight = None
         if ctx.needs_input_grad[0]:
-            grad_x = torch.zeros_like(x) if shared else torch.empty_like(x)
-            order = graph.transpose.permutation
-            for r, values in enumerate(weight.index_select(1, order)):
-                matrix = _matrix(graph.transposed_csr, values, graph.num_target)
+            grad_x = torch.zeros_like(x)
+            by_source, order = torch.empty_like(weight[0]), graph.transpose.permutation
+            for r, values in enumerate(_affine(weight, base, scale)):
+                torch.index_select(values, 0, order, out=by_source)
+                matrix = _matrix(graph.transposed_csr, by_source, graph.num_target)
                 for f in range(r * each, (r + 1) * each):
-                    if shared:
-                        grad_x[0].addmm_(matrix, grad[f])
-                    else:
-                        torch.mm(matrix, grad[f], out=grad_x[f])
+                    grad_x[min(f, x.size(0) - 1)].addmm_(matrix, grad[f])
         if ctx.needs_input_grad[1]:
             grad_weight = torch.zeros_like(weight)
             for r, values in enumerate(grad_weight):
@@ -127,7 +158,21 @@ class _NeighbourSum(torch.autograd.Function):
                 for left, right in zip(_joined(grads), _joined(fields), strict=True):
                     # Adds to the row of grad_weight that the pattern's values are.
                     torch.sparse.sampled_addmm(pattern, left, right.t(), out=pattern)
-        return grad_x, grad_weight, None
+                if scale is not None:
+                    values *= scale
+        return grad_x, grad_weight, None, None, None
+
+
+def _affine(
+    weight: Tensor, base: Tensor | None, scale: Tensor | None
+) -> Iterator[Tensor]:
+    """Rows of ``base + scale * weight``, one at a time: each is lost with the next."""
+    if base is None or scale is None:
+        yield from weight
+    else:
+        memory = torch.empty_like(base)
+        for row in weight:
+            yield torch.addcmul(base, row, scale, out=memory)
 
 
 def _joined(fields: Tensor) -> Sequence[Tensor]:
