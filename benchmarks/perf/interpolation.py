@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from nfsgeo.geometry import Domain, bipartite_graph, equispaced_grid
+from nfsgeo.geometry import Domain, bipartite_graph, equispaced_grid, spatial_order
 from nfsgeo.nn import ChannelKernel, EdgeNetwork, KernelInterpolation
 
 __all__ = ["up_and_down"]
@@ -26,7 +26,7 @@ def up_and_down(
     compiled: bool = False,
     neighbours: float = 16,
 ) -> Callable[[], float]:
-    """Two fields from random points to a grid, and all records back.
+    """Two fields from random points, in spatial order, to a grid, and all back.
 
     Kernels as `nfs` has them, with twice its hidden units; its width, and the inputs
     that it sees.
@@ -45,6 +45,7 @@ def up_and_down(
     domain, side = Domain.unit(2), round(points**0.5)
     radius = math.sqrt(neighbours / (math.pi * points))
     pos, grid = torch.rand(points, 2), equispaced_grid(domain, (side, side))
+    pos = pos[spatial_order(pos, domain)]
     layers = [_layer(radius, fused) for _ in range(2)]
     calls = [torch.compile(layer) if compiled else layer for layer in layers]
     graphs = [

@@ -12,6 +12,7 @@
 - :func:`polyharmonic_spline`: weights of the spline through the nearest points
 - :func:`orthonormal_polynomials`: a basis of polynomials on every neighbourhood
 - :func:`cell_volumes`: how much of the domain every point stands for
+- :func:`spatial_order`: points in an order in which sums over neighbours are cheap
 - :class:`GraphCache`: graphs of meshes seen before, composed into batches
 """
 
@@ -27,6 +28,7 @@ from nfsgeo.geometry.cells import cell_volumes
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.grids import equispaced_grid
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
+from nfsgeo.geometry.ordering import spatial_order
 from nfsgeo.geometry.polynomials import orthonormal_polynomials
 from nfsgeo.geometry.radius import radius_edges, radius_for
 from nfsgeo.geometry.splines import polyharmonic_spline
@@ -46,4 +48,5 @@ __all__ = [
     "polyharmonic_spline",
     "radius_edges",
     "radius_for",
+    "spatial_order",
 ]
