@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -92,7 +92,7 @@ class BipartiteGraph:
     num_source: int
     num_target: int
     volume: Tensor | None = None
-    _polynomials: dict[int, Tensor] = field(default_factory=dict, init=False)
+    _kept: dict[Hashable, Tensor] = field(default_factory=dict, init=False)
 
     @property
     def num_edges(self) -> int:
@@ -102,6 +102,14 @@ class BipartiteGraph:
     def degree(self) -> Tensor:
         """Number of edges of each target ``[m]``, int64."""
         return self.ptr.diff()
+
+    def offset(self, dtype: torch.dtype) -> Tensor:
+        """Displacements and their lengths ``[E, d + 1]``, computed once.
+
+        Args:
+            dtype: Of the result.
+        """
+        return self._once(("offset", dtype), lambda: self._offset(dtype))
 
     def share(self, dtype: torch.dtype) -> Tensor:
         """What every edge counts in a mean over its target's neighbours ``[E]``.
@@ -114,26 +122,37 @@ class BipartiteGraph:
         """
         source, target = self.edge_index
         if self.volume is None:
-            return self.degree().to(dtype).reciprocal()[target]
+            return self.degree().to(dtype).reciprocal().index_select(0, target)
         volume = self.volume.to(dtype)[source]
         total = volume.new_zeros(self.num_target).index_add(0, target, volume)
         return volume / total[target]
 
-    @outside_inference
     def polynomials(self, degree: int) -> Tensor:
         """Polynomials of displacements ``[E, K]``, computed once for each degree.
 
         See :func:`~nfsgeo.geometry.orthonormal_polynomials`.
         """
-        if degree not in self._polynomials:
-            self._polynomials[degree] = orthonormal_polynomials(
+        return self._once(
+            ("polynomials", degree),
+            lambda: orthonormal_polynomials(
                 self.displacement,
                 self.edge_index[1],
                 self.share(torch.float64),
                 self.num_target,
                 degree,
-            )
-        return self._polynomials[degree]
+            ),
+        )
+
+    def _once(self, name: Hashable, make: Callable[[], Tensor]) -> Tensor:
+        if torch.compiler.is_compiling():
+            return make()  # What stands for a tensor there must not be kept.
+        if name not in self._kept:
+            self._kept[name] = outside_inference(make)()
+        return self._kept[name]
+
+    def _offset(self, dtype: torch.dtype) -> Tensor:
+        displacement = self.displacement.to(dtype)
+        return torch.cat([displacement, displacement.norm(dim=1, keepdim=True)], dim=1)
 
     @cached_property
     @outside_inference

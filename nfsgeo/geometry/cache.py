@@ -68,7 +68,8 @@ class GraphCache:
             ``radius``.
         capacity: Number of meshes kept for each kind of graph; the one unused for
             longest goes first. A mesh of ``E`` edges holds about ``(28 + 4 d) E``
-            bytes, the transpose included, and ``16 E`` once it has been summed over.
+            bytes, the transpose included, and ``(20 + 4 d) E`` more once it has been
+            summed over.
 
     Raises:
         UserError: If ``capacity`` is below 1.

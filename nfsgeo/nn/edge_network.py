@@ -27,7 +27,7 @@ class EdgeNetwork(nn.Module):
             commutes with translations.
 
     Shapes:
-        ``displacement`` ``[E, d]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]``,
+        ``offset`` ``[E, d + 1]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]``,
         ``source`` ``[E]``; result ``[h, E]``.
 
     Raises:
@@ -60,7 +60,7 @@ class EdgeNetwork(nn.Module):
 
     def forward(
         self,
-        displacement: Tensor,
+        offset: Tensor,
         pos: Tensor,
         features: Tensor | None,
         source: Tensor,
@@ -69,27 +69,24 @@ class EdgeNetwork(nn.Module):
         """Hidden layer of every edge, or linear maps of it; see the class for shapes.
 
         Args:
-            displacement: :math:`x_j - x_i` of the edges.
+            offset: :math:`x_j - x_i` of the edges, and its length; see
+                :meth:`nfsgeo.geometry.BipartiteGraph.offset`.
             pos: positions :math:`x_i` of the sources.
             features: inputs :math:`a(x_i)` at the sources.
             source: source of each edge.
             mix: the linear maps.
         """
         weights = edge_weights(
-            self.of_edge(displacement),
+            offset,
             self.of_source(pos, features),
             source,
-            self.edge.weight,
+            # In place of the offsets, which are many.
+            self.edge.weight / self.scale,
             self.edge.bias,
             None if mix is None else mix.weight,
             None if mix is None else mix.bias,
         )
-        return weights.to(displacement.dtype)
-
-    def of_edge(self, displacement: Tensor) -> Tensor:
-        """Features of the edges ``[E, d + 1]``: relative positions and distances."""
-        relative = displacement / self.scale
-        return torch.cat([relative, relative.norm(dim=-1, keepdim=True)], dim=-1)
+        return weights.to(offset.dtype)
 
     def of_source(self, pos: Tensor, features: Tensor | None) -> Tensor | None:
         """What the sources add to the hidden layer ``[n, h]``; None for nothing."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.nn.resampling import LiftedBy, Points, Resampling, with_time
+from nfsgeo.nn.resampling import LiftedBy, Points, Resampling
 
 __all__ = ["GridResampling", "grid_shape"]
 
@@ -29,7 +29,9 @@ class GridResampling(Resampling):
         field = value.view(points.num_samples, *shape, -1).movedim(-1, 1)
         if slope is None:
             return field
-        return with_time(field, slope.view(-1, *(1 for _ in shape)), times)
+        # The result lies as the field does, and mixers work on what is contiguous.
+        slope = slope.view(-1, *(1 for _ in shape), 1)
+        return torch.addcmul(field.contiguous().unsqueeze(-1), slope, times)
 
     def back(
         self,

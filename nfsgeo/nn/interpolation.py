@@ -93,17 +93,13 @@ class KernelInterpolation(MessagePassing):
             features: inputs :math:`a(x_i)` at the sources.
         """
         self._check(x, graph, pos)
-        displacement = graph.displacement.to(x.dtype)
-        fixed, share = graph.weight.to(x.dtype), graph.share(x.dtype)
+        offset, share = graph.offset(x.dtype), graph.share(x.dtype)
+        fixed = graph.weight.to(x.dtype)
         out = None
         if self.use_fused and self.exact_for is None:
-            out = self.kernel.at_once(
-                x, displacement, pos, features, fixed, share, graph
-            )
+            out = self.kernel.at_once(x, offset, pos, features, fixed, share, graph)
         if out is None:
-            weight = self.kernel.weights(
-                displacement, pos, features, graph.edge_index[0]
-            )
+            weight = self.kernel.weights(offset, pos, features, graph.edge_index[0])
             if self.exact_for is not None:
                 weight = self._corrected(weight, share, graph)
             if self.use_fused:

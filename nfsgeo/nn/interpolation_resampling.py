@@ -18,7 +18,7 @@ from nfsgeo.geometry import (
 )
 from nfsgeo.nn.fixed_interpolation import interpolate_along, none_in_reach
 from nfsgeo.nn.interpolation import KernelInterpolation
-from nfsgeo.nn.resampling import LiftedBy, Points, Resampling, with_time
+from nfsgeo.nn.resampling import LiftedBy, Points, Resampling
 
 __all__ = ["InterpolationResampling"]
 
@@ -105,7 +105,8 @@ class InterpolationResampling(Resampling):
         field = field.unflatten(0, (points.num_samples, *self.shape)).movedim(-1, 1)
         if slope is None:
             return field.squeeze(-1)
-        return with_time(field[..., 0], field[..., 1], times)
+        # As a product of matrices, whose gradient is one too.
+        return field @ torch.stack([torch.ones_like(times), times])
 
     def back(
         self,

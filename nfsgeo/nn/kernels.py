@@ -54,12 +54,12 @@ class InterpolationKernel(nn.Module, ABC):
 
     @abstractmethod
     def weights(
-        self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """Edge weights ``[R, E]``.
 
         Args:
-            displacement: ``x_j - x_i``, ``[E, d]``.
+            offset: ``x_j - x_i`` and its length, ``[E, d + 1]``.
             pos: positions of the sources, ``[n, d]``.
             features: inputs at the sources, ``[n, F]``.
             source: source of each edge, ``[E]``.
@@ -87,7 +87,7 @@ class InterpolationKernel(nn.Module, ABC):
     def at_once(
         self,
         x: Tensor,
-        displacement: Tensor,
+        offset: Tensor,
         pos: Tensor,
         features: Tensor | None,
         fixed: Tensor,
@@ -145,10 +145,10 @@ class DenseKernel(InterpolationKernel):
         self.mix.reset_parameters()
 
     def weights(
-        self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """Edge weights ``[R, E]``."""
-        weights: Tensor = self.network(displacement, pos, features, source, self.reduce)
+        weights: Tensor = self.network(offset, pos, features, source, self.reduce)
         return weights
 
     def forward(
@@ -229,10 +229,10 @@ class ChannelKernel(InterpolationKernel):
         self.mix.reset_parameters()
 
     def weights(
-        self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """Edge weights ``[groups, E]``."""
-        weights: Tensor = self.network(displacement, pos, features, source, self.mix)
+        weights: Tensor = self.network(offset, pos, features, source, self.mix)
         return weights
 
     def forward(
@@ -257,7 +257,7 @@ class ChannelKernel(InterpolationKernel):
     def at_once(
         self,
         x: Tensor,
-        displacement: Tensor,
+        offset: Tensor,
         pos: Tensor,
         features: Tensor | None,
         fixed: Tensor,
@@ -269,9 +269,9 @@ class ChannelKernel(InterpolationKernel):
             return None
         return fused_sum(
             x,
-            self.network.of_edge(displacement),
+            offset,
             self.network.of_source(pos, features),
-            self.network.edge.weight,
+            self.network.edge.weight / self.network.scale,
             self.network.edge.bias,
             self.mix.weight,
             self.mix.bias,
@@ -321,11 +321,11 @@ class GaussianKernel(InterpolationKernel):
         nn.init.constant_(self.log_gamma, math.log(0.25))
 
     def weights(
-        self, displacement: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """Edge weights ``[1, E]``."""
-        offset = displacement / self.scale - self.centre
-        exponent = offset.square() @ torch.exp(-self.log_gamma)
+        away = offset[:, :-1] / self.scale - self.centre
+        exponent = away.square() @ torch.exp(-self.log_gamma)
         return torch.exp(self.log_beta - exponent)[None]
 
     def forward(

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
 __all__ = ["LiftedBy", "Points", "Resampling"]
@@ -79,10 +78,3 @@ class Resampling(nn.Module, ABC):
             query_pos: positions of the query points, ``[M, d]``.
             query_batch: sample of each, ``[M]``, sorted; ``None`` for one sample.
         """
-
-
-def with_time(value: Tensor, slope: Tensor, times: Tensor) -> Tensor:
-    """``value + t slope``, the records in a new last axis; contiguous."""
-    # The result lies as its arguments do, and mixers work on what is contiguous.
-    value, slope = value.contiguous(), slope.contiguous()
-    return torch.addcmul(value.unsqueeze(-1), slope.unsqueeze(-1), times)
