@@ -148,3 +148,16 @@ def test_no_gradient_reaches_positions() -> None:
     source = cloud(30, 0).requires_grad_()
     graph = bipartite_graph(source, cloud(20, 1), 0.1, MIXED)
     assert not graph.displacement.requires_grad
+
+
+def test_offsets_are_displacements_and_their_lengths_and_are_kept():
+    domain = Domain.unit(2)
+    graph = bipartite_graph(torch.rand(20, 2), torch.rand(10, 2), 0.3, domain)
+    with torch.inference_mode():
+        offset = graph.offset(torch.float64)
+    expected = torch.cat(
+        [graph.displacement, torch.linalg.norm(graph.displacement, dim=1)[:, None]], 1
+    )
+    torch.testing.assert_close(offset, expected.double(), rtol=0, atol=1e-7)
+    assert graph.offset(torch.float64) is offset and not offset.is_inference()
+    assert graph.offset(torch.float32).dtype == torch.float32

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 import torch
 import torch_geometric.nn as pyg
@@ -247,17 +249,53 @@ def test_mixers_and_cells_compile(kind):
     torch.testing.assert_close(compiled(*inputs), layer(*inputs))
 
 
-@pytest.mark.parametrize("fused", [True, False])
-def test_exports_with_meshes_of_any_size(fused):
+def exported(fused: bool, data: HeteroData) -> tuple[nn.Module, FromTensors]:
     model = FromTensors(interpolation(fused=fused))
     points, edges, ends = Dim("points"), Dim("edges"), Dim("ends", min=3)
     sizes = ({0: points}, {0: points}, {1: edges}, {0: ends}, {0: edges}, {0: edges})
-    first, *others = samples()
     with torch.no_grad():
-        program = export(model, tensors_of(first), dynamic_shapes=sizes).module()
+        program = export(model, tensors_of(data), dynamic_shapes=sizes)
+    return program.module(), model
+
+
+def through_torchscript(program: nn.Module, inputs: tuple[Tensor, ...]) -> nn.Module:
+    """Traced, written and read."""
+    with torch.no_grad():
+        traced = torch.jit.trace(program, inputs, check_trace=False)
+    file = io.BytesIO()
+    torch.jit.save(traced, file)
+    file.seek(0)
+    return torch.jit.load(file)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_exports_with_meshes_of_any_size(fused):
+    first, *others = samples()
+    program, model = exported(fused, first)
     for data in others:
         inputs = tensors_of(data)
         torch.testing.assert_close(program(*inputs), model(*inputs))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+@pytest.mark.parametrize("fused", [True, False])
+def test_what_is_exported_is_traced_for_any_points(fused):
+    first, *others = samples()
+    program, model = exported(fused, first)
+    script = through_torchscript(program, tensors_of(first))
+    for data in others:
+        inputs = tensors_of(data)
+        torch.testing.assert_close(script(*inputs), model(*inputs))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+def test_the_mixer_block_is_traced_for_one_size():
+    block, x, other = mixer(), *torch.randn(2, 2, CHANNELS, 8, 8)
+    with torch.no_grad():
+        script = through_torchscript(export(block, (x,)).module(), (x,))
+    torch.testing.assert_close(script(other), block(other))
 
 
 class CellFromTensors(nn.Module):
@@ -277,23 +315,28 @@ class CellFromTensors(nn.Module):
         return self.cell(x, h, support if one else (support, support))
 
 
+def cell_inputs(num_nodes: int) -> tuple[Tensor, ...]:
+    graph = node_graph(ring(num_nodes), num_nodes)
+    fields = torch.randn(num_nodes, 3), torch.randn(num_nodes, CHANNELS)
+    return *fields, graph.edge_index, graph.ptr, chebyshev_support(graph).weight
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
 @pytest.mark.parametrize("kind", [ChebConvGRU, DiffusionGRU])
 def test_cells_export_with_graphs_of_any_size(kind):
-    model = CellFromTensors(kind(3, CHANNELS))
+    """And are traced for one."""
+    model, inputs = CellFromTensors(kind(3, CHANNELS)), cell_inputs
     nodes, edges, ends = Dim("nodes", min=4), Dim("edges", min=4), Dim("ends", min=4)
-
-    def inputs(num_nodes: int) -> tuple[Tensor, ...]:
-        graph = node_graph(ring(num_nodes), num_nodes)
-        fields = torch.randn(num_nodes, 3), torch.randn(num_nodes, CHANNELS)
-        weight = chebyshev_support(graph).weight
-        return *fields, graph.edge_index, graph.ptr, weight
-
     sizes = ({0: nodes}, {0: nodes}, {1: edges}, {0: ends}, {0: edges})
     with torch.no_grad():
         program = export(model, inputs(9), dynamic_shapes=sizes).module()
-    for num_nodes in (7, 20):
+    script = through_torchscript(program, inputs(9))
+    for num_nodes in (7, 9, 20):
         given = inputs(num_nodes)
         torch.testing.assert_close(program(*given), model(*given))
+        if num_nodes == 9:
+            torch.testing.assert_close(script(*given), model(*given))
 
 
 def test_the_mixer_block_exports_at_any_batch():
