@@ -102,7 +102,7 @@ def _interpolation_growth(training: bool) -> Entry:
         held=times,
         held_memory=times,
         clock="cpu",
-        repeats=2,
+        repeats=4,
     )
 
 
@@ -117,7 +117,7 @@ def _nfs(points: int, records: int, samples: int) -> Entry:
         held=1.3,
         held_memory=1.3,
         clock="cpu",
-        repeats=5,
+        repeats=15,
     )
 
 
@@ -176,7 +176,7 @@ ON_CPU = (
         held=1 / 3,
         held_memory=1 / 3,
         clock="cpu",
-        repeats=5,
+        repeats=15,
         requires=("neuraloperator", "torch-scatter"),
     ),
     Entry(
