@@ -16,8 +16,9 @@ BITS = 62
 def spatial_order(pos: Tensor, domain: Domain, batch: Tensor | None = None) -> Tensor:
     """The points along a Z-order curve, sample by sample.
 
-    Sums over the neighbours of many points, some ten thousand and more, take less time
-    in this order than in none: sources of targets that are near are still in the cache.
+    Sums over the neighbours of very many points take less time in this order than in
+    none, since sources of targets that are near are still in the cache: a third less
+    for a million points, hardly any less for some ten thousand (docs/performance.md).
     See "A computer oriented geodetic data base and a new technique in file sequencing"
     (Morton, 1966).
 
