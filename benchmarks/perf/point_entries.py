@@ -90,13 +90,14 @@ def _interpolation(points: int, training: bool) -> Entry:
     )
 
 
-def _interpolation_growth(training: bool) -> Entry:
-    sizes = {"records": 2, "training": training}
+def _interpolation_growth(training: bool, ordered: bool) -> Entry:
+    sizes = {"records": 2, "training": training, "ordered": ordered}
     times = _growth(MILLION / 4096)
     return Entry(
-        name=f"interpolate-{'step' if training else 'forward'}-growth",
-        title="up to a grid and back, 16 neighbours, 2 records, of 1048576 points over "
-        "4096; held at the power 1.1",
+        name=f"interpolate-{'step' if training else 'forward'}-growth"
+        f"{'-ordered' if ordered else ''}",
+        title="up to a grid and back, 16 neighbours, 2 records, of 1048576 points in "
+        f"{'spatial' if ordered else 'random'} order over 4096; held at the power 1.1",
         variant=partial(up_and_down, points=MILLION, **sizes),
         reference=partial(up_and_down, points=4096, **sizes),
         held=times,
@@ -143,7 +144,11 @@ ON_CPU = (
         backend="cell_list",
     ),
     *(_interpolation(n, training) for n in (1024, 16384) for training in (False, True)),
-    *(_interpolation_growth(training) for training in (False, True)),
+    *(
+        _interpolation_growth(training, ordered)
+        for ordered in (False, True)
+        for training in (False, True)
+    ),
     *(_nfs(*sizes) for sizes in STEPS),
     Entry(
         name="nfs-fno",
