@@ -18,10 +18,8 @@
 
 from nfsgeo.geometry.bipartite import (
     BipartiteGraph,
-    Interpolation,
     SparseRows,
     batch_graphs,
-    bipartite_graph,
 )
 from nfsgeo.geometry.cache import GraphCache
 from nfsgeo.geometry.cells import cell_volumes
@@ -31,6 +29,7 @@ from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.ordering import spatial_order
 from nfsgeo.geometry.polynomials import orthonormal_polynomials
 from nfsgeo.geometry.radius import radius_edges, radius_for
+from nfsgeo.geometry.radius_graph import Interpolation, bipartite_graph
 from nfsgeo.geometry.splines import polyharmonic_spline
 
 __all__ = [

@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.domain import Domain
-from nfsgeo.geometry.moving_least_squares import moving_least_squares
-from nfsgeo.geometry.nearest import nearest_neighbours, nearest_sources
 from nfsgeo.geometry.polynomials import orthonormal_polynomials
-from nfsgeo.geometry.query import RadiusQuery
-from nfsgeo.geometry.radius import radius_edges
-from nfsgeo.geometry.splines import polyharmonic_spline, spline_neighbours
 
 __all__ = [
     "BipartiteGraph",
-    "Interpolation",
     "SparseRows",
     "Transpose",
     "batch_graphs",
-    "bipartite_graph",
+    "inverse",
+    "outside_inference",
+    "pointers",
 ]
-
-logger = logging.getLogger(__name__)
-
-Interpolation = Literal["mean", "linear", "quadratic", "spline"]
-
-POLYNOMIAL_DEGREE: dict[Interpolation, int | None] = {
-    "mean": None,
-    "linear": 1,
-    "quadratic": 2,
-}
 
 # A graph built while validating serves training too: it holds no inference tensors.
 outside_inference = torch.inference_mode(False)
@@ -83,6 +67,9 @@ class BipartiteGraph:
         num_target: Number of targets ``m``.
         volume: How much of the domain every source stands for ``[n]``; None if all
             for as much.
+        source_order, target_order: Sources ``[n]`` and targets ``[m]`` in an order in
+            which points that are near are near in memory; None where they are
+            already, or are few.
     """
 
     edge_index: Tensor
@@ -92,6 +79,8 @@ class BipartiteGraph:
     num_source: int
     num_target: int
     volume: Tensor | None = None
+    source_order: Tensor | None = None
+    target_order: Tensor | None = None
     _kept: dict[Hashable, Tensor] = field(default_factory=dict, init=False)
 
     @property
@@ -159,7 +148,7 @@ class BipartiteGraph:
     def transpose(self) -> Transpose:
         """The edges sorted by source, computed once: backward passes need it."""
         source, permutation = self.edge_index[0].sort(stable=True)
-        return Transpose(permutation, _ptr(source, self.num_source))
+        return Transpose(permutation, pointers(source, self.num_source))
 
     @cached_property
     @outside_inference
@@ -174,6 +163,37 @@ class BipartiteGraph:
         order, ptr = self.transpose
         return _sparse_rows(ptr, self.edge_index[1].index_select(0, order))
 
+    @cached_property
+    @outside_inference
+    def arranged(self) -> BipartiteGraph:
+        """The graph with its sources and targets renumbered in their orders, once.
+
+        This one where there are no orders. Sums over the neighbours of very many
+        points are quicker there.
+        """
+        if self.source_order is None and self.target_order is None:
+            return self
+        source, target = self.edge_index
+        if self.source_order is not None:
+            source = inverse(self.source_order)[source]
+        if self.target_order is not None:
+            target = inverse(self.target_order)[target]
+        place = target * self.num_source + source
+        place, order = place.sort()
+        target = place // self.num_source
+        volume = self.volume
+        if volume is not None and self.source_order is not None:
+            volume = volume[self.source_order]
+        return BipartiteGraph(
+            torch.stack([place % self.num_source, target]),
+            pointers(target, self.num_target),
+            self.displacement[order],
+            self.weight[order],
+            self.num_source,
+            self.num_target,
+            volume,
+        )
+
     @outside_inference
     def to(self, device: torch.device | str) -> BipartiteGraph:
         """The same graph on ``device``; this one if it is there already."""
@@ -186,155 +206,14 @@ class BipartiteGraph:
             self.weight.to(device),
             self.num_source,
             self.num_target,
-            None if self.volume is None else self.volume.to(device),
+            *(
+                None if known is None else known.to(device)
+                for known in (self.volume, self.source_order, self.target_order)
+            ),
         )
         if "transpose" in self.__dict__:
             graph.transpose = Transpose(*(t.to(device) for t in self.transpose))
         return graph
-
-
-@outside_inference
-def bipartite_graph(
-    source: Tensor,
-    target: Tensor,
-    radius: float,
-    domain: Domain,
-    *,
-    source_batch: Tensor | None = None,
-    target_batch: Tensor | None = None,
-    backend: str = "auto",
-    max_neighbours: int | None = None,
-    interpolation: Interpolation = "mean",
-    nearest: int | None = None,
-    volume: Tensor | None = None,
-) -> BipartiteGraph:
-    """The radius graph, with no empty neighbourhood.
-
-    A target without a source in its ball is joined to the nearest source of its
-    sample (of several as near, the lowest index); their number is logged.
-
-    Args:
-        source: Source points ``[n, d]``.
-        target: Target points ``[m, d]``.
-        radius: Radius of the ball, in the units of the coordinates.
-        domain: The box, with its periodic axes.
-        source_batch: Sample of each source ``[n]``, sorted; none for one sample.
-        target_batch: Sample of each target ``[m]``, sorted; given with the other.
-        backend: As in :func:`~nfsgeo.geometry.radius_edges`.
-        max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
-        interpolation: The fixed interpolation: the ``mean`` of a neighbourhood, or
-            one that is exact for ``linear`` or ``quadratic`` polynomials, see
-            :func:`~nfsgeo.geometry.moving_least_squares`, or a ``spline``
-            through the nearest points, see
-            :func:`~nfsgeo.geometry.polyharmonic_spline`. With a spline these are
-            neighbours as well, however far they are: the weights of others in the
-            ball are 0.
-        nearest: Neighbours of a spline; None for as many as scattered points need.
-        volume: How much of the domain every source stands for ``[n]``; none if all
-            for as much. See :func:`~nfsgeo.geometry.cell_volumes`.
-
-    Raises:
-        UserError, ValueError: As :func:`~nfsgeo.geometry.radius_edges`, and if a
-            sample has targets but no source.
-    """
-    edges = radius_edges(
-        source,
-        target,
-        radius,
-        domain,
-        source_batch=source_batch,
-        target_batch=target_batch,
-        backend=backend,
-        max_neighbours=max_neighbours,
-    )
-    if interpolation == "spline":
-        num = nearest or spline_neighbours(domain.dim)
-        batches = (source_batch, target_batch)
-        graph = _with_spline(edges, source, target, domain, *batches, num)
-        graph.volume = None if volume is None else volume.to(edges.device)
-        return graph
-    counts = torch.bincount(edges[1], minlength=target.size(0))
-    lonely = (counts == 0).nonzero().squeeze(1)
-    if lonely.numel():
-        logger.info(
-            "%d of %d neighbourhoods were empty and widened to the nearest point",
-            lonely.numel(),
-            target.size(0),
-        )
-        query = RadiusQuery.create(
-            source,
-            target[lonely],
-            radius,
-            domain,
-            source_batch,
-            None if target_batch is None else target_batch[lonely],
-            torch.device("cpu"),
-        )
-        found = nearest_sources(query).to(edges.device)
-        edges = torch.cat([edges, torch.stack([found, lonely])], dim=1)
-        edges = edges[:, edges[1].argsort(stable=True)]
-    delta = domain.displacement(
-        source.detach().to(torch.float64)[edges[0]],
-        target.detach().to(torch.float64)[edges[1]],
-    )
-    ptr = _ptr(edges[1], target.size(0))
-    degree = POLYNOMIAL_DEGREE[interpolation]
-    if degree is None:
-        weight = (1 / ptr.diff())[edges[1]]
-    else:
-        weight = moving_least_squares(delta, edges[1], target.size(0), radius, degree)
-    return BipartiteGraph(
-        edges,
-        ptr,
-        delta.to(torch.float32),
-        weight.to(torch.promote_types(source.dtype, torch.float32)),
-        source.size(0),
-        target.size(0),
-        None if volume is None else volume.to(edges.device),
-    )
-
-
-def _with_spline(
-    edges: Tensor,
-    source: Tensor,
-    target: Tensor,
-    domain: Domain,
-    source_batch: Tensor | None,
-    target_batch: Tensor | None,
-    num: int,
-) -> BipartiteGraph:
-    """The radius graph and the nearest neighbours, which alone have weights."""
-    query = RadiusQuery.create(
-        source, target, 1.0, domain, source_batch, target_batch, torch.device("cpu")
-    )
-    size = int(query.source_ptr().diff().min())
-    if size == 0 and target.size(0):
-        raise ValueError(
-            "a sample without a source: expected at least one source in every sample; "
-            "add points or drop the sample"
-        )
-    near = nearest_neighbours(query, min(size, num))
-    away = domain.displacement(
-        query.target[:, None].expand(*near.shape, -1), query.source[near]
-    )
-    found = polyharmonic_spline(away)
-    # An edge's place in the order by target and then source.
-    targets = torch.arange(target.size(0))[:, None].expand_as(near)
-    splines = (targets * source.size(0) + near).flatten()
-    ball = edges[1].cpu() * source.size(0) + edges[0].cpu()
-    keys = torch.cat([splines, ball]).unique()
-    weight = found.new_zeros(keys.numel())
-    weight[torch.searchsorted(keys, splines)] = found.flatten()
-    joined = torch.stack([keys % source.size(0), keys // source.size(0)])
-    delta = domain.displacement(query.source[joined[0]], query.target[joined[1]])
-    return BipartiteGraph(
-        joined,
-        _ptr(joined[1], target.size(0)),
-        delta.to(torch.float32),
-        weight.to(torch.promote_types(source.dtype, torch.float32)),
-        source.size(0),
-        target.size(0),
-    ).to(edges.device)
 
 
 @outside_inference
@@ -361,6 +240,8 @@ def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
         num_source += graph.num_source
         num_target += graph.num_target
         num_edges += graph.num_edges
+    sources = [graph.num_source for graph in graphs]
+    targets = [graph.num_target for graph in graphs]
     volumes = [graph.volume for graph in graphs if graph.volume is not None]
     joined = BipartiteGraph(
         torch.cat(edges, dim=1),
@@ -370,9 +251,26 @@ def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
         num_source,
         num_target,
         torch.cat(volumes) if volumes else None,
+        _joined_orders([graph.source_order for graph in graphs], sources),
+        _joined_orders([graph.target_order for graph in graphs], targets),
     )
     joined.transpose = Transpose(torch.cat(permutations), torch.cat(source_ptrs))
     return joined
+
+
+def _joined_orders(
+    orders: Sequence[Tensor | None], sizes: Sequence[int]
+) -> Tensor | None:
+    """One order of the points of several graphs, numbered on from each."""
+    known = [order for order in orders if order is not None]
+    if not known:
+        return None
+    joined, begin = [], 0
+    for order, size in zip(orders, sizes, strict=True):
+        own = torch.arange(size, device=known[0].device) if order is None else order
+        joined.append(own + begin)
+        begin += size
+    return torch.cat(joined)
 
 
 def _sparse_rows(ptr: Tensor, column: Tensor) -> SparseRows:
@@ -382,6 +280,14 @@ def _sparse_rows(ptr: Tensor, column: Tensor) -> SparseRows:
     return SparseRows(ptr.to(kind), column.to(kind))
 
 
-def _ptr(sorted_index: Tensor, size: int) -> Tensor:
+def inverse(order: Tensor) -> Tensor:
+    """The place of each point in an order of them ``[n]``."""
+    place = torch.empty_like(order)
+    place[order] = torch.arange(order.numel(), device=order.device)
+    return place
+
+
+def pointers(sorted_index: Tensor, size: int) -> Tensor:
+    """Where the entries of each of ``size`` numbers begin in a sorted index."""
     counts = torch.bincount(sorted_index, minlength=size)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])

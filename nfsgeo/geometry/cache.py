@@ -11,14 +11,10 @@ import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry.bipartite import (
-    BipartiteGraph,
-    Interpolation,
-    batch_graphs,
-    bipartite_graph,
-)
+from nfsgeo.geometry.bipartite import BipartiteGraph, batch_graphs
 from nfsgeo.geometry.cells import cell_volumes
 from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.radius_graph import Interpolation, bipartite_graph
 from nfsgeo.geometry.splines import spline_neighbours
 
 __all__ = ["GraphCache"]

@@ -7,10 +7,15 @@ from torch import Tensor
 
 from nfsgeo.geometry.domain import Domain
 
-__all__ = ["spatial_order"]
+__all__ = ["order_if_scattered", "spatial_order"]
 
 # A place on the curve is a number of so many bits.
 BITS = 62
+# Fewer points fit the cache in any order.
+MANY = 1 << 17
+# Points are scattered if each is so many spacings from the next, on average: those of
+# a grid, row by row, are one.
+SCATTERED = 8
 
 
 def spatial_order(pos: Tensor, domain: Domain, batch: Tensor | None = None) -> Tensor:
@@ -52,3 +57,28 @@ def spatial_order(pos: Tensor, domain: Domain, batch: Tensor | None = None) -> T
             place |= (number >> bit & 1) << (domain.dim * (bit + 1) - axis - 1)
     order = place.argsort(stable=True)
     return order if batch is None else order[batch[order].argsort(stable=True)]
+
+
+def order_if_scattered(
+    pos: Tensor, domain: Domain, batch: Tensor | None = None
+) -> Tensor | None:
+    """The spatial order of very many points that are not near each other in memory.
+
+    Args:
+        pos: Points ``[n, d]``.
+        domain: The box.
+        batch: Sample of each point ``[n]``, sorted; none for one sample.
+
+    Returns:
+        As :func:`spatial_order`; None for points that are in some such order already,
+        and for those of which a cache holds all.
+    """
+    num_samples = 1 if batch is None or not len(batch) else int(batch[-1]) + 1
+    if len(pos) < MANY * num_samples:
+        return None
+    pos = pos.detach()
+    step = domain.displacement(pos[:-1].double(), pos[1:].double()).norm(dim=1).mean()
+    spacing = (domain.volume * num_samples / len(pos)) ** (1 / domain.dim)
+    if step <= SCATTERED * spacing:
+        return None
+    return spatial_order(pos, domain, batch)

@@ -13,10 +13,11 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import BaseTransform
 
-from nfsgeo.geometry.bipartite import BipartiteGraph, Interpolation
+from nfsgeo.geometry.bipartite import BipartiteGraph
 from nfsgeo.geometry.cache import GraphCache
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.grids import equispaced_grid
+from nfsgeo.geometry.radius_graph import Interpolation
 
 __all__ = ["GRID_TO_POINT", "POINT_TO_GRID", "PointsAndGrid", "graph_between"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph, Domain, GraphCache, bipartite_graph
+from nfsgeo.nn.arrangement import in_arrangement
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
 __all__ = [
@@ -47,6 +48,10 @@ def interpolate(
 
 def interpolate_along(x: Tensor, graph: BipartiteGraph) -> Tensor:
     """Fields at the targets of a graph, by its weights: ``[m, T, F]``."""
+    return in_arrangement(graph, _weighted_sum, x)
+
+
+def _weighted_sum(graph: BipartiteGraph, x: Tensor) -> Tensor:
     values = neighbour_sum(x.flatten(1)[None], graph.weight.to(x.dtype)[None], graph)
     return values[0].unflatten(1, x.shape[1:])
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.nn.arrangement import in_arrangement
 from nfsgeo.nn.kernels import ChannelKernel, InterpolationKernel
 
 __all__ = ["KernelInterpolation"]
@@ -93,25 +94,26 @@ class KernelInterpolation(MessagePassing):
             features: inputs :math:`a(x_i)` at the sources.
         """
         self._check(x, graph, pos)
+        out = in_arrangement(graph, self._sum, x, pos, features)
+        return out if self.bias is None else out + self.bias
+
+    def _sum(
+        self, graph: BipartiteGraph, x: Tensor, pos: Tensor, features: Tensor | None
+    ) -> Tensor:
         offset, share = graph.offset(x.dtype), graph.share(x.dtype)
         fixed = graph.weight.to(x.dtype)
-        out = None
         if self.use_fused and self.exact_for is None:
             out = self.kernel.at_once(x, offset, pos, features, fixed, share, graph)
-        if out is None:
-            weight = self.kernel.weights(offset, pos, features, graph.edge_index[0])
-            if self.exact_for is not None:
-                weight = self._corrected(weight, share, graph)
-            if self.use_fused:
-                out = self.kernel(x, weight, fixed, share, graph)
-            else:
-                size = (graph.num_source, graph.num_target)
-                matrix = self.kernel.matrices(weight, fixed / share)
-                matrix = matrix * share[:, None, None]
-                out = self.propagate(
-                    graph.edge_index, x=(x, None), matrix=matrix, size=size
-                )
-        return out if self.bias is None else out + self.bias
+            if out is not None:
+                return out
+        weight = self.kernel.weights(offset, pos, features, graph.edge_index[0])
+        if self.exact_for is not None:
+            weight = self._corrected(weight, share, graph)
+        if self.use_fused:
+            return self.kernel(x, weight, fixed, share, graph)
+        size = (graph.num_source, graph.num_target)
+        matrix = self.kernel.matrices(weight, fixed / share) * share[:, None, None]
+        return self.propagate(graph.edge_index, x=(x, None), matrix=matrix, size=size)
 
     def __prepare_scriptable__(self) -> NoReturn:
         """Called by ``torch.jit.script``, whose own errors tell nothing."""

@@ -1,0 +1,190 @@
+"""The radius graph between two sets of points, and its fixed interpolation."""
+
+from __future__ import annotations
+
+import logging
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry.bipartite import BipartiteGraph, outside_inference, pointers
+from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.moving_least_squares import moving_least_squares
+from nfsgeo.geometry.nearest import nearest_neighbours, nearest_sources
+from nfsgeo.geometry.ordering import order_if_scattered
+from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.geometry.radius import radius_edges
+from nfsgeo.geometry.splines import polyharmonic_spline, spline_neighbours
+
+__all__ = ["Interpolation", "bipartite_graph"]
+
+logger = logging.getLogger(__name__)
+
+Interpolation = Literal["mean", "linear", "quadratic", "spline"]
+
+POLYNOMIAL_DEGREE: dict[Interpolation, int | None] = {
+    "mean": None,
+    "linear": 1,
+    "quadratic": 2,
+}
+
+
+@outside_inference
+def bipartite_graph(
+    source: Tensor,
+    target: Tensor,
+    radius: float,
+    domain: Domain,
+    *,
+    source_batch: Tensor | None = None,
+    target_batch: Tensor | None = None,
+    backend: str = "auto",
+    max_neighbours: int | None = None,
+    interpolation: Interpolation = "mean",
+    nearest: int | None = None,
+    volume: Tensor | None = None,
+) -> BipartiteGraph:
+    """The radius graph, with no empty neighbourhood.
+
+    A target without a source in its ball is joined to the nearest source of its
+    sample (of several as near, the lowest index); their number is logged.
+
+    Args:
+        source: Source points ``[n, d]``.
+        target: Target points ``[m, d]``.
+        radius: Radius of the ball, in the units of the coordinates.
+        domain: The box, with its periodic axes.
+        source_batch: Sample of each source ``[n]``, sorted; none for one sample.
+        target_batch: Sample of each target ``[m]``, sorted; given with the other.
+        backend: As in :func:`~nfsgeo.geometry.radius_edges`.
+        max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
+        interpolation: The fixed interpolation: the ``mean`` of a neighbourhood, or
+            one that is exact for ``linear`` or ``quadratic`` polynomials, see
+            :func:`~nfsgeo.geometry.moving_least_squares`, or a ``spline``
+            through the nearest points, see
+            :func:`~nfsgeo.geometry.polyharmonic_spline`. With a spline these are
+            neighbours as well, however far they are: the weights of others in the
+            ball are 0.
+        nearest: Neighbours of a spline; None for as many as scattered points need.
+        volume: How much of the domain every source stands for ``[n]``; none if all
+            for as much. See :func:`~nfsgeo.geometry.cell_volumes`.
+
+    Raises:
+        UserError, ValueError: As :func:`~nfsgeo.geometry.radius_edges`, and if a
+            sample has targets but no source.
+    """
+    edges = radius_edges(
+        source,
+        target,
+        radius,
+        domain,
+        source_batch=source_batch,
+        target_batch=target_batch,
+        backend=backend,
+        max_neighbours=max_neighbours,
+    )
+    ends, batches = (source, target), (source_batch, target_batch)
+    if interpolation == "spline":
+        num = nearest or spline_neighbours(domain.dim)
+        graph = _with_spline(edges, *ends, domain, *batches, num)
+    else:
+        degree = POLYNOMIAL_DEGREE[interpolation]
+        graph = _with_mean(edges, *ends, radius, domain, *batches, degree)
+    graph.volume = None if volume is None else volume.to(edges.device)
+    graph.source_order = order_if_scattered(source, domain, source_batch)
+    graph.target_order = order_if_scattered(target, domain, target_batch)
+    return graph
+
+
+def _with_mean(
+    edges: Tensor,
+    source: Tensor,
+    target: Tensor,
+    radius: float,
+    domain: Domain,
+    source_batch: Tensor | None,
+    target_batch: Tensor | None,
+    degree: int | None,
+) -> BipartiteGraph:
+    """The radius graph, empty balls widened; exact for polynomials of a ``degree``."""
+    counts = torch.bincount(edges[1], minlength=target.size(0))
+    lonely = (counts == 0).nonzero().squeeze(1)
+    if lonely.numel():
+        logger.info(
+            "%d of %d neighbourhoods were empty and widened to the nearest point",
+            lonely.numel(),
+            target.size(0),
+        )
+        query = RadiusQuery.create(
+            source,
+            target[lonely],
+            radius,
+            domain,
+            source_batch,
+            None if target_batch is None else target_batch[lonely],
+            torch.device("cpu"),
+        )
+        found = nearest_sources(query).to(edges.device)
+        edges = torch.cat([edges, torch.stack([found, lonely])], dim=1)
+        edges = edges[:, edges[1].argsort(stable=True)]
+    delta = domain.displacement(
+        source.detach().to(torch.float64)[edges[0]],
+        target.detach().to(torch.float64)[edges[1]],
+    )
+    ptr = pointers(edges[1], target.size(0))
+    if degree is None:
+        weight = (1 / ptr.diff())[edges[1]]
+    else:
+        weight = moving_least_squares(delta, edges[1], target.size(0), radius, degree)
+    return BipartiteGraph(
+        edges,
+        ptr,
+        delta.to(torch.float32),
+        weight.to(torch.promote_types(source.dtype, torch.float32)),
+        source.size(0),
+        target.size(0),
+    )
+
+
+def _with_spline(
+    edges: Tensor,
+    source: Tensor,
+    target: Tensor,
+    domain: Domain,
+    source_batch: Tensor | None,
+    target_batch: Tensor | None,
+    num: int,
+) -> BipartiteGraph:
+    """The radius graph and the nearest neighbours, which alone have weights."""
+    query = RadiusQuery.create(
+        source, target, 1.0, domain, source_batch, target_batch, torch.device("cpu")
+    )
+    size = int(query.source_ptr().diff().min())
+    if size == 0 and target.size(0):
+        raise ValueError(
+            "a sample without a source: expected at least one source in every sample; "
+            "add points or drop the sample"
+        )
+    near = nearest_neighbours(query, min(size, num))
+    away = domain.displacement(
+        query.target[:, None].expand(*near.shape, -1), query.source[near]
+    )
+    found = polyharmonic_spline(away)
+    # An edge's place in the order by target and then source.
+    targets = torch.arange(target.size(0))[:, None].expand_as(near)
+    splines = (targets * source.size(0) + near).flatten()
+    ball = edges[1].cpu() * source.size(0) + edges[0].cpu()
+    keys = torch.cat([splines, ball]).unique()
+    weight = found.new_zeros(keys.numel())
+    weight[torch.searchsorted(keys, splines)] = found.flatten()
+    joined = torch.stack([keys % source.size(0), keys // source.size(0)])
+    delta = domain.displacement(query.source[joined[0]], query.target[joined[1]])
+    return BipartiteGraph(
+        joined,
+        pointers(joined[1], target.size(0)),
+        delta.to(torch.float32),
+        weight.to(torch.promote_types(source.dtype, torch.float32)),
+        source.size(0),
+        target.size(0),
+    ).to(edges.device)
