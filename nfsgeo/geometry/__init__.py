@@ -5,6 +5,7 @@
 - :func:`radius_edges`: all pairs within a radius, by one of several libraries
 - :func:`radius_for`: the radius at which a ball holds ``c log n`` points
 - :class:`BipartiteGraph`: edges from sources to targets in CSR form
+- :class:`GraphTensors`: the same as tensors alone, for exported programs
 - :class:`SparseRows`: such edges as the pattern of a sparse matrix
 - :func:`bipartite_graph`: the radius graph without empty neighbourhoods
 - :func:`batch_graphs`: several graphs as one
@@ -18,6 +19,7 @@
 
 from nfsgeo.geometry.bipartite import (
     BipartiteGraph,
+    GraphTensors,
     SparseRows,
     batch_graphs,
 )
@@ -35,6 +37,7 @@ from nfsgeo.geometry.splines import polyharmonic_spline
 __all__ = [
     "BipartiteGraph",
     "Domain",
+    "GraphTensors",
     "GraphCache",
     "Interpolation",
     "SparseRows",

@@ -14,6 +14,7 @@ from nfsgeo.geometry.polynomials import orthonormal_polynomials
 
 __all__ = [
     "BipartiteGraph",
+    "GraphTensors",
     "SparseRows",
     "Transpose",
     "batch_graphs",
@@ -37,6 +38,21 @@ class Transpose(NamedTuple):
 
     permutation: Tensor
     ptr: Tensor
+
+
+class GraphTensors(NamedTuple):
+    """A :class:`BipartiteGraph` as tensors alone, for programs without Python.
+
+    Attributes:
+        edge_index, ptr, displacement, weight: As there.
+        volume: As there; ones if all sources stand for as much.
+    """
+
+    edge_index: Tensor
+    ptr: Tensor
+    displacement: Tensor
+    weight: Tensor
+    volume: Tensor
 
 
 class SparseRows(NamedTuple):
@@ -67,9 +83,9 @@ class BipartiteGraph:
         num_target: Number of targets ``m``.
         volume: How much of the domain every source stands for ``[n]``; None if all
             for as much.
-        source_order, target_order: Sources ``[n]`` and targets ``[m]`` in an order in
-            which points that are near are near in memory; None where they are
-            already, or are few.
+        source_order: Sources ``[n]`` in an order in which those that are near are near
+            in memory; None where they are already, or are few.
+        target_order: Targets ``[m]`` likewise.
     """
 
     edge_index: Tensor
@@ -82,6 +98,28 @@ class BipartiteGraph:
     source_order: Tensor | None = None
     target_order: Tensor | None = None
     _kept: dict[Hashable, Tensor] = field(default_factory=dict, init=False)
+
+    @classmethod
+    def from_tensors(cls, tensors: GraphTensors) -> BipartiteGraph:
+        """The graph that :meth:`tensors` came from; nothing is searched or checked."""
+        return cls(
+            tensors.edge_index,
+            tensors.ptr,
+            tensors.displacement,
+            tensors.weight,
+            tensors.volume.size(0),
+            tensors.ptr.size(0) - 1,
+            tensors.volume,
+        )
+
+    def tensors(self) -> GraphTensors:
+        """What ``torch.export`` and TorchScript take for a graph."""
+        volume = self.volume
+        if volume is None:
+            volume = self.displacement.new_ones(self.num_source)
+        return GraphTensors(
+            self.edge_index, self.ptr, self.displacement, self.weight, volume
+        )
 
     @property
     def num_edges(self) -> int:

@@ -35,6 +35,12 @@ class Domain:
     periodic: tuple[bool, ...]
 
     def __post_init__(self) -> None:
+        for name in ("lower", "upper", "periodic"):
+            if isinstance(value := getattr(self, name), (bool, int, float)):
+                raise ValueError(
+                    f"{name} is {value}: expected a tuple of one entry an axis; write "
+                    f"({value},) * d for d axes"
+                )
         object.__setattr__(self, "lower", tuple(float(v) for v in self.lower))
         object.__setattr__(self, "upper", tuple(float(v) for v in self.upper))
         object.__setattr__(self, "periodic", tuple(bool(v) for v in self.periodic))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.geometry.bipartite import inverse
+from nfsgeo.nn.tracing import is_traced
 
 __all__ = ["in_arrangement"]
 
@@ -27,7 +28,7 @@ def in_arrangement(
             and ``at_sources`` in the order of its sources; returns ``[m, ...]``.
         at_sources: tensors ``[n, ...]``, or ``None``.
     """
-    if torch.compiler.is_compiling():
+    if is_traced():
         return work(graph, *at_sources)
     if graph.source_order is not None:
         order = graph.source_order

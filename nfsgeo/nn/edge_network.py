@@ -44,6 +44,7 @@ class EdgeNetwork(nn.Module):
         absolute_position: bool = True,
     ) -> None:
         super().__init__()
+        self.dim = dim
         self.num_features = num_features
         self.hidden = hidden
         self.scale = scale

@@ -10,6 +10,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import gelu
 
+from nfsgeo.nn.tracing import is_traced
+
 __all__ = ["edge_weights", "edge_weights_reference"]
 
 # Numbers of a hidden layer that are held at a time: what fits a core's cache, and on
@@ -46,8 +48,8 @@ def edge_weights(
     Returns:
         ``[R, E]``.
     """
-    if torch.compiler.is_compiling():
-        # What is compiled is put together by the compiler, for any number of edges.
+    if is_traced():
+        # Compilers put this together, for any number of edges.
         return edge_weights_reference(
             relative, node, source, edge_weight, edge_bias, mix_weight, mix_bias
         )

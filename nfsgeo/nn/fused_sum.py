@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.nn.tracing import is_traced
 
 __all__ = ["fused_sum", "fused_sum_runs"]
 
@@ -83,6 +84,8 @@ def fused_sum_runs(x: Tensor, groups: int, graph: BipartiteGraph) -> bool:
         groups: number of weights of an edge, :math:`R`.
         graph: edges from sources to targets.
     """
+    if is_traced():
+        return False
     of_point = x.size(1) * x.size(2)
     held = _power_of_2(groups) * _power_of_2(of_point // groups)
     points = max(graph.num_source, graph.num_target)
@@ -91,7 +94,6 @@ def fused_sum_runs(x: Tensor, groups: int, graph: BipartiteGraph) -> bool:
         and held <= LARGEST_FIELD
         and points * of_point < LARGEST_OFFSET
         and os.environ.get("NFSGEO_TRITON") != "0"
-        and not torch.compiler.is_compiling()
         and _triton_works()
     )
 

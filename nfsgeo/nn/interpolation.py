@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, NoReturn
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
-from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.geometry import BipartiteGraph, GraphTensors
 from nfsgeo.nn.arrangement import in_arrangement
 from nfsgeo.nn.kernels import ChannelKernel, InterpolationKernel
+from nfsgeo.nn.scripting import ScriptedInterpolation
 
 __all__ = ["KernelInterpolation"]
 
@@ -81,7 +82,7 @@ class KernelInterpolation(MessagePassing):
     def forward(
         self,
         x: Tensor,
-        graph: BipartiteGraph,
+        graph: BipartiteGraph | GraphTensors,
         pos: Tensor,
         features: Tensor | None = None,
     ) -> Tensor:
@@ -89,12 +90,16 @@ class KernelInterpolation(MessagePassing):
 
         Args:
             x: field at the sources.
-            graph: edges from sources to targets.
-            pos: positions of the sources, not of the targets.
+            graph: edges from sources to targets; as tensors alone they are sorted
+                anew for every backward pass.
+            pos: positions of the sources, not of the targets. They get no gradient,
+                since the graph, which is made of them, passes none.
             features: inputs :math:`a(x_i)` at the sources.
         """
+        if isinstance(graph, GraphTensors):
+            graph = BipartiteGraph.from_tensors(graph)
         self._check(x, graph, pos)
-        out = in_arrangement(graph, self._sum, x, pos, features)
+        out = in_arrangement(graph, self._sum, x, pos.detach(), features)
         return out if self.bias is None else out + self.bias
 
     def _sum(
@@ -115,12 +120,9 @@ class KernelInterpolation(MessagePassing):
         matrix = self.kernel.matrices(weight, fixed / share) * share[:, None, None]
         return self.propagate(graph.edge_index, x=(x, None), matrix=matrix, size=size)
 
-    def __prepare_scriptable__(self) -> NoReturn:
-        """Called by ``torch.jit.script``, whose own errors tell nothing."""
-        raise RuntimeError(
-            "KernelInterpolation cannot be scripted, as its sums are no operators of "
-            "TorchScript; use torch.compile or torch.export"
-        )
+    def __prepare_scriptable__(self) -> ScriptedInterpolation:
+        """What ``torch.jit.script`` puts in place of this layer."""
+        return ScriptedInterpolation(self, self.kernel.channels, *self.kernel.sizes())
 
     def _check(self, x: Tensor, graph: BipartiteGraph, pos: Tensor) -> None:
         if not isinstance(graph, BipartiteGraph):
@@ -158,3 +160,6 @@ class KernelInterpolation(MessagePassing):
 
     def extra_repr(self) -> str:
         return f"fused={self.use_fused}, exact_for={self.exact_for}"
+
+    # MessagePassing's names the class alone.
+    __repr__ = nn.Module.__repr__

@@ -21,6 +21,7 @@ from nfsgeo.nn.edge_network import EdgeNetwork
 from nfsgeo.nn.fused_sum import fused_sum, fused_sum_runs
 from nfsgeo.nn.matrix_sum import matrix_sum
 from nfsgeo.nn.neighbour_sum import neighbour_sum
+from nfsgeo.nn.tracing import is_traced
 
 __all__ = [
     "ChannelKernel",
@@ -84,6 +85,17 @@ class InterpolationKernel(nn.Module, ABC):
             graph: of the edges.
         """
 
+    def sizes(self) -> tuple[int, int]:
+        """Space dimensions, and length of an input: what TorchScript needs to know.
+
+        Raises:
+            RuntimeError: where a kernel does not say.
+        """
+        raise RuntimeError(
+            f"{type(self).__name__} has no method sizes(), without which an "
+            "interpolation by it cannot be scripted; add it, or use torch.export"
+        )
+
     def at_once(
         self,
         x: Tensor,
@@ -144,6 +156,10 @@ class DenseKernel(InterpolationKernel):
             self.reduce.reset_parameters()
         self.mix.reset_parameters()
 
+    def sizes(self) -> tuple[int, int]:
+        """Space dimensions, and length of an input."""
+        return self.network.dim, self.network.num_features
+
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
@@ -178,7 +194,7 @@ class DenseKernel(InterpolationKernel):
 
     def _matrices_first(self, records: int, graph: BipartiteGraph) -> bool:
         """Whether to make every edge's matrix, rather than sum its neighbours first."""
-        if torch.compiler.is_compiling():
+        if is_traced():
             return False
         area, rank = self.channels**2, self.mix.in_features + 1
         edges = graph.num_edges * area * (rank + SMALL * records)
@@ -228,6 +244,10 @@ class ChannelKernel(InterpolationKernel):
         self.network.reset_parameters()
         self.mix.reset_parameters()
 
+    def sizes(self) -> tuple[int, int]:
+        """Space dimensions, and length of an input."""
+        return self.network.dim, self.network.num_features
+
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
@@ -245,7 +265,7 @@ class ChannelKernel(InterpolationKernel):
     ) -> Tensor:
         """Sum over neighbours, each group of channels under its own weight."""
         affine = (fixed, share)
-        if x.size(1) >= COLUMNS:
+        if x.size(1) >= COLUMNS or torch.jit.is_tracing():
             # Fields on a grid lie in this order: none is copied.
             sums = neighbour_sum(x.permute(2, 0, 1), weight, graph, affine=affine)
             return sums.permute(1, 2, 0)
@@ -319,6 +339,10 @@ class GaussianKernel(InterpolationKernel):
         nn.init.constant_(self.log_beta, math.log(4.0))
         nn.init.zeros_(self.centre)
         nn.init.constant_(self.log_gamma, math.log(0.25))
+
+    def sizes(self) -> tuple[int, int]:
+        """Space dimensions, and length of an input."""
+        return self.centre.numel(), 0
 
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor

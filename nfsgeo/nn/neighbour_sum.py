@@ -49,8 +49,8 @@ def neighbour_sum(
         ``[F, m, D]``, or ``[R, m, D]`` of a field that all share.
     """
     _check(x, weight, graph)
-    if torch.compiler.is_exporting():
-        # Exported programs hold no sparse matrices.
+    if torch.compiler.is_exporting() or torch.jit.is_tracing():
+        # Programs hold no sparse matrices.
         return neighbour_sum_reference(x, weight, graph, affine=affine)
     dtype = torch.promote_types(x.dtype, weight.dtype)
     # Sparse products know single and double precision.

@@ -128,6 +128,8 @@ def test_bounding_one_point_has_a_volume() -> None:
         ((1.0,), (1.0,), (True,)),
         ((0.0,), (math.inf,), (True,)),
         ((math.nan,), (1.0,), (True,)),
+        ((0.0,), (1.0,), True),
+        (0.0, 1.0, (True,)),
     ],
 )
 def test_impossible_boxes_are_refused(

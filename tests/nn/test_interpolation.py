@@ -160,6 +160,18 @@ def test_says_what_does_not_fit(case, layer):
             layer(case.x, case.graph, case.source, None)
 
 
+def test_no_gradient_reaches_positions(case, layer):
+    """That through the kernel alone would not be the gradient."""
+    pos, x = case.source.requires_grad_(), case.x.requires_grad_()
+    layer(x, case.graph, pos, case.features).square().sum().backward()
+    assert pos.grad is None and x.grad is not None
+
+
+def test_is_printed_with_its_kernel(layer):
+    assert "fused=True" in repr(layer)
+    assert f"(kernel): {type(layer.kernel).__name__}(" in repr(layer)
+
+
 def test_groups_divide_the_channels():
     with pytest.raises(ValueError, match="3 groups for 4 channels"):
         ChannelKernel(4, EdgeNetwork(2, 0, 5), groups=3)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.export import Dim, export
 from torch_geometric.data import Batch, Data, HeteroData
 
-from nfsgeo.geometry import BipartiteGraph, Domain
+from nfsgeo.geometry import BipartiteGraph, Domain, GraphTensors
 from nfsgeo.geometry.transforms import (
     GRID_TO_POINT,
     POINT_TO_GRID,
@@ -24,6 +24,7 @@ from nfsgeo.nn import (
     DiffusionGRU,
     EdgeNetwork,
     FieldLayerNorm,
+    InterpolationKernel,
     KernelInterpolation,
     MixerBlock,
     Pointwise,
@@ -33,6 +34,7 @@ from nfsgeo.nn import (
     diffusion_supports,
     node_graph,
 )
+from nfsgeo.testing import assert_same
 
 CHANNELS, RECORDS, SHAPE, RADIUS = 4, 2, (6, 6), 0.3
 SIZES = (25, 40, 11)
@@ -83,33 +85,9 @@ class Solver(nn.Module):
         return self.down(x, graph_between(data, GRID_TO_POINT), grid.pos)
 
 
-class FromTensors(nn.Module):
-    """An interpolation that takes its graph as plain tensors, for export."""
-
-    def __init__(self, layer: KernelInterpolation) -> None:
-        super().__init__()
-        self.layer = layer
-
-    def forward(
-        self,
-        x: Tensor,
-        pos: Tensor,
-        edge_index: Tensor,
-        ptr: Tensor,
-        displacement: Tensor,
-        weight: Tensor,
-    ) -> Tensor:
-        num_target = ptr.size(0) - 1
-        graph = BipartiteGraph(
-            edge_index, ptr, displacement, weight, x.size(0), num_target
-        )
-        return self.layer(x, graph, pos)
-
-
-def tensors_of(data: HeteroData) -> tuple[Tensor, ...]:
+def tensors_of(data: HeteroData) -> tuple[Tensor, GraphTensors, Tensor]:
     graph = graph_between(data, POINT_TO_GRID)
-    edges = (graph.edge_index, graph.ptr, graph.displacement, graph.weight)
-    return data["point"].x, data["point"].pos, *edges
+    return data["point"].x, graph.tensors(), data["point"].pos
 
 
 def ring(num_nodes: int) -> Tensor:
@@ -249,23 +227,31 @@ def test_mixers_and_cells_compile(kind):
     torch.testing.assert_close(compiled(*inputs), layer(*inputs))
 
 
-def exported(fused: bool, data: HeteroData) -> tuple[nn.Module, FromTensors]:
-    model = FromTensors(interpolation(fused=fused))
+def exported(fused: bool, data: HeteroData) -> tuple[nn.Module, KernelInterpolation]:
+    layer = interpolation(fused=fused)
     points, edges, ends = Dim("points"), Dim("edges"), Dim("ends", min=3)
-    sizes = ({0: points}, {0: points}, {1: edges}, {0: ends}, {0: edges}, {0: edges})
+    of_graph = GraphTensors({1: edges}, {0: ends}, {0: edges}, {0: edges}, {0: points})
+    sizes = ({0: points}, of_graph, {0: points})
     with torch.no_grad():
-        program = export(model, tensors_of(data), dynamic_shapes=sizes)
-    return program.module(), model
+        program = export(layer, tensors_of(data), dynamic_shapes=sizes)
+    return program.module(), layer
+
+
+def scripted(layer: nn.Module) -> torch.jit.ScriptModule:
+    return torch.jit.script(layer)
+
+
+def written_and_read(script: torch.jit.ScriptModule) -> torch.jit.ScriptModule:
+    file = io.BytesIO()
+    torch.jit.save(script, file)
+    file.seek(0)
+    return torch.jit.load(file)
 
 
 def through_torchscript(program: nn.Module, inputs: tuple[Tensor, ...]) -> nn.Module:
     """Traced, written and read."""
     with torch.no_grad():
-        traced = torch.jit.trace(program, inputs, check_trace=False)
-    file = io.BytesIO()
-    torch.jit.save(traced, file)
-    file.seek(0)
-    return torch.jit.load(file)
+        return written_and_read(torch.jit.trace(program, inputs, check_trace=False))
 
 
 @pytest.mark.parametrize("fused", [True, False])
@@ -275,18 +261,6 @@ def test_exports_with_meshes_of_any_size(fused):
     for data in others:
         inputs = tensors_of(data)
         torch.testing.assert_close(program(*inputs), model(*inputs))
-
-
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-@pytest.mark.parametrize("fused", [True, False])
-def test_what_is_exported_is_traced_for_any_points(fused):
-    first, *others = samples()
-    program, model = exported(fused, first)
-    script = through_torchscript(program, tensors_of(first))
-    for data in others:
-        inputs = tensors_of(data)
-        torch.testing.assert_close(script(*inputs), model(*inputs))
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
@@ -347,14 +321,80 @@ def test_the_mixer_block_exports_at_any_batch():
     torch.testing.assert_close(program(x), block(x))
 
 
-@pytest.mark.parametrize("make", [interpolation, mixer])
 @pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
-def test_layers_do_not_script(make):
+def test_the_mixer_block_does_not_script():
     """As the documentation says."""
     with pytest.raises(RuntimeError):
-        torch.jit.script(make())
+        torch.jit.script(mixer())
 
 
-def test_the_layer_says_what_to_use_instead_of_scripting():
-    with pytest.raises(RuntimeError, match=r"torch\.compile or torch\.export"):
-        torch.jit.script(torch.nn.Sequential(interpolation()))
+class Chained(nn.Module):
+    """A module of one's own that takes the graph as tensors, scripted or not."""
+
+    def __init__(self, layer: KernelInterpolation) -> None:
+        super().__init__()
+        self.layer, self.out = layer, nn.Linear(CHANNELS, 1)
+
+    def forward(self, x: Tensor, graph: GraphTensors, pos: Tensor) -> Tensor:
+        return self.out(self.layer(x, graph, pos))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+class TestScripts:
+    """The interpolation, as layers of PyTorch Geometric do."""
+
+    @pytest.mark.parametrize("fused", [True, False])
+    @pytest.mark.parametrize("records", [1, 2, 9])
+    def test_on_any_sizes_with_the_same_gradients(self, case, kernel, fused, records):
+        layer = KernelInterpolation(kernel, fused=fused).double()
+        script = scripted(layer)
+        x = case.x[:, :1].repeat(1, records, 1)
+        assert_same(
+            lambda x, a: script(x, case.graph.tensors(), case.source, a),
+            lambda x, a: layer(x, case.graph, case.source, a),
+            (x, case.features),
+            layer.parameters(),
+        )
+
+    @pytest.mark.parametrize("degree", ["constants", "linear"])
+    def test_exact_for_polynomials(self, degree):
+        network = EdgeNetwork(2, 0, 8, scale=RADIUS)
+        kernel = ChannelKernel(CHANNELS, network)
+        layer = KernelInterpolation(kernel, exact_for=degree)
+        for data in samples():
+            x, graph, pos = tensors_of(data)
+            torch.testing.assert_close(
+                scripted(layer)(x, graph, pos),
+                layer(x, graph_between(data, POINT_TO_GRID), pos),
+                rtol=1e-4,
+                atol=1e-5,
+            )
+
+    def test_written_and_read(self):
+        layer = interpolation()
+        script = written_and_read(scripted(layer))
+        for data in samples():
+            inputs = tensors_of(data)
+            torch.testing.assert_close(script(*inputs), layer(*inputs))
+
+    def test_within_a_module_by_volumes(self):
+        model = Chained(interpolation())
+        inputs = [tensors_of(data) for data in samples()]
+        inputs = [
+            (x, graph._replace(volume=torch.rand(x.size(0))), pos)
+            for x, graph, pos in inputs
+        ]
+        expected = [model(*each) for each in inputs]
+        script = torch.jit.script(model)
+        for each, out in zip(inputs, expected, strict=True):
+            torch.testing.assert_close(script(*each), out)
+            # The module keeps what was put in place of its layer, and still runs.
+            torch.testing.assert_close(model(*each), out)
+
+    def test_kernels_that_do_not_say_their_sizes_are_named(self):
+        class Other(ChannelKernel):
+            sizes = InterpolationKernel.sizes
+
+        layer = KernelInterpolation(Other(4, EdgeNetwork(2, 0, 8)))
+        with pytest.raises(RuntimeError, match=r"Other has no method sizes\(\)"):
+            torch.jit.script(layer)
