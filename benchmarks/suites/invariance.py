@@ -112,7 +112,8 @@ def error_against_mesh(
     """
     problems = list(dict.fromkeys(where for (_, where), cell in cells.items()))
     variants = list(dict.fromkeys(name.removesuffix(GRID) for name, _ in cells))
-    columns = ["equispaced", *meshes]
+    on_grids = any(name.endswith(GRID) for name, _ in cells)
+    columns = [*(["equispaced"] if on_grids else []), *meshes]
     if not any(cell.values for cell in cells.values()):
         return None
     figure = Figure((2 * WIDTH, 2.1 * len(problems) + 0.6), layout="constrained")

@@ -87,6 +87,13 @@ def test_cells_hold_the_meshes_that_there_are(rows: list[dict[str, Any]]) -> Non
     assert error_against_mesh(cells_of(rows[-1:]), MESHES) is None
 
 
+def test_grids_have_a_place_where_there_are_any(rows: list[dict[str, Any]]) -> None:
+    figure = error_against_mesh(cells_of(rows[1:]), MESHES)
+    assert figure is not None
+    ticks = [text.get_text() for text in figure.axes[0].get_xticklabels()]
+    assert ticks == list(MESHES)
+
+
 def test_bounds_are_judged_over_meshes_and_grids(rows: list[dict[str, Any]]) -> None:
     claims = [
         claim.model_copy(update={"problems": ()})
