@@ -201,8 +201,7 @@ class BipartiteGraph:
         order, ptr = self.transpose
         return _sparse_rows(ptr, self.edge_index[1].index_select(0, order))
 
-    @cached_property
-    @outside_inference
+    @property
     def arranged(self) -> BipartiteGraph:
         """The graph with its sources and targets renumbered in their orders, once.
 
@@ -210,7 +209,12 @@ class BipartiteGraph:
         points are quicker there.
         """
         if self.source_order is None and self.target_order is None:
-            return self
+            return self  # Which, kept in itself, would never be freed.
+        return self._renumbered
+
+    @cached_property
+    @outside_inference
+    def _renumbered(self) -> BipartiteGraph:
         source, target = self.edge_index
         if self.source_order is not None:
             source = inverse(self.source_order)[source]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -34,7 +36,7 @@ def ordered(few_are_many, case) -> BipartiteGraph:
 
 def without_order(graph: BipartiteGraph) -> BipartiteGraph:
     plain = copy.copy(graph)
-    plain.__dict__.pop("arranged", None)
+    plain.__dict__.pop("_renumbered", None)
     plain.source_order = plain.target_order = None
     plain._kept = {}
     return plain
@@ -91,6 +93,20 @@ def test_arranged_graph_is_sorted_and_whole(ordered) -> None:
     assert sorted(back.t().tolist()) == sorted(ordered.edge_index.t().tolist())
     counts = ordered.degree()[ordered.target_order]
     assert torch.equal(arranged.degree(), counts)
+
+
+def test_graphs_are_freed_when_nothing_holds_them(case, kernel) -> None:
+    """At once, not when the collector of cycles comes round."""
+    layer = KernelInterpolation(kernel).double()
+    graph = bipartite_graph(case.source, case.target, 0.3, case.domain)
+    layer(case.x, graph, case.source, case.features)
+    known = weakref.ref(graph)
+    gc.disable()
+    try:
+        del graph
+        assert known() is None
+    finally:
+        gc.enable()
 
 
 def test_fixed_interpolation_is_the_same(
