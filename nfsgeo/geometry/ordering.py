@@ -11,7 +11,8 @@ __all__ = ["order_if_scattered", "spatial_order"]
 
 # A place on the curve is a number of so many bits.
 BITS = 62
-# Fewer points fit the cache in any order.
+# Their order is worth 2 percent up to 65,536 points, and a third at a million; where
+# between these it begins to pay was not measured.
 MANY = 1 << 17
 # Points are scattered if each is so many spacings from the next, on average: those of
 # a grid, row by row, are one.
