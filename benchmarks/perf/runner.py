@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import resource
 import sys
 import time
@@ -19,6 +18,7 @@ import torch
 from nfsgeo.errors import UserError
 from nfsgeo.memory import release_memory
 from nfsgeo_benchmarks.perf.entry import Entry, Measurement, Times, Work
+from nfsgeo_benchmarks.processes import process_context
 
 __all__ = ["held_memory", "measure", "peak_memory"]
 
@@ -87,7 +87,7 @@ class Process:
     """A process that has prepared some work and does it when told to."""
 
     def __init__(self, work: Work, folder: Path, device: str) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = process_context("nfsgeo_benchmarks.perf.entries")
         self._connection, there = context.Pipe()
         self._process = context.Process(
             target=_serve, args=(there, work, folder, device), daemon=False

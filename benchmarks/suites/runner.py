@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
 
 from nfsgeo.data.cached import cached_file
 from nfsgeo.training import RunPaths
+from nfsgeo_benchmarks.processes import process_context
 from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.worker import record_failure, work
 
@@ -72,18 +71,9 @@ def carry_out_all(
             process.interrupt()
 
 
-def _context() -> ForkServerContext | SpawnContext:
-    """Processes that start from one which has imported everything, where there are."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([work.__module__])
-    return context
-
-
 class _Process:
     def __init__(self, run: Run, folder: Path, threads: int) -> None:
-        context = _context()
+        context = process_context(work.__module__)
         self.run, self.folder = run, folder / RUNS / run.name
         self.connection, there = context.Pipe(duplex=False)
         self._process = context.Process(

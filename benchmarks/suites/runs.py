@@ -86,9 +86,10 @@ def runs_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[
 def _check_problems(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> None:
     for name, problem in suite.problems.items():
         here, known = f"problems.{name}", scales[scale_name].data
-        for scale in problem.at:
-            if scale not in scales:
-                raise unknown(f"{here}.at.{scale}", "a scale", scale, scales)
+        for key in ("at", "models_at"):
+            for scale in getattr(problem, key):
+                if scale not in scales:
+                    raise unknown(f"{here}.{key}.{scale}", "a scale", scale, scales)
         if scale_name in problem.at and problem.data not in known:
             raise unknown(
                 f"{here}.data={problem.data}",
@@ -117,6 +118,7 @@ def _run(
         **problem.settings,
         **problem.models.get(model, {}),
         **problem.at[scale_name],
+        **problem.models_at.get(scale_name, {}).get(model, {}),
         **own,
         "seed": seed,
     }

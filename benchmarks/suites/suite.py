@@ -91,12 +91,14 @@ class Problem(Part):
         settings: Of its runs.
         models: Further settings of the runs of a model, by its name.
         at: Further settings by scale; it is left out at a scale that is not there.
+        models_at: Further settings of the runs of a model by scale and its name.
     """
 
     data: str
     settings: Settings = {}
     models: dict[str, Settings] = {}
     at: dict[str, Settings]
+    models_at: dict[str, dict[str, Settings]] = {}
 
 
 class Ratio(Part):

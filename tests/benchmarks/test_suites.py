@@ -112,6 +112,15 @@ def test_settings_come_from_the_scale_the_model_the_problem_and_the_variant(
     }
 
 
+def test_a_model_may_have_settings_of_its_own_at_a_scale(tmp_path: Path) -> None:
+    """Before those of the variant, after those of the problem."""
+    own = {"dse": {"data.points": 17, "model.settings.width": 9}}
+    suite = changed(SUITE, "problems/waves/models_at", {"tiny": own})
+    plain, wide = (dict(run.settings) for run in runs(tmp_path, suite)[:2])
+    assert plain["data.points"] == wide["data.points"] == 17
+    assert (plain["model.settings.width"], wide["model.settings.width"]) == (9, 8)
+
+
 def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> None:
     first = runs(tmp_path)[0]
     assert re.fullmatch(r"waves-dse-seed0-[0-9a-f]{8}", first.name)
@@ -137,6 +146,7 @@ def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> N
             ["small.yaml", "problems.waves", "waves"],
         ),
         ("small", "problems/waves/at", {"tinny": {}}, ["waves.at.tinny", "tiny"]),
+        ("small", "problems/waves/models_at", {"tinny": {}}, ["waves.models_at.tinny"]),
         ("small", "variants/dsee", {}, ["small.yaml", "variants.dsee", "dse"]),
         (
             "small",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -32,12 +32,12 @@ def fill(folder: Path, free: int) -> None:
     filler.write_bytes(b"0" * (shutil.disk_usage(folder).free - free))
 
 
-Spawn = Callable[..., "subprocess.Popen[str]"]
+Spawn = Callable[..., Any]
 
 
-def refused(process: subprocess.Popen[str]) -> None:
-    _, errors = process.communicate()
-    assert process.returncode == 2, errors
+def refused(process: Any) -> None:
+    status, _, errors = process.ended()
+    assert status == 2, errors
     assert len(errors.splitlines()) == 1
     assert errors.startswith("Error: the disk is full")
 
@@ -48,8 +48,8 @@ def names(folder: Path) -> list[str]:
 
 def test_training(spawn: Spawn, quick: list[str], small_disk: Path) -> None:
     process = spawn("train", *quick, "--out", small_disk / "run")
-    _, errors = process.communicate()
-    assert process.returncode == 2
+    status, _, errors = process.ended()
+    assert status == 2
     assert errors.splitlines()[-1].startswith("Error: the disk is full")
     assert "Traceback" not in errors
     assert not list(small_disk.rglob("*.partial"))
@@ -57,8 +57,8 @@ def test_training(spawn: Spawn, quick: list[str], small_disk: Path) -> None:
         read_checkpoint(checkpoint)
     (small_disk / "filler").unlink()
     process = spawn("train", "--resume", small_disk / "run")
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors
+    status, _, errors = process.ended()
+    assert status == 0, errors
 
 
 @pytest.mark.parametrize("free", [0, 1_300_000])
@@ -90,8 +90,8 @@ def test_generation_keeps_what_it_has_made(
     with h5py.File(small_disk / "b.h5.partial") as staged:
         assert staged["done"][:].all()
     (small_disk / "filler").unlink()
-    again = spawn(*command)
-    assert again.wait() == 0
+    status, _, errors = spawn(*command).ended()
+    assert status == 0, errors
     assert names(small_disk) == ["b.h5"]
     with nfsgeo.data.open(small_disk / "b.h5") as file:
         assert np.isfinite(file.read(7, slice(None))).all()

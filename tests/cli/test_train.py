@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from click.testing import Result
 
 from nfsgeo.training.history import read_history
 
 Command = Callable[..., Result]
-Spawn = Callable[..., "subprocess.Popen[str]"]
+Spawn = Callable[..., Any]
 
 
 def test_a_run_folder_is_complete(trained: Path) -> None:
@@ -73,16 +72,15 @@ def test_ctrl_c_leaves_a_run_that_goes_on(
     metrics = tmp_path / "run" / "metrics.csv"
     options = ["--set", "trainer.epochs=8", "--out", "run"]
     process = spawn("train", *quick, *options)
-    while not metrics.exists() and process.poll() is None:
+    while not metrics.exists() and process.running():
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate()
-    assert process.returncode == 130, errors
+    process.interrupt()
+    status, _, errors = process.ended()
+    assert status == 130, errors
     assert "nfsgeo train --resume run" in errors
     assert "Traceback" not in errors
     before = len(read_history(metrics))
     assert 0 < before < 8
-    process = spawn("train", "--resume", "run", "--json")
-    out, errors = process.communicate()
-    assert process.returncode == 0, errors
+    status, out, errors = spawn("train", "--resume", "run", "--json").ended()
+    assert status == 0, errors
     assert json.loads(out)["epochs"] == 8
