@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -61,51 +61,92 @@ class _MatrixSum(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, matrix: Tensor, graph: BipartiteGraph
     ) -> Tensor:
-        x, matrix = x.contiguous(), matrix.contiguous()
         ctx.save_for_backward(x, weight, matrix)
         ctx.graph = graph
-        source, target = graph.edge_index
-        out = x.new_zeros(graph.num_target, x.size(1), matrix.size(2))
-        # Transposed, for products of small matrices are quicker so.
-        matrix = matrix.transpose(1, 2).contiguous()
-        for rows in _blocks(x, matrix, source.size(0)):
-            of_edge = _of_edges(weight, matrix, rows).transpose(1, 2)
-            message = torch.bmm(x.index_select(0, source[rows]), of_edge)
-            out.index_add_(0, target[rows], message)
-        return out
+        edges = _Edges(x, weight, matrix, graph)
+        out = x.new_zeros(graph.num_target, matrix.size(2), x.size(1))
+        for block in edges.blocks():
+            of_edge, field = edges.matrices(block), edges.fields(block)
+            out[block.targets] = torch.bmm(of_edge.transpose(1, 2), field)
+        return out.transpose(1, 2)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         x, weight, matrix = ctx.saved_tensors
-        source, target = ctx.graph.edge_index
-        grad = grad.contiguous()
-        flat = matrix.flatten(1)
-        grad_x, grad_weight = torch.zeros_like(x), torch.empty_like(weight)
-        grad_flat = torch.zeros_like(flat)
-        for rows in _blocks(x, matrix, source.size(0)):
-            of_edge = _of_edges(weight, matrix, rows)
-            message = grad.index_select(0, target[rows])
-            grad_x.index_add_(
-                0, source[rows], torch.bmm(message, of_edge.transpose(1, 2))
-            )
-            field = x.index_select(0, source[rows]).transpose(1, 2)
-            grad_of_edge = torch.bmm(field, message).flatten(1)
-            grad_weight[:, rows] = flat @ grad_of_edge.t()
-            grad_flat.addmm_(weight[:, rows], grad_of_edge)
-        return grad_x, grad_weight, grad_flat.view_as(matrix), None
+        edges = _Edges(x, weight, matrix, ctx.graph)
+        flat, by_record = edges.flat.t().contiguous(), grad.contiguous()
+        by_channel = grad.transpose(1, 2).contiguous()
+        grad_x = torch.zeros_like(edges.x)
+        grad_weight = torch.zeros_like(edges.weight)
+        grad_flat = torch.zeros_like(edges.flat)
+        for block in edges.blocks():
+            given = by_record.index_select(0, block.targets)
+            of_edge = torch.bmm(edges.fields(block), given).view(-1, flat.size(0))
+            torch.mm(of_edge, flat, out=grad_weight[block.edges])
+            grad_flat.addmm_(edges.weight[block.edges].t(), of_edge)
+            given = by_channel.index_select(0, block.targets)
+            of_source = torch.bmm(edges.matrices(block), given)
+            of_source = of_source.view(-1, *grad_x.shape[1:])
+            grad_x.index_add_(0, edges.source[block.edges], of_source)
+        back = torch.empty_like(grad_weight).index_copy_(0, edges.order, grad_weight)
+        return (
+            grad_x.transpose(1, 2),
+            back.t().contiguous(),
+            grad_flat.view_as(matrix),
+            None,
+        )
 
 
-def _of_edges(weight: Tensor, matrix: Tensor, rows: slice) -> Tensor:
-    """Matrices of a block of edges ``[e, C, C']``."""
-    return (weight[:, rows].t() @ matrix.flatten(1)).unflatten(1, matrix.shape[1:])
+class _Block(NamedTuple):
+    """Some targets of as many edges each, and these edges."""
+
+    targets: Tensor
+    edges: slice
 
 
-def _blocks(x: Tensor, matrix: Tensor, num_edges: int) -> Iterator[slice]:
-    """Runs of edges whose matrices and messages are held at a time."""
-    most = BLOCK_CUDA if x.is_cuda else BLOCK_CPU
-    channels, out_channels = matrix.shape[1:]
-    an_edge = channels * out_channels + x.size(1) * (channels + out_channels)
-    size = max(1, most // max(an_edge, 1))
-    for begin in range(0, num_edges, size):
-        yield slice(begin, begin + size)
+class _Edges:
+    """Edges in such an order that targets of equally many follow each other.
+
+    The sum over the neighbours of a target is then a product of matrices: those of
+    its edges above each other, and its neighbours', whose channels are rows.
+    """
+
+    def __init__(
+        self, x: Tensor, weight: Tensor, matrix: Tensor, graph: BipartiteGraph
+    ) -> None:
+        degree, self.targets = graph.ptr.diff().sort(stable=True)
+        begin = graph.ptr[:-1].index_select(0, self.targets)
+        # From places in the new order to those in the old one.
+        moved = begin - (degree.cumsum(0) - degree)
+        self.order = moved.repeat_interleave(degree)
+        self.order += torch.arange(graph.num_edges, device=self.order.device)
+        self.source = graph.edge_index[0].index_select(0, self.order)
+        self.x = x.transpose(1, 2).contiguous()
+        self.weight = weight.t().index_select(0, self.order)
+        self.flat, self.out_channels = matrix.flatten(1), matrix.size(2)
+        self._degrees = torch.unique_consecutive(degree, return_counts=True)
+
+    def blocks(self) -> Iterator[_Block]:
+        """Edges whose matrices and messages are held at a time."""
+        most = BLOCK_CUDA if self.x.is_cuda else BLOCK_CPU
+        an_edge = self.flat.size(1) + self.x[0].numel()
+        target = edge = 0
+        for degree, count in zip(*(n.tolist() for n in self._degrees), strict=True):
+            size, last = max(1, most // max(1, degree * an_edge)), target + count
+            while degree and target < last:
+                several = min(size, last - target)
+                edges = slice(edge, edge + several * degree)
+                yield _Block(self.targets[target : target + several], edges)
+                target, edge = target + several, edges.stop
+            target = last
+
+    def matrices(self, block: _Block) -> Tensor:
+        """Of the edges, those of a target above each other ``[b, D C, C']``."""
+        of_edge = self.weight[block.edges] @ self.flat
+        return of_edge.view(block.targets.numel(), -1, self.out_channels)
+
+    def fields(self, block: _Block) -> Tensor:
+        """Of the neighbours, those of a target above each other ``[b, D C, T]``."""
+        field = self.x.index_select(0, self.source[block.edges])
+        return field.view(block.targets.numel(), -1, self.x.size(2))
