@@ -189,8 +189,10 @@ class DenseKernel(InterpolationKernel):
         sums = neighbour_sum(x.flatten(1)[None], weight, graph)
         # Targets and records are rows, weights and channels columns: one product.
         sums = sums.unflatten(2, x.shape[1:])
-        kept, mixed = sums[0], sums[1:].permute(1, 2, 0, 3).flatten(2)
-        return kept + mixed @ matrix.flatten(0, 1)
+        # Split, so that their gradients are put side by side, not added to zeros.
+        kept, mixed = sums.split([1, sums.size(0) - 1])
+        mixed = mixed.permute(1, 2, 0, 3).flatten(2)
+        return kept[0] + mixed @ matrix.flatten(0, 1)
 
     def _matrices_first(self, records: int, graph: BipartiteGraph) -> bool:
         """Whether to make every edge's matrix, rather than sum its neighbours first."""

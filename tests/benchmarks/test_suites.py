@@ -5,10 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +15,7 @@ import yaml
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo_benchmarks import suites
-from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, is_finished, runs_of
+from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, runs_of
 from nfsgeo_benchmarks.suites.suite import read_scales, read_suite
 from nfsgeo_benchmarks.suites.table import cells_of, judge
 
@@ -222,20 +218,6 @@ def test_runs_are_carried_out_once_and_failures_stop_nothing(
     assert table(found, out) == before
 
 
-SCRIPT = """
-import sys
-from pathlib import Path
-from nfsgeo_benchmarks.suites import carry_out_all, runs_of
-from nfsgeo_benchmarks.suites.suite import read_scales, read_suite
-
-if __name__ == "__main__":
-    here = Path(sys.argv[1])
-    scales = read_scales(here / "scales.yaml")
-    found = runs_of(read_suite(here / "small.yaml"), "tiny", scales)
-    carry_out_all(found, here / "out", jobs=2)
-"""
-
-
 @pytest.mark.slow
 def test_unseen_meshes_have_columns_of_their_own(tmp_path: Path) -> None:
     scales = changed(SCALES, "tiny/seeds", 1)
@@ -255,25 +237,6 @@ def test_unseen_meshes_have_columns_of_their_own(tmp_path: Path) -> None:
     claims = read_suite(tmp_path / "small.yaml").claims
     (verdict,) = judge(claims, cells_of(rows))
     assert verdict.ratio == rows[1]["mae_1.5"] / rows[0]["mae_1.5"]
-
-
-@pytest.mark.slow
-def test_killed_suites_end_with_the_same_table(tmp_path: Path, table: Table) -> None:
-    scales = changed(SCALES, "tiny/settings/trainer.epochs", 20)
-    found = runs(tmp_path, SUITE, scales)
-    for name in ("out", "undisturbed"):
-        (tmp_path / name).mkdir()
-    carry_out_all(found, tmp_path / "undisturbed", jobs=2)
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    for seconds in (5.0, 7.0, 8.5):
-        with subprocess.Popen([sys.executable, script, tmp_path]) as process:
-            time.sleep(seconds)
-            process.send_signal(signal.SIGKILL)
-        assert not all(is_finished(run, tmp_path / "out") for run in found)
-        time.sleep(0.5)  # its processes notice
-    subprocess.run([sys.executable, script, tmp_path], check=True)
-    assert table(found, tmp_path / "out") == table(found, tmp_path / "undisturbed")
 
 
 def test_names_stay_the_same_from_version_to_version() -> None:

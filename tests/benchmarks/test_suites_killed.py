@@ -18,27 +18,32 @@ import yaml
 from nfsgeo_benchmarks.suites import Run, is_finished, read_suite, runs_of
 from nfsgeo_benchmarks.suites.suite import read_scales
 
-# Forked from a process that has imported everything, and forking itself, so that
-# kills hit work, not imports.
+# Forked from a process that has imported everything, so that kills hit work, not
+# imports. A group that is killed as a whole forks its own processes.
 ATTEMPT = """
 import multiprocessing
 import os
 from nfsgeo_benchmarks.suites import carry_out_all, runner
 
-def attempt(runs, out, cache):
+def attempt(runs, out, cache, group):
     os.setsid()
     os.environ["XDG_CACHE_HOME"] = cache
-    runner.process_context = lambda *modules: multiprocessing.get_context("fork")
+    if group:
+        runner.process_context = lambda *modules: multiprocessing.get_context("fork")
     carry_out_all(runs, out, jobs=2)
 """
 
 
 @pytest.mark.slow
-def test_ten_kills_at_random_moments(
+@pytest.mark.parametrize(("kills", "group"), [(10, True), (3, False)])
+def test_kills_at_random_moments(
     small: Path,
     table: Callable[[list[Run], Path], list[dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
+    kills: int,
+    group: bool,
 ) -> None:
+    """Of all processes, or of the first one alone, whose own then notice."""
     scales = yaml.safe_load((small / "scales.yaml").read_text())
     scales["tiny"] |= {"seeds": 3}
     scales["tiny"]["settings"]["trainer.epochs"] = 6
@@ -46,15 +51,16 @@ def test_ten_kills_at_random_moments(
     suite = read_suite(small / "small.yaml")
     runs = runs_of(suite, "tiny", read_scales(small / "scales.yaml"))
 
-    (small / "attempt.py").write_text(ATTEMPT)
+    name = "attempt" if group else "attempt_alone"
+    (small / f"{name}.py").write_text(ATTEMPT)
     monkeypatch.syspath_prepend(small)
-    work = importlib.import_module("attempt").attempt
+    work = importlib.import_module(name).attempt
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["nfsgeo_benchmarks.suites"])
 
     def begin(name: str) -> multiprocessing.context.ForkServerProcess:
         (small / name).mkdir(exist_ok=True)
-        arguments = (runs, small / name, os.environ["XDG_CACHE_HOME"])
+        arguments = (runs, small / name, os.environ["XDG_CACHE_HOME"], group)
         process = context.Process(target=work, args=arguments)
         process.start()
         while process.is_alive() and os.getpgid(process.pid or 0) != process.pid:
@@ -64,15 +70,17 @@ def test_ten_kills_at_random_moments(
     began = time.monotonic()
     begin("undisturbed").join()
     took = time.monotonic() - began
-    moments, kills = random.Random(0), 0
-    for _ in range(10):
+    moments, killed = random.Random(0), 0
+    for _ in range(kills):
         process = begin("out")
         time.sleep(moments.uniform(0, took / 6))
         if process.is_alive():
             os.killpg(process.pid or 0, signal.SIGKILL)
-            kills += 1
+            killed += 1
         process.join()
-    assert kills == 10
+        if not group:
+            time.sleep(0.5)
+    assert killed == kills
     assert not all(is_finished(run, small / "out") for run in runs)
     last = begin("out")
     last.join()
