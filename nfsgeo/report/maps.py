@@ -57,6 +57,7 @@ def field_maps(
     for ax, column in zip(axes[0], columns, strict=True):
         ax.set_title(column.title)
     for ax, label in zip(axes[:, 0], row_labels, strict=True):
+        ax.yaxis.set_visible(True)
         ax.set_ylabel(label)
     return figure
 
@@ -93,6 +94,8 @@ def _frame(ax: Axes, domain: Domain) -> None:
     ax.set_ylim(domain.lower[1], domain.upper[1])
     ax.set(aspect="equal", xticks=[], yticks=[])
     ax.spines[:].set_visible(True)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_visible(False)  # which the layout need not measure then
 
 
 def _slope(domain: Domain) -> float:

@@ -79,7 +79,9 @@ class Picture:
         """The drawing as a PNG of :data:`DPI` dots per inch."""
         buffer = io.BytesIO()
         with styled():
-            self.figure.savefig(buffer, format="png", dpi=DPI)
+            # A little larger than by default, in half the time.
+            smaller = {"compress_level": 4}
+            self.figure.savefig(buffer, format="png", dpi=DPI, pil_kwargs=smaller)
         return buffer.getvalue()
 
 
