@@ -89,6 +89,7 @@ def _claims(
                         "problem": verdict.problem,
                         "ratio": error_text(verdict.ratio),
                         "text": verdict.text,
+                        "tried": verdict.tried,
                     }
                     for verdict in verdicts
                 ],

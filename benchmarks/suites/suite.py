@@ -125,12 +125,14 @@ class Claim(Ratio):
         problems: Where; everywhere when empty.
         than: Another ratio, by which this one is divided.
         at_most: Largest ratio.
+        tried: What was done about it where it did not hold, by problem; printed there.
     """
 
     title: str
     problems: tuple[str, ...] = ()
     than: Ratio | None = None
     at_most: PositiveFloat = 1.0
+    tried: dict[str, str] = {}
 
 
 class Suite(Part):
@@ -194,7 +196,7 @@ class Suite(Part):
                     _known(f"claims: {name}", "a variant", name, self.variants)
                 for name in filter(None, (ratio.measure, ratio.over_measure)):
                     _known(f"claims: {name}", "an error", name, errors)
-            for name in claim.problems:
+            for name in (*claim.problems, *claim.tried):
                 _known(f"claims: {name}", "a problem", name, self.problems)
         return self
 

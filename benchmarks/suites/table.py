@@ -101,6 +101,12 @@ class Verdict:
             return "not known yet"
         return "holds" if self.ratio <= self.claim.at_most else "does not hold"
 
+    @property
+    def tried(self) -> str | None:
+        """What was done about it, where it does not hold."""
+        held = self.ratio is None or self.ratio <= self.claim.at_most
+        return None if held else self.claim.tried.get(self.problem)
+
 
 def judge(
     claims: Sequence[Claim], cells: Mapping[tuple[str, str], Cell]

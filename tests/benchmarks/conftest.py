@@ -26,7 +26,11 @@ variants:
   dse: {}
   wide: {model.name: dse, model.settings.width: 8}
 claims:
-  - {title: wide is ahead, variant: wide, over: [dse]}
+  - title: wide is far ahead
+    variant: wide
+    over: [dse]
+    at_most: 1.0e-9
+    tried: {waves: more epochs}
 """
 SCALES = """
 tiny:

@@ -168,6 +168,12 @@ def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> N
             {"variant": "wide", "over": ["dse"], "measure": "mea"},
             ["claims", "mea", "nearest is mae"],
         ),
+        (
+            "small",
+            "claims/0/tried",
+            {"wavs": "nothing"},
+            ["claims: wavs", "nearest is waves"],
+        ),
         ("scales", "tiny/seeds", 0, ["scales.yaml", "tiny.seeds", "greater than 0"]),
         ("scales", "tiny/settings/trainer.epohcs", 1, ["epohcs", "trainer.epochs"]),
         ("scales", "tiny/data/waves/sample", 1, ["scales.yaml", "waves.sample"]),

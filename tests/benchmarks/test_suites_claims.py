@@ -48,6 +48,23 @@ def test_claims(rows: list[dict[str, Any]], text: str) -> None:
     assert verdict.text == text
 
 
+@pytest.mark.parametrize(
+    ("mae", "where", "tried"),
+    [
+        (2.0, "waves", "more epochs"),
+        (1.0, "waves", None),
+        (None, "waves", None),
+        (2.0, "heat", None),
+    ],
+)
+def test_what_was_tried_is_said_where_a_claim_does_not_hold(
+    mae: float | None, where: str, tried: str | None
+) -> None:
+    claim = AHEAD.model_copy(update={"tried": {where: "more epochs"}})
+    (verdict,) = judge([claim], cells_of([row("wide", mae), row("dse", 1.9)]))
+    assert verdict.tried == tried
+
+
 def test_a_claim_may_compare_two_errors_of_one_variant() -> None:
     far = Claim(
         title="t",

@@ -43,6 +43,7 @@ def test_the_command(
         assert [row["status"] for row in csv.DictReader(file)] == ["missing", "ok"]
     page = Path("o/report.html").read_text()
     assert "1 of 2 runs finished" in page and "not known yet" in page
+    assert "more epochs" not in page
     assert page.count("missing</td>") == 3 and page.count("<img") == 3
     whole = json.loads(bench(*options, "--json").stdout)["results"]
     assert [row["status"] for row in whole] == ["ok", "ok"]
@@ -52,6 +53,7 @@ def test_the_command(
     assert failed.exit_code == 1 and "out of luck" in failed.output
     page = Path("o/report.html").read_text()
     assert page.count("<img") == 4 and "missing</td>" not in page
+    assert "does not hold" in page and "more epochs" in page
     assert "2 of 2 runs finished" in page and "nfsgeo bench small --scale tiny" in page
     assert "http://" not in page and "https://" not in page and "<script" not in page
 
