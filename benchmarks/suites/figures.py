@@ -11,7 +11,7 @@ from matplotlib.ticker import LogFormatter, MaxNLocator
 from nfsgeo.report.style import COLOURS
 from nfsgeo_benchmarks.suites.table import Cell
 
-__all__ = ["SIZE", "error_against_cost", "learning_curves"]
+__all__ = ["SIZE", "error_against_cost", "error_against_setting", "learning_curves"]
 
 SIZE = (4.4, 3.0)  # inches; text large enough for a phone
 LINE = 9.5  # points from one label to the next
@@ -53,6 +53,55 @@ def error_against_cost(cells: Cells, problem: str, leading: str) -> Figure | Non
     ax.margins(x=0.25, y=0.15)
     ax.grid(True)
     _label(ax, found, leading, aside=6)
+    return figure
+
+
+def error_against_setting(
+    cells: Cells, problem: str, abscissae: Mapping[str, float], label: str
+) -> Figure | None:
+    """Error over a setting of the variants; a level for those that do not have it.
+
+    Args:
+        cells: Of the suite.
+        problem: Which column.
+        abscissae: The setting's value by variant.
+        label: What it is.
+
+    Returns:
+        None without two values to compare.
+    """
+    here = {
+        variant: cell
+        for (variant, where), cell in cells.items()
+        if where == problem and cell.values
+    }
+    along = sorted((abscissae[name], name) for name in here if name in abscissae)
+    if len(along) < 2:
+        return None
+    values = [value for value, _ in along]
+    errors = [here[name].values["mae"] for _, name in along]
+    spread = [here[name].spread["mae"] for _, name in along]
+    figure = Figure(SIZE, layout="constrained")
+    ax = figure.subplots()
+    ax.errorbar(values, errors, spread, fmt="o-", ms=5, color=COLOURS["model"])
+    levels = {n: cell.values["mae"] for n, cell in here.items() if n not in abscissae}
+    for name, level in levels.items():
+        ax.axhline(level, color=COLOURS["muted"], lw=1, ls="--")
+        ax.annotate(
+            name,
+            (values[-1], level),
+            xytext=(0, 3),
+            textcoords="offset points",
+            color=COLOURS["muted"],
+            fontsize=8,
+            ha="right",
+        )
+    ax.set(xlabel=label, ylabel="MAE", xscale=_scale(values))
+    ax.set_yscale(_scale([*errors, *levels.values()]))
+    ax.set_xticks(values, [f"{value:g}" for value in values])
+    ax.minorticks_off()
+    ax.margins(x=0.08, y=0.2)
+    ax.grid(True)
     return figure
 
 

@@ -18,7 +18,11 @@ from nfsgeo.training import RunPaths
 from nfsgeo.training.history import read_history
 from nfsgeo_benchmarks.paper import Printed
 from nfsgeo_benchmarks.suites.fields import field_figures
-from nfsgeo_benchmarks.suites.figures import error_against_cost, learning_curves
+from nfsgeo_benchmarks.suites.figures import (
+    error_against_cost,
+    error_against_setting,
+    learning_curves,
+)
 from nfsgeo_benchmarks.suites.invariance import error_against_mesh
 from nfsgeo_benchmarks.suites.results import memory_column
 from nfsgeo_benchmarks.suites.state_figures import state_figures
@@ -96,6 +100,10 @@ def _figures(
 ) -> Iterator[tuple[str, Figure]]:
     """Captions and figures of the first seed's runs, and errors over all seeds."""
     leading = next(iter(suite.variants))
+    if suite.against:
+        label, values = suite.against.label, suite.abscissae
+        if along := error_against_setting(cells, problem, values, label):
+            yield f"Error on test samples against {label}; dashed: not set.", along
     if cost := error_against_cost(cells, problem, leading):
         yield "Error on test samples against the time that training took.", cost
     histories = {

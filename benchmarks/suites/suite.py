@@ -135,6 +135,18 @@ class Claim(Ratio):
     tried: dict[str, str] = {}
 
 
+class Against(Part):
+    """A setting that errors are drawn against.
+
+    Attributes:
+        setting: That variants set to numbers; those that do not are levels.
+        label: Of the axis.
+    """
+
+    setting: str
+    label: str
+
+
 class Suite(Part):
     """A comparison of variants on problems.
 
@@ -150,6 +162,7 @@ class Suite(Part):
         meshes: Also evaluate on these, see :func:`nfsgeo.evaluation.evaluate_meshes`;
             their errors are ``mae_half`` at observed points, ``mae_unobserved_half`` at
             others, and go into a table of their own.
+        against: Also draw errors against a setting of the variants.
         memory: Also say what the parts of interpolations hold in a training step of
             one sample, see :func:`nfsgeo.evaluation.interpolation_memory`.
         seeds: Number of seeds by scale, where it is not the scale's.
@@ -164,6 +177,7 @@ class Suite(Part):
     repeats: dict[str, NonNegativeInt] = {}
     states: dict[str, PositiveInt] = {}
     meshes: tuple[str, ...] = ()
+    against: Against | None = None
     memory: bool = False
     seeds: dict[str, PositiveInt] = {}
     claims: tuple[Claim, ...] = ()
@@ -181,6 +195,21 @@ class Suite(Part):
         return ("mae", "rmse", "rel_l2", *larger, *(DEVIATIONS if self.states else ()))
 
     @property
+    def abscissae(self) -> dict[str, float]:
+        """Values of the setting that errors are drawn against, by variant."""
+        if self.against is None:
+            return {}
+        set_by = {
+            name: settings.get(self.against.setting)
+            for name, settings in self.variants.items()
+        }
+        return {
+            name: float(value)
+            for name, value in set_by.items()
+            if isinstance(value, int | float)
+        }
+
+    @property
     def rivals(self) -> tuple[str, ...]:
         """The variants that compete."""
         return tuple(name for name in self.variants if name not in self.references)
@@ -189,6 +218,12 @@ class Suite(Part):
     def _check_names(self) -> Suite:
         for name in self.references:
             _known(f"references: {name}", "a variant", name, self.variants)
+        if self.against is not None and not self.abscissae:
+            raise UserError(
+                f"against: {self.against.setting}",
+                "a setting that a variant sets to a number",
+                "name it as the variants do",
+            )
         errors = (*self.measures, *mesh_columns(self.meshes))
         for claim in self.claims:
             for ratio in filter(None, (claim, claim.than)):
@@ -217,6 +252,7 @@ def read_suite(path: Path) -> Suite:
         *Suite.model_fields,
         *(f"problems.*.{key}" for key in Problem.model_fields),
         *(f"claims.*.{key}" for key in Claim.model_fields),
+        *(f"against.{key}" for key in Against.model_fields),
     ]
     with in_file(path), explained(known=keys):
         suite = Suite.model_validate(content)

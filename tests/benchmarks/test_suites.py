@@ -170,6 +170,12 @@ def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> N
         ),
         (
             "small",
+            "against",
+            {"setting": "model.settings.widht", "label": "width"},
+            ["against: model.settings.widht", "a setting that a variant sets"],
+        ),
+        (
+            "small",
             "claims/0/tried",
             {"wavs": "nothing"},
             ["claims: wavs", "nearest is waves"],
