@@ -112,7 +112,7 @@ def _colour_bar(
     inch = 1 / figure.get_figheight()
     low = first.y0 - (GAP + BAR) * inch
     place = figure.add_axes((first.x0, low, last.x1 - first.x0, BAR * inch))
-    numbers = ScalarFormatter(useMathText=True)
+    numbers = ScalarFormatter()
     numbers.set_powerlimits((-3, 4))  # longer ones run into each other
     bar = figure.colorbar(
         colours,

@@ -40,7 +40,6 @@ STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
-    "axes.formatter.use_mathtext": True,
     "text.color": COLOURS["ink"],
     "xtick.color": COLOURS["muted"],
     "ytick.color": COLOURS["muted"],
