@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from nfsgeo.geometry import Domain
-from nfsgeo.report.scales import Column, colour_bar, scale_groups
-from nfsgeo.report.style import COLOURS, WIDTH
+from nfsgeo.report.panels import colour_bar, panels
+from nfsgeo.report.scales import Column, scale_groups
+from nfsgeo.report.style import COLOURS, legend_above, sheet
 
 __all__ = ["profiles", "space_time"]
 
@@ -31,7 +33,7 @@ def profiles(
         row_labels: Text at the left of each row.
     """
     x, order = _along(domain, pos)
-    figure = Figure((WIDTH, 1.15 * len(row_labels) + 0.6), layout="constrained")
+    figure = sheet(1.15 * len(row_labels) + 0.6)
     axes = figure.subplots(len(row_labels), 1, sharex=True, sharey=True, squeeze=False)
     below: dict[str, Any] = {"color": COLOURS["pale"], "lw": 4.0}
     above: dict[str, Any] = {"color": COLOURS["model"], "lw": 1.0, "marker": "."}
@@ -44,9 +46,7 @@ def profiles(
         ax.grid(True, axis="y")
     axes[-1, 0].set_xlabel("x")
     if len(lines) > 1:
-        figure.legend(
-            *axes[0, 0].get_legend_handles_labels(), loc="outside upper left", ncols=3
-        )
+        legend_above(axes[0, 0])
     return figure
 
 
@@ -62,8 +62,8 @@ def space_time(
         columns: What to show; their ``values`` are ``[T, n]``.
     """
     x, order = _along(domain, pos)
-    figure = Figure((WIDTH, 4.6), layout="constrained")
-    axes = figure.subplots(1, len(columns), sharex=True, sharey=True, squeeze=False)
+    numbers = 0.4
+    figure, axes = panels(1, len(columns), 2.4, left=0.72, gap=0.24, numbers=numbers)
     for group, colours in scale_groups(columns):
         for i in group:
             ax = axes[0, i]
@@ -71,8 +71,9 @@ def space_time(
             mesh = ax.pcolormesh(x, times, values, shading="nearest")
             mesh.set(cmap=colours.cmap, norm=colours.norm)
             ax.set(title=columns[i].title, xlabel="x")
+            ax.xaxis.set_major_locator(MaxNLocator(3))
             ax.set_xlim(domain.lower[0], domain.upper[0])
-        colour_bar(figure, colours, list(axes[0, group]), len(group))
+        colour_bar(figure, colours, axes[0, group], numbers)
     axes[0, 0].set_ylabel("t")
     return figure
 

@@ -9,21 +9,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
 from numpy.typing import NDArray
 
 from nfsgeo.geometry import Domain
+from nfsgeo.report.panels import colour_bar, panels
 from nfsgeo.report.raster import Raster
 from nfsgeo.report.scales import Column, colour_scale, scale_groups
-from nfsgeo.report.style import COLOURS, WIDTH
+from nfsgeo.report.style import COLOURS
 
 __all__ = ["field_maps", "points_and_field"]
 
 Array = NDArray[np.float64]
 DOTTED_UP_TO = 4096  # points; beyond, dots would hide the field
-# Inches: labels of rows, other edges, titles, between panels, colour bars, and these
-# with their numbers.
-LABELS, EDGE, TITLE, GAP, BAR, BELOW = 0.4, 0.04, 0.25, 0.08, 0.07, 0.5
 
 
 def field_maps(
@@ -46,7 +43,7 @@ def field_maps(
     """
     keep = _middle_slab(domain, pos)
     raster = Raster(domain, pos[keep, :2])
-    figure, axes = _panels(len(row_labels), len(columns), _slope(domain), LABELS)
+    figure, axes = panels(len(row_labels), len(columns), _slope(domain), left=0.4)
     for group, colours in scale_groups(columns):
         for row, i in itertools.product(range(len(row_labels)), group):
             ax = axes[row, i]
@@ -54,7 +51,7 @@ def field_maps(
             if len(keep) <= DOTTED_UP_TO:
                 ax.plot(*pos[keep, :2].T, ".", ms=1.3, mew=0, c="k", alpha=0.5)
             _frame(ax, domain)
-        _colour_bar(figure, colours, axes[-1, group])
+        colour_bar(figure, colours, axes[-1, group])
     for ax, column in zip(axes[0], columns, strict=True):
         ax.set_title(column.title)
     for ax, label in zip(axes[:, 0], row_labels, strict=True):
@@ -67,7 +64,7 @@ def points_and_field(domain: Domain, pos: Array, field: Array, title: str) -> Fi
     keep = _middle_slab(domain, pos)
     raster = Raster(domain, pos[keep, :2])
     colours = colour_scale(field[keep])
-    figure, axes = _panels(1, 2, _slope(domain), EDGE)
+    figure, axes = panels(1, 2, _slope(domain), left=0.04)
     points, filled = axes[0]
     size = min(3.0, 90 / np.sqrt(len(keep)))
     points.plot(*pos[keep, :2].T, ".", ms=size, mew=0, c=COLOURS["ink"])
@@ -77,52 +74,8 @@ def points_and_field(domain: Domain, pos: Array, field: Array, title: str) -> Fi
     filled.set_title(title)
     for ax in (points, filled):
         _frame(ax, domain)
-    _colour_bar(figure, colours, axes[0, 1:])
+    colour_bar(figure, colours, axes[0, 1:])
     return figure
-
-
-def _panels(
-    rows: int, columns: int, slope: float, left: float
-) -> tuple[Figure, NDArray[np.object_]]:
-    """Equal panels, so many inches from the left, with room for titles and bars.
-
-    Placed by hand, for a layout that measures its text takes as long as the drawing.
-    """
-    panel = min(2.6, (WIDTH - left - EDGE + GAP) / columns - GAP)
-    tall = panel * slope
-    width = left + columns * (panel + GAP) - GAP + EDGE
-    height = TITLE + rows * (tall + GAP) + BELOW
-    figure = Figure((width, height))
-    figure.subplots_adjust(
-        left=left / width,
-        right=1 - EDGE / width,
-        top=1 - TITLE / height,
-        bottom=(GAP + BELOW) / height,
-        wspace=GAP / panel,
-        hspace=GAP / tall,
-    )
-    return figure, figure.subplots(rows, columns, squeeze=False)
-
-
-def _colour_bar(
-    figure: Figure, colours: ScalarMappable, above: NDArray[np.object_]
-) -> None:
-    """A bar below panels, with pointed ends for values beyond the percentiles."""
-    first, last = (ax.get_position() for ax in above[[0, -1]])
-    inch = 1 / figure.get_figheight()
-    low = first.y0 - (GAP + BAR) * inch
-    place = figure.add_axes((first.x0, low, last.x1 - first.x0, BAR * inch))
-    numbers = ScalarFormatter()
-    numbers.set_powerlimits((-3, 4))  # longer ones run into each other
-    bar = figure.colorbar(
-        colours,
-        place,
-        orientation="horizontal",
-        extend="both",
-        ticks=MaxNLocator(2 + len(above)),
-        format=numbers,
-    )
-    bar.outline.set(linewidth=0.4)
 
 
 def _map(ax: Axes, domain: Domain, image: Array, colours: ScalarMappable) -> None:

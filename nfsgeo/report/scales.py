@@ -1,4 +1,4 @@
-"""Colour scales that panels share, and their colour bars."""
+"""Colour scales that panels share."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-__all__ = ["Column", "colour_bar", "colour_scale", "scale_groups"]
+__all__ = ["Column", "colour_scale", "scale_groups"]
 
 Array = NDArray[np.float64]
 
@@ -56,22 +54,3 @@ def colour_scale(values: Array, error: bool = False) -> ScalarMappable:
     if low == high:
         low, high = low - 0.5, high + 0.5
     return ScalarMappable(Normalize(low, high), "viridis")
-
-
-def colour_bar(
-    figure: Figure, colours: ScalarMappable, axes: Sequence[Axes], columns: int
-) -> None:
-    """A bar below panels that span so many columns.
-
-    Its pointed ends stand for the values beyond the percentiles.
-    """
-    bar = figure.colorbar(
-        colours,
-        ax=list(axes),
-        location="bottom",
-        aspect=26 * columns,
-        fraction=0.04,
-        pad=0.015,
-        extend="both",
-    )
-    bar.outline.set(linewidth=0.4)

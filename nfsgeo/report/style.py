@@ -9,11 +9,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 
-__all__ = ["COLOURS", "DPI", "SECTIONS", "WIDTH", "Picture", "styled"]
+__all__ = [
+    "COLOURS",
+    "DPI",
+    "SECTIONS",
+    "WIDTH",
+    "Picture",
+    "legend_above",
+    "sheet",
+    "styled",
+]
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness.
 COLOURS = {
@@ -89,6 +99,30 @@ class Picture:
             pixels = canvas.buffer_rgba()
             imsave(buffer, pixels, format="png", dpi=DPI, pil_kwargs=smaller)
         return buffer.getvalue()
+
+
+def sheet(height: float) -> Figure:
+    """A figure with room for labels and numbers at its left, below, and a legend above.
+
+    Of fixed width, for a layout that measures its text takes as long as the drawing.
+
+    Args:
+        height: Inches.
+    """
+    figure = Figure((WIDTH, height))
+    left, right, bottom, top = 0.7, 0.12, 0.42, 0.28  # inches
+    figure.subplots_adjust(
+        left=left / WIDTH,
+        right=1 - right / WIDTH,
+        bottom=bottom / height,
+        top=1 - top / height,
+    )
+    return figure
+
+
+def legend_above(ax: Axes) -> None:
+    """A legend in one line over the axes, where :func:`sheet` leaves room for it."""
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, borderaxespad=0.2)
 
 
 @contextmanager
