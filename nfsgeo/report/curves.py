@@ -123,7 +123,7 @@ def unseen_curve(unseen: dict[str, Array], seen_mae: float | None) -> Figure:
             color=COLOURS["muted"],
             fontsize=7.5,
         )
-    ax.set_ylim(0, None)
+    ax.set_ylim(0, 1.15 * ax.dataLim.ymax)  # room for that text
     ax.set_xlabel("points, as a multiple of the mesh of training")
     _finish(ax, "mean absolute error")
     return figure

@@ -110,7 +110,7 @@ def sheet(height: float) -> Figure:
         height: Inches.
     """
     figure = Figure((WIDTH, height))
-    left, right, bottom, top = 0.7, 0.12, 0.42, 0.28  # inches
+    left, right, bottom, top = 0.85, 0.12, 0.42, 0.28  # inches
     figure.subplots_adjust(
         left=left / WIDTH,
         right=1 - right / WIDTH,
