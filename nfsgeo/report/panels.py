@@ -41,7 +41,7 @@ def panels(
     Returns:
         The figure, and its axes ``[rows, columns]``.
     """
-    right = EDGE + numbers / 4
+    right = EDGE + numbers / 4  # the last number is wider than its tick
     panel = min(2.6, (WIDTH - left - right + gap) / columns - gap)
     tall = panel * slope
     width = left + columns * (panel + gap) - gap + right
