@@ -64,7 +64,7 @@ def points_and_field(domain: Domain, pos: Array, field: Array, title: str) -> Fi
     keep = _middle_slab(domain, pos)
     raster = Raster(domain, pos[keep, :2])
     colours = colour_scale(field[keep])
-    figure, axes = panels(1, 2, _slope(domain), left=0.04)
+    figure, axes = panels(1, 2, _slope(domain))
     points, filled = axes[0]
     size = min(3.0, 90 / np.sqrt(len(keep)))
     points.plot(*pos[keep, :2].T, ".", ms=size, mew=0, c=COLOURS["ink"])

@@ -1,6 +1,6 @@
 """Panels side by side with colour bars below, placed by hand.
 
-A layout that measures its text takes as long as the drawing.
+A layout that finds room by itself measures all text once more, which takes time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def panels(
     columns: int,
     slope: float,
     *,
-    left: float,
+    left: float = EDGE,
     gap: float = GAP,
     numbers: float = 0,
 ) -> tuple[Figure, NDArray[np.object_]]:

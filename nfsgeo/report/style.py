@@ -104,13 +104,13 @@ class Picture:
 def sheet(height: float) -> Figure:
     """A figure with room for labels and numbers at its left, below, and a legend above.
 
-    Of fixed width, for a layout that measures its text takes as long as the drawing.
+    Placed by hand, as :mod:`nfsgeo.report.panels` are.
 
     Args:
         height: Inches.
     """
     figure = Figure((WIDTH, height))
-    left, right, bottom, top = 0.85, 0.12, 0.42, 0.28  # inches
+    left, right, bottom, top = 0.9, 0.12, 0.42, 0.28  # inches
     figure.subplots_adjust(
         left=left / WIDTH,
         right=1 - right / WIDTH,

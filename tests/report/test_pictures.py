@@ -8,15 +8,24 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from PIL import Image
 
 from nfsgeo.geometry import Domain
 from nfsgeo.report import write_report
-from nfsgeo.report.curves import mean_and_spread, training_curves
-from nfsgeo.report.maps import field_maps
+from nfsgeo.report.curves import (
+    error_in_time,
+    mean_and_spread,
+    training_curves,
+    unseen_curve,
+)
+from nfsgeo.report.lines import profiles, space_time
+from nfsgeo.report.maps import field_maps, points_and_field
 from nfsgeo.report.raster import Raster
 from nfsgeo.report.scales import Column, colour_scale
+from nfsgeo.report.style import DPI, styled
 
 MakeRun = Callable[..., Path]
 TORUS = Domain.unit(2)
@@ -103,6 +112,47 @@ def test_maps_share_a_scale_by_name() -> None:
         limits.setdefault(columns[i % 3].title, set()).add(image.get_clim())
     assert limits["truth"] == limits["prediction"] != limits["error"]
     assert all(len(values) == 1 for values in limits.values())
+
+
+def beyond(figure: Figure) -> float:
+    """By how many pixels the axes of a figure, with their text, reach out of it."""
+    figure.set_dpi(DPI)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    (left, low), (right, high) = figure.bbox.get_points()
+    boxes = [ax.get_tightbbox(canvas.get_renderer()) for ax in figure.axes]
+    edges = [(left - b.x0, low - b.y0, b.x1 - right, b.y1 - high) for b in boxes]
+    return float(np.max(edges))
+
+
+@pytest.mark.parametrize("size", [3e-7, 2.5e-5, 2.5e-3, 0.02, 1.0, 150.0, 4e4, 7e8])
+def test_nothing_is_cut_off(size: float) -> None:
+    """What is placed by hand has room for numbers of any size, negative ones too."""
+    line, times = Domain.unit(1), size * np.arange(1, 5)
+    along = np.linspace(0, 1, 40)
+    fields = size * np.sin(2 * np.pi * (along + 0.1 * np.arange(4)[:, None]))
+    labels = [f"t = {t:.4g}\nMAE {size * 1.23e-5:#.2g}" for t in times]
+    shown = [
+        Column("truth", fields, "field"),
+        Column("prediction", fields, "field"),
+        Column("prediction − truth", 0.01 * fields, "error"),
+    ]
+    curves = {"model": np.abs(fields[:, 3]), "persistence": np.abs(fields[:, 9])}
+    losses = {"epoch": np.arange(4.0), "train_loss": size * np.array([9.7, 9.1, 9, 8])}
+    unseen = {"factor": np.arange(2.0, 6), "mae": np.full(4, size)}
+    plane = points(40)
+    with styled():
+        figures = [
+            profiles(line, along[:, None], {"truth": fields, "p": fields}, labels),
+            space_time(line, along[:, None], times, shown),
+            field_maps(TORUS, plane, shown, labels),
+            points_and_field(TORUS, plane, fields[0], f"observed, t = {times[0]:.4g}"),
+            error_in_time(times, curves),
+            training_curves({**losses, "learning_rate": np.full(4, 2e-3)}),
+            unseen_curve(unseen, size),
+        ]
+        out = {k: beyond(figure) for k, figure in enumerate(figures)}
+    assert {k: pixels for k, pixels in out.items() if pixels > 1} == {}
 
 
 def test_mean_and_spread_over_repeats() -> None:
