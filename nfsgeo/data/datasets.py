@@ -25,10 +25,12 @@ class _Sample(NamedTuple):
     a: Floats
     pos: Floats
     volume: Floats
+    num_observed: int
+    has_queries: bool
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in self)
+        return sum(array.nbytes for array in self[:-2])
 
 
 class WindowDataset(Dataset[Data]):
@@ -39,7 +41,9 @@ class WindowDataset(Dataset[Data]):
     float64 ``[n_in + n_out]``. ``F`` is ``C`` plus the components of the coefficient,
     if there is one, repeated over the records. For a problem without time ``n_in`` is
     0: ``x`` is the coefficient alone, ``[n, 1, C_a]``. With ``volumes`` there is
-    ``volume`` float32 ``[n]``, on the average 1.
+    ``volume`` float32 ``[n]``, on the average 1. Where the mesh has unobserved query
+    points there are ``query_pos`` float32 ``[m, d]`` and ``query_y`` float32
+    ``[m, n_out, C]``.
 
     Samples are read when asked for and kept, decoded and cut to the mesh, while they
     fit into ``cache_bytes``; the longest unused go first. Each worker process keeps a
@@ -116,7 +120,9 @@ class WindowDataset(Dataset[Data]):
     def __getitem__(self, number: int) -> Data:
         sample = self.samples[number]
         found = self._cached(sample)
-        u, a = torch.from_numpy(found.u), torch.from_numpy(found.a)
+        observed = slice(found.num_observed)
+        everywhere = torch.from_numpy(found.u)
+        u, a = everywhere[observed], torch.from_numpy(found.a)
         if self.n_in == 0:
             x = a[:, None]
         elif self._with_static:
@@ -128,12 +134,16 @@ class WindowDataset(Dataset[Data]):
         item = Data(
             x=x.clone(memory_format=torch.contiguous_format),
             y=u[:, self.n_in :].clone(memory_format=torch.contiguous_format),
-            pos=torch.from_numpy(found.pos).clone(),
+            pos=torch.from_numpy(found.pos)[observed].clone(),
             sample=sample,
             times=torch.from_numpy(self.file.times[self._records].copy()),
         )
         if self.volumes:
             item.volume = torch.from_numpy(found.volume).clone()
+        if found.has_queries:
+            queries = slice(found.num_observed, None)
+            item.query_pos = torch.from_numpy(found.pos)[queries].clone()
+            item.query_y = everywhere[queries, self.n_in :].clone()
         return item
 
     def __getstate__(self) -> dict[str, Any]:
@@ -166,14 +176,15 @@ class WindowDataset(Dataset[Data]):
         return found
 
     def _load(self, sample: int) -> _Sample:
-        mesh = self._mesh_of(sample)
+        observed = self._mesh_of(sample)
+        mesh = observed.with_queries_joined()
         u = self.file.read(sample, self._records, mesh.index)
         names = self.file.static_names if self._with_static else []
         a = np.empty((len(u), 0), np.float32)
         if names:
             a = self.file.read_static(sample, mesh.index)
         if mesh.index is None:
-            at = self._at(mesh)
+            at = self._at(mesh, observed)
             u, a = at(u), at(a)
         if not (np.isfinite(u).all() and np.isfinite(a).all()):
             raise UserError(
@@ -185,16 +196,23 @@ class WindowDataset(Dataset[Data]):
         pos = self.file.domain.wrap(torch.from_numpy(mesh.pos).float())
         volume = np.empty(0, np.float32)
         if self.volumes:
-            volume = mesh.volumes(self.file.domain)
-        return _Sample(u, a, pos.numpy(), volume)
+            volume = observed.volumes(self.file.domain)
+        return _Sample(
+            u,
+            a[: len(observed)],
+            pos.numpy(),
+            volume,
+            len(observed),
+            observed.queries is not None,
+        )
 
     def _mesh_of(self, sample: int) -> Mesh:
         if isinstance(self.mesh, MeshesInTurn):
             return self.mesh(sample, self.turn)
         return self.mesh if isinstance(self.mesh, Mesh) else self.mesh(sample)
 
-    def _at(self, mesh: Mesh) -> TrigonometricInterpolation:
-        if mesh is not self.mesh:
+    def _at(self, mesh: Mesh, observed: Mesh) -> TrigonometricInterpolation:
+        if observed is not self.mesh:
             return TrigonometricInterpolation(self.file, mesh.pos)
         if self._interpolation is None:
             self._interpolation = TrigonometricInterpolation(self.file, mesh.pos)

@@ -25,15 +25,27 @@ class Mesh:
         index: Flat numbers among the file's points; None when the points lie between
             them and values come from trigonometric interpolation.
         grid_shape: Shape when the points are a regular grid in row-major order.
+        queries: Points at which the sample is not observed and a model is to predict
+            it all the same, see :func:`nfsgeo.data.meshes.with_queries`.
     """
 
     pos: Doubles
     index: Indices | None
     grid_shape: tuple[int, ...] | None = None
+    queries: Mesh | None = None
     _volumes: dict[Domain, Floats] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.pos)
+
+    def with_queries_joined(self) -> Mesh:
+        """The observed points and after them the query points, as one mesh."""
+        if self.queries is None:
+            return self
+        pos = np.concatenate([self.pos, self.queries.pos])
+        if self.index is None or self.queries.index is None:
+            return Mesh(pos, None)
+        return Mesh(pos, np.concatenate([self.index, self.queries.index]))
 
     def volumes(self, domain: Domain) -> Floats:
         """Share of the domain that every point stands for, times ``n``: ``[n]``.

@@ -8,6 +8,7 @@ for :func:`per_sample`; leave it out for one mesh that all samples share.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -39,6 +40,7 @@ __all__ = [
     "random_subset",
     "stored",
     "sub_grid",
+    "with_queries",
 ]
 
 
@@ -210,6 +212,31 @@ def per_sample(
         seed: Of the draws.
     """
     return partial(sampler, file, num_points, seed)
+
+
+def with_queries(
+    mesh: Mesh, file: FieldFile, num_points: int, seed: int, sample: int = 0
+) -> Mesh:
+    """A mesh with unobserved query points.
+
+    They are points of the file outside the mesh; where those of the mesh are between
+    the points of the file, so are they.
+
+    Args:
+        mesh: The observed points.
+        file: The file that it was drawn from.
+        num_points: How many query points, fewer where the file has no more.
+        seed: Of the draw.
+        sample: Sample that the mesh belongs to.
+    """
+    if mesh.index is None:
+        pos = between(file, num_points, philox(seed, 7, sample))
+        return replace(mesh, queries=Mesh(pos, None))
+    num_points = min(num_points, file.num_points(sample) - len(mesh))
+    if not num_points:
+        nothing = Mesh(mesh.pos[:0], mesh.index[:0])
+        return replace(mesh, queries=nothing)
+    return replace(mesh, queries=disjoint(mesh, file, num_points, seed, sample))
 
 
 def _subset(pos: Doubles, chosen: Indices) -> Mesh:

@@ -29,6 +29,9 @@ class ModelInfo:
         source: where it comes from.
         meshes: number of meshes that its training samples take turns on, where points
             are drawn and nothing else is asked for.
+        query_points: unobserved points of the file at which training asks for a
+            prediction, for each sample, where nothing else is asked for; 0 for a model
+            that predicts at the observed points alone.
         loss_over: what its training loss is a mean over, where points are drawn evenly
             from a grid and nothing else is asked for; elsewhere over the points.
         feeds_back: whether its predictions are inputs of its own, and therefore fields
@@ -44,6 +47,7 @@ class ModelInfo:
     unseen_meshes: bool
     source: str
     meshes: int = 1
+    query_points: int = 0
     loss_over: LossOver = "points"
     feeds_back: bool = False
     parameters_paper: int | None = None

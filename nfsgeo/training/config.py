@@ -57,6 +57,9 @@ class DataSection(Section):
             another, so that networks know no mesh and see more of every sample;
             validation and test samples are observed on the first. None for
             as many as suit the model, see :attr:`nfsgeo.models.ModelInfo.meshes`.
+        query_points: Points of the file, for each training sample, at which it is not
+            observed and the model is to predict it all the same; 0 for none, None for
+            as many as suit the model, see :attr:`nfsgeo.models.ModelInfo.query_points`.
         mesh_seed: Seed of the points; None for that of the run.
         n_in: Observed records; 0 where a coefficient is the input.
         n_out: Records to predict, right after them.
@@ -73,6 +76,7 @@ class DataSection(Section):
     grid: PositiveInt | None = None
     mesh_per_sample: bool = False
     meshes: PositiveInt | None = None
+    query_points: NonNegativeInt | None = None
     mesh_seed: NonNegativeInt | None = None
     n_in: NonNegativeInt | None = None
     n_out: PositiveInt | None = None

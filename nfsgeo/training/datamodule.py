@@ -112,4 +112,5 @@ class WindowData(LightningDataModule):
             batch_size=self.batch_size,
             sampler=order,
             num_workers=self.workers,
+            follow_batch=["query_pos"],
         )

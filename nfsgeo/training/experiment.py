@@ -15,6 +15,7 @@ from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.models import OwnLoss, Problem, build_model
 from nfsgeo.training.config import RunConfig
+from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.datamodule import WindowData, windows
 from nfsgeo.training.demo import demo_file
 from nfsgeo.training.environment import check_device
@@ -125,6 +126,9 @@ def prepare(
             config.optimiser,
             description,
             changes_in=changes,
+            covariance=None
+            if changes is None
+            else fitted_covariance(train, changes, outputs.std),
         ),
     )
 

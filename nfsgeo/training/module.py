@@ -13,8 +13,9 @@ from torch_geometric.data import Batch
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.models import OwnLoss
+from nfsgeo.models import MixerOperator, OwnLoss
 from nfsgeo.nn.fixed_interpolation import interpolate_along, spline_cache
+from nfsgeo.nn.kriging import KrigingCache, StationaryCovariance
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.metrics import FieldErrors
 from nfsgeo.training.optimiser import (
@@ -42,6 +43,9 @@ class Forecaster(LightningModule):
             model again.
         changes_in: Where the model predicts changes since the last observed record,
             the domain of the points; None where it predicts the field itself.
+        covariance: Of the fields, where observed points are so few that the last
+            snapshot, and inputs that a model interpolates to a grid, are better had
+            by kriging than by splines.
     """
 
     def __init__(
@@ -53,6 +57,7 @@ class Forecaster(LightningModule):
         description: dict[str, Any],
         *,
         changes_in: Domain | None = None,
+        covariance: StationaryCovariance | None = None,
     ) -> None:
         super().__init__()
         self.model = model
@@ -62,6 +67,11 @@ class Forecaster(LightningModule):
         self.changes_in = changes_in
         if changes_in is not None:
             self.graphs = spline_cache(changes_in)
+        self.covariance = covariance
+        if covariance is not None:
+            self.graphs = KrigingCache(covariance)
+            if isinstance(model, MixerOperator):
+                model.resampling.interpolate_by(covariance)
         self.errors = FieldErrors()
 
     def forward(
@@ -108,7 +118,7 @@ class Forecaster(LightningModule):
         if isinstance(self.model, OwnLoss):
             loss = self._own_loss(self.model, batch)
         else:
-            loss = self._loss(self._predict(batch), batch)
+            loss = self._training_loss(batch)
         self.log("train_loss_step", loss, on_step=True, on_epoch=False)
         self.log(
             "train_loss",
@@ -122,7 +132,7 @@ class Forecaster(LightningModule):
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         prediction = self._predict(batch)
-        loss = self._loss(prediction, batch)
+        loss = self._loss(prediction, batch.y, _volumes(batch), batch)
         self.errors.update(prediction, batch.y, batch.batch)
         self.log("valid_loss", loss, batch_size=batch.num_graphs, sync_dist=True)
 
@@ -169,15 +179,37 @@ class Forecaster(LightningModule):
         )
         return self._finite(loss, batch)
 
-    def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
-        truth = batch.y.to(prediction.dtype)
+    def _training_loss(self, batch: Batch) -> Tensor:
+        """Over the observed points and, where a batch has them, its query points."""
+        volume = _volumes(batch)
+        if "query_pos" not in batch:
+            return self._loss(self._predict(batch), batch.y, volume, batch)
+        sample = torch.cat([batch.batch, batch.query_pos_batch])
+        order = sample.argsort(stable=True)
+
+        def both(observed: Tensor, unobserved: Tensor) -> Tensor:
+            return torch.cat([observed, unobserved])[order]
+
+        prediction = self(
+            batch.x,
+            batch.pos,
+            batch.batch,
+            query_pos=both(batch.pos, batch.query_pos),
+            query_batch=sample[order],
+        )
+        volume = both(volume, volume.new_ones(len(batch.query_pos)))
+        truth = both(batch.y, batch.query_y)
+        return self._loss(prediction, truth, volume, batch)
+
+    def _loss(
+        self, prediction: Tensor, truth: Tensor, volume: Tensor, batch: Batch
+    ) -> Tensor:
         squares = mse_loss(
             self.outputs.normalise(prediction),
-            self.outputs.normalise(truth),
+            self.outputs.normalise(truth.to(prediction.dtype)),
             reduction="none",
         ).flatten(1)
-        if "volume" in batch:
-            squares = squares * batch.volume.to(squares.dtype)[:, None]
+        squares = squares * volume.to(squares.dtype)[:, None]
         return self._finite(squares.mean(), batch)
 
     def _finite(self, loss: Tensor, batch: Batch) -> Tensor:
@@ -189,3 +221,11 @@ class Forecaster(LightningModule):
                 "train again with a lower --lr; the last good checkpoint is kept",
             )
         return loss
+
+
+def _volumes(batch: Batch) -> Tensor:
+    """How much of the domain every observed point stands for, on the average 1."""
+    volume: Tensor = (
+        batch.volume if "volume" in batch else torch.ones_like(batch.x[:, 0, 0])
+    )
+    return volume

@@ -16,11 +16,15 @@ from nfsgeo.data.meshes import (
     per_sample,
     random_subset,
     sub_grid,
+    with_queries,
 )
 from nfsgeo.errors import UserError
 from nfsgeo.training.config import DataSection
 
 __all__ = ["Observation", "mesh_of", "observe", "observe_in_turn"]
+
+# Of a mesh that stays, on which training samples take turns.
+QUERY_SETS = 16
 
 Observation = Mesh | Callable[[int], Mesh]
 
@@ -54,6 +58,9 @@ def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
 def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observation:
     """Where training samples are observed: in every epoch each on another mesh.
 
+    Meshes have unobserved query points where ``data`` asks for them and the file has
+    any: each mesh its own, and a single one others in every turn.
+
     Args:
         data, file, seed: As for :func:`observe`, whose mesh is the first.
 
@@ -62,11 +69,30 @@ def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observatio
     """
     # Of more meshes than samples, the others would serve none.
     num = min(data.meshes or 1, file.num_samples)
-    if num == 1 or data.mesh_per_sample or _many(file):
-        return observe(data, file, seed)
-    sampler, size = _sampler(data)
-    seed = seed if data.mesh_seed is None else data.mesh_seed
-    return MeshesInTurn(tuple(sampler(file, size, seed, each) for each in range(num)))
+    queries = 0 if data.mesh == "all" else data.query_points or 0
+    drawn_from = seed if data.mesh_seed is None else data.mesh_seed
+    if num > 1 and not (data.mesh_per_sample or _many(file)):
+        sampler, size = _sampler(data)
+        meshes = [sampler(file, size, drawn_from, each) for each in range(num)]
+    else:
+        one = observe(data, file, seed)
+        if not queries:
+            return one
+        if not isinstance(one, Mesh):
+            return partial(_queried, one, file, queries, drawn_from)
+        meshes = [one] * min(QUERY_SETS, file.num_samples)
+    if queries:
+        meshes = [
+            with_queries(mesh, file, queries, drawn_from, number)
+            for number, mesh in enumerate(meshes)
+        ]
+    return MeshesInTurn(tuple(meshes))
+
+
+def _queried(
+    mesh: Callable[[int], Mesh], file: FieldFile, num: int, seed: int, sample: int
+) -> Mesh:
+    return with_queries(mesh(sample), file, num, seed, sample)
 
 
 def mesh_of(observation: Observation, sample: int) -> Mesh:

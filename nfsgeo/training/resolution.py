@@ -40,6 +40,7 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
             )
     data = _with_records(config.data, file)
     data = _with_points(data, file, MODELS[config.model.name])
+    data = _with_queries(data, MODELS[config.model.name])
     model = config.model
     optimiser = _with_rate(config.optimiser, model.name, file.equation)
     optimiser = _with_loss(optimiser, data, file, MODELS[model.name])
@@ -93,6 +94,20 @@ def _with_meshes(data: DataSection, kind: MeshKind, model: ModelInfo) -> DataSec
     if data.meshes is None:
         several = drawn and not data.mesh_per_sample
         return _changed(data, meshes=model.meshes if several else 1)
+    return data
+
+
+def _with_queries(data: DataSection, model: ModelInfo) -> DataSection:
+    if data.query_points is None:
+        return _changed(data, query_points=model.query_points)
+    if data.query_points and not model.query_points:
+        able = [each.name for each in MODELS.values() if each.query_points]
+        raise UserError(
+            f"data.query_points={data.query_points} with --model {model.name}, which "
+            "predicts at the observed points alone",
+            "0",
+            f"leave it out, or use one of {', '.join(able)}",
+        )
     return data
 
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, build_model
+from nfsgeo.nn.kriging import StationaryCovariance
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.module import Forecaster
@@ -49,13 +50,19 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
     }
     with torch.random.fork_rng(devices=[]):
         model = build_model(description["model"], problem, description["settings"])
+    changes = changes_in(config.model, problem)
+    fitted = checkpoint["state_dict"].get("covariance.fitted")
+    covariance = None
+    if changes is not None and fitted is not None:
+        covariance = StationaryCovariance(changes, fitted)
     forecaster = Forecaster(
         model,
         scales["inputs"],
         scales["outputs"],
         config.optimiser,
         description,
-        changes_in=changes_in(config.model, problem),
+        changes_in=changes,
+        covariance=covariance,
     )
     check_weights(checkpoint, forecaster, paths.best)
     forecaster.load_state_dict(checkpoint["state_dict"])

@@ -1,0 +1,201 @@
+"""Interpolation of scattered data by the covariance of the fields."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.geometry import BipartiteGraph, Domain, GraphCache
+from nfsgeo.geometry.bipartite import outside_inference
+from nfsgeo.geometry.cache import Kind
+from nfsgeo.nn.fixed_interpolation import none_in_reach
+
+__all__ = ["KrigingCache", "StationaryCovariance", "kriging_graph", "within_reach"]
+
+# Frequencies on an axis, as a multiple of those that as many points on a grid resolve.
+FREQUENCIES = 3.0
+# Points that the value at a query is taken from; a larger system gains nothing.
+NEIGHBOURS = 64
+# Points times waves: what is computed at once for every pair of points.
+MOST_WAVES = 2**24
+# Rows of queries whose systems are solved at a time.
+ROWS = 1024
+
+
+class StationaryCovariance(nn.Module):
+    r"""The covariance of a field at two points, a function of their difference.
+
+    .. math:: k(x, y) = \sum_f S(f) \cos 2\pi f \cdot (x - y), \qquad
+        S(f) \propto (1 + |\ell f|^2)^{-p} \, e^{-(s |\ell f|)^2}
+
+    with a length :math:`\ell` on every axis: a Matérn covariance, whose spectrum
+    viscosity may have cut. A sum over the frequencies of the box is a covariance on
+    the torus; axes that are not periodic lie in a torus of twice their length, so that
+    their ends know nothing of each other. Positions are taken in units of the box.
+
+    Args:
+        domain: the box, with its periodic axes.
+        parameters: :math:`\log \ell` of each axis in units of the box, :math:`\log p`,
+            :math:`\log s` and the logarithm of the variance of the noise over that of
+            the field, ``[d + 3]``.
+    """
+
+    fitted: Tensor
+
+    def __init__(self, domain: Domain, parameters: Tensor) -> None:
+        super().__init__()
+        if parameters.shape != (domain.dim + 3,):
+            raise ValueError(
+                f"parameters of shape {tuple(parameters.shape)}; expected "
+                f"[{domain.dim + 3}] in {domain.dim} dimensions"
+            )
+        self.domain = domain
+        self.register_buffer("fitted", parameters.to(torch.float64))
+
+    @property
+    def noise(self) -> Tensor:
+        """Variance of the noise over that of the field."""
+        return self.fitted[-1].exp()
+
+    def matrices(self, num_points: int, *pos: Tensor) -> list[Tensor]:
+        """Covariances of the first points with those of each set, itself the first.
+
+        Args:
+            num_points: as many as the frequencies should resolve.
+            pos: sets of points ``[n, d]``, ``[m, d]``, ...
+
+        Returns:
+            ``[n, n]``, ``[m, n]``, ..., float64, 1 for a point with itself.
+        """
+        waves, spectrum = self._spectrum(num_points, pos[0].device)
+        features = [self._features(points, waves) for points in pos]
+        first = features[0] * spectrum.repeat(2)
+        return [each @ first.T for each in features]
+
+    def _features(self, pos: Tensor, waves: Tensor) -> Tensor:
+        lower = torch.tensor(self.domain.lower, dtype=torch.float64)
+        lengths = torch.tensor(self.domain.lengths, dtype=torch.float64)
+        unit = (pos.double() - lower.to(pos.device)) / lengths.to(pos.device)
+        phase = (2 * math.pi) * unit @ waves.T
+        return torch.cat([phase.cos(), phase.sin()], dim=1)
+
+    def _spectrum(self, num_points: int, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Frequencies ``[M, d]``, one of each pair of opposite ones, and ``S [M]``."""
+        axes = [
+            torch.arange(-most, most + 1, dtype=torch.float64, device=device) / period
+            for most, period in _frequencies(self.domain, num_points)
+        ]
+        waves = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1)
+        # The first half of all but the constant, which the weights' sum stands for.
+        waves = waves.flatten(0, -2)
+        waves = waves[: len(waves) // 2]
+        dim = self.domain.dim
+        power, decay = self.fitted[dim : dim + 2].to(device).exp()
+        square = (waves * self.fitted[:dim].to(device).exp()).square().sum(1)
+        logarithm = -power * square.log1p() - decay.square() * square
+        return waves, logarithm.softmax(0)
+
+    def extra_repr(self) -> str:
+        return f"parameters={[round(p, 3) for p in self.fitted.tolist()]}"
+
+
+def within_reach(domain: Domain, num_points: int) -> bool:
+    """Whether there are few enough points for their covariances to be computed."""
+    waves = math.prod(2 * most + 1 for most, _ in _frequencies(domain, num_points))
+    return num_points * waves <= MOST_WAVES
+
+
+def kriging_graph(
+    covariance: StationaryCovariance, pos: Tensor, query_pos: Tensor
+) -> BipartiteGraph:
+    r"""The best linear unbiased prediction at the queries, as the weights of a graph.
+
+    .. math:: \begin{pmatrix} K + \sigma^2 I & 1 \\ 1^T & 0 \end{pmatrix}
+        \begin{pmatrix} \omega \\ \lambda \end{pmatrix} =
+        \begin{pmatrix} k \\ 1 \end{pmatrix}
+
+    Ordinary kriging (Cressie, *Statistics for Spatial Data*, section 3.2): the mean of
+    the field is unknown, and the weights of every query add up to 1. A query takes
+    from the :data:`NEIGHBOURS` points of the largest covariance with it, and one that
+    is an observed point has that point's value.
+
+    Args:
+        covariance: of the field.
+        pos: observed points ``[n, d]``.
+        query_pos: where the field is wanted ``[m, d]``.
+    """
+    num = min(len(pos), NEIGHBOURS)
+    own, others = covariance.matrices(len(pos), pos, query_pos)
+    own = own + covariance.noise.to(own.device) * torch.eye(len(pos)).to(own)
+    if num == len(pos):
+        near = torch.arange(num, device=pos.device).expand(len(query_pos), -1)
+        weight = _solved(own[None], others.T[None])[0].T
+    else:
+        near = others.topk(num, dim=1).indices.sort(dim=1).values
+        weight = torch.cat(
+            [
+                _solved(
+                    own[some[:, :, None], some[:, None]], k.gather(1, some)[..., None]
+                )[..., 0]
+                for some, k in zip(near.split(ROWS), others.split(ROWS), strict=True)
+            ]
+        )
+    displacement = covariance.domain.displacement(query_pos[:, None], pos[near])
+    here = (displacement == 0).all(2)
+    here = here & (here.cumsum(1) == 1)
+    weight = torch.where(here.any(1, keepdim=True), here.to(weight), weight)
+    count = len(query_pos)
+    target = torch.arange(count, device=pos.device).repeat_interleave(num)
+    return BipartiteGraph(
+        torch.stack([near.flatten(), target]),
+        torch.arange(0, count * num + 1, num, device=pos.device),
+        displacement.flatten(0, 1),
+        weight.flatten(),
+        len(pos),
+        count,
+    )
+
+
+class KrigingCache(GraphCache):
+    """Keeps graphs, those from observed points of :func:`kriging_graph`.
+
+    Args:
+        covariance: of the field.
+        like: the cache in whose place it comes; None where no others are wanted.
+    """
+
+    def __init__(
+        self, covariance: StationaryCovariance, like: GraphCache | None = None
+    ) -> None:
+        super().__init__(covariance.domain, none_in_reach(covariance.domain))
+        if like is not None:
+            vars(self).update(vars(like))
+            self.clear()
+        self.covariance = covariance
+
+    @outside_inference
+    def _search(
+        self, kind: Kind, points: Tensor, other: Tensor | None
+    ) -> BipartiteGraph:
+        if kind not in ("points to grid", "points to queries") or other is None:
+            return super()._search(kind, points, other)
+        self.searches += 1
+        return kriging_graph(self.covariance, points, other)
+
+
+def _frequencies(domain: Domain, num_points: int) -> list[tuple[int, int]]:
+    """Highest number of waves in a period, and the period in units of the box."""
+    side = FREQUENCIES / 2 * num_points ** (1 / domain.dim)
+    periods = [1 if periodic else 2 for periodic in domain.periodic]
+    return [(math.ceil(side * period), period) for period in periods]
+
+
+def _solved(matrix: Tensor, right: Tensor) -> Tensor:
+    """Weights ``[b, k, m]`` that add up to 1, for ``[b, k, k]`` and ``[b, k, m]``."""
+    ones = torch.ones_like(right[:, :, :1])
+    by_matrix = torch.linalg.solve(matrix, torch.cat([right, ones], dim=2))
+    plain, constant = by_matrix[..., :-1], by_matrix[..., -1:]
+    missing = 1 - plain.sum(1, keepdim=True)
+    return plain + constant * (missing / constant.sum(1, keepdim=True))

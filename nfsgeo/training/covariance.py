@@ -1,0 +1,136 @@
+"""The covariance of a file's fields, found on its training samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from torch import Tensor
+from torch_geometric.data import Data
+
+from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.grid_meshes import philox, shuffled
+from nfsgeo.geometry import Domain
+from nfsgeo.nn.fixed_interpolation import interpolate, interpolate_along
+from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph, within_reach
+
+__all__ = ["fitted_covariance"]
+
+# Of the changes that are predicted: an error of the spline that is worth a covariance.
+WORTH_WHILE = 1e-3
+SAMPLES, POINTS, TRIALS = 64, 128, 200
+# Bounds of the parameters but the lengths.
+LOWEST, HIGHEST = (-1.0, -10.0, -25.0), (3.0, 2.0, 0.0)
+# Point sets that are compared, with so many samples on each.
+SETS = 4
+
+
+def fitted_covariance(
+    train: WindowDataset, domain: Domain, scale: Tensor
+) -> StationaryCovariance | None:
+    """The covariance by which observed values best tell those at the query points.
+
+    Its parameters minimise the error of kriging at the unobserved query points of some
+    training samples (Nelder and Mead, from the same start for every file); fields are
+    those of the first time step that is to be predicted.
+
+    Args:
+        train: Training samples, on point sets with query points.
+        domain: The box of the points.
+        scale: Standard deviation of the changes that are predicted, ``[C]``.
+
+    Returns:
+        None where the spline errs by less than :data:`WORTH_WHILE` of the changes or
+        than kriging does, where there are no query points, and where there are too
+        many observed ones.
+    """
+    sets = _sets(train, scale)
+    if not sets or not within_reach(domain, len(sets[0].pos)):
+        return None
+    by_spline = _error(
+        interpolate(each.values[:, None], each.pos, each.query_pos, domain)[:, 0]
+        - each.query_values
+        for each in sets
+    )
+    if by_spline < WORTH_WHILE:
+        return None
+    start = np.array([*[0.0] * domain.dim, 1.0, -5.0, -18.0])
+    lowest = np.array([*[-5.0] * domain.dim, *LOWEST])
+    highest = np.array([*[5.0] * domain.dim, *HIGHEST])
+
+    def error(parameters: np.ndarray) -> float:
+        inside = np.clip(parameters, lowest, highest)
+        return math.log(_kriging_error(sets, domain, torch.from_numpy(inside)))
+
+    steps = np.diag([*[1.0] * (domain.dim + 2), -4.0])
+    found = minimize(
+        error,
+        start,
+        method="Nelder-Mead",
+        options={
+            "initial_simplex": np.concatenate([start[None], start + steps]),
+            "maxfev": TRIALS,
+        },
+    )
+    if math.exp(found.fun) >= by_spline:
+        return None
+    best = np.clip(found.x, lowest, highest)
+    return StationaryCovariance(domain, torch.from_numpy(best))
+
+
+@dataclass(frozen=True)
+class _Set:
+    """Samples on one point set, values ``[n, S C]`` in units of the changes."""
+
+    pos: Tensor
+    query_pos: Tensor
+    values: Tensor
+    query_values: Tensor
+
+
+def _sets(train: WindowDataset, scale: Tensor) -> list[_Set]:
+    """Some training samples, by point set, of at most :data:`POINTS` points."""
+    found: dict[bytes, list[Data]] = {}
+    for number in range(len(train)):
+        item = train[number]
+        if "query_pos" not in item:
+            return []
+        key = item.pos.numpy().tobytes()
+        if key in found or len(found) < SETS:
+            group = found.setdefault(key, [])
+            if len(group) < SAMPLES // SETS:
+                group.append(item)
+    return [_as_set(items, scale) for items in found.values()]
+
+
+def _as_set(items: Sequence[Data], scale: Tensor) -> _Set:
+    num = len(items[0].pos)
+    # A subset of the points tells as much about the covariance.
+    some = shuffled(num, philox(0, num))[:POINTS]
+    queries = slice(POINTS)
+    return _Set(
+        items[0].pos[some],
+        items[0].query_pos[queries],
+        torch.cat([item.y[some, 0] / scale for item in items], dim=1).double(),
+        torch.cat([item.query_y[queries, 0] / scale for item in items], 1).double(),
+    )
+
+
+def _kriging_error(sets: Sequence[_Set], domain: Domain, parameters: Tensor) -> float:
+    covariance = StationaryCovariance(domain, parameters)
+    return _error(
+        interpolate_along(
+            each.values[:, None], kriging_graph(covariance, each.pos, each.query_pos)
+        )[:, 0]
+        - each.query_values
+        for each in sets
+    )
+
+
+def _error(errors: Iterable[Tensor]) -> float:
+    """Root of the mean square of all of them."""
+    return float(torch.cat([each.flatten() for each in errors]).square().mean().sqrt())
