@@ -19,6 +19,7 @@ from nfsgeo.geometry import BipartiteGraph, bipartite_graph
 from nfsgeo.models import MixerOperator
 from nfsgeo.nn import InterpolationResampling, SpectralConv
 from nfsgeo.nn.fixed_interpolation import none_in_reach, spline_graph
+from nfsgeo.nn.kriging import kriging_graph
 from nfsgeo.training import Forecaster
 from nfsgeo.training.artifacts import write_bytes
 
@@ -106,6 +107,8 @@ def program_inputs(
         query_pos = pos
         # Every point is its own only neighbour.
         last = bipartite_graph(pos, pos, none_in_reach(domain), domain)
+    elif forecaster.covariance is not None:
+        last = kriging_graph(forecaster.covariance, pos, query_pos)
     else:
         last = spline_graph(pos, query_pos, domain)
     down = graphs.grid_to_points(grid, query_pos, None)
@@ -192,10 +195,11 @@ class _Program(nn.Module):
         if not self.predicts_change:
             return field
         source, target = last_edges
-        last = x[:, -1, : field.size(-1)]
+        mean = self.inputs.mean[: field.size(-1)]
+        last = x[:, -1, : field.size(-1)] - mean
         near = last_weight.to(last.dtype)[:, None] * last[source]
         there = near.new_zeros(query_pos.size(0), near.size(1))
-        return field + there.index_add(0, target, near).unsqueeze(1)
+        return field + (mean + there.index_add(0, target, near)).unsqueeze(1)
 
 
 def _graph(

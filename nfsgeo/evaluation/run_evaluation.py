@@ -15,6 +15,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.evaluate import Evaluation, evaluate
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.summary import describe_run
+from nfsgeo.evaluation.unobserved import unobserved_errors
 from nfsgeo.evaluation.unseen import COLUMNS, evaluate_unseen, spread
 from nfsgeo.training import Forecaster, RunConfig, RunPaths, read_config, restore
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
@@ -73,6 +74,7 @@ def evaluate_run(
             progress=lambda done, total: progress("test samples", done, total),
         )
         summary = describe_run(paths, config, forecaster, file) | _scores(found)
+        summary |= unobserved_errors(forecaster, config, file, mesh)
         rows = []
         if factors:
             rows = evaluate_unseen(

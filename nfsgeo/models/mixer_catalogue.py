@@ -33,7 +33,7 @@ PAPER_NFS = {**PAPER_KERNEL, "depth": 3, "modes": PAPER_MODES, "norm": "element"
 # With so many, errors on other meshes hardly exceed those on the mesh of training; no
 # other number was tried.
 MESHES = 16
-QUERY_POINTS = 64
+QUERY_POINTS = 16
 
 POINT_MIXERS: dict[str, ModelInfo] = {
     "nfs": ModelInfo(

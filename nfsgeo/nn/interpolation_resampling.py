@@ -18,7 +18,6 @@ from nfsgeo.geometry import (
 )
 from nfsgeo.nn.fixed_interpolation import interpolate_along, none_in_reach
 from nfsgeo.nn.interpolation import KernelInterpolation
-from nfsgeo.nn.kriging import KrigingCache, StationaryCovariance
 from nfsgeo.nn.resampling import LiftedBy, Points, Resampling
 
 __all__ = ["InterpolationResampling"]
@@ -85,11 +84,6 @@ class InterpolationResampling(Resampling):
         )
         grid = equispaced_grid(domain, self.shape)
         self.register_buffer("grid", grid, persistent=False)
-
-    def interpolate_by(self, covariance: StationaryCovariance) -> None:
-        """See :class:`Resampling`; kernels at points keep their neighbourhoods."""
-        if self.kernel_at == "nodes" and self.graphs.interpolation == "spline":
-            self.graphs = KrigingCache(covariance, self.graphs)
 
     def prepare(self, points: Points) -> Points:
         """The points, with inputs and positions at the nodes by the fixed weights."""

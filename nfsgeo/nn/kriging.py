@@ -38,18 +38,18 @@ class StationaryCovariance(nn.Module):
     Args:
         domain: the box, with its periodic axes.
         parameters: :math:`\log \ell` of each axis in units of the box, :math:`\log p`,
-            :math:`\log s` and the logarithm of the variance of the noise over that of
-            the field, ``[d + 3]``.
+            :math:`\log s`, and the logarithms of the variances of the spatial mean and
+            of the noise over that of the field, ``[d + 4]``.
     """
 
     fitted: Tensor
 
     def __init__(self, domain: Domain, parameters: Tensor) -> None:
         super().__init__()
-        if parameters.shape != (domain.dim + 3,):
+        if parameters.shape != (domain.dim + 4,):
             raise ValueError(
                 f"parameters of shape {tuple(parameters.shape)}; expected "
-                f"[{domain.dim + 3}] in {domain.dim} dimensions"
+                f"[{domain.dim + 4}] in {domain.dim} dimensions"
             )
         self.domain = domain
         self.register_buffer("fitted", parameters.to(torch.float64))
@@ -67,12 +67,14 @@ class StationaryCovariance(nn.Module):
             pos: sets of points ``[n, d]``, ``[m, d]``, ...
 
         Returns:
-            ``[n, n]``, ``[m, n]``, ..., float64, 1 for a point with itself.
+            ``[n, n]``, ``[m, n]``, ..., float64; 1 for a point with itself, and the
+            variance of the spatial mean for any two.
         """
         waves, spectrum = self._spectrum(num_points, pos[0].device)
         features = [self._features(points, waves) for points in pos]
         first = features[0] * spectrum.repeat(2)
-        return [each @ first.T for each in features]
+        mean = self.fitted[-2].exp().to(pos[0].device)
+        return [each @ first.T + mean for each in features]
 
     def _features(self, pos: Tensor, waves: Tensor) -> Tensor:
         lower = torch.tensor(self.domain.lower, dtype=torch.float64)
@@ -88,7 +90,7 @@ class StationaryCovariance(nn.Module):
             for most, period in _frequencies(self.domain, num_points)
         ]
         waves = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1)
-        # The first half of all but the constant, which the weights' sum stands for.
+        # The first half of all but the constant, whose variance is a parameter.
         waves = waves.flatten(0, -2)
         waves = waves[: len(waves) // 2]
         dim = self.domain.dim
@@ -110,16 +112,15 @@ def within_reach(domain: Domain, num_points: int) -> bool:
 def kriging_graph(
     covariance: StationaryCovariance, pos: Tensor, query_pos: Tensor
 ) -> BipartiteGraph:
-    r"""The best linear unbiased prediction at the queries, as the weights of a graph.
+    r"""The best linear prediction at the queries, as the weights of a graph.
 
-    .. math:: \begin{pmatrix} K + \sigma^2 I & 1 \\ 1^T & 0 \end{pmatrix}
-        \begin{pmatrix} \omega \\ \lambda \end{pmatrix} =
-        \begin{pmatrix} k \\ 1 \end{pmatrix}
+    .. math:: (K + \sigma^2 I) \, \omega = k
 
-    Ordinary kriging (Cressie, *Statistics for Spatial Data*, section 3.2): the mean of
-    the field is unknown, and the weights of every query add up to 1. A query takes
-    from the :data:`NEIGHBOURS` points of the largest covariance with it, and one that
-    is an observed point has that point's value.
+    Simple kriging (Cressie, *Statistics for Spatial Data*, section 3.4.5) of a field
+    whose expected value is zero. The weights of a query add up to about 1 where the
+    spatial mean varies; where it is conserved, they know it. A query takes from the
+    :data:`NEIGHBOURS` points of the largest covariance with it, and one that is an
+    observed point has that point's value.
 
     Args:
         covariance: of the field.
@@ -131,14 +132,14 @@ def kriging_graph(
     own = own + covariance.noise.to(own.device) * torch.eye(len(pos)).to(own)
     if num == len(pos):
         near = torch.arange(num, device=pos.device).expand(len(query_pos), -1)
-        weight = _solved(own[None], others.T[None])[0].T
+        weight = torch.linalg.solve(own, others.T).T
     else:
         near = others.topk(num, dim=1).indices.sort(dim=1).values
         weight = torch.cat(
             [
-                _solved(
-                    own[some[:, :, None], some[:, None]], k.gather(1, some)[..., None]
-                )[..., 0]
+                torch.linalg.solve(
+                    own[some[:, :, None], some[:, None]], k.gather(1, some)
+                )
                 for some, k in zip(near.split(ROWS), others.split(ROWS), strict=True)
             ]
         )
@@ -159,30 +160,24 @@ def kriging_graph(
 
 
 class KrigingCache(GraphCache):
-    """Keeps graphs, those from observed points of :func:`kriging_graph`.
+    """Keeps the graphs of :func:`kriging_graph`, made once for each mesh.
 
     Args:
         covariance: of the field.
-        like: the cache in whose place it comes; None where no others are wanted.
     """
 
-    def __init__(
-        self, covariance: StationaryCovariance, like: GraphCache | None = None
-    ) -> None:
+    def __init__(self, covariance: StationaryCovariance) -> None:
         super().__init__(covariance.domain, none_in_reach(covariance.domain))
-        if like is not None:
-            vars(self).update(vars(like))
-            self.clear()
         self.covariance = covariance
 
     @outside_inference
     def _search(
         self, kind: Kind, points: Tensor, other: Tensor | None
     ) -> BipartiteGraph:
-        if kind not in ("points to grid", "points to queries") or other is None:
-            return super()._search(kind, points, other)
         self.searches += 1
-        return kriging_graph(self.covariance, points, other)
+        return kriging_graph(
+            self.covariance, points, points if other is None else other
+        )
 
 
 def _frequencies(domain: Domain, num_points: int) -> list[tuple[int, int]]:
@@ -190,12 +185,3 @@ def _frequencies(domain: Domain, num_points: int) -> list[tuple[int, int]]:
     side = FREQUENCIES / 2 * num_points ** (1 / domain.dim)
     periods = [1 if periodic else 2 for periodic in domain.periodic]
     return [(math.ceil(side * period), period) for period in periods]
-
-
-def _solved(matrix: Tensor, right: Tensor) -> Tensor:
-    """Weights ``[b, k, m]`` that add up to 1, for ``[b, k, k]`` and ``[b, k, m]``."""
-    ones = torch.ones_like(right[:, :, :1])
-    by_matrix = torch.linalg.solve(matrix, torch.cat([right, ones], dim=2))
-    plain, constant = by_matrix[..., :-1], by_matrix[..., -1:]
-    missing = 1 - plain.sum(1, keepdim=True)
-    return plain + constant * (missing / constant.sum(1, keepdim=True))

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from nfsgeo.nn.kriging import StationaryCovariance
-
 __all__ = ["LiftedBy", "Points", "Resampling"]
 
 # Inputs ``[n, F]`` and positions ``[n, d]`` to a field at time zero ``[n, C]``, and its
@@ -51,13 +49,6 @@ class Resampling(nn.Module, ABC):
     def prepare(self, points: Points) -> Points:
         """The points, with what both ways need and is had but once."""
         return points
-
-    def interpolate_by(self, covariance: StationaryCovariance) -> None:
-        """Bring fields from points to the grid by kriging, where a spline does so now.
-
-        Args:
-            covariance: of the fields.
-        """
 
     @abstractmethod
     def forward(self, points: Points, lift: LiftedBy, times: Tensor) -> Tensor:

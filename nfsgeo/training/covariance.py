@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 from torch_geometric.data import Data
@@ -24,23 +25,26 @@ __all__ = ["fitted_covariance"]
 WORTH_WHILE = 1e-3
 SAMPLES, POINTS, TRIALS = 64, 128, 200
 # Bounds of the parameters but the lengths.
-LOWEST, HIGHEST = (-1.0, -10.0, -25.0), (3.0, 2.0, 0.0)
+LOWEST, HIGHEST = (-1.0, -10.0, -25.0, -25.0), (3.0, 2.0, 5.0, 0.0)
+# Of a spatial mean that varies, and of one that is conserved: each has its optimum.
+STARTS = ((1.0, -5.0, -2.0, -18.0), (1.0, -5.0, -12.0, -18.0))
 # Point sets that are compared, with so many samples on each.
 SETS = 4
 
 
 def fitted_covariance(
-    train: WindowDataset, domain: Domain, scale: Tensor
+    train: WindowDataset, domain: Domain, mean: Tensor, scale: Tensor
 ) -> StationaryCovariance | None:
     """The covariance by which observed values best tell those at the query points.
 
     Its parameters minimise the error of kriging at the unobserved query points of some
-    training samples (Nelder and Mead, from the same start for every file); fields are
+    training samples (Nelder and Mead, from the same starts for every file); fields are
     those of the first time step that is to be predicted.
 
     Args:
         train: Training samples, on point sets with query points.
         domain: The box of the points.
+        mean: Of the fields, ``[C]``.
         scale: Standard deviation of the changes that are predicted, ``[C]``.
 
     Returns:
@@ -48,7 +52,7 @@ def fitted_covariance(
         than kriging does, where there are no query points, and where there are too
         many observed ones.
     """
-    sets = _sets(train, scale)
+    sets = _sets(train, mean, scale)
     if not sets or not within_reach(domain, len(sets[0].pos)):
         return None
     by_spline = _error(
@@ -58,23 +62,28 @@ def fitted_covariance(
     )
     if by_spline < WORTH_WHILE:
         return None
-    start = np.array([*[0.0] * domain.dim, 1.0, -5.0, -18.0])
     lowest = np.array([*[-5.0] * domain.dim, *LOWEST])
     highest = np.array([*[5.0] * domain.dim, *HIGHEST])
 
-    def error(parameters: np.ndarray) -> float:
+    def error(parameters: NDArray[np.float64]) -> float:
         inside = np.clip(parameters, lowest, highest)
         return math.log(_kriging_error(sets, domain, torch.from_numpy(inside)))
 
-    steps = np.diag([*[1.0] * (domain.dim + 2), -4.0])
-    found = minimize(
-        error,
-        start,
-        method="Nelder-Mead",
-        options={
-            "initial_simplex": np.concatenate([start[None], start + steps]),
-            "maxfev": TRIALS,
-        },
+    steps = np.diag([*[1.0] * (domain.dim + 2), -4.0, -4.0])
+    found = min(
+        (
+            minimize(
+                error,
+                start,
+                method="Nelder-Mead",
+                options={
+                    "initial_simplex": np.concatenate([start[None], start + steps]),
+                    "maxfev": TRIALS,
+                },
+            )
+            for start in (np.array([*[0.0] * domain.dim, *each]) for each in STARTS)
+        ),
+        key=lambda each: float(each.fun),
     )
     if math.exp(found.fun) >= by_spline:
         return None
@@ -92,22 +101,22 @@ class _Set:
     query_values: Tensor
 
 
-def _sets(train: WindowDataset, scale: Tensor) -> list[_Set]:
+def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
     """Some training samples, by point set, of at most :data:`POINTS` points."""
     found: dict[bytes, list[Data]] = {}
     for number in range(len(train)):
         item = train[number]
-        if "query_pos" not in item:
+        if "query_pos" not in item or not len(item.query_pos):
             return []
         key = item.pos.numpy().tobytes()
         if key in found or len(found) < SETS:
             group = found.setdefault(key, [])
             if len(group) < SAMPLES // SETS:
                 group.append(item)
-    return [_as_set(items, scale) for items in found.values()]
+    return [_as_set(items, mean, scale) for items in found.values()]
 
 
-def _as_set(items: Sequence[Data], scale: Tensor) -> _Set:
+def _as_set(items: Sequence[Data], mean: Tensor, scale: Tensor) -> _Set:
     num = len(items[0].pos)
     # A subset of the points tells as much about the covariance.
     some = shuffled(num, philox(0, num))[:POINTS]
@@ -115,8 +124,10 @@ def _as_set(items: Sequence[Data], scale: Tensor) -> _Set:
     return _Set(
         items[0].pos[some],
         items[0].query_pos[queries],
-        torch.cat([item.y[some, 0] / scale for item in items], dim=1).double(),
-        torch.cat([item.query_y[queries, 0] / scale for item in items], 1).double(),
+        torch.cat([(item.y[some, 0] - mean) / scale for item in items], 1).double(),
+        torch.cat(
+            [(item.query_y[queries, 0] - mean) / scale for item in items], 1
+        ).double(),
     )
 
 

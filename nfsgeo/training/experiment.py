@@ -128,7 +128,9 @@ def prepare(
             changes_in=changes,
             covariance=None
             if changes is None
-            else fitted_covariance(train, changes, outputs.std),
+            else fitted_covariance(
+                train, changes, inputs.mean[: problem.out_components], outputs.std
+            ),
         ),
     )
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Batch
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.models import MixerOperator, OwnLoss
+from nfsgeo.models import OwnLoss
 from nfsgeo.nn.fixed_interpolation import interpolate_along, spline_cache
 from nfsgeo.nn.kriging import KrigingCache, StationaryCovariance
 from nfsgeo.training.config import OptimiserSection
@@ -44,8 +44,7 @@ class Forecaster(LightningModule):
         changes_in: Where the model predicts changes since the last observed record,
             the domain of the points; None where it predicts the field itself.
         covariance: Of the fields, where observed points are so few that the last
-            snapshot, and inputs that a model interpolates to a grid, are better had
-            by kriging than by splines.
+            snapshot is better had by kriging than by a spline.
     """
 
     def __init__(
@@ -70,8 +69,6 @@ class Forecaster(LightningModule):
         self.covariance = covariance
         if covariance is not None:
             self.graphs = KrigingCache(covariance)
-            if isinstance(model, MixerOperator):
-                model.resampling.interpolate_by(covariance)
         self.errors = FieldErrors()
 
     def forward(
@@ -108,10 +105,9 @@ class Forecaster(LightningModule):
             return prediction
         last = x[:, -1:, : prediction.size(-1)]
         if query_pos is not None:
-            last = interpolate_along(
-                last,
-                self.graphs.points_to_queries(pos, batch, query_pos, query_batch),
-            )
+            graph = self.graphs.points_to_queries(pos, batch, query_pos, query_batch)
+            mean = self.inputs.mean[: last.size(-1)]
+            last = mean + interpolate_along(last - mean, graph)
         return last + prediction
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
