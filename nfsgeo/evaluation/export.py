@@ -166,6 +166,10 @@ class _Program(nn.Module):
                 layer.hold_real_weights()
         self.model = model
         self.inputs, self.outputs = forecaster.inputs, forecaster.outputs
+        covariance = forecaster.covariance
+        self.expected = torch.zeros(())
+        if covariance is not None:
+            self.expected = covariance.expected.to(self.inputs.mean.dtype)
         self.predicts_change = forecaster.changes_in is not None
 
     def forward(
@@ -195,7 +199,7 @@ class _Program(nn.Module):
         if not self.predicts_change:
             return field
         source, target = last_edges
-        mean = self.inputs.mean[: field.size(-1)]
+        mean = self.expected
         last = x[:, -1, : field.size(-1)] - mean
         near = last_weight.to(last.dtype)[:, None] * last[source]
         there = near.new_zeros(query_pos.size(0), near.size(1))

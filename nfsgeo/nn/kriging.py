@@ -40,11 +40,13 @@ class StationaryCovariance(nn.Module):
         parameters: :math:`\log \ell` of each axis in units of the box, :math:`\log p`,
             :math:`\log s`, and the logarithms of the variances of the spatial mean and
             of the noise over that of the field, ``[d + 4]``.
+        expected: value of each component, in the units of the data, ``[C]``.
     """
 
     fitted: Tensor
+    expected: Tensor
 
-    def __init__(self, domain: Domain, parameters: Tensor) -> None:
+    def __init__(self, domain: Domain, parameters: Tensor, expected: Tensor) -> None:
         super().__init__()
         if parameters.shape != (domain.dim + 4,):
             raise ValueError(
@@ -53,6 +55,7 @@ class StationaryCovariance(nn.Module):
             )
         self.domain = domain
         self.register_buffer("fitted", parameters.to(torch.float64))
+        self.register_buffer("expected", expected.to(torch.float64))
 
     @property
     def noise(self) -> Tensor:

@@ -13,17 +13,21 @@ from scipy.optimize import minimize
 from torch import Tensor
 from torch_geometric.data import Data
 
+from nfsgeo.data import FieldFile
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.grid_meshes import philox, shuffled
 from nfsgeo.geometry import Domain
 from nfsgeo.nn.fixed_interpolation import interpolate, interpolate_along
 from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph, within_reach
+from nfsgeo.training.config import DataSection
+from nfsgeo.training.datamodule import windows
+from nfsgeo.training.observation import observe_in_turn
 
 __all__ = ["fitted_covariance"]
 
 # Of the changes that are predicted: an error of the spline that is worth a covariance.
 WORTH_WHILE = 1e-3
-SAMPLES, POINTS, TRIALS = 64, 128, 200
+SAMPLES, POINTS, QUERIES, TRIALS = 64, 128, 128, 200
 # Bounds of the parameters but the lengths.
 LOWEST, HIGHEST = (-1.0, -10.0, -25.0, -25.0), (3.0, 2.0, 5.0, 0.0)
 # Of a spatial mean that varies, and of one that is conserved: each has its optimum.
@@ -33,7 +37,12 @@ SETS = 4
 
 
 def fitted_covariance(
-    train: WindowDataset, domain: Domain, mean: Tensor, scale: Tensor
+    data: DataSection,
+    file: FieldFile,
+    seed: int,
+    domain: Domain,
+    mean: Tensor,
+    scale: Tensor,
 ) -> StationaryCovariance | None:
     """The covariance by which observed values best tell those at the query points.
 
@@ -42,7 +51,9 @@ def fitted_covariance(
     those of the first time step that is to be predicted.
 
     Args:
-        train: Training samples, on point sets with query points.
+        data: Of the run, resolved.
+        file: The data.
+        seed: Of the run.
         domain: The box of the points.
         mean: Of the fields, ``[C]``.
         scale: Standard deviation of the changes that are predicted, ``[C]``.
@@ -52,12 +63,16 @@ def fitted_covariance(
         than kriging does, where there are no query points, and where there are too
         many observed ones.
     """
+    if not data.query_points:
+        return None
+    # Gaps are what it is about: more query points than training needs fall into them.
+    data = data.model_copy(update={"query_points": QUERIES})
+    train = windows(data, file, observe_in_turn(data, file, seed), "train")
     sets = _sets(train, mean, scale)
     if not sets or not within_reach(domain, len(sets[0].pos)):
         return None
     by_spline = _error(
-        interpolate(each.values[:, None], each.pos, each.query_pos, domain)[:, 0]
-        - each.query_values
+        interpolate(each.values, each.pos, each.query_pos, domain) - each.query_values
         for each in sets
     )
     if by_spline < WORTH_WHILE:
@@ -67,7 +82,7 @@ def fitted_covariance(
 
     def error(parameters: NDArray[np.float64]) -> float:
         inside = np.clip(parameters, lowest, highest)
-        return math.log(_kriging_error(sets, domain, torch.from_numpy(inside)))
+        return math.log(_kriging(sets, domain, torch.from_numpy(inside))[0])
 
     steps = np.diag([*[1.0] * (domain.dim + 2), -4.0, -4.0])
     found = min(
@@ -88,12 +103,13 @@ def fitted_covariance(
     if math.exp(found.fun) >= by_spline:
         return None
     best = np.clip(found.x, lowest, highest)
-    return StationaryCovariance(domain, torch.from_numpy(best))
+    expected = mean + scale * _kriging(sets, domain, torch.from_numpy(best))[1]
+    return StationaryCovariance(domain, torch.from_numpy(best), expected)
 
 
 @dataclass(frozen=True)
 class _Set:
-    """Samples on one point set, values ``[n, S C]`` in units of the changes."""
+    """Samples on one point set, values ``[n, S, C]`` in units of the changes."""
 
     pos: Tensor
     query_pos: Tensor
@@ -113,6 +129,8 @@ def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
             group = found.setdefault(key, [])
             if len(group) < SAMPLES // SETS:
                 group.append(item)
+        if sum(map(len, found.values())) == SAMPLES:
+            break
     return [_as_set(items, mean, scale) for items in found.values()]
 
 
@@ -120,26 +138,33 @@ def _as_set(items: Sequence[Data], mean: Tensor, scale: Tensor) -> _Set:
     num = len(items[0].pos)
     # A subset of the points tells as much about the covariance.
     some = shuffled(num, philox(0, num))[:POINTS]
-    queries = slice(POINTS)
     return _Set(
         items[0].pos[some],
-        items[0].query_pos[queries],
-        torch.cat([(item.y[some, 0] - mean) / scale for item in items], 1).double(),
-        torch.cat(
-            [(item.query_y[queries, 0] - mean) / scale for item in items], 1
+        items[0].query_pos,
+        torch.stack([(item.y[some, 0] - mean) / scale for item in items], 1).double(),
+        torch.stack(
+            [(item.query_y[:, 0] - mean) / scale for item in items], 1
         ).double(),
     )
 
 
-def _kriging_error(sets: Sequence[_Set], domain: Domain, parameters: Tensor) -> float:
-    covariance = StationaryCovariance(domain, parameters)
-    return _error(
-        interpolate_along(
-            each.values[:, None], kriging_graph(covariance, each.pos, each.query_pos)
-        )[:, 0]
-        - each.query_values
-        for each in sets
-    )
+def _kriging(
+    sets: Sequence[_Set], domain: Domain, parameters: Tensor
+) -> tuple[float, Tensor]:
+    """The error of kriging with the expected value that makes it least, ``[C]``."""
+    covariance = StationaryCovariance(domain, parameters, torch.zeros(1))
+    errors, missing = [], []
+    for each in sets:
+        graph = kriging_graph(covariance, each.pos, each.query_pos)
+        known = torch.cat([each.values, torch.ones_like(each.values[:, :1])], dim=1)
+        found = interpolate_along(known, graph)
+        errors.append(each.query_values - found[:, :-1])
+        missing.append((1 - found[:, -1:]).expand(-1, errors[-1].size(1), -1))
+    error = torch.cat([each.flatten(0, 1) for each in errors])
+    share = torch.cat([each.flatten(0, 1) for each in missing])
+    # Least squares in the expected value, of which a query gets what weights leave.
+    expected = (error * share).sum(0) / share.square().sum().clamp_min(1e-30)
+    return _error([error - expected * share]), expected
 
 
 def _error(errors: Iterable[Tensor]) -> float:

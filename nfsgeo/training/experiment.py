@@ -129,7 +129,12 @@ def prepare(
             covariance=None
             if changes is None
             else fitted_covariance(
-                train, changes, inputs.mean[: problem.out_components], outputs.std
+                config.data,
+                file,
+                config.seed,
+                changes,
+                inputs.mean[: problem.out_components],
+                outputs.std,
             ),
         ),
     )

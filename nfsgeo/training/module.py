@@ -106,8 +106,11 @@ class Forecaster(LightningModule):
         last = x[:, -1:, : prediction.size(-1)]
         if query_pos is not None:
             graph = self.graphs.points_to_queries(pos, batch, query_pos, query_batch)
-            mean = self.inputs.mean[: last.size(-1)]
-            last = mean + interpolate_along(last - mean, graph)
+            if self.covariance is None:
+                last = interpolate_along(last, graph)
+            else:
+                mean = self.covariance.expected.to(last.dtype)
+                last = mean + interpolate_along(last - mean, graph)
         return last + prediction
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:

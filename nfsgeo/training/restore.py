@@ -54,7 +54,9 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
     fitted = checkpoint["state_dict"].get("covariance.fitted")
     covariance = None
     if changes is not None and fitted is not None:
-        covariance = StationaryCovariance(changes, fitted)
+        covariance = StationaryCovariance(
+            changes, fitted, checkpoint["state_dict"]["covariance.expected"]
+        )
     forecaster = Forecaster(
         model,
         scales["inputs"],

@@ -21,6 +21,7 @@ from nfsgeo.data.meshes import (
     per_sample,
     random_subset,
     sub_grid,
+    with_queries,
 )
 from nfsgeo.geometry import Domain, cell_volumes
 
@@ -231,3 +232,34 @@ def test_items_tell_the_volumes_of_their_points(file: FieldFile) -> None:
         torch.testing.assert_close(item.volume, expected.float())
         item.volume.zero_()  # a copy
     assert "volume" not in WindowDataset(file, [5], 2, 2, mesh)[0]
+
+
+def test_items_hold_unobserved_query_points_and_their_targets(
+    grid_case: Any, file: FieldFile
+) -> None:
+    mesh = with_queries(random_subset(file, 9, seed=0), file, 6, seed=0)
+    assert mesh.queries is not None and mesh.queries.index is not None
+    assert not set(mesh.queries.index) & set(mesh.index)
+    data = WindowDataset(file, [5], 2, 2, mesh, volumes=True)[0]
+    plain = WindowDataset(file, [5], 2, 2, random_subset(file, 9, seed=0))[0]
+    u = grid_case.u[5].reshape(5, 24, 2)[:, mesh.queries.index].swapaxes(0, 1)
+    np.testing.assert_array_equal(data.query_y, u[:, 2:4])
+    np.testing.assert_array_equal(data.query_pos, mesh.queries.pos.astype(np.float32))
+    for name in ("x", "y", "pos"):
+        assert torch.equal(data[name], plain[name])
+    assert len(data.volume) == 9 and "query_pos" not in plain
+
+
+def test_batches_tell_the_sample_of_each_query_point(file: FieldFile) -> None:
+    mesh = with_queries(random_subset(file, 9, seed=0), file, 100, seed=0)
+    samples = WindowDataset(file, [0, 1, 2], 1, 1, mesh)
+    (batch,) = DataLoader(samples, batch_size=3, follow_batch=["query_pos"])
+    others = file.num_points(0) - 9
+    assert batch.query_pos_batch.tolist() == [0] * others + [1] * others + [2] * others
+    assert torch.equal(batch.query_y[others : 2 * others], samples[1].query_y)
+
+
+def test_where_all_is_observed_there_are_no_query_points(file: FieldFile) -> None:
+    mesh = with_queries(every_point(file), file, 5, seed=0)
+    item = WindowDataset(file, [0], 1, 1, mesh)[0]
+    assert item.query_pos.shape == (0, file.domain.dim) and len(item.query_y) == 0

@@ -12,7 +12,8 @@ import torch
 import nfsgeo.data
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
-from nfsgeo.training import RunPaths, read_config, restore
+from nfsgeo.evaluation.run_evaluation import open_run
+from nfsgeo.training import FieldErrors, RunPaths, read_config, restore
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import observe
 
@@ -96,3 +97,23 @@ def test_a_checkpoint_of_another_model_is_refused(run: RunPaths) -> None:
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="a run folder"):
         evaluate_run(tmp_path)
+
+
+def test_errors_at_unobserved_points_are_those_of_queries(
+    run: RunPaths, waves: Path
+) -> None:
+    summary = evaluate_run(run.root)
+    config, forecaster = open_run(run)
+    with nfsgeo.data.open(waves) as file, torch.no_grad():
+        mesh = observe(config.data, file, config.seed)
+        others = np.setdiff1d(np.arange(256), mesh.index)
+        errors = FieldErrors()
+        for sample in file.split["test"]:
+            u = torch.from_numpy(file.read(sample, slice(0, 20)))
+            pos = torch.from_numpy(file.coordinates()).float()
+            found = forecaster(
+                u[mesh.index, :10], pos[mesh.index], query_pos=pos[others]
+            )
+            errors.update(found, u[others, 10:])
+    expected = {"num_points": 192} | errors.compute()
+    assert summary["unobserved"] == pytest.approx(expected, rel=1e-5)

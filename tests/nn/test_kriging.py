@@ -25,7 +25,7 @@ def covariance(
 ) -> StationaryCovariance:
     """Of smooth fields: Matérn, with a length of an eighth of a wave."""
     fitted = [0.0] * domain.dim + [power, -9.0, mean, noise]
-    return StationaryCovariance(domain, torch.tensor(fitted))
+    return StationaryCovariance(domain, torch.tensor(fitted), torch.zeros(1))
 
 
 def points(num: int, domain: Domain, seed: int = 0) -> Tensor:
@@ -161,4 +161,4 @@ def test_too_many_points_are_out_of_reach() -> None:
 
 def test_parameters_of_another_dimension_are_refused() -> None:
     with pytest.raises(ValueError, match=r"expected \[6\] in 2 dimensions"):
-        StationaryCovariance(Domain.unit(2), torch.zeros(4))
+        StationaryCovariance(Domain.unit(2), torch.zeros(4), torch.zeros(1))

@@ -10,6 +10,7 @@ from torch_geometric.data import Batch, Data
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.nn.kriging import StationaryCovariance
 from nfsgeo.training import Forecaster
 from nfsgeo.training.config import OptimiserSection
 
@@ -105,3 +106,60 @@ def test_changes_are_added_to_the_last_record() -> None:
         rtol=1e-5,
         atol=1e-5,
     )
+
+
+class Everywhere(nn.Module):
+    """Predicts the first coordinate of every query."""
+
+    def forward(
+        self, x: Tensor, pos: Tensor, batch: Tensor, *, query_pos: Tensor, **_: Tensor
+    ) -> Tensor:
+        where = pos if query_pos is None else query_pos
+        return where[:, None, :1].expand(-1, 2, -1)
+
+
+def test_the_training_loss_is_over_observed_and_query_points() -> None:
+    scale = FieldNormaliser(torch.zeros(1), torch.ones(1))
+    module = Forecaster(Everywhere(), scale, scale, OptimiserSection(), {})
+    module.log = lambda *_, **__: None  # type: ignore[method-assign]
+    graphs = Batch.from_data_list(
+        [
+            Data(
+                x=torch.zeros(2, 1, 1),
+                pos=torch.tensor([[1.0, 0.0], [2.0, 0.0]]),
+                y=torch.zeros(2, 2, 1),
+                query_pos=torch.tensor([[number, 0.0]]),
+                query_y=torch.zeros(1, 2, 1),
+                sample=number,
+            )
+            for number in (3.0, 5.0)
+        ],
+        follow_batch=["query_pos"],
+    )
+    loss = module.training_step(graphs, 0)
+    assert loss.item() == pytest.approx((1 + 4 + 9 + 1 + 4 + 25) / 6)
+
+
+def test_a_forecaster_with_a_covariance_keeps_what_was_observed() -> None:
+    """And at queries the spatial mean of the inputs is no part of what is kriged."""
+    scale = FieldNormaliser(torch.tensor([7.0]), torch.ones(1))
+    change = FieldNormaliser(torch.zeros(1), torch.ones(1))
+    box = Domain.unit(2)
+    parameters = torch.tensor([0.0, 0.0, 1.0, -9.0, -25.0, -20.0])
+    fitted = StationaryCovariance(box, parameters, torch.tensor([7.0]))
+    module = Forecaster(
+        Nothing(),
+        scale,
+        change,
+        OptimiserSection(),
+        {},
+        changes_in=box,
+        covariance=fitted,
+    )
+    pos, x = torch.rand(20, 2), torch.randn(20, 3, 1)
+    torch.testing.assert_close(
+        module(x, pos, query_pos=pos[:5]), x[:5, -1:].expand(-1, 2, -1)
+    )
+    constant = torch.full_like(x, 7.0)
+    result = module(constant, pos, query_pos=torch.rand(9, 2))
+    torch.testing.assert_close(result, torch.full((9, 2, 1), 7.0))

@@ -68,6 +68,7 @@ class Interrupt(Callback):
         {"trainer.patience": 3},
         {"data.mesh_per_sample": True},
         {"data.workers": 1},
+        {"data.points": 20, "data.query_points": 12, "data.workers": 1},
     ],
 )
 @pytest.mark.parametrize("epoch", [0, 2])

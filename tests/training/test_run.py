@@ -178,3 +178,40 @@ def test_precision(train: Train, precision: str) -> None:
     other = train("other", {"trainer.precision": precision}).rows()
     assert other[-1] == pytest.approx(single[-1], rel=0.05)
     assert other != single
+
+
+def test_few_points_are_interpolated_by_kriging_also_after_restoring(
+    train: Train,
+) -> None:
+    run = train("sparse", {"data.points": 20, "data.query_points": 40})
+    forecaster = run.experiment.forecaster
+    assert forecaster.covariance is not None
+    restored = restore(run.paths, run.experiment.config)
+    item = run.experiment.data.parts["train"][0]
+    forecaster.load_state_dict(restored.state_dict())
+    with torch.no_grad():
+        results = [
+            each.eval()(item.x, item.pos, query_pos=item.query_pos)
+            for each in (forecaster, restored)
+        ]
+    assert torch.equal(*results)
+
+
+@pytest.mark.parametrize("settings", [{"data.query_points": 0}, {"data.mesh": "all"}])
+def test_without_unobserved_points_there_is_no_kriging(
+    train: Train, settings: dict[str, Any]
+) -> None:
+    if settings.get("data.mesh") != "all":
+        settings = settings | {"data.points": 20}
+    run = train("plain", settings)
+    assert run.experiment.forecaster.covariance is None
+    assert "query_pos" not in run.experiment.data.parts["train"][0]
+
+
+def test_models_without_queries_are_left_as_they_are(waves: Path) -> None:
+    chosen = {"model.name": "dse", "data.file": str(waves), "data.points": 40}
+    experiment = prepare(load_config(overrides=chosen))
+    assert experiment.config.data.query_points == 0
+    assert "query_pos" not in experiment.data.parts["train"][0]
+    with pytest.raises(UserError, match="data.query_points=5 with --model dse"):
+        prepare(load_config(overrides=chosen | {"data.query_points": 5}))
