@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from nfsgeo.training.observation import observe_in_turn
 __all__ = ["fitted_covariance"]
 
 # Of the changes that are predicted: an error of the spline that is worth a covariance.
-WORTH_WHILE = 1e-3
+WORTH_WHILE = 3e-3
 SAMPLES, POINTS, QUERIES, TRIALS = 64, 128, 128, 200
 # Bounds of the parameters but the lengths.
 LOWEST, HIGHEST = (-1.0, -10.0, -25.0, -25.0), (3.0, 2.0, 5.0, 0.0)
@@ -71,12 +71,9 @@ def fitted_covariance(
     sets = _sets(train, mean, scale)
     if not sets or not within_reach(domain, len(sets[0].pos)):
         return None
-    by_spline = _error(
-        interpolate(each.values, each.pos, each.query_pos, domain) - each.query_values
-        for each in sets
-    )
-    if by_spline < WORTH_WHILE:
+    if _spline_error(sets, domain) < WORTH_WHILE:
         return None
+    sets = [_thinned(each) for each in sets]
     lowest = np.array([*[-5.0] * domain.dim, *LOWEST])
     highest = np.array([*[5.0] * domain.dim, *HIGHEST])
 
@@ -100,9 +97,9 @@ def fitted_covariance(
         ),
         key=lambda each: float(each.fun),
     )
-    if math.exp(found.fun) >= by_spline:
-        return None
     best = np.clip(found.x, lowest, highest)
+    if math.exp(found.fun) >= _spline_error(sets, domain):
+        return None
     expected = mean + scale * _kriging(sets, domain, torch.from_numpy(best))[1]
     return StationaryCovariance(domain, torch.from_numpy(best), expected)
 
@@ -118,7 +115,7 @@ class _Set:
 
 
 def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
-    """Some training samples, by point set, of at most :data:`POINTS` points."""
+    """Some training samples, by point set."""
     found: dict[bytes, list[Data]] = {}
     for number in range(len(train)):
         item = train[number]
@@ -135,17 +132,28 @@ def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
 
 
 def _as_set(items: Sequence[Data], mean: Tensor, scale: Tensor) -> _Set:
-    num = len(items[0].pos)
-    # A subset of the points tells as much about the covariance.
-    some = shuffled(num, philox(0, num))[:POINTS]
     return _Set(
-        items[0].pos[some],
+        items[0].pos,
         items[0].query_pos,
-        torch.stack([(item.y[some, 0] - mean) / scale for item in items], 1).double(),
+        torch.stack([(item.y[:, 0] - mean) / scale for item in items], 1).double(),
         torch.stack(
             [(item.query_y[:, 0] - mean) / scale for item in items], 1
         ).double(),
     )
+
+
+def _spline_error(sets: Sequence[_Set], domain: Domain) -> float:
+    return _error(
+        interpolate(each.values, each.pos, each.query_pos, domain) - each.query_values
+        for each in sets
+    )
+
+
+def _thinned(each: _Set) -> _Set:
+    """At most :data:`POINTS` points: they tell as much about the covariance."""
+    num = len(each.pos)
+    some = torch.from_numpy(shuffled(num, philox(0, num))[:POINTS])
+    return replace(each, pos=each.pos[some], values=each.values[some])
 
 
 def _kriging(
