@@ -112,7 +112,9 @@ def program_inputs(
     else:
         last = spline_graph(pos, query_pos, domain)
     down = graphs.grid_to_points(grid, query_pos, None)
-    edges = [(g.edge_index, g.displacement, g.weight) for g in (up, down, last)]
+    edges = [(g.edge_index, g.displacement, g.weight) for g in (up, down)]
+    # Weights of kriging may be large and cancel.
+    edges.append((last.edge_index, last.displacement, last.weight.double()))
     return (x, pos, query_pos, *edges[0], *edges[1], *edges[2])
 
 
@@ -167,9 +169,9 @@ class _Program(nn.Module):
         self.model = model
         self.inputs, self.outputs = forecaster.inputs, forecaster.outputs
         covariance = forecaster.covariance
-        self.expected = torch.zeros(())
+        self.expected = torch.zeros((), dtype=torch.float64)
         if covariance is not None:
-            self.expected = covariance.expected.to(self.inputs.mean.dtype)
+            self.expected = covariance.expected
         self.predicts_change = forecaster.changes_in is not None
 
     def forward(
@@ -200,10 +202,11 @@ class _Program(nn.Module):
             return field
         source, target = last_edges
         mean = self.expected
-        last = x[:, -1, : field.size(-1)] - mean
+        last = x[:, -1, : field.size(-1)].double() - mean
         near = last_weight.to(last.dtype)[:, None] * last[source]
         there = near.new_zeros(query_pos.size(0), near.size(1))
-        return field + (mean + there.index_add(0, target, near)).unsqueeze(1)
+        last = mean + there.index_add(0, target, near)
+        return field + last.to(field.dtype).unsqueeze(1)
 
 
 def _graph(

@@ -109,8 +109,10 @@ class Forecaster(LightningModule):
             if self.covariance is None:
                 last = interpolate_along(last, graph)
             else:
-                mean = self.covariance.expected.to(last.dtype)
-                last = mean + interpolate_along(last - mean, graph)
+                # In double precision: weights in a gap are large and cancel.
+                mean = self.covariance.expected
+                last = mean + interpolate_along(last.double() - mean, graph)
+                last = last.to(kind)
         return last + prediction
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
