@@ -113,7 +113,7 @@ class BipartiteGraph:
         )
 
     def tensors(self) -> GraphTensors:
-        """What ``torch.export`` and TorchScript take for a graph."""
+        """What ``torch.export`` takes for a graph."""
         volume = self.volume
         if volume is None:
             volume = self.displacement.new_ones(self.num_source)
