@@ -47,7 +47,7 @@ class GINOSettings(BaseModel):
     grid: PositiveInt | None = None
     neighbours: PositiveFloat = 2.0
     radius: PositiveFloat | None = None
-    backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
+    backend: Literal["auto", "scipy", "cell_list", "torch_cluster"] = "auto"
 
 
 class GINO(nn.Module):

@@ -27,7 +27,7 @@ class GraphSettings(BaseModel):
 
     neighbours: PositiveFloat = 2.0
     radius: PositiveFloat | None = None
-    backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
+    backend: Literal["auto", "scipy", "cell_list", "torch_cluster"] = "auto"
 
 
 def point_graphs(problem: Problem, settings: GraphSettings) -> GraphCache:

@@ -76,7 +76,7 @@ class InterpolationSettings(MixerSettings):
     exact_for: Literal["constants", "linear"] | None = None
     absolute_position: bool = True
     inputs: bool = True
-    backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
+    backend: Literal["auto", "scipy", "cell_list", "torch_cluster"] = "auto"
 
 
 def interpolation(
