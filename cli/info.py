@@ -38,21 +38,13 @@ def info(source: Path, as_json: bool) -> None:
         _show_run(source, as_json)
         return
     import nfsgeo.data
-    from nfsgeo_cli.picture import picture
 
     with nfsgeo.data.open(source) as file:
         facts = _file_facts(file)
         if as_json:
             print_json(facts)
-            return
-        pos = file.coordinates(0)
-        last = len(file.times) - 1
-        values = file.read(0, slice(last, last + 1))[:, 0, 0]
-        title = (
-            f"{file.component_names[0]} of sample 0 at t = {file.times[-1]:g}, from "
-            f"{values.min():.4g} to {values.max():.4g}"
-        )
-        show(_table(_for_reading(facts)), "", title, *picture(pos, values))
+        else:
+            show(_table(_for_reading(facts)))
 
 
 def _file_facts(file: FieldFile) -> dict[str, Any]:

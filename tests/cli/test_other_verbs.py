@@ -78,7 +78,7 @@ def test_export(nfsgeo: Command, run: Path, tmp_path: Path) -> None:
 
 def test_info_of_a_file(nfsgeo: Command, waves: Path) -> None:
     shown = ok(nfsgeo("info", waves)).stdout
-    assert "waves" in shown and "@" in shown
+    assert "waves" in shown
     facts = json.loads(ok(nfsgeo("info", waves, "--json")).stdout)
     assert facts["grid"] == [16, 16] and facts["records"] == 24
     assert facts["samples"] == {"train": 14, "valid": 2, "test": 4}
@@ -122,7 +122,7 @@ def test_generate_then_convert(nfsgeo: Command, tmp_path: Path) -> None:
     ok(nfsgeo("convert", "b.h5", "--out", "c.h5", "--equation", "mine"))
     with open_file(tmp_path / "c.h5") as file:
         assert file.equation == "mine"
-    assert "*" in ok(nfsgeo("info", "b.h5")).stdout
+    assert "burgers" in ok(nfsgeo("info", "b.h5")).stdout
 
 
 def test_generate_all(nfsgeo: Command, tmp_path: Path) -> None:
