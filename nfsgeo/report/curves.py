@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from nfsgeo.report.style import COLOURS, legend_above, sheet
+from nfsgeo.report.style import COLOURS, WIDTH, legend_above
 
 __all__ = ["error_in_time", "mean_and_spread", "training_curves", "unseen_curve"]
 
@@ -33,7 +33,7 @@ def training_curves(metrics: dict[str, Array]) -> Figure:
     """
     epoch = metrics["epoch"] + 1  # as the terminal counts
     marker = "o" if len(epoch) < 30 else None
-    figure = sheet(3.3)
+    figure = Figure((WIDTH, 3.3), layout="constrained")
     if "learning_rate" in metrics:
         losses, rate = figure.subplots(2, 1, sharex=True, height_ratios=[3.4, 1])
         rates = metrics["learning_rate"]
@@ -79,7 +79,7 @@ def error_in_time(times: Array, errors: dict[str, Array]) -> Figure:
         times: Times of the predicted records ``[n_out]``.
         errors: For each method, its errors ``[n_out]``.
     """
-    figure = sheet(2.7)
+    figure = Figure((WIDTH, 2.7), layout="constrained")
     ax = figure.subplots()
     for name, (label, look) in METHODS.items():
         if name in errors:
@@ -98,7 +98,7 @@ def unseen_curve(unseen: dict[str, Array], seen_mae: float | None) -> Figure:
         unseen: Columns of ``unseen.csv``.
         seen_mae: Error on the mesh of training, drawn as a line; may be absent.
     """
-    figure = sheet(2.9)
+    figure = Figure((WIDTH, 2.9), layout="constrained")
     ax = figure.subplots()
     for name, label, look in (
         ("mae_seen", "at the points of training", (COLOURS["third"], "s", "--")),
