@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.disk import abandon, reserve, writing
+from nfsgeo.data.disk import abandon, writing
 from nfsgeo.data.splits import check_split, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -159,7 +159,6 @@ def compressed(
 def checked(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
     """Stores a small array with a checksum, as far as HDF5 can give it one."""
     whole = values.shape if values.size else None
-    reserve(group.file, values.nbytes)
     made = group.create_dataset(name, data=values, chunks=whole, fletcher32=bool(whole))
     made.flush()  # a full disk is an error here, and noise where it is let go of
 
@@ -240,14 +239,11 @@ def new_file(
             file = h5py.File(partial, "w", libver=libver)
             try:
                 yield file
-                reserve(file)
                 file.flush()
                 os.fsync(file.id.get_vfd_handle())
-                size = file.id.get_filesize()
                 file.close()
             finally:
                 abandon(file)
-            os.truncate(partial, min(size, partial.stat().st_size))
             os.replace(partial, path)
         finally:
             partial.unlink(missing_ok=True)

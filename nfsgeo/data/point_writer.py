@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from nfsgeo.data.disk import reserve
 from nfsgeo.data.layout import (
     CHUNK_BYTES,
     LIBVER,
@@ -192,7 +191,6 @@ class PointWriter:
             self._finish()
 
     def _append(self, name: str, values: NDArray[Any], rows: int, dtype: str) -> None:
-        reserve(self._file, values.nbytes)
         if name not in self._points:
             shape = (0, *values.shape[1:])
             chunks = (rows, *values.shape[1:])
