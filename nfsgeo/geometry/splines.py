@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import torch
 from torch import Tensor
+
+from nfsgeo.geometry.monomials import monomials
 
 __all__ = ["polyharmonic_spline", "spline_neighbours"]
 
@@ -82,7 +83,7 @@ def polyharmonic_spline(displacement: Tensor) -> Tensor:
 def _solved(offset: Tensor, power: int, degree: int) -> Tensor:
     """Weights ``[m, k]`` of one kind of spline."""
     num, size, dim = offset.shape
-    basis = _monomials(offset, degree)
+    basis, _ = monomials(offset, degree)
     count = basis.size(2)
     if size < count:
         return offset.new_full((num, size), torch.nan)
@@ -100,14 +101,3 @@ def _solved(offset: Tensor, power: int, degree: int) -> Tensor:
     right[:, :size, 0] = sign * offset.square().sum(2).sqrt() ** power
     right[:, size, 0] = 1
     return torch.linalg.solve_ex(system, right).result[:, :size, 0]
-
-
-def _monomials(offset: Tensor, degree: int) -> Tensor:
-    """Monomials of the columns up to a degree, ``[m, k, K]``."""
-    columns = [torch.ones_like(offset[..., 0])]
-    for power in range(1, degree + 1):
-        for axes in itertools.combinations_with_replacement(
-            range(offset.size(2)), power
-        ):
-            columns.append(offset[..., list(axes)].prod(2))
-    return torch.stack(columns, dim=2)
