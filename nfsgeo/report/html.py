@@ -21,7 +21,9 @@ from nfsgeo.report.tables import (
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
 
-__all__ = ["write_report"]
+__all__ = ["HERE", "template", "write_report"]
+
+HERE = Path(__file__).parent
 
 
 def write_report(run_dir: Path) -> Path:
@@ -50,7 +52,7 @@ def write_report(run_dir: Path) -> Path:
         source = "data:image/png;base64," + base64.b64encode(png).decode()
         shown = {"name": picture.name, "caption": picture.caption, "source": source}
         by_section[picture.section].append(shown)
-    page = _template().render(
+    page = template("report.html.j2", HERE).render(
         title=_title(run),
         version=__version__,
         facts=facts(run.summary),
@@ -66,15 +68,21 @@ def write_report(run_dir: Path) -> Path:
     return path
 
 
-def _template() -> jinja2.Template:
+def template(name: str, *folders: Path) -> jinja2.Template:
+    """A page to fill in; what is not text of its own is escaped.
+
+    Args:
+        name: Of its file.
+        folders: Where it is, and what it includes.
+    """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)
 
 
 def _title(run: RunFolder) -> str:
