@@ -14,6 +14,7 @@ from nfsgeo_cli.terminal import (
     print_json,
     progress_bar,
     show,
+    table,
 )
 
 __all__ = ["evaluate"]
@@ -78,18 +79,12 @@ def evaluate(
 
 def _unseen_table(summary: dict[str, Any]) -> Any:
     """Mean and spread of the MAE on larger meshes, by how much larger."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("MAE, unseen meshes")
-    for title in ("all points", "seen points", "unseen points"):
-        table.add_column(title, justify="right")
-    table.add_row("1 x points", f"{summary['test']['mae']:.3e}", "", "")
+    rows = [["1 x points", f"{summary['test']['mae']:.3e}", "", ""]]
     for factor, errors in summary["unseen"].items():
         cells = [
             f"{errors[name]['mean']:.3e} ± {errors[name]['std']:.0e}"
             for name in ("mae", "mae_seen", "mae_unseen")
         ]
-        table.add_row(f"{factor} x points", *cells)
-    return table
+        rows.append([f"{factor} x points", *cells])
+    heads = ["MAE, unseen meshes", "all points", "seen points", "unseen points"]
+    return table(heads, rows)

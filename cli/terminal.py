@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,15 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["as_json", "device", "error_table", "print_json", "progress_bar", "show"]
+__all__ = [
+    "as_json",
+    "device",
+    "error_table",
+    "print_json",
+    "progress_bar",
+    "show",
+    "table",
+]
 
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
@@ -85,23 +93,33 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         yield update
 
 
-def error_table(summary: Mapping[str, Any]) -> Table:
-    """Test errors of the model beside those of the baselines, the smallest bold."""
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table under a rule; all columns but the first are aligned at the right."""
     from rich import box
     from rich.table import Table
 
-    rows = {summary["model"]: summary["test"]}
-    rows |= {NAMES.get(name, name): e for name, e in summary["baselines"].items()}
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("test errors")
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, head in enumerate(heads):
+        made.add_column(head, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def error_table(summary: Mapping[str, Any]) -> Table:
+    """Test errors of the model beside those of the baselines, the smallest bold."""
+    errors = {summary["model"]: summary["test"]}
+    errors |= {NAMES.get(name, name): e for name, e in summary["baselines"].items()}
     measures = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
-    for title in measures.values():
-        table.add_column(title, justify="right")
-    for name, errors in rows.items():
-        cells = []
-        for measure in measures:
-            smallest = errors[measure] <= min(row[measure] for row in rows.values())
-            style = "bold" if smallest else "none"
-            cells.append(f"[{style}]{errors[measure]:.3e}[/]")
-        table.add_row(name, *cells)
-    return table
+    smallest = {m: min(row[m] for row in errors.values()) for m in measures}
+    return table(
+        ["test errors", *measures.values()],
+        [
+            [name, *(_marked(row[m], row[m] <= smallest[m]) for m in measures)]
+            for name, row in errors.items()
+        ],
+    )
+
+
+def _marked(error: float, bold: bool) -> str:
+    return f"[{'bold' if bold else 'none'}]{error:.3e}[/]"
