@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 from nfsgeo.data.fields import FieldFile, Floats
 from nfsgeo.data.meshes import Mesh, MeshesInTurn
+from nfsgeo.data.numbers import missing_values
 from nfsgeo.data.trigonometric import TrigonometricInterpolation
 from nfsgeo.errors import UserError
 
@@ -176,11 +177,9 @@ class WindowDataset(Dataset[Data]):
             at = self._at(mesh)
             u, a = at(u), at(a)
         if not (np.isfinite(u).all() and np.isfinite(a).all()):
-            raise UserError(
-                f"sample {sample} of {self.file.path} with values that are not finite",
-                "finite values",
-                "leave the sample out or repair the file",
-            )
+            bad = u.size - np.isfinite(u).sum() + a.size - np.isfinite(a).sum()
+            what = f"sample {sample} of {self.file.path}"
+            raise missing_values(what, int(bad), u.size + a.size)
         # Rounding to float32 may put a point on the far end of a periodic axis.
         pos = self.file.domain.wrap(torch.from_numpy(mesh.pos).float())
         volume = np.empty(0, np.float32)
