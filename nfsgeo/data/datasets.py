@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 from torch_geometric.data import Data
 
-from nfsgeo.data.fields import FieldFile, Floats
+from nfsgeo.data.fields import Doubles, FieldFile, Floats
 from nfsgeo.data.meshes import Mesh, MeshesInTurn
 from nfsgeo.data.numbers import missing_values
 from nfsgeo.data.trigonometric import TrigonometricInterpolation
@@ -111,6 +111,11 @@ class WindowDataset(Dataset[Data]):
         self._with_static = coefficient
         self._forget()
 
+    @property
+    def times(self) -> Doubles:
+        """Of the window, float64 ``[n_in + n_out]``."""
+        return self.file.times[self._records]
+
     def __len__(self) -> int:
         return len(self.samples)
 
@@ -131,7 +136,7 @@ class WindowDataset(Dataset[Data]):
             y=u[:, self.n_in :].clone(memory_format=torch.contiguous_format),
             pos=torch.from_numpy(found.pos).clone(),
             sample=sample,
-            times=torch.from_numpy(self.file.times[self._records].copy()),
+            times=torch.from_numpy(self.times.copy()),
         )
         if self.volumes:
             item.volume = torch.from_numpy(found.volume).clone()

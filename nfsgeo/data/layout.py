@@ -22,6 +22,7 @@ from nfsgeo.geometry import Domain
 
 __all__ = [
     "AXES",
+    "NATIVE",
     "Header",
     "as_float32",
     "as_text",

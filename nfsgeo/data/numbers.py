@@ -58,9 +58,11 @@ def as_times(values: Any, what: str) -> NDArray[np.float64]:
         masked += int(np.isnat(array).sum())
         if masked:
             raise missing_values(what, masked, array.size)
-        kind = "m8[ns]" if array.dtype.kind == "m" else "M8[ns]"
-        return array.astype(kind).astype(np.int64) / 1e9
-    return as_real(values, what).astype(np.float64)
+        return array.astype(f"{array.dtype.kind}8[us]").astype(np.int64) / 1e6
+    times = as_real(values, what).astype(np.float64)
+    if not np.isfinite(times).all():
+        raise missing_values(what, int((~np.isfinite(times)).sum()), times.size)
+    return times
 
 
 def missing_values(what: str, num: int, total: int) -> UserError:

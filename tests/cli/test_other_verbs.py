@@ -60,7 +60,7 @@ def test_predict_with_a_model_that_comes_trained(
         )
     )
     options = ("--input", "b.h5", "--output", "p.h5")
-    ok(nfsgeo("predict", "--model", "burgers-small", *options))
+    ok(nfsgeo("predict", "--model", "burgers-small", "--first", 0, *options))
     with open_file(tmp_path / "p.h5") as file, open_file(tmp_path / "b.h5") as data:
         assert file.num_samples == 3 and file.num_points() == 64
         truth = data.read(2, slice(10, 20))

@@ -48,7 +48,8 @@ def npz_shared(path: Path) -> Cloud:
 def npz_ragged(path: Path) -> Cloud:
     sizes = [5, 8, 6]
     pos, u = RNG.random((19, 3)), normal(19, T)
-    np.savez(path, coords=pos, u=u, offsets=np.cumsum([0, *sizes]))
+    ends = np.cumsum([0, *sizes])
+    np.savez(path, coords=pos, u=u, offsets=ends, t=np.arange(3.0))
     cuts = np.cumsum(sizes)[:-1]
     fields = [part[..., None] for part in np.split(u, cuts)]
     return Cloud(np.split(pos, cuts), fields, np.arange(3.0))
@@ -117,9 +118,9 @@ def single_xdmf(path: Path) -> Cloud:
 
 
 def authors_points(path: Path) -> Cloud:
-    pos, u, a = RNG.random((6, 2)), normal(4, 6, T), normal(4, 6)
+    pos, u, a = RNG.random((6, 2)), normal(4, 6, 1), normal(4, 6)
     path.write_bytes(pickle.dumps({"u": u, "a": a, "x": pos}, protocol=3))
-    return Cloud([pos] * 4, list(u[..., None]), np.arange(3.0), list(a[..., None]))
+    return Cloud([pos] * 4, list(u[..., None]), np.zeros(1), list(a[..., None]))
 
 
 CLOUDS: dict[str, Callable[[Path], Cloud]] = {
