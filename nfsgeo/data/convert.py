@@ -107,7 +107,7 @@ def open_sources(
     """
     if series not in (None, "samples", "records"):
         raise ValueError(f"series {series!r}: expected 'samples' or 'records'")
-    several = [sources] if isinstance(sources, str | Path) else list(sources)
+    several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
     paths: list[Path] = []
     for path in map(check_path, several):
         if path.is_dir():

@@ -45,17 +45,18 @@ def open_any(
         check_format(path)
         raise UserError(f"{path}", "an existing file", "check the name")
     check_heaps(path)
-    if NativeFile.recognise(path):
+    native = NativeFile.recognise(path)
+    reader = None if native else next((r for r in READERS if r.recognise(path)), None)
+    if columns and reader is not table:
+        raise UserError(
+            f"columns of {path}",
+            "a table, .csv or .parquet",
+            "leave the columns out",
+        )
+    if native:
         return NativeFile(path)
-    for reader in READERS:
-        if reader.recognise(path):
-            if columns and reader is not table:
-                raise UserError(
-                    f"columns of {path}, {reader.NAME}",
-                    "a table, .csv or .parquet",
-                    "leave the columns out",
-                )
-            return table.read(path, columns) if columns else reader.read(path)
+    if reader is not None:
+        return table.read(path, columns) if columns else reader.read(path)
     check_format(path)
     raise UserError(
         f"{path}",

@@ -112,6 +112,16 @@ def test_datasets(nfsgeo: Command) -> None:
     assert "burgers" in [row["name"] for row in facts["equations"]]
 
 
+def test_convert_with_columns_and_times(nfsgeo: Command, tmp_path: Path) -> None:
+    rows = [f"{p},{t},{p + t}" for p in (3, 4) for t in (0, 1, 2)]
+    (tmp_path / "a.csv").write_text("\n".join(["where,frame,u", *rows]))
+    columns = ("--columns", "x=where,time=frame", "--times", "0:1:0.5")
+    ok(nfsgeo("convert", "a.csv", "--out", "a.h5", *columns))
+    with open_file(tmp_path / "a.h5") as file:
+        assert file.times.tolist() == [0.0, 0.5, 1.0]
+        assert file.read(0, slice(None))[..., 0].tolist() == [[3, 4, 5], [4, 5, 6]]
+
+
 def test_generate_then_convert(nfsgeo: Command, tmp_path: Path) -> None:
     size = ("--samples", 3, "--resolution", 64, "--records", 4, "--workers", 1)
     made = nfsgeo("generate", "burgers", "--out", "b.h5", *size, "--option", "nu=0.05")

@@ -178,6 +178,17 @@ def test_points_come_from_arrays_and_tables(tmp_path: Path, suffix: str) -> None
     assert np.array_equal(read_points(path, Domain.unit(2)), points)
 
 
+def test_names_order_the_columns_of_points(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("lat,lon\n0.25,0.5\n0.75,1\n")
+    found = read_points(tmp_path / "q.csv", Domain.unit(2, periodic=False))
+    assert found.tolist() == [[0.5, 0.25], [1.0, 0.75]]
+    for names in ("id,x,y", "p,q", "x,lon"):
+        zeros = ",".join("0" for _ in names.split(","))
+        (tmp_path / "q.csv").write_text(f"{names}\n{zeros}\n")
+        with pytest.raises(UserError, match="columns"):
+            read_points(tmp_path / "q.csv", Domain.unit(2))
+
+
 @pytest.mark.parametrize(
     ("points", "complaint"),
     [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nfsgeo.errors import UserError
 
-__all__ = ["ROLES", "roles_of"]
+__all__ = ["ROLES", "bare_name", "roles_of"]
 
 # The names that a column of each role may have, in any case, with a unit after them.
 ROLES: dict[str, tuple[str, ...]] = {
@@ -42,7 +42,7 @@ def roles_of(
     for role, known in ROLES.items():
         if role in given:
             continue
-        fitting = [name for name in left if _bare(name) in known]
+        fitting = [name for name in left if bare_name(name) in known]
         if role == "time":
             fitting = _times(path, left, fitting)
         if len(fitting) > 1:
@@ -61,7 +61,7 @@ def roles_of(
 
 def _times(path: Path, names: Sequence[str], fitting: list[str]) -> list[str]:
     """Columns of the time; T may be a temperature, ``travel_time`` a field."""
-    sure = [name for name in fitting if _bare(name) != "t" or name[0] == "t"]
+    sure = [name for name in fitting if bare_name(name) != "t" or name[0] == "t"]
     if sure:
         return sure
     words = set(ROLES["time"][1:])
@@ -117,6 +117,6 @@ def _check(path: Path, names: Sequence[str], given: Mapping[str, str]) -> None:
         )
 
 
-def _bare(name: str) -> str:
+def bare_name(name: str) -> str:
     """In lower case, without a unit: ``Time [s]`` and ``time_s`` are ``time``."""
     return UNIT.sub("", name.strip()).lower()

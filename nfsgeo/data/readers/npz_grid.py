@@ -81,8 +81,8 @@ def read(path: Path) -> FieldFile:
 
 
 def _domain(arrays: dict[str, Any], axes: list[Any]) -> Domain:
-    lower = arrays.get("lower", [axis[0] for axis in axes])
-    upper = arrays.get("upper", [axis[-1] for axis in axes])
+    lower = arrays.get("lower", [np.min(axis) for axis in axes])
+    upper = arrays.get("upper", [np.max(axis) for axis in axes])
     periodic = arrays.get("periodic", [False] * len(axes))
     if np.any(periodic) and "upper" not in arrays:
         raise ValueError("a periodic axis, and no `upper` that tells its period")
