@@ -40,7 +40,7 @@ def recognise(path: Path) -> bool:
     except (OSError, UnicodeDecodeError, csv.Error):
         return False
     numbers = all(map(_is_number, names))
-    text = b"\0" not in head and not head.lstrip().startswith(b"<")
+    text = b"\0" not in head and not head.lstrip().startswith((b"<", b"{"))
     return text and len(names) > 1 and not numbers
 
 

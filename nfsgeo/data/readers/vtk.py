@@ -33,8 +33,8 @@ def read(path: Path) -> FieldFile:
 
     A field named ``a`` or ``a_...`` is the coefficient. Coordinates that are the same
     at all points, such as z of a plane mesh, are left out. An XDMF time series gives
-    one record for each time; other files give one, at their ``TimeValue``, ``TIME`` or
-    XDMF ``Time``, where there is one. Arrays that ParaView adds to mark points are not
+    one record for each time; other files give one, at their ``TimeValue`` or XDMF
+    ``Time`` where there is one. Arrays that ParaView adds to mark points are not
     fields.
 
     Raises:
@@ -124,10 +124,7 @@ def _time(path: Path, kind: str | None, about: Data) -> float | None:
     if kind == "xdmf":
         found = ElementTree.parse(path).find(".//Time")
         return None if found is None else float(found.attrib["Value"])
-    for name in ("TimeValue", "TIME"):
-        if name in about:
-            return float(np.ravel(about[name])[0])
-    return None
+    return float(np.ravel(about["TimeValue"])[0]) if "TimeValue" in about else None
 
 
 def _series(path: Path) -> tuple[Any, Any, list[tuple[float | None, Data]]]:

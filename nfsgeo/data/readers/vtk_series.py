@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
-
 from nfsgeo.data.fields import FieldFile, reading
 from nfsgeo.data.joined import JoinedFile
+from nfsgeo.data.numbers import as_times
 from nfsgeo.data.readers import vtk
 from nfsgeo.errors import UserError
 
@@ -76,7 +75,7 @@ class _Series(JoinedFile):
 
 def _read_at(times: Mapping[Path, float], path: Path) -> FieldFile:
     file = vtk.read(path)
-    file.times, file.times_are_known = np.array([times[path]]), True
+    file.times, file.times_are_known = as_times([times[path]], f"time of {path}"), True
     return file
 
 
