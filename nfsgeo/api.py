@@ -30,6 +30,7 @@ from typing import Any, Literal
 import nfsgeo.evaluation
 import nfsgeo.training
 from nfsgeo.data import FieldFile, open
+from nfsgeo.data.foreign import check_path
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.training import Experiment, Forecaster, RunPaths, begin_run, load_config
@@ -115,18 +116,21 @@ def predict(
     target: Path | str,
     *,
     query_points: Path | str | None = None,
+    first: int | None = None,
 ) -> FieldFile:
-    """Predicts every sample of a file.
+    """Predicts every sample of a file, from its last snapshots on beyond its end.
 
     Args:
         run: From :func:`fit`, its folder, or a name such as ``"ns-small"``.
-        source: Fields with at least the run's input records, or their path.
+        source: Fields with at least the run's input snapshots, or their path.
         target: The file to make.
         query_points: A .npy, .npz or .csv file of places to predict at; None for the
             observed points.
+        first: Number of the first observed snapshot, from 0, to predict from elsewhere
+            in the file.
 
     Returns:
-        The predicted records, as ``target`` holds them.
+        The predicted snapshots, as ``target`` holds them.
 
     Raises:
         UserError: The run, the fields or the points cannot be used, or ``target``
@@ -137,6 +141,7 @@ def predict(
         _path(source),
         Path(target),
         query_points=None if query_points is None else Path(query_points),
+        first=first,
     )
     return open(written)
 
@@ -177,7 +182,7 @@ def export(
 
 
 def _path(data: Data) -> Path:
-    return data.path if isinstance(data, FieldFile) else Path(data)
+    return data.path if isinstance(data, FieldFile) else check_path(data)
 
 
 def _folder(run: Run) -> Path:

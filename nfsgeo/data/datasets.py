@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 from torch_geometric.data import Data
 
-from nfsgeo.data.fields import FieldFile, Floats
+from nfsgeo.data.fields import Doubles, FieldFile, Floats
 from nfsgeo.data.meshes import Mesh, MeshesInTurn
+from nfsgeo.data.numbers import missing_values
 from nfsgeo.data.trigonometric import TrigonometricInterpolation
 from nfsgeo.errors import UserError
 
@@ -110,6 +111,11 @@ class WindowDataset(Dataset[Data]):
         self._with_static = coefficient
         self._forget()
 
+    @property
+    def times(self) -> Doubles:
+        """Of the window, float64 ``[n_in + n_out]``."""
+        return self.file.times[self._records]
+
     def __len__(self) -> int:
         return len(self.samples)
 
@@ -130,7 +136,7 @@ class WindowDataset(Dataset[Data]):
             y=u[:, self.n_in :].clone(memory_format=torch.contiguous_format),
             pos=torch.from_numpy(found.pos).clone(),
             sample=sample,
-            times=torch.from_numpy(self.file.times[self._records].copy()),
+            times=torch.from_numpy(self.times.copy()),
         )
         if self.volumes:
             item.volume = torch.from_numpy(found.volume).clone()
@@ -176,11 +182,9 @@ class WindowDataset(Dataset[Data]):
             at = self._at(mesh)
             u, a = at(u), at(a)
         if not (np.isfinite(u).all() and np.isfinite(a).all()):
-            raise UserError(
-                f"sample {sample} of {self.file.path} with values that are not finite",
-                "finite values",
-                "leave the sample out or repair the file",
-            )
+            bad = u.size - np.isfinite(u).sum() + a.size - np.isfinite(a).sum()
+            what = f"sample {sample} of {self.file.path}"
+            raise missing_values(what, int(bad), u.size + a.size)
         # Rounding to float32 may put a point on the far end of a periodic axis.
         pos = self.file.domain.wrap(torch.from_numpy(mesh.pos).float())
         volume = np.empty(0, np.float32)

@@ -58,6 +58,7 @@ class FieldFile(ABC):
         provenance: How the data were made, plain JSON types.
         num_samples: Number of samples ``N``.
         times: Time of each record, float64 ``[T]``, in the data's own units.
+        times_are_known: Whether they are the file's own, not just 0, 1, 2, ...
         component_names: One name for each of the ``C`` components of ``u``.
         static_names: One name for each of the ``C_a`` components of the static field.
         static_role: ``"coefficient"`` (a model input), ``"initial condition"`` or None.
@@ -73,6 +74,7 @@ class FieldFile(ABC):
     provenance: dict[str, Any]
     num_samples: int
     times: Doubles
+    times_are_known: bool = True
     component_names: list[str]
     static_names: list[str]
     static_role: str | None

@@ -22,6 +22,7 @@ from nfsgeo.data.layout import (
     new_file,
     partial_path,
 )
+from nfsgeo.data.numbers import as_real, as_times
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -77,7 +78,7 @@ class PointWriter:
         self._header = Header(
             equation=equation,
             domain=domain,
-            times=np.asarray(times, dtype=np.float64),
+            times=as_times(times, "times"),
             component_names=list(component_names),
             static_names=list(static_names),
             static_role=static_role,
@@ -105,8 +106,8 @@ class PointWriter:
         Raises:
             UserError: A point is not finite or outside the domain.
         """
-        coords = np.asarray(coords, dtype=np.float64)
         domain, number = self._header.domain, len(self._mesh_offsets) - 1
+        coords = as_real(coords, f"coordinates of mesh {number}").astype(np.float64)
         if coords.ndim != 2 or not len(coords) or coords.shape[1] != domain.dim:
             raise UserError(
                 f"mesh {number} with points of shape {coords.shape}",
@@ -155,7 +156,7 @@ class PointWriter:
             parameters: Scalars of the sample, the same names for every sample.
 
         Raises:
-            UserError: A shape is wrong or a value is not finite.
+            UserError: A shape is wrong, or a value is missing or not finite.
         """
         names, sample = self._header, len(self._sample_mesh)
         num = self._mesh_offsets[mesh + 1] - self._mesh_offsets[mesh]
@@ -172,6 +173,7 @@ class PointWriter:
             a = as_float32(a, (num, width), f"a of sample {sample}")
             self._append("a", a, max(1, min(num, CHUNK_BYTES // (4 * width))), "f4")
         for name, value in (parameters or {}).items():
+            value = as_real(value, f"parameter {name} of sample {sample}")
             self._parameters.setdefault(name, []).append(value)
         self._sample_mesh.append(mesh)
 

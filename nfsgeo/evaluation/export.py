@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, export, save
 
+from nfsgeo.data.layout import check_ending
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.export_onnx import to_onnx
 from nfsgeo.evaluation.pretrained import find_run
@@ -24,6 +25,7 @@ from nfsgeo.training.artifacts import write_bytes
 
 __all__ = ["export_run", "program_inputs"]
 
+ENDINGS = {"torch-export": ".pt2", "onnx": ".onnx"}
 EXAMPLE_POINTS, EXAMPLE_QUERIES = 23, 17
 
 
@@ -46,8 +48,10 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
 
     Raises:
         UserError: The folder holds no trained run, its model does not interpolate
-            between points and a grid, ONNX lacks an operator, or ``target`` exists.
+            between points and a grid, ONNX lacks an operator, or ``target`` exists or
+            has another ending.
     """
+    check_ending(target, ENDINGS[format])
     if target.exists():
         raise UserError(f"{target}", "a file that does not exist", "choose another")
     config, forecaster = open_run(find_run(folder), "cpu")

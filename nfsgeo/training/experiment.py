@@ -20,7 +20,12 @@ from nfsgeo.training.demo import demo_file
 from nfsgeo.training.environment import check_device
 from nfsgeo.training.module import Forecaster
 from nfsgeo.training.observation import Observation, observe, observe_in_turn
-from nfsgeo.training.problem import changes_in, problem_of, problem_to_dict
+from nfsgeo.training.problem import (
+    changes_in,
+    check_time_steps,
+    problem_of,
+    problem_to_dict,
+)
 from nfsgeo.training.resolution import resolved
 
 __all__ = ["Experiment", "prepare"]
@@ -97,6 +102,7 @@ def prepare(
             "ask for fewer",
         )
     for windows_of_part in (train, valid):
+        check_time_steps(windows_of_part)
         _read_through(windows_of_part, partial(progress, "reading samples"))
     changes = changes_in(config.model, problem)
     inputs, outputs = _fit_normalisers(train, problem, changes is not None)

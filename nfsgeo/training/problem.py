@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from nfsgeo.data import FieldFile
+import numpy as np
+
+from nfsgeo.data import FieldFile, WindowDataset
+from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem
 from nfsgeo.training.config import DataSection, ModelSection
 from nfsgeo.training.observation import Observation, mesh_of
 
-__all__ = ["changes_in", "problem_from_dict", "problem_of", "problem_to_dict"]
+__all__ = [
+    "changes_in",
+    "check_time_steps",
+    "problem_from_dict",
+    "problem_of",
+    "problem_to_dict",
+]
 
 
 def problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem:
@@ -32,6 +41,26 @@ def problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem
         grid_shape=observed.grid_shape,
         has_time=n_in > 0,
     )
+
+
+def check_time_steps(windows: WindowDataset) -> None:
+    """Makes sure that the snapshots of a window are equally far apart.
+
+    Raises:
+        UserError: They are not; a model would learn a step that is none.
+    """
+    steps = np.diff(windows.times)
+    unequal = np.flatnonzero(~np.isclose(steps, steps[:1], rtol=1e-3, atol=0))
+    if unequal.size:
+        at = unequal[0]
+        before, here, after = windows.times[[at - 1, at, at + 1]]
+        raise UserError(
+            f"{windows.file.path} with unequal time steps, {steps[at - 1]:g} from t = "
+            f"{before:g} and {steps[at]:g} from t = {here:g} to {after:g}",
+            f"equal steps among the {len(windows.times)} snapshots of a window",
+            "choose others by data.first_record and data.time_stride, or interpolate "
+            "the file in time",
+        )
 
 
 def changes_in(model: ModelSection, problem: Problem) -> Domain | None:

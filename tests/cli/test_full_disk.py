@@ -107,6 +107,7 @@ def test_conversion(spawn: Spawn, small_disk: Path, first: int) -> None:
         coords=random.random((sum(sizes), 2)),
         offsets=np.cumsum([0, *sizes]),
         u=random.random((sum(sizes), 20)).astype(np.float32),
+        t=np.arange(20.0),
     )
     refused(spawn("convert", source, "--out", small_disk / "c.h5"))
     assert names(small_disk) == ["filler"]

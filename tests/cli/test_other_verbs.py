@@ -60,7 +60,7 @@ def test_predict_with_a_model_that_comes_trained(
         )
     )
     options = ("--input", "b.h5", "--output", "p.h5")
-    ok(nfsgeo("predict", "--model", "burgers-small", *options))
+    ok(nfsgeo("predict", "--model", "burgers-small", "--first", 0, *options))
     with open_file(tmp_path / "p.h5") as file, open_file(tmp_path / "b.h5") as data:
         assert file.num_samples == 3 and file.num_points() == 64
         truth = data.read(2, slice(10, 20))
@@ -110,6 +110,16 @@ def test_datasets(nfsgeo: Command) -> None:
     assert "navier-stokes" in ok(nfsgeo("datasets")).stdout
     facts = json.loads(ok(nfsgeo("datasets", "--json")).stdout)
     assert "burgers" in [row["name"] for row in facts["equations"]]
+
+
+def test_convert_with_columns_and_times(nfsgeo: Command, tmp_path: Path) -> None:
+    rows = [f"{p},{t},{p + t}" for p in (3, 4) for t in (0, 1, 2)]
+    (tmp_path / "a.csv").write_text("\n".join(["where,frame,u", *rows]))
+    columns = ("--columns", "x=where,time=frame", "--times", "0:1:0.5")
+    ok(nfsgeo("convert", "a.csv", "--out", "a.h5", *columns))
+    with open_file(tmp_path / "a.h5") as file:
+        assert file.times.tolist() == [0.0, 0.5, 1.0]
+        assert file.read(0, slice(None))[..., 0].tolist() == [[3, 4, 5], [4, 5, 6]]
 
 
 def test_generate_then_convert(nfsgeo: Command, tmp_path: Path) -> None:
