@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Group
     from rich.table import Table
 
 __all__ = ["as_json", "device", "error_table", "print_json", "progress_bar", "show"]
@@ -22,6 +23,7 @@ device = click.option(
     metavar="cpu|cuda|auto",
     help="Where to compute; the run's own if unset.",
 )
+MEASURES = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
 NAMES = {
     "persistence": "persistence",
     "linear_extrapolation": "linear extrapolation",
@@ -85,23 +87,74 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         yield update
 
 
-def error_table(summary: Mapping[str, Any]) -> Table:
-    """Test errors of the model beside those of the baselines, the smallest bold."""
+def error_table(summary: Mapping[str, Any]) -> Group:
+    """Errors of the model beside those of the baselines, the smallest bold.
+
+    Of several components each has its rows, after those that pool them. Below stands
+    how many samples and points the errors are over.
+    """
     from rich import box
+    from rich.console import Group
+    from rich.markup import escape
     from rich.table import Table
 
-    rows = {summary["model"]: summary["test"]}
-    rows |= {NAMES.get(name, name): e for name, e in summary["baselines"].items()}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("test errors")
-    measures = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
-    for title in measures.values():
-        table.add_column(title, justify="right")
+    scored, components = summary.get("scored", {}), summary.get("components", {})
+    title = "errors" if scored.get("part") == "all" else "test errors"
+    units = summary.get("units")
+    table.add_column(escape(f"{title} ({units})" if units else title))
+    for name in MEASURES.values():
+        table.add_column(name, justify="right")
+    below = [_scored(summary)] if scored else []
+    if not components:
+        _add_rows(table, summary, summary["test"], summary["baselines"])
+        return Group(table, *below)
+    table.add_row("[bold]pooled*[/]", "", "", "")
+    _add_rows(table, summary, summary["test"], summary["baselines"], "  ")
+    for name, errors in components.items():
+        label = f"{name} ({errors['unit']})" if errors["unit"] else name
+        table.add_section()
+        table.add_row(f"[bold]{escape(label)}[/]", f"std {errors['std']:.3g}")
+        _add_rows(table, summary, errors, errors["baselines"], "  ")
+    return Group(table, f"* {summary['pooled']}", *below)
+
+
+def _add_rows(
+    table: Table,
+    summary: Mapping[str, Any],
+    test: Mapping[str, Any],
+    baselines: Mapping[str, Mapping[str, Any]],
+    indent: str = "",
+) -> None:
+    """A row for the model and one for each baseline."""
+    names = NAMES
+    if summary.get("scored", {}).get("part") == "all":
+        names = NAMES | {"mean": "mean of these samples"}
+    rows = {summary["model"]: test}
+    rows |= {names.get(name, name): errors for name, errors in baselines.items()}
     for name, errors in rows.items():
         cells = []
-        for measure in measures:
+        for measure in MEASURES:
             smallest = errors[measure] <= min(row[measure] for row in rows.values())
             style = "bold" if smallest else "none"
             cells.append(f"[{style}]{errors[measure]:.3e}[/]")
-        table.add_row(name, *cells)
-    return table
+        table.add_row(indent + name, *cells)
+
+
+def _scored(summary: Mapping[str, Any]) -> str:
+    """The samples and points that the errors are over, in a sentence."""
+    scored = summary["scored"]
+    samples, of = scored["samples"], scored["of_samples"]
+    which = f"all {of}" if samples == of else f"{samples} of {of}"
+    points, there = (
+        " to ".join(map(str, each)) if isinstance(each, list) else str(each)
+        for each in (scored["points"], scored["of_points"])
+    )
+    if scored["of_points"] is not None:
+        points = f"all {points}" if points == there else f"{points} of {there}"
+    text = f"Scored {which} samples at {points} points each."
+    if scored["tied"]:
+        text += f" {summary['model']} is tied to the points of training."
+    if scored["trained_on"]:
+        text += f" The run was trained or validated on {scored['trained_on']} of them."
+    return text

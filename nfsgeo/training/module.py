@@ -39,7 +39,7 @@ class Forecaster(LightningModule):
         outputs: Scale of what the model predicts, ``C`` components.
         optimiser: How the weights move.
         description: Plain types that a checkpoint carries along, to build the same
-            model again.
+            model again; ``statistics`` of several components, for their errors.
         changes_in: Where the model predicts changes since the last observed record,
             the domain of the points; None where it predicts the field itself.
     """
@@ -62,7 +62,7 @@ class Forecaster(LightningModule):
         self.changes_in = changes_in
         if changes_in is not None:
             self.graphs = spline_cache(changes_in)
-        self.errors = FieldErrors()
+        self.errors = self.new_errors()
 
     def forward(
         self,
@@ -103,6 +103,10 @@ class Forecaster(LightningModule):
                 self.graphs.points_to_queries(pos, batch, query_pos, query_batch),
             )
         return last + prediction
+
+    def new_errors(self) -> FieldErrors:
+        """A metric for what this predicts, by component where there are several."""
+        return FieldErrors(**self.description.get("statistics", {})).to(self.device)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         if isinstance(self.model, OwnLoss):
