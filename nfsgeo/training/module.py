@@ -81,7 +81,11 @@ class Forecaster(LightningModule):
             batch: Sample of each point ``[N]``; None for one sample.
             query_pos: Where to predict ``[M, d]``; None for ``pos``.
             query_batch: Sample of each query point ``[M]``.
+
+        Raises:
+            UserError: ``x`` has other components or time steps than in training.
         """
+        self._check_inputs(x)
         kind = self.inputs.mean.dtype
         x, pos = x.to(kind), pos.to(kind)
         if query_pos is not None:
@@ -159,6 +163,25 @@ class Forecaster(LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["nfsgeo"] = self.description
+
+    def _check_inputs(self, x: Tensor) -> None:
+        inputs, fields = len(self.inputs.mean), len(self.outputs.mean)
+        problem = self.description.get("problem", {})
+        num = problem.get("n_in", x.size(1) if x.ndim == 3 else 1)
+        if x.ndim == 3 and tuple(x.shape[1:]) == (num, inputs):
+            return
+        fields = fields if problem.get("has_time", True) else 0
+        wanted = f"[points, {num}, {inputs}]"
+        kinds = [f"{fields} of the field"] * (fields > 0)
+        kinds += [f"{inputs - fields} of the static input"] * (inputs > fields)
+        todo = "give the inputs that the model was trained with"
+        if fields and x.shape[-1] == fields < inputs:
+            todo = "append the static input, repeated over the time steps"
+        raise UserError(
+            f"x of shape {list(x.shape)}",
+            f"{wanted}, whose components are {' and '.join(kinds)}",
+            todo,
+        )
 
     def _predict(self, batch: Batch) -> Tensor:
         return self(batch.x, batch.pos, batch.batch)
