@@ -30,6 +30,9 @@ class FieldErrors(Metric):
     Args:
         mean: Mean of each component in the training data, ``C`` numbers.
         std: Standard deviation of each component there, positive.
+
+    Raises:
+        ValueError: One of the two comes without the other.
     """
 
     full_state_update = False
