@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -21,14 +21,22 @@ __all__ = ["evaluate"]
 
 
 @click.command(
-    short_help="Test errors of a run beside the baselines'.",
+    short_help="Errors of a run beside the baselines'.",
     epilog="""\b
-    Example:
+    Examples:
       nfsgeo evaluate runs/x --unseen 2 --unseen 4 --repeats 100
+      nfsgeo evaluate runs/x --data other.h5
     """,
 )
 @click.argument("run", type=Path)
-@click.option("--data", type=Path, help="Take the test samples from another file.")
+@click.option(
+    "--data", type=Path, help="Score another file, all of its samples and points."
+)
+@click.option(
+    "--part",
+    type=click.Choice(["all", "test"]),
+    help="Samples of --data to score.  [all]",
+)
 @click.option(
     "--unseen",
     "factors",
@@ -49,12 +57,16 @@ __all__ = ["evaluate"]
 def evaluate(
     run: Path,
     data: Path | None,
+    part: Literal["all", "test"] | None,
     factors: tuple[float, ...],
     repeats: int,
     device: str | None,
     as_json: bool,
 ) -> None:
-    """Test errors of a run beside the baselines', in the units of the data."""
+    """Errors of a run beside the baselines', in the units of the data.
+
+    Without --data on the test samples of the run, at the points that it observes.
+    """
     from nfsgeo.evaluation import evaluate_run
     from nfsgeo.report import write_report
 
@@ -62,6 +74,7 @@ def evaluate(
         summary = evaluate_run(
             run,
             data=data,
+            part=part,
             factors=factors,
             repeats=repeats,
             device=device,

@@ -69,6 +69,7 @@ def _file_facts(file: FieldFile) -> dict[str, Any]:
         "times": [float(file.times[0]), float(file.times[-1])],
         "components": {
             name: {
+                "unit": file.units.get(name),
                 "min": float(values[..., c].min()),
                 "max": float(values[..., c].max()),
                 "std": float(values[..., c].std()),
@@ -84,9 +85,14 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts in words, without those that there are none of."""
     domain, looked_at = facts["domain"], min(LOOKED_AT, sum(facts["samples"].values()))
     axes = zip(domain["lower"], domain["upper"], domain["periodic"], strict=True)
-    fields = [
-        f"{name}  {of['min']:z.4g} to {of['max']:z.4g}, deviation {of['std']:.4g}"
+    named = {
+        f"{name} ({of['unit']})" if of["unit"] else name: of
         for name, of in facts["components"].items()
+    }
+    fields = [
+        f"{name}  {of['min']:z.4g} to {of['max']:z.4g}, "
+        f"standard deviation {of['std']:.4g}"
+        for name, of in named.items()
     ]
     words: dict[str, Any] = {
         "file": facts["file"],

@@ -84,20 +84,25 @@ def evaluate(
     run: Run,
     *,
     data: Data | None = None,
+    part: Literal["all", "test"] | None = None,
     factors: Sequence[float] = (),
     repeats: int = 5,
 ) -> dict[str, Any]:
-    """Errors of a run on the test samples, in the units of the data.
+    """Errors of a run on the test samples, or on a file that is named.
 
     Args:
         run: From :func:`fit`, its folder, or a name such as ``"ns-small"``.
-        data: Another file to take the test samples from.
+        data: Another file to score, at all of its points unless the model is tied to
+            those of training.
+        part: ``"all"`` samples of that file, or its ``"test"`` part; all unless told.
         factors: Also evaluate on unseen meshes with so many times as many points.
         repeats: Meshes to draw for each factor.
 
     Returns:
         As ``summary.json`` holds them: the model's errors as ``"test"``, those of
-        simple predictions as ``"baselines"``.
+        simple predictions as ``"baselines"``, and of several components each one's in
+        its own unit as ``"components"``. ``"scored"`` says how many samples and points
+        they are over.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it.
@@ -105,6 +110,7 @@ def evaluate(
     return nfsgeo.evaluation.evaluate_run(
         _folder(run),
         data=None if data is None else _path(data),
+        part=part,
         factors=factors,
         repeats=repeats,
     )

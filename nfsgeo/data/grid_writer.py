@@ -48,6 +48,7 @@ class GridWriter:
         static_names: Components of the static field ``a``.
         static_role: ``"coefficient"``, ``"initial condition"``, None without ``a``.
         provenance: How the data are made; must not change from one try to the next.
+            Units belong here, as ``{"units": {"p": "hPa"}}``.
         parameter_names: Scalars that each sample carries.
         split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
         meshes: Flat point numbers of meshes to publish with the data, by name.

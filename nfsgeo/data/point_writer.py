@@ -43,7 +43,8 @@ class PointWriter:
         component_names: Components of ``u``.
         static_names: Components of the static field ``a``.
         static_role: ``"coefficient"``, ``"initial condition"``, None without ``a``.
-        provenance: How the data were made.
+        provenance: How the data were made; units belong here, as
+            ``{"units": {"p": "hPa"}}``.
         split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from nfsgeo.report.style import COLOURS, WIDTH, legend_above
 __all__ = ["error_in_time", "mean_and_spread", "training_curves", "unseen_curve"]
 
 Array = NDArray[np.float64]
+MAE = "mean absolute error"
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "model": ("model", {"color": COLOURS["model"], "marker": "o", "ms": 3}),
     "linear_extrapolation": (
@@ -72,31 +74,43 @@ def training_curves(metrics: dict[str, Array]) -> Figure:
     return figure
 
 
-def error_in_time(times: Array, errors: dict[str, Array]) -> Figure:
-    """Mean absolute error of each predicted record, by method.
+def error_in_time(
+    times: Array, errors: dict[str, Array], components: Sequence[str] = ()
+) -> Figure:
+    """Mean absolute error at each predicted time step, by method.
 
     Args:
         times: Times of the predicted records ``[n_out]``.
-        errors: For each method, its errors ``[n_out]``.
+        errors: For each method, its errors ``[n_out]``; ``[n_out, C]`` for a panel for
+            each of several components.
+        components: The first of several, with their units.
     """
-    figure = Figure((WIDTH, 2.7), layout="constrained")
-    ax = figure.subplots()
-    for name, (label, look) in METHODS.items():
-        if name in errors:
-            ax.plot(times, errors[name], label=label, **look)
-    if all((values > 0).any() for values in errors.values()):
-        ax.set_yscale("log")
-    ax.set_xlabel("time")
-    _finish(ax, "mean absolute error")
+    num = max(1, len(components))
+    figure = Figure((WIDTH, 1.2 + 1.5 * num), layout="constrained")
+    panels = figure.subplots(num, 1, sharex=True, squeeze=False)[:, 0]
+    for c, ax in enumerate(panels):
+        here = {k: v.reshape(len(times), -1)[:, c] for k, v in errors.items()}
+        for name, (label, look) in METHODS.items():
+            if name in here:
+                ax.plot(times, here[name], label=label, **look)
+        if all((values > 0).any() for values in here.values()):
+            ax.set_yscale("log")
+        ax.set_ylabel(f"MAE of {components[c]}" if components else MAE)
+        ax.grid(True, axis="y")
+    panels[-1].set_xlabel("time")
+    legend_above(panels[0])
     return figure
 
 
-def unseen_curve(unseen: dict[str, Array], seen_mae: float | None) -> Figure:
+def unseen_curve(
+    unseen: dict[str, Array], seen_mae: float | None, *, pooled: bool = False
+) -> Figure:
     """Error on meshes that the model never saw, against their size.
 
     Args:
         unseen: Columns of ``unseen.csv``.
         seen_mae: Error on the mesh of training, drawn as a line; may be absent.
+        pooled: Whether errors are means over several components.
     """
     figure = Figure((WIDTH, 2.9), layout="constrained")
     ax = figure.subplots()
@@ -125,7 +139,7 @@ def unseen_curve(unseen: dict[str, Array], seen_mae: float | None) -> Figure:
         )
     ax.set_ylim(0, 1.15 * ax.dataLim.ymax)  # room for that text
     ax.set_xlabel("points, as a multiple of the mesh of training")
-    _finish(ax, "mean absolute error")
+    _finish(ax, f"pooled {MAE}" if pooled else MAE)
     return figure
 
 

@@ -12,6 +12,7 @@ from nfsgeo.report.figures import run_pictures
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
 from nfsgeo.report.style import SECTIONS
 from nfsgeo.report.tables import (
+    component_tables,
     error_table,
     facts,
     record_tables,
@@ -57,6 +58,8 @@ def write_report(run_dir: Path) -> Path:
         version=__version__,
         facts=facts(run.summary),
         errors=error_table(run.summary),
+        components=component_tables(run.summary),
+        pooled=run.summary.get("pooled"),
         verdict=verdict(run.summary),
         units=run.summary.get("units"),
         pictures=by_section,

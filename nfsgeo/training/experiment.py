@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -112,7 +113,7 @@ def prepare(
         "predicts": config.model.predicts,
         "problem": problem_to_dict(problem),
         "times": valid[0].times.tolist(),
-    }
+    } | _statistics(train, problem)
     return Experiment(
         config=config,
         file=file,
@@ -153,6 +154,24 @@ def _fit_normalisers(
             window.y - window.x[:, -1:, own] for window in windows_read
         )
     return inputs, FieldNormaliser(inputs.mean[own], inputs.std[own])
+
+
+def _statistics(train: WindowDataset, problem: Problem) -> dict[str, Any]:
+    """Mean and standard deviation of several components in the training data.
+
+    Over all time steps, inputs and targets, of the fields themselves.
+    """
+    if problem.out_components == 1:
+        return {}
+    windows_read = (train[item] for item in range(len(train)))
+    if problem.has_time:
+        own = slice(problem.out_components)
+        fields = (torch.cat([each.x[..., own], each.y], 1) for each in windows_read)
+    else:
+        fields = (each.y for each in windows_read)
+    fitted = FieldNormaliser.fit(fields)
+    found = {"mean": fitted.mean.tolist(), "std": fitted.std.tolist()}
+    return {"statistics": found}
 
 
 def _read_through(windows: WindowDataset, progress: Callable[[int, int], None]) -> None:

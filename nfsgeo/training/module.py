@@ -39,7 +39,7 @@ class Forecaster(LightningModule):
         outputs: Scale of what the model predicts, ``C`` components.
         optimiser: How the weights move.
         description: Plain types that a checkpoint carries along, to build the same
-            model again.
+            model again; ``statistics`` of several components, for their errors.
         changes_in: Where the model predicts changes since the last observed record,
             the domain of the points; None where it predicts the field itself.
     """
@@ -62,7 +62,7 @@ class Forecaster(LightningModule):
         self.changes_in = changes_in
         if changes_in is not None:
             self.graphs = spline_cache(changes_in)
-        self.errors = FieldErrors()
+        self.errors = self.new_errors()
 
     def forward(
         self,
@@ -81,7 +81,11 @@ class Forecaster(LightningModule):
             batch: Sample of each point ``[N]``; None for one sample.
             query_pos: Where to predict ``[M, d]``; None for ``pos``.
             query_batch: Sample of each query point ``[M]``.
+
+        Raises:
+            UserError: ``x`` has other components or time steps than in training.
         """
+        self._check_inputs(x)
         kind = self.inputs.mean.dtype
         x, pos = x.to(kind), pos.to(kind)
         if query_pos is not None:
@@ -103,6 +107,10 @@ class Forecaster(LightningModule):
                 self.graphs.points_to_queries(pos, batch, query_pos, query_batch),
             )
         return last + prediction
+
+    def new_errors(self) -> FieldErrors:
+        """A metric for what this predicts, by component where there are several."""
+        return FieldErrors(**self.description.get("statistics", {})).to(self.device)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         if isinstance(self.model, OwnLoss):
@@ -155,6 +163,25 @@ class Forecaster(LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["nfsgeo"] = self.description
+
+    def _check_inputs(self, x: Tensor) -> None:
+        inputs, fields = len(self.inputs.mean), len(self.outputs.mean)
+        problem = self.description.get("problem", {})
+        num = problem.get("n_in", x.size(1) if x.ndim == 3 else 1)
+        if x.ndim == 3 and tuple(x.shape[1:]) == (num, inputs):
+            return
+        fields = fields if problem.get("has_time", True) else 0
+        wanted = f"[points, {num}, {inputs}]"
+        kinds = [f"{fields} of the field"] * (fields > 0)
+        kinds += [f"{inputs - fields} of the static input"] * (inputs > fields)
+        todo = "give the inputs that the model was trained with"
+        if fields and x.shape[-1] == fields < inputs:
+            todo = "append the static input, repeated over the time steps"
+        raise UserError(
+            f"x of shape {list(x.shape)}",
+            f"{wanted}, whose components are {' and '.join(kinds)}",
+            todo,
+        )
 
     def _predict(self, batch: Batch) -> Tensor:
         return self(batch.x, batch.pos, batch.batch)

@@ -46,6 +46,21 @@ def test_the_model_sees_normalised_fields_and_gives_them() -> None:
     assert result.flatten().tolist() == [13.0, 13.0]  # 2 * 3 + 7
 
 
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ((4, 1, 1), "[points, 1, 2], whose components are 1 of the field and 1 of the"),
+        ((4, 1, 1), "append the static input"),
+        ((4, 1, 3), "give the inputs that the model was trained with"),
+        ((4, 2), "x of shape [4, 2]"),
+    ],
+)
+def test_inputs_unlike_those_of_training(shape: tuple[int, ...], words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        forecaster()(torch.zeros(shape), torch.zeros(4, 2))
+    assert words in str(caught.value)
+
+
 def test_the_loss_is_that_of_normalised_fields() -> None:
     module = forecaster(output_std=4.0)
     module.log = lambda *_, **__: None  # type: ignore[method-assign]
