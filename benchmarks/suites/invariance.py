@@ -63,9 +63,9 @@ def write_invariance(
 ) -> Path:
     """Writes ``invariance.csv``, a row for each mesh of each finished run.
 
-    ``pde`` is the problem, without the time steps in its name; a run on a grid counts as
-    its variant on the mesh ``equispaced``. Problems and variants come in the order of
-    ``rows``, meshes in that of ``meshes``.
+    ``pde`` is the problem, without the time steps in its name; a run on a grid counts
+    as its variant on the mesh ``equispaced``. Problems and variants come in the order
+    of ``rows``, meshes in that of ``meshes``.
 
     Args:
         rows: From :func:`~nfsgeo_benchmarks.suites.results.collect`.
