@@ -32,6 +32,7 @@ import nfsgeo.training
 from nfsgeo.data import FieldFile, open
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
+from nfsgeo.evaluation.unseen import UnseenAt
 from nfsgeo.training import Experiment, Forecaster, RunPaths, begin_run, load_config
 
 __all__ = ["evaluate", "export", "fit", "load", "open", "predict", "prepare"]
@@ -85,6 +86,7 @@ def evaluate(
     data: Data | None = None,
     factors: Sequence[float] = (),
     repeats: int = 5,
+    unseen_at: UnseenAt | None = None,
 ) -> dict[str, Any]:
     """Errors of a run on the test samples, in the units of the data.
 
@@ -93,6 +95,9 @@ def evaluate(
         data: Another file to take the test samples from.
         factors: Also evaluate on unseen meshes with so many times as many points.
         repeats: Meshes to draw for each factor.
+        unseen_at: Whether the further points of these lie ``"off-grid"``, between the
+            points of the file, or are points of the ``"file"`` that training has not
+            seen; None for off the grid where the file tells its fields there.
 
     Returns:
         As ``summary.json`` holds them: the model's errors as ``"test"``, those of
@@ -106,6 +111,7 @@ def evaluate(
         data=None if data is None else _path(data),
         factors=factors,
         repeats=repeats,
+        unseen_at=unseen_at,
     )
 
 
