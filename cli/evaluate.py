@@ -52,6 +52,13 @@ __all__ = ["evaluate"]
     show_default=True,
     help="Meshes to draw for each K.",
 )
+@click.option(
+    "--unseen-at",
+    type=click.Choice(["off-grid", "file"]),
+    help="Where further points lie: between those of the file's grid, the default "
+    "where the grid resolves the fields, or among the file's points that training "
+    "has not seen.",
+)
 @device
 @as_json
 def evaluate(
@@ -60,6 +67,7 @@ def evaluate(
     part: Literal["all", "test"] | None,
     factors: tuple[float, ...],
     repeats: int,
+    unseen_at: Literal["off-grid", "file"] | None,
     device: str | None,
     as_json: bool,
 ) -> None:
@@ -77,6 +85,7 @@ def evaluate(
             part=part,
             factors=factors,
             repeats=repeats,
+            unseen_at=unseen_at,
             device=device,
             progress=progress,
         )
@@ -87,7 +96,15 @@ def evaluate(
         return
     show(error_table(summary))
     if factors:
-        show(_unseen_table(summary))
+        show(_unseen_table(summary), _where_unseen(summary["unseen_points"]))
+
+
+def _where_unseen(points: dict[str, Any]) -> str:
+    """What training has seen of the file, and where unseen points were drawn."""
+    seen = f"Training has seen {points['trained']} of the file's {points['points']}"
+    if points["at"] == "file":
+        return f"{seen} points; unseen points are among the others."
+    return f"{seen} points; unseen points lie between the points of the file."
 
 
 def _unseen_table(summary: dict[str, Any]) -> Any:

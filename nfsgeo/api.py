@@ -33,6 +33,7 @@ from nfsgeo.data import FieldFile, open
 from nfsgeo.data.foreign import check_path
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
+from nfsgeo.evaluation.unseen import UnseenAt
 from nfsgeo.training import Experiment, Forecaster, RunPaths, begin_run, load_config
 
 __all__ = ["evaluate", "export", "fit", "load", "open", "predict", "prepare"]
@@ -87,6 +88,7 @@ def evaluate(
     part: Literal["all", "test"] | None = None,
     factors: Sequence[float] = (),
     repeats: int = 5,
+    unseen_at: UnseenAt | None = None,
 ) -> dict[str, Any]:
     """Errors of a run on the test samples, or on a file that is named.
 
@@ -97,6 +99,9 @@ def evaluate(
         part: ``"all"`` samples of that file, or its ``"test"`` part; all unless told.
         factors: Also evaluate on unseen meshes with so many times as many points.
         repeats: Meshes to draw for each factor.
+        unseen_at: Whether the further points of these lie ``"off-grid"``, between the
+            points of the file, or are points of the ``"file"`` that training has not
+            seen; None for off the grid where the file tells its fields there.
 
     Returns:
         As ``summary.json`` holds them: the model's errors as ``"test"``, those of
@@ -113,6 +118,7 @@ def evaluate(
         part=part,
         factors=factors,
         repeats=repeats,
+        unseen_at=unseen_at,
     )
 
 

@@ -22,7 +22,13 @@ from nfsgeo.evaluation.scored import (
     for_named_file,
 )
 from nfsgeo.evaluation.summary import POOLED, describe_run
-from nfsgeo.evaluation.unseen import COLUMNS, evaluate_unseen, spread
+from nfsgeo.evaluation.unseen import (
+    COLUMNS,
+    UnseenAt,
+    evaluate_unseen,
+    seen_by_training,
+    spread,
+)
 from nfsgeo.training import Forecaster, RunConfig, RunPaths, read_config, restore
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.datamodule import windows
@@ -41,6 +47,7 @@ def evaluate_run(
     part: Part | None = None,
     factors: Sequence[float] = (),
     repeats: int = 5,
+    unseen_at: UnseenAt | None = None,
     device: str | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> dict[str, Any]:
@@ -57,12 +64,17 @@ def evaluate_run(
         part: ``"all"`` samples of that file, or its ``"test"`` part.
         factors: Also evaluate on meshes with so many times as many points.
         repeats: Meshes to draw for each factor.
+        unseen_at: Where their further points lie, as for :func:`evaluate_unseen`. On
+            other data, training counts as having seen the points that it would have
+            been given of them.
         device: In place of the run's own.
         progress: Called with what is being done, how much is done and in all.
 
     Returns:
-        The summary, ``"unseen"`` in it where it was asked for; ``"scored"`` says how
-        many samples and points the errors are over.
+        The summary; ``"scored"`` says how many samples and points the errors are over.
+        Where larger meshes were asked for, their errors are ``"unseen"``, and
+        ``"unseen_points"`` says where the further points lie and how many of the file's
+        points training has seen.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it.
@@ -96,6 +108,7 @@ def evaluate_run(
         summary |= _scores(found, forecaster, file)
         rows = []
         if factors:
+            points = seen_by_training(config, file, unseen_at)
             rows = evaluate_unseen(
                 forecaster,
                 config,
@@ -103,9 +116,10 @@ def evaluate_run(
                 mesh,
                 factors=factors,
                 repeats=repeats,
+                at=points["at"],
                 progress=lambda done, total: progress("unseen meshes", done, total),
             )
-            summary["unseen"] = spread(rows)
+            summary |= {"unseen": spread(rows), "unseen_points": points}
         if data is None:
             _write(paths, file, found, summary, rows)
     return summary

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nfsgeo.data import FieldFile
+from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.meshes import (
     Mesh,
     MeshesInTurn,
@@ -20,7 +25,7 @@ from nfsgeo.data.meshes import (
 from nfsgeo.errors import UserError
 from nfsgeo.training.config import DataSection
 
-__all__ = ["Observation", "mesh_of", "observe", "observe_in_turn"]
+__all__ = ["Observation", "mesh_of", "observe", "observe_in_turn", "trained_points"]
 
 Observation = Mesh | Callable[[int], Mesh]
 
@@ -72,6 +77,52 @@ def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observatio
 def mesh_of(observation: Observation, sample: int) -> Mesh:
     """The mesh of one sample."""
     return observation if isinstance(observation, Mesh) else observation(sample)
+
+
+def trained_points(
+    data: DataSection, file: FieldFile, seed: int
+) -> Callable[[int], Indices]:
+    """Which points of the file training has seen: the union of all its point sets.
+
+    Points are told by their coordinates, so that meshes of the file that share points
+    are one. Sets drawn between the points of the file hold none of these.
+
+    Args:
+        data, file, seed: As for :func:`observe_in_turn`.
+
+    Returns:
+        From a sample to the numbers of those of its points that any training point
+        set contains, sorted.
+
+    Raises:
+        UserError: The file does not have such points.
+    """
+    observation = observe_in_turn(data, file, seed)
+    if isinstance(observation, Mesh):
+        sets = [observation.pos]
+    elif isinstance(observation, MeshesInTurn):
+        sets = [mesh.pos for mesh in observation.meshes]
+    else:
+        samples = file.split["train"][: data.max_train]
+        sets = [observation(int(sample)).pos for sample in samples]
+    known = np.unique(np.concatenate([_as_rows(pos) for pos in sets]))
+    by_mesh: dict[int, Indices] = {}
+
+    def of_sample(sample: int) -> Indices:
+        mesh = file.mesh_id(sample)
+        if mesh not in by_mesh:
+            rows = _as_rows(file.coordinates(sample))
+            by_mesh[mesh] = np.flatnonzero(np.isin(rows, known))
+        return by_mesh[mesh]
+
+    return of_sample
+
+
+def _as_rows(pos: Doubles) -> NDArray[Any]:
+    """Coordinates ``[n, d]`` as ``[n]`` values that compare as a whole."""
+    # Adding zero turns -0 into 0.
+    whole = np.ascontiguousarray(pos + 0.0, np.float64)
+    return whole.view([(f"x{i}", np.float64) for i in range(pos.shape[1])])[:, 0]
 
 
 def _sampler(data: DataSection) -> tuple[Callable[..., Mesh], int]:

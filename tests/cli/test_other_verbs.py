@@ -28,6 +28,7 @@ def ok(result: Result) -> Result:
 def test_evaluate(nfsgeo: Command, run: Path, waves: Path) -> None:
     result = ok(nfsgeo("evaluate", run, "--unseen", 2, "--repeats", 2))
     assert "persistence" in result.stdout and "2 x points" in result.stdout
+    assert "Training has seen 25" in result.stdout
     assert len((run / "unseen.csv").read_text().splitlines()) == 3
     result = ok(nfsgeo("evaluate", run, "--data", waves, "--json"))
     summary = json.loads(result.stdout)
