@@ -53,7 +53,10 @@ class Mesh:
             domain: The box that the points are in.
         """
         if domain not in self._volumes:
-            shares = cell_volumes(domain.wrap(torch.from_numpy(self.pos)), domain)
+            # Wherever the box lies: numbers far from 0 have no digits left.
+            pos = domain.wrap(torch.from_numpy(self.pos))
+            pos = domain.normalise(pos, torch.float64)
+            shares = cell_volumes(pos, domain.normalised)
             self._volumes[domain] = (shares * len(self)).float().numpy()
         return self._volumes[domain]
 
@@ -70,7 +73,11 @@ class MeshesInTurn:
 
     def __call__(self, sample: int, turn: int = 0) -> Mesh:
         """The mesh of a sample."""
-        return self.meshes[(sample + turn) % len(self.meshes)]
+        return self.meshes[self.number(sample, turn)]
+
+    def number(self, sample: int, turn: int = 0) -> int:
+        """Which of the meshes that is."""
+        return (sample + turn) % len(self.meshes)
 
 
 def philox(seed: int, *stream: int) -> np.random.Generator:

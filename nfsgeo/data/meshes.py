@@ -8,6 +8,7 @@ for :func:`per_sample`; leave it out for one mesh that all samples share.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -28,6 +29,7 @@ from nfsgeo.errors import UserError
 
 __all__ = [
     "Mesh",
+    "MeshOfFile",
     "MeshesInTurn",
     "clustered",
     "disjoint",
@@ -46,6 +48,21 @@ def every_point(file: FieldFile, sample: int = 0) -> Mesh:
     """All points of a sample, in the file's order."""
     pos = file.coordinates(sample)
     return Mesh(pos, np.arange(len(pos)), file.shape)
+
+
+@dataclass(frozen=True)
+class MeshOfFile:
+    """All points of a sample, of a file whose samples share some meshes.
+
+    Args:
+        file: Fields at points.
+    """
+
+    file: FieldFile
+
+    def __call__(self, sample: int) -> Mesh:
+        """The mesh of a sample."""
+        return every_point(self.file, sample)
 
 
 def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Batch
-from torch_geometric.loader import DataLoader
 
+from nfsgeo.data.connected_batches import batches
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.evaluation.baselines import baselines
@@ -62,7 +62,9 @@ def evaluate(
         batch_size: Samples of a batch.
         progress: Called with the number of samples done and in all.
     """
-    predictors = {"model": lambda batch: forecaster(batch.x, batch.pos, batch.batch)}
+    predictors = {
+        "model": lambda batch: forecaster(batch.x, batch.pos, graphs=batch.graphs)
+    }
     predictors |= baselines(train)
     errors = {name: forecaster.new_errors() for name in predictors}
     by_record = {
@@ -74,7 +76,7 @@ def evaluate(
     wanted = EXAMPLES if isinstance(test.mesh, Mesh) else 1
     done = 0
     sizes: set[int] = set()
-    for batch in DataLoader(test, batch_size=batch_size):
+    for batch in batches(test, batch_size, forecaster.connect):
         batch = batch.to(forecaster.device)
         for name, predict in predictors.items():
             prediction = predict(batch)

@@ -13,19 +13,23 @@ from torch import Tensor
 
 import nfsgeo.data
 from nfsgeo.data import FieldFile, PointWriter
+from nfsgeo.data.connected_batches import batches
+from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.disk import check_room
-from nfsgeo.data.meshes import Mesh, every_point
-from nfsgeo.data.numbers import missing_values
-from nfsgeo.data.trigonometric import TrigonometricInterpolation
+from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import check_fields, open_run
+from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
 from nfsgeo.training import Forecaster, RunConfig
-from nfsgeo.training.observation import mesh_of, observe
+from nfsgeo.training.observation import Observation, observe
 
 __all__ = ["predict"]
+
+# Points at which a batch predicts, about; a sample always is one.
+POINTS = 1 << 16
 
 
 @torch.no_grad()
@@ -65,12 +69,16 @@ def predict(
     config, forecaster = open_run(find_run(folder), device)
     with nfsgeo.data.open(source) as file:
         check_fields(forecaster, file)
-        mesh_at = _observation(config, file)
+        mesh = _observation(config, file)
         points = (
             None if query_points is None else read_points(query_points, file.domain)
         )
         _check_room(target, config, file, points)
         observed, ahead = _window(forecaster, config, file, first)
+        samples = range(file.num_samples)
+        windows = WindowDataset(file, samples, len(observed), 0, mesh, numbers=observed)
+        most = max(map(file.num_points, samples)) if points is None else len(points)
+        size = max(1, min(config.data.batch_size, POINTS // most))
         writer = PointWriter(
             target,
             equation=file.equation,
@@ -80,23 +88,35 @@ def predict(
             provenance={"model": config.model.name, "predicted_from": source.name},
             split=file.split,
         )
+        queries = None if points is None else torch.from_numpy(points)
         with writer:
-            written: tuple[NDArray[np.float64], int] | None = None
-            for sample in range(file.num_samples):
-                mesh = mesh_at(sample)
-                where = mesh.pos if points is None else points
-                u = forecaster(
-                    _inputs(observed, file, sample, mesh).to(forecaster.device),
-                    _positions(file, mesh.pos).to(forecaster.device),
-                    query_pos=_positions(file, where).to(forecaster.device),
-                )
-                # A mesh that the last sample had too is stored once.
-                if written is None or not np.array_equal(written[0], where):
-                    written = where, writer.add_mesh(where)
-                writer.write(u.cpu().numpy(), written[1])
+            written: tuple[Tensor, int] | None = None
+            done = 0
+            for batch in batches(
+                windows, size, partial(_connect, forecaster, file, queries)
+            ):
+                batch = batch.to(forecaster.device)
+                u = forecaster(batch.x, batch.pos, graphs=batch.graphs)
+                sizes = batch.graphs.query_sizes or batch.graphs.sizes
+                places = batch.pos.cpu().split(batch.graphs.sizes)
+                for pos, values in zip(places, u.cpu().split(sizes), strict=True):
+                    where = pos if queries is None else queries
+                    # A mesh that the last sample had too is stored once.
+                    if written is None or not torch.equal(written[0], where):
+                        written = where, writer.add_mesh(where.numpy())
+                    writer.write(values.numpy(), written[1])
+                done += batch.num_graphs
                 if progress is not None:
-                    progress(sample + 1, file.num_samples)
+                    progress(done, len(samples))
     return target
+
+
+def _connect(
+    forecaster: Forecaster, file: FieldFile, queries: Tensor | None, pos: Tensor
+) -> Graphs:
+    if queries is None:
+        return forecaster.connect(pos)
+    return forecaster.connect(pos, query_pos=file.domain.wrap(queries))
 
 
 def _check_room(
@@ -116,45 +136,11 @@ def _check_room(
     check_room(target, file.num_samples * each)
 
 
-def _observation(config: RunConfig, file: FieldFile) -> Callable[[int], Mesh]:
+def _observation(config: RunConfig, file: FieldFile) -> Observation:
     """Where each sample is observed; a model that needs a grid refuses a cloud."""
     if file.shape is None and MODELS[config.model.name].points:
-        return partial(every_point, file)
-    return partial(mesh_of, observe(config.data, file, config.seed))
-
-
-def _inputs(
-    observed: NDArray[np.int64], file: FieldFile, sample: int, mesh: Mesh
-) -> Tensor:
-    """What a window of the sample would hold as ``x``, without what comes after it.
-
-    Args:
-        observed: Numbers of the observed snapshots, increasing.
-
-    Raises:
-        UserError: A value is not finite.
-    """
-    n_in = len(observed)
-    fields = []
-    if n_in:
-        span = slice(int(observed[0]), int(observed[-1]) + 1)
-        values = file.read(sample, span, mesh.index)
-        fields.append(values[:, observed - observed[0]])
-    if file.static_role == "coefficient":
-        a = file.read_static(sample, mesh.index)[:, None]
-        fields.append(np.repeat(a, max(1, n_in), axis=1))
-    x = np.concatenate(fields, axis=-1)
-    if mesh.index is None:
-        x = TrigonometricInterpolation(file, mesh.pos)(x)
-    if not np.isfinite(x).all():
-        bad = int((~np.isfinite(x)).sum())
-        raise missing_values(f"sample {sample} of {file.path}", bad, x.size)
-    return torch.from_numpy(x)
-
-
-def _positions(file: FieldFile, pos: NDArray[np.float64]) -> Tensor:
-    # Rounding may put a point on the far end of a periodic axis.
-    return file.domain.wrap(torch.from_numpy(pos).float())
+        return MeshOfFile(file)
+    return observe(config.data, file, config.seed)
 
 
 def _window(

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch_geometric.loader import DataLoader
 
 from nfsgeo.data import FieldFile
+from nfsgeo.data.connected_batches import batches
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.fields import Indices
 from nfsgeo.data.meshes import Mesh, nested
@@ -209,9 +209,9 @@ def _errors(
     forecaster: Forecaster, test: WindowDataset, seen: dict[int, int], batch_size: int
 ) -> dict[str, float]:
     everywhere, old, new = (FieldErrors().to(forecaster.device) for _ in range(3))
-    for batch in DataLoader(test, batch_size=batch_size):
+    for batch in batches(test, batch_size, forecaster.connect):
         batch = batch.to(forecaster.device)
-        prediction = forecaster(batch.x, batch.pos, batch.batch)
+        prediction = forecaster(batch.x, batch.pos, graphs=batch.graphs)
         everywhere.update(prediction, batch.y, batch.batch)
         sizes = torch.tensor([seen[s] for s in batch.sample.tolist()])
         number = torch.arange(len(batch.batch), device=batch.batch.device)

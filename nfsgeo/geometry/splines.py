@@ -23,6 +23,7 @@ LARGEST_GAIN = 12.0
 # Of the functions at the distance of neighbours: how far a spline may miss values that
 # differ between points much closer than that, rather than swing.
 RIDGE = 0.15
+TARGETS = 1 << 15
 
 
 def spline_neighbours(dim: int, *, on_grid: bool = False) -> int:
@@ -57,7 +58,12 @@ def polyharmonic_spline(displacement: Tensor) -> Tensor:
     Returns:
         ``[m, k]``, float64; the weights of every target add up to 1.
     """
-    offset = displacement.to(torch.float64)
+    # The systems of equations of some targets at a time.
+    parts = displacement.split(TARGETS)
+    return torch.cat([_weights(part.to(torch.float64)) for part in parts])
+
+
+def _weights(offset: Tensor) -> Tensor:
     num, size, _ = offset.shape
     reach = offset.norm(dim=2).amax(dim=1).clamp(min=torch.finfo(torch.float64).tiny)
     offset = offset / reach[:, None, None]

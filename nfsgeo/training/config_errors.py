@@ -124,6 +124,8 @@ def unknown(given: str, expected: str, name: str, known: Iterable[str]) -> UserE
     if near:
         return UserError(given, expected, f"the nearest is {by_last_part[near[0]]}")
     names = list(by_last_part.values())
+    if not names:
+        return UserError(given, expected, "leave it out: there is none")
     beside = [each for each in names if section and _section(each) == section] or names
     parts = {each.rpartition(".")[2]: each for each in beside}
     few = [parts[each] for each in get_close_matches(last, parts, n=FEW, cutoff=0.0)]

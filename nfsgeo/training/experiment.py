@@ -22,8 +22,8 @@ from nfsgeo.training.environment import check_device
 from nfsgeo.training.module import Forecaster
 from nfsgeo.training.observation import Observation, observe, observe_in_turn
 from nfsgeo.training.problem import (
-    changes_in,
     check_time_steps,
+    is_residual,
     problem_of,
     problem_to_dict,
 )
@@ -105,8 +105,8 @@ def prepare(
     for windows_of_part in (train, valid):
         check_time_steps(windows_of_part)
         _read_through(windows_of_part, partial(progress, "reading samples"))
-    changes = changes_in(config.model, problem)
-    inputs, outputs = _fit_normalisers(train, problem, changes is not None)
+    residual = is_residual(config.model, problem)
+    inputs, outputs = _fit_normalisers(train, problem, residual)
     description = {
         "model": config.model.name,
         "settings": config.model.settings,
@@ -114,6 +114,9 @@ def prepare(
         "problem": problem_to_dict(problem),
         "times": valid[0].times.tolist(),
     } | _statistics(train, problem)
+    forecaster = Forecaster(
+        model, inputs, outputs, config.optimiser, description, residual=residual
+    )
     return Experiment(
         config=config,
         file=file,
@@ -121,23 +124,17 @@ def prepare(
         problem=problem,
         data=WindowData(
             {"train": train, "valid": valid},
+            forecaster.connect,
             batch_size=config.data.batch_size,
             workers=config.data.workers,
             seed=config.seed,
         ),
-        forecaster=Forecaster(
-            model,
-            inputs,
-            outputs,
-            config.optimiser,
-            description,
-            changes_in=changes,
-        ),
+        forecaster=forecaster,
     )
 
 
 def _fit_normalisers(
-    train: WindowDataset, problem: Problem, changes: bool
+    train: WindowDataset, problem: Problem, residual: bool
 ) -> tuple[FieldNormaliser, FieldNormaliser]:
     """Scales of the inputs and of what is predicted, from training samples alone.
 
@@ -148,7 +145,7 @@ def _fit_normalisers(
     own = slice(problem.out_components)
     if not problem.has_time:
         return inputs, FieldNormaliser.fit(train[item].y for item in samples)
-    if changes:
+    if residual:
         windows_read = (train[item] for item in samples)
         return inputs, FieldNormaliser.fit(
             window.y - window.x[:, -1:, own] for window in windows_read

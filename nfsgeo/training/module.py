@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import mse_loss
 from torch_geometric.data import Batch
 
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
-from nfsgeo.models import OwnLoss
-from nfsgeo.nn.fixed_interpolation import interpolate_along, spline_cache
+from nfsgeo.geometry import Graphs
+from nfsgeo.models import Model, OwnLoss
+from nfsgeo.nn.fixed_interpolation import interpolate_along, spline_graph
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.metrics import FieldErrors
 from nfsgeo.training.optimiser import (
@@ -34,35 +35,59 @@ class Forecaster(LightningModule):
     The statistics are buffers, so that a checkpoint carries them.
 
     Args:
-        model: ``model(x, pos, batch, query_pos=, query_batch=)`` on normalised fields.
+        model: On normalised fields.
         inputs: Scale of the inputs, ``F`` components.
         outputs: Scale of what the model predicts, ``C`` components.
         optimiser: How the weights move.
         description: Plain types that a checkpoint carries along, to build the same
             model again; ``statistics`` of several components, for their errors.
-        changes_in: Where the model predicts changes since the last observed record,
-            the domain of the points; None where it predicts the field itself.
+        residual: Whether the model predicts changes since the last observed record,
+            not the field itself.
     """
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Model,
         inputs: FieldNormaliser,
         outputs: FieldNormaliser,
         optimiser: OptimiserSection,
         description: dict[str, Any],
         *,
-        changes_in: Domain | None = None,
+        residual: bool = False,
     ) -> None:
         super().__init__()
         self.model = model
         self.inputs, self.outputs = inputs, outputs
         self.optimiser_section = optimiser
         self.description = description
-        self.changes_in = changes_in
-        if changes_in is not None:
-            self.graphs = spline_cache(changes_in)
+        self.residual = residual
         self.errors = self.new_errors()
+        self._losses: list[tuple[Tensor, Tensor]] = []
+
+    def connect(
+        self,
+        pos: Tensor,
+        batch: Tensor | None = None,
+        query_pos: Tensor | None = None,
+        query_batch: Tensor | None = None,
+    ) -> Graphs:
+        """What :meth:`forward` needs to know of positions; a function of these alone.
+
+        That of the model, and for residual prediction the local polyharmonic spline
+        from the observed points to the queries. Arguments and errors as
+        :meth:`nfsgeo.models.Model.connect`.
+        """
+        graphs = self.model.connect(pos, batch, query_pos, query_batch)
+        if not self.residual or graphs.query_pos is None:
+            return graphs
+        last = spline_graph(
+            graphs.pos,
+            graphs.query_pos,
+            self.model.problem.domain.normalised,
+            batch=graphs.batch,
+            query_batch=graphs.query_batch,
+        )
+        return replace(graphs, edges={**graphs.edges, "last": last})
 
     def forward(
         self,
@@ -72,40 +97,35 @@ class Forecaster(LightningModule):
         *,
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
+        graphs: Graphs | None = None,
     ) -> Tensor:
         """Predicted fields ``[M, n_out, C]``, in the units of the data.
 
         Args:
             x: Observed fields ``[N, n_in, F]``, in the units of the data.
-            pos: Where they were observed ``[N, d]``.
+            pos: Where they were observed ``[N, d]``, in the units of the data; float64
+                where that is far from the origin.
             batch: Sample of each point ``[N]``; None for one sample.
             query_pos: Where to predict ``[M, d]``; None for ``pos``.
             query_batch: Sample of each query point ``[M]``.
+            graphs: What :meth:`connect` makes of these positions, which then are not
+                looked at; None to make it now.
 
         Raises:
             UserError: ``x`` has other components or time steps than in training.
         """
         self._check_inputs(x)
+        if graphs is None:
+            graphs = self.connect(pos, batch, query_pos, query_batch)
         kind = self.inputs.mean.dtype
-        x, pos = x.to(kind), pos.to(kind)
-        if query_pos is not None:
-            query_pos = query_pos.to(kind)
-        prediction = self.model(
-            self.inputs.normalise(x),
-            pos,
-            batch,
-            query_pos=query_pos,
-            query_batch=query_batch,
-        )
+        x = x.to(kind)
+        prediction = self.model(self.inputs.normalise(x), pos, batch, graphs=graphs)
         prediction = self.outputs.denormalise(prediction.to(kind))
-        if self.changes_in is None:
+        if not self.residual:
             return prediction
         last = x[:, -1:, : prediction.size(-1)]
-        if query_pos is not None:
-            last = interpolate_along(
-                last,
-                self.graphs.points_to_queries(pos, batch, query_pos, query_batch),
-            )
+        if graphs.query_pos is not None:
+            last = interpolate_along(last, graphs.edges["last"])
         return last + prediction
 
     def new_errors(self) -> FieldErrors:
@@ -117,6 +137,7 @@ class Forecaster(LightningModule):
             loss = self._own_loss(self.model, batch)
         else:
             loss = self._loss(self._predict(batch), batch)
+        self._watch(loss, batch)
         self.log("train_loss_step", loss, on_step=True, on_epoch=False)
         self.log(
             "train_loss",
@@ -131,6 +152,8 @@ class Forecaster(LightningModule):
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         prediction = self._predict(batch)
         loss = self._loss(prediction, batch)
+        self._watch(loss, batch)
+        self._check_losses()
         self.errors.update(prediction, batch.y, batch.batch)
         self.log("valid_loss", loss, batch_size=batch.num_graphs, sync_dist=True)
 
@@ -164,6 +187,12 @@ class Forecaster(LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["nfsgeo"] = self.description
 
+    def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
+        # Looking at every loss would wait for the device in every step.
+        every = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
+        if self.trainer.is_last_batch or (batch_idx + 1) % every == 0:
+            self._check_losses()
+
     def _check_inputs(self, x: Tensor) -> None:
         inputs, fields = len(self.inputs.mean), len(self.outputs.mean)
         problem = self.description.get("problem", {})
@@ -184,17 +213,24 @@ class Forecaster(LightningModule):
         )
 
     def _predict(self, batch: Batch) -> Tensor:
-        return self(batch.x, batch.pos, batch.batch)
+        graphs = self._graphs(batch)
+        prediction: Tensor = self(batch.x, batch.pos, batch.batch, graphs=graphs)
+        return prediction
+
+    def _graphs(self, batch: Batch) -> Graphs:
+        """Those that the batch carries, or made now for one that carries none."""
+        if "graphs" in batch:
+            graphs: Graphs = batch.graphs
+            return graphs
+        return self.connect(batch.pos, batch.batch)
 
     def _own_loss(self, model: OwnLoss, batch: Batch) -> Tensor:
         kind = self.inputs.mean.dtype
-        loss = model.training_loss(
+        return model.training_loss(
             self.inputs.normalise(batch.x.to(kind)),
-            batch.pos.to(kind),
-            batch.batch,
             self.outputs.normalise(batch.y.to(kind)),
+            self._graphs(batch),
         )
-        return self._finite(loss, batch)
 
     def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
         truth = batch.y.to(prediction.dtype)
@@ -205,14 +241,23 @@ class Forecaster(LightningModule):
         ).flatten(1)
         if "volume" in batch:
             squares = squares * batch.volume.to(squares.dtype)[:, None]
-        return self._finite(squares.mean(), batch)
+        return squares.mean()
 
-    def _finite(self, loss: Tensor, batch: Batch) -> Tensor:
-        if not torch.isfinite(loss):
-            raise UserError(
-                f"loss {loss.item()} in epoch {self.current_epoch} on samples "
-                f"{batch.sample.tolist()}",
-                "a finite number",
-                "train again with a lower --lr; the last good checkpoint is kept",
-            )
-        return loss
+    def _watch(self, loss: Tensor, batch: Batch) -> None:
+        self._losses.append((loss.detach(), batch.sample))
+
+    def _check_losses(self) -> None:
+        """Makes sure that all losses since the last time are finite.
+
+        Raises:
+            UserError: One is not.
+        """
+        losses, self._losses = self._losses, []
+        for loss, samples in losses:
+            if not torch.isfinite(loss):
+                raise UserError(
+                    f"loss {loss.item()} in epoch {self.current_epoch} on samples "
+                    f"{samples.tolist()}",
+                    "a finite number",
+                    "train again with a lower --lr; the last good checkpoint is kept",
+                )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.meshes import (
     Mesh,
     MeshesInTurn,
+    MeshOfFile,
     clustered,
     every_point,
     jittered,
@@ -49,7 +49,7 @@ def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
     if data.mesh == "grid":
         return sub_grid(file, _needed(data.grid, "grid"))
     if data.mesh == "all":
-        return partial(every_point, file) if _many(file) else every_point(file)
+        return MeshOfFile(file) if _many(file) else every_point(file)
     sampler, size = _sampler(data)
     if data.mesh_per_sample or _many(file):
         return per_sample(sampler, file, size, seed)

@@ -15,8 +15,8 @@ from nfsgeo.training.config import DataSection, ModelSection
 from nfsgeo.training.observation import Observation, mesh_of
 
 __all__ = [
-    "changes_in",
     "check_time_steps",
+    "is_residual",
     "problem_from_dict",
     "problem_of",
     "problem_to_dict",
@@ -43,6 +43,11 @@ def problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem
     )
 
 
+def is_residual(model: ModelSection, problem: Problem) -> bool:
+    """Whether a model predicts changes since the last record, not fields."""
+    return problem.has_time and model.predicts == "change"
+
+
 def check_time_steps(windows: WindowDataset) -> None:
     """Makes sure that the snapshots of a window are equally far apart.
 
@@ -61,12 +66,6 @@ def check_time_steps(windows: WindowDataset) -> None:
             "choose others by data.first_record and data.time_stride, or interpolate "
             "the file in time",
         )
-
-
-def changes_in(model: ModelSection, problem: Problem) -> Domain | None:
-    """Where a model predicts changes since the last record; None if fields."""
-    changes = problem.has_time and model.predicts == "change"
-    return problem.domain if changes else None
 
 
 def problem_to_dict(problem: Problem) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from nfsgeo.models import MODELS, build_model
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.module import Forecaster
-from nfsgeo.training.problem import changes_in, problem_from_dict
+from nfsgeo.training.problem import is_residual, problem_from_dict
 from nfsgeo.training.run_paths import RunPaths
 
 __all__ = ["check_model", "check_weights", "restore"]
@@ -61,7 +61,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         scales["outputs"],
         config.optimiser,
         description,
-        changes_in=changes_in(config.model, problem),
+        residual=is_residual(config.model, problem),
     )
     check_weights(checkpoint, forecaster, paths.best)
     forecaster.load_state_dict(checkpoint["state_dict"])

@@ -274,7 +274,7 @@ def test_resume_takes_no_other_option(nfsgeo: Command, run: Path) -> None:
         (("--model", "burger"), ("burger", "burgers-small")),
         ((), ("RUN or --model",)),
         (("a-run", "--model", "burgers-small"), ("RUN or --model",)),
-        (("--model", "burgers-small"), ("waves.h5", "periodic=(True, True)")),
+        (("--model", "burgers-small"), ("waves.h5", "periodic along x, y")),
     ],
 )
 def test_models_that_come_trained(

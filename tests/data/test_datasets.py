@@ -13,7 +13,7 @@ import torch
 from torch_geometric.loader import DataLoader
 
 import nfsgeo.data
-from nfsgeo.data import FieldFile, GridWriter, Mesh, WindowDataset
+from nfsgeo.data import FieldFile, GridWriter, WindowDataset
 from nfsgeo.data.meshes import (
     MeshesInTurn,
     every_point,
@@ -42,8 +42,9 @@ def test_window_holds_inputs_targets_and_coefficient(
     np.testing.assert_array_equal(data.x[..., :2], u[:, 1:3])
     np.testing.assert_array_equal(data.x[..., 2], np.repeat(a, 2, axis=1))
     np.testing.assert_array_equal(data.y, u[:, 3:5])
-    np.testing.assert_array_equal(data.pos, mesh.pos.astype(np.float32))
-    assert data.sample == 5 and data.x.dtype == data.pos.dtype == torch.float32
+    np.testing.assert_array_equal(data.pos, mesh.pos)
+    assert data.sample == 5 and data.x.dtype == torch.float32
+    assert data.pos.dtype == torch.float64
     np.testing.assert_array_equal(data.times, file.times[1:5])
 
 
@@ -110,13 +111,27 @@ def test_off_grid_mesh_is_interpolated(tmp_path: Path) -> None:
         for mesh in (off_grid(file, 20, 0), per_sample(off_grid, file, 20, 0)):
             data = WindowDataset(file, [0], 1, 1, mesh)[0]
             exact = torch.cos(2 * torch.pi * (data.pos[:, 0] + 2 * data.pos[:, 1]))
+            exact = exact.float()
             torch.testing.assert_close(data.x[:, 0, 0], exact, atol=3e-6, rtol=0)
             torch.testing.assert_close(data.y[:, 0, 0], 2 * exact, atol=6e-6, rtol=0)
 
 
-def test_positions_stay_below_the_period_in_float32(file: FieldFile) -> None:
-    mesh = Mesh(np.array([[3.0 - 1e-12, 0.0]]), np.array([0]))
-    assert WindowDataset(file, [0], 1, 1, mesh)[0].pos[0, 0] == 0.0
+def test_positions_keep_their_digits_far_from_the_origin(tmp_path: Path) -> None:
+    axis = 1e6 + np.arange(512) / 512
+    with GridWriter(
+        tmp_path / "far.h5",
+        equation="wave",
+        domain=Domain((1e6,), (1e6 + 1,), (True,)),
+        axes=[axis],
+        times=[0.0, 1.0],
+        num_samples=1,
+        component_names=["u"],
+    ) as writer:
+        writer.write(0, np.zeros((1, 2, 512, 1)))
+    with nfsgeo.data.open(tmp_path / "far.h5") as file:
+        pos = WindowDataset(file, [0], 1, 1, every_point(file))[0].pos
+        assert len(pos.unique()) == 512
+        assert len(file.domain.normalise(pos).unique()) == 512
 
 
 class Counting:
@@ -138,7 +153,7 @@ def test_cache_is_bounded_and_drops_the_longest_unused(
 ) -> None:
     reads = Counting(file, monkeypatch)
     mesh = sub_grid(file, (3, 4))
-    one = 12 * 4 * (2 * 2 + 1 + 2)
+    one = 12 * (4 * (2 * 2 + 1) + 8 * 2)
     dataset = WindowDataset(file, range(7), 1, 1, mesh, cache_bytes=2 * one)
     for sample in (0, 1, 0, 2, 0, 1):
         dataset[sample]
@@ -201,7 +216,7 @@ def test_windows_that_do_not_fit_are_refused(
     one_line(WindowDataset, file, [0], 2, 3, mesh, first_record=1)
     one_line(WindowDataset, file, [0], 1, 2, mesh, time_stride=3)
     with pytest.raises(ValueError, match="expected"):
-        WindowDataset(file, [0], 1, 0, mesh)
+        WindowDataset(file, [0], 1, -1, mesh)
     with nfsgeo.data.open(point_case.path) as points:
         one_line(WindowDataset, points, [0], 0, 1, every_point(points))
 
@@ -217,7 +232,7 @@ def test_in_every_turn_a_sample_is_on_another_mesh(
             mesh = meshes[(sample + turn) % 3]
             u = grid_case.u[sample].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
             data = dataset[item]
-            np.testing.assert_array_equal(data.pos, mesh.pos.astype(np.float32))
+            np.testing.assert_array_equal(data.pos, mesh.pos)
             np.testing.assert_array_equal(data.x[..., :2], u[:, :2])
             np.testing.assert_array_equal(data.y, u[:, 2:4])
 

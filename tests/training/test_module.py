@@ -9,15 +9,22 @@ from torch_geometric.data import Batch, Data
 
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.geometry import Domain, Graphs, equispaced_grid
+from nfsgeo.models import Model, Problem
 from nfsgeo.training import Forecaster
 from nfsgeo.training.config import OptimiserSection
 
+BOX = Domain.unit(2, periodic=False)
 
-class Last(nn.Module):
+
+class Last(Model):
     """Repeats the last record of the first component, and remembers its inputs."""
 
-    def forward(self, x: Tensor, pos: Tensor, batch: Tensor, **_: Tensor) -> Tensor:
+    def __init__(self) -> None:
+        super().__init__(Problem(BOX, 2, 1, 1, 2, 1, None, True))
+        self.unused = nn.Parameter(torch.zeros(()))
+
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         self.seen = x
         return x[:, -1:, :1].expand(-1, 2, -1)
 
@@ -84,29 +91,31 @@ def test_a_loss_over_the_domain_weighs_points_by_their_volumes() -> None:
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_names_the_samples(bad: float) -> None:
     module = forecaster()
+    module.log = lambda *_, **__: None  # type: ignore[method-assign]
+    module.training_step(batch(torch.zeros(2, 1, 2), torch.zeros(2, 2, 1), [1, 2]), 0)
     x = torch.full((2, 1, 2), bad)
+    module.training_step(batch(x, torch.zeros(2, 2, 1), [4, 11]), 1)
     with pytest.raises(UserError, match=r"samples \[4, 11\].*a finite number"):
-        module.training_step(batch(x, torch.zeros(2, 2, 1), [4, 11]), 0)
+        module._check_losses()
 
 
-class Nothing(nn.Module):
+class Nothing(Model):
     """Predicts zeros at the queries."""
 
-    def forward(
-        self, x: Tensor, pos: Tensor, batch: Tensor, *, query_pos: Tensor, **_: Tensor
-    ) -> Tensor:
-        return x.new_zeros(len(pos if query_pos is None else query_pos), 2, 1)
+    def __init__(self) -> None:
+        super().__init__(Problem(BOX, 1, 1, 4, 2, 64, None, True))
+        self.unused = nn.Parameter(torch.zeros(()))
+
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        return x.new_zeros(len(graphs.queries), 2, 1)
 
 
 def test_changes_are_added_to_the_last_record() -> None:
     """Also where it was not observed: there it is interpolated, here exactly."""
     scale = FieldNormaliser(torch.zeros(1), torch.ones(1))
     change = FieldNormaliser(torch.tensor([0.5]), torch.tensor([3.0]))
-    box = Domain.unit(2, periodic=False)
-    module = Forecaster(
-        Nothing(), scale, change, OptimiserSection(), {}, changes_in=box
-    )
-    pos = equispaced_grid(box, (8, 8))
+    module = Forecaster(Nothing(), scale, change, OptimiserSection(), {}, residual=True)
+    pos = equispaced_grid(BOX, (8, 8))
 
     def plane(points: Tensor) -> Tensor:
         return (1 + 2 * points[:, 0] - points[:, 1])[:, None, None]
