@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch
-from torch_geometric.loader import DataLoader
 
 import nfsgeo.data
 from nfsgeo.data import FieldFile
+from nfsgeo.data.connected_batches import batches
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.fields import Indices
 from nfsgeo.data.grid_meshes import between, philox, shuffled
@@ -33,7 +33,8 @@ from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.evaluation.unseen import samples_to_look_at
-from nfsgeo.training import FieldErrors, Forecaster, RunPaths
+from nfsgeo.geometry import Graphs
+from nfsgeo.training import Forecaster, RunPaths
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import (
@@ -281,19 +282,15 @@ def _errors(
     batch_size: int,
     noise: float,
 ) -> dict[str, float]:
-    everywhere, observed, others = (
-        FieldErrors().to(forecaster.device) for _ in range(3)
-    )
-    for batch in DataLoader(test, batch_size=batch_size):
+    everywhere, observed, others = (forecaster.new_errors() for _ in range(3))
+    for batch in batches(test, batch_size, partial(_connect, forecaster, size)):
         batch = batch.to(forecaster.device)
         number = torch.arange(len(batch.batch), device=batch.batch.device)
         first = number - batch.ptr[batch.batch] < size
         prediction = forecaster(
             batch.x[first] + noise * _noise(forecaster, batch)[first],
             batch.pos[first],
-            batch.batch[first],
-            query_pos=batch.pos,
-            query_batch=batch.batch,
+            graphs=batch.graphs,
         )
         everywhere.update(prediction, batch.y, batch.batch)
         for errors, points in ((observed, first), (others, ~first)):
@@ -303,6 +300,11 @@ def _errors(
         "mae_unobserved": others.compute()["mae"],
         "mae": everywhere.compute()["mae"],
     }
+
+
+def _connect(forecaster: Forecaster, size: int, pos: Tensor) -> Graphs:
+    """From the observed points, which come first, to all points of a sample."""
+    return forecaster.connect(pos[:size], query_pos=pos)
 
 
 def _noise(forecaster: Forecaster, batch: Batch) -> Tensor:

@@ -17,7 +17,7 @@ from nfsgeo.data.meshes import Mesh, nested
 from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
-from nfsgeo.training import FieldErrors, Forecaster
+from nfsgeo.training import Forecaster
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import Observation, mesh_of, trained_points
@@ -208,7 +208,7 @@ def _seed(config: RunConfig, factor: float, repeat: int) -> int:
 def _errors(
     forecaster: Forecaster, test: WindowDataset, seen: dict[int, int], batch_size: int
 ) -> dict[str, float]:
-    everywhere, old, new = (FieldErrors().to(forecaster.device) for _ in range(3))
+    everywhere, old, new = (forecaster.new_errors() for _ in range(3))
     for batch in batches(test, batch_size, forecaster.connect):
         batch = batch.to(forecaster.device)
         prediction = forecaster(batch.x, batch.pos, graphs=batch.graphs)
