@@ -10,7 +10,7 @@ import click
 
 from nfsgeo.errors import UserError
 from nfsgeo_cli.bench_suite import run_suites, suite_command
-from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show
+from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,13 +138,7 @@ def perf(
 
 
 def _table(measured: Sequence[Measurement]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("benchmark", no_wrap=True)
-    for title in ("time", "held", "s", "memory", "held", "MiB"):
-        table.add_column(title, justify="right", no_wrap=True)
+    rows = []
     for each in measured:
         entry = each.entry
         style = "bold red" if each.missed else "none"
@@ -152,8 +146,8 @@ def _table(measured: Sequence[Measurement]) -> Table:
         cells.append(f"{each.variant_seconds:.3g}")
         cells += [f"[{style}]{each.memory_ratio:.2f}[/]", _held(entry.held_memory)]
         cells.append(f"{each.variant_memory / 2**20:.0f}")
-        table.add_row(entry.name, *cells)
-    return table
+        rows.append([entry.name, *cells])
+    return table(["benchmark", "time", "held", "s", "memory", "held", "MiB"], rows)
 
 
 def _held(ratio: float | None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show
+from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show, table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -232,16 +232,10 @@ def _table(
     problems: Sequence[str],
     rivals: Sequence[str],
 ) -> Table:
-    from rich import box
-    from rich.table import Table
-
     from nfsgeo_benchmarks.suites.table import best_of
 
     best = {problem: best_of(cells, problem, "mae", rivals) for problem in problems}
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("MAE")
-    for problem in problems:
-        table.add_column(problem, justify="right", no_wrap=True)
+    rows = []
     for variant in variants:
         texts = []
         for problem in problems:
@@ -252,5 +246,5 @@ def _table(
             else:
                 bold = value == best[problem] and variant in rivals
                 texts.append(f"[{'bold' if bold else 'none'}]{value:.3e}[/]")
-        table.add_row(variant, *texts)
-    return table
+        rows.append([variant, *texts])
+    return table(["MAE", *problems], rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 __all__ = ["convert"]
 
 
+MOST_TIMES = 10**7
+
+
 @click.command(
     epilog="""\b
     Examples:
       nfsgeo convert NavierStokes_V1e-3_N5000_T50.mat --out ns.h5
       nfsgeo convert fields.npz --out f.h5 --axis 0:360:periodic --axis -90:90
       nfsgeo convert ns.h5 --out ns.npz
+      nfsgeo convert step_*.vtu --out f.h5 --series records --times 0:10:0.5
+      nfsgeo convert sea.csv --out sea.h5 --columns time=date,x=lon,y=lat
     """
 )
 @click.argument("sources", metavar="SOURCE...", type=Path, nargs=-1, required=True)
@@ -29,9 +34,17 @@ __all__ = ["convert"]
 @click.option(
     "--series",
     type=click.Choice(["samples", "records"]),
-    default="samples",
-    show_default=True,
-    help="What several sources are.",
+    help="What several sources are: samples, or time steps of one.",
+)
+@click.option(
+    "--times",
+    metavar="START:STOP:STEP|T,T,...",
+    help="Time of each time step, where the files do not tell.",
+)
+@click.option(
+    "--columns",
+    metavar="ROLE=NAME,...",
+    help="Columns of a table that are sample, time, x, y, z; all others are fields.",
 )
 @click.option(
     "--axis",
@@ -45,7 +58,9 @@ __all__ = ["convert"]
 def convert(
     sources: tuple[Path, ...],
     out: Path,
-    series: str,
+    series: str | None,
+    times: str | None,
+    columns: str | None,
     axes: tuple[str, ...],
     equation: str | None,
     as_json: bool,
@@ -65,15 +80,20 @@ def convert(
             "a native file, .h5",
             "convert to one first",
         )
+    told: dict[str, Any] = {
+        "series": series,
+        "times": None if times is None else _times(times),
+        "columns": None if columns is None else _columns(columns),
+    }
     with progress_bar() as progress:
         if exporting:
-            with open_sources(sources, series=series) as file:
+            with open_sources(sources, **told) as file:
                 export(file, out, progress=progress)
         else:
             convert_files(
                 sources,
                 out,
-                series=series,
+                **told,
                 domain=_domain(axes) if axes else None,
                 equation=equation,
                 progress=progress,
@@ -82,6 +102,34 @@ def convert(
         print_json({"output": str(out)})
     else:
         show(f"written  {out}")
+
+
+def _times(text: str) -> list[float]:
+    """``0:10:0.5`` from 0 to 10 by 0.5, both ends included, or a list."""
+    try:
+        if ":" not in text:
+            return [float(time) for time in text.split(",")]
+        start, stop, step = map(float, text.split(":"))
+        num = round((stop - start) / step)
+        whole = abs(start + num * step - stop) <= 1e-6 * abs(step)
+        if not (whole and 0 <= num < MOST_TIMES):
+            raise ValueError
+        return [start + k * step for k in range(num + 1)]
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise UserError(
+            f"--times {text}",
+            "START:STOP:STEP with a whole number of steps, or T,T,...",
+            "for example 0:10:0.5, which has 21 times",
+        ) from None
+
+
+def _columns(text: str) -> dict[str, str]:
+    parts = [part.partition("=") for part in text.split(",")]
+    if any(not equals for _, equals, _ in parts):
+        raise UserError(
+            f"--columns {text}", "ROLE=NAME,...", "for example time=date,x=lon,y=lat"
+        )
+    return {role.strip(): name.strip() for role, _, name in parts}
 
 
 def _domain(axes: tuple[str, ...]) -> Domain:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -14,20 +14,29 @@ from nfsgeo_cli.terminal import (
     print_json,
     progress_bar,
     show,
+    table,
 )
 
 __all__ = ["evaluate"]
 
 
 @click.command(
-    short_help="Test errors of a run beside the baselines'.",
+    short_help="Errors of a run beside the baselines'.",
     epilog="""\b
-    Example:
+    Examples:
       nfsgeo evaluate runs/x --unseen 2 --unseen 4 --repeats 100
+      nfsgeo evaluate runs/x --data other.h5
     """,
 )
 @click.argument("run", type=Path)
-@click.option("--data", type=Path, help="Take the test samples from another file.")
+@click.option(
+    "--data", type=Path, help="Score another file, all of its samples and points."
+)
+@click.option(
+    "--part",
+    type=click.Choice(["all", "test"]),
+    help="Samples of --data to score.  [all]",
+)
 @click.option(
     "--unseen",
     "factors",
@@ -43,17 +52,29 @@ __all__ = ["evaluate"]
     show_default=True,
     help="Meshes to draw for each K.",
 )
+@click.option(
+    "--unseen-at",
+    type=click.Choice(["off-grid", "file"]),
+    help="Where further points lie: between those of the file's grid, the default "
+    "where the grid resolves the fields, or among the file's points that training "
+    "has not seen.",
+)
 @device
 @as_json
 def evaluate(
     run: Path,
     data: Path | None,
+    part: Literal["all", "test"] | None,
     factors: tuple[float, ...],
     repeats: int,
+    unseen_at: Literal["off-grid", "file"] | None,
     device: str | None,
     as_json: bool,
 ) -> None:
-    """Test errors of a run beside the baselines', in the units of the data."""
+    """Errors of a run beside the baselines', in the units of the data.
+
+    Without --data on the test samples of the run, at the points that it observes.
+    """
     from nfsgeo.evaluation import evaluate_run
     from nfsgeo.report import write_report
 
@@ -61,8 +82,10 @@ def evaluate(
         summary = evaluate_run(
             run,
             data=data,
+            part=part,
             factors=factors,
             repeats=repeats,
+            unseen_at=unseen_at,
             device=device,
             progress=progress,
         )
@@ -73,23 +96,25 @@ def evaluate(
         return
     show(error_table(summary))
     if factors:
-        show(_unseen_table(summary))
+        show(_unseen_table(summary), _where_unseen(summary["unseen_points"]))
+
+
+def _where_unseen(points: dict[str, Any]) -> str:
+    """What training has seen of the file, and where unseen points were drawn."""
+    seen = f"Training has seen {points['trained']} of the file's {points['points']}"
+    if points["at"] == "file":
+        return f"{seen} points; unseen points are among the others."
+    return f"{seen} points; unseen points lie between the points of the file."
 
 
 def _unseen_table(summary: dict[str, Any]) -> Any:
     """Mean and spread of the MAE on larger meshes, by how much larger."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("MAE, unseen meshes")
-    for title in ("all points", "seen points", "unseen points"):
-        table.add_column(title, justify="right")
-    table.add_row("1 x points", f"{summary['test']['mae']:.3e}", "", "")
+    rows = [["1 x points", f"{summary['test']['mae']:.3e}", "", ""]]
     for factor, errors in summary["unseen"].items():
         cells = [
             f"{errors[name]['mean']:.3e} ± {errors[name]['std']:.0e}"
             for name in ("mae", "mae_seen", "mae_unseen")
         ]
-        table.add_row(f"{factor} x points", *cells)
-    return table
+        rows.append([f"{factor} x points", *cells])
+    heads = ["MAE, unseen meshes", "all points", "seen points", "unseen points"]
+    return table(heads, rows)

@@ -32,27 +32,22 @@ LOOKED_AT = 8
 @as_json
 def info(source: Path, as_json: bool) -> None:
     """Show what a data file, a run folder or a model that comes trained holds."""
+    from nfsgeo.data.foreign import check_format
+
     if str(source) in NAMES and not source.exists():
         source = FOLDER / source
     if source.is_dir():
+        check_format(source)
         _show_run(source, as_json)
         return
     import nfsgeo.data
-    from nfsgeo_cli.picture import picture
 
     with nfsgeo.data.open(source) as file:
         facts = _file_facts(file)
         if as_json:
             print_json(facts)
-            return
-        pos = file.coordinates(0)
-        last = len(file.times) - 1
-        values = file.read(0, slice(last, last + 1))[:, 0, 0]
-        title = (
-            f"{file.component_names[0]} of sample 0 at t = {file.times[-1]:g}, from "
-            f"{values.min():.4g} to {values.max():.4g}"
-        )
-        show(_table(_for_reading(facts)), "", title, *picture(pos, values))
+        else:
+            show(_table(_for_reading(facts)))
 
 
 def _file_facts(file: FieldFile) -> dict[str, Any]:
@@ -74,6 +69,7 @@ def _file_facts(file: FieldFile) -> dict[str, Any]:
         "times": [float(file.times[0]), float(file.times[-1])],
         "components": {
             name: {
+                "unit": file.units.get(name),
                 "min": float(values[..., c].min()),
                 "max": float(values[..., c].max()),
                 "std": float(values[..., c].std()),
@@ -89,9 +85,14 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts in words, without those that there are none of."""
     domain, looked_at = facts["domain"], min(LOOKED_AT, sum(facts["samples"].values()))
     axes = zip(domain["lower"], domain["upper"], domain["periodic"], strict=True)
-    fields = [
-        f"{name}  {of['min']:z.4g} to {of['max']:z.4g}, deviation {of['std']:.4g}"
+    named = {
+        f"{name} ({of['unit']})" if of["unit"] else name: of
         for name, of in facts["components"].items()
+    }
+    fields = [
+        f"{name}  {of['min']:z.4g} to {of['max']:z.4g}, "
+        f"standard deviation {of['std']:.4g}"
+        for name, of in named.items()
     ]
     words: dict[str, Any] = {
         "file": facts["file"],

@@ -31,6 +31,11 @@ __all__ = ["predict"]
     type=Path,
     help="Where to predict: .npy, .npz or .csv; the observed points if unset.",
 )
+@click.option(
+    "--first",
+    type=int,
+    help="Number of the first observed snapshot, from 0; the file's last if unset.",
+)
 @device
 @as_json
 def predict(
@@ -39,15 +44,18 @@ def predict(
     source: Path,
     target: Path,
     query_points: Path | None,
+    first: int | None,
     device: str | None,
     as_json: bool,
 ) -> None:
-    """Predict every sample of a file.
+    """Predict every sample of a file, beyond its end.
 
-    A point cloud is observed at all its points, a grid at the points of the run,
-    or at all of them with --model. The result is a native file of the predicted
-    records.
+    The last snapshots of the file are observed, as far apart as in training. To
+    compare with what the file holds, `nfsgeo evaluate`. A point cloud is observed at
+    all its points, a grid at the points of the run, or at all of them with --model.
+    The result is a native file of the predicted snapshots.
     """
+    from nfsgeo.data import open as open_file
     from nfsgeo.evaluation import predict as predict_file
 
     if (run is None) == (model is None):
@@ -61,10 +69,13 @@ def predict(
             source,
             target,
             query_points=query_points,
+            first=first,
             device=device,
             progress=lambda done, total: progress("samples", done, total),
         )
+    with open_file(target) as predicted:
+        ends = predicted.times[[0, -1]].tolist()
     if as_json:
-        print_json({"output": str(target)})
+        print_json({"output": str(target), "times": ends})
     else:
-        show(f"written  {target}")
+        show(f"written  {target}, t = {ends[0]:g} to {ends[1]:g}")

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Group
     from rich.table import Table
 
-__all__ = ["as_json", "device", "error_table", "print_json", "progress_bar", "show"]
+__all__ = [
+    "as_json",
+    "device",
+    "error_table",
+    "print_json",
+    "progress_bar",
+    "show",
+    "table",
+]
 
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
@@ -22,6 +31,7 @@ device = click.option(
     metavar="cpu|cuda|auto",
     help="Where to compute; the run's own if unset.",
 )
+MEASURES = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
 NAMES = {
     "persistence": "persistence",
     "linear_extrapolation": "linear extrapolation",
@@ -85,23 +95,83 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         yield update
 
 
-def error_table(summary: Mapping[str, Any]) -> Table:
-    """Test errors of the model beside those of the baselines, the smallest bold."""
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table under a rule; all columns but the first are aligned at the right."""
     from rich import box
     from rich.table import Table
 
-    rows = {summary["model"]: summary["test"]}
-    rows |= {NAMES.get(name, name): e for name, e in summary["baselines"].items()}
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("test errors")
-    measures = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
-    for title in measures.values():
-        table.add_column(title, justify="right")
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, head in enumerate(heads):
+        made.add_column(head, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def error_table(summary: Mapping[str, Any]) -> Group:
+    """Errors of the model beside those of the baselines, the smallest bold.
+
+    Of several components each has its rows, after those that pool them. Below stands
+    how many samples and points the errors are over.
+    """
+    from rich.console import Group
+    from rich.markup import escape
+
+    scored, components = summary.get("scored", {}), summary.get("components", {})
+    title = "errors" if scored.get("part") == "all" else "test errors"
+    units = summary.get("units")
+    title = escape(f"{title} ({units})" if units else title)
+    made = table([title, *MEASURES.values()], [])
+    below = [_scored(summary)] if scored else []
+    if not components:
+        _add_rows(made, summary, summary["test"], summary["baselines"])
+        return Group(made, *below)
+    made.add_row("[bold]pooled*[/]", "", "", "")
+    _add_rows(made, summary, summary["test"], summary["baselines"], "  ")
+    for name, errors in components.items():
+        label = f"{name} ({errors['unit']})" if errors["unit"] else name
+        made.add_section()
+        made.add_row(f"[bold]{escape(label)}[/]", f"std {errors['std']:.3g}")
+        _add_rows(made, summary, errors, errors["baselines"], "  ")
+    return Group(made, f"* {summary['pooled']}", *below)
+
+
+def _add_rows(
+    made: Table,
+    summary: Mapping[str, Any],
+    test: Mapping[str, Any],
+    baselines: Mapping[str, Mapping[str, Any]],
+    indent: str = "",
+) -> None:
+    """A row for the model and one for each baseline."""
+    names = NAMES
+    if summary.get("scored", {}).get("part") == "all":
+        names = NAMES | {"mean": "mean of these samples"}
+    rows = {summary["model"]: test}
+    rows |= {names.get(name, name): errors for name, errors in baselines.items()}
     for name, errors in rows.items():
         cells = []
-        for measure in measures:
+        for measure in MEASURES:
             smallest = errors[measure] <= min(row[measure] for row in rows.values())
             style = "bold" if smallest else "none"
             cells.append(f"[{style}]{errors[measure]:.3e}[/]")
-        table.add_row(name, *cells)
-    return table
+        made.add_row(indent + name, *cells)
+
+
+def _scored(summary: Mapping[str, Any]) -> str:
+    """The samples and points that the errors are over, in a sentence."""
+    scored = summary["scored"]
+    samples, of = scored["samples"], scored["of_samples"]
+    which = f"all {of}" if samples == of else f"{samples} of {of}"
+    points, there = (
+        " to ".join(map(str, each)) if isinstance(each, list) else str(each)
+        for each in (scored["points"], scored["of_points"])
+    )
+    if scored["of_points"] is not None:
+        points = f"all {points}" if points == there else f"{points} of {there}"
+    text = f"Scored {which} samples at {points} points each."
+    if scored["tied"]:
+        text += f" {summary['model']} is tied to the points of training."
+    if scored["trained_on"]:
+        text += f" The run was trained or validated on {scored['trained_on']} of them."
+    return text

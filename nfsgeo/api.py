@@ -30,8 +30,10 @@ from typing import Any, Literal
 import nfsgeo.evaluation
 import nfsgeo.training
 from nfsgeo.data import FieldFile, open
+from nfsgeo.data.foreign import check_path
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
+from nfsgeo.evaluation.unseen import UnseenAt
 from nfsgeo.training import Experiment, Forecaster, RunPaths, begin_run, load_config
 
 __all__ = ["evaluate", "export", "fit", "load", "open", "predict", "prepare"]
@@ -83,20 +85,29 @@ def evaluate(
     run: Run,
     *,
     data: Data | None = None,
+    part: Literal["all", "test"] | None = None,
     factors: Sequence[float] = (),
     repeats: int = 5,
+    unseen_at: UnseenAt | None = None,
 ) -> dict[str, Any]:
-    """Errors of a run on the test samples, in the units of the data.
+    """Errors of a run on the test samples, or on a file that is named.
 
     Args:
         run: From :func:`fit`, its folder, or a name such as ``"ns-small"``.
-        data: Another file to take the test samples from.
+        data: Another file to score, at all of its points unless the model is tied to
+            those of training.
+        part: ``"all"`` samples of that file, or its ``"test"`` part; all unless told.
         factors: Also evaluate on unseen meshes with so many times as many points.
         repeats: Meshes to draw for each factor.
+        unseen_at: Whether the further points of these lie ``"off-grid"``, between the
+            points of the file, or are points of the ``"file"`` that training has not
+            seen; None for off the grid where the file tells its fields there.
 
     Returns:
         As ``summary.json`` holds them: the model's errors as ``"test"``, those of
-        simple predictions as ``"baselines"``.
+        simple predictions as ``"baselines"``, and of several components each one's in
+        its own unit as ``"components"``. ``"scored"`` says how many samples and points
+        they are over.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it.
@@ -104,8 +115,10 @@ def evaluate(
     return nfsgeo.evaluation.evaluate_run(
         _folder(run),
         data=None if data is None else _path(data),
+        part=part,
         factors=factors,
         repeats=repeats,
+        unseen_at=unseen_at,
     )
 
 
@@ -115,18 +128,21 @@ def predict(
     target: Path | str,
     *,
     query_points: Path | str | None = None,
+    first: int | None = None,
 ) -> FieldFile:
-    """Predicts every sample of a file.
+    """Predicts every sample of a file, from its last snapshots on beyond its end.
 
     Args:
         run: From :func:`fit`, its folder, or a name such as ``"ns-small"``.
-        source: Fields with at least the run's input records, or their path.
+        source: Fields with at least the run's input snapshots, or their path.
         target: The file to make.
         query_points: A .npy, .npz or .csv file of places to predict at; None for the
             observed points.
+        first: Number of the first observed snapshot, from 0, to predict from elsewhere
+            in the file.
 
     Returns:
-        The predicted records, as ``target`` holds them.
+        The predicted snapshots, as ``target`` holds them.
 
     Raises:
         UserError: The run, the fields or the points cannot be used, or ``target``
@@ -137,6 +153,7 @@ def predict(
         _path(source),
         Path(target),
         query_points=None if query_points is None else Path(query_points),
+        first=first,
     )
     return open(written)
 
@@ -177,7 +194,7 @@ def export(
 
 
 def _path(data: Data) -> Path:
-    return data.path if isinstance(data, FieldFile) else Path(data)
+    return data.path if isinstance(data, FieldFile) else check_path(data)
 
 
 def _folder(run: Run) -> Path:

@@ -9,9 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.geometry import BipartiteGraph, Domain, GraphCache, equispaced_grid
-from nfsgeo.models import MixerOperator, Problem, build_model
-from nfsgeo.nn import InterpolationResampling
+from nfsgeo.geometry import BipartiteGraph, Domain, GraphBuilder, equispaced_grid
+from nfsgeo.models import Problem, build_model
 from nfsgeo_benchmarks.perf.steps import step
 
 __all__ = ["nfs_beside_gino", "their_gino"]
@@ -54,18 +53,13 @@ def nfs_beside_gino(
     network = build_model(
         "nfs", problem, {**settings, **own, "grid": side, "radius": radius}
     )
-    assert isinstance(network, MixerOperator)
-    resampling = network.resampling
-    assert isinstance(resampling, InterpolationResampling)
     pos = _points(points).repeat(samples, 1)
     batch = torch.arange(samples).repeat_interleave(points)
-    for graph in (
-        resampling.graphs.points_to_grid(pos, batch, resampling.grid),
-        resampling.graphs.grid_to_points(resampling.grid, pos, batch),
-    ):
+    graphs = network.connect(pos, batch)
+    for graph in graphs.edges.values():
         assert graph.transpose  # which the first backward pass would make
     x, target = torch.randn(len(pos), 1, INPUTS), torch.randn(len(pos), records or 1, 1)
-    return step(network, lambda: network(x, pos, batch), target)
+    return step(network, lambda: network(x, pos, batch, graphs=graphs), target)
 
 
 def their_gino(
@@ -108,9 +102,9 @@ def their_gino(
         gno_use_torch_scatter=True,
     )
     points, grid = _points(side**2), equispaced_grid(DOMAIN, (side, side))
-    graphs = GraphCache(DOMAIN, radius)
-    network.gno_in.neighbor_search = _Known(graphs.points_to_grid(points, None, grid))
-    network.gno_out.neighbor_search = _Known(graphs.grid_to_points(grid, points, None))
+    near = GraphBuilder(DOMAIN, radius)
+    network.gno_in.neighbor_search = _Known(near.points_to_grid(points, grid))
+    network.gno_out.neighbor_search = _Known(near.grid_to_points(grid, points))
     nodes = grid.view(1, side, side, 2)
     x = torch.randn(samples, len(points), INPUTS)
     target = torch.randn(samples, len(points), records or 1)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from torch_geometric.loader import DataLoader
+from torch.utils.data import DataLoader
 
+from nfsgeo.data.connected_batches import ConnectedBatches
 from nfsgeo.data.generation import generate
 from nfsgeo.training import Experiment, load_config, prepare
 from nfsgeo.training.datamodule import windows
@@ -39,7 +40,10 @@ def read_batch(
     train = windows(data, experiment.file, experiment.mesh, "train")
     train.cache_bytes *= cached
     loader = DataLoader(
-        train, batch_size=data.batch_size, sampler=range(data.batch_size)
+        train,
+        batch_size=data.batch_size,
+        sampler=range(data.batch_size),
+        collate_fn=ConnectedBatches(experiment.forecaster.connect),
     )
     return lambda: next(iter(loader))
 

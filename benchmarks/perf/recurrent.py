@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.geometry import BipartiteGraph, Domain, GraphCache
-from nfsgeo.models import Problem, build_model
+from nfsgeo.geometry import BipartiteGraph, Domain, GraphBuilder, Graphs
+from nfsgeo.models import Model, Problem, build_model
 from nfsgeo.models.recurrent import RecurrentOperator
-from nfsgeo.models.supports import RadiusSupports
 from nfsgeo_benchmarks.perf.steps import step
 
 __all__ = ["our_dcrnn", "their_batched_dcrnn", "their_dcrnn"]
@@ -53,16 +52,7 @@ def their_dcrnn(
     """
     problem = _problem(points, records)
     cells = [_Samples(_published().DCRNN(c, WIDTH, ORDER), points) for c in (1, WIDTH)]
-    first = GraphCache(problem.domain, radius)
-    edges: list[Tensor] = []  # of one sample
-
-    def support(graph: BipartiteGraph, dtype: torch.dtype) -> Tensor:
-        if not edges:
-            of_first = graph.edge_index[:, graph.edge_index[1] < points]
-            edges.append(of_first.flip(0))
-        return edges[0]
-
-    return _step(_frame(problem, cells, first, support), problem, samples)
+    return _step(_frame(problem, cells, radius, first=True), problem, samples)
 
 
 def their_batched_dcrnn(
@@ -79,12 +69,7 @@ def their_batched_dcrnn(
     """
     problem = _problem(points, records)
     cells = [_Gates(_published().BatchedDCRNN(c, WIDTH, ORDER)) for c in (1, WIDTH)]
-
-    def support(graph: BipartiteGraph, dtype: torch.dtype) -> Tensor:
-        return graph.edge_index.flip(0)
-
-    graphs = GraphCache(problem.domain, radius)
-    return _step(_frame(problem, cells, graphs, support), problem, samples)
+    return _step(_frame(problem, cells, radius, first=False), problem, samples)
 
 
 class _Samples(nn.Module):
@@ -122,29 +107,46 @@ class _Gates(nn.Module):
         return new
 
 
+class _Edges:
+    """Edges in place of supports: of the first sample alone, or of the batch."""
+
+    def __init__(self, builder: GraphBuilder, first: bool) -> None:
+        self.builder, self.first = builder, first
+        self.known: Tensor | None = None
+
+    def connect(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+        return {"near": self.builder.points_to_points(pos)}
+
+    def __call__(self, graphs: Graphs, cells: Sequence[Any]) -> Sequence[Tensor]:
+        # One and the same tensor in all steps, by which their cells know it.
+        if self.known is None:
+            edges = graphs.edges["near"].edge_index
+            if self.first:
+                edges = edges[:, edges[1] < graphs.sizes[0]]
+            self.known = edges.flip(0)
+        return [self.known] * len(cells)
+
+
 def _frame(
-    problem: Problem,
-    cells: Sequence[nn.Module],
-    graphs: GraphCache,
-    support: Callable[[BipartiteGraph, torch.dtype], Tensor],
+    problem: Problem, cells: Sequence[nn.Module], radius: float, *, first: bool
 ) -> RecurrentOperator:
-    return RecurrentOperator(
-        problem, name="dcrnn", cells=cells, supports=RadiusSupports(graphs, support)
-    )
+    supports = _Edges(GraphBuilder(problem.domain, radius), first)
+    return RecurrentOperator(problem, cells=cells, supports=supports)
 
 
 def _problem(points: int, records: int) -> Problem:
     return Problem(Domain.unit(2), 1, 1, records, records, points, None, True)
 
 
-def _step(network: nn.Module, problem: Problem, samples: int) -> Callable[[], float]:
+def _step(network: Model, problem: Problem, samples: int) -> Callable[[], float]:
     random = torch.Generator().manual_seed(0)
     points, records = problem.num_points, problem.n_in
     pos = torch.rand(points, 2, generator=random).repeat(samples, 1)
     batch = torch.arange(samples).repeat_interleave(points)
     x = torch.randn(len(pos), records, 1, generator=random)
     target = torch.randn(len(pos), records, 1, generator=random)
-    return step(network, lambda: network(x, pos, batch), target)
+    graphs = network.connect(pos, batch)
+    return step(network, lambda: network(x, pos, batch, graphs=graphs), target)
 
 
 def _published() -> ModuleType:

@@ -14,56 +14,33 @@ from nfsgeo_benchmarks.perf.entry import Measurement
 
 __all__ = ["as_row", "write_results"]
 
-COLUMNS = (
-    "name",
-    "ratio",
-    "held",
-    "memory_ratio",
-    "held_memory",
-    "difference",
-    "held_difference",
-    "variant_seconds",
-    "reference_seconds",
-    "variant_peak_memory_bytes",
-    "reference_peak_memory_bytes",
-    "clock",
-    "repeats",
-    "status",
-)
-
 
 def as_row(measured: Measurement) -> dict[str, object]:
     """A measurement by column; what is not held is None."""
     entry = measured.entry
-    return dict(
-        zip(
-            COLUMNS,
-            (
-                entry.name,
-                measured.ratio,
-                entry.held,
-                measured.memory_ratio,
-                entry.held_memory,
-                measured.difference,
-                entry.agreement,
-                measured.variant_seconds,
-                measured.reference_seconds,
-                measured.variant_memory,
-                measured.reference_memory,
-                entry.clock,
-                entry.repeats,
-                "missed" if measured.missed else "ok",
-            ),
-            strict=True,
-        )
-    )
+    return {
+        "name": entry.name,
+        "ratio": measured.ratio,
+        "held": entry.held,
+        "memory_ratio": measured.memory_ratio,
+        "held_memory": entry.held_memory,
+        "difference": measured.difference,
+        "held_difference": entry.agreement,
+        "variant_seconds": measured.variant_seconds,
+        "reference_seconds": measured.reference_seconds,
+        "variant_peak_memory_bytes": measured.variant_memory,
+        "reference_peak_memory_bytes": measured.reference_memory,
+        "clock": entry.clock,
+        "repeats": entry.repeats,
+        "status": "missed" if measured.missed else "ok",
+    }
 
 
 def write_results(measured: Sequence[Measurement], folder: Path) -> list[Path]:
     """Writes ``results.csv`` and ``ratios.png``.
 
     Args:
-        measured: What was measured.
+        measured: What was measured, one entry or more.
         folder: Where to; it is made when it does not exist.
 
     Returns:
@@ -71,7 +48,8 @@ def write_results(measured: Sequence[Measurement], folder: Path) -> list[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     table, picture = folder / "results.csv", folder / "ratios.png"
-    write_rows(table, COLUMNS, [as_row(each) for each in measured])
+    rows = [as_row(each) for each in measured]
+    write_rows(table, list(rows[0]), rows)
     with styled():
         figure = _ratios(measured)
     write_bytes(picture, Picture("ratios", "training", "", figure).png())

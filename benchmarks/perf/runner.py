@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 import torch
 
 from nfsgeo.errors import UserError
-from nfsgeo.memory import release_memory
+from nfsgeo.training.memory import release_memory
 from nfsgeo_benchmarks.perf.entry import Entry, Measurement, Times, Work
 from nfsgeo_benchmarks.processes import process_context
 
@@ -106,14 +105,9 @@ class Process:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._connection.close()  # which ends it
-        if error is not None:
+        if kind is not None:
             self._process.terminate()
         self._process.join()
 

@@ -85,7 +85,7 @@ def core_step(
 def nfs_prediction(
     folder: Path, *, points: int, records: int, queries: int
 ) -> Callable[[], float]:
-    """A prediction of `nfs` at random query points; the first searches their graphs.
+    """A prediction of `nfs` at random query points; the graphs are there already.
 
     Args:
         folder: Unused.
@@ -94,18 +94,18 @@ def nfs_prediction(
         queries: Number of query points.
     """
     network, _, batch = _nfs(points, records, 1, {})
-    where = torch.rand(queries, 2)
+    graphs = network.connect(batch["pos"], query_pos=torch.rand(queries, 2))
 
     def run() -> float:
         with torch.inference_mode():
-            return network(**batch, query_pos=where).mean().item()
+            return network(batch["x"], batch["pos"], graphs=graphs).mean().item()
 
     return run
 
 
 def _nfs(
     points: int, records: int, samples: int, settings: Mapping[str, Any]
-) -> tuple[MixerOperator, InterpolationResampling, dict[str, Tensor]]:
+) -> tuple[MixerOperator, InterpolationResampling, dict[str, Any]]:
     """The network and a batch, drawn alike whatever is done with them."""
     torch.manual_seed(0)
     problem = Problem(DOMAIN, 1, 1, RECORDS_IN, records, points, None, True)
@@ -115,13 +115,11 @@ def _nfs(
     batch = torch.arange(samples).repeat_interleave(points)
     resampling = network.resampling
     assert isinstance(resampling, InterpolationResampling)
-    for graph in (
-        resampling.graphs.points_to_grid(pos, batch, resampling.grid),
-        resampling.graphs.grid_to_points(resampling.grid, pos, batch),
-    ):
+    graphs = network.connect(pos, batch)
+    for graph in graphs.edges.values():
         assert graph.transpose  # which the first backward pass would make
     x = torch.randn(len(pos), RECORDS_IN, 1)
-    return network, resampling, {"x": x, "pos": pos, "batch": batch}
+    return network, resampling, {"x": x, "pos": pos, "batch": batch, "graphs": graphs}
 
 
 def _side(points: int) -> int:
@@ -149,20 +147,15 @@ class _WrittenOut(Resampling):
 
     def forward(self, points: Points, lift: LiftedBy, times: Tensor) -> Tensor:
         """The field on the grid; see :class:`nfsgeo.nn.Resampling`."""
-        value, slope = lift(points.features, points.pos)
+        pos = points.graphs.pos
+        value, slope = lift(points.features, pos)
         assert slope is not None
-        sparing = self.sparing
-        graph = sparing.graphs.points_to_grid(points.pos, points.batch, sparing.grid)
         fields = value.unsqueeze(1) + times[:, None] * slope
-        field = sparing.to_grid(fields, graph, points.pos, points.features)
-        return field.unflatten(0, (points.num_samples, *sparing.shape)).movedim(-1, 1)
+        graph = points.graphs.edges["up"]
+        field = self.sparing.to_grid(fields, graph, pos, points.features)
+        shape = points.graphs.num_samples, *self.sparing.shape
+        return field.unflatten(0, shape).movedim(-1, 1)
 
-    def back(
-        self,
-        field: Tensor,
-        points: Points,
-        query_pos: Tensor,
-        query_batch: Tensor | None,
-    ) -> Tensor:
+    def back(self, field: Tensor, points: Points, some: slice | None = None) -> Tensor:
         """The field at any points; see :class:`nfsgeo.nn.Resampling`."""
-        return self.sparing.back(field, points, query_pos, query_batch)
+        return self.sparing.back(field, points, some)

@@ -37,12 +37,16 @@ COLUMNS = (
 )
 # A variant of this name is the one before it, trained on a grid of as many points.
 GRID = "-equispaced"
-# Records at the end of a problem's name; they have columns of their own.
+# Time steps at the end of a problem's name; they have columns of their own.
 RECORDS = re.compile(r"-\d+-to-\d+$")
 
 
 def errors_on_meshes(paths: RunPaths) -> dict[str, float]:
     """Columns of ``results.csv`` from what a run found on its meshes.
+
+    ``mae_MESH`` at the observed points of each, ``mae_unobserved_MESH`` at others that
+    no point set of training contains, see
+    :func:`~nfsgeo.evaluation.evaluate_meshes`. Meshes that a run left out are missing.
 
     Args:
         paths: Of the run.
@@ -59,9 +63,9 @@ def write_invariance(
 ) -> Path:
     """Writes ``invariance.csv``, a row for each mesh of each finished run.
 
-    ``pde`` is the problem, without the records in its name; a run on a grid counts as
-    its variant on the mesh ``equispaced``. Problems and variants come in the order of
-    ``rows``, meshes in that of ``meshes``.
+    ``pde`` is the problem, without the time steps in its name; a run on a grid counts
+    as its variant on the mesh ``equispaced``. Problems and variants come in the order
+    of ``rows``, meshes in that of ``meshes``.
 
     Args:
         rows: From :func:`~nfsgeo_benchmarks.suites.results.collect`.
@@ -141,7 +145,7 @@ def _errors(
     number: int,
     variant: str,
 ) -> None:
-    """Errors of one variant: filled where observed, open elsewhere."""
+    """Errors of one variant: filled at observed points, open at unobserved ones."""
     colours = ["model", "second", "third", "muted", "pale", "ink"]
     colour = COLOURS[colours[number % len(colours)]]
     for prefix, filled in (("mae_", True), ("mae_unobserved_", False)):

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
-import nfsgeo.report
 from nfsgeo.evaluation.interpolation_memory import PARTS
+from nfsgeo.report.html import HERE, template
 from nfsgeo.report.numbers import error_text
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
@@ -50,7 +48,7 @@ def write_suite_report(
     """
     cells = cells_of(rows)
     done = sum(row["status"] == "ok" for row in rows)
-    page = _template().render(
+    page = template("suite.html.j2", Path(__file__).parent, HERE).render(
         title=suite.title,
         scale=scale.title,
         command=command,
@@ -96,15 +94,3 @@ def _claims(
             }
         )
     return [claim for claim in shown if claim["verdicts"]]
-
-
-def _template() -> jinja2.Template:
-    styles = Path(nfsgeo.report.__file__).parent
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([Path(__file__).parent, styles]),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("suite.html.j2")

@@ -161,7 +161,7 @@ class Suite(Part):
             variants of a seed are compared by them.
         meshes: Also evaluate on these, see :func:`nfsgeo.evaluation.evaluate_meshes`;
             their errors are ``mae_half`` at observed points, ``mae_unobserved_half`` at
-            others, and go into a table of their own.
+            others, which training has not seen, and go into a table of their own.
         against: Also draw errors against a setting of the variants.
         memory: Also say what the parts of interpolations hold in a training step of
             one sample, see :func:`nfsgeo.evaluation.interpolation_memory`.

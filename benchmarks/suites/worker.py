@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
+from nfsgeo.data.batches import end_with_parent
 from nfsgeo.data.cached import cached_file
 from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.evaluation import evaluate_meshes, evaluate_run, interpolation_memory
@@ -93,7 +92,7 @@ def work(run: Run, folder: Path, threads: int, connection: Connection) -> None:
         threads: For torch.
         connection: Where the numbers of finished epochs go.
     """
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
     Recorded(run, folder)(connection.send)
 
@@ -154,11 +153,3 @@ class _TellEpochs(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._tell(trainer.current_epoch + 1)
-
-
-def _end_with_parent() -> None:
-    """Leaves when the process that started this one is gone, however it went."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

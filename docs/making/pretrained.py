@@ -9,6 +9,7 @@ import csv
 import json
 import shutil
 import sys
+import textwrap
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -40,20 +41,35 @@ def trained(name: str, data: Path) -> RunPaths:
 def numbers(run: RunPaths) -> str:
     """Tables of a card: sizes and errors, as evaluated."""
     summary = json.loads(run.summary.read_text())
-    size = run.best.stat().st_size
+    size, larger = run.best.stat().st_size, _unseen(run)
+    points = summary["unseen_points"]
+    where = {
+        "off-grid": "Between the nodes of the grid, where nothing was trained,",
+        "file": "At nodes of the grid in no point set of training",
+    }
+    alone = ", and ".join(
+        f"{mean['mae_unseen']:.2e} with {factor} times the points of training"
+        for factor, mean in larger.items()
+    )
+    text = (
+        f"{summary['parameters']:,} parameters, {size / 1e6:.1f} MB. "
+        f"{where[points['at']]} the test MAE is {alone}. Training has seen "
+        f"{points['trained']} of the {points['points']} nodes. Errors at all observed "
+        "points, on the 72 test samples, in the data's units:"
+    )
     lines = [
-        f"{summary['parameters']:,} parameters, {size / 1e6:.1f} MB. Errors on the 72 "
-        "test samples, in the data's units:",
+        textwrap.fill(text, 96),
         "",
         "| | MAE | RMSE | relative L2 |",
         "|---|--:|--:|--:|",
-        _row(f"this model, {summary['n_s']} points", summary["test"]),
     ]
+    for factor, mean in larger.items():
+        title = f"this model, {factor} times the points, the further ones unseen"
+        lines.append(_row(title, mean))
+    title = f"this model, {summary['n_s']} points of training"
+    lines.append(_row(title, summary["test"]))
     for baseline, errors in summary["baselines"].items():
         lines.append(_row(baseline.replace("_", " "), errors))
-    for factor, mean in _unseen(run).items():
-        title = f"{factor} times the points, mesh unseen in training"
-        lines.append(_row(f"this model, {title}", mean))
     return "\n".join(lines)
 
 
@@ -62,7 +78,7 @@ def _unseen(run: RunPaths) -> dict[str, dict[str, float]]:
     with open(run.unseen, newline="") as table:
         for row in csv.DictReader(table):
             found[f"{float(row['factor']):g}"].append(row)
-    names = ("mae", "rmse", "rel_l2")
+    names = ("mae", "rmse", "rel_l2", "mae_unseen")
     return {
         factor: {name: sum(float(r[name]) for r in rows) / len(rows) for name in names}
         for factor, rows in found.items()

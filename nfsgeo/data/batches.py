@@ -19,7 +19,14 @@ from nfsgeo.data.pde.etdrk4 import flush_denormals
 from nfsgeo.data.pde.solution import Solver
 from nfsgeo.errors import UserError
 
-__all__ = ["Batch", "Task", "batch_size_for", "missing_ranges", "solve_batches"]
+__all__ = [
+    "Batch",
+    "Task",
+    "batch_size_for",
+    "end_with_parent",
+    "missing_ranges",
+    "solve_batches",
+]
 
 # Values on the grid of a batch: what stays in a core's cache, what fills a GPU.
 _BATCH_VALUES = {"cpu": 2**16, "cuda": 2**22}
@@ -66,11 +73,11 @@ def _prepare_worker() -> None:
     torch.set_num_threads(1)
     # Ctrl-C reaches the whole group; the parent alone acts on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    """Leave when the parent is killed: its queue would be waited on for ever."""
+def end_with_parent() -> None:
+    """Leaves when the parent is gone: its queue would be waited on for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

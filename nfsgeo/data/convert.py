@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import Doubles, FieldFile
+from nfsgeo.data.foreign import check_format, check_path
 from nfsgeo.data.grid_writer import GridWriter
 from nfsgeo.data.joined import JoinedFile
-from nfsgeo.data.opening import open_file
+from nfsgeo.data.layout import NATIVE, check_ending
+from nfsgeo.data.numbers import as_times
+from nfsgeo.data.opening import check_times, open_any
 from nfsgeo.data.point_writer import PointWriter
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -29,7 +33,9 @@ def convert(
     sources: str | Path | Sequence[str | Path],
     out: str | Path,
     *,
-    series: str = "samples",
+    series: str | None = None,
+    times: ArrayLike | None = None,
+    columns: Mapping[str, str] | None = None,
     domain: Domain | None = None,
     pad: float = 0.05,
     equation: str | None = None,
@@ -43,7 +49,11 @@ def convert(
         sources: A file, several of one kind, or a folder of them, which are taken in
             the order of the numbers in their names.
         out: The native file to make.
-        series: Whether several files are ``"samples"`` or ``"records"`` of one.
+        series: Whether several files are ``"samples"`` or ``"records"`` of one; has to
+            be said where each holds one time step on the same points.
+        times: Time of each time step, ``[T]``, in place of what the files tell.
+        columns: Columns of a table by what they are, see
+            :func:`nfsgeo.data.readers.table.read`.
         domain: The box and its periodic axes, in place of what the format implies.
             Points are wrapped into it along its periodic axes.
         pad: Room that the box leaves around point clouds on each side, as a share of
@@ -60,7 +70,8 @@ def convert(
             or the disk is full.
     """
     out = Path(out)
-    with open_sources(sources, series=series) as file:
+    check_ending(out, *NATIVE)
+    with open_sources(sources, series=series, times=times, columns=columns) as file:
         options: dict[str, Any] = {
             "equation": file.equation if equation is None else equation,
             "times": file.times,
@@ -82,25 +93,54 @@ def convert(
 
 
 def open_sources(
-    sources: str | Path | Sequence[str | Path], *, series: str = "samples"
+    sources: str | Path | Sequence[str | Path],
+    *,
+    series: str | None = None,
+    times: ArrayLike | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> FieldFile:
-    """Opens a file, or several as one.
+    """Opens a file, or several as one, see :func:`convert`.
 
     Raises:
-        UserError: One of them cannot be read, or they differ in kind.
+        UserError: One of them cannot be read, they differ in kind, or their times are
+            not known.
     """
-    if series not in ("samples", "records"):
+    if series not in (None, "samples", "records"):
         raise ValueError(f"series {series!r}: expected 'samples' or 'records'")
-    several = [sources] if isinstance(sources, str | Path) else list(sources)
+    several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
     paths: list[Path] = []
-    for path in map(Path, several):
+    for path in map(check_path, several):
+        if path.is_dir():
+            check_format(path)
         inside = [entry for entry in path.iterdir()] if path.is_dir() else [path]
         paths += sorted((entry for entry in inside if not entry.is_dir()), key=_natural)
     if not paths:
         raise UserError(f"{several}", "at least one file", "check the names")
+    opener = partial(open_any, columns=dict(columns)) if columns else open_any
     if len(paths) == 1:
-        return open_file(paths[0])
-    return JoinedFile(paths, open_file, along=series)
+        file = opener(paths[0])
+    else:
+        file = JoinedFile(paths, opener, along=series)
+    try:
+        if times is None:
+            check_times(file)
+        else:
+            _set_times(file, as_times(times, "times"))
+    except UserError:
+        file.close()
+        raise
+    return file
+
+
+def _set_times(file: FieldFile, times: Doubles) -> None:
+    if times.shape != file.times.shape or not np.all(np.diff(times) > 0):
+        raise UserError(
+            f"times {times.tolist() if times.size < 9 else times.shape}",
+            f"an increasing time for each of the {len(file.times)} time steps of "
+            f"{file.path}",
+            "change their number or order",
+        )
+    file.times, file.times_are_known = times, True
 
 
 def _write_grid(

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset
 from torch_geometric.data import Data
 
-from nfsgeo.data.fields import FieldFile, Floats
-from nfsgeo.data.meshes import Mesh, MeshesInTurn
+from nfsgeo.data.fields import Doubles, FieldFile, Floats
+from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
+from nfsgeo.data.numbers import missing_values
 from nfsgeo.data.trigonometric import TrigonometricInterpolation
 from nfsgeo.errors import UserError
 
@@ -23,7 +24,7 @@ __all__ = ["WindowDataset"]
 class _Sample(NamedTuple):
     u: Floats
     a: Floats
-    pos: Floats
+    pos: Doubles
     volume: Floats
     num_observed: int
     has_queries: bool
@@ -37,13 +38,15 @@ class WindowDataset(Dataset[Data]):
     """The first ``n_in`` records of each sample, and the ``n_out`` that follow.
 
     An item holds ``x`` float32 ``[n, n_in, F]``, ``y`` float32 ``[n, n_out, C]``,
-    ``pos`` float32 ``[n, d]``, ``sample`` (its number in the file) and ``times``
-    float64 ``[n_in + n_out]``. ``F`` is ``C`` plus the components of the coefficient,
+    ``pos`` float64 ``[n, d]``, ``mesh`` (the number of its points: equal numbers, equal
+    positions), ``sample`` (its number in the file) and ``times`` float64
+    ``[n_in + n_out]``. ``F`` is ``C`` plus the components of the coefficient,
     if there is one, repeated over the records. For a problem without time ``n_in`` is
     0: ``x`` is the coefficient alone, ``[n, 1, C_a]``. With ``volumes`` there is
     ``volume`` float32 ``[n]``, on the average 1. Where the mesh has unobserved query
-    points there are ``query_pos`` float32 ``[m, d]`` and ``query_y`` float32
-    ``[m, n_out, C]``.
+    points there are ``query_pos`` float64 ``[n + m, d]`` and ``query_y`` float32
+    ``[n + m, n_out, C]``, the observed points first; ``volume`` is theirs then, 1 for
+    the others.
 
     Samples are read when asked for and kept, decoded and cut to the mesh, while they
     fit into ``cache_bytes``; the longest unused go first. Each worker process keeps a
@@ -53,18 +56,20 @@ class WindowDataset(Dataset[Data]):
         file: Where the samples come from.
         samples: Their numbers, for example ``file.split["train"]``.
         n_in: Input records.
-        n_out: Output records.
+        n_out: Output records; 0 for inputs alone.
         mesh: Points that all samples share, a function from a sample to its own, or
             meshes in turn.
         first_record: Where the window begins.
         time_stride: Records of the file from one in the window to the next.
+        numbers: Numbers of the window's records in the file, increasing, in place of
+            ``first_record`` and ``time_stride``.
         volumes: Whether items tell how much of the domain every point stands for.
         cache_bytes: Memory for decoded samples, in bytes.
 
     Raises:
         UserError: The file has too few records or no coefficient for ``n_in`` 0; on
             access, a sample is damaged or not finite.
-        ValueError: A number of records is negative, or ``n_out`` is 0.
+        ValueError: A number of records is negative.
 
     Attributes:
         turn: Which turn it is, for meshes in turn.
@@ -80,15 +85,19 @@ class WindowDataset(Dataset[Data]):
         *,
         first_record: int = 0,
         time_stride: int = 1,
+        numbers: Sequence[int] | NDArray[np.int64] | None = None,
         volumes: bool = False,
         cache_bytes: int = 2**30,
     ) -> None:
-        if n_in < 0 or n_out < 1 or first_record < 0 or time_stride < 1:
+        if n_in < 0 or n_out < 0 or first_record < 0 or time_stride < 1:
             raise ValueError(
                 f"n_in={n_in}, n_out={n_out}, first_record={first_record}, "
-                f"time_stride={time_stride}: expected at least 0, 1, 0 and 1"
+                f"time_stride={time_stride}: expected at least 0, 0, 0 and 1"
             )
-        end = first_record + (n_in + n_out - 1) * time_stride + 1
+        if numbers is None:
+            numbers = first_record + time_stride * np.arange(n_in + n_out)
+        numbers = np.asarray(numbers, np.int64)
+        end = int(numbers[-1]) + 1 if len(numbers) else 0
         if end > len(file.times):
             raise UserError(
                 f"{n_in} input and {n_out} output records, {time_stride} apart, from "
@@ -110,9 +119,14 @@ class WindowDataset(Dataset[Data]):
         self.turn = 0
         self.volumes = volumes
         self.cache_bytes = cache_bytes
-        self._records = slice(first_record, end, time_stride)
+        self._numbers = numbers
         self._with_static = coefficient
         self._forget()
+
+    @property
+    def times(self) -> Doubles:
+        """Of the window, float64 ``[n_in + n_out]``."""
+        return self.file.times[self._numbers]
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -135,15 +149,15 @@ class WindowDataset(Dataset[Data]):
             x=x.clone(memory_format=torch.contiguous_format),
             y=u[:, self.n_in :].clone(memory_format=torch.contiguous_format),
             pos=torch.from_numpy(found.pos)[observed].clone(),
+            mesh=self._mesh_number(sample),
             sample=sample,
-            times=torch.from_numpy(self.file.times[self._records].copy()),
+            times=torch.from_numpy(self.times.copy()),
         )
         if self.volumes:
             item.volume = torch.from_numpy(found.volume).clone()
         if found.has_queries:
-            queries = slice(found.num_observed, None)
-            item.query_pos = torch.from_numpy(found.pos)[queries].clone()
-            item.query_y = everywhere[queries, self.n_in :].clone()
+            item.query_pos = torch.from_numpy(found.pos).clone()
+            item.query_y = everywhere[:, self.n_in :].clone()
         return item
 
     def __getstate__(self) -> dict[str, Any]:
@@ -162,8 +176,7 @@ class WindowDataset(Dataset[Data]):
         self._interpolation: TrigonometricInterpolation | None = None
 
     def _cached(self, sample: int) -> _Sample:
-        turns = len(self.mesh.meshes) if isinstance(self.mesh, MeshesInTurn) else 1
-        key = (sample, self.turn % turns)
+        key = (sample, self._mesh_number(sample))
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key]
@@ -178,7 +191,7 @@ class WindowDataset(Dataset[Data]):
     def _load(self, sample: int) -> _Sample:
         observed = self._mesh_of(sample)
         mesh = observed.with_queries_joined()
-        u = self.file.read(sample, self._records, mesh.index)
+        u = self._snapshots(sample, mesh)
         names = self.file.static_names if self._with_static else []
         a = np.empty((len(u), 0), np.float32)
         if names:
@@ -187,16 +200,14 @@ class WindowDataset(Dataset[Data]):
             at = self._at(mesh, observed)
             u, a = at(u), at(a)
         if not (np.isfinite(u).all() and np.isfinite(a).all()):
-            raise UserError(
-                f"sample {sample} of {self.file.path} with values that are not finite",
-                "finite values",
-                "leave the sample out or repair the file",
-            )
-        # Rounding to float32 may put a point on the far end of a periodic axis.
-        pos = self.file.domain.wrap(torch.from_numpy(mesh.pos).float())
+            bad = u.size - np.isfinite(u).sum() + a.size - np.isfinite(a).sum()
+            what = f"sample {sample} of {self.file.path}"
+            raise missing_values(what, int(bad), u.size + a.size)
+        pos = self.file.domain.wrap(torch.from_numpy(mesh.pos))
         volume = np.empty(0, np.float32)
         if self.volumes:
-            volume = observed.volumes(self.file.domain)
+            volume = np.ones(len(mesh), np.float32)
+            volume[: len(observed)] = observed.volumes(self.file.domain)
         return _Sample(
             u,
             a[: len(observed)],
@@ -206,10 +217,31 @@ class WindowDataset(Dataset[Data]):
             observed.queries is not None,
         )
 
+    def _snapshots(self, sample: int, mesh: Mesh) -> Floats:
+        """The fields of a window ``[n, n_in + n_out, C]``, at points of the file."""
+        numbers = self._numbers
+        if not len(numbers):
+            num = self.file.num_points(sample) if mesh.index is None else len(mesh)
+            return np.empty((num, 0, self.file.components), np.float32)
+        steps = np.unique(np.diff(numbers))
+        stride = int(steps[0]) if len(steps) == 1 else 1
+        span = slice(int(numbers[0]), int(numbers[-1]) + 1, stride)
+        u = self.file.read(sample, span, mesh.index)
+        return u if len(steps) <= 1 else u[:, numbers - numbers[0]]
+
     def _mesh_of(self, sample: int) -> Mesh:
         if isinstance(self.mesh, MeshesInTurn):
             return self.mesh(sample, self.turn)
         return self.mesh if isinstance(self.mesh, Mesh) else self.mesh(sample)
+
+    def _mesh_number(self, sample: int) -> int:
+        if isinstance(self.mesh, Mesh):
+            return 0
+        if isinstance(self.mesh, MeshesInTurn):
+            return self.mesh.number(sample, self.turn)
+        if isinstance(self.mesh, MeshOfFile):
+            return self.file.mesh_id(sample)
+        return sample
 
     def _at(self, mesh: Mesh, observed: Mesh) -> TrigonometricInterpolation:
         if observed is not self.mesh:

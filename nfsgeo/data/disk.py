@@ -15,10 +15,9 @@ import h5py
 
 from nfsgeo.errors import UserError
 
-__all__ = ["abandon", "check_room", "occupied", "reserve", "writing"]
+__all__ = ["abandon", "check_room", "occupied", "writing"]
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-MARGIN = 2**20
 ADVICE = "free some space and try again, or choose another place"
 
 
@@ -60,29 +59,6 @@ def writing(path: Path) -> Iterator[None]:
             raise
         given, expected = "the disk is full", f"room to write {path}"
         raise UserError(given, expected, ADVICE) from error
-
-
-def reserve(file: h5py.File, size: int = 0) -> None:
-    """Has the disk keep room for what HDF5 holds back and for what comes next.
-
-    HDF5 forgives a full disk while it writes values, but not while it writes its own
-    bookkeeping: the file cannot be closed after that.
-
-    Args:
-        file: A file that is being written; it may get longer than what is in it.
-        size: Bytes that are about to be written.
-
-    Raises:
-        OSError: The disk is full.
-    """
-    if not hasattr(os, "posix_fallocate"):
-        return
-    end = file.id.get_filesize() + size + MARGIN
-    try:
-        os.posix_fallocate(file.id.get_vfd_handle(), 0, end)
-    except OSError as error:
-        if error.errno in FULL:  # else a file system that cannot do this
-            raise
 
 
 def abandon(file: h5py.File) -> None:

@@ -6,9 +6,10 @@ import dataclasses
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from nfsgeo.data.options import Option
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
+
 from nfsgeo.data.pde.burgers import Burgers
 from nfsgeo.data.pde.darcy import COEFFICIENTS, Darcy
 from nfsgeo.data.pde.kdv import HORIZONS, INITIAL, KdV
@@ -17,7 +18,43 @@ from nfsgeo.data.pde.solution import Solver
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["EQUATIONS", "Equation", "find_equation"]
+__all__ = ["EQUATIONS", "Equation", "Option", "find_equation"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter of an equation that a user can choose.
+
+    Attributes:
+        name: Its name.
+        type: ``int``, ``float`` or ``str``.
+        default: Its value when not given.
+        help: What it means, one line.
+        choices: The values there are, empty when any will do.
+    """
+
+    name: str
+    type: type
+    default: int | float | str
+    help: str
+    choices: tuple[str, ...] = ()
+
+    def parse(self, value: Any) -> int | float | str:
+        """The value in the option's type; text is converted.
+
+        Raises:
+            UserError: It cannot be.
+        """
+        kind: Any = FiniteFloat if self.type is float else self.type
+        if self.choices:
+            kind = Literal[self.choices]
+        try:
+            return TypeAdapter(kind).validate_python(value)
+        except ValidationError as error:
+            expected = error.errors()[0]["msg"].removeprefix("Input should be ")
+            raise UserError(
+                f"{self.name}={value!r}", expected, "change the value"
+            ) from None
 
 
 @dataclass(frozen=True)

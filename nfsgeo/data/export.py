@@ -51,7 +51,7 @@ def export(
             "fields on a grid",
             "convert it to a native file, .h5",
         )
-    partial = partial_path(out)
+    partial = partial_path(out, ".npz")
     total, components = file.num_samples, file.components
     shape = (total, len(file.times), *file.shape, components)
     check_room(out, 4 * int(np.prod(shape)))

@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -56,9 +55,11 @@ class FieldFile(ABC):
         equation: Name of the equation, ``""`` where the file does not tell.
         domain: Box that holds the points, with its periodic axes.
         domain_is_known: Whether it is the file's own, not just drawn around the points.
-        provenance: How the data were made, plain JSON types.
+        provenance: How the data were made, plain JSON types; ``units`` maps names to
+            units, see :attr:`units`.
         num_samples: Number of samples ``N``.
         times: Time of each record, float64 ``[T]``, in the data's own units.
+        times_are_known: Whether they are the file's own, not just 0, 1, 2, ...
         component_names: One name for each of the ``C`` components of ``u``.
         static_names: One name for each of the ``C_a`` components of the static field.
         static_role: ``"coefficient"`` (a model input), ``"initial condition"`` or None.
@@ -74,6 +75,7 @@ class FieldFile(ABC):
     provenance: dict[str, Any]
     num_samples: int
     times: Doubles
+    times_are_known: bool = True
     component_names: list[str]
     static_names: list[str]
     static_role: str | None
@@ -90,6 +92,23 @@ class FieldFile(ABC):
     def static_components(self) -> int:
         """Number of components ``C_a`` of the static field, 0 where there is none."""
         return len(self.static_names)
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of the components by name, as far as the provenance tells them.
+
+        Components without dimension, of unit ``"1"``, are left out.
+        """
+        told = self.provenance.get("units")
+        if not isinstance(told, dict):
+            return {}
+        names = [*self.component_names, *self.static_names]
+        units = {name: told.get(name) for name in names}
+        return {
+            name: unit
+            for name, unit in units.items()
+            if isinstance(unit, str) and unit not in ("", "1")
+        }
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -137,12 +156,7 @@ class FieldFile(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:

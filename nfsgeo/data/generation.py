@@ -15,10 +15,9 @@ import torch
 
 from nfsgeo.data.batches import Task, batch_size_for, missing_ranges, solve_batches
 from nfsgeo.data.disk import check_room, occupied
-from nfsgeo.data.equations import EQUATIONS, Equation, find_equation
+from nfsgeo.data.equations import EQUATIONS, Equation, Option, find_equation
 from nfsgeo.data.layout import partial_path
 from nfsgeo.data.native import GridWriter
-from nfsgeo.data.options import Option
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
 from nfsgeo.data.pde.solution import Solver
 from nfsgeo.errors import UserError

@@ -13,7 +13,16 @@ from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, cell_volumes
 
-__all__ = ["Mesh", "between", "jittered", "off_grid", "philox", "shuffled", "sub_grid"]
+__all__ = [
+    "Mesh",
+    "between",
+    "jittered",
+    "off_grid",
+    "philox",
+    "shuffled",
+    "sub_grid",
+    "sub_grid_sizes",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +65,10 @@ class Mesh:
             domain: The box that the points are in.
         """
         if domain not in self._volumes:
-            shares = cell_volumes(domain.wrap(torch.from_numpy(self.pos)), domain)
+            # Wherever the box lies: numbers far from 0 have no digits left.
+            pos = domain.wrap(torch.from_numpy(self.pos))
+            pos = domain.normalise(pos, torch.float64)
+            shares = cell_volumes(pos, domain.normalised)
             self._volumes[domain] = (shares * len(self)).float().numpy()
         return self._volumes[domain]
 
@@ -73,7 +85,11 @@ class MeshesInTurn:
 
     def __call__(self, sample: int, turn: int = 0) -> Mesh:
         """The mesh of a sample."""
-        return self.meshes[(sample + turn) % len(self.meshes)]
+        return self.meshes[self.number(sample, turn)]
+
+    def number(self, sample: int, turn: int = 0) -> int:
+        """Which of the meshes that is."""
+        return (sample + turn) % len(self.meshes)
 
 
 def philox(seed: int, *stream: int) -> np.random.Generator:
@@ -95,6 +111,22 @@ def sub_grid(file: FieldFile, resolution: int | Sequence[int]) -> Mesh:
         UserError: The file has no grid, or the resolution does not divide it.
     """
     return _on_axes(file, _coarse_axes(file, resolution))
+
+
+def sub_grid_sizes(file: FieldFile) -> list[int]:
+    """Points along each axis, as many on every one, of the file's sub-grids.
+
+    Increasing; none where the axes have no common one.
+
+    Raises:
+        UserError: The file has no grid.
+    """
+    fitting = []
+    for i, axis in enumerate(_grid_axes(file)):
+        one = _has_ends(file, i)
+        sizes = range(one + 1, len(axis) + 1)
+        fitting.append({n for n in sizes if not (len(axis) - one) % (n - one)})
+    return sorted(set.intersection(*fitting))
 
 
 def off_grid(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:
@@ -202,6 +234,13 @@ def _on_axes(file: FieldFile, coarse: list[Indices]) -> Mesh:
     return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
 
 
+def _has_ends(file: FieldFile, i: int) -> int:
+    """1 where an axis of the grid reaches both ends of the domain, else 0."""
+    axis = _grid_axes(file)[i]
+    ends = np.isclose(axis[0], file.domain.lower[i])
+    return int(ends and np.isclose(axis[-1], file.domain.upper[i]))
+
+
 def _coarse_axes(file: FieldFile, resolution: int | Sequence[int]) -> list[Indices]:
     axes = _grid_axes(file)
     wanted = (
@@ -210,9 +249,7 @@ def _coarse_axes(file: FieldFile, resolution: int | Sequence[int]) -> list[Indic
     coarse = []
     for i, (axis, num) in enumerate(zip(axes, wanted, strict=True)):
         # A grid that has both ends keeps both; any other divides evenly.
-        ends = np.isclose(axis[0], file.domain.lower[i])
-        ends &= np.isclose(axis[-1], file.domain.upper[i])
-        one = int(ends)
+        one = _has_ends(file, i)
         if num <= one or num > len(axis) or (len(axis) - one) % (num - one):
             raise UserError(
                 f"resolution {num} on axis {i} of {file.path}, which has {len(axis)}",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import h5py
@@ -21,6 +20,7 @@ from nfsgeo.data.layout import (
     new_file,
     partial_path,
 )
+from nfsgeo.data.numbers import as_real, as_times
 from nfsgeo.data.packing import pack_field
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -48,6 +48,7 @@ class GridWriter:
         static_names: Components of the static field ``a``.
         static_role: ``"coefficient"``, ``"initial condition"``, None without ``a``.
         provenance: How the data are made; must not change from one try to the next.
+            Units belong here, as ``{"units": {"p": "hPa"}}``.
         parameter_names: Scalars that each sample carries.
         split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
         meshes: Flat point numbers of meshes to publish with the data, by name.
@@ -83,7 +84,7 @@ class GridWriter:
         self._header = Header(
             equation=equation,
             domain=domain,
-            times=np.asarray(times, dtype=np.float64),
+            times=as_times(times, "times"),
             component_names=list(component_names),
             static_names=list(static_names),
             static_role=static_role,
@@ -91,7 +92,9 @@ class GridWriter:
             split=split,
             meshes=meshes or {},
         )
-        self._axes = [np.asarray(axis, dtype=np.float64) for axis in axes]
+        self._axes = [
+            as_real(axis, f"axis {i}").astype(np.float64) for i, axis in enumerate(axes)
+        ]
         self._grid = tuple(len(axis) for axis in self._axes)
         if len(self._grid) != domain.dim:
             raise ValueError(f"{len(self._grid)} axes for a {domain.dim}-d domain")
@@ -121,7 +124,7 @@ class GridWriter:
             parameters: One array ``[B]`` for each parameter name.
 
         Raises:
-            UserError: A shape is wrong or a value is not finite.
+            UserError: A shape is wrong, or a value is missing or not finite.
         """
         stop = start + len(u)
         if not 0 <= start < stop <= self.num_samples:
@@ -141,7 +144,7 @@ class GridWriter:
                     dataset[sample] = as_float32(row, dataset.shape[1:], what)
                 dataset.flush()
             for name, values in (parameters or {}).items():
-                self._put(f"params/{name}", start, np.asarray(values))
+                self._put(f"params/{name}", start, as_real(values, f"parameter {name}"))
             self._sync()
             self._put("done", start, np.ones(stop - start, np.uint8))
             self._sync()
@@ -153,12 +156,7 @@ class GridWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         try:
             if kind is None:
                 self._pack()

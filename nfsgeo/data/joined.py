@@ -25,8 +25,8 @@ class JoinedFile(FieldFile):
         paths: The files, in order.
         opener: Opens one of them.
         along: ``"samples"``, or ``"records"`` of one series in time, whose files
-            have one sample each. Where their times do not increase, records are
-            numbered.
+            have one sample each. None for samples, where they cannot be the other:
+            on different points, or of several time steps each.
 
     Raises:
         UserError: The files differ in what they hold.
@@ -37,9 +37,10 @@ class JoinedFile(FieldFile):
         paths: Sequence[Path],
         opener: Callable[[Path], FieldFile],
         *,
-        along: str = "samples",
+        along: str | None = None,
     ) -> None:
-        self._paths, self._opener, self._along = list(paths), opener, along
+        self._paths, self._opener, self._given = list(paths), opener, along
+        self._along = along or "samples"
         self._number = -1
         self._file: FieldFile | None = None
         self._counts: list[int] = []
@@ -91,7 +92,7 @@ class JoinedFile(FieldFile):
         self._file, self._number = None, -1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self._paths, self._opener, self._along)
+        return _rebuilt, (self._paths, self._opener, self._given)
 
     def _adopt(self, file: FieldFile) -> None:
         self.path, self.equation = self._paths[0], file.equation
@@ -116,6 +117,7 @@ class JoinedFile(FieldFile):
             self._first.append(sum(self._counts))
             self._counts.append(file.num_samples if by_samples else len(file.times))
             times.append(file.times)
+            self.times_are_known &= file.times_are_known
             inner_meshes: dict[int, int] = {}
             for sample in range(file.num_samples):
                 inner = file.mesh_id(sample)
@@ -135,25 +137,38 @@ class JoinedFile(FieldFile):
         }
 
     def _settle(self, times: list[Doubles], num_meshes: int) -> None:
+        steps = num_meshes == 1 and len(self._mesh_of) == len(self._paths)
+        if self._given is None and steps and len(times[0]) == 1:
+            raise UserError(
+                f"{len(self._paths)} files of one time step each on the same points, "
+                f"from {self.path}",
+                "to be told whether they are samples or time steps of one sample",
+                "give --series samples or --series records",
+            )
         if self._along == "samples":
             self.times = times[0]
             for path, other in zip(self._paths, times, strict=True):
                 if other.shape != self.times.shape or not np.allclose(
                     other, self.times
                 ):
-                    raise _differs(path, "times")
+                    raise UserError(
+                        f"{path} with other times than {self.path}",
+                        "samples with the same times",
+                        "give --series records if they are time steps of one sample, "
+                        "else convert it by itself",
+                    )
             self.num_samples = sum(self._counts)
             self.split = split_in_order(self.num_samples)
             return
-        if num_meshes > 1 or len(self._mesh_of) != len(self._paths):
+        if not steps:
             raise UserError(
                 f"{len(self._paths)} files from {self.path} as records",
                 "one sample a file, all on one mesh",
                 "join them as samples",
             )
         joined = np.concatenate(times)
-        numbered = not np.all(np.diff(joined) > 0)
-        self.times = np.arange(float(len(joined))) if numbered else joined
+        self.times_are_known &= bool(np.all(np.diff(joined) > 0))
+        self.times = joined if self.times_are_known else np.arange(float(len(joined)))
         self._mesh_of, self.num_samples = [0], 1
         self.split = split_in_order(1)
 
@@ -181,7 +196,7 @@ class JoinedFile(FieldFile):
 
 
 def _rebuilt(
-    paths: list[Path], opener: Callable[[Path], FieldFile], along: str
+    paths: list[Path], opener: Callable[[Path], FieldFile], along: str | None
 ) -> JoinedFile:
     return JoinedFile(paths, opener, along=along)
 

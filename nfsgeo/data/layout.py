@@ -14,16 +14,19 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.disk import abandon, reserve, writing
+from nfsgeo.data.disk import abandon, writing
+from nfsgeo.data.numbers import as_real, as_times, missing_values
 from nfsgeo.data.splits import check_split, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 __all__ = [
     "AXES",
+    "NATIVE",
     "Header",
     "as_float32",
     "as_text",
+    "check_ending",
     "checked",
     "compressed",
     "members",
@@ -33,6 +36,7 @@ __all__ = [
 ]
 
 FORMAT, VERSION = "nfsgeo", 1
+NATIVE = (".h5", ".hdf5")  # endings of native files
 AXES = ("x", "y", "z")
 CHUNK_BYTES = 2**20
 RESERVED = {"format", "version", "equation", "domain", "boundary", "end_point"}
@@ -69,7 +73,7 @@ class Header:
     meshes: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.times = np.asarray(self.times, dtype=np.float64)
+        self.times = as_times(self.times, "times")
         self.component_names = list(self.component_names)
         self.static_names = list(self.static_names)
         roles = ("coefficient", "initial condition") if self.static_names else (None,)
@@ -159,7 +163,6 @@ def compressed(
 def checked(group: h5py.Group, name: str, values: NDArray[Any]) -> None:
     """Stores a small array with a checksum, as far as HDF5 can give it one."""
     whole = values.shape if values.size else None
-    reserve(group.file, values.nbytes)
     made = group.create_dataset(name, data=values, chunks=whole, fletcher32=bool(whole))
     made.flush()  # a full disk is an error here, and noise where it is let go of
 
@@ -179,20 +182,18 @@ def as_float32(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.flo
     """Values as finite float32 of the given shape.
 
     Raises:
-        UserError: The shape differs, or a value is not finite in float32.
+        UserError: The shape differs, or a value is masked, no real number or not
+            finite in float32.
     """
     with np.errstate(over="ignore"):
-        array = np.asarray(values).astype(np.float32)
+        array = as_real(values, what).astype(np.float32)
     if array.shape != shape:
         raise UserError(
             f"{what} of shape {array.shape}", f"shape {shape}", "reorder the axes"
         )
-    if not np.isfinite(array).all():
-        raise UserError(
-            f"{what} with values that are not finite in float32",
-            "finite values",
-            "remove the sample or repair its values",
-        )
+    finite = np.isfinite(array)
+    if not finite.all():
+        raise missing_values(what, int((~finite).sum()), array.size)
     return array
 
 
@@ -208,12 +209,36 @@ def members(group: h5py.Group, *path: str) -> list[str]:
     return list(group)
 
 
-def partial_path(path: Path) -> Path:
-    """Name under which a file grows until it is whole.
+def check_ending(path: Path, *endings: str) -> None:
+    """Makes sure that a file to write does not claim to be of another format.
+
+    Args:
+        path: The file; without an ending it may hold anything.
+        endings: Those of the format that is written.
 
     Raises:
-        UserError: The path is taken, or its folder does not exist.
+        UserError: It ends in something else.
     """
+    if path.suffix and path.suffix.lower() not in endings:
+        raise UserError(
+            f"{path} to write",
+            f"a name that ends in {' or '.join(endings)}, the format written here",
+            f"choose {path.with_suffix(endings[0]).name}",
+        )
+
+
+def partial_path(path: Path, *endings: str) -> Path:
+    """Name under which a file grows until it is whole.
+
+    Args:
+        path: Its own name.
+        endings: Those that it may have, see :func:`check_ending`.
+
+    Raises:
+        UserError: The path has another ending or is taken, or its folder does not
+            exist.
+    """
+    check_ending(path, *(endings or NATIVE))
     if path.exists():
         raise UserError(f"{path}", "a new file", "remove it or choose another name")
     if not path.parent.is_dir():
@@ -240,14 +265,11 @@ def new_file(
             file = h5py.File(partial, "w", libver=libver)
             try:
                 yield file
-                reserve(file)
                 file.flush()
                 os.fsync(file.id.get_vfd_handle())
-                size = file.id.get_filesize()
                 file.close()
             finally:
                 abandon(file)
-            os.truncate(partial, min(size, partial.stat().st_size))
             os.replace(partial, path)
         finally:
             partial.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ for :func:`per_sample`; leave it out for one mesh that all samples share.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -29,6 +29,7 @@ from nfsgeo.errors import UserError
 
 __all__ = [
     "Mesh",
+    "MeshOfFile",
     "MeshesInTurn",
     "clustered",
     "disjoint",
@@ -48,6 +49,21 @@ def every_point(file: FieldFile, sample: int = 0) -> Mesh:
     """All points of a sample, in the file's order."""
     pos = file.coordinates(sample)
     return Mesh(pos, np.arange(len(pos)), file.shape)
+
+
+@dataclass(frozen=True)
+class MeshOfFile:
+    """All points of a sample, of a file whose samples share some meshes.
+
+    Args:
+        file: Fields at points.
+    """
+
+    file: FieldFile
+
+    def __call__(self, sample: int) -> Mesh:
+        """The mesh of a sample."""
+        return every_point(self.file, sample)
 
 
 def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:
@@ -92,18 +108,25 @@ def nested(
     num_points: int,
     seed: int,
     sample: int = 0,
+    *,
+    trained: Indices | None = None,
 ) -> Mesh:
     """A larger mesh: first the points of ``mesh`` as they are, then unseen ones.
 
+    Further points are points of the file. Where ``mesh`` has no numbers in the file
+    and ``trained`` is not given, they lie between the points of the file.
+
     Args:
-        mesh: The seen mesh.
+        mesh: The mesh of training, or the first of several.
         file: The file that it was drawn from.
         num_points: Points of the result, for the paper's test 1.3 to 4 times as many.
         seed: Seed of the further points; another seed draws others.
         sample: Sample that the mesh belongs to.
+        trained: Numbers of further points that training has seen, none of which is
+            drawn: those of :func:`~nfsgeo.training.observation.trained_points`.
 
     Raises:
-        UserError: The file has fewer points, or ``mesh`` already has more.
+        UserError: The file has too few points, or ``mesh`` already has more.
     """
     extra = num_points - len(mesh)
     if extra < 0:
@@ -113,38 +136,47 @@ def nested(
             "ask for more points",
         )
     rng = philox(seed, 1, sample)
-    if mesh.index is None:
+    if mesh.index is None and trained is None:
         return Mesh(np.concatenate([mesh.pos, between(file, extra, rng)]), None)
     pos = file.coordinates(sample)
-    _enough(file, num_points, len(pos))
-    unseen = np.setdiff1d(np.arange(len(pos)), mesh.index)
-    chosen = unseen[shuffled(len(unseen), rng)[:extra]]
-    index = np.concatenate([mesh.index, np.sort(chosen)])
+    if trained is None:
+        _enough(file, num_points, len(pos))
+    others = _others(file, mesh, trained, extra, sample)
+    chosen = np.sort(others[shuffled(len(others), rng)[:extra]])
+    if mesh.index is None:
+        return Mesh(np.concatenate([mesh.pos, pos[chosen]]), None)
+    index = np.concatenate([mesh.index, chosen])
     return Mesh(pos[index], index)
 
 
 def disjoint(
-    mesh: Mesh, file: FieldFile, num_points: int, seed: int, sample: int = 0
+    mesh: Mesh,
+    file: FieldFile,
+    num_points: int,
+    seed: int,
+    sample: int = 0,
+    *,
+    trained: Indices | None = None,
 ) -> Mesh:
     """Points of the file, none of them in ``mesh``.
 
     Args:
-        mesh: The points to leave out; those off the grid are nobody's.
+        mesh: The points to leave out; those between the points of the file are none
+            of its points.
         file: The file that it was drawn from.
         num_points: How many.
         seed: Of the draw.
         sample: Sample that the mesh belongs to.
+        trained: Numbers of further points to leave out, as for :func:`nested`.
 
     Raises:
         UserError: The file has too few other points.
     """
-    pos = file.coordinates(sample)
-    taken = np.empty(0, np.int64) if mesh.index is None else mesh.index
-    others = np.setdiff1d(np.arange(len(pos)), taken)
-    _enough(file, num_points, len(others))
-    return _subset(
-        pos, others[shuffled(len(others), philox(seed, 6, sample))[:num_points]]
-    )
+    others = _others(file, mesh, trained, num_points, sample)
+    if trained is None:
+        _enough(file, num_points, len(others))
+    chosen = others[shuffled(len(others), philox(seed, 6, sample))[:num_points]]
+    return _subset(file.coordinates(sample), chosen)
 
 
 def clustered(
@@ -237,6 +269,24 @@ def with_queries(
         nothing = Mesh(mesh.pos[:0], mesh.index[:0])
         return replace(mesh, queries=nothing)
     return replace(mesh, queries=disjoint(mesh, file, num_points, seed, sample))
+
+
+def _others(
+    file: FieldFile, mesh: Mesh, trained: Indices | None, wanted: int, sample: int
+) -> Indices:
+    """Numbers of the points of a file in no mesh of training."""
+    total = file.num_points(sample)
+    known = [part for part in (mesh.index, trained) if part is not None]
+    taken = np.unique(np.concatenate([np.empty(0, np.int64), *known]))
+    if trained is not None and wanted > total - len(taken):
+        raise UserError(
+            f"{wanted} points of {file.path} that training has not seen",
+            f"at most {total - len(taken)}, for training has seen {len(taken)} of "
+            f"its {total} points",
+            "ask for fewer, take points between them (off-grid) where the file "
+            "permits, or train with a smaller data.meshes",
+        )
+    return np.setdiff1d(np.arange(total), taken)
 
 
 def _subset(pos: Doubles, chosen: Indices) -> Mesh:

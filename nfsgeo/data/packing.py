@@ -8,7 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from nfsgeo.data.disk import check_room, reserve
+from nfsgeo.data.disk import check_room
 from nfsgeo.data.layout import CHUNK_BYTES, compressed
 
 __all__ = ["pack_field"]
@@ -40,9 +40,7 @@ def pack_field(
     chunks = (1, rows, *source.shape[2:])
     target = compressed(file, f"fields/{name}", source.shape, chunks)
     for sample in range(num):
-        values = source[sample]
-        reserve(file, values.nbytes)
-        target[sample] = values
+        target[sample] = source[sample]
         if sample == 0:  # the others will be about as large
             target.flush()
             check_room(path, target.id.get_storage_size() * (num - 1))

@@ -6,14 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from nfsgeo.data.disk import reserve
 from nfsgeo.data.layout import (
     CHUNK_BYTES,
     LIBVER,
@@ -24,6 +22,7 @@ from nfsgeo.data.layout import (
     new_file,
     partial_path,
 )
+from nfsgeo.data.numbers import as_real, as_times
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -44,7 +43,8 @@ class PointWriter:
         component_names: Components of ``u``.
         static_names: Components of the static field ``a``.
         static_role: ``"coefficient"``, ``"initial condition"``, None without ``a``.
-        provenance: How the data were made.
+        provenance: How the data were made; units belong here, as
+            ``{"units": {"p": "hPa"}}``.
         split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
 
     Raises:
@@ -79,7 +79,7 @@ class PointWriter:
         self._header = Header(
             equation=equation,
             domain=domain,
-            times=np.asarray(times, dtype=np.float64),
+            times=as_times(times, "times"),
             component_names=list(component_names),
             static_names=list(static_names),
             static_role=static_role,
@@ -107,8 +107,8 @@ class PointWriter:
         Raises:
             UserError: A point is not finite or outside the domain.
         """
-        coords = np.asarray(coords, dtype=np.float64)
         domain, number = self._header.domain, len(self._mesh_offsets) - 1
+        coords = as_real(coords, f"coordinates of mesh {number}").astype(np.float64)
         if coords.ndim != 2 or not len(coords) or coords.shape[1] != domain.dim:
             raise UserError(
                 f"mesh {number} with points of shape {coords.shape}",
@@ -157,7 +157,7 @@ class PointWriter:
             parameters: Scalars of the sample, the same names for every sample.
 
         Raises:
-            UserError: A shape is wrong or a value is not finite.
+            UserError: A shape is wrong, or a value is missing or not finite.
         """
         names, sample = self._header, len(self._sample_mesh)
         num = self._mesh_offsets[mesh + 1] - self._mesh_offsets[mesh]
@@ -174,25 +174,20 @@ class PointWriter:
             a = as_float32(a, (num, width), f"a of sample {sample}")
             self._append("a", a, max(1, min(num, CHUNK_BYTES // (4 * width))), "f4")
         for name, value in (parameters or {}).items():
+            value = as_real(value, f"parameter {name} of sample {sample}")
             self._parameters.setdefault(name, []).append(value)
         self._sample_mesh.append(mesh)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         with self._ending:
             if error is not None:
                 raise error
             self._finish()
 
     def _append(self, name: str, values: NDArray[Any], rows: int, dtype: str) -> None:
-        reserve(self._file, values.nbytes)
         if name not in self._points:
             shape = (0, *values.shape[1:])
             chunks = (rows, *values.shape[1:])

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Batch
-from torch_geometric.loader import DataLoader
 
+from nfsgeo.data.connected_batches import batches
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.evaluation.baselines import baselines
-from nfsgeo.training import ErrorByRecord, FieldErrors, Forecaster
+from nfsgeo.training import ErrorByRecord, Forecaster
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -23,17 +23,24 @@ EXAMPLES = 4
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a pass over the test samples finds, in the units of the data.
+    """What a pass over samples finds, in the units of the data.
 
     Attributes:
         errors: ``mae``, ``rmse`` and ``rel_l2``; of ``"model"`` and each baseline.
-        by_record: Mean absolute error of each predicted record, likewise.
+            Pooled where there are several components, see
+            :class:`~nfsgeo.training.FieldErrors`.
+        components: Errors of each of several components, likewise; empty for one.
+        by_record: Mean absolute error at each predicted time step, likewise:
+            ``[n_out]``, of each of several components ``[n_out, C]``.
+        points: Smallest and largest number of points of a sample.
         examples: A few samples whole: ``sample`` ``[S]``, ``pos`` ``[n, d]``, ``times``
             ``[n_in + n_out]``, ``x``, ``truth`` and ``prediction`` ``[S, n, ...]``.
     """
 
     errors: dict[str, dict[str, float]]
+    components: dict[str, list[dict[str, float]]]
     by_record: dict[str, NDArray[Any]]
+    points: tuple[int, int]
     examples: dict[str, NDArray[Any]]
 
 
@@ -46,7 +53,7 @@ def evaluate(
     batch_size: int = 4,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Predicts every test sample once, batch by batch.
+    """Predicts every sample once, batch by batch.
 
     Args:
         forecaster: On the device to compute on.
@@ -55,17 +62,21 @@ def evaluate(
         batch_size: Samples of a batch.
         progress: Called with the number of samples done and in all.
     """
-    predictors = {"model": lambda batch: forecaster(batch.x, batch.pos, batch.batch)}
+    predictors = {
+        "model": lambda batch: forecaster(batch.x, batch.pos, graphs=batch.graphs)
+    }
     predictors |= baselines(train)
-    errors = {name: FieldErrors().to(forecaster.device) for name in predictors}
+    errors = {name: forecaster.new_errors() for name in predictors}
     by_record = {
-        name: ErrorByRecord(test.n_out).to(forecaster.device) for name in predictors
+        name: ErrorByRecord(test.n_out, test.file.components).to(forecaster.device)
+        for name in predictors
     }
     examples: list[dict[str, torch.Tensor]] = []
     # Samples on meshes of their own do not stack; one of them has to do.
     wanted = EXAMPLES if isinstance(test.mesh, Mesh) else 1
     done = 0
-    for batch in DataLoader(test, batch_size=batch_size):
+    sizes: set[int] = set()
+    for batch in batches(test, batch_size, forecaster.connect):
         batch = batch.to(forecaster.device)
         for name, predict in predictors.items():
             prediction = predict(batch)
@@ -74,13 +85,16 @@ def evaluate(
             if name == "model" and len(examples) < wanted:
                 examples += _split(batch, prediction)
         done += batch.num_graphs
+        sizes.update(batch.ptr.diff().tolist())
         if progress is not None:
             progress(done, len(test))
     return Evaluation(
         errors={name: metric.compute() for name, metric in errors.items()},
+        components={name: metric.by_component() for name, metric in errors.items()},
         by_record={
             name: metric.compute().cpu().numpy() for name, metric in by_record.items()
         },
+        points=(min(sizes), max(sizes)),
         examples=_stacked(examples[:wanted], test),
     )
 

@@ -11,20 +11,21 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, export, save
 
+from nfsgeo.data.layout import check_ending
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.export_onnx import to_onnx
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
-from nfsgeo.geometry import BipartiteGraph, bipartite_graph
+from nfsgeo.geometry import BipartiteGraph, Graphs, bipartite_graph
 from nfsgeo.models import MixerOperator
 from nfsgeo.nn import InterpolationResampling, SpectralConv
-from nfsgeo.nn.fixed_interpolation import none_in_reach, spline_graph
-from nfsgeo.nn.kriging import kriging_graph
+from nfsgeo.nn.fixed_interpolation import none_in_reach
 from nfsgeo.training import Forecaster
 from nfsgeo.training.artifacts import write_bytes
 
 __all__ = ["export_run", "program_inputs"]
 
+ENDINGS = {"torch-export": ".pt2", "onnx": ".onnx"}
 EXAMPLE_POINTS, EXAMPLE_QUERIES = 23, 17
 
 
@@ -47,8 +48,10 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
 
     Raises:
         UserError: The folder holds no trained run, its model does not interpolate
-            between points and a grid, ONNX lacks an operator, or ``target`` exists.
+            between points and a grid, ONNX lacks an operator, or ``target`` exists or
+            has another ending.
     """
+    check_ending(target, ENDINGS[format])
     if target.exists():
         raise UserError(f"{target}", "a file that does not exist", "choose another")
     config, forecaster = open_run(find_run(folder), "cpu")
@@ -62,13 +65,15 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
             "export a run of these",
         )
     domain = model.problem.domain
-    lower, lengths = torch.tensor(domain.lower), torch.tensor(domain.lengths)
+    lower, lengths = (
+        torch.tensor(ends, dtype=torch.float64)
+        for ends in (domain.lower, domain.lengths)
+    )
     # Interpolation of the last record needs some neighbours; any points will do.
     pos = lower + lengths * torch.rand(EXAMPLE_POINTS, domain.dim)
     query_pos = lower + lengths * torch.rand(EXAMPLE_QUERIES, domain.dim)
     x = torch.zeros(EXAMPLE_POINTS, model.problem.n_in, model.problem.in_components)
-    kind = forecaster.inputs.mean.dtype
-    inputs = program_inputs(forecaster, x.to(kind), pos.to(kind), query_pos.to(kind))
+    inputs = program_inputs(forecaster, x.to(forecaster.inputs.mean), pos, query_pos)
     with torch.no_grad():
         program = export(_Program(forecaster), inputs, dynamic_shapes=_sizes())
     if format == "onnx":
@@ -92,67 +97,24 @@ def program_inputs(
         query_pos: Where to predict ``[m, d]``; None for ``pos``.
 
     Returns:
-        ``x``, ``pos``, ``query_pos``, then ``edge_index [2, E]``, ``displacement
-        [E, d]`` and ``weight [E]`` of three graphs: from the points to the nodes of
-        the grid, from these to the queries, from the points to the queries.
+        ``x``, ``pos`` and ``query_pos`` in the normalised domain, then ``edge_index
+        [2, E]``, ``displacement [E, d]`` and ``weight [E]`` of three graphs: from the
+        points to the nodes of the grid, from these to the queries, from the points to
+        the queries.
 
     Raises:
         UserError: A point is outside the domain.
     """
-    resampling = forecaster.model.resampling
-    assert isinstance(resampling, InterpolationResampling)
-    grid, graphs, domain = resampling.grid, resampling.graphs, resampling.graphs.domain
-    up = graphs.points_to_grid(pos, None, grid)
-    if query_pos is None:
-        query_pos = pos
-        # Every point is its own only neighbour.
-        last = bipartite_graph(pos, pos, none_in_reach(domain), domain)
-    elif forecaster.covariance is not None:
-        last = kriging_graph(forecaster.covariance, pos, query_pos)
-    else:
-        last = spline_graph(pos, query_pos, domain)
-    down = graphs.grid_to_points(grid, query_pos, None)
-    edges = [(g.edge_index, g.displacement, g.weight) for g in (up, down)]
+    graphs = forecaster.connect(pos, query_pos=query_pos)
+    if (last := graphs.edges.get("last")) is None:
+        # Without queries, every point is its own only neighbour.
+        domain = forecaster.model.problem.domain.normalised
+        last = bipartite_graph(graphs.pos, graphs.pos, none_in_reach(domain), domain)
+    edges = [graphs.edges["up"], graphs.edges["down"], last]
+    tensors = [(g.edge_index, g.displacement, g.weight) for g in edges[:2]]
     # Weights of kriging may be large and cancel.
-    edges.append((last.edge_index, last.displacement, last.weight.double()))
-    return (x, pos, query_pos, *edges[0], *edges[1], *edges[2])
-
-
-class _Given:
-    """The graphs of one call, in place of a cache that searches them."""
-
-    up: BipartiteGraph
-    down: BipartiteGraph
-    nodes: BipartiteGraph
-
-    def points_to_grid(self, *_: object) -> BipartiteGraph:
-        return self.up
-
-    def grid_to_points(self, *_: object, num_samples: int) -> BipartiteGraph:
-        return self.down
-
-    def points_to_points(self, *_: object) -> BipartiteGraph:
-        return self.nodes
-
-
-class _AlongGiven(InterpolationResampling):
-    """Interpolation along given graphs."""
-
-    graphs: _Given  # type: ignore[assignment]
-
-    def __init__(self, original: InterpolationResampling) -> None:
-        cache = original.graphs
-        super().__init__(
-            original.to_grid,
-            original.from_grid,
-            cache.domain,
-            original.shape,
-            cache.radius,
-            kernel_at=original.kernel_at,
-        )
-        self.grid = original.grid
-        self.graphs = _Given()
-        self.graphs.nodes = cache.points_to_points(self.grid, None)
+    tensors.append((last.edge_index, last.displacement, last.weight.double()))
+    return (x, graphs.pos, graphs.queries, *tensors[0], *tensors[1], *tensors[2])
 
 
 class _Program(nn.Module):
@@ -160,19 +122,20 @@ class _Program(nn.Module):
 
     def __init__(self, forecaster: Forecaster) -> None:
         super().__init__()
-        model = copy.deepcopy(forecaster.model)
-        assert isinstance(model.resampling, InterpolationResampling)
-        model.resampling = self.resampling = _AlongGiven(model.resampling)
-        for layer in model.modules():
+        self.model = copy.deepcopy(forecaster.model)
+        for layer in self.model.modules():
             if isinstance(layer, SpectralConv):
                 layer.hold_real_weights()
-        self.model = model
         self.inputs, self.outputs = forecaster.inputs, forecaster.outputs
-        covariance = forecaster.covariance
+        self.residual = forecaster.residual
         self.expected = torch.zeros((), dtype=torch.float64)
-        if covariance is not None:
-            self.expected = covariance.expected
-        self.predicts_change = forecaster.changes_in is not None
+        if forecaster.covariance is not None:
+            self.expected = forecaster.covariance.expected
+        # Of the grid, which does not change.
+        resampling = self.model.resampling
+        assert isinstance(resampling, InterpolationResampling)
+        self.nodes = resampling.among_nodes(torch.device("cpu"))
+        self.num_nodes = resampling.grid.size(0)
 
     def forward(
         self,
@@ -189,22 +152,25 @@ class _Program(nn.Module):
         last_displacement: Tensor,
         last_weight: Tensor,
     ) -> Tensor:
-        nodes = self.resampling.grid.size(0)
-        self.resampling.graphs.up = _graph(
-            up_edges, up_displacement, up_weight, pos.size(0), nodes
-        )
-        self.resampling.graphs.down = _graph(
-            down_edges, down_displacement, down_weight, nodes, query_pos.size(0)
-        )
-        field = self.model(self.inputs.normalise(x), pos, query_pos=query_pos)
+        points, queries = pos.size(0), query_pos.size(0)
+        up = up_edges, up_displacement, up_weight
+        down = down_edges, down_displacement, down_weight
+        edges = {
+            "up": _graph(*up, points, self.num_nodes),
+            "down": _graph(*down, self.num_nodes, queries),
+        }
+        if self.nodes is not None:
+            edges["nodes"] = self.nodes
+        graphs = Graphs(pos, (points,), query_pos, (queries,), edges)
+        field = self.model.predict(self.inputs.normalise(x), graphs)
         field = self.outputs.denormalise(field)
-        if not self.predicts_change:
+        if not self.residual:
             return field
         source, target = last_edges
         mean = self.expected
         last = x[:, -1, : field.size(-1)].double() - mean
         near = last_weight.to(last.dtype)[:, None] * last[source]
-        there = near.new_zeros(query_pos.size(0), near.size(1))
+        there = near.new_zeros(queries, near.size(1))
         last = mean + there.index_add(0, target, near)
         return field + last.to(field.dtype).unsqueeze(1)
 

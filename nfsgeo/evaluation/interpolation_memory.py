@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.models import MixerOperator
 from nfsgeo.nn import InterpolationResampling
 
@@ -35,7 +34,9 @@ def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, 
         kernels (``kernel``) and by the sums over neighbours (``sum``), weights of
         edges in the latter; nothing for a model without such interpolations.
     """
-    resampling = model.resampling if isinstance(model, MixerOperator) else None
+    if not isinstance(model, MixerOperator):
+        return {}
+    resampling = model.resampling
     if not isinstance(resampling, InterpolationResampling):
         return {}
     kept: dict[str, dict[int, int]] = {"kernel": {}, "sum": {}}
@@ -45,17 +46,14 @@ def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, 
             stack.enter_context(_counted(layer.kernel, kept["sum"]))
             if isinstance(network := getattr(layer.kernel, "network", None), nn.Module):
                 stack.enter_context(_counted(network, kept["kernel"]))
-        model(x, pos).sum().backward()
+        graphs = model.connect(pos)
+        model(x, pos, graphs=graphs).sum().backward()
     model.zero_grad()
-    graphs = [resampling.graphs.points_to_grid(pos, None, resampling.grid)]
-    graphs.append(resampling.graphs.grid_to_points(resampling.grid, pos, None))
-    if resampling.kernel_at == "nodes":
-        graphs.append(resampling.graphs.points_to_points(resampling.grid, None))
     found = {
         part: sum(size for where, size in sizes.items() if where not in weights)
         for part, sizes in kept.items()
     }
-    return {"search": sum(map(_bytes, graphs)), **found}
+    return {"search": sum(graph.nbytes for graph in graphs.edges.values()), **found}
 
 
 @contextmanager
@@ -85,14 +83,3 @@ def _counted(module: nn.Module, sizes: dict[int, int]) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _bytes(graph: BipartiteGraph) -> int:
-    """Of all tensors that a graph holds, each storage once."""
-    storages: dict[int, int] = {}
-    for value in graph.__dict__.values():
-        for tensor in value if isinstance(value, tuple) else (value,):
-            if isinstance(tensor, Tensor):
-                storage = tensor.untyped_storage()
-                storages[storage.data_ptr()] = storage.nbytes()
-    return sum(storages.values())

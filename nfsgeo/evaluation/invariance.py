@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch
-from torch_geometric.loader import DataLoader
 
 import nfsgeo.data
 from nfsgeo.data import FieldFile
+from nfsgeo.data.connected_batches import batches
 from nfsgeo.data.datasets import WindowDataset
-from nfsgeo.data.grid_meshes import between, philox
+from nfsgeo.data.fields import Indices
+from nfsgeo.data.grid_meshes import between, philox, shuffled
 from nfsgeo.data.meshes import (
     Mesh,
     MeshesInTurn,
@@ -26,12 +29,20 @@ from nfsgeo.data.meshes import (
     off_grid,
     random_subset,
 )
+from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import open_run
-from nfsgeo.training import FieldErrors, Forecaster, RunPaths
+from nfsgeo.evaluation.unseen import samples_to_look_at
+from nfsgeo.geometry import Graphs
+from nfsgeo.training import Forecaster, RunPaths
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.datamodule import windows
-from nfsgeo.training.observation import Observation, mesh_of, observe
+from nfsgeo.training.observation import (
+    Observation,
+    mesh_of,
+    observe,
+    trained_points,
+)
 
 __all__ = ["COLUMNS", "DRAWS", "MESHES", "evaluate_meshes", "mesh_columns"]
 
@@ -42,6 +53,7 @@ COLUMNS = ("mesh", "num_points", "mae_observed", "mae_unobserved", "mae")
 
 MESHES = (
     "seen",
+    "off-grid",
     "nested-2",
     "nested-3",
     "nested-4",
@@ -49,11 +61,15 @@ MESHES = (
     "half",
     "quarter",
     "clustered",
-    "off-grid",
     "own",
     "noise-1",
     "noise-10",
 )
+
+# Meshes of points of the file that training has not seen: by what of ``n`` they have.
+SHARES = {"disjoint": 1, "half": 2, "quarter": 4}
+
+logger = logging.getLogger(__name__)
 
 
 def evaluate_meshes(
@@ -65,23 +81,30 @@ def evaluate_meshes(
 ) -> list[dict[str, Any]]:
     """Observes the test samples on other meshes, and predicts there and elsewhere.
 
-    Meshes are drawn from the run's seed, :data:`DRAWS` of each kind, on which samples
-    take turns. With ``n`` the points of the mesh that the run was trained on:
+    Meshes are drawn from the run's seed, :data:`DRAWS` of each kind, which samples
+    cycle through. With ``n`` the points of the mesh that the run was trained on:
 
     - ``seen``: that mesh, the first of several; ``equispaced`` where it is a grid, and
       then the only one
-    - ``nested-k``: its points and more, ``k n`` in all
-    - ``disjoint``, ``half``, ``quarter``: none of its points; ``n``, ``n / 2``,
-      ``n / 4`` others
-    - ``clustered``: ``n``, ten times as dense in one place as in another
-    - ``off-grid``: ``n`` between those of the file, along periodic axes; left out
-      where there are none
-    - ``own``: ``n`` others for each sample
-    - ``noise-p``: ``seen`` with noise on the inputs, ``p`` percent of their deviation
+    - ``off-grid``: ``n`` between those of the file, along periodic axes, which nothing
+      in training has seen; left out where the fields are not known there
+      (:func:`~nfsgeo.data.trigonometric.is_band_limited`)
+    - ``nested-k``: the points of ``seen`` and more, ``k n`` in all; these are points of
+      the file that no point set of training contains
+    - ``disjoint``, ``half``, ``quarter``: ``n``, ``n / 2``, ``n / 4`` points of the
+      file that no point set of training contains
+    - ``clustered``: ``n`` of the file, ten times as dense in one place as in another
+    - ``own``: ``n`` of the file for each sample, its own
+    - ``noise-p``: ``seen`` with noise on the inputs, ``p`` percent of their standard
+      deviation
+
+    ``nested-k`` and the next three are left out, with a warning, where training has
+    seen too many points of the file. Those of ``clustered`` and ``own`` may be points
+    that training samples were observed at.
 
     Fields are predicted at the observed points and at as many that were neither
-    observed nor trained on: points of the file, or points between them where the
-    file has none left.
+    observed nor trained on: points between those of the file where the fields are
+    known there, else points of the file, as many as there are.
 
     Args:
         folder: Of the run; ``meshes.csv`` is written there.
@@ -91,10 +114,12 @@ def evaluate_meshes(
 
     Returns:
         A row of :data:`COLUMNS` for each mesh; ``mae_observed`` at the observed points,
-        ``mae_unobserved`` at the others, ``mae`` at all of them.
+        ``mae_unobserved`` at the others (NaN where there are none), ``mae`` at all of
+        them.
 
     Raises:
-        UserError: The data have no grid to draw meshes from, or too few points.
+        UserError: The data have no grid to draw meshes from, or none of the meshes
+            can be drawn.
     """
     paths = RunPaths.existing(folder)
     config, forecaster = open_run(paths, device)
@@ -105,17 +130,20 @@ def evaluate_meshes(
                 f"{file.path}", "fields on a grid", "draw meshes from such a file"
             )
         seen = observe(config.data, file, config.seed)
+        training = _Training(
+            file,
+            seen,
+            trained_points(config.data, file, config.seed),
+            is_band_limited(file, samples_to_look_at(file)),
+        )
         if config.data.mesh == "grid":
             names = ("equispaced",)
-        elif not any(file.domain.periodic):
-            names = [name for name in names if name != "off-grid"]
+        names = _those_there_are(names, training)
         for number, name in enumerate(names):
             own = name == "own" or not isinstance(seen, Mesh)
             num = None if own else 1 if _is_seen(name) else DRAWS
-            inputs = _in_turn(partial(_drawn, name, file, seen, config.seed), num)
-            where = _in_turn(
-                partial(_with_others, file, seen, inputs, config.seed), num
-            )
+            inputs = _in_turn(partial(_drawn, name, training, config.seed), num)
+            where = _in_turn(partial(_with_others, training, inputs, config.seed), num)
             test = windows(config.data, file, where, "test")
             size = len(mesh_of(inputs, test.samples[0]))
             noise = _amount(name) / 100 if name.startswith("noise-") else 0.0
@@ -136,8 +164,54 @@ def mesh_columns(names: Sequence[str]) -> list[str]:
     ]
 
 
+@dataclass(frozen=True)
+class _Training:
+    """Where training samples were observed, and whether fields are known elsewhere."""
+
+    file: FieldFile
+    first: Observation
+    points: Callable[[int], Indices]
+    off_grid: bool
+
+
+def _those_there_are(names: Sequence[str], training: _Training) -> list[str]:
+    """The meshes that the file has points for."""
+    sample = int(samples_to_look_at(training.file)[0])
+    first, seen = mesh_of(training.first, sample), training.points(sample)
+    if first.index is not None:
+        seen = np.union1d(seen, first.index)
+    total, trained = training.file.num_points(sample), len(seen)
+    found = []
+    for name in names:
+        num = _num_unseen(name, len(first))
+        if num > total - trained:
+            logger.warning(
+                "%s is left out: of the %d points of %s training has seen %d, and %d "
+                "unseen ones are wanted; see off-grid, or train with a smaller "
+                "data.meshes",
+                *(name, total, training.file.path, trained, num),
+            )
+        elif name != "off-grid" or training.off_grid:
+            found.append(name)
+    if not found:
+        raise UserError(
+            f"meshes {', '.join(names)} of {training.file.path}, of whose {total} "
+            f"points training has seen {trained}",
+            "more points that training has not seen, or fields known between them",
+            "choose other meshes, or train with a smaller data.meshes",
+        )
+    return found
+
+
+def _num_unseen(name: str, num: int) -> int:
+    """How many points of the file a mesh wants that training has not seen."""
+    if name.startswith("nested-"):
+        return round(_amount(name) * num) - num
+    return num // SHARES[name] if name in SHARES else 0
+
+
 def _in_turn(mesh: Callable[[int], Mesh], num: int | None) -> Callable[[int], Mesh]:
-    """The first ``num`` meshes, on which samples take turns; each its own when None."""
+    """The first ``num`` meshes, in turn; for each sample its own when None."""
     if num is None:
         return mesh
     return MeshesInTurn(tuple(mesh(number) for number in range(num)))
@@ -148,17 +222,16 @@ def _is_seen(name: str) -> bool:
     return name in ("seen", "equispaced") or name.startswith("noise-")
 
 
-def _drawn(name: str, file: FieldFile, seen: Observation, seed: int, item: int) -> Mesh:
+def _drawn(name: str, training: _Training, seed: int, item: int) -> Mesh:
     """A mesh by name, for a sample."""
-    trained = mesh_of(seen, item)
-    num = len(trained)
+    file, seen = training.file, mesh_of(training.first, item)
+    num = len(seen)
     if _is_seen(name):
-        return trained
-    if name.startswith("nested-"):
-        return nested(trained, file, round(_amount(name) * num), seed, item)
-    shares = {"disjoint": 1, "half": 2, "quarter": 4}
-    if name in shares:
-        return disjoint(trained, file, num // shares[name], seed, item)
+        return seen
+    if name.startswith("nested-") or name in SHARES:
+        draw, more = (disjoint, 0) if name in SHARES else (nested, num)
+        size, trained = more + _num_unseen(name, num), training.points(item)
+        return draw(seen, file, size, seed, item, trained=trained)
     samplers: dict[str, Callable[..., Mesh]] = {
         "clustered": clustered,
         "off-grid": off_grid,
@@ -183,23 +256,22 @@ def _amount(name: str) -> float:
 
 
 def _with_others(
-    file: FieldFile, seen: Observation, inputs: Observation, seed: int, item: int
+    training: _Training, inputs: Observation, seed: int, item: int
 ) -> Mesh:
     """A mesh with as many points after its own, neither observed nor trained on."""
-    mesh, rng = mesh_of(inputs, item), philox(seed, 5, item)
+    file, mesh, rng = training.file, mesh_of(inputs, item), philox(seed, 5, item)
+    if training.off_grid:
+        return Mesh(np.concatenate([mesh.pos, between(file, len(mesh), rng)]), None)
+    known = training.points(item)
     if mesh.index is not None:
-        known = mesh.index
-        trained = mesh_of(seen, item).index
-        if trained is not None:
-            known = np.union1d(known, trained)
-        rest = np.setdiff1d(np.arange(file.num_points(item)), known)
-        if len(rest):
-            order = np.argsort(rng.random(len(rest)), kind="stable")
-            index = np.concatenate([mesh.index, rest[order[: len(mesh)]]])
-            return Mesh(file.coordinates(item)[index], index)
-    if not any(file.domain.periodic):
-        return Mesh(mesh.pos, mesh.index)
-    return Mesh(np.concatenate([mesh.pos, between(file, len(mesh), rng)]), None)
+        known = np.union1d(known, mesh.index)
+    rest = np.setdiff1d(np.arange(file.num_points(item)), known)
+    chosen = rest[shuffled(len(rest), rng)[: len(mesh)]]
+    if mesh.index is None:
+        pos = np.concatenate([mesh.pos, file.coordinates(item)[chosen]])
+        return Mesh(pos, None)
+    index = np.concatenate([mesh.index, chosen])
+    return Mesh(file.coordinates(item)[index], index)
 
 
 @torch.no_grad()
@@ -210,19 +282,15 @@ def _errors(
     batch_size: int,
     noise: float,
 ) -> dict[str, float]:
-    everywhere, observed, others = (
-        FieldErrors().to(forecaster.device) for _ in range(3)
-    )
-    for batch in DataLoader(test, batch_size=batch_size):
+    everywhere, observed, others = (forecaster.new_errors() for _ in range(3))
+    for batch in batches(test, batch_size, partial(_connect, forecaster, size)):
         batch = batch.to(forecaster.device)
         number = torch.arange(len(batch.batch), device=batch.batch.device)
         first = number - batch.ptr[batch.batch] < size
         prediction = forecaster(
             batch.x[first] + noise * _noise(forecaster, batch)[first],
             batch.pos[first],
-            batch.batch[first],
-            query_pos=batch.pos,
-            query_batch=batch.batch,
+            graphs=batch.graphs,
         )
         everywhere.update(prediction, batch.y, batch.batch)
         for errors, points in ((observed, first), (others, ~first)):
@@ -234,8 +302,13 @@ def _errors(
     }
 
 
+def _connect(forecaster: Forecaster, size: int, pos: Tensor) -> Graphs:
+    """From the observed points, which come first, to all points of a sample."""
+    return forecaster.connect(pos[:size], query_pos=pos)
+
+
 def _noise(forecaster: Forecaster, batch: Batch) -> Tensor:
-    """Normal numbers of the deviation of the inputs, those of a sample its own."""
+    """Normal numbers of the inputs' standard deviation, those of a sample its own."""
     drawn = []
     for sample, points in zip(batch.sample.tolist(), batch.ptr.diff(), strict=True):
         generator = torch.Generator().manual_seed(sample)

@@ -13,18 +13,23 @@ from torch import Tensor
 
 import nfsgeo.data
 from nfsgeo.data import FieldFile, PointWriter
+from nfsgeo.data.connected_batches import batches
+from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.disk import check_room
-from nfsgeo.data.meshes import Mesh, every_point
-from nfsgeo.data.trigonometric import TrigonometricInterpolation
+from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import check_fields, open_run
+from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
 from nfsgeo.training import Forecaster, RunConfig
-from nfsgeo.training.observation import mesh_of, observe
+from nfsgeo.training.observation import Observation, observe
 
 __all__ = ["predict"]
+
+# Points at which a batch predicts, about; a sample always is one.
+POINTS = 1 << 16
 
 
 @torch.no_grad()
@@ -34,20 +39,26 @@ def predict(
     target: Path,
     *,
     query_points: Path | None = None,
+    first: int | None = None,
     device: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Predicts every sample of a file and writes a native file of point clouds.
+
+    The last snapshots of the file are observed, as far apart as in training, and what
+    comes after its end is predicted.
 
     A point cloud is observed at all of its points, a grid at the points of the run,
     or at all of them for a model that comes with nfsgeo.
 
     Args:
         folder: The run's folder, or the name of a model that comes with nfsgeo.
-        source: Fields with at least the run's input records.
+        source: Fields with at least the run's input snapshots.
         target: The file to make.
         query_points: Where to predict, see :func:`read_points`; None for the observed
             points.
+        first: Number of the first snapshot that is observed, from 0, to predict from
+            elsewhere in the file; None for the last ones.
         device: In place of the run's own.
         progress: Called with the number of samples done and in all.
 
@@ -58,37 +69,54 @@ def predict(
     config, forecaster = open_run(find_run(folder), device)
     with nfsgeo.data.open(source) as file:
         check_fields(forecaster, file)
-        mesh_at = _observation(config, file)
+        mesh = _observation(config, file)
         points = (
             None if query_points is None else read_points(query_points, file.domain)
         )
         _check_room(target, config, file, points)
+        observed, ahead = _window(forecaster, config, file, first)
+        samples = range(file.num_samples)
+        windows = WindowDataset(file, samples, len(observed), 0, mesh, numbers=observed)
+        most = max(map(file.num_points, samples)) if points is None else len(points)
+        size = max(1, min(config.data.batch_size, POINTS // most))
         writer = PointWriter(
             target,
             equation=file.equation,
             domain=file.domain,
-            times=_times_ahead(forecaster, config, file),
+            times=ahead,
             component_names=file.component_names,
             provenance={"model": config.model.name, "predicted_from": source.name},
             split=file.split,
         )
+        queries = None if points is None else torch.from_numpy(points)
         with writer:
-            written: tuple[NDArray[np.float64], int] | None = None
-            for sample in range(file.num_samples):
-                mesh = mesh_at(sample)
-                where = mesh.pos if points is None else points
-                u = forecaster(
-                    _inputs(config, file, sample, mesh).to(forecaster.device),
-                    _positions(file, mesh.pos).to(forecaster.device),
-                    query_pos=_positions(file, where).to(forecaster.device),
-                )
-                # A mesh that the last sample had too is stored once.
-                if written is None or not np.array_equal(written[0], where):
-                    written = where, writer.add_mesh(where)
-                writer.write(u.cpu().numpy(), written[1])
+            written: tuple[Tensor, int] | None = None
+            done = 0
+            for batch in batches(
+                windows, size, partial(_connect, forecaster, file, queries)
+            ):
+                batch = batch.to(forecaster.device)
+                u = forecaster(batch.x, batch.pos, graphs=batch.graphs)
+                sizes = batch.graphs.query_sizes or batch.graphs.sizes
+                places = batch.pos.cpu().split(batch.graphs.sizes)
+                for pos, values in zip(places, u.cpu().split(sizes), strict=True):
+                    where = pos if queries is None else queries
+                    # A mesh that the last sample had too is stored once.
+                    if written is None or not torch.equal(written[0], where):
+                        written = where, writer.add_mesh(where.numpy())
+                    writer.write(values.numpy(), written[1])
+                done += batch.num_graphs
                 if progress is not None:
-                    progress(sample + 1, file.num_samples)
+                    progress(done, len(samples))
     return target
+
+
+def _connect(
+    forecaster: Forecaster, file: FieldFile, queries: Tensor | None, pos: Tensor
+) -> Graphs:
+    if queries is None:
+        return forecaster.connect(pos)
+    return forecaster.connect(pos, query_pos=file.domain.wrap(queries))
 
 
 def _check_room(
@@ -108,68 +136,54 @@ def _check_room(
     check_room(target, file.num_samples * each)
 
 
-def _observation(config: RunConfig, file: FieldFile) -> Callable[[int], Mesh]:
+def _observation(config: RunConfig, file: FieldFile) -> Observation:
     """Where each sample is observed; a model that needs a grid refuses a cloud."""
     if file.shape is None and MODELS[config.model.name].points:
-        return partial(every_point, file)
-    return partial(mesh_of, observe(config.data, file, config.seed))
+        return MeshOfFile(file)
+    return observe(config.data, file, config.seed)
 
 
-def _inputs(config: RunConfig, file: FieldFile, sample: int, mesh: Mesh) -> Tensor:
-    """What a window of the sample would hold as ``x``, without the records after it.
+def _window(
+    forecaster: Forecaster, config: RunConfig, file: FieldFile, first: int | None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Numbers of the snapshots that are observed, and the times that are predicted.
 
-    Raises:
-        UserError: A value is not finite.
-    """
-    data, n_in = config.data, config.data.n_in or 0
-    fields = []
-    if n_in:
-        fields.append(file.read(sample, data.records(n_in), mesh.index))
-    if file.static_role == "coefficient":
-        a = file.read_static(sample, mesh.index)[:, None]
-        fields.append(np.repeat(a, max(1, n_in), axis=1))
-    x = np.concatenate(fields, axis=-1)
-    if mesh.index is None:
-        x = TrigonometricInterpolation(file, mesh.pos)(x)
-    if not np.isfinite(x).all():
-        raise UserError(
-            f"sample {sample} of {file.path} with values that are not finite",
-            "finite values",
-            "leave the sample out or repair the file",
-        )
-    return torch.from_numpy(x)
-
-
-def _positions(file: FieldFile, pos: NDArray[np.float64]) -> Tensor:
-    # Rounding may put a point on the far end of a periodic axis.
-    return file.domain.wrap(torch.from_numpy(pos).float())
-
-
-def _times_ahead(
-    forecaster: Forecaster, config: RunConfig, file: FieldFile
-) -> NDArray[np.float64]:
-    """Times of the predicted records: as far from the last input as in training.
+    Both lie about the last observed one as in training.
 
     Raises:
-        UserError: The file has fewer input records, or their spacing is another.
+        UserError: The file has too few snapshots, or none at some of these times.
     """
     trained = np.array(forecaster.description["times"])
-    n_in = config.data.n_in or 0
+    n_in, num = config.data.n_in or 0, len(file.times)
+    if first is not None and not (n_in and 0 <= first < num):
+        raise UserError(
+            f"the first observed snapshot {first} of {file.path}",
+            f"one of 0 to {num - 1}" if n_in else "none, for a coefficient is observed",
+            "change it or leave it out",
+        )
     if not n_in:
-        return trained
-    records = config.data.records(n_in)
-    times = file.times[records]
-    if len(times) < n_in:
-        raise UserError(
-            f"{file.path} with {len(file.times)} records",
-            f"at least the {records.stop} that end the input",
-            "use a longer file",
-        )
-    spacing, usual = np.diff(times), np.diff(trained[:n_in])
-    if not np.allclose(spacing, usual, rtol=1e-3, atol=0):
-        raise UserError(
-            f"{file.path} with records {spacing.mean():g} apart",
-            f"records {usual.mean():g} apart, as in training",
-            "use records of the same spacing",
-        )
-    return times[-1] + trained[n_in:] - trained[n_in - 1]
+        return np.empty(0, np.int64), trained
+    around = trained - trained[n_in - 1]
+    begin = file.times[-1] + around[0] if first is None else file.times[first]
+    wanted = begin + around[:n_in] - around[0]
+    found = np.abs(file.times[:, None] - wanted).argmin(axis=0)
+    # The one gap that is learned where a single snapshot is observed.
+    step = np.diff(trained).min()
+    if not np.allclose(file.times[found], wanted, rtol=0, atol=1e-3 * step * n_in):
+        raise _misfit(file, n_in, step, first or 0)
+    return found, file.times[found[-1]] + around[n_in:]
+
+
+def _misfit(file: FieldFile, n_in: int, step: float, first: int) -> UserError:
+    gaps = np.diff(file.times[first:])
+    apart = f"{gaps.min():g}" if len(gaps) else ""
+    if len(gaps) and not np.allclose(gaps, gaps[0], rtol=1e-3):
+        apart += f" to {gaps.max():g}"
+    return UserError(
+        f"{file.path} with {len(gaps) + 1} snapshots"
+        + (f", {apart} apart" if apart else "")
+        + (f", from number {first} on" if first else ""),
+        f"at least {n_in}, {step:g} apart, as in training",
+        "use a file with such snapshots at its end, or choose others by the number of "
+        "the first, --first",
+    )

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nfsgeo.data.readers.columns import ROLES, bare_name
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -16,7 +17,7 @@ __all__ = ["read_points"]
 
 def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
     """Coordinates ``[M, d]`` from ``.npy``, ``.npz`` (its only array, or ``pos``) or
-    ``.csv`` (a column for each axis, a line of names allowed).
+    ``.csv`` (a column for each axis; in any order where a line names them).
 
     Args:
         path: The file.
@@ -68,11 +69,24 @@ def _npz(path: Path) -> NDArray[np.float64]:
 
 
 def _csv(path: Path) -> NDArray[np.float64]:
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    names: list[str] = []
     try:
         [float(cell) for cell in lines[0].split(",")]
     except (ValueError, IndexError):
+        names = [name.strip() for name in "".join(lines[:1]).lstrip("#").split(",")]
         lines = lines[1:]
     if not lines:
         raise ValueError("no rows of numbers")
-    return np.loadtxt(lines, delimiter=",", ndmin=2)
+    rows = np.loadtxt(lines, delimiter=",", ndmin=2)
+    if not names:
+        return rows
+    order = []
+    for axis in "xyz":
+        fitting = [i for i, name in enumerate(names) if bare_name(name) in ROLES[axis]]
+        if len(fitting) > 1:
+            raise ValueError(f"columns {names}, of which several may be {axis}")
+        order += fitting
+    if len(order) < len(names):
+        raise ValueError(f"columns {names}, not x, y and z alone")
+    return rows[:, order]

@@ -13,10 +13,23 @@ import nfsgeo.data
 from nfsgeo.data import FieldFile
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.evaluate import Evaluation, evaluate
+from nfsgeo.evaluation.fitting import check_fields, check_times
 from nfsgeo.evaluation.pretrained import find_run
-from nfsgeo.evaluation.summary import describe_run
+from nfsgeo.evaluation.scored import (
+    Part,
+    choose_part,
+    describe_scored,
+    for_named_file,
+)
+from nfsgeo.evaluation.summary import POOLED, describe_run
 from nfsgeo.evaluation.unobserved import unobserved_errors
-from nfsgeo.evaluation.unseen import COLUMNS, evaluate_unseen, spread
+from nfsgeo.evaluation.unseen import (
+    COLUMNS,
+    UnseenAt,
+    evaluate_unseen,
+    seen_by_training,
+    spread,
+)
 from nfsgeo.training import Forecaster, RunConfig, RunPaths, read_config, restore
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.datamodule import windows
@@ -32,26 +45,37 @@ def evaluate_run(
     folder: Path,
     *,
     data: Path | None = None,
+    part: Part | None = None,
     factors: Sequence[float] = (),
     repeats: int = 5,
+    unseen_at: UnseenAt | None = None,
     device: str | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> dict[str, Any]:
     """Errors of a run on the test samples, and on larger meshes if asked for.
 
     On the run's own data this writes ``summary.json``, ``evaluation.npz`` and, with
-    ``factors``, ``unseen.csv``. On other data it writes nothing.
+    ``factors``, ``unseen.csv``. A file that is named is scored whole and nothing is
+    written: all samples, unless ``part`` says otherwise, at all points, unless the
+    model is tied to those of training or ``factors`` ask for meshes around them.
 
     Args:
         folder: The run's folder, or the name of a model that comes with nfsgeo.
-        data: Another file to take the test samples from.
+        data: Another file to score.
+        part: ``"all"`` samples of that file, or its ``"test"`` part.
         factors: Also evaluate on meshes with so many times as many points.
         repeats: Meshes to draw for each factor.
+        unseen_at: Where their further points lie, as for :func:`evaluate_unseen`. On
+            other data, training counts as having seen the points that it would have
+            been given of them.
         device: In place of the run's own.
         progress: Called with what is being done, how much is done and in all.
 
     Returns:
-        The summary, ``"unseen"`` in it where it was asked for.
+        The summary; ``"scored"`` says how many samples and points the errors are over.
+        Where larger meshes were asked for, their errors are ``"unseen"``, and
+        ``"unseen_points"`` says where the further points lie and how many of the file's
+        points training has seen.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it.
@@ -65,18 +89,28 @@ def evaluate_run(
         )
     with nfsgeo.data.open(source) as file:
         check_fields(forecaster, file)
+        part = choose_part(part, config, file, data)
+        if data is not None:
+            num_points = forecaster.description["problem"]["num_points"]
+            config = for_named_file(config, file, num_points, around=bool(factors))
         mesh = observe(config.data, file, config.seed)
+        test = windows(config.data, file, mesh, "test")
+        check_times(forecaster, test)
+        reference = "train" if len(file.split["train"]) else "test"
         found = evaluate(
             forecaster,
-            windows(config.data, file, mesh, "test"),
-            windows(config.data, file, mesh, "train"),
+            test,
+            windows(config.data, file, mesh, reference),
             batch_size=config.data.batch_size,
             progress=lambda done, total: progress("test samples", done, total),
         )
-        summary = describe_run(paths, config, forecaster, file) | _scores(found)
-        summary |= unobserved_errors(forecaster, config, file, mesh)
+        summary = describe_run(paths, config, forecaster, file)
+        summary |= {"scored": describe_scored(config, test, part, found.points)}
+        summary |= _scores(found, forecaster, file)
+        summary |= unobserved_errors(forecaster, config, file, mesh, test.samples)
         rows = []
         if factors:
+            points = seen_by_training(config, file, unseen_at)
             rows = evaluate_unseen(
                 forecaster,
                 config,
@@ -84,9 +118,10 @@ def evaluate_run(
                 mesh,
                 factors=factors,
                 repeats=repeats,
+                at=points["at"],
                 progress=lambda done, total: progress("unseen meshes", done, total),
             )
-            summary["unseen"] = spread(rows)
+            summary |= {"unseen": spread(rows), "unseen_points": points}
         if data is None:
             _write(paths, file, found, summary, rows)
     return summary
@@ -109,28 +144,25 @@ def open_run(
     return config, restore(paths, config).to(device_of(section))
 
 
-def check_fields(forecaster: Forecaster, file: FieldFile) -> None:
-    """Makes sure that a file holds the kind of fields that a model was trained on.
-
-    Raises:
-        UserError: Another domain or other components.
-    """
-    problem = forecaster.description["problem"]
-    coefficients = file.static_components if file.static_role == "coefficient" else 0
-    components = coefficients + (file.components if problem["has_time"] else 0)
-    found = (file.domain.to_dict(), components)
-    if found != (problem["domain"], problem["in_components"]):
-        raise UserError(
-            f"{file.path} with {components} input components on {file.domain}",
-            f"{problem['in_components']} on {problem['domain']}",
-            "use data of the kind that the run was trained on",
-        )
-
-
-def _scores(found: Evaluation) -> dict[str, Any]:
+def _scores(
+    found: Evaluation, forecaster: Forecaster, file: FieldFile
+) -> dict[str, Any]:
     """Errors of the model and of the baselines, as ``summary.json`` ends."""
     baselines = {name: e for name, e in found.errors.items() if name != "model"}
-    return {"test": found.errors["model"], "baselines": baselines}
+    scores: dict[str, Any] = {"test": found.errors["model"], "baselines": baselines}
+    units = [file.units.get(name) for name in file.component_names]
+    if not found.components["model"]:
+        return scores | ({"units": units[0]} if units[0] else {})
+    std = forecaster.description["statistics"]["std"]
+    return scores | {
+        "pooled": POOLED,
+        "components": {
+            name: {"unit": units[c], "std": std[c]}
+            | found.components["model"][c]
+            | {"baselines": {each: found.components[each][c] for each in baselines}}
+            for c, name in enumerate(file.component_names)
+        },
+    }
 
 
 def _write(
@@ -151,6 +183,9 @@ def _write(
     box = {name: np.array(ends) for name, ends in file.domain.to_dict().items()}
     arrays: dict[str, Any] = {**found.examples, **by_record, **box}
     arrays["component_names"] = np.array(file.component_names)
+    units = [file.units.get(name, "") for name in file.component_names]
+    if any(units):
+        arrays["component_units"] = np.array(units)
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     write_bytes(paths.evaluation, content.getbuffer())

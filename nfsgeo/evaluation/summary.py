@@ -12,7 +12,14 @@ from nfsgeo.training import Forecaster, RunConfig, RunPaths
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import read_history
 
-__all__ = ["describe_run", "read_summary"]
+__all__ = ["POOLED", "describe_run", "read_summary"]
+
+SCORED = ("part", "samples", "of_samples", "points", "of_points", "trained_on", "tied")
+POOLED = (
+    "Pooled errors are means over the components: of MAE and RMSE divided by the "
+    "component's standard deviation in the training data, and of relative L2 with the "
+    "component's mean removed from the fields."
+)
 
 
 def read_summary(paths: RunPaths) -> dict[str, Any]:
@@ -27,13 +34,28 @@ def read_summary(paths: RunPaths) -> dict[str, Any]:
         content = json.loads(paths.summary.read_text())
         if "test" in content:
             str.lower(content["model"])
-            for errors in (content["test"], *content["baselines"].values()):
-                [float(errors[name]) for name in ("mae", "rmse", "rel_l2")]
+            tables = [content, *_components(content)]
+            for table in tables:
+                errors = table["test"] if table is content else table
+                for each in (errors, *table["baselines"].values()):
+                    [float(each[name]) for name in ("mae", "rmse", "rel_l2")]
+            if "scored" in content:
+                [content["scored"][name] for name in SCORED]
         return dict(content)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise UserError(
             f"{paths.summary}", "a whole summary of a run", "evaluate it again"
         ) from None
+
+
+def _components(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """Errors of each of several components, once their texts are texts."""
+    found = content.get("components", {})
+    if found:
+        str.lower(content["pooled"])
+    for errors in found.values():
+        str.lower(errors["unit"] or "")
+    return list(found.values())
 
 
 def describe_run(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import torch
-from torch_geometric.loader import DataLoader
 
 from nfsgeo.data import FieldFile
+from nfsgeo.data.connected_batches import batches
 from nfsgeo.data.meshes import Mesh, with_queries
 from nfsgeo.models import MODELS
-from nfsgeo.training import FieldErrors, Forecaster
+from nfsgeo.training import Forecaster
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import Observation, mesh_of
@@ -28,7 +29,7 @@ def unobserved_errors(
     config: RunConfig,
     file: FieldFile,
     mesh: Observation,
-    part: str = "test",
+    samples: Sequence[int],
 ) -> dict[str, Any]:
     """Errors at unobserved query points, of samples that are observed elsewhere.
 
@@ -37,7 +38,7 @@ def unobserved_errors(
         config: Of the run.
         file: The data.
         mesh: Where the samples are observed.
-        part: ``"train"``, ``"valid"`` or ``"test"``.
+        samples: Their numbers in the file.
 
     Returns:
         ``{"unobserved": {"num_points", "mae", "rmse", "rel_l2"}}``, in the units of the
@@ -46,22 +47,24 @@ def unobserved_errors(
     """
     if not MODELS[config.model.name].query_points:
         return {}
-    samples = windows(config.data, file, partial(_queried, file, mesh), part)
-    errors = FieldErrors().to(forecaster.device)
-    most = 0
-    for batch in DataLoader(
-        samples, batch_size=config.data.batch_size, follow_batch=["query_pos"]
-    ):
+    queried = partial(_queried, file, mesh)
+    test = windows(config.data, file, queried, "test")
+    test.samples = list(samples)
+    errors, most = forecaster.new_errors(), 0
+    for batch in batches(test, config.data.batch_size, forecaster.connect):
         batch = batch.to(forecaster.device)
-        most = max(most, int(batch.query_pos_ptr.diff().max()))
-        prediction = forecaster(
-            batch.x,
-            batch.pos,
-            batch.batch,
-            query_pos=batch.query_pos,
-            query_batch=batch.query_pos_batch,
+        sizes = batch.graphs.sizes, batch.graphs.query_sizes
+        pairs = list(zip(*sizes, strict=True))
+        most = max(most, *(there - here for here, there in pairs))
+        prediction = forecaster(batch.x, batch.pos, graphs=batch.graphs)
+        # The observed points of a sample come first.
+        unobserved = torch.cat([torch.arange(there) >= here for here, there in pairs])
+        unobserved = unobserved.to(forecaster.device)
+        errors.update(
+            prediction[unobserved],
+            batch.query_y[unobserved],
+            batch.graphs.query_batch[unobserved] if len(pairs) > 1 else None,
         )
-        errors.update(prediction, batch.query_y, batch.query_pos_batch)
     return {"unobserved": {"num_points": most} | errors.compute()} if most else {}
 
 

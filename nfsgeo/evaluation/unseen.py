@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch_geometric.loader import DataLoader
 
 from nfsgeo.data import FieldFile
+from nfsgeo.data.connected_batches import batches
 from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.fields import Indices
 from nfsgeo.data.meshes import Mesh, nested
+from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
-from nfsgeo.training import FieldErrors, Forecaster
+from nfsgeo.training import Forecaster
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.datamodule import windows
-from nfsgeo.training.observation import Observation, mesh_of
+from nfsgeo.training.observation import Observation, mesh_of, trained_points
 
-__all__ = ["COLUMNS", "evaluate_unseen", "spread"]
+__all__ = [
+    "COLUMNS",
+    "UnseenAt",
+    "evaluate_unseen",
+    "samples_to_look_at",
+    "seen_by_training",
+    "spread",
+]
+
+UnseenAt = Literal["off-grid", "file"]
 
 COLUMNS = (
     "factor",
@@ -42,21 +53,26 @@ def evaluate_unseen(
     *,
     factors: Sequence[float],
     repeats: int,
+    at: UnseenAt | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[dict[str, Any]]:
     """Observes and predicts the test samples on meshes around the training mesh.
 
     The paper's test of mesh invariance: a mesh has ``factor`` times the points, the
-    training mesh among them. Further points are drawn anew for each repeat, from the
-    run's seed, the factor and the repeat.
+    training mesh among them. No point set of training contains any of the further
+    points. They are drawn anew for each repeat, from the run's seed, the factor and
+    the repeat.
 
     Args:
         forecaster: On the device to compute on.
         config: Of the run.
         file: The data.
-        mesh: The training mesh.
+        mesh: The mesh on which test samples are observed, the first of training.
         factors: How many times as many points, above 1.
         repeats: Meshes to draw for each factor.
+        at: Further points lie ``"off-grid"``, between the points of the file, or are
+            points of the ``"file"`` as in the paper; None as in
+            :func:`seen_by_training`.
         progress: Called with the number of meshes done and in all.
 
     Returns:
@@ -64,15 +80,17 @@ def evaluate_unseen(
         of the training mesh, ``mae_unseen`` at the others.
 
     Raises:
-        UserError: The model is tied to its mesh, or the file has too few points.
+        UserError: The model is tied to its mesh, training has seen too many points of
+            the file, or its fields are not known between them.
     """
     _check(config, factors)
+    at = _where(file, at)
+    trained = trained_points(config.data, file, config.seed) if at == "file" else None
     rows = []
     for factor in factors:
         for repeat in range(repeats):
-            larger = partial(
-                _enlarged, file, mesh, factor, _seed(config, factor, repeat)
-            )
+            seed = _seed(config, factor, repeat)
+            larger = partial(_enlarged, file, mesh, factor, seed, trained)
             test = windows(config.data, file, larger, "test")
             seen = {s: len(mesh_of(mesh, s)) for s in test.samples}
             measured = _errors(forecaster, test, seen, config.data.batch_size)
@@ -83,6 +101,34 @@ def evaluate_unseen(
             if progress is not None:
                 progress(len(rows), len(factors) * repeats)
     return rows
+
+
+def seen_by_training(
+    config: RunConfig, file: FieldFile, at: UnseenAt | None = None
+) -> dict[str, Any]:
+    """How many points of a file training has seen, and where unseen ones are drawn.
+
+    Args:
+        config: Of the run.
+        file: The data.
+        at: As for :func:`evaluate_unseen`. None for off the grid where the file tells
+            its fields there (:func:`~nfsgeo.data.trigonometric.is_band_limited`), else
+            for points of the file.
+
+    Returns:
+        ``at``, resolved, ``points``, those of a test sample, and ``trained``, as
+        many of these as any training point set contains.
+
+    Raises:
+        UserError: The fields of the file are not known between its points.
+    """
+    sample = int(samples_to_look_at(file)[0])
+    trained = trained_points(config.data, file, config.seed)(sample)
+    return {
+        "at": _where(file, at),
+        "points": file.num_points(sample),
+        "trained": len(trained),
+    }
 
 
 def spread(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -98,6 +144,12 @@ def spread(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
             for name in COLUMNS[3:]
         }
     return found
+
+
+def samples_to_look_at(file: FieldFile) -> Indices:
+    """Up to four samples, of the test part where there is one."""
+    part = file.split["test"]
+    return (part if len(part) else np.arange(file.num_samples))[:4]
 
 
 def _check(config: RunConfig, factors: Sequence[float]) -> None:
@@ -116,11 +168,35 @@ def _check(config: RunConfig, factors: Sequence[float]) -> None:
         )
 
 
+def _where(file: FieldFile, at: UnseenAt | None) -> UnseenAt:
+    """``at``, resolved, see :func:`seen_by_training`."""
+    if at == "file":
+        return at
+    if is_band_limited(file, samples_to_look_at(file)):
+        return "off-grid"
+    if at is None:
+        return "file"
+    raise UserError(
+        f"unseen points off the grid of {file.path}",
+        "fields on a grid that is equispaced along a periodic axis and resolves them",
+        "give --unseen-at file",
+    )
+
+
 def _enlarged(
-    file: FieldFile, mesh: Observation, factor: float, seed: int, sample: int
+    file: FieldFile,
+    mesh: Observation,
+    factor: float,
+    seed: int,
+    trained: Callable[[int], Indices] | None,
+    sample: int,
 ) -> Mesh:
     seen = mesh_of(mesh, sample)
-    return nested(seen, file, round(factor * len(seen)), seed, sample)
+    num = round(factor * len(seen))
+    if trained is None:
+        # Around a mesh without numbers in the file, further points lie between its own.
+        return nested(Mesh(seen.pos, None), file, num, seed, sample)
+    return nested(seen, file, num, seed, sample, trained=trained(sample))
 
 
 def _seed(config: RunConfig, factor: float, repeat: int) -> int:
@@ -132,10 +208,10 @@ def _seed(config: RunConfig, factor: float, repeat: int) -> int:
 def _errors(
     forecaster: Forecaster, test: WindowDataset, seen: dict[int, int], batch_size: int
 ) -> dict[str, float]:
-    everywhere, old, new = (FieldErrors().to(forecaster.device) for _ in range(3))
-    for batch in DataLoader(test, batch_size=batch_size):
+    everywhere, old, new = (forecaster.new_errors() for _ in range(3))
+    for batch in batches(test, batch_size, forecaster.connect):
         batch = batch.to(forecaster.device)
-        prediction = forecaster(batch.x, batch.pos, batch.batch)
+        prediction = forecaster(batch.x, batch.pos, graphs=batch.graphs)
         everywhere.update(prediction, batch.y, batch.batch)
         sizes = torch.tensor([seen[s] for s in batch.sample.tolist()])
         number = torch.arange(len(batch.batch), device=batch.batch.device)

@@ -14,7 +14,8 @@
 - :func:`orthonormal_polynomials`: a basis of polynomials on every neighbourhood
 - :func:`cell_volumes`: how much of the domain every point stands for
 - :func:`spatial_order`: points in an order in which sums over neighbours are cheap
-- :class:`GraphCache`: graphs of meshes seen before, composed into batches
+- :class:`GraphBuilder`: how the points of a sample are joined to a grid and each other
+- :class:`Graphs`: what a model needs to know of positions, carried by a batch
 """
 
 from nfsgeo.geometry.bipartite import (
@@ -23,9 +24,10 @@ from nfsgeo.geometry.bipartite import (
     SparseRows,
     batch_graphs,
 )
-from nfsgeo.geometry.cache import GraphCache
 from nfsgeo.geometry.cells import cell_volumes
 from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.graph_builder import GraphBuilder
+from nfsgeo.geometry.graphs import Graphs
 from nfsgeo.geometry.grids import equispaced_grid
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.ordering import spatial_order
@@ -38,7 +40,8 @@ __all__ = [
     "BipartiteGraph",
     "Domain",
     "GraphTensors",
-    "GraphCache",
+    "GraphBuilder",
+    "Graphs",
     "Interpolation",
     "SparseRows",
     "batch_graphs",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -98,6 +98,7 @@ class BipartiteGraph:
     source_order: Tensor | None = None
     target_order: Tensor | None = None
     _kept: dict[Hashable, Tensor] = field(default_factory=dict, init=False)
+    _repeated: tuple[int, BipartiteGraph] | None = field(default=None, init=False)
 
     @classmethod
     def from_tensors(cls, tensors: GraphTensors) -> BipartiteGraph:
@@ -113,7 +114,7 @@ class BipartiteGraph:
         )
 
     def tensors(self) -> GraphTensors:
-        """What ``torch.export`` and TorchScript take for a graph."""
+        """What ``torch.export`` takes for a graph."""
         volume = self.volume
         if volume is None:
             volume = self.displacement.new_ones(self.num_source)
@@ -125,6 +126,19 @@ class BipartiteGraph:
     def num_edges(self) -> int:
         """Number of edges ``E``."""
         return self.edge_index.size(1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that it holds, what has been made of the edges included."""
+        held: list[Any] = [*vars(self).values(), *self._kept.values()]
+        for value in vars(self).values():
+            held += value if isinstance(value, tuple) else ()
+        # Tensors that share their memory count once.
+        tensors = [value for value in held if isinstance(value, Tensor)]
+        storages = {t.untyped_storage().data_ptr(): t for t in tensors}
+        sizes = [t.untyped_storage().nbytes() for t in storages.values()]
+        inner = [g.nbytes for g in held if isinstance(g, BipartiteGraph)]
+        return sum(sizes) + sum(inner)
 
     def degree(self) -> Tensor:
         """Number of edges of each target ``[m]``, int64."""
@@ -236,6 +250,32 @@ class BipartiteGraph:
             volume,
         )
 
+    def repeated(self, copies: int) -> BipartiteGraph:
+        """So many ``copies`` side by side, points numbered on from each; kept."""
+        if self._repeated is None or self._repeated[0] != copies:
+            self._repeated = copies, _side_by_side([self] * copies)
+        return self._repeated[1]
+
+    def rows(self, start: int, stop: int) -> BipartiteGraph:
+        """The edges of the targets from ``start`` up to ``stop``, of all sources."""
+        begin, end = int(self.ptr[start]), int(self.ptr[stop])
+        source, target = self.edge_index[:, begin:end]
+        return BipartiteGraph(
+            torch.stack([source, target - start]),
+            self.ptr[start : stop + 1] - begin,
+            self.displacement[begin:end],
+            self.weight[begin:end],
+            self.num_source,
+            stop - start,
+            self.volume,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is made of the edges is made again, but for the order of the transpose.
+        kept: dict[str, Any] = {"_kept": {}, "_repeated": None}
+        made = ("csr", "transposed_csr", "_renumbered")
+        return {k: v for k, v in vars(self).items() if k not in made} | kept
+
     @outside_inference
     def to(self, device: torch.device | str) -> BipartiteGraph:
         """The same graph on ``device``; this one if it is there already."""
@@ -262,12 +302,17 @@ class BipartiteGraph:
 def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
     """One graph of several ``graphs``, sources and targets numbered on from each.
 
-    Volumes are known of all of them, or of none.
-
-    The transposes are joined likewise, so that each is sorted only once.
+    Volumes are known of all of them, or of none. The transposes are joined likewise,
+    so that each is sorted only once.
     """
     if len(graphs) == 1:
         return graphs[0]
+    if all(graph is graphs[0] for graph in graphs):
+        return graphs[0].repeated(len(graphs))
+    return _side_by_side(graphs)
+
+
+def _side_by_side(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
     edges, displacements, weights, permutations = [], [], [], []
     ptrs, source_ptrs = [graphs[0].ptr[:1]], [graphs[0].ptr[:1]]
     num_source = num_target = num_edges = 0

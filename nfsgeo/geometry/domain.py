@@ -10,7 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nfsgeo.errors import UserError
+
 __all__ = ["Domain"]
+
+# Least length of an axis of the normalised box; the longest has length 1.
+SHORTEST = 1 / 8
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,54 @@ class Domain:
     def lengths(self) -> tuple[float, ...]:
         """Length of every axis."""
         return tuple(b - a for a, b in zip(self.lower, self.upper, strict=True))
+
+    @property
+    def normalised(self) -> Domain:
+        """The box that :meth:`normalise` maps to: from 0, the longest axis 1.
+
+        One scale serves all axes, so that distances keep their meaning. Only an axis
+        that is shorter than :data:`SHORTEST` of the longest is stretched to that: its
+        unit is another, or no grid of affordable size resolves both.
+        """
+        longest = max(self.lengths)
+        # Digits that subtracting the ends may have lost do not make another box.
+        upper = tuple(
+            max(SHORTEST, round(length / longest, 6)) for length in self.lengths
+        )
+        return Domain((0.0,) * self.dim, upper, self.periodic)
+
+    def normalise(self, pos: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Coordinates in the :attr:`normalised` box, whatever origin and units.
+
+        Computed in float64 and rounded at the end, so that points far from the origin
+        stay apart.
+
+        Args:
+            pos: Points ``[..., d]`` of this box.
+            dtype: Of the result.
+
+        Raises:
+            UserError: If a point is outside the box or not a number.
+        """
+        self._check_last_axis(pos)
+        closed = Domain(self.lower, self.upper, (False,) * self.dim)
+        inside = closed.contains(pos)
+        if not inside.all():
+            index = int((~inside).reshape(-1).nonzero()[0])
+            raise UserError(
+                f"point {index} at {pos.reshape(-1, self.dim)[index].tolist()}",
+                f"points within {list(self.lower)} and {list(self.upper)}",
+                "enlarge the domain, or bring points on periodic axes back with "
+                "domain.wrap",
+            )
+        box = self.normalised
+        low, lengths, upper = (
+            torch.tensor(values, dtype=torch.float64, device=pos.device)
+            for values in (self.lower, self.lengths, box.upper)
+        )
+        place = (pos.to(torch.float64) - low) / lengths * upper
+        # Rounding may put a point beyond the far end, or on that of a periodic axis.
+        return box.wrap(place.clamp(min=torch.zeros_like(upper), max=upper).to(dtype))
 
     @property
     def volume(self) -> float:

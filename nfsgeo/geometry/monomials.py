@@ -11,12 +11,12 @@ __all__ = ["monomials"]
 
 
 def monomials(offset: Tensor, degree: int) -> tuple[Tensor, list[int]]:
-    """Monomials of the columns ``[E, K]`` up to a degree, and the degree of each."""
-    columns, powers = [torch.ones_like(offset[:, 0])], [0]
+    """Monomials of the last axis up to a degree ``[..., K]``, and their degrees."""
+    columns, powers = [torch.ones_like(offset[..., 0])], [0]
     for power in range(1, degree + 1):
         for axes in itertools.combinations_with_replacement(
-            range(offset.size(1)), power
+            range(offset.size(-1)), power
         ):
-            columns.append(offset[:, list(axes)].prod(1))
+            columns.append(offset[..., list(axes)].prod(-1))
             powers.append(power)
-    return torch.stack(columns, dim=1), powers
+    return torch.stack(columns, dim=-1), powers

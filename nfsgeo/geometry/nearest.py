@@ -16,6 +16,8 @@ __all__ = ["nearest_neighbours", "nearest_sources"]
 # Of points as far, those beyond the last neighbour that are looked at, and the digits
 # to which distances count as equal.
 TIES, DIGITS = 8, 9
+# Targets that are looked at together.
+TARGETS = 1 << 16
 
 
 def nearest_sources(query: RadiusQuery) -> Tensor:
@@ -83,17 +85,26 @@ def nearest_neighbours(query: RadiusQuery, num: int) -> Tensor:
         if not len(target[here]):
             continue
         wanted = list(range(1, 1 + min(num + TIES, len(points))))
-        found = build_tree(query, points).query(target[here].numpy(), wanted)[1]
-        candidate = torch.from_numpy(found) + source_ptr[b]
-        away = query.domain.displacement(
-            query.target[here, None].expand(*candidate.shape, -1),
-            query.source[candidate],
-        )
-        distance = away.norm(dim=2)
-        unit = 10.0**-DIGITS * distance[:, -1:]
-        keys = torch.cat([distance[..., None], away], dim=2) / unit[..., None]
-        order = torch.arange(len(wanted)).expand(len(candidate), -1)
-        for key in keys.round().unbind(2)[::-1]:
-            order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
-        result[here] = candidate.gather(1, order[:, :num])
+        tree = build_tree(query, points)
+        for start in range(here.start, here.stop, TARGETS):
+            some = slice(start, min(start + TARGETS, here.stop))
+            found = tree.query(target[some].numpy(), wanted)[1]
+            candidate = torch.from_numpy(found) + source_ptr[b]
+            order = _nearest_first(query, some, candidate)
+            result[some] = candidate.gather(1, order[:, :num])
     return result
+
+
+def _nearest_first(query: RadiusQuery, targets: slice, candidate: Tensor) -> Tensor:
+    """The order of the candidates ``[m, k]`` of each target."""
+    away = query.domain.displacement(
+        query.target[targets, None].expand(*candidate.shape, -1),
+        query.source[candidate],
+    )
+    distance = away.norm(dim=2)
+    unit = 10.0**-DIGITS * distance[:, -1:]
+    keys = torch.cat([distance[..., None], away], dim=2) / unit[..., None]
+    order = torch.arange(candidate.size(1)).expand(len(candidate), -1)
+    for key in keys.round().unbind(2)[::-1]:
+        order = order.gather(1, key.gather(1, order).argsort(dim=1, stable=True))
+    return order

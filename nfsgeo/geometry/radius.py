@@ -10,12 +10,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import (
-    search_cell_list,
-    search_pyg_lib,
-    search_scipy,
-    search_torch_cluster,
-)
+from nfsgeo.geometry import search_cell_list, search_scipy, search_torch_cluster
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.query import RadiusQuery
 
@@ -27,10 +22,9 @@ BACKENDS: dict[str, ModuleType] = {
     "scipy": search_scipy,
     "cell_list": search_cell_list,
     "torch_cluster": search_torch_cluster,
-    "pyg_lib": search_pyg_lib,
 }
 
-# torch-cluster and pyg-lib compare all pairs on CUDA: fast for few points only.
+# torch-cluster compares all pairs on CUDA: fast for few points only.
 MAX_PAIRS_ON_CUDA = 1 << 26
 
 
@@ -60,9 +54,9 @@ def radius_edges(
         domain: The box, with its periodic axes.
         source_batch: Sample of each source ``[n]``, sorted; none for one sample.
         target_batch: Sample of each target ``[m]``, sorted; given with the other.
-        backend: ``"auto"``, ``"scipy"``, ``"cell_list"``, ``"torch_cluster"`` or
-            ``"pyg_lib"``. SciPy and the libraries that lack CUDA work on the CPU
-            and their result is moved back.
+        backend: ``"auto"``, ``"scipy"``, ``"cell_list"`` or ``"torch_cluster"``.
+            SciPy, and torch-cluster built without CUDA, work on the CPU and their
+            result is moved back.
         max_neighbours: Keep only this many nearest sources of each target (ties:
             the lowest index). What is cut is logged as a warning.
 
@@ -125,10 +119,9 @@ def _choose(backend: str, source: Tensor, target: Tensor) -> tuple[str, torch.de
     if backend == "auto":
         if source.device.type != "cuda":
             return "scipy", cpu
-        if source.size(0) * target.size(0) <= MAX_PAIRS_ON_CUDA:
-            for name in ("torch_cluster", "pyg_lib"):
-                if BACKENDS[name].available(source.device):
-                    return name, source.device
+        few = source.size(0) * target.size(0) <= MAX_PAIRS_ON_CUDA
+        if few and search_torch_cluster.available(source.device):
+            return "torch_cluster", source.device
         return "cell_list", source.device
     if backend not in BACKENDS:
         raise UserError(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import torch
 from torch import Tensor
+
+from nfsgeo.geometry.monomials import monomials
 
 __all__ = ["polyharmonic_spline", "spline_neighbours"]
 
@@ -22,6 +23,7 @@ LARGEST_GAIN = 12.0
 # Of the functions at the distance of neighbours: how far a spline may miss values that
 # differ between points much closer than that, rather than swing.
 RIDGE = 0.15
+TARGETS = 1 << 15
 
 
 def spline_neighbours(dim: int, *, on_grid: bool = False) -> int:
@@ -56,7 +58,12 @@ def polyharmonic_spline(displacement: Tensor) -> Tensor:
     Returns:
         ``[m, k]``, float64; the weights of every target add up to 1.
     """
-    offset = displacement.to(torch.float64)
+    # The systems of equations of some targets at a time.
+    parts = displacement.split(TARGETS)
+    return torch.cat([_weights(part.to(torch.float64)) for part in parts])
+
+
+def _weights(offset: Tensor) -> Tensor:
     num, size, _ = offset.shape
     reach = offset.norm(dim=2).amax(dim=1).clamp(min=torch.finfo(torch.float64).tiny)
     offset = offset / reach[:, None, None]
@@ -82,7 +89,7 @@ def polyharmonic_spline(displacement: Tensor) -> Tensor:
 def _solved(offset: Tensor, power: int, degree: int) -> Tensor:
     """Weights ``[m, k]`` of one kind of spline."""
     num, size, dim = offset.shape
-    basis = _monomials(offset, degree)
+    basis, _ = monomials(offset, degree)
     count = basis.size(2)
     if size < count:
         return offset.new_full((num, size), torch.nan)
@@ -100,14 +107,3 @@ def _solved(offset: Tensor, power: int, degree: int) -> Tensor:
     right[:, :size, 0] = sign * offset.square().sum(2).sqrt() ** power
     right[:, size, 0] = 1
     return torch.linalg.solve_ex(system, right).result[:, :size, 0]
-
-
-def _monomials(offset: Tensor, degree: int) -> Tensor:
-    """Monomials of the columns up to a degree, ``[m, k, K]``."""
-    columns = [torch.ones_like(offset[..., 0])]
-    for power in range(1, degree + 1):
-        for axes in itertools.combinations_with_replacement(
-            range(offset.size(2)), power
-        ):
-            columns.append(offset[..., list(axes)].prod(2))
-    return torch.stack(columns, dim=2)

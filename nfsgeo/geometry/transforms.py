@@ -14,8 +14,8 @@ from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import BaseTransform
 
 from nfsgeo.geometry.bipartite import BipartiteGraph
-from nfsgeo.geometry.cache import GraphCache
 from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.graph_builder import GraphBuilder
 from nfsgeo.geometry.grids import equispaced_grid
 from nfsgeo.geometry.radius_graph import Interpolation
 
@@ -38,8 +38,8 @@ class PointsAndGrid(BaseTransform):
       :class:`~nfsgeo.geometry.BipartiteGraph`,
 
     and everything else as it was. The result goes through ``DataLoader``, ``.to`` and
-    ``to_dict`` like any other; samples may differ in their points. Meshes that come
-    again are searched once.
+    ``to_dict`` like any other; samples may differ in their points. As a
+    ``pre_transform`` every sample is searched once.
 
     Args:
         domain: The box of the points.
@@ -71,7 +71,7 @@ class PointsAndGrid(BaseTransform):
         self.shape = tuple(shape)
         self.radius = radius
         self.grid = equispaced_grid(domain, self.shape)
-        self.graphs = GraphCache(
+        self.builder = GraphBuilder(
             domain,
             radius,
             interpolation=interpolation,
@@ -95,8 +95,8 @@ class PointsAndGrid(BaseTransform):
             store[key] = value
         joined["grid"].pos = grid
         for edge_type, graph in (
-            (POINT_TO_GRID, self.graphs.points_to_grid(pos, None, grid)),
-            (GRID_TO_POINT, self.graphs.grid_to_points(grid, pos, None)),
+            (POINT_TO_GRID, self.builder.points_to_grid(pos, grid)),
+            (GRID_TO_POINT, self.builder.grid_to_points(grid, pos)),
         ):
             joined[edge_type].edge_index = graph.edge_index
             joined[edge_type].displacement = graph.displacement

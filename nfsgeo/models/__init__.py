@@ -1,11 +1,13 @@
 """Complete networks, one a file.
 
 All of them are called alike: ``model(x, pos, batch=None, *, query_pos=None,
-query_batch=None)`` with normalised fields ``x [N, n_t, F]`` at points ``pos [N, d]``
-of the samples ``batch [N]``; the result is ``[M, n_t', F']``.
+query_batch=None, graphs=None)`` with normalised fields ``x [N, n_t, F]`` at points
+``pos [N, d]`` of the samples ``batch [N]``; the result is ``[M, n_t', F']``.
+``model.connect(pos, batch, query_pos, query_batch)`` makes the graphs beforehand.
 
 ===========================  ========================================================
 MODELS                       the models by name, with what each accepts
+Model                        their base
 LossOver                     what a training loss is a mean over
 build_model                  a model by name, for a problem
 Problem                      sizes and domain of what is to be learned
@@ -18,6 +20,7 @@ from __future__ import annotations
 
 from nfsgeo.models.catalogue import MODELS, build_model, num_parameters
 from nfsgeo.models.info import LossOver, ModelInfo
+from nfsgeo.models.model import Model
 from nfsgeo.models.operator import MixerOperator
 from nfsgeo.models.own_loss import OwnLoss
 from nfsgeo.models.paper_setting import PAPER_PROBLEM, parameters_at_paper_setting
@@ -27,6 +30,7 @@ __all__ = [
     "MODELS",
     "LossOver",
     "MixerOperator",
+    "Model",
     "PAPER_PROBLEM",
     "ModelInfo",
     "OwnLoss",

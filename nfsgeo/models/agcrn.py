@@ -46,7 +46,6 @@ def build_agcrn(problem: Problem, settings: AGCRNSettings) -> RecurrentOperator:
         )
     return RecurrentOperator(
         problem,
-        name="agcrn",
         cells=[
             AdaptiveGRU(
                 problem.num_points,

@@ -15,6 +15,7 @@ from nfsgeo.models.deeponet_v import DeepONetVSettings, build_deeponet_v
 from nfsgeo.models.graph_catalogue import GRAPH_MODELS, POINT_REFERENCES
 from nfsgeo.models.info import ModelInfo
 from nfsgeo.models.mixer_catalogue import GRID_MIXERS, POINT_MIXERS
+from nfsgeo.models.model import Model
 from nfsgeo.models.problem import Problem
 
 __all__ = ["MODELS", "build_model", "num_parameters"]
@@ -50,7 +51,7 @@ def build_model(
     name: str,
     problem: Problem,
     settings: BaseModel | Mapping[str, Any] | None = None,
-) -> nn.Module:
+) -> Model:
     """Make a model for a problem.
 
     Args:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from nfsgeo.models.graph_settings import point_graphs
+from nfsgeo.models.graph_settings import graph_builder
 from nfsgeo.models.problem import Problem
 from nfsgeo.models.recurrent import RecurrentOperator
 from nfsgeo.models.recurrent_settings import RecurrentSettings, cell_inputs
-from nfsgeo.models.supports import RadiusSupports
-from nfsgeo.nn import DiffusionGRU, diffusion_supports
+from nfsgeo.models.supports import DiffusionSupports
+from nfsgeo.nn import DiffusionGRU
 
 __all__ = ["build_dcrnn"]
 
@@ -20,12 +20,11 @@ def build_dcrnn(problem: Problem, settings: RecurrentSettings) -> RecurrentOpera
     """
     return RecurrentOperator(
         problem,
-        name="dcrnn",
         cells=[
             DiffusionGRU(channels, settings.width, settings.order)
             for channels in cell_inputs(problem, settings)
         ],
-        supports=RadiusSupports(point_graphs(problem, settings), diffusion_supports),
+        supports=DiffusionSupports(graph_builder(problem, settings)),
         residual=settings.residual,
         sampling_decay=settings.sampling_decay,
     )

@@ -6,9 +6,10 @@ import torch
 from pydantic import BaseModel, ConfigDict, PositiveInt
 from torch import Tensor, nn
 
-from nfsgeo.models.observed import observed
+from nfsgeo.geometry import Graphs
+from nfsgeo.models.model import Model
 from nfsgeo.models.problem import Problem
-from nfsgeo.nn import GridResampling, Trunk
+from nfsgeo.nn import GridResampling, Points, Trunk
 
 __all__ = ["DeepONet", "DeepONetSettings"]
 
@@ -29,7 +30,7 @@ class DeepONetSettings(BaseModel):
     trunk_depth: PositiveInt = 4
 
 
-class DeepONet(nn.Module):
+class DeepONet(Model):
     r"""A solution operator with a basis of its own.
 
     .. math:: G(a)(x, t) = b_0 + \sum_{k=1}^{K} b_k(a) \, t_k(x, t)
@@ -44,13 +45,9 @@ class DeepONet(nn.Module):
             ``[B, width, *n]``.
         width: channels of the branch.
         settings: sizes of basis and trunk.
-
-    Shapes:
-        ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
-        ``[M, n_t', F']``.
     """
 
-    lower: Tensor
+    needs_grid = True
     lengths: Tensor
 
     def __init__(
@@ -61,8 +58,7 @@ class DeepONet(nn.Module):
         width: int,
         settings: DeepONetSettings,
     ) -> None:
-        super().__init__()
-        self.problem = problem
+        super().__init__(problem)
         self.resampling = GridResampling()
         self.branch = branch
         self.coefficients = nn.Linear(width, problem.out_components * settings.basis)
@@ -74,49 +70,28 @@ class DeepONet(nn.Module):
             time=problem.has_time,
         )
         self.bias = nn.Parameter(torch.zeros(problem.out_components))
-        for name in ("lower", "lengths"):
-            values = torch.tensor(getattr(problem.domain, name), dtype=torch.float32)
-            self.register_buffer(name, values, persistent=False)
+        lengths = torch.tensor(problem.domain.normalised.lengths, dtype=torch.float32)
+        self.register_buffer("lengths", lengths, persistent=False)
 
-    def forward(
-        self,
-        x: Tensor,
-        pos: Tensor,
-        batch: Tensor | None = None,
-        *,
-        query_pos: Tensor | None = None,
-        query_batch: Tensor | None = None,
-    ) -> Tensor:
-        """Predict the result's records at the query points.
-
-        Args:
-            x: input fields on the grid.
-            pos: positions of the grid's nodes, row-major, the same in every sample.
-            batch: sample of each observed point, sorted; ``None`` for one sample.
-            query_pos: where to predict; ``None`` for the observed points.
-            query_batch: sample of each query point.
-
-        Raises:
-            ValueError: when shapes do not fit the problem, or points are no grid.
-        """
-        points, query_pos, query_batch = observed(
-            self.problem, x, pos, batch, query_pos, query_batch
-        )
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The result at the queries of ``graphs``; see :class:`Model`."""
+        points = Points(x.flatten(1), graphs)
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
         field = self.resampling(points, self._inputs, times)
         # Pooled over the grid, which may therefore have any size.
         pooled = self.branch(field).flatten(2).mean(2)
         coefficients = self.coefficients(pooled).unflatten(1, (len(self.bias), -1))
-        if query_pos is pos:
+        if graphs.query_pos is None:
             # All samples have one grid, hence one basis.
-            basis = self.trunk(self._scaled(pos[: len(pos) // len(field)]), times)
+            basis = self.trunk(self._scaled(graphs.pos[: graphs.sizes[0]]), times)
             result = torch.einsum("bfk,ntk->bntf", coefficients, basis).flatten(0, 1)
         else:
-            basis = self.trunk(self._scaled(query_pos), times)
-            if query_batch is None:
-                coefficients = coefficients.expand(len(query_pos), -1, -1)
+            basis = self.trunk(self._scaled(graphs.query_pos), times)
+            batch = graphs.query_batch
+            if batch is None:
+                coefficients = coefficients.expand(len(basis), -1, -1)
             else:
-                coefficients = coefficients[query_batch]
+                coefficients = coefficients[batch]
             result = torch.einsum("mfk,mtk->mtf", coefficients, basis)
         return result + self.bias
 
@@ -126,4 +101,4 @@ class DeepONet(nn.Module):
 
     def _scaled(self, pos: Tensor) -> Tensor:
         """Coordinates between 0 and 1."""
-        return (pos - self.lower.to(pos.dtype)) / self.lengths.to(pos.dtype)
+        return pos / self.lengths.to(pos.dtype)

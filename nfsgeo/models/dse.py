@@ -6,10 +6,10 @@ import torch
 from pydantic import BaseModel, ConfigDict, PositiveInt
 from torch import Tensor, nn
 
+from nfsgeo.geometry import Graphs
+from nfsgeo.models.model import Model
 from nfsgeo.models.modes import modes_for
-from nfsgeo.models.observed import observed
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.queries import check_queries
 from nfsgeo.nn import Lift, PointSpectralConv, PointWaves, Projector
 
 __all__ = ["DSE", "DSESettings"]
@@ -34,7 +34,7 @@ class DSESettings(BaseModel):
     time_modes: PositiveInt = 8
 
 
-class DSE(nn.Module):
+class DSE(Model):
     r"""A Fourier Neural Operator on points, without a grid.
 
     .. math:: v' = \mathrm{GELU}(K v + W v + b)
@@ -47,15 +47,12 @@ class DSE(nn.Module):
     Args:
         problem: sizes and domain of the fields.
         settings: of the network.
-
-    Shapes:
-        ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
-        ``[N, n_t', F']``.
     """
 
+    predicts_anywhere = False
+
     def __init__(self, problem: Problem, settings: DSESettings) -> None:
-        super().__init__()
-        self.problem = problem
+        super().__init__(problem)
         dim, width, depth = problem.domain.dim, settings.width, settings.depth
         time_modes = None
         if problem.has_time:
@@ -68,38 +65,15 @@ class DSE(nn.Module):
         self.pointwise = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
         self.projector = Projector(width, problem.out_components)
 
-    def forward(
-        self,
-        x: Tensor,
-        pos: Tensor,
-        batch: Tensor | None = None,
-        *,
-        query_pos: Tensor | None = None,
-        query_batch: Tensor | None = None,
-    ) -> Tensor:
-        """Predict the result's records at the observed points.
-
-        Args:
-            x: input fields at the observed points.
-            pos: positions of the observed points.
-            batch: sample of each observed point, sorted; ``None`` for one sample.
-            query_pos: ``None`` or ``pos``, since it predicts nowhere else.
-            query_batch: ``None`` or ``batch``.
-
-        Raises:
-            UserError: for other query points.
-            ValueError: when shapes do not fit the problem.
-        """
-        check_queries("dse", pos, query_pos)
-        points, _, _ = observed(self.problem, x, pos, batch, None, None)
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The result at the observed points; see :class:`Model`."""
         frequencies = self.spectral[0].frequencies()  # type: ignore[operator]
-        waves = PointWaves.of(
-            pos, batch, points.num_samples, self.problem.domain, frequencies
-        )
-        value, slope = self.lift(points.features, pos)
+        domain = self.problem.domain.normalised
+        waves = PointWaves.of(graphs.pos, graphs.sizes, domain, frequencies)
+        value, slope = self.lift(x.flatten(1), graphs.pos)
         field = value.unsqueeze(1)
         if slope is not None:
-            times = torch.linspace(0, 1, self.problem.n_out).to(field)
+            times = torch.linspace(0, 1, self.problem.n_out, device=x.device).to(field)
             field = field + times[:, None] * slope
         for spectral, pointwise in zip(self.spectral, self.pointwise, strict=True):
             mixed = spectral(field, waves) + pointwise(field)

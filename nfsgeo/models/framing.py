@@ -46,7 +46,7 @@ def on_points(
     *,
     max_nodes: int | None = 256,
 ) -> MixerOperator:
-    """The same mixer between learned interpolations from points and back to them.
+    """The same mixer between interpolations from points and back to them.
 
     After "Non-equispaced Fourier Neural Solvers for PDEs", section 4.4.
 

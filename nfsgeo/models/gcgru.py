@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from nfsgeo.models.graph_settings import point_graphs
+from nfsgeo.models.graph_settings import graph_builder
 from nfsgeo.models.problem import Problem
 from nfsgeo.models.recurrent import RecurrentOperator
 from nfsgeo.models.recurrent_settings import RecurrentSettings, cell_inputs
-from nfsgeo.models.supports import RadiusSupports
-from nfsgeo.nn import ChebConvGRU, chebyshev_support
+from nfsgeo.models.supports import ChebyshevSupports
+from nfsgeo.nn import ChebConvGRU
 
 __all__ = ["build_gcgru"]
 
@@ -19,12 +19,11 @@ def build_gcgru(problem: Problem, settings: RecurrentSettings) -> RecurrentOpera
     """
     return RecurrentOperator(
         problem,
-        name="gcgru",
         cells=[
             ChebConvGRU(channels, settings.width, settings.order)
             for channels in cell_inputs(problem, settings)
         ],
-        supports=RadiusSupports(point_graphs(problem, settings), chebyshev_support),
+        supports=ChebyshevSupports(graph_builder(problem, settings)),
         residual=settings.residual,
         sampling_decay=settings.sampling_decay,
     )

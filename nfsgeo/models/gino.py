@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
@@ -10,10 +12,16 @@ from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import BipartiteGraph, GraphCache, equispaced_grid, radius_for
+from nfsgeo.geometry import (
+    BipartiteGraph,
+    GraphBuilder,
+    Graphs,
+    equispaced_grid,
+    radius_for,
+)
 from nfsgeo.models.grid_shape import grid_shape_for
+from nfsgeo.models.model import Model
 from nfsgeo.models.modes import modes_for
-from nfsgeo.models.observed import observed
 from nfsgeo.models.problem import Problem
 from nfsgeo.nn import neighbour_sum
 
@@ -47,10 +55,10 @@ class GINOSettings(BaseModel):
     grid: PositiveInt | None = None
     neighbours: PositiveFloat = 2.0
     radius: PositiveFloat | None = None
-    backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
+    backend: Literal["auto", "scipy", "cell_list", "torch_cluster"] = "auto"
 
 
-class GINO(nn.Module):
+class GINO(Model):
     """Kernel integrals to a grid and back, with Fourier layers between.
 
     "Geometry-Informed Neural Operator for Large-Scale 3D PDEs", its layers and weights
@@ -62,29 +70,23 @@ class GINO(nn.Module):
         problem: sizes and domain of the fields.
         settings: of the network and the grid.
 
-    Shapes:
-        ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
-        ``[M, n_t', F']``.
-
     Raises:
         UserError: without the library.
     """
 
     grid: Tensor
-    lower: Tensor
     lengths: Tensor
 
     def __init__(self, problem: Problem, settings: GINOSettings) -> None:
-        super().__init__()
-        self.problem = problem
-        domain = problem.domain
+        super().__init__(problem)
+        domain = problem.domain.normalised
         self.shape = grid_shape_for(domain, settings.grid, problem.num_points)
-        radius = settings.radius or radius_for(
-            min(problem.num_points, torch.Size(self.shape).numel()),
-            domain,
-            settings.neighbours,
-        )
-        self.graphs = GraphCache(domain, radius, backend=settings.backend)
+        if settings.radius is not None:
+            radius = problem.normalised_length(settings.radius)
+        else:
+            num_ends = min(problem.num_points, math.prod(self.shape))
+            radius = radius_for(num_ends, domain, settings.neighbours)
+        self.builder = GraphBuilder(domain, radius, backend=settings.backend)
         modes = modes_for(settings.modes, problem)
         theirs: Any = _library()(
             in_channels=problem.num_features,
@@ -107,54 +109,34 @@ class GINO(nn.Module):
         self.projection = theirs.projection
         grid = equispaced_grid(domain, self.shape)
         self.register_buffer("grid", grid, persistent=False)
-        for name in ("lower", "lengths"):
-            values = torch.tensor(getattr(domain, name), dtype=torch.float32)
-            self.register_buffer(name, values, persistent=False)
+        lengths = torch.tensor(domain.lengths, dtype=torch.float32)
+        self.register_buffer("lengths", lengths, persistent=False)
 
-    def forward(
-        self,
-        x: Tensor,
-        pos: Tensor,
-        batch: Tensor | None = None,
-        *,
-        query_pos: Tensor | None = None,
-        query_batch: Tensor | None = None,
-    ) -> Tensor:
-        """Predict the result's records at the query points.
+    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
+        """The positions of one sample, and their edges to the grid and from it."""
+        graphs = super().connect_sample(pos, query_pos)
+        grid = equispaced_grid(self.builder.domain, self.shape).to(pos)
+        edges = {
+            "up": self.builder.points_to_grid(pos, grid),
+            "down": self.builder.grid_to_points(grid, graphs.queries),
+        }
+        return replace(graphs, edges=edges)
 
-        Args:
-            x: input fields at the observed points.
-            pos: positions of the observed points.
-            batch: sample of each observed point, sorted; ``None`` for one sample.
-            query_pos: where to predict; ``None`` for the observed points.
-            query_batch: sample of each query point.
-
-        Raises:
-            ValueError: when shapes do not fit the problem.
-        """
-        points, query_pos, query_batch = observed(
-            self.problem, x, pos, batch, query_pos, query_batch
-        )
-        samples = points.num_samples
-        inwards = self.graphs.points_to_grid(pos, batch, self.grid)
-        outwards = self.graphs.grid_to_points(
-            self.grid, query_pos, query_batch, num_samples=samples
-        )
-        nodes = self._unit(self.grid).repeat(samples, 1)
-        place = self._unit(pos)
-        field = _integral(self.gno_in, place, nodes, points.features, inwards)
-        field = field / inwards.degree()[:, None].to(field.dtype)
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The result at the queries of ``graphs``; see :class:`Model`."""
+        up, down, samples = graphs.edges["up"], graphs.edges["down"], graphs.num_samples
+        nodes = (self.grid / self.lengths).repeat(samples, 1)
+        place = graphs.pos / self.lengths
+        field = _integral(self.gno_in, place, nodes, x.flatten(1), up)
+        field = field / up.degree()[:, None].to(field.dtype)
         field = self.lifting(field.unflatten(0, (samples, *self.shape)).movedim(-1, 1))
         for layer in range(self.blocks.n_layers):
             field = self.blocks(field, layer)
         field = field.movedim(1, -1).flatten(0, -2)
-        place = self._unit(query_pos)
-        out = _integral(self.gno_out, nodes, place, field, outwards)
+        place = graphs.queries / self.lengths
+        out = _integral(self.gno_out, nodes, place, field, down)
         result: Tensor = self.projection(out.T[None])[0].T
         return result.unflatten(1, (self.problem.n_out, -1))
-
-    def _unit(self, pos: Tensor) -> Tensor:
-        return (pos - self.lower) / self.lengths
 
 
 def _integral(

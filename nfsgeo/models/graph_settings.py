@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, PositiveFloat
 
-from nfsgeo.geometry import GraphCache, radius_for
+from nfsgeo.geometry import GraphBuilder, radius_for
 from nfsgeo.models.problem import Problem
 
-__all__ = ["GraphSettings", "point_graphs"]
+__all__ = ["GraphSettings", "graph_builder"]
 
 
 class GraphSettings(BaseModel):
@@ -27,12 +27,14 @@ class GraphSettings(BaseModel):
 
     neighbours: PositiveFloat = 2.0
     radius: PositiveFloat | None = None
-    backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
+    backend: Literal["auto", "scipy", "cell_list", "torch_cluster"] = "auto"
 
 
-def point_graphs(problem: Problem, settings: GraphSettings) -> GraphCache:
-    """Graphs from the points of a sample to themselves, all of one radius."""
-    radius = settings.radius or radius_for(
-        problem.num_points, problem.domain, settings.neighbours
-    )
-    return GraphCache(problem.domain, radius, backend=settings.backend)
+def graph_builder(problem: Problem, settings: GraphSettings) -> GraphBuilder:
+    """Graphs from the points of a sample to themselves, in the normalised domain."""
+    domain = problem.domain.normalised
+    if settings.radius is not None:
+        radius = problem.normalised_length(settings.radius)
+    else:
+        radius = radius_for(problem.num_points, domain, settings.neighbours)
+    return GraphBuilder(domain, radius, backend=settings.backend)

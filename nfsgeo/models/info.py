@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel
-from torch import nn
 
+from nfsgeo.models.model import Model
 from nfsgeo.models.problem import Problem
 
 __all__ = ["LossOver", "ModelInfo"]
@@ -42,7 +42,7 @@ class ModelInfo:
 
     name: str
     config: type[BaseModel]
-    build: Callable[[Problem, Any], nn.Module]
+    build: Callable[[Problem, Any], Model]
     points: bool
     unseen_meshes: bool
     source: str

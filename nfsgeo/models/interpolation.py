@@ -76,7 +76,7 @@ class InterpolationSettings(MixerSettings):
     exact_for: Literal["constants", "linear"] | None = None
     absolute_position: bool = True
     inputs: bool = True
-    backend: Literal["auto", "scipy", "cell_list", "torch_cluster", "pyg_lib"] = "auto"
+    backend: Literal["auto", "scipy", "cell_list", "torch_cluster"] = "auto"
 
 
 def interpolation(
@@ -89,16 +89,18 @@ def interpolation(
         settings: of the grid and the kernels.
         max_nodes: most nodes of a grid whose size the settings leave open, about.
     """
-    domain, num_points = problem.domain, problem.num_points
+    domain, num_points = problem.domain.normalised, problem.num_points
     fixed = settings.fixed or ("spline" if problem.has_time else "linear")
     shape = grid_shape_for(
         domain, settings.grid, min(num_points, max_nodes or num_points)
     )
     # Where the grid is the coarser of the two, points would miss it at the radius of
     # points that miss each other.
-    radius = settings.radius or radius_for(
-        min(num_points, math.prod(shape)), domain, settings.neighbours
-    )
+    if settings.radius is not None:
+        radius = problem.normalised_length(settings.radius)
+    else:
+        num_ends = min(num_points, math.prod(shape))
+        radius = radius_for(num_ends, domain, settings.neighbours)
 
     def layer(width: int) -> KernelInterpolation:
         kernel = _kernel(problem, settings, radius, width)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from pydantic import PositiveInt
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import mse_loss
 
-from nfsgeo.geometry import BipartiteGraph
-from nfsgeo.models.graph_settings import GraphSettings, point_graphs
-from nfsgeo.models.observed import observed
+from nfsgeo.geometry import Graphs
+from nfsgeo.models.graph_settings import GraphSettings, graph_builder
+from nfsgeo.models.model import Model
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.queries import check_queries
 from nfsgeo.models.window_step import WindowStep
 
 __all__ = ["MPPDE", "MPPDESettings"]
@@ -33,7 +34,7 @@ class MPPDESettings(GraphSettings):
     pushforward: bool = True
 
 
-class MPPDE(nn.Module):
+class MPPDE(Model):
     r"""Message passing from a window of records to the next.
 
     .. math:: \hat u_{k+l} = u_k + \frac{l}{w} d_l, \quad l = 1 \dots w
@@ -51,18 +52,14 @@ class MPPDE(nn.Module):
     Args:
         problem: sizes and domain of the fields.
         settings: of network and graph.
-
-    Shapes:
-        ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
-        ``[N, n_t', F']``.
     """
 
+    predicts_anywhere = False
     elapsed: Tensor
 
     def __init__(self, problem: Problem, settings: MPPDESettings) -> None:
-        super().__init__()
-        self.problem = problem
-        self.graphs = point_graphs(problem, settings)
+        super().__init__(problem)
+        self.builder = graph_builder(problem, settings)
         self.pushforward = settings.pushforward
         self.window = settings.window if problem.has_time else 1
         self.num_fields = (
@@ -70,8 +67,8 @@ class MPPDE(nn.Module):
         )
         coefficients = problem.in_components - self.num_fields
         self.step = WindowStep(
-            problem.domain,
-            self.graphs.radius,
+            problem.domain.normalised,
+            self.builder.radius,
             window=self.window,
             fields=self.num_fields,
             components=problem.out_components,
@@ -90,54 +87,32 @@ class MPPDE(nn.Module):
         known = max(self.problem.n_in, self.window) + self.problem.n_out
         return max(0, 3 * self.window - known)
 
-    def forward(
-        self,
-        x: Tensor,
-        pos: Tensor,
-        batch: Tensor | None = None,
-        *,
-        query_pos: Tensor | None = None,
-        query_batch: Tensor | None = None,
-    ) -> Tensor:
-        """Predict the result's records at the observed points.
+    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
+        """The positions of one sample, with all pairs within the radius."""
+        graphs = super().connect_sample(pos, query_pos)
+        return replace(graphs, edges={"near": self.builder.points_to_points(pos)})
 
-        Args:
-            x: input fields at the observed points.
-            pos: positions of the observed points.
-            batch: sample of each observed point, sorted; ``None`` for one sample.
-            query_pos: ``None`` or ``pos``, since it predicts nowhere else.
-            query_batch: ``None`` or ``batch``.
-
-        Raises:
-            UserError: for other query points.
-            ValueError: when shapes do not fit the problem.
-        """
-        check_queries("mppde", pos, query_pos)
-        observed(self.problem, x, pos, batch, None, None)
-        graph = self.graphs.points_to_points(pos, batch)
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The result at the observed points; see :class:`Model`."""
         fields, rest = self._split(x)
         windows = [fields[:, -self.window :]]
         for start in range(0, self.problem.n_out, self.window):
             time = rest.new_full((len(x),), start)
-            windows.append(self._next(windows[-1], rest, time, pos, graph, batch))
+            windows.append(self._next(windows[-1], rest, time, graphs))
         return torch.cat(windows[1:], dim=1)[:, : self.problem.n_out]
 
-    def training_loss(
-        self, x: Tensor, pos: Tensor, batch: Tensor | None, target: Tensor
-    ) -> Tensor:
+    def training_loss(self, x: Tensor, target: Tensor, graphs: Graphs) -> Tensor:
         """Mean squared error of as many windows as the result has, drawn anew."""
         fields, rest = self._split(x)
         records = torch.cat([fields, target], dim=1)
         choices = records.size(1) - 2 * self.window + 1
         if not self.problem.has_time or choices < 1:
-            return mse_loss(self(x, pos, batch), target[:, : self.problem.n_out])
-        graph = self.graphs.points_to_points(pos, batch)
-        num_samples = 1 if batch is None else int(batch[-1]) + 1
+            return mse_loss(self.predict(x, graphs), target[:, : self.problem.n_out])
+        batch, num_samples = graphs.batch, graphs.num_samples
         losses = []
         for _ in range(0, self.problem.n_out, self.window):
-            ahead = self.window * bool(torch.rand(()) < 0.5)
-            if not self.pushforward or choices <= ahead:
-                ahead = 0
+            pushed = self.pushforward and bool(torch.rand(()) < 0.5)
+            ahead = self.window if pushed and choices > self.window else 0
             # Each sample has a start of its own.
             start = torch.randint(choices - ahead, (num_samples,)).to(x.device)
             start = start.expand(len(x)) if batch is None else start[batch]
@@ -145,8 +120,8 @@ class MPPDE(nn.Module):
             window = _records(records, start, self.window)
             if ahead:
                 with torch.no_grad():
-                    window = self._next(window, rest, time, pos, graph, batch)
-            after = self._next(window, rest, time + ahead, pos, graph, batch)
+                    window = self._next(window, rest, time, graphs)
+            after = self._next(window, rest, time + ahead, graphs)
             truth = _records(records, start + ahead + self.window, self.window)
             losses.append(mse_loss(after, truth))
         return torch.stack(losses).mean()
@@ -162,17 +137,15 @@ class MPPDE(nn.Module):
         window: Tensor,
         coefficients: Tensor,
         time: Tensor,
-        pos: Tensor,
-        graph: BipartiteGraph,
-        batch: Tensor | None,
+        graphs: Graphs,
     ) -> Tensor:
         """The window after ``window``; ``time [N]`` counts records since the input."""
         if not self.problem.has_time:
-            result: Tensor = self.step(window, coefficients, pos, graph, batch)
+            result: Tensor = self.step(window, coefficients, graphs)
             return result
         share = (time / self.problem.n_out).to(window.dtype).unsqueeze(1)
         variables = torch.cat([share, coefficients], dim=1)
-        change = self.step(window, variables, pos, graph, batch)
+        change = self.step(window, variables, graphs)
         return window[:, -1:] + self.elapsed * change
 
 

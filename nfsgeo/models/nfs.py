@@ -20,8 +20,11 @@ class NFSSettings(FourierSettings, InterpolationSettings):
 
 
 def build_nfs(problem: Problem, settings: NFSSettings) -> MixerOperator:
-    """Learned interpolation to a grid, Fourier blocks with Layer-Norm, and back.
+    """Interpolation to a grid, Fourier blocks with Layer-Norm, and back.
 
-    The system of "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2.
+    By default a spline interpolates to the grid, and learned kernels add to it among
+    the nodes and on the way back; with ``fixed="mean"`` kernels interpolate from the
+    points, as in the paper. The system of "Non-equispaced Fourier Neural Solvers for
+    PDEs", section 3.2.
     """
     return on_points(problem, settings, fourier_blocks, max_nodes=None)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.models.observed import observed
+from nfsgeo.geometry import Graphs
+from nfsgeo.models.model import Model
 from nfsgeo.models.problem import Problem
-from nfsgeo.nn import Lift, Points, Projector, Resampling
+from nfsgeo.nn import GridResampling, Lift, Points, Projector, Resampling
 
 __all__ = ["MixerOperator"]
 
@@ -15,7 +18,7 @@ __all__ = ["MixerOperator"]
 ROWS = 1 << 19
 
 
-class MixerOperator(nn.Module):
+class MixerOperator(Model):
     r"""A solution operator of the Vision Mixer family.
 
     .. math:: G(a) = Q \circ H' \circ \mathrm{Block}_L \circ \dots \circ
@@ -31,10 +34,6 @@ class MixerOperator(nn.Module):
         blocks: mix a field ``[B, C, *grid(, T)]``.
         channels: :math:`C`.
         back_channels: channels of the field that ``blocks`` give; ``None`` for as many.
-
-    Shapes:
-        ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
-        ``[M, n_t', F']``.
     """
 
     def __init__(
@@ -46,64 +45,31 @@ class MixerOperator(nn.Module):
         channels: int,
         back_channels: int | None = None,
     ) -> None:
-        super().__init__()
-        self.problem = problem
+        super().__init__(problem)
         self.lift = Lift(
             problem.num_features, problem.domain.dim, channels, time=problem.has_time
         )
         self.resampling = resampling
+        self.needs_grid = isinstance(resampling, GridResampling)
+        self.predicts_anywhere = not self.needs_grid
         self.blocks = blocks
         self.projector = Projector(back_channels or channels, problem.out_components)
 
-    def forward(
-        self,
-        x: Tensor,
-        pos: Tensor,
-        batch: Tensor | None = None,
-        *,
-        query_pos: Tensor | None = None,
-        query_batch: Tensor | None = None,
-    ) -> Tensor:
-        """Predict the result's records at the query points.
+    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
+        """The positions of one sample, with the edges of the resampling."""
+        graphs = super().connect_sample(pos, query_pos)
+        return replace(graphs, edges=self.resampling.connect(pos, graphs.query_pos))
 
-        Args:
-            x: input fields at the observed points.
-            pos: positions of the observed points.
-            batch: sample of each observed point, sorted; ``None`` for one sample.
-            query_pos: where to predict; ``None`` for the observed points.
-            query_batch: sample of each query point.
-
-        Raises:
-            ValueError: when shapes do not fit the problem.
-        """
-        points, query_pos, query_batch = observed(
-            self.problem, x, pos, batch, query_pos, query_batch
-        )
-        points = self.resampling.prepare(points)
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The result at the queries of ``graphs``; see :class:`Model`."""
+        points = self.resampling.prepare(Points(x.flatten(1), graphs))
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
-        field = self.resampling(points, self.lift, times)
-        field = self.blocks(field)
-        if query_pos is pos or torch.is_grad_enabled() or torch.compiler.is_compiling():
-            return self._at(field, points, query_pos, query_batch)
+        field = self.blocks(self.resampling(points, self.lift, times))
+        num, some = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)
+        if torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= some:
+            result: Tensor = self.projector(self.resampling.back(field, points))
+            return result
         # Memory for a million queries is that of some, and of the result.
-        some_rows = max(1, ROWS // self.problem.n_out)
-        size = some_rows if self.resampling.splits else query_pos.size(0)
-        batches = None if query_batch is None else query_batch.split(size)
-        return torch.cat(
-            [
-                self._at(field, points, some, None if batches is None else batches[i])
-                for i, some in enumerate(query_pos.split(size))
-            ]
-        )
-
-    def _at(
-        self,
-        field: Tensor,
-        points: Points,
-        query_pos: Tensor,
-        query_batch: Tensor | None,
-    ) -> Tensor:
-        """The result at some points of the field on the grid."""
-        back = self.resampling.back(field, points, query_pos, query_batch)
-        result: Tensor = self.projector(back)
-        return result
+        pieces = [slice(at, min(at + some, num)) for at in range(0, num, some)]
+        back = self.resampling.back
+        return torch.cat([self.projector(back(field, points, p)) for p in pieces])

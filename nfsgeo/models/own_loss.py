@@ -6,6 +6,8 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
+from nfsgeo.geometry import Graphs
+
 __all__ = ["OwnLoss"]
 
 
@@ -26,15 +28,12 @@ class OwnLoss(Protocol):
 
     records_beyond: int
 
-    def training_loss(
-        self, x: Tensor, pos: Tensor, batch: Tensor | None, target: Tensor
-    ) -> Tensor:
+    def training_loss(self, x: Tensor, target: Tensor, graphs: Graphs) -> Tensor:
         """A number to be minimised.
 
         Args:
             x: normalised input fields ``[N, n_t, F]``.
-            pos: positions ``[N, d]``.
-            batch: sample of each point ``[N]``, sorted; ``None`` for one sample.
             target: normalised records after them, ``[N, n_t' or more, F']``.
+            graphs: from the model's ``connect``.
         """
         ...

@@ -14,7 +14,8 @@ class Problem:
     """Sizes and domain of the fields that a model maps.
 
     Attributes:
-        domain: the box of the points.
+        domain: the box of the points, in the units of the data. Networks are made for
+            ``domain.normalised``, where they find all positions.
         in_components: components of the input, ``F``.
         out_components: components of the result, ``F'``.
         n_in: input records, ``n_t``; 1 without time.
@@ -37,3 +38,7 @@ class Problem:
     def num_features(self) -> int:
         """Inputs at a point, records times components."""
         return self.n_in * self.in_components
+
+    def normalised_length(self, length: float) -> float:
+        """A ``length`` in the units of the data as one in the normalised domain."""
+        return length / max(self.domain.lengths)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
-from nfsgeo.models.observed import observed
+from nfsgeo.geometry import Graphs
+from nfsgeo.models.model import Model
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.queries import check_queries
 from nfsgeo.models.supports import Supports
 
 __all__ = ["RecurrentOperator"]
 
 
-class RecurrentOperator(nn.Module):
+class RecurrentOperator(Model):
     r"""A solution operator that steps from record to record on a graph.
 
     .. math::
@@ -36,18 +37,14 @@ class RecurrentOperator(nn.Module):
 
     Args:
         problem: sizes of the fields.
-        name: of the model.
         cells: map input ``[N, F]``, hidden state ``[N, C]`` and support to the next
             hidden state.
         supports: one for each cell.
         residual: whether to predict changes.
         sampling_decay: :math:`\tau`; ``None`` for no scheduled sampling.
-
-    Shapes:
-        ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
-        ``[N, n_t', F']``.
     """
 
+    predicts_anywhere = False
     records_beyond = 0
     steps: Tensor
 
@@ -55,14 +52,12 @@ class RecurrentOperator(nn.Module):
         self,
         problem: Problem,
         *,
-        name: str,
         cells: Sequence[nn.Module],
         supports: Supports,
         residual: bool = True,
         sampling_decay: float | None = None,
     ) -> None:
-        super().__init__()
-        self.problem, self.name = problem, name
+        super().__init__(problem)
         self.cells = nn.ModuleList(cells)
         self.supports = supports
         self.width: int = cells[-1].hidden_channels  # type: ignore[assignment]
@@ -72,59 +67,36 @@ class RecurrentOperator(nn.Module):
         # A run that goes on must know how far sampling has come.
         self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
 
-    def forward(
-        self,
-        x: Tensor,
-        pos: Tensor,
-        batch: Tensor | None = None,
-        *,
-        query_pos: Tensor | None = None,
-        query_batch: Tensor | None = None,
-    ) -> Tensor:
-        """Predict the result's records at the observed points.
+    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
+        """The positions of one sample, with the edges of the supports."""
+        graphs = super().connect_sample(pos, query_pos)
+        return replace(graphs, edges=self.supports.connect(pos))
 
-        Args:
-            x: input fields at the observed points.
-            pos: positions of the observed points.
-            batch: sample of each observed point, sorted; ``None`` for one sample.
-            query_pos: ``None`` or ``pos``, since it predicts nowhere else.
-            query_batch: ``None`` or ``batch``.
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The result at the observed points; see :class:`Model`."""
+        return self._predict(x, graphs)
 
-        Raises:
-            UserError: for other query points.
-            ValueError: when shapes do not fit the problem.
-        """
-        check_queries(self.name, pos, query_pos)
-        observed(self.problem, x, pos, batch, None, None)
-        return self._predict(x, pos, batch)
-
-    def training_loss(
-        self, x: Tensor, pos: Tensor, batch: Tensor | None, target: Tensor
-    ) -> Tensor:
+    def training_loss(self, x: Tensor, target: Tensor, graphs: Graphs) -> Tensor:
         """Mean squared error, with scheduled sampling where it is asked for."""
-        fed: list[Tensor | None] = [None] * self.problem.n_out
+        true = None
         if self.sampling_decay is not None:
-            chance = torch.rand(self.problem.n_out) < self._true_share()
-            fed = [
-                target[:, t] if true else None for t, true in enumerate(chance.tolist())
-            ]
+            chance = torch.rand(self.problem.n_out).to(self.steps.device)
+            true = chance < self._true_share(self.sampling_decay)
             self.steps += 1
-        return mse_loss(self._predict(x, pos, batch, fed), target)
+        return mse_loss(self._predict(x, graphs, target, true), target)
 
-    def _true_share(self) -> float:
-        assert self.sampling_decay is not None
-        decay = self.sampling_decay
-        exponent = math.log(decay) - int(self.steps) / decay
-        return float(torch.sigmoid(torch.tensor(exponent)))
+    def _true_share(self, decay: float) -> Tensor:
+        return torch.sigmoid(math.log(decay) - self.steps / decay)
 
     def _predict(
         self,
         x: Tensor,
-        pos: Tensor,
-        batch: Tensor | None,
-        fed: Sequence[Tensor | None] | None = None,
+        graphs: Graphs,
+        target: Tensor | None = None,
+        true: Tensor | None = None,
     ) -> Tensor:
-        supports = self.supports(pos, batch, list(self.cells))
+        """The result; steps at which ``true [n_t']`` holds are fed the ``target``."""
+        supports = self.supports(graphs, list(self.cells))
         hidden = [x.new_zeros(len(x), self.width) for _ in self.cells]
         for record in x.unbind(1):
             hidden = self._step(record, hidden, supports)
@@ -137,8 +109,9 @@ class RecurrentOperator(nn.Module):
             hidden = self._step(record, hidden, supports)
             out = self.output(hidden[-1])
             records.append(x[:, -1, :num_fields] + out if self.residual else out)
-            true = None if fed is None else fed[t]
-            last = records[-1] if true is None else true
+            last = records[-1]
+            if target is not None and true is not None:
+                last = torch.where(true[t], target[:, t], last)
         return torch.stack(records, dim=1)
 
     def _step(

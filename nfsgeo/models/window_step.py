@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.geometry import BipartiteGraph, Domain
+from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.nn import MPPDELayer, TemporalDecoder
 
 __all__ = ["WindowStep"]
@@ -19,7 +19,7 @@ class WindowStep(nn.Module):
         d = \mathrm{decode}(h^L)
 
     Args:
-        domain: of the points; positions are given to the encoder in its lengths.
+        domain: the normalised one; the encoder sees positions in its lengths.
         radius: of the graph, the unit of displacements.
         window: records that go in, and come out.
         fields: components of a record that goes in.
@@ -29,11 +29,10 @@ class WindowStep(nn.Module):
         depth: number of layers.
 
     Shapes:
-        ``u`` ``[N, window, fields]``, ``variables`` ``[N, variables]``, ``pos``
-        ``[N, d]``, ``batch`` ``[N]``; result ``[N, window, components]``.
+        ``u`` ``[N, window, fields]``, ``variables`` ``[N, variables]``, ``graphs`` with
+        the edges ``near``; result ``[N, window, components]``.
     """
 
-    lower: Tensor
     lengths: Tensor
 
     def __init__(
@@ -61,27 +60,24 @@ class WindowStep(nn.Module):
             MPPDELayer(width, inputs, domain.dim, variables) for _ in range(depth)
         )
         self.decoder = TemporalDecoder(width, window, components)
-        for name in ("lower", "lengths"):
-            values = torch.tensor(getattr(domain, name), dtype=torch.float32)
-            self.register_buffer(name, values, persistent=False)
+        lengths = torch.tensor(domain.lengths, dtype=torch.float32)
+        self.register_buffer("lengths", lengths, persistent=False)
 
-    def forward(
-        self,
-        u: Tensor,
-        variables: Tensor,
-        pos: Tensor,
-        graph: BipartiteGraph,
-        batch: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, u: Tensor, variables: Tensor, graphs: Graphs) -> Tensor:
         """What the decoder makes of a window."""
-        u = u.flatten(1)
-        place = (pos - self.lower) / self.lengths
+        u, near, batch = u.flatten(1), graphs.edges["near"], graphs.batch
+        place = graphs.pos / self.lengths
         h = self.embedding(torch.cat([u, place, variables], dim=1))
-        displacement = graph.displacement.to(pos.dtype) / self.radius
-        num_samples = None if batch is None else int(batch[-1]) + 1
+        displacement = near.displacement.to(u.dtype) / self.radius
         for layer in self.layers:
             h = layer(
-                h, u, displacement, variables, graph.edge_index, batch, num_samples
+                h,
+                u,
+                displacement,
+                variables,
+                near.edge_index,
+                batch,
+                None if batch is None else graphs.num_samples,
             )
         decoded: Tensor = self.decoder(h)
         return decoded

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.geometry.bipartite import inverse
-from nfsgeo.nn.tracing import is_traced
 
 __all__ = ["in_arrangement"]
 
@@ -28,7 +27,7 @@ def in_arrangement(
             and ``at_sources`` in the order of its sources; returns ``[m, ...]``.
         at_sources: tensors ``[n, ...]``, or ``None``.
     """
-    if is_traced():
+    if torch.compiler.is_compiling():
         return work(graph, *at_sources)
     if graph.source_order is not None:
         order = graph.source_order

@@ -10,8 +10,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import gelu
 
-from nfsgeo.nn.tracing import is_traced
-
 __all__ = ["edge_weights", "edge_weights_reference"]
 
 # Numbers of a hidden layer that are held at a time: what fits a core's cache, and on
@@ -48,7 +46,7 @@ def edge_weights(
     Returns:
         ``[R, E]``.
     """
-    if is_traced():
+    if torch.compiler.is_compiling():
         # Compilers put this together, for any number of edges.
         return edge_weights_reference(
             relative, node, source, edge_weight, edge_bias, mix_weight, mix_bias

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from nfsgeo.geometry import BipartiteGraph, Domain, GraphCache, bipartite_graph
+from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
 from nfsgeo.nn.arrangement import in_arrangement
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
@@ -12,7 +12,6 @@ __all__ = [
     "interpolate",
     "interpolate_along",
     "none_in_reach",
-    "spline_cache",
     "spline_graph",
 ]
 
@@ -54,11 +53,6 @@ def interpolate_along(x: Tensor, graph: BipartiteGraph) -> Tensor:
 def _weighted_sum(graph: BipartiteGraph, x: Tensor) -> Tensor:
     values = neighbour_sum(x.flatten(1)[None], graph.weight.to(x.dtype)[None], graph)
     return values[0].unflatten(1, x.shape[1:])
-
-
-def spline_cache(domain: Domain) -> GraphCache:
-    """Keeps the graphs of :func:`interpolate`, which it searches likewise."""
-    return GraphCache(domain, none_in_reach(domain), interpolation="spline")
 
 
 def none_in_reach(domain: Domain) -> float:

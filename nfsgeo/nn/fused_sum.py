@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nfsgeo.geometry import BipartiteGraph
-from nfsgeo.nn.tracing import is_traced
 
 __all__ = ["fused_sum", "fused_sum_runs"]
 
@@ -84,7 +83,7 @@ def fused_sum_runs(x: Tensor, groups: int, graph: BipartiteGraph) -> bool:
         groups: number of weights of an edge, :math:`R`.
         graph: edges from sources to targets.
     """
-    if is_traced():
+    if torch.compiler.is_compiling():
         return False
     of_point = x.size(1) * x.size(2)
     held = _power_of_2(groups) * _power_of_2(of_point // groups)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -15,70 +17,47 @@ class GridResampling(Resampling):
     """No resampling: the points are the grid, in row-major order.
 
     Any equispaced grid is accepted, so that a network without fixed sizes may change
-    resolution between training and inference.
-
-    Raises:
-        UserError: when the points of a batch are no equispaced grid, the same for all
-            samples, or when queries are not at the observed points.
+    resolution between training and inference; see :func:`grid_shape`.
     """
 
     def forward(self, points: Points, lift: LiftedBy, times: Tensor) -> Tensor:
         """The field on the grid; see :class:`Resampling`."""
-        shape = grid_shape(points.pos, points.num_samples)
-        value, slope = lift(points.features, points.pos)
-        field = value.view(points.num_samples, *shape, -1).movedim(-1, 1)
+        graphs = points.graphs
+        assert graphs.grid_shape is not None, "graphs of points that were not checked"
+        value, slope = lift(points.features, graphs.pos)
+        field = value.view(graphs.num_samples, *graphs.grid_shape, -1).movedim(-1, 1)
         if slope is None:
             return field
         # The result lies as the field does, and mixers work on what is contiguous.
-        slope = slope.view(-1, *(1 for _ in shape), 1)
+        slope = slope.view(-1, *(1 for _ in graphs.grid_shape), 1)
         return torch.addcmul(field.contiguous().unsqueeze(-1), slope, times)
 
-    def back(
-        self,
-        field: Tensor,
-        points: Points,
-        query_pos: Tensor,
-        query_batch: Tensor | None,
-    ) -> Tensor:
+    def back(self, field: Tensor, points: Points, some: slice | None = None) -> Tensor:
         """The field at the grid's own nodes; see :class:`Resampling`."""
-        if query_pos is not points.pos and not torch.equal(query_pos, points.pos):
-            raise UserError(
-                f"{query_pos.size(0)} query points",
-                "the points of the grid, for a model that works on grids only",
-                "use a model that takes points, such as nfs",
-            )
-        if field.dim() == query_pos.size(1) + 2:
+        if field.dim() == points.graphs.pos.size(1) + 2:
             field = field.unsqueeze(-1)
-        return field.movedim(1, -1).flatten(0, -3)
+        at_points = field.movedim(1, -1).flatten(0, -3)
+        return at_points if some is None else at_points[some]
 
 
-def grid_shape(pos: Tensor, num_samples: int) -> tuple[int, ...]:
-    """Shape of the equispaced grid that each sample's points are, row-major.
+def grid_shape(pos: Tensor) -> tuple[int, ...]:
+    """Shape of the equispaced grid that the points of a sample are, row-major.
 
     Args:
-        pos: ``[N, d]``, ``num_samples`` times the same grid.
-        num_samples: number of samples in the batch.
+        pos: ``[n, d]``.
 
     Raises:
         UserError: when the points are anything else.
     """
-    first = pos[: pos.size(0) // max(num_samples, 1)]
-    shape = [int(column.unique().numel()) for column in first.unbind(1)]
-    total = 1
-    for size in shape:
-        total *= size
-    if total == first.size(0) and total * num_samples == pos.size(0):
-        axes = [column.unique() for column in first.unbind(1)]
-        grid = torch.cartesian_prod(*axes).view(total, -1)
-        tolerance = 1e-4 * _spacing(axes)
-        if (
-            _equispaced(axes)
-            and ((pos.view(num_samples, total, -1) - grid).abs() <= tolerance).all()
-        ):
-            return tuple(shape)
+    axes = [column.unique() for column in pos.unbind(1)]
+    shape = tuple(len(axis) for axis in axes)
+    if math.prod(shape) == len(pos) and _equispaced(axes):
+        grid = torch.cartesian_prod(*axes).view(len(pos), -1)
+        if ((pos - grid).abs() <= 1e-4 * _spacing(axes)).all():
+            return shape
     raise UserError(
-        f"{pos.size(0)} points in {num_samples} samples that are no grid",
-        "the same equispaced grid in every sample, in row-major order",
+        f"{len(pos)} points that are no grid",
+        "an equispaced grid, in row-major order",
         "train with --grid, or use a model that takes points, such as nfs",
     )
 

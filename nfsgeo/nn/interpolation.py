@@ -11,7 +11,6 @@ from torch_geometric.nn import MessagePassing
 from nfsgeo.geometry import BipartiteGraph, GraphTensors
 from nfsgeo.nn.arrangement import in_arrangement
 from nfsgeo.nn.kernels import ChannelKernel, InterpolationKernel
-from nfsgeo.nn.scripting import ScriptedInterpolation
 
 __all__ = ["KernelInterpolation"]
 
@@ -119,10 +118,6 @@ class KernelInterpolation(MessagePassing):
         size = (graph.num_source, graph.num_target)
         matrix = self.kernel.matrices(weight, fixed / share) * share[:, None, None]
         return self.propagate(graph.edge_index, x=(x, None), matrix=matrix, size=size)
-
-    def __prepare_scriptable__(self) -> ScriptedInterpolation:
-        """What ``torch.jit.script`` puts in place of this layer."""
-        return ScriptedInterpolation(self, self.kernel.channels, *self.kernel.sizes())
 
     def _check(self, x: Tensor, graph: BipartiteGraph, pos: Tensor) -> None:
         if not isinstance(graph, BipartiteGraph):

@@ -12,7 +12,7 @@ from torch import Tensor
 from nfsgeo.geometry import (
     BipartiteGraph,
     Domain,
-    GraphCache,
+    GraphBuilder,
     Interpolation,
     equispaced_grid,
 )
@@ -33,8 +33,8 @@ class InterpolationResampling(Resampling):
     sources are the grid's nodes, so :math:`a(x_i)` is the input interpolated to them:
     nothing needs to be known of a query point but where it lies.
 
-    Graphs are searched once for each mesh and kept; the samples of a batch may have
-    different meshes.
+    The graphs are made once for each mesh, by :meth:`connect`; the samples of a batch
+    may have different meshes.
 
     Args:
         to_grid: interpolation from points to grid.
@@ -52,7 +52,6 @@ class InterpolationResampling(Resampling):
     """
 
     grid: Tensor
-    splits = True
 
     def __init__(
         self,
@@ -74,7 +73,7 @@ class InterpolationResampling(Resampling):
         self.kernel_at = kernel_at
         # Kernels among nodes leave a spline to its own neighbours.
         spline_only = kernel_at == "nodes" and interpolation == "spline"
-        self.graphs = GraphCache(
+        self.builder = GraphBuilder(
             domain,
             radius,
             interpolation=interpolation,
@@ -84,70 +83,83 @@ class InterpolationResampling(Resampling):
         )
         grid = equispaced_grid(domain, self.shape)
         self.register_buffer("grid", grid, persistent=False)
+        self._nodes: dict[torch.device, BipartiteGraph] = {}
+
+    def connect(
+        self, pos: Tensor, query_pos: Tensor | None
+    ) -> dict[str, BipartiteGraph]:
+        """Points to nodes (``up``), nodes to queries (``down``), among ``nodes``."""
+        # Not the buffer, which may be on another device than the positions.
+        grid = equispaced_grid(self.builder.domain, self.shape).to(pos)
+        edges = {
+            "up": self.builder.points_to_grid(pos, grid),
+            "down": self.builder.grid_to_points(
+                grid, pos if query_pos is None else query_pos
+            ),
+        }
+        if (nodes := self.among_nodes(pos.device)) is not None:
+            edges["nodes"] = nodes
+        return edges
 
     def prepare(self, points: Points) -> Points:
         """The points, with inputs and positions at the nodes by the fixed weights."""
-        known = torch.cat([points.features, points.pos], dim=-1)
-        at_nodes = interpolate_along(known[:, None], self._graph_up(points))[:, 0]
+        known = torch.cat([points.features, points.graphs.pos], dim=-1)
+        at_nodes = interpolate_along(known[:, None], points.graphs.edges["up"])[:, 0]
         return replace(points, at_nodes=at_nodes)
 
     def forward(self, points: Points, lift: LiftedBy, times: Tensor) -> Tensor:
         """The field on the grid; see :class:`Resampling`."""
+        graphs = points.graphs
         if self.kernel_at == "points":
-            value, slope = lift(points.features, points.pos)
-            fields, up = _stacked(value, slope), self._graph_up(points)
-            field = self.to_grid(fields, up, points.pos, points.features)
+            fields = _stacked(*lift(points.features, graphs.pos))
+            field = self.to_grid(
+                fields, graphs.edges["up"], graphs.pos, points.features
+            )
         else:
             # Affine maps commute with weights that add up to 1: lifted at the nodes,
             # a field of few inputs is interpolated, and nothing of it is trained.
-            value, slope = lift(*self._at_nodes(points))
-            field = self._among_nodes(_stacked(value, slope), points)
-        field = field.unflatten(0, (points.num_samples, *self.shape)).movedim(-1, 1)
-        if slope is None:
+            features, pos = self._at_nodes(points)
+            fields = _stacked(*lift(features, pos))
+            nodes = self.grid.repeat(graphs.num_samples, 1)
+            field = self.to_grid(fields, graphs.edges["nodes"], nodes, features)
+        field = field.unflatten(0, (graphs.num_samples, *self.shape)).movedim(-1, 1)
+        if field.size(-1) == 1:
             return field.squeeze(-1)
         # As a product of matrices, whose gradient is one too.
         return field @ torch.stack([torch.ones_like(times), times])
 
-    def back(
-        self,
-        field: Tensor,
-        points: Points,
-        query_pos: Tensor,
-        query_batch: Tensor | None,
-    ) -> Tensor:
+    def back(self, field: Tensor, points: Points, some: slice | None = None) -> Tensor:
         """The field at any points; see :class:`Resampling`."""
         if field.dim() == len(self.shape) + 2:
             field = field.unsqueeze(-1)
         # Channels first, as they lie: kernels take any order.
-        nodes = field.transpose(0, 1).flatten(1, -2).permute(1, 2, 0)
-        graph = self.graphs.grid_to_points(
-            self.grid, query_pos, query_batch, num_samples=points.num_samples
-        )
-        pos = self.grid.repeat(points.num_samples, 1)
-        return self.from_grid(nodes, graph, pos, self._at_nodes(points)[0])
+        at_nodes = field.transpose(0, 1).flatten(1, -2).permute(1, 2, 0)
+        graph = points.graphs.edges["down"]
+        if some is not None:
+            graph = graph.rows(some.start, some.stop)
+        nodes = self.grid.repeat(points.graphs.num_samples, 1)
+        return self.from_grid(at_nodes, graph, nodes, self._at_nodes(points)[0])
 
-    def _among_nodes(self, fields: Tensor, points: Points) -> Tensor:
-        """The learned kernel after the fixed one, which leaves a node its own value."""
-        pos = self.grid.repeat(points.num_samples, 1)
-        batch = torch.arange(points.num_samples, device=pos.device)
-        graph = self.graphs.points_to_points(
-            pos, batch.repeat_interleave(len(self.grid))
-        )
-        return self.to_grid(fields, graph, pos, self._at_nodes(points)[0])
+    def among_nodes(self, device: torch.device) -> BipartiteGraph | None:
+        """The graph of the nodes on a ``device``; it belongs to the grid, to no mesh.
 
-    def _graph_up(self, points: Points) -> BipartiteGraph:
-        return self.graphs.points_to_grid(points.pos, points.batch, self.grid)
+        None where kernels have their sources at the points.
+        """
+        if self.kernel_at == "nodes" and device not in self._nodes:
+            grid = equispaced_grid(self.builder.domain, self.shape)
+            self._nodes[device] = self.builder.points_to_points(grid).to(device)
+        return self._nodes.get(device)
 
     def _at_nodes(self, points: Points) -> tuple[Tensor, Tensor]:
         """Inputs and positions at the nodes, ``[B m, F]`` and ``[B m, d]``."""
         assert points.at_nodes is not None, "points that were not prepared"
         features, pos = points.at_nodes.split(
-            [points.features.size(1), points.pos.size(1)], dim=1
+            [points.features.size(1), self.grid.size(1)], dim=1
         )
         return features, pos
 
     def extra_repr(self) -> str:
-        radius = f"radius={self.graphs.radius:.4g}"
+        radius = f"radius={self.builder.radius:.4g}"
         return f"shape={self.shape}, {radius}, kernel_at={self.kernel_at}"
 
 

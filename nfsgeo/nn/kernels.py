@@ -21,7 +21,6 @@ from nfsgeo.nn.edge_network import EdgeNetwork
 from nfsgeo.nn.fused_sum import fused_sum, fused_sum_runs
 from nfsgeo.nn.matrix_sum import matrix_sum
 from nfsgeo.nn.neighbour_sum import neighbour_sum
-from nfsgeo.nn.tracing import is_traced
 
 __all__ = [
     "ChannelKernel",
@@ -85,17 +84,6 @@ class InterpolationKernel(nn.Module, ABC):
             graph: of the edges.
         """
 
-    def sizes(self) -> tuple[int, int]:
-        """Space dimensions, and length of an input: what TorchScript needs to know.
-
-        Raises:
-            RuntimeError: where a kernel does not say.
-        """
-        raise RuntimeError(
-            f"{type(self).__name__} has no method sizes(), without which an "
-            "interpolation by it cannot be scripted; add it, or use torch.export"
-        )
-
     def at_once(
         self,
         x: Tensor,
@@ -156,10 +144,6 @@ class DenseKernel(InterpolationKernel):
             self.reduce.reset_parameters()
         self.mix.reset_parameters()
 
-    def sizes(self) -> tuple[int, int]:
-        """Space dimensions, and length of an input."""
-        return self.network.dim, self.network.num_features
-
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
@@ -196,7 +180,7 @@ class DenseKernel(InterpolationKernel):
 
     def _matrices_first(self, records: int, graph: BipartiteGraph) -> bool:
         """Whether to make every edge's matrix, rather than sum its neighbours first."""
-        if is_traced():
+        if torch.compiler.is_compiling():
             return False
         area, rank = self.channels**2, self.mix.in_features + 1
         edges = graph.num_edges * area * (rank + SMALL * records)
@@ -246,10 +230,6 @@ class ChannelKernel(InterpolationKernel):
         self.network.reset_parameters()
         self.mix.reset_parameters()
 
-    def sizes(self) -> tuple[int, int]:
-        """Space dimensions, and length of an input."""
-        return self.network.dim, self.network.num_features
-
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
@@ -267,7 +247,7 @@ class ChannelKernel(InterpolationKernel):
     ) -> Tensor:
         """Sum over neighbours, each group of channels under its own weight."""
         affine = (fixed, share)
-        if x.size(1) >= COLUMNS or torch.jit.is_tracing():
+        if x.size(1) >= COLUMNS:
             # Fields on a grid lie in this order: none is copied.
             sums = neighbour_sum(x.permute(2, 0, 1), weight, graph, affine=affine)
             return sums.permute(1, 2, 0)
@@ -342,10 +322,6 @@ class GaussianKernel(InterpolationKernel):
         nn.init.constant_(self.log_beta, math.log(4.0))
         nn.init.zeros_(self.centre)
         nn.init.constant_(self.log_gamma, math.log(0.25))
-
-    def sizes(self) -> tuple[int, int]:
-        """Space dimensions, and length of an input."""
-        return self.centre.numel(), 0
 
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor

@@ -7,12 +7,10 @@ import math
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.geometry import BipartiteGraph, Domain, GraphCache
+from nfsgeo.geometry import BipartiteGraph, Domain
 from nfsgeo.geometry.bipartite import outside_inference
-from nfsgeo.geometry.cache import Kind
-from nfsgeo.nn.fixed_interpolation import none_in_reach
 
-__all__ = ["KrigingCache", "StationaryCovariance", "kriging_graph", "within_reach"]
+__all__ = ["StationaryCovariance", "kriging_graph", "within_reach"]
 
 # Frequencies on an axis, as a multiple of those that as many points on a grid resolve.
 FREQUENCIES = 3.0
@@ -36,7 +34,7 @@ class StationaryCovariance(nn.Module):
     their ends know nothing of each other. Positions are taken in units of the box.
 
     Args:
-        domain: the box, with its periodic axes.
+        domain: the normalised box, with its periodic axes.
         parameters: :math:`\log \ell` of each axis in units of the box, :math:`\log p`,
             :math:`\log s`, and the logarithms of the variances of the spatial mean and
             of the noise over that of the field, ``[d + 4]``.
@@ -112,6 +110,7 @@ def within_reach(domain: Domain, num_points: int) -> bool:
     return num_points * waves <= MOST_WAVES
 
 
+@outside_inference
 def kriging_graph(
     covariance: StationaryCovariance, pos: Tensor, query_pos: Tensor
 ) -> BipartiteGraph:
@@ -160,27 +159,6 @@ def kriging_graph(
         len(pos),
         count,
     )
-
-
-class KrigingCache(GraphCache):
-    """Keeps the graphs of :func:`kriging_graph`, made once for each mesh.
-
-    Args:
-        covariance: of the field.
-    """
-
-    def __init__(self, covariance: StationaryCovariance) -> None:
-        super().__init__(covariance.domain, none_in_reach(covariance.domain))
-        self.covariance = covariance
-
-    @outside_inference
-    def _search(
-        self, kind: Kind, points: Tensor, other: Tensor | None
-    ) -> BipartiteGraph:
-        self.searches += 1
-        return kriging_graph(
-            self.covariance, points, points if other is None else other
-        )
 
 
 def _frequencies(domain: Domain, num_points: int) -> list[tuple[int, int]]:

@@ -49,7 +49,7 @@ def neighbour_sum(
         ``[F, m, D]``, or ``[R, m, D]`` of a field that all share.
     """
     _check(x, weight, graph)
-    if torch.compiler.is_exporting() or torch.jit.is_tracing():
+    if torch.compiler.is_exporting():
         # Programs hold no sparse matrices.
         return neighbour_sum_reference(x, weight, graph, affine=affine)
     dtype = torch.promote_types(x.dtype, weight.dtype)

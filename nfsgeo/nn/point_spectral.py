@@ -40,8 +40,7 @@ class PointWaves:
     def of(
         cls,
         pos: Tensor,
-        batch: Tensor | None,
-        num_samples: int,
+        sizes: Sequence[int],
         domain: Domain,
         frequencies: Sequence[Sequence[int]],
     ) -> PointWaves:
@@ -49,8 +48,7 @@ class PointWaves:
 
         Args:
             pos: points ``[N, d]``.
-            batch: sample of each point ``[N]``, sorted; ``None`` for one sample.
-            num_samples: :math:`B`.
+            sizes: number of points of each of the :math:`B` samples.
             domain: its lengths are the periods.
             frequencies: whole numbers for every axis; the last axis runs fastest.
         """
@@ -62,16 +60,18 @@ class PointWaves:
             angle = turns[:, None] * torch.tensor(numbers, device=pos.device)
             waves = torch.polar(torch.ones_like(angle), angle)
             matrix = (matrix[:, :, None] * waves[:, None]).flatten(1)
-        if batch is None:
-            return cls(matrix[None], None, torch.tensor([len(pos)], device=pos.device))
-        counts = torch.bincount(batch, minlength=num_samples)
-        most = int(counts.max())
+        num_samples, most = len(sizes), max(sizes)
+        counts = torch.cat(
+            [torch.full((1,), size, device=pos.device) for size in sizes]
+        )
         if most * num_samples == len(pos):
             return cls(matrix.unflatten(0, (num_samples, most)), None, counts)
-        first = counts.cumsum(0) - counts
-        place = torch.arange(len(pos), device=pos.device) + (
-            most * torch.arange(num_samples, device=pos.device) - first
-        ).index_select(0, batch)
+        place = torch.cat(
+            [
+                torch.arange(most * sample, most * sample + size, device=pos.device)
+                for sample, size in enumerate(sizes)
+            ]
+        )
         return cls(_spread(matrix, place, num_samples, most), place, counts)
 
     def analyse(self, x: Tensor) -> Tensor:

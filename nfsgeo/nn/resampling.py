@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from nfsgeo.geometry import BipartiteGraph, Graphs
+
 __all__ = ["LiftedBy", "Points", "Resampling"]
 
 # Inputs ``[n, F]`` and positions ``[n, d]`` to a field at time zero ``[n, C]``, and its
@@ -17,21 +19,18 @@ LiftedBy = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
 
 @dataclass(frozen=True)
 class Points:
-    """The observed points of a batch.
+    """Fields at the points of a batch, and all that is known of the points.
 
     Attributes:
         features: inputs at the points, records and components flattened, ``[N, F]``.
-        pos: positions ``[N, d]``.
-        batch: sample of each point ``[N]``, sorted; ``None`` for one sample.
-        num_samples: number of samples, :math:`B`.
+        graphs: positions of the points and of the queries, and the edges that
+            :meth:`Resampling.connect` made of them.
         at_nodes: features and positions interpolated to the nodes of a grid,
             ``[B m, F + d]``, where a resampling wants them.
     """
 
     features: Tensor
-    pos: Tensor
-    batch: Tensor | None
-    num_samples: int
+    graphs: Graphs
     at_nodes: Tensor | None = None
 
 
@@ -39,12 +38,18 @@ class Resampling(nn.Module, ABC):
     """Brings fields from points to a grid, and from the grid to points.
 
     The field of a problem without time has no time axis on the grid.
-
-    Attributes:
-        splits: whether :meth:`back` may be called for some of the query points.
     """
 
-    splits = False
+    def connect(
+        self, pos: Tensor, query_pos: Tensor | None
+    ) -> dict[str, BipartiteGraph]:
+        """The edges between the points of one sample and the grid, by name.
+
+        Args:
+            pos: normalised positions of the observed points ``[n, d]``.
+            query_pos: those of the query points ``[m, d]``; ``None`` for the same.
+        """
+        return {}
 
     def prepare(self, points: Points) -> Points:
         """The points, with what both ways need and is had but once."""
@@ -61,13 +66,7 @@ class Resampling(nn.Module, ABC):
         """
 
     @abstractmethod
-    def back(
-        self,
-        field: Tensor,
-        points: Points,
-        query_pos: Tensor,
-        query_batch: Tensor | None,
-    ) -> Tensor:
+    def back(self, field: Tensor, points: Points, some: slice | None = None) -> Tensor:
         """A field ``[B, C, *grid(, T)]`` at the query points, ``[M, T, C]``.
 
         ``T`` is 1 for a problem without time.
@@ -75,6 +74,5 @@ class Resampling(nn.Module, ABC):
         Args:
             field: on the grid.
             points: where the inputs are known, prepared.
-            query_pos: positions of the query points, ``[M, d]``.
-            query_batch: sample of each, ``[M]``, sorted; ``None`` for one sample.
+            some: which of the query points; ``None`` for all.
         """

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -20,10 +18,6 @@ __all__ = [
     "diffusion_supports",
     "node_graph",
 ]
-
-# What was computed for a graph lives as long as the graph. No entry may hold the
-# graph itself, which would keep both for ever.
-_known: WeakKeyDictionary[BipartiteGraph, dict[Hashable, Any]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,22 +79,20 @@ def chebyshev_support(
 
     "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering",
     with the bound :math:`\lambda_{max} = 2` of the symmetric normalisation. Self-loops
-    do not count. Computed once for a graph.
+    do not count.
 
     Args:
         graph: edges from nodes to nodes.
         dtype: of the weights.
     """
 
-    def weight() -> Tensor:
-        source, target = graph.edge_index
-        loop = source == target
-        degree = torch.bincount(source[~loop], minlength=graph.num_source)
-        scale = degree.to(torch.float64).rsqrt()
-        scale[degree == 0] = 0
-        return (-scale[source] * scale[target]).masked_fill(loop, 0).to(dtype)
-
-    return Support(graph, _once(graph, ("chebyshev", dtype), weight))
+    source, target = graph.edge_index
+    loop = source == target
+    degree = torch.zeros(graph.num_source, dtype=torch.float64, device=source.device)
+    degree = degree.index_add(0, source, (~loop).to(torch.float64))
+    scale = torch.where(degree > 0, degree.rsqrt(), 0)
+    weight = (-scale[source] * scale[target]).masked_fill(loop, 0)
+    return Support(graph, weight.to(dtype))
 
 
 def diffusion_supports(
@@ -113,33 +105,32 @@ def diffusion_supports(
     The supports of "Diffusion Convolutional Recurrent Neural Network", equation (2),
     in the orientation of its authors' program: what a node holds is shared out among
     its neighbours. On a symmetric graph, such as that of all pairs within a radius,
-    both are one and the same object. Computed once for a graph.
+    both are one and the same object.
 
     Args:
         graph: edges from nodes to nodes.
         dtype: of the weights.
     """
 
-    def weight(of: BipartiteGraph) -> Tensor:
-        share = of.transpose.ptr.diff().to(torch.float64).reciprocal()
-        return share[of.edge_index[0]].to(dtype)
+    along = Support(graph, _shared_out(graph).to(dtype))
+    order, ptr = graph.transpose
+    reverse = BipartiteGraph(
+        graph.edge_index[:, order].flip(0),
+        ptr,
+        -graph.displacement[order],
+        graph.weight[order],
+        graph.num_target,
+        graph.num_source,
+    )
+    if torch.equal(reverse.edge_index, graph.edge_index):
+        return along, along
+    return along, Support(reverse, _shared_out(reverse).to(dtype))
 
-    def against() -> Support | None:
-        order, ptr = graph.transpose
-        reverse = BipartiteGraph(
-            graph.edge_index[:, order].flip(0),
-            ptr,
-            -graph.displacement[order],
-            graph.weight[order],
-            graph.num_target,
-            graph.num_source,
-        )
-        if torch.equal(reverse.edge_index, graph.edge_index):
-            return None
-        return Support(reverse, weight(reverse))
 
-    along = Support(graph, _once(graph, ("along", dtype), lambda: weight(graph)))
-    return along, _once(graph, ("against", dtype), against) or along
+def _shared_out(graph: BipartiteGraph) -> Tensor:
+    """One over the number of edges that leave the source of each edge ``[E]``."""
+    share = graph.transpose.ptr.diff().to(torch.float64).reciprocal()
+    return share[graph.edge_index[0]]
 
 
 def chebyshev_terms(
@@ -151,12 +142,3 @@ def chebyshev_terms(
         product = support(terms[-1])
         terms.append(product if len(terms) == 1 else 2 * product - terms[-2])
     return terms
-
-
-# Supports found while validating serve training too.
-@torch.inference_mode(False)
-def _once(graph: BipartiteGraph, key: Hashable, compute: Callable[[], Any]) -> Any:
-    known = _known.setdefault(graph, {})
-    if key not in known:
-        known[key] = compute()
-    return known[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from nfsgeo.report.style import COLOURS, legend_above, sheet
+from nfsgeo.report.style import COLOURS, WIDTH, legend_above
 
 __all__ = ["error_in_time", "mean_and_spread", "training_curves", "unseen_curve"]
 
 Array = NDArray[np.float64]
+MAE = "mean absolute error"
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "model": ("model", {"color": COLOURS["model"], "marker": "o", "ms": 3}),
     "linear_extrapolation": (
@@ -33,7 +35,7 @@ def training_curves(metrics: dict[str, Array]) -> Figure:
     """
     epoch = metrics["epoch"] + 1  # as the terminal counts
     marker = "o" if len(epoch) < 30 else None
-    figure = sheet(3.3)
+    figure = Figure((WIDTH, 3.3), layout="constrained")
     if "learning_rate" in metrics:
         losses, rate = figure.subplots(2, 1, sharex=True, height_ratios=[3.4, 1])
         rates = metrics["learning_rate"]
@@ -72,33 +74,45 @@ def training_curves(metrics: dict[str, Array]) -> Figure:
     return figure
 
 
-def error_in_time(times: Array, errors: dict[str, Array]) -> Figure:
-    """Mean absolute error of each predicted record, by method.
+def error_in_time(
+    times: Array, errors: dict[str, Array], components: Sequence[str] = ()
+) -> Figure:
+    """Mean absolute error at each predicted time step, by method.
 
     Args:
         times: Times of the predicted records ``[n_out]``.
-        errors: For each method, its errors ``[n_out]``.
+        errors: For each method, its errors ``[n_out]``; ``[n_out, C]`` for a panel for
+            each of several components.
+        components: The first of several, with their units.
     """
-    figure = sheet(2.7)
-    ax = figure.subplots()
-    for name, (label, look) in METHODS.items():
-        if name in errors:
-            ax.plot(times, errors[name], label=label, **look)
-    if all((values > 0).any() for values in errors.values()):
-        ax.set_yscale("log")
-    ax.set_xlabel("time")
-    _finish(ax, "mean absolute error")
+    num = max(1, len(components))
+    figure = Figure((WIDTH, 1.2 + 1.5 * num), layout="constrained")
+    panels = figure.subplots(num, 1, sharex=True, squeeze=False)[:, 0]
+    for c, ax in enumerate(panels):
+        here = {k: v.reshape(len(times), -1)[:, c] for k, v in errors.items()}
+        for name, (label, look) in METHODS.items():
+            if name in here:
+                ax.plot(times, here[name], label=label, **look)
+        if all((values > 0).any() for values in here.values()):
+            ax.set_yscale("log")
+        ax.set_ylabel(f"MAE of {components[c]}" if components else MAE)
+        ax.grid(True, axis="y")
+    panels[-1].set_xlabel("time")
+    legend_above(panels[0])
     return figure
 
 
-def unseen_curve(unseen: dict[str, Array], seen_mae: float | None) -> Figure:
+def unseen_curve(
+    unseen: dict[str, Array], seen_mae: float | None, *, pooled: bool = False
+) -> Figure:
     """Error on meshes that the model never saw, against their size.
 
     Args:
         unseen: Columns of ``unseen.csv``.
         seen_mae: Error on the mesh of training, drawn as a line; may be absent.
+        pooled: Whether errors are means over several components.
     """
-    figure = sheet(2.9)
+    figure = Figure((WIDTH, 2.9), layout="constrained")
     ax = figure.subplots()
     for name, label, look in (
         ("mae_seen", "at the points of training", (COLOURS["third"], "s", "--")),
@@ -125,7 +139,7 @@ def unseen_curve(unseen: dict[str, Array], seen_mae: float | None) -> Figure:
         )
     ax.set_ylim(0, 1.15 * ax.dataLim.ymax)  # room for that text
     ax.set_xlabel("points, as a multiple of the mesh of training")
-    _finish(ax, "mean absolute error")
+    _finish(ax, f"pooled {MAE}" if pooled else MAE)
     return figure
 
 

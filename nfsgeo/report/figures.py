@@ -34,24 +34,23 @@ def run_pictures(run: RunFolder) -> list[Picture]:
 
 def _field_pictures(evaluation: Evaluation) -> Iterator[Picture]:
     """Truth, prediction and error of a few test samples, with what the model saw."""
-    names = evaluation.component_names[:COMPONENTS]
-    for c, name in enumerate(names):
+    for c in range(min(COMPONENTS, len(evaluation.component_names))):
         if evaluation.steady:
-            yield _steady_picture(evaluation, c, name)
+            yield _steady_picture(evaluation, c)
             continue
         for s in range(min(SAMPLES, len(evaluation.samples))):
-            yield from _sample_pictures(evaluation, s, c, name)
+            yield from _sample_pictures(evaluation, s, c)
 
 
-def _sample_pictures(e: Evaluation, s: int, c: int, name: str) -> Iterator[Picture]:
+def _sample_pictures(e: Evaluation, s: int, c: int) -> Iterator[Picture]:
     shown = evenly(e.truth.shape[2], RECORDS)
     truth, prediction = (a[s, :, :, c].T for a in (e.truth, e.prediction))
     error = prediction - truth
     labels = [
         f"t = {e.times_out[r]:.4g}\nMAE {np.abs(error[r]).mean():#.2g}" for r in shown
     ]
-    suffix = f"{int(e.samples[s])}-{slug(name)}"
-    which = f"Test sample {int(e.samples[s])}, {name}"
+    suffix = f"{int(e.samples[s])}-{slug(e.component_names[c])}"
+    which = f"Test sample {int(e.samples[s])}, {e.quantities[c]}"
     columns = [
         Column("truth", truth, "field"),
         Column("prediction", prediction, "field"),
@@ -71,7 +70,7 @@ def _sample_pictures(e: Evaluation, s: int, c: int, name: str) -> Iterator[Pictu
         yield Picture(f"space-time-{suffix}", "fields", caption, figure)
 
 
-def _steady_picture(e: Evaluation, c: int, name: str) -> Picture:
+def _steady_picture(e: Evaluation, c: int) -> Picture:
     rows = slice(0, RECORDS)
     truth, prediction = (a[rows, :, -1, c] for a in (e.truth, e.prediction))
     error = prediction - truth
@@ -79,7 +78,7 @@ def _steady_picture(e: Evaluation, c: int, name: str) -> Picture:
         f"sample {int(number)}\nMAE {np.abs(row).mean():#.2g}"
         for number, row in zip(e.samples[rows], error, strict=True)
     ]
-    caption = _caption(f"Test samples, {name}", e)
+    caption = _caption(f"Test samples, {e.quantities[c]}", e)
     if e.domain.dim == 1:
         lines = {"truth": truth, "prediction": prediction}
         figure = profiles(e.domain, e.pos, lines, labels)
@@ -91,7 +90,8 @@ def _steady_picture(e: Evaluation, c: int, name: str) -> Picture:
             Column("error", error, "error"),
         ]
         figure = field_maps(e.domain, e.pos, columns, labels)
-    return Picture(f"fields-{slug(name)}", "fields", caption, figure)
+    name = f"fields-{slug(e.component_names[c])}"
+    return Picture(name, "fields", caption, figure)
 
 
 def _mesh_picture(e: Evaluation) -> Picture:
@@ -105,15 +105,20 @@ def _mesh_picture(e: Evaluation) -> Picture:
         figure = profiles(e.domain, e.pos, lines, [f"{len(e.pos)} points"])
     else:
         figure = points_and_field(e.domain, e.pos, last, title)
-    caption = f"What the model is given, test sample {int(e.samples[0])}."
-    return Picture("mesh", "training", caption, figure)
+    caption = f"What the model is given, test sample {int(e.samples[0])}"
+    if not e.steady and len(e.quantities) > 1:
+        caption += f", {e.quantities[0]}"
+    return Picture("mesh", "training", f"{caption}.", figure)
 
 
 def _curves(run: RunFolder) -> Iterator[Picture]:
     e = run.evaluation
     if e and len(e.times_out) > 1 and not e.steady and "model" in e.error_by_record:
-        figure = error_in_time(e.times_out, e.error_by_record)
+        several = e.quantities[:COMPONENTS] if len(e.quantities) > 1 else []
+        figure = error_in_time(e.times_out, e.error_by_record, several)
         caption = "Error of each predicted record, mean over the test set."
+        if len(several) < len(e.quantities) > 1:
+            caption += f" The first {COMPONENTS} of {len(e.quantities)} components."
         yield Picture("error-in-time", "errors", caption, figure)
     if {"epoch", "train_loss"} <= run.metrics.keys():
         caption = "Losses in normalised units, and the learning rate."
@@ -126,7 +131,8 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
             "Error on larger meshes that hold the one of training; bands are one "
             "standard deviation over the repeats."
         )
-        figure = unseen_curve(run.unseen, seen)
+        pooled = bool(run.summary.get("components"))
+        figure = unseen_curve(run.unseen, seen, pooled=pooled)
         yield Picture("unseen-meshes", "unseen", caption, figure)
 
 

@@ -12,6 +12,7 @@ from nfsgeo.report.figures import run_pictures
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
 from nfsgeo.report.style import SECTIONS
 from nfsgeo.report.tables import (
+    component_tables,
     error_table,
     facts,
     record_tables,
@@ -21,7 +22,9 @@ from nfsgeo.report.tables import (
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
 
-__all__ = ["write_report"]
+__all__ = ["HERE", "template", "write_report"]
+
+HERE = Path(__file__).parent
 
 
 def write_report(run_dir: Path) -> Path:
@@ -50,11 +53,13 @@ def write_report(run_dir: Path) -> Path:
         source = "data:image/png;base64," + base64.b64encode(png).decode()
         shown = {"name": picture.name, "caption": picture.caption, "source": source}
         by_section[picture.section].append(shown)
-    page = _template().render(
+    page = template("report.html.j2", HERE).render(
         title=_title(run),
         version=__version__,
         facts=facts(run.summary),
         errors=error_table(run.summary),
+        components=component_tables(run.summary),
+        pooled=run.summary.get("pooled"),
         verdict=verdict(run.summary),
         units=run.summary.get("units"),
         pictures=by_section,
@@ -66,15 +71,21 @@ def write_report(run_dir: Path) -> Path:
     return path
 
 
-def _template() -> jinja2.Template:
+def template(name: str, *folders: Path) -> jinja2.Template:
+    """A page to fill in; what is not text of its own is escaped.
+
+    Args:
+        name: Of its file.
+        folders: Where it is, and what it includes.
+    """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        loader=jinja2.FileSystemLoader(folders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)
 
 
 def _title(run: RunFolder) -> str:

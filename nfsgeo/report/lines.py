@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nfsgeo.geometry import Domain
 from nfsgeo.report.panels import colour_bar, panels
 from nfsgeo.report.scales import Column, scale_groups
-from nfsgeo.report.style import COLOURS, legend_above, sheet
+from nfsgeo.report.style import COLOURS, WIDTH, legend_above
 
 __all__ = ["profiles", "space_time"]
 
@@ -33,7 +33,7 @@ def profiles(
         row_labels: Text at the left of each row.
     """
     x, order = _along(domain, pos)
-    figure = sheet(1.15 * len(row_labels) + 0.6)
+    figure = Figure((WIDTH, 1.15 * len(row_labels) + 0.6), layout="constrained")
     axes = figure.subplots(len(row_labels), 1, sharex=True, sharey=True, squeeze=False)
     below: dict[str, Any] = {"color": COLOURS["pale"], "lw": 4.0}
     above: dict[str, Any] = {"color": COLOURS["model"], "lw": 1.0, "marker": "."}
@@ -62,8 +62,7 @@ def space_time(
         columns: What to show; their ``values`` are ``[T, n]``.
     """
     x, order = _along(domain, pos)
-    numbers = 0.4
-    figure, axes = panels(1, len(columns), 2.4, left=0.72, gap=0.24, numbers=numbers)
+    figure, axes = panels(1, len(columns), 2.4)
     for group, colours in scale_groups(columns):
         for i in group:
             ax = axes[0, i]
@@ -73,7 +72,7 @@ def space_time(
             ax.set(title=columns[i].title, xlabel="x")
             ax.xaxis.set_major_locator(MaxNLocator(3))
             ax.set_xlim(domain.lower[0], domain.upper[0])
-        colour_bar(figure, colours, axes[0, group], numbers)
+        colour_bar(figure, colours, axes[:, group])
     axes[0, 0].set_ylabel("t")
     return figure
 

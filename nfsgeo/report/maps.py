@@ -43,7 +43,7 @@ def field_maps(
     """
     keep = _middle_slab(domain, pos)
     raster = Raster(domain, pos[keep, :2])
-    figure, axes = panels(len(row_labels), len(columns), _slope(domain), left=0.4)
+    figure, axes = panels(len(row_labels), len(columns), _slope(domain))
     for group, colours in scale_groups(columns):
         for row, i in itertools.product(range(len(row_labels)), group):
             ax = axes[row, i]
@@ -51,7 +51,7 @@ def field_maps(
             if len(keep) <= DOTTED_UP_TO:
                 ax.plot(*pos[keep, :2].T, ".", ms=1.3, mew=0, c="k", alpha=0.5)
             _frame(ax, domain)
-        colour_bar(figure, colours, axes[-1, group])
+        colour_bar(figure, colours, axes[:, group])
     for ax, column in zip(axes[0], columns, strict=True):
         ax.set_title(column.title)
     for ax, label in zip(axes[:, 0], row_labels, strict=True):
@@ -74,7 +74,7 @@ def points_and_field(domain: Domain, pos: Array, field: Array, title: str) -> Fi
     filled.set_title(title)
     for ax in (points, filled):
         _frame(ax, domain)
-    colour_bar(figure, colours, axes[0, 1:])
+    colour_bar(figure, colours, axes[:, 1:])
     return figure
 
 

@@ -14,6 +14,7 @@ __all__ = [
     "finite",
     "positive",
     "seconds_text",
+    "with_unit",
 ]
 
 MISSING = "–"
@@ -82,3 +83,8 @@ def seconds_text(value: Any) -> str:
     minutes, seconds = divmod(round(number), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
+
+
+def with_unit(name: str, unit: str | None) -> str:
+    """The name of a quantity, followed by its unit where there is one."""
+    return f"{name} ({unit})" if unit else name

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
+from nfsgeo.report.numbers import with_unit
 
 __all__ = ["Evaluation", "RunFolder", "read_run_folder"]
 
@@ -35,8 +36,10 @@ class Evaluation:
         truth: ``[S, n, n_out, C]``.
         prediction: ``[S, n, n_out, C]``.
         error_by_record: Mean absolute error of each record over the test set, by
-            method: ``"model"`` and the baselines ``[n_out]``.
+            method: ``"model"`` and the baselines ``[n_out]``, of each of several
+            components ``[n_out, C]``.
         component_names: Names of the ``C`` components.
+        component_units: Their units, ``""`` where it is not known.
     """
 
     domain: Domain
@@ -48,6 +51,13 @@ class Evaluation:
     prediction: Array
     error_by_record: dict[str, Array]
     component_names: list[str]
+    component_units: list[str]
+
+    @property
+    def quantities(self) -> list[str]:
+        """Names of the components, followed by their units."""
+        pairs = zip(self.component_names, self.component_units, strict=True)
+        return [with_unit(name, unit) for name, unit in pairs]
 
     @property
     def steady(self) -> bool:
@@ -166,6 +176,12 @@ def _evaluation(arrays: dict[str, NDArray[Any]]) -> Evaluation:
         names = [str(name) for name in arrays["component_names"]]
     else:
         names = ["u"] if truth.shape[-1] == 1 else [f"u{i}" for i in range(9)]
+    names = names[: truth.shape[-1]]
+    units = [""] * len(names)
+    if "component_units" in arrays:
+        units = [str(unit) for unit in arrays["component_units"]]
+        if len(units) != len(names):
+            raise ValueError(f"{len(units)} units of {len(names)} components")
     return Evaluation(
         domain=domain,
         pos=pos,
@@ -177,5 +193,6 @@ def _evaluation(arrays: dict[str, NDArray[Any]]) -> Evaluation:
         error_by_record={
             name: arrays[key] for name, key in by_record.items() if key in arrays
         },
-        component_names=names[: truth.shape[-1]],
+        component_names=names,
+        component_units=units,
     )

@@ -21,7 +21,6 @@ __all__ = [
     "WIDTH",
     "Picture",
     "legend_above",
-    "sheet",
     "styled",
 ]
 
@@ -101,27 +100,8 @@ class Picture:
         return buffer.getvalue()
 
 
-def sheet(height: float) -> Figure:
-    """A figure with room for labels and numbers at its left, below, and a legend above.
-
-    Placed by hand, as :mod:`nfsgeo.report.panels` are.
-
-    Args:
-        height: Inches.
-    """
-    figure = Figure((WIDTH, height))
-    left, right, bottom, top = 0.9, 0.12, 0.42, 0.28  # inches
-    figure.subplots_adjust(
-        left=left / WIDTH,
-        right=1 - right / WIDTH,
-        bottom=bottom / height,
-        top=1 - top / height,
-    )
-    return figure
-
-
 def legend_above(ax: Axes) -> None:
-    """A legend in one line over the axes, where :func:`sheet` leaves room for it."""
+    """A legend in one line over the axes."""
     ax.legend(loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, borderaxespad=0.2)
 
 

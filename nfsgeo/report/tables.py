@@ -17,10 +17,18 @@ from nfsgeo.report.numbers import (
     finite,
     positive,
     seconds_text,
+    with_unit,
 )
 from nfsgeo.report.run_folder import RunFolder
 
-__all__ = ["error_table", "facts", "record_tables", "unseen_table", "verdict"]
+__all__ = [
+    "component_tables",
+    "error_table",
+    "facts",
+    "record_tables",
+    "unseen_table",
+    "verdict",
+]
 
 MEASURES = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
 METHODS = {
@@ -76,6 +84,23 @@ def error_table(summary: Mapping[str, Any]) -> dict[str, Any] | None:
     return {"measures": [MEASURES[m] for m in measures], "rows": rows}
 
 
+def component_tables(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Test errors of each of several components in its own unit.
+
+    Returns:
+        Of each component what :func:`error_table` does, with its ``title`` and ``std``.
+    """
+    tables: list[dict[str, Any]] = []
+    for name, errors in (summary.get("components") or {}).items():
+        baselines = errors.get("baselines")
+        own = {"model": summary.get("model"), "test": errors, "baselines": baselines}
+        if table := error_table(own):
+            table["title"] = with_unit(name, errors.get("unit"))
+            table["std"] = error_text(errors.get("std"))
+            tables.append(table)
+    return tables
+
+
 def verdict(summary: Mapping[str, Any]) -> str | None:
     """How the model's error compares with the best of the baselines, in words."""
     (_, test), *others = list(_methods(summary).items()) or [("", {})]
@@ -86,8 +111,9 @@ def verdict(summary: Mapping[str, Any]) -> str | None:
     rival, name = min(rivals)
     factor, word = (rival / mae, "below") if rival >= mae else (mae / rival, "above")
     rival_name = name[0].lower() + name[1:]
+    pooled = "Pooled test" if summary.get("components") else "Test"
     return (
-        f"Test MAE {error_text(mae)}: {factor:.2g} times {word} the best baseline, "
+        f"{pooled} MAE {error_text(mae)}: {factor:.2g} times {word} the best baseline, "
         f"{rival_name} ({error_text(rival)})."
     )
 

@@ -40,7 +40,6 @@ def fitted_covariance(
     data: DataSection,
     file: FieldFile,
     seed: int,
-    domain: Domain,
     mean: Tensor,
     scale: Tensor,
 ) -> StationaryCovariance | None:
@@ -54,7 +53,6 @@ def fitted_covariance(
         data: Of the run, resolved.
         file: The data.
         seed: Of the run.
-        domain: The box of the points.
         mean: Of the fields, ``[C]``.
         scale: Standard deviation of the changes that are predicted, ``[C]``.
 
@@ -68,6 +66,7 @@ def fitted_covariance(
     # Gaps are what it is about: more query points than training needs fall into them.
     data = data.model_copy(update={"query_points": QUERIES})
     train = windows(data, file, observe_in_turn(data, file, seed), "train")
+    domain = file.domain.normalised
     sets = _sets(train, mean, scale)
     if not sets or not within_reach(domain, len(sets[0].pos)):
         return None
@@ -116,30 +115,27 @@ class _Set:
 
 def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
     """Some training samples, by point set."""
-    found: dict[bytes, list[Data]] = {}
+    found: dict[int, list[Data]] = {}
     for number in range(len(train)):
         item = train[number]
-        if "query_pos" not in item or not len(item.query_pos):
+        if "query_pos" not in item or len(item.query_pos) == len(item.pos):
             return []
-        key = item.pos.numpy().tobytes()
-        if key in found or len(found) < SETS:
-            group = found.setdefault(key, [])
+        if item.mesh in found or len(found) < SETS:
+            group = found.setdefault(item.mesh, [])
             if len(group) < SAMPLES // SETS:
                 group.append(item)
         if sum(map(len, found.values())) == SAMPLES:
             break
-    return [_as_set(items, mean, scale) for items in found.values()]
+    domain = train.file.domain
+    return [_as_set(items, domain, mean, scale) for items in found.values()]
 
 
-def _as_set(items: Sequence[Data], mean: Tensor, scale: Tensor) -> _Set:
-    return _Set(
-        items[0].pos,
-        items[0].query_pos,
-        torch.stack([(item.y[:, 0] - mean) / scale for item in items], 1).double(),
-        torch.stack(
-            [(item.query_y[:, 0] - mean) / scale for item in items], 1
-        ).double(),
-    )
+def _as_set(items: Sequence[Data], domain: Domain, mean: Tensor, scale: Tensor) -> _Set:
+    observed = len(items[0].pos)
+    pos = domain.normalise(items[0].query_pos)
+    fields = [(item.query_y[:, 0] - mean) / scale for item in items]
+    values = torch.stack(fields, 1).double()
+    return _Set(pos[:observed], pos[observed:], values[:observed], values[observed:])
 
 
 def _spline_error(sets: Sequence[_Set], domain: Domain) -> float:

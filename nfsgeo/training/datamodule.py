@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lightning.pytorch import LightningDataModule, Trainer
-from torch_geometric.loader import DataLoader
+from torch.utils.data import DataLoader
 
 from nfsgeo.data import FieldFile
+from nfsgeo.data.connected_batches import Connect, ConnectedBatches
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.observation import Observation
@@ -60,6 +61,8 @@ class WindowData(LightningDataModule):
 
     Args:
         parts: ``"train"`` and ``"valid"`` data sets.
+        connect: Makes the graphs of a sample's positions; see
+            :meth:`nfsgeo.training.Forecaster.connect`.
         batch_size: Samples of a batch, on each device.
         workers: Reading processes of each loader.
         seed: Seed of the order.
@@ -68,6 +71,7 @@ class WindowData(LightningDataModule):
     def __init__(
         self,
         parts: Mapping[str, WindowDataset],
+        connect: Connect,
         *,
         batch_size: int,
         workers: int,
@@ -75,6 +79,8 @@ class WindowData(LightningDataModule):
     ) -> None:
         super().__init__()
         self.parts = dict(parts)
+        # Kept from epoch to epoch, and with them the graphs of meshes that come again.
+        self.collate = {part: ConnectedBatches(connect) for part in parts}
         self.batch_size, self.workers, self.seed = batch_size, workers, seed
 
     def steps_per_epoch(self, num_devices: int) -> int:
@@ -112,5 +118,5 @@ class WindowData(LightningDataModule):
             batch_size=self.batch_size,
             sampler=order,
             num_workers=self.workers,
-            follow_batch=["query_pos"],
+            collate_fn=self.collate[part],
         )

@@ -25,7 +25,6 @@ PACKAGES = (
     "h5py",
     "torch-cluster",
     "torch-scatter",
-    "pyg-lib",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -21,7 +22,12 @@ from nfsgeo.training.demo import demo_file
 from nfsgeo.training.environment import check_device
 from nfsgeo.training.module import Forecaster
 from nfsgeo.training.observation import Observation, observe, observe_in_turn
-from nfsgeo.training.problem import changes_in, problem_of, problem_to_dict
+from nfsgeo.training.problem import (
+    check_time_steps,
+    is_residual,
+    problem_of,
+    problem_to_dict,
+)
 from nfsgeo.training.resolution import resolved
 
 __all__ = ["Experiment", "prepare"]
@@ -98,16 +104,30 @@ def prepare(
             "ask for fewer",
         )
     for windows_of_part in (train, valid):
+        check_time_steps(windows_of_part)
         _read_through(windows_of_part, partial(progress, "reading samples"))
-    changes = changes_in(config.model, problem)
-    inputs, outputs = _fit_normalisers(train, problem, changes is not None)
+    residual = is_residual(config.model, problem)
+    inputs, outputs = _fit_normalisers(train, problem, residual)
     description = {
         "model": config.model.name,
         "settings": config.model.settings,
         "predicts": config.model.predicts,
         "problem": problem_to_dict(problem),
         "times": valid[0].times.tolist(),
-    }
+    } | _statistics(train, problem)
+    covariance = None
+    if residual:
+        scales = inputs.mean[: problem.out_components], outputs.std
+        covariance = fitted_covariance(config.data, file, config.seed, *scales)
+    forecaster = Forecaster(
+        model,
+        inputs,
+        outputs,
+        config.optimiser,
+        description,
+        residual=residual,
+        covariance=covariance,
+    )
     return Experiment(
         config=config,
         file=file,
@@ -115,33 +135,17 @@ def prepare(
         problem=problem,
         data=WindowData(
             {"train": train, "valid": valid},
+            forecaster.connect,
             batch_size=config.data.batch_size,
             workers=config.data.workers,
             seed=config.seed,
         ),
-        forecaster=Forecaster(
-            model,
-            inputs,
-            outputs,
-            config.optimiser,
-            description,
-            changes_in=changes,
-            covariance=None
-            if changes is None
-            else fitted_covariance(
-                config.data,
-                file,
-                config.seed,
-                changes,
-                inputs.mean[: problem.out_components],
-                outputs.std,
-            ),
-        ),
+        forecaster=forecaster,
     )
 
 
 def _fit_normalisers(
-    train: WindowDataset, problem: Problem, changes: bool
+    train: WindowDataset, problem: Problem, residual: bool
 ) -> tuple[FieldNormaliser, FieldNormaliser]:
     """Scales of the inputs and of what is predicted, from training samples alone.
 
@@ -152,12 +156,30 @@ def _fit_normalisers(
     own = slice(problem.out_components)
     if not problem.has_time:
         return inputs, FieldNormaliser.fit(train[item].y for item in samples)
-    if changes:
+    if residual:
         windows_read = (train[item] for item in samples)
         return inputs, FieldNormaliser.fit(
             window.y - window.x[:, -1:, own] for window in windows_read
         )
     return inputs, FieldNormaliser(inputs.mean[own], inputs.std[own])
+
+
+def _statistics(train: WindowDataset, problem: Problem) -> dict[str, Any]:
+    """Mean and standard deviation of several components in the training data.
+
+    Over all time steps, inputs and targets, of the fields themselves.
+    """
+    if problem.out_components == 1:
+        return {}
+    windows_read = (train[item] for item in range(len(train)))
+    if problem.has_time:
+        own = slice(problem.out_components)
+        fields = (torch.cat([each.x[..., own], each.y], 1) for each in windows_read)
+    else:
+        fields = (each.y for each in windows_read)
+    fitted = FieldNormaliser.fit(fields)
+    found = {"mean": fitted.mean.tolist(), "std": fitted.std.tolist()}
+    return {"statistics": found}
 
 
 def _read_through(windows: WindowDataset, progress: Callable[[int, int], None]) -> None:

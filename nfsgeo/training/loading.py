@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel
 
 from nfsgeo.errors import UserError
+from nfsgeo.models import MODELS
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.config_errors import explained
 from nfsgeo.training.presets import paper_preset
@@ -36,7 +37,10 @@ def load_config(
     name = model.get("name", "nfs") if isinstance(model, dict) else "nfs"
     if given.get("preset") == "paper":
         given = _merged(paper_preset(str(name)), given)
-    with explained(known=_leaves(RunConfig)):
+    known = _leaves(RunConfig)
+    if str(name) in MODELS:
+        known += [f"model.settings.{key}" for key in MODELS[name].config.model_fields]
+    with explained(known=known):
         return RunConfig.model_validate(given)
 
 

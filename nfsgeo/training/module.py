@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import mse_loss
 from torch_geometric.data import Batch
 
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
-from nfsgeo.models import OwnLoss
-from nfsgeo.nn.fixed_interpolation import interpolate_along, spline_cache
-from nfsgeo.nn.kriging import KrigingCache, StationaryCovariance
+from nfsgeo.geometry import BipartiteGraph, Graphs, batch_graphs
+from nfsgeo.models import Model, OwnLoss
+from nfsgeo.nn.fixed_interpolation import interpolate_along, spline_graph
+from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.metrics import FieldErrors
 from nfsgeo.training.optimiser import (
@@ -35,27 +36,27 @@ class Forecaster(LightningModule):
     The statistics are buffers, so that a checkpoint carries them.
 
     Args:
-        model: ``model(x, pos, batch, query_pos=, query_batch=)`` on normalised fields.
+        model: On normalised fields.
         inputs: Scale of the inputs, ``F`` components.
         outputs: Scale of what the model predicts, ``C`` components.
         optimiser: How the weights move.
         description: Plain types that a checkpoint carries along, to build the same
-            model again.
-        changes_in: Where the model predicts changes since the last observed record,
-            the domain of the points; None where it predicts the field itself.
+            model again; ``statistics`` of several components, for their errors.
+        residual: Whether the model predicts changes since the last observed record,
+            not the field itself.
         covariance: Of the fields, where observed points are so few that the last
             snapshot is better had by kriging than by a spline.
     """
 
     def __init__(
         self,
-        model: nn.Module,
+        model: Model,
         inputs: FieldNormaliser,
         outputs: FieldNormaliser,
         optimiser: OptimiserSection,
         description: dict[str, Any],
         *,
-        changes_in: Domain | None = None,
+        residual: bool = False,
         covariance: StationaryCovariance | None = None,
     ) -> None:
         super().__init__()
@@ -63,13 +64,42 @@ class Forecaster(LightningModule):
         self.inputs, self.outputs = inputs, outputs
         self.optimiser_section = optimiser
         self.description = description
-        self.changes_in = changes_in
-        if changes_in is not None:
-            self.graphs = spline_cache(changes_in)
+        self.residual = residual
         self.covariance = covariance
-        if covariance is not None:
-            self.graphs = KrigingCache(covariance)
-        self.errors = FieldErrors()
+        self.errors = self.new_errors()
+        self._losses: list[tuple[Tensor, Tensor]] = []
+
+    def connect(
+        self,
+        pos: Tensor,
+        batch: Tensor | None = None,
+        query_pos: Tensor | None = None,
+        query_batch: Tensor | None = None,
+    ) -> Graphs:
+        """What :meth:`forward` needs to know of positions; a function of these alone.
+
+        That of the model, and for residual prediction the local polyharmonic spline
+        from the observed points to the queries, or kriging where they are few.
+        Arguments and errors as :meth:`nfsgeo.models.Model.connect`.
+        """
+        graphs = self.model.connect(pos, batch, query_pos, query_batch)
+        if not self.residual or graphs.query_pos is None:
+            return graphs
+        if self.covariance is None:
+            last = spline_graph(
+                graphs.pos,
+                graphs.query_pos,
+                self.model.problem.domain.normalised,
+                batch=graphs.batch,
+                query_batch=graphs.query_batch,
+            )
+        else:
+            assert graphs.query_sizes is not None
+            observed = graphs.pos.split(graphs.sizes)
+            queries = graphs.query_pos.split(graphs.query_sizes)
+            samples = zip(observed, queries, strict=True)
+            last = batch_graphs([kriging_graph(self.covariance, *s) for s in samples])
+        return replace(graphs, edges={**graphs.edges, "last": last})
 
     def forward(
         self,
@@ -79,47 +109,56 @@ class Forecaster(LightningModule):
         *,
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
+        graphs: Graphs | None = None,
     ) -> Tensor:
         """Predicted fields ``[M, n_out, C]``, in the units of the data.
 
         Args:
             x: Observed fields ``[N, n_in, F]``, in the units of the data.
-            pos: Where they were observed ``[N, d]``.
+            pos: Where they were observed ``[N, d]``, in the units of the data; float64
+                where that is far from the origin.
             batch: Sample of each point ``[N]``; None for one sample.
             query_pos: Where to predict ``[M, d]``; None for ``pos``.
             query_batch: Sample of each query point ``[M]``.
+            graphs: What :meth:`connect` makes of these positions, which then are not
+                looked at; None to make it now.
+
+        Raises:
+            UserError: ``x`` has other components or time steps than in training.
         """
+        self._check_inputs(x)
+        if graphs is None:
+            graphs = self.connect(pos, batch, query_pos, query_batch)
         kind = self.inputs.mean.dtype
-        x, pos = x.to(kind), pos.to(kind)
-        if query_pos is not None:
-            query_pos = query_pos.to(kind)
-        prediction = self.model(
-            self.inputs.normalise(x),
-            pos,
-            batch,
-            query_pos=query_pos,
-            query_batch=query_batch,
-        )
+        x = x.to(kind)
+        prediction = self.model(self.inputs.normalise(x), pos, batch, graphs=graphs)
         prediction = self.outputs.denormalise(prediction.to(kind))
-        if self.changes_in is None:
+        if not self.residual:
             return prediction
         last = x[:, -1:, : prediction.size(-1)]
-        if query_pos is not None:
-            graph = self.graphs.points_to_queries(pos, batch, query_pos, query_batch)
-            if self.covariance is None:
-                last = interpolate_along(last, graph)
-            else:
-                # In double precision: weights in a gap are large and cancel.
-                mean = self.covariance.expected
-                last = mean + interpolate_along(last.double() - mean, graph)
-                last = last.to(kind)
+        if graphs.query_pos is not None:
+            last = self._at_queries(last, graphs.edges["last"])
         return last + prediction
+
+    def _at_queries(self, last: Tensor, graph: BipartiteGraph) -> Tensor:
+        """The last snapshot ``[N, 1, C]`` at the query points."""
+        if self.covariance is None:
+            return interpolate_along(last, graph)
+        # In double precision: weights in a gap are large and cancel.
+        mean = self.covariance.expected
+        found = mean + interpolate_along(last.double() - mean, graph)
+        return found.to(last.dtype)
+
+    def new_errors(self) -> FieldErrors:
+        """A metric for what this predicts, by component where there are several."""
+        return FieldErrors(**self.description.get("statistics", {})).to(self.device)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         if isinstance(self.model, OwnLoss):
             loss = self._own_loss(self.model, batch)
         else:
-            loss = self._training_loss(batch)
+            loss = self._loss(self._predict(batch), batch)
+        self._watch(loss, batch)
         self.log("train_loss_step", loss, on_step=True, on_epoch=False)
         self.log(
             "train_loss",
@@ -133,7 +172,9 @@ class Forecaster(LightningModule):
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         prediction = self._predict(batch)
-        loss = self._loss(prediction, batch.y, _volumes(batch), batch)
+        loss = self._loss(prediction, batch)
+        self._watch(loss, batch)
+        self._check_losses()
         self.errors.update(prediction, batch.y, batch.batch)
         self.log("valid_loss", loss, batch_size=batch.num_graphs, sync_dist=True)
 
@@ -167,66 +208,81 @@ class Forecaster(LightningModule):
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["nfsgeo"] = self.description
 
+    def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
+        # Looking at every loss would wait for the device in every step.
+        every = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
+        if self.trainer.is_last_batch or (batch_idx + 1) % every == 0:
+            self._check_losses()
+
+    def _check_inputs(self, x: Tensor) -> None:
+        inputs, fields = len(self.inputs.mean), len(self.outputs.mean)
+        problem = self.description.get("problem", {})
+        num = problem.get("n_in", x.size(1) if x.ndim == 3 else 1)
+        if x.ndim == 3 and tuple(x.shape[1:]) == (num, inputs):
+            return
+        fields = fields if problem.get("has_time", True) else 0
+        wanted = f"[points, {num}, {inputs}]"
+        kinds = [f"{fields} of the field"] * (fields > 0)
+        kinds += [f"{inputs - fields} of the static input"] * (inputs > fields)
+        todo = "give the inputs that the model was trained with"
+        if fields and x.shape[-1] == fields < inputs:
+            todo = "append the static input, repeated over the time steps"
+        raise UserError(
+            f"x of shape {list(x.shape)}",
+            f"{wanted}, whose components are {' and '.join(kinds)}",
+            todo,
+        )
+
     def _predict(self, batch: Batch) -> Tensor:
-        return self(batch.x, batch.pos, batch.batch)
+        graphs = self._graphs(batch)
+        prediction: Tensor = self(batch.x, batch.pos, batch.batch, graphs=graphs)
+        return prediction
+
+    def _graphs(self, batch: Batch) -> Graphs:
+        """Those that the batch carries, or made now for one that carries none."""
+        if "graphs" in batch:
+            graphs: Graphs = batch.graphs
+            return graphs
+        if "query_pos" not in batch:
+            return self.connect(batch.pos, batch.batch)
+        queries = batch.query_pos, batch.query_pos_batch
+        return self.connect(batch.pos, batch.batch, *queries)
 
     def _own_loss(self, model: OwnLoss, batch: Batch) -> Tensor:
         kind = self.inputs.mean.dtype
-        loss = model.training_loss(
+        return model.training_loss(
             self.inputs.normalise(batch.x.to(kind)),
-            batch.pos.to(kind),
-            batch.batch,
             self.outputs.normalise(batch.y.to(kind)),
+            self._graphs(batch),
         )
-        return self._finite(loss, batch)
 
-    def _training_loss(self, batch: Batch) -> Tensor:
-        """Over the observed points and, where a batch has them, its query points."""
-        volume = _volumes(batch)
-        if "query_pos" not in batch:
-            return self._loss(self._predict(batch), batch.y, volume, batch)
-        sample = torch.cat([batch.batch, batch.query_pos_batch])
-        order = sample.argsort(stable=True)
-
-        def both(observed: Tensor, unobserved: Tensor) -> Tensor:
-            return torch.cat([observed, unobserved])[order]
-
-        prediction = self(
-            batch.x,
-            batch.pos,
-            batch.batch,
-            query_pos=both(batch.pos, batch.query_pos),
-            query_batch=sample[order],
-        )
-        volume = both(volume, volume.new_ones(len(batch.query_pos)))
-        truth = both(batch.y, batch.query_y)
-        return self._loss(prediction, truth, volume, batch)
-
-    def _loss(
-        self, prediction: Tensor, truth: Tensor, volume: Tensor, batch: Batch
-    ) -> Tensor:
+    def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
+        """Over the observed points or, where a batch has queries, over these."""
+        truth = batch.query_y if "query_y" in batch else batch.y
         squares = mse_loss(
             self.outputs.normalise(prediction),
             self.outputs.normalise(truth.to(prediction.dtype)),
             reduction="none",
         ).flatten(1)
-        squares = squares * volume.to(squares.dtype)[:, None]
-        return self._finite(squares.mean(), batch)
+        if "volume" in batch:
+            squares = squares * batch.volume.to(squares.dtype)[:, None]
+        return squares.mean()
 
-    def _finite(self, loss: Tensor, batch: Batch) -> Tensor:
-        if not torch.isfinite(loss):
-            raise UserError(
-                f"loss {loss.item()} in epoch {self.current_epoch} on samples "
-                f"{batch.sample.tolist()}",
-                "a finite number",
-                "train again with a lower --lr; the last good checkpoint is kept",
-            )
-        return loss
+    def _watch(self, loss: Tensor, batch: Batch) -> None:
+        self._losses.append((loss.detach(), batch.sample))
 
+    def _check_losses(self) -> None:
+        """Makes sure that all losses since the last time are finite.
 
-def _volumes(batch: Batch) -> Tensor:
-    """How much of the domain every observed point stands for, on the average 1."""
-    volume: Tensor = (
-        batch.volume if "volume" in batch else torch.ones_like(batch.x[:, 0, 0])
-    )
-    return volume
+        Raises:
+            UserError: One is not.
+        """
+        losses, self._losses = self._losses, []
+        for loss, samples in losses:
+            if not torch.isfinite(loss):
+                raise UserError(
+                    f"loss {loss.item()} in epoch {self.current_epoch} on samples "
+                    f"{samples.tolist()}",
+                    "a finite number",
+                    "train again with a lower --lr; the last good checkpoint is kept",
+                )

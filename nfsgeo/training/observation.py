@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nfsgeo.data import FieldFile
+from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.meshes import (
     Mesh,
     MeshesInTurn,
+    MeshOfFile,
     clustered,
     every_point,
     jittered,
@@ -21,7 +27,7 @@ from nfsgeo.data.meshes import (
 from nfsgeo.errors import UserError
 from nfsgeo.training.config import DataSection
 
-__all__ = ["Observation", "mesh_of", "observe", "observe_in_turn"]
+__all__ = ["Observation", "mesh_of", "observe", "observe_in_turn", "trained_points"]
 
 # Of a mesh that stays, on which training samples take turns.
 QUERY_SETS = 16
@@ -48,7 +54,7 @@ def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
     if data.mesh == "grid":
         return sub_grid(file, _needed(data.grid, "grid"))
     if data.mesh == "all":
-        return partial(every_point, file) if _many(file) else every_point(file)
+        return MeshOfFile(file) if _many(file) else every_point(file)
     sampler, size = _sampler(data)
     if data.mesh_per_sample or _many(file):
         return per_sample(sampler, file, size, seed)
@@ -98,6 +104,54 @@ def _queried(
 def mesh_of(observation: Observation, sample: int) -> Mesh:
     """The mesh of one sample."""
     return observation if isinstance(observation, Mesh) else observation(sample)
+
+
+def trained_points(
+    data: DataSection, file: FieldFile, seed: int
+) -> Callable[[int], Indices]:
+    """Which points of the file training has seen: the union of all its point sets.
+
+    Query points of training are among them. Points are told by their coordinates, so
+    that meshes of the file that share points are one. Sets drawn between the points of
+    the file hold none of these.
+
+    Args:
+        data, file, seed: As for :func:`observe_in_turn`.
+
+    Returns:
+        From a sample to the numbers of those of its points that any training point
+        set contains, sorted.
+
+    Raises:
+        UserError: The file does not have such points.
+    """
+    observation = observe_in_turn(data, file, seed)
+    if isinstance(observation, Mesh):
+        meshes = [observation]
+    elif isinstance(observation, MeshesInTurn):
+        meshes = list(observation.meshes)
+    else:
+        samples = file.split["train"][: data.max_train]
+        meshes = [observation(int(sample)) for sample in samples]
+    sets = [_as_rows(mesh.with_queries_joined().pos) for mesh in meshes]
+    known = np.unique(np.concatenate(sets))
+    by_mesh: dict[int, Indices] = {}
+
+    def of_sample(sample: int) -> Indices:
+        mesh = file.mesh_id(sample)
+        if mesh not in by_mesh:
+            rows = _as_rows(file.coordinates(sample))
+            by_mesh[mesh] = np.flatnonzero(np.isin(rows, known))
+        return by_mesh[mesh]
+
+    return of_sample
+
+
+def _as_rows(pos: Doubles) -> NDArray[Any]:
+    """Coordinates ``[n, d]`` as ``[n]`` values that compare as a whole."""
+    # Adding zero turns -0 into 0.
+    whole = np.ascontiguousarray(pos + 0.0, np.float64)
+    return whole.view([(f"x{i}", np.float64) for i in range(pos.shape[1])])[:, 0]
 
 
 def _sampler(data: DataSection) -> tuple[Callable[..., Mesh], int]:

@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from nfsgeo.data import FieldFile
+import numpy as np
+
+from nfsgeo.data import FieldFile, WindowDataset
+from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem
 from nfsgeo.training.config import DataSection, ModelSection
 from nfsgeo.training.observation import Observation, mesh_of
 
-__all__ = ["changes_in", "problem_from_dict", "problem_of", "problem_to_dict"]
+__all__ = [
+    "check_time_steps",
+    "is_residual",
+    "problem_from_dict",
+    "problem_of",
+    "problem_to_dict",
+]
 
 
 def problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem:
@@ -34,10 +43,29 @@ def problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem
     )
 
 
-def changes_in(model: ModelSection, problem: Problem) -> Domain | None:
-    """Where a model predicts changes since the last record; None if fields."""
-    changes = problem.has_time and model.predicts == "change"
-    return problem.domain if changes else None
+def is_residual(model: ModelSection, problem: Problem) -> bool:
+    """Whether a model predicts changes since the last record, not fields."""
+    return problem.has_time and model.predicts == "change"
+
+
+def check_time_steps(windows: WindowDataset) -> None:
+    """Makes sure that the snapshots of a window are equally far apart.
+
+    Raises:
+        UserError: They are not; a model would learn a step that is none.
+    """
+    steps = np.diff(windows.times)
+    unequal = np.flatnonzero(~np.isclose(steps, steps[:1], rtol=1e-3, atol=0))
+    if unequal.size:
+        at = unequal[0]
+        before, here, after = windows.times[[at - 1, at, at + 1]]
+        raise UserError(
+            f"{windows.file.path} with unequal time steps, {steps[at - 1]:g} from t = "
+            f"{before:g} and {steps[at]:g} from t = {here:g} to {after:g}",
+            f"equal steps among the {len(windows.times)} snapshots of a window",
+            "choose others by data.first_record and data.time_stride, or interpolate "
+            "the file in time",
+        )
 
 
 def problem_to_dict(problem: Problem) -> dict[str, Any]:

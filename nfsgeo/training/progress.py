@@ -16,6 +16,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from nfsgeo.training.module import Forecaster
+
 __all__ = ["ShowProgress"]
 
 
@@ -79,10 +81,12 @@ class ShowProgress(Callback):
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
         measured = trainer.callback_metrics
         loss, rmse = measured["train_loss"], measured["valid_rmse"]
-        self._update(errors=f"loss {loss:.2e}  valid RMSE {rmse:.2e}")
+        several = isinstance(module, Forecaster) and "statistics" in module.description
+        name = "pooled valid RMSE" if several else "valid RMSE"
+        self._update(errors=f"loss {loss:.2e}  {name} {rmse:.2e}")
         if self._lines is not None:
             epoch = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}"
-            line = f"{epoch}  loss {loss:.3e}  valid RMSE {rmse:.3e}"
+            line = f"{epoch}  loss {loss:.3e}  {name} {rmse:.3e}"
             self._lines.print(line, highlight=False)
 
     def on_train_end(self, trainer: Trainer, module: LightningModule) -> None:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from nfsgeo.data import FieldFile
+from nfsgeo.data.grid_meshes import sub_grid_sizes
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, ModelInfo
 from nfsgeo.training.config import (
@@ -19,6 +20,7 @@ from nfsgeo.training.presets import paper_learning_rate
 __all__ = ["resolved"]
 
 RECORDS = 10
+FEW = 5
 
 
 def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
@@ -74,7 +76,7 @@ def _with_points(data: DataSection, file: FieldFile, model: ModelInfo) -> DataSe
             kind = "random-subset"
     data = _with_meshes(data, kind, model)
     if kind in ("grid", "jittered"):
-        grid = data.grid or _points_per_axis(file, data.points)
+        grid = _points_per_axis(data, file, model)
         return _changed(data, mesh=kind, grid=grid, points=None)
     if kind == "all":
         return _changed(data, mesh=kind, grid=None, points=None)
@@ -111,28 +113,52 @@ def _with_queries(data: DataSection, model: ModelInfo) -> DataSection:
     return data
 
 
-def _points_per_axis(file: FieldFile, points: int | None) -> int:
-    """Of the sub-grid with so many points, or with about a quarter of the file's."""
+def _points_per_axis(data: DataSection, file: FieldFile, model: ModelInfo) -> int:
+    """Of the sub-grid that was asked for, or of one with about a quarter of the points.
+
+    Raises:
+        UserError: The file has no grid, or it cannot be thinned out to that one.
+    """
     if file.axes is None:
         raise UserError(
             f"the point cloud {file.path}",
             "fields on a grid",
             "choose another --mesh, or a --model that takes any points, such as nfs",
         )
-    dim = len(file.axes)
-    if points is not None:
-        side = round(points ** (1 / dim))
-        if side**dim == points:
-            return side
+    dim, fitting = len(file.axes), sub_grid_sizes(file)
+    grid = " x ".join(str(len(axis)) for axis in file.axes)
+    if not fitting:
         raise UserError(
-            f"--points {points} of a {dim}-dimensional grid",
-            f"a number like {side}^{dim} = {side**dim}",
-            "change it, give --grid, or use a --model that takes points, such as nfs",
+            f"the {grid} grid of {file.path}",
+            "a grid with sub-grids of as many points along each axis",
+            "choose --mesh all or random-subset",
         )
-    ends = zip(file.axes, file.domain.upper, strict=True)
-    closed = all(math.isclose(axis[-1], upper) for axis, upper in ends)
-    shortest = min(map(len, file.axes))
-    return (shortest - closed) // math.ceil(4 ** (1 / dim)) + closed
+    if data.grid is None and data.points is None:
+        ends = zip(file.axes, file.domain.upper, strict=True)
+        closed = all(math.isclose(axis[-1], upper) for axis, upper in ends)
+        shortest = min(map(len, file.axes))
+        quarter = (shortest - closed) // math.ceil(4 ** (1 / dim)) + closed
+        # The next smaller one that fits, the smallest where none is.
+        return max((each for each in fitting if each <= quarter), default=fitting[0])
+    side = data.grid or round((data.points or 0) ** (1 / dim))
+    if side in fitting and (data.grid or side**dim == data.points):
+        return side
+    wanted = data.points or side**dim
+    near = sorted(fitting, key=lambda each: abs(each**dim - wanted))[:FEW]
+    if data.grid:
+        given = f"--grid {data.grid}"
+    elif data.mesh is None:
+        given = f"--points {data.points} with --model {model.name}, which needs a grid"
+    else:
+        given = f"--points {data.points} with --mesh {data.mesh}"
+    sizes = ", ".join(map(str, sorted(near)))
+    other = "" if model.points else ", or a --model that takes any points, such as nfs"
+    raise UserError(
+        given,
+        f"points along each axis by --grid, such as {sizes}, to which the {grid} grid "
+        f"of {file.path} thins out",
+        f"give --grid {near[0]} ({near[0] ** dim} points){other}",
+    )
 
 
 def _with_rate(

@@ -15,7 +15,7 @@ from nfsgeo.nn.kriging import StationaryCovariance
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.module import Forecaster
-from nfsgeo.training.problem import changes_in, problem_from_dict
+from nfsgeo.training.problem import is_residual, problem_from_dict
 from nfsgeo.training.run_paths import RunPaths
 
 __all__ = ["check_model", "check_weights", "restore"]
@@ -48,22 +48,28 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         )
         for name in ("inputs", "outputs")
     }
+    if problem.out_components > 1 and "statistics" not in description:
+        # Runs of earlier versions hold those of the normalised fields alone.
+        known = scales["inputs" if problem.has_time else "outputs"]
+        found = {"mean": known.mean.tolist(), "std": known.std.tolist()}
+        own = {name: each[: problem.out_components] for name, each in found.items()}
+        description = description | {"statistics": own}
     with torch.random.fork_rng(devices=[]):
         model = build_model(description["model"], problem, description["settings"])
-    changes = changes_in(config.model, problem)
+    residual = is_residual(config.model, problem)
     fitted = checkpoint["state_dict"].get("covariance.fitted")
     covariance = None
-    if changes is not None and fitted is not None:
-        covariance = StationaryCovariance(
-            changes, fitted, checkpoint["state_dict"]["covariance.expected"]
-        )
+    if residual and fitted is not None:
+        expected = checkpoint["state_dict"]["covariance.expected"]
+        domain = problem.domain.normalised
+        covariance = StationaryCovariance(domain, fitted, expected)
     forecaster = Forecaster(
         model,
         scales["inputs"],
         scales["outputs"],
         config.optimiser,
         description,
-        changes_in=changes,
+        residual=residual,
         covariance=covariance,
     )
     check_weights(checkpoint, forecaster, paths.best)

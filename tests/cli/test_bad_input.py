@@ -77,6 +77,79 @@ def test_values_that_are_not_finite(
     assert not (tmp_path / "runs").exists()
 
 
+def uneven(waves: Path, path: Path) -> Path:
+    """Snapshots at t = 0, 1, ..., 11, 13, 15, ..."""
+
+    def spoil(file: h5py.File) -> None:
+        t = np.arange(24.0)
+        file["coords/t"][...] = np.where(t < 12, t, 2 * t - 11)
+
+    return spoilt(waves, path, spoil)
+
+
+def test_unequal_time_steps(nfsgeo: Command, waves: Path, tmp_path: Path) -> None:
+    data = uneven(waves, tmp_path / "uneven.h5")
+    words = "1 from t = 10 and 2 from t = 11 to 13", "first_record", "time_stride"
+    refused(nfsgeo("train", "--data", data, "--n-in", 8, "--n-out", 8), *words)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("first", [0, 11])
+def test_equal_time_steps_within_the_window(
+    waves: Path, tmp_path: Path, first: int
+) -> None:
+    import nfsgeo
+
+    data = uneven(waves, tmp_path / "uneven.h5")
+    window = {"data.n_in": 6, "data.n_out": 6, "data.first_record": first}
+    nfsgeo.prepare(data, {"model.name": "nfs", **window})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "convert WAVES --out p.vtu",
+        "generate burgers --out p.csv --samples 3",
+        "predict RUN --input WAVES --output p.npz",
+        "export RUN --out p.h5",
+        "export RUN --out p.onnx",
+    ],
+)
+def test_names_that_end_in_another_format(
+    nfsgeo: Command, run: Path, waves: Path, tmp_path: Path, command: str
+) -> None:
+    paths = {"WAVES": waves, "RUN": run}
+    result = nfsgeo(*[paths.get(word, word) for word in command.split()])
+    name = next(word for word in command.split() if word.startswith("p."))
+    refused(result, f"{name} to write", "a name that ends in")
+    assert not list(tmp_path.glob("p.*"))
+
+
+@pytest.mark.parametrize("text", ["0:10", "0:10:0", "0:1:0.3", "1:0:1", "a,b", ""])
+def test_times_that_cannot_be_used(
+    nfsgeo: Command, waves: Path, tmp_path: Path, text: str
+) -> None:
+    refused(nfsgeo("convert", waves, "--out", "c.h5", "--times", text), "--times")
+    refused(
+        nfsgeo("convert", waves, "--out", "c.h5", "--times", "0:1:0.5"),
+        "times [0.0, 0.5, 1.0]",
+        "each of the 24 time steps",
+    )
+
+
+def test_columns_that_cannot_be_used(nfsgeo: Command, waves: Path) -> None:
+    options = ("--out", "c.h5", "--columns")
+    refused(nfsgeo("convert", waves, *options, "time=t"), "a table")
+    refused(nfsgeo("convert", waves, *options, "time"), "ROLE=NAME")
+
+
+def test_a_folder_of_zarr(nfsgeo: Command, tmp_path: Path) -> None:
+    (tmp_path / "st.zarr").mkdir()
+    (tmp_path / "st.zarr" / "zarr.json").write_text("{}")
+    for arguments in (("info",), ("train", "--data"), ("convert", "--out", "c.h5")):
+        refused(nfsgeo(*arguments, "st.zarr"), "Zarr, which is not read", "open_zarr")
+
+
 def test_fewer_records_than_asked_for(nfsgeo: Command, waves: Path) -> None:
     result = nfsgeo("train", "--data", waves, "--n-in", 10, "--n-out", 40)
     refused(result, "--n-out 40", "at most the 24 records")
@@ -201,7 +274,7 @@ def test_resume_takes_no_other_option(nfsgeo: Command, run: Path) -> None:
         (("--model", "burger"), ("burger", "burgers-small")),
         ((), ("RUN or --model",)),
         (("a-run", "--model", "burgers-small"), ("RUN or --model",)),
-        (("--model", "burgers-small"), ("waves.h5", "periodic=(True, True)")),
+        (("--model", "burgers-small"), ("waves.h5", "periodic along x, y")),
     ],
 )
 def test_models_that_come_trained(

@@ -17,9 +17,11 @@ from nfsgeo.geometry import Domain
 RNG = np.random.default_rng(0)
 
 
-def cloud(path: Path, points: np.ndarray, records: int = 2, num: int = 1) -> np.ndarray:
+def cloud(
+    path: Path, points: np.ndarray, records: int = 2, num: int = 1, first: float = 0
+) -> np.ndarray:
     u = RNG.normal(size=(num, len(points), records, 1)).astype(np.float32)
-    np.savez(path, coords=points, u=u)
+    np.savez(path, coords=points, u=u, t=first + np.arange(records))
     return u
 
 
@@ -89,16 +91,20 @@ def test_files_become_samples_in_the_order_of_their_numbers(tmp_path: Path) -> N
         assert file.domain.lower[0] < 2 and file.domain.upper[0] > 10
 
 
-def test_files_become_records(tmp_path: Path) -> None:
+def test_files_become_records(tmp_path: Path, one_line: Callable[..., str]) -> None:
     points = RNG.random((4, 2))
     paths = [tmp_path / f"{k}.npz" for k in range(3)]
-    parts = [cloud(path, points, records=k + 1) for k, path in enumerate(paths)]
+    parts = [cloud(p, points, k + 1, first=(0, 1, 3)[k]) for k, p in enumerate(paths)]
     whole = np.concatenate(parts, axis=2)[0]
     with open_sources(paths, series="records") as file:
         assert file.num_samples == 1
         np.testing.assert_array_equal(file.times, np.arange(6))
         for records in (slice(None), slice(1, 5), slice(0, 6, 2), slice(2, 6, 3)):
             np.testing.assert_array_equal(file.read(0, records), whole[:, records])
+    for times in (np.arange(5.0), np.arange(6.0)[::-1], [0.0, np.nan, 2, 3, 4, 5]):
+        one_line(open_sources, paths, series="records", times=times)
+    with open_sources(paths, series="records", times=2 * np.arange(6.0)) as file:
+        np.testing.assert_array_equal(file.times, 2 * np.arange(6.0))
     out = convert(paths, tmp_path / "out.h5", series="records")
     with nfsgeo.data.open(out) as file:
         np.testing.assert_array_equal(file.read(0, slice(None)), whole)
@@ -138,6 +144,8 @@ def test_files_of_different_kinds_are_refused(
     cloud(a, RNG.random((4, 2)))
     cloud(b, RNG.random((4, 2)), records=3)
     one_line(convert, [a, b], out)
+    cloud(b, RNG.random((4, 2)), first=2)
+    assert "--series records" in one_line(convert, [a, b], out)
     cloud(b, RNG.random((4, 3)))
     one_line(convert, [a, b], out)
     empty = tmp_path / "empty"

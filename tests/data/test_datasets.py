@@ -13,7 +13,7 @@ import torch
 from torch_geometric.loader import DataLoader
 
 import nfsgeo.data
-from nfsgeo.data import FieldFile, GridWriter, Mesh, WindowDataset
+from nfsgeo.data import FieldFile, GridWriter, WindowDataset
 from nfsgeo.data.meshes import (
     MeshesInTurn,
     every_point,
@@ -43,8 +43,9 @@ def test_window_holds_inputs_targets_and_coefficient(
     np.testing.assert_array_equal(data.x[..., :2], u[:, 1:3])
     np.testing.assert_array_equal(data.x[..., 2], np.repeat(a, 2, axis=1))
     np.testing.assert_array_equal(data.y, u[:, 3:5])
-    np.testing.assert_array_equal(data.pos, mesh.pos.astype(np.float32))
-    assert data.sample == 5 and data.x.dtype == data.pos.dtype == torch.float32
+    np.testing.assert_array_equal(data.pos, mesh.pos)
+    assert data.sample == 5 and data.x.dtype == torch.float32
+    assert data.pos.dtype == torch.float64
     np.testing.assert_array_equal(data.times, file.times[1:5])
 
 
@@ -111,13 +112,27 @@ def test_off_grid_mesh_is_interpolated(tmp_path: Path) -> None:
         for mesh in (off_grid(file, 20, 0), per_sample(off_grid, file, 20, 0)):
             data = WindowDataset(file, [0], 1, 1, mesh)[0]
             exact = torch.cos(2 * torch.pi * (data.pos[:, 0] + 2 * data.pos[:, 1]))
+            exact = exact.float()
             torch.testing.assert_close(data.x[:, 0, 0], exact, atol=3e-6, rtol=0)
             torch.testing.assert_close(data.y[:, 0, 0], 2 * exact, atol=6e-6, rtol=0)
 
 
-def test_positions_stay_below_the_period_in_float32(file: FieldFile) -> None:
-    mesh = Mesh(np.array([[3.0 - 1e-12, 0.0]]), np.array([0]))
-    assert WindowDataset(file, [0], 1, 1, mesh)[0].pos[0, 0] == 0.0
+def test_positions_keep_their_digits_far_from_the_origin(tmp_path: Path) -> None:
+    axis = 1e6 + np.arange(512) / 512
+    with GridWriter(
+        tmp_path / "far.h5",
+        equation="wave",
+        domain=Domain((1e6,), (1e6 + 1,), (True,)),
+        axes=[axis],
+        times=[0.0, 1.0],
+        num_samples=1,
+        component_names=["u"],
+    ) as writer:
+        writer.write(0, np.zeros((1, 2, 512, 1)))
+    with nfsgeo.data.open(tmp_path / "far.h5") as file:
+        pos = WindowDataset(file, [0], 1, 1, every_point(file))[0].pos
+        assert len(pos.unique()) == 512
+        assert len(file.domain.normalise(pos).unique()) == 512
 
 
 class Counting:
@@ -139,7 +154,7 @@ def test_cache_is_bounded_and_drops_the_longest_unused(
 ) -> None:
     reads = Counting(file, monkeypatch)
     mesh = sub_grid(file, (3, 4))
-    one = 12 * 4 * (2 * 2 + 1 + 2)
+    one = 12 * (4 * (2 * 2 + 1) + 8 * 2)
     dataset = WindowDataset(file, range(7), 1, 1, mesh, cache_bytes=2 * one)
     for sample in (0, 1, 0, 2, 0, 1):
         dataset[sample]
@@ -202,7 +217,7 @@ def test_windows_that_do_not_fit_are_refused(
     one_line(WindowDataset, file, [0], 2, 3, mesh, first_record=1)
     one_line(WindowDataset, file, [0], 1, 2, mesh, time_stride=3)
     with pytest.raises(ValueError, match="expected"):
-        WindowDataset(file, [0], 1, 0, mesh)
+        WindowDataset(file, [0], 1, -1, mesh)
     with nfsgeo.data.open(point_case.path) as points:
         one_line(WindowDataset, points, [0], 0, 1, every_point(points))
 
@@ -218,7 +233,7 @@ def test_in_every_turn_a_sample_is_on_another_mesh(
             mesh = meshes[(sample + turn) % 3]
             u = grid_case.u[sample].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
             data = dataset[item]
-            np.testing.assert_array_equal(data.pos, mesh.pos.astype(np.float32))
+            np.testing.assert_array_equal(data.pos, mesh.pos)
             np.testing.assert_array_equal(data.x[..., :2], u[:, :2])
             np.testing.assert_array_equal(data.y, u[:, 2:4])
 
@@ -242,24 +257,29 @@ def test_items_hold_unobserved_query_points_and_their_targets(
     assert not set(mesh.queries.index) & set(mesh.index)
     data = WindowDataset(file, [5], 2, 2, mesh, volumes=True)[0]
     plain = WindowDataset(file, [5], 2, 2, random_subset(file, 9, seed=0))[0]
-    u = grid_case.u[5].reshape(5, 24, 2)[:, mesh.queries.index].swapaxes(0, 1)
+    index = np.concatenate([mesh.index, mesh.queries.index])
+    u = grid_case.u[5].reshape(5, 24, 2)[:, index].swapaxes(0, 1)
     np.testing.assert_array_equal(data.query_y, u[:, 2:4])
-    np.testing.assert_array_equal(data.query_pos, mesh.queries.pos.astype(np.float32))
+    np.testing.assert_array_equal(data.query_pos[:9], mesh.pos)
+    np.testing.assert_array_equal(data.query_pos[9:], mesh.queries.pos)
     for name in ("x", "y", "pos"):
         assert torch.equal(data[name], plain[name])
-    assert len(data.volume) == 9 and "query_pos" not in plain
+    assert len(data.volume) == 15 and (data.volume[9:] == 1).all()
+    assert "query_pos" not in plain
 
 
-def test_batches_tell_the_sample_of_each_query_point(file: FieldFile) -> None:
+def test_batches_hold_the_query_points_of_each_sample(file: FieldFile) -> None:
     mesh = with_queries(random_subset(file, 9, seed=0), file, 100, seed=0)
     samples = WindowDataset(file, [0, 1, 2], 1, 1, mesh)
-    (batch,) = DataLoader(samples, batch_size=3, follow_batch=["query_pos"])
-    others = file.num_points(0) - 9
-    assert batch.query_pos_batch.tolist() == [0] * others + [1] * others + [2] * others
-    assert torch.equal(batch.query_y[others : 2 * others], samples[1].query_y)
+    (batch,) = DataLoader(samples, batch_size=3)
+    total = file.num_points(0)
+    assert len(batch.query_pos) == 3 * total
+    assert torch.equal(batch.query_y[total : 2 * total], samples[1].query_y)
 
 
-def test_where_all_is_observed_there_are_no_query_points(file: FieldFile) -> None:
+def test_where_all_is_observed_there_are_no_other_query_points(
+    file: FieldFile,
+) -> None:
     mesh = with_queries(every_point(file), file, 5, seed=0)
     item = WindowDataset(file, [0], 1, 1, mesh)[0]
-    assert item.query_pos.shape == (0, file.domain.dim) and len(item.query_y) == 0
+    assert torch.equal(item.query_pos, item.pos) and torch.equal(item.query_y, item.y)

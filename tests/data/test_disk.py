@@ -71,10 +71,3 @@ def test_what_was_not_flushed_is_abandoned(tmp_path: Path) -> None:
     disk.abandon(file)
     with h5py.File(path) as found:
         assert list(found) == ["kept"]
-
-
-def test_reserved_room_is_on_the_disk(tmp_path: Path) -> None:
-    path = tmp_path / "a.h5"
-    with h5py.File(path, "w") as file:
-        disk.reserve(file, 5_000_000)
-        assert disk.occupied(path) >= 5_000_000

@@ -18,6 +18,7 @@ from nfsgeo.data.fields import GridFile
 from nfsgeo.data.meshes import (
     Mesh,
     clustered,
+    disjoint,
     every_point,
     jittered,
     nested,
@@ -27,6 +28,7 @@ from nfsgeo.data.meshes import (
     stored,
     sub_grid,
 )
+from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 
@@ -102,6 +104,27 @@ def test_nested_mesh_begins_with_the_seen_one(few: int, many: int, seed: int) ->
     np.testing.assert_array_equal(mesh.index[:few], seen.index)
     assert len(np.unique(mesh.index)) == many
     check_inside(file, mesh)
+
+
+@given(st.sampled_from([1, 4, 16]), st.integers(1, 5), st.integers(0, 99))
+def test_no_unseen_point_is_in_any_point_set(sets: int, few: int, seed: int) -> None:
+    file = GRIDS[2]
+    drawn = [random_subset(file, few, 100 * seed + number) for number in range(sets)]
+    trained = np.unique(np.concatenate([mesh.index for mesh in drawn]))
+    left = 120 - len(trained)
+    larger = nested(drawn[0], file, few + left, seed, trained=trained)
+    np.testing.assert_array_equal(larger.index[:few], drawn[0].index)
+    apart = disjoint(drawn[0], file, left, seed, trained=trained)
+    for unseen in (larger.index[few:], apart.index):
+        assert len(np.unique(unseen)) == left
+        assert not np.isin(unseen, trained).any()
+    around = nested(off_grid(file, few, seed), file, few + left, seed, trained=trained)
+    assert around.index is None
+    known = set(map(tuple, file.coordinates()[trained].tolist()))
+    assert not known & set(map(tuple, around.pos.tolist()))
+    for draw, num in ((nested, few + left + 1), (disjoint, left + 1)):
+        with pytest.raises(UserError, match=f"has seen {len(trained)} of its 120"):
+            draw(drawn[0], file, num, seed, trained=trained)
 
 
 def test_nested_mesh_off_the_grid() -> None:

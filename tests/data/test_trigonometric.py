@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 
 from nfsgeo.data.fields import GridFile
 from nfsgeo.data.meshes import off_grid
-from nfsgeo.data.trigonometric import TrigonometricInterpolation, periodic_weights
+from nfsgeo.data.trigonometric import (
+    TrigonometricInterpolation,
+    is_band_limited,
+    periodic_weights,
+)
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -106,3 +110,51 @@ def test_what_cannot_be_interpolated_is_refused() -> None:
     file.axes = (file.axes[0][:-1], file.axes[1])
     with pytest.raises(UserError, match="period"):
         TrigonometricInterpolation(file, file.coordinates())
+
+
+class Bump(GridFile):
+    """A bump on a periodic axis, of frequencies that fall off as ``ratio ** k``."""
+
+    def __init__(self, num: int, ratio: float, *, periodic: bool = True) -> None:
+        self.path, self.num_samples, self.static_role = Path("bump"), 1, None
+        self.times, self.component_names = np.arange(3.0), ["a", "b"]
+        self.domain = Domain((0.0, 0.0), (1.0, 1.0), (periodic, False))
+        self.axes = (np.arange(num) / num, np.linspace(0, 1, 4))
+        self.ratio = ratio
+
+    def exact(self, x: np.ndarray) -> np.ndarray:
+        return 5 + 1 / (1 - 2 * self.ratio * np.cos(2 * np.pi * x) + self.ratio**2)
+
+    def slab(self, sample: int, records: slice) -> np.ndarray:
+        bump = self.exact(self.axes[0])[None, :, None, None]
+        # A component of thousands, smooth, hides nothing of the other.
+        smooth = 1000 * np.cos(2 * np.pi * self.axes[0])[None, :, None, None]
+        both = np.concatenate([bump, smooth], axis=-1)
+        return np.broadcast_to(both, (3, len(self.axes[0]), 4, 2))[records]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(8, 300), st.floats(0.05, 0.99))
+def test_band_limited_fields_are_known_between_the_points(
+    num: int, ratio: float
+) -> None:
+    file = Bump(num, ratio)
+    x = (np.arange(999) + 0.5) / 999
+    found = periodic_weights(num, x) @ file.exact(file.axes[0])
+    error = np.sqrt(np.mean((found - file.exact(x)) ** 2)) / file.exact(x).std()
+    if is_band_limited(file, [0]):
+        assert error < 1e-3
+    else:
+        assert error > 1e-5  # nothing is refused that is as good as exact
+
+
+def test_which_files_are_band_limited() -> None:
+    assert is_band_limited(Bump(128, 0.8), [0])
+    assert not is_band_limited(Bump(128, 0.99), [0])
+    assert not is_band_limited(Bump(128, 0.8, periodic=False), [0])
+    uneven = Bump(128, 0.8)
+    uneven.axes = (uneven.axes[0] ** 1.1, uneven.axes[1])
+    assert not is_band_limited(uneven, [0])
+    cloud = Bump(128, 0.8)
+    cloud.axes = None  # type: ignore[assignment]
+    assert not is_band_limited(cloud, [0])

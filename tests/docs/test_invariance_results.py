@@ -38,10 +38,14 @@ def test_ratios_are_of_means_over_the_seeds_that_both_have() -> None:
         ("ns-1024", "10", "default", "seen", "0"): (1.0, 2.0),
         ("ns-1024", "10", "default", "seen", "1"): (3.0, 6.0),
         ("ns-1024", "10", "default", "disjoint", "1"): (6.0, 6.0),
+        ("ns-1024", "10", "default", "off-grid", "1"): (4.5, 9.0),
+        ("ns-1024", "10", "default", "noise-10", "0"): (7.0, 9.0),
     }
-    first, second, bounds = invariance_tables(made).split("\n\n")
+    first, second, noise, bounds = invariance_tables(made).split("\n\n")
     cells = [cell.strip() for cell in first.splitlines()[-1].split("|")]
-    assert cells[2] == "2.00e+00 ± 1.4e+00" and cells[-2] == "2.00"
+    assert cells[2] == "2.00e+00 ± 1.4e+00" and cells[-3:-1] == ["1.50", "3.00"]
+    cells = [cell.strip() for cell in noise.splitlines()[-1].split("|")]
+    assert cells[2:-1] == ["2.00e+00 ± 1.4e+00", "–", "7.00e+00"]
     columns = [cell.strip(" `") for cell in second.splitlines()[0].split("|")]
     ratios = [cell.strip() for cell in second.splitlines()[-1].split("|")]
     assert dict(zip(columns, ratios, strict=True))["disjoint"] == "2.00"

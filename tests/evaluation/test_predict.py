@@ -21,7 +21,7 @@ from nfsgeo.training.observation import mesh_of, observe
 def test_predictions_are_those_of_the_model(
     run: RunPaths, waves: Path, tmp_path: Path
 ) -> None:
-    predict(run.root, waves, tmp_path / "out.h5")
+    predict(run.root, waves, tmp_path / "out.h5", first=0)
     config = read_config(run.config)
     forecaster = restore(run, config)
     with nfsgeo.data.open(waves) as file, nfsgeo.data.open(tmp_path / "out.h5") as out:
@@ -68,7 +68,7 @@ def test_only_the_input_records_are_needed(
             for sample in range(3):
                 writer.write(file.read(sample, slice(10), np.array(index)), mesh)
     predict(run.root, short, tmp_path / "from_cloud.h5")
-    predict(run.root, waves, tmp_path / "from_grid.h5")
+    predict(run.root, waves, tmp_path / "from_grid.h5", first=0)
     with (
         nfsgeo.data.open(tmp_path / "from_cloud.h5") as cloud,
         nfsgeo.data.open(tmp_path / "from_grid.h5") as grid,
@@ -76,6 +76,68 @@ def test_only_the_input_records_are_needed(
         assert np.allclose(cloud.times, grid.times)
         one, other = cloud.read(1, slice(None)), grid.read(1, slice(None))
     assert np.allclose(one, other, atol=1e-6)
+
+
+def part_of(waves: Path, path: Path, times: list[int]) -> Path:
+    """The grid of the file as a cloud, at some of its time steps."""
+    with (
+        nfsgeo.data.open(waves) as file,
+        PointWriter(
+            path,
+            equation="waves",
+            domain=file.domain,
+            times=file.times[times],
+            component_names=["u"],
+        ) as writer,
+    ):
+        mesh = writer.add_mesh(file.coordinates())
+        for sample in range(2):
+            writer.write(file.read(sample, slice(None))[:, times], mesh)
+    return path
+
+
+def read_both(path: Path, other: Path) -> tuple[np.ndarray, np.ndarray]:
+    with nfsgeo.data.open(path) as one, nfsgeo.data.open(other) as two:
+        assert np.allclose(one.times, two.times)
+        return one.read(1, slice(None)), two.read(1, slice(None))
+
+
+def test_the_last_snapshots_are_observed_and_what_follows_is_predicted(
+    run: RunPaths, waves: Path, tmp_path: Path
+) -> None:
+    whole = part_of(waves, tmp_path / "whole.h5", list(range(24)))
+    predict(run.root, whole, tmp_path / "ahead.h5")
+    with nfsgeo.data.open(tmp_path / "ahead.h5") as out:
+        # The file ends at 6; before, predictions began at 2.75 whatever its length.
+        assert np.allclose(out.times, 6 + 0.25 * np.arange(1, 11))
+    last = part_of(waves, tmp_path / "last.h5", list(range(14, 24)))
+    predict(run.root, last, tmp_path / "from_last.h5")
+    predict(run.root, whole, tmp_path / "from_14.h5", first=14)
+    for name in ("from_last.h5", "from_14.h5"):
+        found, expected = read_both(tmp_path / name, tmp_path / "ahead.h5")
+        assert np.allclose(found, expected, atol=1e-6)
+
+
+def test_snapshots_between_those_of_training_spacing_are_left_out(
+    run: RunPaths, waves: Path, tmp_path: Path
+) -> None:
+    """A file of unequal steps, whose last ones of 0.25 are all there."""
+    uneven = part_of(waves, tmp_path / "uneven.h5", [0, 1, 5, *range(10, 24)])
+    predict(run.root, uneven, tmp_path / "a.h5")
+    whole = part_of(waves, tmp_path / "whole.h5", list(range(24)))
+    predict(run.root, whole, tmp_path / "c.h5")
+    found, expected = read_both(tmp_path / "a.h5", tmp_path / "c.h5")
+    assert np.allclose(found, expected, atol=1e-6)
+    with pytest.raises(UserError, match=r"0.25 to 1.25 apart.*at least 10, 0.25 apart"):
+        predict(run.root, uneven, tmp_path / "d.h5", first=0)
+
+
+@pytest.mark.parametrize("first", [-1, 24, 20])
+def test_a_first_snapshot_that_leaves_too_few(
+    run: RunPaths, waves: Path, tmp_path: Path, first: int
+) -> None:
+    with pytest.raises(UserError, match="snapshot"):
+        predict(run.root, waves, tmp_path / "out.h5", first=first)
 
 
 def test_records_of_another_spacing_are_refused(
@@ -114,6 +176,17 @@ def test_points_come_from_arrays_and_tables(tmp_path: Path, suffix: str) -> None
     else:
         np.savetxt(path, points, delimiter=",", header="x,y", comments="")
     assert np.array_equal(read_points(path, Domain.unit(2)), points)
+
+
+def test_names_order_the_columns_of_points(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("lat,lon\n0.25,0.5\n0.75,1\n")
+    found = read_points(tmp_path / "q.csv", Domain.unit(2, periodic=False))
+    assert found.tolist() == [[0.5, 0.25], [1.0, 0.75]]
+    for names in ("id,x,y", "p,q", "x,lon"):
+        zeros = ",".join("0" for _ in names.split(","))
+        (tmp_path / "q.csv").write_text(f"{names}\n{zeros}\n")
+        with pytest.raises(UserError, match="columns"):
+            read_points(tmp_path / "q.csv", Domain.unit(2))
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,9 @@ def test_what_comes_along(name: str):
     summary = json.loads((folder / "summary.json").read_text())
     assert f"{summary['test']['mae']:.2e}" in card
     assert f"{summary['parameters']:,} parameters" in card
+    assert summary["unseen_points"]["at"] == "off-grid"
+    for errors in summary["unseen"].values():
+        assert f"{errors['mae_unseen']['mean']:.2e}" in card
     assert summary["test"]["mae"] < summary["baselines"]["linear_extrapolation"]["mae"]
 
 

@@ -82,9 +82,8 @@ def test_examples_are_whole_samples(run: RunPaths, waves: Path) -> None:
 def test_other_data_leave_the_run_as_it_is(run: RunPaths, waves: Path) -> None:
     evaluate_run(run.root)
     before = {p: p.stat().st_mtime_ns for p in run.root.rglob("*")}
-    summary = evaluate_run(run.root, data=waves)
+    evaluate_run(run.root, data=waves)
     assert {p: p.stat().st_mtime_ns for p in run.root.rglob("*")} == before
-    assert summary["test"] == json.loads(run.summary.read_text())["test"]
 
 
 def test_a_checkpoint_of_another_model_is_refused(run: RunPaths) -> None:

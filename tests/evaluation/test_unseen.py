@@ -10,10 +10,20 @@ import numpy as np
 import pytest
 
 import nfsgeo.data
+import nfsgeo.evaluation.unseen
+from nfsgeo.data import PointWriter
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run, evaluate_unseen
-from nfsgeo.evaluation.unseen import COLUMNS
-from nfsgeo.training import RunPaths, load_config, prepare, read_config, restore
+from nfsgeo.evaluation.unseen import COLUMNS, seen_by_training
+from nfsgeo.geometry import Domain
+from nfsgeo.training import (
+    Experiment,
+    RunPaths,
+    load_config,
+    prepare,
+    read_config,
+    restore,
+)
 from nfsgeo.training.observation import observe
 
 
@@ -47,9 +57,107 @@ def test_repeats_come_out_the_same_again(run: RunPaths, waves: Path) -> None:
     assert one == rows_of(run, waves, factors=[2], repeats=2)
 
 
-def test_more_points_than_the_grid_has(run: RunPaths, waves: Path) -> None:
-    with pytest.raises(UserError, match="320"):
-        rows_of(run, waves, factors=[5], repeats=1)
+def test_more_points_than_training_has_left(run: RunPaths, waves: Path) -> None:
+    with pytest.raises(UserError, match="training has seen 25. of its 256 points"):
+        rows_of(run, waves, factors=[2], repeats=1, at="file")
+    # Between the points of the file there are always more.
+    (row,) = rows_of(run, waves, factors=[5], repeats=1)
+    assert row["num_points"] == 320
+
+
+def places(pos: Any) -> set[tuple[float, ...]]:
+    """Points ``[n, d]`` that compare as a whole."""
+    return set(map(tuple, np.asarray(pos, np.float32).tolist()))
+
+
+def trained_on(experiment: Experiment) -> set[tuple[float, ...]]:
+    """Every point of every sample that training sees in an endless run."""
+    samples, found = experiment.data.parts["train"], set()
+    for samples.turn in range(16):  # as many point sets, or sets of query points
+        for number in range(len(samples)):
+            item = samples[number]
+            found |= places(item.pos)
+            if "query_pos" in item:
+                found |= places(item.query_pos)
+    return found
+
+
+def untrained(path: Path, tiny: dict[str, Any], **settings: Any) -> Experiment:
+    found = {f"data.{name}": value for name, value in settings.items()}
+    return prepare(load_config(overrides=tiny | found | {"data.file": str(path)}))
+
+
+@pytest.fixture
+def unseen(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Evaluates on larger meshes; gives the points that are called unseen there."""
+    windows = nfsgeo.evaluation.unseen.windows
+
+    def found(e: Experiment, **options: Any) -> set[tuple[float, ...]]:
+        points: set[tuple[float, ...]] = set()
+
+        def spied(*arguments: Any) -> Any:
+            data = windows(*arguments)
+            for item in data:
+                mesh = e.mesh if callable(e.mesh) else lambda sample: e.mesh
+                points.update(places(item.pos[len(mesh(int(item.sample))) :]))
+            return data
+
+        monkeypatch.setattr(nfsgeo.evaluation.unseen, "windows", spied)
+        rows = evaluate_unseen(
+            e.forecaster, e.config, e.file, e.mesh, repeats=2, **options
+        )
+        assert all(np.isfinite(row["mae_unseen"]) for row in rows)
+        return points
+
+    return found
+
+
+@pytest.mark.parametrize("meshes", [1, 4, 16])
+@pytest.mark.parametrize(("points", "at"), [(8, "file"), (64, "off-grid"), (64, None)])
+def test_no_unseen_point_is_in_any_training_point_set(
+    waves: Path, tiny: Any, unseen: Any, meshes: int, points: int, at: Any
+) -> None:
+    e = untrained(waves, tiny, points=points, meshes=meshes)
+    found, trained = unseen(e, factors=[2, 4], at=at), trained_on(e)
+    assert found and not found & trained
+    told = seen_by_training(e.config, e.file, at)
+    assert told["trained"] == len(trained) and told["points"] == 256
+    assert told["at"] == (at or "off-grid")
+    on_grid = {point for point in found if (16 * np.array(point) % 1 == 0).all()}
+    assert on_grid == (found if at == "file" else set())
+
+
+def test_samples_with_meshes_of_their_own(waves: Path, tiny: Any, unseen: Any) -> None:
+    e = untrained(waves, tiny, points=8, mesh_per_sample=True)
+    found = unseen(e, factors=[2], at="file")
+    assert found and not found & trained_on(e)
+
+
+def test_clouds_are_told_apart_by_coordinates(
+    tmp_path: Path, tiny: Any, unseen: Any
+) -> None:
+    """Each sample on a mesh of the file that shares points with all others."""
+    random, path = np.random.default_rng(0), tmp_path / "clouds.h5"
+    shared = random.random((60, 2))
+    with PointWriter(
+        path,
+        equation="",
+        domain=Domain.unit(2, periodic=False),
+        times=np.arange(20.0),
+        component_names=["u"],
+    ) as writer:
+        for _ in range(20):
+            pos = random.permutation(np.concatenate([shared, random.random((60, 2))]))
+            writer.write(random.normal(size=(120, 20, 1)), writer.add_mesh(pos))
+    e = untrained(path, tiny, points=20)
+    found, trained = unseen(e, factors=[2]), trained_on(e)
+    assert found and not found & trained
+    sample = int(e.file.split["test"][0])
+    told = seen_by_training(e.config, e.file)
+    assert told["at"] == "file"
+    assert told["trained"] == len(places(e.file.coordinates(sample)) & trained) > 20
+    with pytest.raises(UserError, match="--unseen-at file"):
+        unseen(e, factors=[2], at="off-grid")
 
 
 def test_not_a_larger_mesh(run: RunPaths, waves: Path) -> None:

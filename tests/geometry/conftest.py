@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-import torch
 from torch import Tensor
 
-from nfsgeo.geometry import Domain, search_pyg_lib
+from nfsgeo.geometry import Domain
 
 Reference = Callable[..., Tensor]
 
@@ -39,12 +38,9 @@ def brute_force() -> Reference:
         "scipy",
         "cell_list",
         pytest.param("torch_cluster", marks=pytest.mark.cluster),
-        "pyg_lib",
     ]
 )
 def backend(request: pytest.FixtureRequest) -> str:
     if request.param == "torch_cluster":
         pytest.importorskip("torch_cluster")
-    if request.param == "pyg_lib" and not search_pyg_lib.available(torch.device("cpu")):
-        pytest.skip("pyg-lib 0.6 or later is not installed")
     return request.param

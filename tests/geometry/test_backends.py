@@ -1,10 +1,8 @@
-"""What is special to one backend: pieces, cells, images, versions."""
+"""What is special to one backend: pieces, cells, images."""
 
 from __future__ import annotations
 
 import math
-import sys
-import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +15,6 @@ from nfsgeo.geometry import (
     images,
     radius_edges,
     search_cell_list,
-    search_pyg_lib,
     search_torch_cluster,
 )
 from nfsgeo.geometry.query import Candidates, RadiusQuery
@@ -76,7 +73,7 @@ def open_search(
     radius: float,
     cap: int,
 ) -> Tensor:
-    """What torch-cluster and pyg-lib do: distance < radius, the first ``cap``."""
+    """What torch-cluster does: distance < radius, the first ``cap``."""
     near = torch.cdist(target, source, compute_mode="donot_use_mm_for_euclid_dist")
     near = near < radius
     samples = torch.arange(source_ptr.numel() - 1)
@@ -108,45 +105,6 @@ def test_images_and_rising_caps_lose_nothing(
     }
     edges = radius_edges(source, target, radius, domain, backend="scipy", **batches)
     assert torch.equal(edges, brute_force(source, target, radius, domain, **batches))
-
-
-class TestPygLib:
-    """pyg-lib's kernel is stood in for: it is on no package index."""
-
-    @pytest.fixture
-    def library(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-        def radius(*args: Any) -> Tensor:
-            *rest, num_workers, ignore_same_index = args
-            assert num_workers == 1 and ignore_same_index is False
-            return open_search(*rest)
-
-        library = types.ModuleType("pyg_lib")
-        library.__version__ = "0.6.0+pt213cpu"  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "pyg_lib", library)
-        monkeypatch.setattr(torch.ops.pyg, "radius", radius, raising=False)
-        monkeypatch.setattr(torch.ops.pyg, "cuda_version", lambda: -1, raising=False)
-        search_pyg_lib._installed.cache_clear()
-        yield library
-        search_pyg_lib._installed.cache_clear()
-
-    def test_edges(self, library: Any, brute_force: Reference) -> None:
-        domain = Domain.unit(2)
-        source, target = torch.rand(40, 2), torch.rand(30, 2)
-        edges = radius_edges(source, target, 0.3, domain, backend="pyg_lib")
-        assert torch.equal(edges, brute_force(source, target, 0.3, domain))
-
-    @pytest.mark.parametrize("version", ["0.5.0", "0.4.0+pt25", ""])
-    def test_older_versions_are_not_used(self, library: Any, version: str) -> None:
-        library.__version__ = version
-        assert not search_pyg_lib.available(CPU)
-
-    def test_builds_without_cuda_are_not_used_on_cuda(
-        self, library: Any, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        assert search_pyg_lib.available(CPU)
-        assert not search_pyg_lib.available(torch.device("cuda"))
-        monkeypatch.setattr(torch.ops.pyg, "cuda_version", lambda: 12080)
-        assert search_pyg_lib.available(torch.device("cuda"))
 
 
 @pytest.mark.cluster

@@ -7,7 +7,7 @@ import torch
 
 from nfsgeo.geometry import (
     Domain,
-    GraphCache,
+    GraphBuilder,
     batch_graphs,
     bipartite_graph,
     cell_volumes,
@@ -93,9 +93,9 @@ def test_shares_of_a_neighbourhood_add_up_to_one() -> None:
 
 
 def test_a_cache_measures_points_and_not_nodes() -> None:
-    graphs = GraphCache(TORUS, 0.3, cells=True)
+    builder = GraphBuilder(TORUS, 0.3, cells=True)
     pos, nodes = clustered(60), equispaced_grid(TORUS, (5, 5))
-    up = graphs.points_to_grid(pos, None, nodes)
+    up = builder.points_to_grid(pos, nodes)
     torch.testing.assert_close(up.volume, cell_volumes(pos, TORUS))
-    assert graphs.grid_to_points(nodes, pos, None).volume is None
+    assert builder.grid_to_points(nodes, pos).volume is None
     assert torch.equal(up.to("cpu").volume, up.volume)

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 TORUS = Domain.unit(2)
@@ -151,3 +152,42 @@ def test_points_of_another_dimension_are_refused() -> None:
 def test_bounding_refuses_what_has_no_box(bad: torch.Tensor) -> None:
     with pytest.raises(ValueError, match="finite"):
         Domain.bounding(bad)
+
+
+@given(
+    shift=st.floats(-1e6, 1e6),
+    scale=st.sampled_from([1e-3, 1.0, 0.3, 2 * math.pi, 1e3]),
+    periodic=st.booleans(),
+)
+def test_normalised_positions_know_neither_origin_nor_units(shift, scale, periodic):
+    """Nodes of a grid exactly; the subtraction of the origin costs others a bit."""
+    box = Domain((shift,) * 2, (shift + scale, shift + scale / 2), (periodic,) * 2)
+    assert box.normalised == Domain((0, 0), (1, 0.5), (periodic,) * 2)
+    unit = torch.cartesian_prod(torch.arange(8) / 8, torch.arange(8) / 16).double()
+    found = box.normalise(unit * scale + shift)
+    assert found.dtype == torch.float32 and box.normalised.contains(found).all()
+    rounding = 4e-16 * (abs(shift) / scale + 1)
+    away = box.normalised.distance(found.double(), unit)
+    assert away.max() <= 1e-7 + 2 * rounding
+
+
+def test_a_point_on_the_far_end_stays_in_the_box():
+    for periodic, end in ((True, 0.0), (False, 1.0)):
+        box = Domain((0.1,), (0.1 + 2 * math.pi,), (periodic,))
+        pos = torch.tensor([[0.1 + 2 * math.pi]])
+        for points in (pos, pos.double().clamp(max=box.upper[0])):
+            assert box.normalise(points).tolist() == [[end]]
+
+
+def test_an_axis_in_other_units_is_stretched():
+    box = Domain((0, 0), (1e5, 10), (False, True)).normalised
+    assert box.upper == (1.0, 0.125) and box.periodic == (False, True)
+    assert Domain((0, 0), (360, 180), (True, False)).normalised.upper == (1.0, 0.5)
+
+
+def test_points_outside_are_named_in_their_own_units():
+    box = Domain((100.0, 0.0), (200.0, 50.0), (False, False))
+    with pytest.raises(UserError, match=r"point 1 at \[250.0, 1.0\]: .*\[200.0, 50.0"):
+        box.normalise(torch.tensor([[150.0, 1.0], [250.0, 1.0]]))
+    with pytest.raises(UserError, match="nan"):
+        box.normalise(torch.tensor([[torch.nan, 1.0]]))

@@ -13,7 +13,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import (
     Domain,
     radius_edges,
-    search_pyg_lib,
+    search_torch_cluster,
 )
 
 Reference = Callable[..., Tensor]
@@ -131,9 +131,11 @@ class TestRefusals:
     def test_backend_that_is_not_installed(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(search_pyg_lib, "available", lambda device: False)
-        with pytest.raises(UserError, match="install pyg-lib"):
-            radius_edges(self.good, self.good, 0.1, Domain.unit(2), backend="pyg_lib")
+        monkeypatch.setattr(search_torch_cluster, "available", lambda device: False)
+        with pytest.raises(UserError, match="install torch-cluster"):
+            radius_edges(
+                self.good, self.good, 0.1, Domain.unit(2), backend="torch_cluster"
+            )
 
     def test_cap_below_one(self) -> None:
         with pytest.raises(UserError, match="at least 1"):

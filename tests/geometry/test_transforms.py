@@ -117,13 +117,6 @@ def test_the_loader_transforms_in_worker_processes():
     )
 
 
-def test_a_mesh_that_comes_again_is_searched_once():
-    to_grid, data = transform(), sample(30)
-    first, second = to_grid(data), to_grid(data.clone())
-    assert to_grid.graphs.searches == 2  # One for each direction.
-    assert first[POINT_TO_GRID].edge_index is second[POINT_TO_GRID].edge_index
-
-
 def test_batches_move_between_devices(device):
     batch = Batch.from_data_list([transform()(sample(n)) for n in SIZES]).to(device)
     for graph in graphs_of(batch):

@@ -59,7 +59,7 @@ def test_it_is_the_library_s():
         part.load_state_dict(getattr(model, name).state_dict())
     theirs.fno_blocks.load_state_dict(model.blocks.state_dict())
     x, pos = sample(p, 300)
-    grid = model.grid.view(1, 6, 6, 2) / 2
+    grid = model.grid.view(1, 6, 6, 2)
     expected = theirs(pos[None] / 2, grid, pos[None, :50] / 2, x.flatten(1)[None])
     found = model(x, pos, query_pos=pos[:50])
     torch.testing.assert_close(

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.geometry import Domain
-from nfsgeo.models import OwnLoss, Problem, build_model
+from nfsgeo.geometry import Domain, Graphs
+from nfsgeo.models import Model, OwnLoss, Problem, build_model
 
 POINTS, SAMPLES = 16, 4
 PROBLEM = Problem(Domain.unit(2), 1, 1, 2, 4, POINTS, None, True)
@@ -43,11 +43,11 @@ def relative_error(out: Tensor, y: Tensor) -> float:
     return float((out - y).norm() / y.norm())
 
 
-def loss_of(model: nn.Module, x: Tensor, pos: Tensor, batch: Tensor, y: Tensor):
+def loss_of(model: Model, x: Tensor, y: Tensor, graphs: Graphs) -> Tensor:
     if isinstance(model, OwnLoss):
         target = y[:, : PROBLEM.n_out + model.records_beyond]
-        return model.training_loss(x, pos, batch, target)
-    return nn.functional.mse_loss(model(x, pos, batch), y[:, : PROBLEM.n_out])
+        return model.training_loss(x, target, graphs)
+    return nn.functional.mse_loss(model.predict(x, graphs), y[:, : PROBLEM.n_out])
 
 
 @pytest.mark.parametrize(
@@ -59,18 +59,19 @@ def test_learns_four_samples_by_heart(name, goal):
     one = {"window": PROBLEM.n_out, "pushforward": False} if name == "mppde" else {}
     model = build_model(name, PROBLEM, SMALL[name] | one)
     x, pos, batch, y = waves()
+    graphs = model.connect(pos, batch)
     optimiser = torch.optim.Adam(model.parameters())
     rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, 1e-2, total_steps=800)
     error = math.inf
     for step in range(800):
         optimiser.zero_grad()
-        loss_of(model, x, pos, batch, y).backward()
+        loss_of(model, x, y, graphs).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         rate.step()
         if step % 25 == 0:
             with torch.no_grad():
-                error = relative_error(model(x, pos, batch), y[:, : PROBLEM.n_out])
+                error = relative_error(model.predict(x, graphs), y[:, : PROBLEM.n_out])
             if error < goal:
                 break
     assert error < goal
@@ -81,7 +82,8 @@ def test_a_recurrent_model_learns_from_what_it_predicts():
     x, pos, batch, y = waves()
     y = y[:, : PROBLEM.n_out]
     plain = nn.functional.mse_loss(model(x, pos, batch), y)
-    torch.testing.assert_close(model.training_loss(x, pos, batch, y), plain)
+    graphs = model.connect(pos, batch)
+    torch.testing.assert_close(model.training_loss(x, y, graphs), plain)
 
 
 @pytest.mark.parametrize(("steps", "true"), [(0, True), (10**6, False)])
@@ -92,7 +94,8 @@ def test_scheduled_sampling_feeds_true_records_at_first(steps, true):
     model.steps.fill_(steps)
     x, pos, batch, y = waves()
     y = y[:, : PROBLEM.n_out].clone().requires_grad_()
-    (found,) = torch.autograd.grad(model.training_loss(x, pos, batch, y), y)
+    loss = model.training_loss(x, y, model.connect(pos, batch))
+    (found,) = torch.autograd.grad(loss, y)
     plain = nn.functional.mse_loss(model(x, pos, batch), y)
     (expected,) = torch.autograd.grad(plain, y)
     assert int(model.steps) == steps + 1
@@ -105,7 +108,7 @@ def test_scheduled_sampling_fades():
     shares = []
     for step in (0, 100, 200, 10**9):
         model.steps.fill_(step)
-        shares.append(model._true_share())
+        shares.append(float(model._true_share(50)))
     expected = [50 / (50 + math.exp(step / 50)) for step in (0, 100, 200)]
     assert shares == pytest.approx([*expected, 0.0])
 
@@ -151,7 +154,7 @@ def test_windows_of_training_start_anywhere_and_may_be_pushed(pushforward):
     starts, pushed = set(), 0
     for _ in range(40):
         recorder.calls.clear()
-        loss = model.training_loss(x, pos, None, y)
+        loss = model.training_loss(x, y, model.connect(pos))
         errors, calls = [], iter(recorder.calls)
         for u, time, graded in calls:
             start = int(u[0, 0])
@@ -190,4 +193,5 @@ def test_without_room_for_two_windows_the_result_itself_is_learned():
         x, pos = torch.randn(POINTS, p.n_in, 1), torch.rand(POINTS, 2)
         y = torch.randn(POINTS, p.n_out, 1)
         plain = nn.functional.mse_loss(model(x, pos), y)
-        torch.testing.assert_close(model.training_loss(x, pos, None, y), plain)
+        graphs = model.connect(pos)
+        torch.testing.assert_close(model.training_loss(x, y, graphs), plain)

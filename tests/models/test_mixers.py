@@ -132,9 +132,10 @@ def test_kernels_interpolate_all_inputs_alike_where_they_see_none(inputs):
     model = build_model("nfs", p, {**SMALL, "grid": 8, "inputs": inputs})
     x, pos = sample(p, 60)
     weight, slope = torch.randn(p.domain.dim, 8), torch.randn(8)
+    graphs = model.connect(pos)
     one, other = (
         model.resampling(
-            model.resampling.prepare(Points(features.flatten(1), pos, None, 1)),
+            model.resampling.prepare(Points(features.flatten(1), graphs)),
             lambda _, pos: (pos @ weight, slope),
             torch.zeros(1),
         )
@@ -202,7 +203,7 @@ def test_says_what_does_not_fit():
         model(x[:, :2], pos)
     batch = torch.arange(2).repeat_interleave(30)
     with pytest.raises(ValueError, match="query_batch is None"):
-        model(x, pos, batch, query_pos=pos)
+        model(x, pos, batch, query_pos=pos.clone())
 
 
 @pytest.mark.parametrize(
@@ -220,7 +221,7 @@ def test_grid_suits_the_domain(domain, grid, shape):
     assert model.resampling.shape == shape
 
 
-def test_caches_stay_out_of_the_weights():
+def test_graphs_stay_out_of_the_weights():
     model = build_model("nfs", problem(), SMALL)
     model(*sample(problem(), 60))
     assert all("graph" not in k and k != "grid" for k in model.state_dict())

@@ -60,7 +60,7 @@ def test_every_point_has_neighbours_on_the_grid(name, num_points):
     settings = {"width": 8, "fixed": "quadratic"}
     resampling = build_model(name, p, settings).resampling
     pos = torch.rand(num_points, 2)
-    graph = resampling.graphs.grid_to_points(resampling.grid, pos, None, num_samples=1)
+    graph = resampling.builder.grid_to_points(resampling.grid, pos)
     nodes = math.prod(resampling.shape)
     wanted = 2.3 * math.log(min(nodes, num_points))
     assert graph.degree().double().mean() == pytest.approx(wanted, rel=0.1)
@@ -82,7 +82,10 @@ def test_what_is_left_open_follows_from_the_problem(
 ):
     p = replace(problem(num_points=64), has_time=has_time, n_out=10 if has_time else 1)
     resampling = build_model("nfs", p, settings).resampling
-    assert (resampling.graphs.interpolation, resampling.kernel_at) == (fixed, kernel_at)
+    assert (resampling.builder.interpolation, resampling.kernel_at) == (
+        fixed,
+        kernel_at,
+    )
     assert resampling.from_grid.kernel.channels == channels
 
 
@@ -91,7 +94,7 @@ def test_corrected_kernels_are_of_one_kind():
     settings = {"exact_for": "linear", "cells": True, "kernel_at": "points"}
     resampling = build_model("nfs", p, settings).resampling
     assert resampling.to_grid.exact_for == resampling.from_grid.exact_for == "linear"
-    assert resampling.graphs.cells
+    assert resampling.builder.cells
     with pytest.raises(UserError, match=r"exact_for linear with the dense.*channel"):
         build_model("nfs", p, {**settings, "kernel": "dense"})
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.geometry import Domain, Graphs, equispaced_grid
 from nfsgeo.nn import (
     FieldLayerNorm,
     GridResampling,
@@ -72,9 +72,10 @@ def test_block_without_parts_adds_its_input():
 def test_grid_comes_and_goes(shape, periodic):
     dim = len(shape)
     grid = equispaced_grid(Domain.unit(dim, periodic), shape)
-    points = Points(torch.empty(0), grid.repeat(3, 1), None, 3)
-    assert grid_shape(points.pos, 3) == shape
-    value, slope = torch.randn(len(points.pos), 2), torch.randn(2)
+    one = Graphs(grid, (len(grid),), grid_shape=grid_shape(grid))
+    assert one.grid_shape == shape
+    points = Points(torch.empty(0), Graphs.join([one] * 3))
+    value, slope = torch.randn(3 * len(grid), 2), torch.randn(2)
     times = torch.tensor([0.0, 0.5])
     resampling = GridResampling()
     field = resampling(points, lambda *_: (value, slope), times)
@@ -82,25 +83,17 @@ def test_grid_comes_and_goes(shape, periodic):
     # Row-major: the last axis of the grid runs fastest.
     node = value.view(3, *shape, 2)[1, ..., 0, :]
     torch.testing.assert_close(field[1, :, ..., 0, 0], node.movedim(-1, 0))
-    back = resampling.back(field, points, points.pos, None)
+    back = resampling.back(field, points)
     torch.testing.assert_close(back[:, 1], value + 0.5 * slope)
     still = resampling(points, lambda *_: (value, None), times)
     assert still.shape == (3, 2, *shape)
-    back = resampling.back(still, points, points.pos, None)
+    back = resampling.back(still, points)
     torch.testing.assert_close(back[:, 0], value)
 
 
 def test_refuses_what_is_no_grid():
     grid = equispaced_grid(Domain.unit(2), (4, 4))
     stretched = grid * torch.linspace(0.5, 1, 16)[:, None]
-    for pos, samples in (
-        (torch.rand(16, 2), 1),
-        (grid[torch.randperm(16)], 1),
-        (stretched, 1),
-        (torch.cat([grid, grid[torch.randperm(16)]]), 2),
-    ):
+    for pos in (torch.rand(16, 2), grid[torch.randperm(16)], stretched):
         with pytest.raises(UserError, match="no grid.*nfs"):
-            grid_shape(pos, samples)
-    points = Points(torch.empty(0), grid, None, 1)
-    with pytest.raises(UserError, match="query points.*nfs"):
-        GridResampling().back(torch.zeros(1, 2, 4, 4, 1), points, grid + 0.01, None)
+            grid_shape(pos)

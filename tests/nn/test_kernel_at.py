@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry import Domain
+from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.nn import (
     ChannelKernel,
     EdgeNetwork,
@@ -40,7 +40,14 @@ def field(pos: Tensor) -> Tensor:
 
 
 def on_grid(layer: InterpolationResampling, pos: Tensor) -> Tensor:
-    return lifted(layer, Points(field(pos), pos, None, 1))
+    return lifted(layer, points_of(layer, pos))
+
+
+def points_of(layer: InterpolationResampling, *samples: Tensor) -> Points:
+    graphs = [
+        Graphs(pos, (len(pos),), edges=layer.connect(pos, None)) for pos in samples
+    ]
+    return Points(field(torch.cat(samples)), Graphs.join(graphs))
 
 
 def lifted(layer: InterpolationResampling, points: Points) -> Tensor:
@@ -74,8 +81,7 @@ def test_a_batch_of_meshes_is_its_samples(kernel_at: str) -> None:
     layer = resampling(kernel_at)
     sizes = (60, 90)
     pos = torch.rand(sum(sizes), 2)
-    batch = torch.arange(2).repeat_interleave(torch.tensor(sizes))
-    together = lifted(layer, Points(field(pos), pos, batch, 2))
+    together = lifted(layer, points_of(layer, *pos.split(sizes)))
     for each, part in enumerate(pos.split(sizes)):
         torch.testing.assert_close(together[each], on_grid(layer, part)[0])
     together.sum().backward()

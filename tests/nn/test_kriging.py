@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 import torch
 from torch import Tensor
@@ -13,7 +11,6 @@ from nfsgeo.nn import interpolate
 from nfsgeo.nn.fixed_interpolation import interpolate_along
 from nfsgeo.nn.kriging import (
     NEIGHBOURS,
-    KrigingCache,
     StationaryCovariance,
     kriging_graph,
     within_reach,
@@ -133,25 +130,6 @@ def test_weights_do_not_depend_on_origin_and_units(shift: float, scale: float) -
         covariance(other), shift + units * pos, shift + units * queries
     )
     torch.testing.assert_close(weights(graph), weights(moved), rtol=0, atol=1e-4)
-
-
-def test_a_cache_keeps_the_graph_of_a_mesh() -> None:
-    box = Domain.unit(1)
-    cache, pos, queries = (
-        KrigingCache(covariance(box)),
-        points(9, box),
-        points(4, box, 1),
-    )
-    one, two = torch.zeros(9, dtype=torch.long), torch.zeros(4, dtype=torch.long)
-    batch, query_batch = torch.cat([one, one + 1]), torch.cat([two, two + 1])
-    graph = cache.points_to_queries(
-        pos.repeat(2, 1), batch, queries.repeat(2, 1), query_batch
-    )
-    assert cache.searches == 1
-    alone = kriging_graph(covariance(box), pos, queries)
-    expected = torch.block_diag(weights(alone), weights(alone))
-    torch.testing.assert_close(weights(graph), expected)
-    assert copy.deepcopy(cache).searches == 0
 
 
 def test_too_many_points_are_out_of_reach() -> None:

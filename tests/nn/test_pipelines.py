@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 import torch
 import torch_geometric.nn as pyg
@@ -24,7 +22,6 @@ from nfsgeo.nn import (
     DiffusionGRU,
     EdgeNetwork,
     FieldLayerNorm,
-    InterpolationKernel,
     KernelInterpolation,
     MixerBlock,
     Pointwise,
@@ -34,7 +31,6 @@ from nfsgeo.nn import (
     diffusion_supports,
     node_graph,
 )
-from nfsgeo.testing import assert_same
 
 CHANNELS, RECORDS, SHAPE, RADIUS = 4, 2, (6, 6), 0.3
 SIZES = (25, 40, 11)
@@ -237,23 +233,6 @@ def exported(fused: bool, data: HeteroData) -> tuple[nn.Module, KernelInterpolat
     return program.module(), layer
 
 
-def scripted(layer: nn.Module) -> torch.jit.ScriptModule:
-    return torch.jit.script(layer)
-
-
-def written_and_read(script: torch.jit.ScriptModule) -> torch.jit.ScriptModule:
-    file = io.BytesIO()
-    torch.jit.save(script, file)
-    file.seek(0)
-    return torch.jit.load(file)
-
-
-def through_torchscript(program: nn.Module, inputs: tuple[Tensor, ...]) -> nn.Module:
-    """Traced, written and read."""
-    with torch.no_grad():
-        return written_and_read(torch.jit.trace(program, inputs, check_trace=False))
-
-
 @pytest.mark.parametrize("fused", [True, False])
 def test_exports_with_meshes_of_any_size(fused):
     first, *others = samples()
@@ -261,15 +240,6 @@ def test_exports_with_meshes_of_any_size(fused):
     for data in others:
         inputs = tensors_of(data)
         torch.testing.assert_close(program(*inputs), model(*inputs))
-
-
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-def test_the_mixer_block_is_traced_for_one_size():
-    block, x, other = mixer(), *torch.randn(2, 2, CHANNELS, 8, 8)
-    with torch.no_grad():
-        script = through_torchscript(export(block, (x,)).module(), (x,))
-    torch.testing.assert_close(script(other), block(other))
 
 
 class CellFromTensors(nn.Module):
@@ -295,22 +265,16 @@ def cell_inputs(num_nodes: int) -> tuple[Tensor, ...]:
     return *fields, graph.edge_index, graph.ptr, chebyshev_support(graph).weight
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
-@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
 @pytest.mark.parametrize("kind", [ChebConvGRU, DiffusionGRU])
 def test_cells_export_with_graphs_of_any_size(kind):
-    """And are traced for one."""
     model, inputs = CellFromTensors(kind(3, CHANNELS)), cell_inputs
     nodes, edges, ends = Dim("nodes", min=4), Dim("edges", min=4), Dim("ends", min=4)
     sizes = ({0: nodes}, {0: nodes}, {1: edges}, {0: ends}, {0: edges})
     with torch.no_grad():
         program = export(model, inputs(9), dynamic_shapes=sizes).module()
-    script = through_torchscript(program, inputs(9))
     for num_nodes in (7, 9, 20):
         given = inputs(num_nodes)
         torch.testing.assert_close(program(*given), model(*given))
-        if num_nodes == 9:
-            torch.testing.assert_close(script(*given), model(*given))
 
 
 def test_the_mixer_block_exports_at_any_batch():
@@ -319,82 +283,3 @@ def test_the_mixer_block_exports_at_any_batch():
         program = export(block, (x,), dynamic_shapes=({0: Dim("batch")},)).module()
     x = torch.randn(5, CHANNELS, 8, 8)
     torch.testing.assert_close(program(x), block(x))
-
-
-@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
-def test_the_mixer_block_does_not_script():
-    """As the documentation says."""
-    with pytest.raises(RuntimeError):
-        torch.jit.script(mixer())
-
-
-class Chained(nn.Module):
-    """A module of one's own that takes the graph as tensors, scripted or not."""
-
-    def __init__(self, layer: KernelInterpolation) -> None:
-        super().__init__()
-        self.layer, self.out = layer, nn.Linear(CHANNELS, 1)
-
-    def forward(self, x: Tensor, graph: GraphTensors, pos: Tensor) -> Tensor:
-        return self.out(self.layer(x, graph, pos))
-
-
-@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
-class TestScripts:
-    """The interpolation, as layers of PyTorch Geometric do."""
-
-    @pytest.mark.parametrize("fused", [True, False])
-    @pytest.mark.parametrize("records", [1, 2, 9])
-    def test_on_any_sizes_with_the_same_gradients(self, case, kernel, fused, records):
-        layer = KernelInterpolation(kernel, fused=fused).double()
-        script = scripted(layer)
-        x = case.x[:, :1].repeat(1, records, 1)
-        assert_same(
-            lambda x, a: script(x, case.graph.tensors(), case.source, a),
-            lambda x, a: layer(x, case.graph, case.source, a),
-            (x, case.features),
-            layer.parameters(),
-        )
-
-    @pytest.mark.parametrize("degree", ["constants", "linear"])
-    def test_exact_for_polynomials(self, degree):
-        network = EdgeNetwork(2, 0, 8, scale=RADIUS)
-        kernel = ChannelKernel(CHANNELS, network)
-        layer = KernelInterpolation(kernel, exact_for=degree)
-        for data in samples():
-            x, graph, pos = tensors_of(data)
-            torch.testing.assert_close(
-                scripted(layer)(x, graph, pos),
-                layer(x, graph_between(data, POINT_TO_GRID), pos),
-                rtol=1e-4,
-                atol=1e-5,
-            )
-
-    def test_written_and_read(self):
-        layer = interpolation()
-        script = written_and_read(scripted(layer))
-        for data in samples():
-            inputs = tensors_of(data)
-            torch.testing.assert_close(script(*inputs), layer(*inputs))
-
-    def test_within_a_module_by_volumes(self):
-        model = Chained(interpolation())
-        inputs = [tensors_of(data) for data in samples()]
-        inputs = [
-            (x, graph._replace(volume=torch.rand(x.size(0))), pos)
-            for x, graph, pos in inputs
-        ]
-        expected = [model(*each) for each in inputs]
-        script = torch.jit.script(model)
-        for each, out in zip(inputs, expected, strict=True):
-            torch.testing.assert_close(script(*each), out)
-            # The module keeps what was put in place of its layer, and still runs.
-            torch.testing.assert_close(model(*each), out)
-
-    def test_kernels_that_do_not_say_their_sizes_are_named(self):
-        class Other(ChannelKernel):
-            sizes = InterpolationKernel.sizes
-
-        layer = KernelInterpolation(Other(4, EdgeNetwork(2, 0, 8)))
-        with pytest.raises(RuntimeError, match=r"Other has no method sizes\(\)"):
-            torch.jit.script(layer)

@@ -35,8 +35,8 @@ def layer(domain: Domain, time_modes: int | None, modes: int = 2) -> PointSpectr
 def waves_of(
     made: PointSpectralConv, domain: Domain, pos: Tensor, batch: Tensor | None = None
 ) -> PointWaves:
-    samples = 1 if batch is None else int(batch[-1]) + 1
-    return PointWaves.of(pos, batch, samples, domain, made.frequencies())
+    sizes = [len(pos)] if batch is None else torch.bincount(batch).tolist()
+    return PointWaves.of(pos, sizes, domain, made.frequencies())
 
 
 @pytest.mark.parametrize("time_modes", [3, None])

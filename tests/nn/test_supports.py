@@ -34,18 +34,6 @@ def test_a_lonely_point_keeps_to_itself():
     torch.testing.assert_close(diffusion_supports(graph)[0](x)[2], x[2])
 
 
-@pytest.mark.parametrize(
-    "make", [chebyshev_support, lambda g: diffusion_supports(g)[0]]
-)
-def test_a_graph_has_its_supports_computed_once(make):
-    graph = ball_graph(20)
-    with torch.inference_mode():
-        first = make(graph)
-    assert make(graph).weight is first.weight
-    x = torch.rand(20, 1, requires_grad=True)
-    first(x).sum().backward()
-
-
 def test_unknown_nodes():
     with pytest.raises(ValueError, match="expected 0 to 2"):
         node_graph(torch.tensor([[0, 3], [1, 0]]), 3)

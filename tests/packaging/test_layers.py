@@ -32,7 +32,7 @@ LAYERS["nfsgeo_benchmarks"] = {
 }
 LAYERS["nfsgeo_cli"] = {"nfsgeo_benchmarks", *LAYERS["nfsgeo_benchmarks"]}
 # Import nothing of nfsgeo, so anything may import them.
-LEAVES = {"nfsgeo.errors", "nfsgeo.memory", "nfsgeo.version"}
+LEAVES = {"nfsgeo.errors", "nfsgeo.version"}
 
 
 def folder_of(layer: str) -> Path:

@@ -127,7 +127,7 @@ def beyond(figure: Figure) -> float:
 
 @pytest.mark.parametrize("size", [3e-7, 2.5e-5, 2.5e-3, 0.02, 1.0, 150.0, 4e4, 7e8])
 def test_nothing_is_cut_off(size: float) -> None:
-    """What is placed by hand has room for numbers of any size, negative ones too."""
+    """There is room for numbers of any size, negative ones too."""
     line, times = Domain.unit(1), size * np.arange(1, 5)
     along = np.linspace(0, 1, 40)
     fields = size * np.sin(2 * np.pi * (along + 0.1 * np.arange(4)[:, None]))

@@ -71,12 +71,35 @@ def test_paper_learning_rates(model: str, equation: str, rate: float) -> None:
         ("optimizer.lr", 1e-3, "optimiser.lr"),
         ("model.settings.wdith", 16, "model.settings.width"),
         ("model.name", "nsf", "nfs"),
+        ("trainer.early_stopping", True, "trainer.patience"),
+        ("learning_rate", 1e-3, "optimiser.lr"),
+        ("optimizer.learning_rate", 1e-3, "optimiser.lr"),
+        ("batch", 4, "data.batch_size"),
+        ("trainer.max_epochs", 3, "trainer.epochs"),
+        ("num_epochs", 3, "trainer.epochs"),
+        ("num_workers", 3, "data.workers"),
+        ("optimiser.name_", "adam", "optimiser.name"),
+        ("model.width", 8, "model.settings.width"),
+        ("hidden", 8, "model.settings.hidden"),
+        ("model.settings.hidden_channels", 8, "model.settings.width"),
     ],
 )
 def test_unknown_names_bring_up_the_nearest(key: str, value: Any, nearest: str) -> None:
     with pytest.raises(UserError, match=f"the nearest is {nearest}$") as caught:
         load_config(overrides={key: value})
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["trainer.foo", "foo", "model.settings.foo"])
+def test_a_name_like_no_other_brings_up_a_few(key: str) -> None:
+    with pytest.raises(
+        UserError, match=r"the nearest are .*, of \d+ in all$"
+    ) as caught:
+        load_config(overrides={key: 1})
+    offered = str(caught.value).partition("the nearest are ")[2].split(", ")[:-1]
+    section = key.rpartition(".")[0]
+    assert 1 <= len(offered) <= 5
+    assert all(name.startswith(section) for name in offered)
 
 
 @pytest.mark.parametrize(

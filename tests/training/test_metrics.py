@@ -52,6 +52,61 @@ def test_nothing_measured_is_not_a_number() -> None:
     assert math.isnan(FieldErrors().compute()["mae"])
 
 
+def test_components_have_errors_of_their_own() -> None:
+    # A temperature in °C around 15 and a pressure in hPa around 1013.
+    mean, std = (15.0, 1013.0), (4.0, 2.0)
+    signal = torch.tensor([[4.0, 2.0], [-4.0, -2.0]]).view(2, 1, 2)
+    truth = torch.tensor(mean) + signal
+    prediction = truth + torch.tensor([1.0, 2.0])
+    errors = FieldErrors(mean, std)
+    errors.update(prediction, truth)
+    temperature, pressure = errors.by_component()
+    assert temperature == pytest.approx({"mae": 1.0, "rmse": 1.0, "rel_l2": 0.25})
+    # As wrong as the pressure varies, however large the pressure itself.
+    expected = {"mae": 2.0, "rmse": 2.0, "rel_l2": 1.0}
+    assert pressure == pytest.approx(expected, rel=1e-4)
+    pooled = {"mae": 0.625, "rmse": 0.625, "rel_l2": 0.625}
+    assert errors.compute() == pytest.approx(pooled, rel=1e-4)
+    together = FieldErrors()
+    together.update(prediction, truth)
+    assert together.compute()["rel_l2"] < 0.003 and together.by_component() == []
+
+
+def test_the_unit_of_a_component_does_not_change_the_pooled_error() -> None:
+    truth, prediction = torch.randn(2, 12, 5, 2).double()
+    batch = torch.arange(4).repeat_interleave(3)
+    found = []
+    for unit, offset in ((1.0, 0.0), (100.0, 101300.0)):
+        scale, shift = torch.tensor([1.0, unit]), torch.tensor([0.0, offset])
+        errors = FieldErrors([0.0, offset], [1.0, unit])
+        errors.update(prediction * scale + shift, truth * scale + shift, batch)
+        found.append(errors.compute())
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
+def test_batches_do_not_matter_to_components() -> None:
+    truth, prediction = torch.randn(2, 12, 5, 2)
+    batch = torch.arange(4).repeat_interleave(3)
+    at_once, one_by_one = (FieldErrors([0.1, 0.2], [1.0, 3.0]) for _ in range(2))
+    at_once.update(prediction, truth, batch)
+    for sample in range(4):
+        one_by_one.update(prediction[batch == sample], truth[batch == sample])
+    assert at_once.compute() == pytest.approx(one_by_one.compute(), rel=1e-12)
+
+
+def test_a_mean_without_a_standard_deviation_is_refused() -> None:
+    with pytest.raises(ValueError, match="give both"):
+        FieldErrors([0.0, 1.0])
+
+
+def test_error_of_each_record_and_component() -> None:
+    truth = torch.zeros(3, 2, 2)
+    errors = ErrorByRecord(2, 2)
+    errors.update(truth + torch.tensor([[1.0, 5.0], [-2.0, 0.0]]), truth)
+    errors.update(truth, truth)
+    assert errors.compute().tolist() == [[0.5, 2.5], [1.0, 0.0]]
+
+
 def test_error_of_each_record() -> None:
     truth = torch.zeros(3, 2, 1)
     errors = ErrorByRecord(2)

@@ -7,18 +7,26 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
+from nfsgeo.data.connected_batches import ConnectedBatches
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.geometry import Domain, Graphs, equispaced_grid
+from nfsgeo.models import Model, Problem
 from nfsgeo.nn.kriging import StationaryCovariance
 from nfsgeo.training import Forecaster
 from nfsgeo.training.config import OptimiserSection
 
+BOX = Domain.unit(2, periodic=False)
 
-class Last(nn.Module):
+
+class Last(Model):
     """Repeats the last record of the first component, and remembers its inputs."""
 
-    def forward(self, x: Tensor, pos: Tensor, batch: Tensor, **_: Tensor) -> Tensor:
+    def __init__(self) -> None:
+        super().__init__(Problem(BOX, 2, 1, 1, 2, 1, None, True))
+        self.unused = nn.Parameter(torch.zeros(()))
+
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         self.seen = x
         return x[:, -1:, :1].expand(-1, 2, -1)
 
@@ -47,6 +55,21 @@ def test_the_model_sees_normalised_fields_and_gives_them() -> None:
     assert result.flatten().tolist() == [13.0, 13.0]  # 2 * 3 + 7
 
 
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        ((4, 1, 1), "[points, 1, 2], whose components are 1 of the field and 1 of the"),
+        ((4, 1, 1), "append the static input"),
+        ((4, 1, 3), "give the inputs that the model was trained with"),
+        ((4, 2), "x of shape [4, 2]"),
+    ],
+)
+def test_inputs_unlike_those_of_training(shape: tuple[int, ...], words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        forecaster()(torch.zeros(shape), torch.zeros(4, 2))
+    assert words in str(caught.value)
+
+
 def test_the_loss_is_that_of_normalised_fields() -> None:
     module = forecaster(output_std=4.0)
     module.log = lambda *_, **__: None  # type: ignore[method-assign]
@@ -70,29 +93,31 @@ def test_a_loss_over_the_domain_weighs_points_by_their_volumes() -> None:
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_loss_that_is_not_finite_names_the_samples(bad: float) -> None:
     module = forecaster()
+    module.log = lambda *_, **__: None  # type: ignore[method-assign]
+    module.training_step(batch(torch.zeros(2, 1, 2), torch.zeros(2, 2, 1), [1, 2]), 0)
     x = torch.full((2, 1, 2), bad)
+    module.training_step(batch(x, torch.zeros(2, 2, 1), [4, 11]), 1)
     with pytest.raises(UserError, match=r"samples \[4, 11\].*a finite number"):
-        module.training_step(batch(x, torch.zeros(2, 2, 1), [4, 11]), 0)
+        module._check_losses()
 
 
-class Nothing(nn.Module):
+class Nothing(Model):
     """Predicts zeros at the queries."""
 
-    def forward(
-        self, x: Tensor, pos: Tensor, batch: Tensor, *, query_pos: Tensor, **_: Tensor
-    ) -> Tensor:
-        return x.new_zeros(len(pos if query_pos is None else query_pos), 2, 1)
+    def __init__(self) -> None:
+        super().__init__(Problem(BOX, 1, 1, 4, 2, 64, None, True))
+        self.unused = nn.Parameter(torch.zeros(()))
+
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        return x.new_zeros(len(graphs.queries), 2, 1)
 
 
 def test_changes_are_added_to_the_last_record() -> None:
     """Also where it was not observed: there it is interpolated, here exactly."""
     scale = FieldNormaliser(torch.zeros(1), torch.ones(1))
     change = FieldNormaliser(torch.tensor([0.5]), torch.tensor([3.0]))
-    box = Domain.unit(2, periodic=False)
-    module = Forecaster(
-        Nothing(), scale, change, OptimiserSection(), {}, changes_in=box
-    )
-    pos = equispaced_grid(box, (8, 8))
+    module = Forecaster(Nothing(), scale, change, OptimiserSection(), {}, residual=True)
+    pos = equispaced_grid(BOX, (8, 8))
 
     def plane(points: Tensor) -> Tensor:
         return (1 + 2 * points[:, 0] - points[:, 1])[:, None, None]
@@ -108,55 +133,54 @@ def test_changes_are_added_to_the_last_record() -> None:
     )
 
 
-class Everywhere(nn.Module):
+class Everywhere(Model):
     """Predicts the first coordinate of every query."""
 
-    def forward(
-        self, x: Tensor, pos: Tensor, batch: Tensor, *, query_pos: Tensor, **_: Tensor
-    ) -> Tensor:
-        where = pos if query_pos is None else query_pos
-        return where[:, None, :1].expand(-1, 2, -1)
+    def __init__(self) -> None:
+        super().__init__(Problem(BOX, 1, 1, 1, 2, 2, None, True))
+        self.unused = nn.Parameter(torch.zeros(()))
+
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        return graphs.queries[:, None, :1].expand(-1, 2, -1)
 
 
 def test_the_training_loss_is_over_observed_and_query_points() -> None:
     scale = FieldNormaliser(torch.zeros(1), torch.ones(1))
     module = Forecaster(Everywhere(), scale, scale, OptimiserSection(), {})
     module.log = lambda *_, **__: None  # type: ignore[method-assign]
-    graphs = Batch.from_data_list(
-        [
-            Data(
-                x=torch.zeros(2, 1, 1),
-                pos=torch.tensor([[1.0, 0.0], [2.0, 0.0]]),
-                y=torch.zeros(2, 2, 1),
-                query_pos=torch.tensor([[number, 0.0]]),
-                query_y=torch.zeros(1, 2, 1),
-                sample=number,
-            )
-            for number in (3.0, 5.0)
-        ],
-        follow_batch=["query_pos"],
-    )
-    loss = module.training_step(graphs, 0)
-    assert loss.item() == pytest.approx((1 + 4 + 9 + 1 + 4 + 25) / 6)
+    observed = torch.tensor([[0.1, 0.0], [0.2, 0.0]])
+    items = [
+        Data(
+            x=torch.zeros(2, 1, 1),
+            pos=observed,
+            y=torch.zeros(2, 2, 1),
+            query_pos=torch.cat([observed, torch.tensor([[number, 0.0]])]),
+            query_y=torch.zeros(3, 2, 1),
+            mesh=sample,
+            sample=sample,
+        )
+        for sample, number in enumerate((0.3, 0.5))
+    ]
+    loss = module.training_step(ConnectedBatches(module.connect)(items), 0)
+    assert loss.item() == pytest.approx((1 + 4 + 9 + 1 + 4 + 25) / 600)
 
 
 def test_a_forecaster_with_a_covariance_keeps_what_was_observed() -> None:
     """And at queries the spatial mean of the inputs is no part of what is kriged."""
     scale = FieldNormaliser(torch.tensor([7.0]), torch.ones(1))
     change = FieldNormaliser(torch.zeros(1), torch.ones(1))
-    box = Domain.unit(2)
     parameters = torch.tensor([0.0, 0.0, 1.0, -9.0, -25.0, -20.0])
-    fitted = StationaryCovariance(box, parameters, torch.tensor([7.0]))
+    fitted = StationaryCovariance(BOX, parameters, torch.tensor([7.0]))
     module = Forecaster(
         Nothing(),
         scale,
         change,
         OptimiserSection(),
         {},
-        changes_in=box,
+        residual=True,
         covariance=fitted,
     )
-    pos, x = torch.rand(20, 2), torch.randn(20, 3, 1)
+    pos, x = torch.rand(20, 2), torch.randn(20, 4, 1)
     torch.testing.assert_close(
         module(x, pos, query_pos=pos[:5]), x[:5, -1:].expand(-1, 2, -1)
     )

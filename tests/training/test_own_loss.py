@@ -15,7 +15,8 @@ from torch_geometric.data import Batch, Data
 import nfsgeo.data
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
-from nfsgeo.models import OwnLoss
+from nfsgeo.geometry import Domain, Graphs
+from nfsgeo.models import Model, OwnLoss, Problem
 from nfsgeo.training import Forecaster, load_config, restore
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.datamodule import windows
@@ -41,15 +42,20 @@ def chosen(model: str) -> dict[str, Any]:
     return {"model.name": model, **settings}
 
 
-class Own(nn.Module):
+class Own(Model):
     """Remembers what it is trained on, and finds it good."""
 
     records_beyond = 0
 
-    def training_loss(
-        self, x: Tensor, pos: Tensor, batch: Tensor, target: Tensor
-    ) -> Tensor:
-        self.seen = x, pos, batch, target
+    def __init__(self) -> None:
+        super().__init__(Problem(Domain.unit(2, False), 1, 1, 1, 3, 1, None, True))
+        self.unused = nn.Parameter(torch.zeros(()))
+
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        raise NotImplementedError
+
+    def training_loss(self, x: Tensor, target: Tensor, graphs: Graphs) -> Tensor:
+        self.seen = x, target, graphs
         return x.new_tensor(7.0)
 
 
@@ -67,9 +73,9 @@ def test_such_a_model_sees_normalised_fields_and_targets() -> None:
     points.sample = 0
     loss = module.training_step(Batch.from_data_list([points, points]), 0)
     assert isinstance(module.model, Own) and loss.item() == 7.0
-    x, _, batch, target = module.model.seen
+    x, target, graphs = module.model.seen
     assert x.flatten().tolist() == [2.0, 2.0]
-    assert batch.tolist() == [0, 1]
+    assert graphs.batch.tolist() == [0, 1]
     assert target.flatten().tolist() == [2.0] * 6
 
 

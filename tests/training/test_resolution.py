@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nfsgeo.data
-from nfsgeo.data import PointWriter
+from nfsgeo.data import GridWriter, PointWriter
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.training import load_config
@@ -55,8 +55,49 @@ def test_a_model_of_grids_gets_a_grid(waves: Path) -> None:
     assert (data.mesh, data.grid) == ("grid", 8)
     data = resolve(waves, model__name="fno", data__points=16).data
     assert (data.mesh, data.grid, data.points) == ("grid", 4, None)
-    with pytest.raises(UserError, match="8\\^2 = 64"):
+    with pytest.raises(UserError, match=r"give --grid 8 \(64 points\)"):
         resolve(waves, model__name="fno", data__points=60)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"data__points": 12}, ("--points 12 with --model fno", "--grid 4")),
+        ({"data__points": 144}, ("--points 144 with --model fno", "--grid 8")),
+        ({"data__grid": 12}, ("--grid 12:", "16 x 16", "--grid 8")),
+        (
+            {"data__points": 12, "model__name": "nfs", "data__mesh": "grid"},
+            ("--points 12 with --mesh grid", "--grid 4"),
+        ),
+    ],
+)
+def test_a_grid_that_does_not_fit_brings_up_one_that_does(
+    waves: Path, asked: dict[str, Any], words: tuple[str, ...]
+) -> None:
+    with pytest.raises(UserError) as caught:
+        resolve(waves, **{"model__name": "fno"} | asked)
+    for word in words:
+        assert word in str(caught.value)
+    assert "axis 0" not in str(caught.value)
+
+
+def test_the_default_grid_fits_one_of_any_size(tmp_path: Path) -> None:
+    axis = np.arange(22) / 22
+    path = tmp_path / "odd.h5"
+    with GridWriter(
+        path,
+        equation="",
+        domain=Domain.unit(1),
+        axes=[axis],
+        times=np.arange(24.0),
+        num_samples=10,
+        component_names=["u"],
+    ) as writer:
+        writer.write(0, np.random.default_rng(0).random((10, 24, 22, 1)))
+    # A quarter would be 5 points, which do not divide 22.
+    config = resolve(path, model__name="fno")
+    with nfsgeo.data.open(path) as file:
+        assert len(mesh_of(observe(config.data, file, 0), 0)) == config.data.grid == 2
 
 
 def test_points_of_a_cloud_are_all_of_them(cloud: Path) -> None:

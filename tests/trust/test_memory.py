@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from nfsgeo.geometry import Domain
-from nfsgeo.memory import release_memory
 from nfsgeo.models import Problem, build_model
 from nfsgeo.training import begin_run, fit, load_config, memory, prepare
 
@@ -66,7 +65,7 @@ def test_holes_in_the_heap_go_back():
     kept = blocks[::20]
     del blocks
     before = resident()
-    release_memory()
+    memory.release_memory()
     assert before - resident() > 100 * MEBIBYTE
     assert all(block.all() for block in kept)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,21 +11,15 @@ import torch
 from torch import Tensor
 
 from nfsgeo.data.pde.etdrk4 import quadratic_flow, whole_steps
+from nfsgeo.data.pde.periodic import PeriodicSolver
 from nfsgeo.data.pde.random_fields import periodic_field, sample_rng
-from nfsgeo.data.pde.solution import (
-    Solution,
-    check_positive,
-    check_samples,
-    solve_guarded,
-    spectral_tail,
-)
-from nfsgeo.geometry import Domain
+from nfsgeo.data.pde.solution import check_positive, spectral_tail
 
 __all__ = ["Burgers"]
 
 
 @dataclass(frozen=True)
-class Burgers:
+class Burgers(PeriodicSolver):
     r"""Velocity of a one-dimensional viscous flow, periodic on [0, 1].
 
     .. math:: u_t + (u^2/2)_x = \nu u_{xx}
@@ -51,6 +45,7 @@ class Burgers:
     time_stride: int = 1
 
     name: ClassVar[str] = "burgers"
+    dim: ClassVar[int] = 1
     spacing: ClassVar[float] = 0.005
     # Higher modes hold 1e-7 of the variance.
     cutoff: ClassVar[int] = 64
@@ -67,17 +62,13 @@ class Burgers:
         """Records from t=0 to t=1, both included."""
         return 200 // self.time_stride + 1
 
-    def step(self) -> float:
-        """Time step."""
+    def coarsest(self) -> int:
+        """Points that carry the fronts."""
+        return self.default_resolution()
+
+    def first_step(self, resolution: int) -> float:
+        """Time step to try first, whatever the resolution."""
         return 1 / 400 if self.nu >= 0.005 else 1 / 1600
-
-    def domain(self) -> Domain:
-        """The periodic unit interval."""
-        return Domain.unit(1, periodic=True)
-
-    def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
-        """Coordinates of the grid, end point left out."""
-        return (np.arange(resolution) / resolution,)
 
     def times(self, records: int) -> np.ndarray:
         """Times of the records, from 0."""
@@ -120,37 +111,13 @@ class Burgers:
         active = min(float(k[(n - 1) // 3]), (self.nu * dt) ** -0.5)
         return out, out.abs().amax(dim=(1, 2)) * (dt * active)
 
-    def solve(
-        self,
-        seed: int,
-        indices: Sequence[int],
-        *,
-        resolution: int,
-        records: int,
-        device: torch.device | str = "cpu",
-    ) -> Solution:
-        """Solve samples and check them.
-
-        Raises:
-            UserError: The step guard, mean, energy or resolution fails.
-        """
-        # Coarser grids are sampled from one that carries the fronts.
-        stride = -(-self.default_resolution() // resolution)
-        u0 = self.initial(seed, indices, stride * resolution).to(device)
-        spacing = self.spacing * self.time_stride
-        u, steps = solve_guarded(
-            lambda state, dt: self.evolve(state, records, dt=dt, spacing=spacing),
-            u0,
-            self.step(),
-            name=self.name,
-        )
+    def limits(self, u: Tensor) -> Mapping[str, tuple[Tensor, float]]:
+        """The mean is conserved, the energy falls, and fronts are resolved."""
         energy = u.square().mean(dim=-1)
         growth = (energy[:, 1:] / energy[:, :-1] - 1).flatten(1)
         growth = torch.nn.functional.pad(growth, (1, 0)).amax(dim=1)
-        limits = {
+        return {
             "mean velocity": (u.mean(dim=-1).abs().amax(dim=1), 1e-12),
             "energy growth": (growth, 1e-10),
             "share of unresolved energy": (spectral_tail(u, 1), 1e-8),
         }
-        check_samples(u, limits, indices, self.name)
-        return Solution(u=u[:, :, ::stride, None], a=u0[:, ::stride, None], dt=steps)

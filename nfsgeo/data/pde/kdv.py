@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,16 +11,10 @@ import torch
 from torch import Tensor
 
 from nfsgeo.data.pde.etdrk4 import quadratic_flow, whole_steps
+from nfsgeo.data.pde.periodic import PeriodicSolver
 from nfsgeo.data.pde.random_fields import sample_rng
-from nfsgeo.data.pde.solution import (
-    GUARD,
-    Solution,
-    check_samples,
-    solve_guarded,
-    spectral_tail,
-)
+from nfsgeo.data.pde.solution import GUARD, spectral_tail
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
 
 __all__ = ["KdV", "drift", "soliton"]
 
@@ -29,7 +23,7 @@ INITIAL = ("cos", "sech2")
 
 
 @dataclass(frozen=True)
-class KdV:
+class KdV(PeriodicSolver):
     r"""Height of shallow-water waves, periodic with length L = 50.
 
     .. math:: u_t + 6uu_x + u_{xxx} = 0
@@ -64,8 +58,8 @@ class KdV:
     preset: str = "standard"
 
     name: ClassVar[str] = "kdv"
+    dim: ClassVar[int] = 1
     length: ClassVar[float] = 50.0
-    coarsest: ClassVar[int] = 1024
     max_drift: ClassVar[float] = 1e-7
 
     def __post_init__(self) -> None:
@@ -81,17 +75,17 @@ class KdV:
         """Points."""
         return 1024
 
+    def coarsest(self) -> int:
+        """Points that carry the waves."""
+        return 1024
+
+    def first_step(self, resolution: int) -> float:
+        """Time step to try first; shorter on finer grids."""
+        return 1 / 400 * min(1.0, 1024 / resolution)
+
     def default_records(self) -> int:
         """Records from t=0 to the end of the preset, both included."""
         return 201
-
-    def domain(self) -> Domain:
-        """The periodic unit interval of the scaled coordinate."""
-        return Domain.unit(1, periodic=True)
-
-    def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
-        """Scaled coordinates of the grid, end point left out."""
-        return (np.arange(resolution) / resolution,)
 
     def times(self, records: int) -> np.ndarray:
         """Times of the records, from 0."""
@@ -152,39 +146,13 @@ class KdV:
         change = drift(out[:, some], self.length)[1:].amax(dim=0)
         return out, torch.maximum(courant, change * (GUARD / self.max_drift))
 
-    def solve(
-        self,
-        seed: int,
-        indices: Sequence[int],
-        *,
-        resolution: int,
-        records: int,
-        device: torch.device | str = "cpu",
-    ) -> Solution:
-        """Solve samples and check them.
-
-        Raises:
-            UserError: The step guard, mass or resolution fails.
-        """
-        # Coarser grids are sampled from one that carries the waves.
-        stride = -(-self.coarsest // resolution)
-        n = stride * resolution
-        u0 = self.initial(seed, indices, n).to(device)
-        spacing = HORIZONS[self.preset] / 200
-        _, dt = whole_steps(spacing, 1 / 400 * min(1.0, 1024 / n))
-        u, steps = solve_guarded(
-            lambda state, dt: self.evolve(state, records, dt=dt, spacing=spacing),
-            u0,
-            dt,
-            name=self.name,
-        )
+    def limits(self, u: Tensor) -> Mapping[str, tuple[Tensor, float]]:
+        """Mass is conserved, and waves are resolved."""
         mass = u.mean(dim=-1)
-        limits = {
+        return {
             "mass drift": ((mass - mass[:, :1]).abs().amax(dim=1), 1e-12),
             "share of unresolved energy": (spectral_tail(u, 1), 1e-10),
         }
-        check_samples(u, limits, indices, self.name)
-        return Solution(u=u[:, :, ::stride, None], a=u0[:, ::stride, None], dt=steps)
 
 
 def soliton(x: Tensor, speed: float, length: float) -> Tensor:

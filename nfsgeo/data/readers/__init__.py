@@ -28,6 +28,7 @@ from nfsgeo.data.readers import (
     table,
     the_well,
     vtk,
+    vtk_series,
 )
 
 __all__ = ["READERS", "Reader"]
@@ -58,5 +59,6 @@ READERS: tuple[Reader, ...] = (
     npz,
     npz_grid,
     vtk,
+    vtk_series,
     table,
 )

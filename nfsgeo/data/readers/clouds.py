@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
+from nfsgeo.data.numbers import as_real, as_times
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -31,7 +32,7 @@ class CloudFile(FieldFile):
         meshes: Points of each sample, ``[n, d]``; equal ones count as one mesh.
         u: Field of each sample, ``[n, T, C]``.
         a: Coefficient of each sample, ``[n, C_a]``.
-        times: Time of each record.
+        times: Time of each record; None where the file does not tell.
         component_names: Names of the ``C`` components.
         static_names: Names of the ``C_a`` components.
         cells: Cells of each sample by type.
@@ -60,7 +61,10 @@ class CloudFile(FieldFile):
         self.path, self._reader = path, read
         self.domain_is_known = False
         self.equation, self.provenance, self.parameters = equation, {}, {}
-        self.times = np.asarray(times, dtype=np.float64)
+        self.times_are_known = times is not None
+        self.times = as_times(
+            np.arange(u[0].shape[1]) if times is None else times, f"times of {path}"
+        )
         self.component_names = list(component_names)
         self.static_names = list(static_names)
         self.static_role = static_role if self.static_names else None
@@ -113,7 +117,8 @@ class CloudFile(FieldFile):
         known: dict[bytes, int] = {}
         records, width = len(self.times), len(self.component_names)
         for sample, (mesh, u) in enumerate(zip(meshes, self._u, strict=True)):
-            points = np.asarray(mesh, dtype=np.float64)
+            what = f"points of sample {sample} of {self.path}"
+            points = as_real(mesh, what).astype(np.float64)
             if points.ndim != 2 or not 1 <= points.shape[1] <= 3:
                 raise self._misfit(sample, "points", points.shape, "(points, 1 to 3)")
             if not np.isfinite(points).all():
@@ -124,9 +129,13 @@ class CloudFile(FieldFile):
                 wanted = f"as many axes as sample 0, {self._meshes[0].shape[1]}"
                 raise self._misfit(sample, "points", points.shape, wanted)
             fits = (len(points), records, width)
+            as_real(u, f"fields of sample {sample} of {self.path}")
             if u.shape != fits:
                 raise self._misfit(sample, "fields", u.shape, str(fits))
-            a = self._a[sample].shape if self.static_names else None
+            a = None
+            if self.static_names:
+                what = f"coefficient of sample {sample} of {self.path}"
+                a = as_real(self._a[sample], what).shape
             if a is not None and a != (len(points), len(self.static_names)):
                 wanted = str((len(points), len(self.static_names)))
                 raise self._misfit(sample, "coefficient", a, wanted)

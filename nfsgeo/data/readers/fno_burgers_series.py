@@ -24,10 +24,10 @@ def recognise(path: Path) -> bool:
 
 
 def read(path: Path) -> FieldFile:
-    """Records from t = 0 to 1; the first is ``input``, for ``output``'s is unreliable.
+    """Trajectories that begin with ``input``; the first of ``output`` is unreliable.
 
-    The file does not hold its viscosity; it is taken from a name with ``v100``, which
-    stands for 1/100.
+    The file holds neither viscosity nor times; they are taken from its name:
+    ``v100`` stands for 1/100, ``t200`` for 200 steps from t = 0 to 1.
     """
     with reading(path, NAME):
         arrays, handle = mat.load(path, "input", "output")
@@ -39,12 +39,13 @@ def read(path: Path) -> FieldFile:
         u[:, 0] = first
         named = re.search(r"v(\d+)", path.name)
         viscosity = {"viscosity": 1 / int(named[1])} if named else {}
+        steps = re.search(rf"(?<![A-Za-z])t{u.shape[1] - 1}(?!\d)", path.name)
         return ArrayFile(
             path,
             read,
             fields=[Field(u, "ntx", ["u"])],
             axes=[nodes(u.shape[2], periodic=True)],
-            times=np.linspace(0, 1, u.shape[1]),
+            times=np.linspace(0, 1, u.shape[1]) if steps else None,
             domain=Domain.unit(1),
             equation="burgers",
             provenance={"parameters": viscosity},

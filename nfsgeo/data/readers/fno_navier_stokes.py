@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +24,18 @@ def recognise(path: Path) -> bool:
 
 
 def read(path: Path) -> FieldFile:
-    """Vorticity on the unit torus at t = 1, 2, ... or at the file's own ``t``."""
+    """Vorticity on the unit torus at the file's own ``t``.
+
+    Without it, times are t = 1, 2, ..., T where the name ends in ``_T50`` or the like.
+    """
     with reading(path, NAME):
         arrays, handle = mat.load(path, "a", "u", "t")
         u, a = arrays["u"], arrays["a"]
-        times = np.arange(1.0, 1 + u.shape[3])
+        times = None
         if "t" in arrays:
             times = mat.whole(arrays["t"]).ravel()
+        elif re.search(rf"_T{u.shape[3]}(?!\d)", path.name):
+            times = np.arange(1.0, 1 + u.shape[3])
         return ArrayFile(
             path,
             read,

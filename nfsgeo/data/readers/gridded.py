@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import Doubles, FieldFile, GridFile, Indices
+from nfsgeo.data.numbers import as_times, missing_values
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -41,6 +42,7 @@ class Field:
         chosen = {"n": sample, "t": records}
         index = tuple(chosen.get(letter, slice(None)) for letter in self.order)
         values = np.asarray(self.array[index])
+        self._check_present(values)
         left = self.order.replace("n", "")
         ahead = [letter for letter in "t" + SPACE[:dim] if letter in left]
         behind = [letter for letter in left if letter not in ahead]
@@ -48,6 +50,16 @@ class Field:
         sizes = dict(zip(ahead, values.shape, strict=False))
         shape = [sizes.get(letter, 1) for letter in "t" + SPACE[:dim]]
         return values.reshape(*shape, len(self.names))
+
+    def _check_present(self, values: NDArray[Any]) -> None:
+        """Refuses what HDF5 files of netCDF's conventions mark as missing."""
+        attrs = getattr(self.array, "attrs", {})
+        for key in ("_FillValue", "missing_value"):
+            if key in attrs:
+                missing = int(np.isin(values, np.asarray(attrs[key])).sum())
+                if missing:
+                    what = f"{'/'.join(self.names[:3])} of a sample"
+                    raise missing_values(what, missing, values.size)
 
 
 class ArrayFile(GridFile):
@@ -58,7 +70,7 @@ class ArrayFile(GridFile):
         read: The reader's function, for other processes to open the file with.
         fields: The components of ``u``.
         axes: Coordinates of each grid axis.
-        times: Time of each record.
+        times: Time of each record; None where the file does not tell.
         domain: Box that holds the grid.
         static: The components of the static field.
         static_role: ``"coefficient"``, ``"initial condition"`` or None.
@@ -92,7 +104,11 @@ class ArrayFile(GridFile):
         self.path, self._reader, self._handle = path, read, handle
         self._fields, self._static = list(fields), list(static)
         self.axes = tuple(np.asarray(axis, dtype=np.float64) for axis in axes)
-        self.times = np.asarray(times, dtype=np.float64)
+        self.times_are_known = times is not None
+        self.times = as_times(
+            np.arange(self._num_records()) if times is None else times,
+            f"times of {path}",
+        )
         self.domain, self.equation, self.static_role = domain, equation, static_role
         self.component_names = [name for field in fields for name in field.names]
         self.static_names = [name for field in static for name in field.names]
@@ -123,8 +139,41 @@ class ArrayFile(GridFile):
         parts = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
         return np.concatenate(parts, axis=-1)
 
+    def _num_records(self) -> int:
+        """Of the first field that varies in time, 1 where none does."""
+        varying = (field for field in self._fields if "t" in field.order)
+        return next((f.array.shape[f.order.index("t")] for f in varying), 1)
+
+    def _check_axes(self) -> None:
+        domain = self.domain
+        if len(self.axes) != domain.dim:
+            raise ValueError(f"{len(self.axes)} axes on a domain of {domain.dim}")
+        for i, (name, axis) in enumerate(zip(SPACE, self.axes, strict=False)):
+            if axis.ndim != 1 or len(axis) < 2 or not np.isfinite(axis).all():
+                raise UserError(
+                    f"{self.path} with axis {name} of shape {axis.shape}",
+                    "two finite coordinates or more on each axis",
+                    "leave the axis out or repair it",
+                )
+            if not np.all(np.diff(axis) > 0):
+                raise UserError(
+                    f"{self.path} with axis {name} from {axis[0]:g} to {axis[-1]:g}",
+                    "coordinates that increase along the axis",
+                    "sort it and the fields with it",
+                )
+            lower, upper, wraps = domain.lower[i], domain.upper[i], domain.periodic[i]
+            if axis[0] < lower or axis[-1] > upper or (wraps and axis[-1] == upper):
+                raise UserError(
+                    f"{self.path} with axis {name} from {axis[0]:g} to {axis[-1]:g} "
+                    f"in a domain from {lower:g} to {upper:g}",
+                    "a domain that holds the axis, a periodic one without its upper "
+                    "end, which is its lower end again",
+                    "give the period as `upper`, or leave the last point out",
+                )
+
     def _count(self) -> int:
         """Number of samples, once all sizes agree."""
+        self._check_axes()
         sizes = dict(zip(SPACE, map(len, self.axes), strict=False))
         sizes["t"] = len(self.times)
         if not np.all(np.diff(self.times) > 0):

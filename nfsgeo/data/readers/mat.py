@@ -1,19 +1,24 @@
-"""Arrays of MATLAB files of version 5 and of version 7.3, which is HDF5."""
+"""Arrays of MATLAB files of version 5 and of version 7.3, which is HDF5.
+
+SciPy reads those of version 5. Some damage to them makes it end the process.
+"""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
-
-from nfsgeo.data.readers import mat5
+from scipy.io import loadmat, matlab, whosmat
 
 __all__ = ["load", "shapes", "whole"]
 
 BLOCK_BYTES = 2**28
+VERSION_5 = 1  # as SciPy numbers it; it takes many other files for version 4
+NUMBERS = re.compile("double|single|u?int|logical")
 
 
 class Reversed:
@@ -50,7 +55,10 @@ def shapes(path: Path) -> dict[str, tuple[int, ...]]:
             with h5py.File(path, "r") as file:
                 sets = [v for v in file.values() if isinstance(v, h5py.Dataset)]
                 return {v.name.lstrip("/"): v.shape[::-1] for v in sets}
-        return mat5.shapes(path)
+        if matlab.matfile_version(path)[0] != VERSION_5:
+            return {}
+        found = whosmat(path)
+        return {name: shape for name, shape, kind in found if NUMBERS.match(kind)}
     except Exception:  # a damaged file is not recognised, whatever breaks in it
         return {}
 
@@ -58,7 +66,11 @@ def shapes(path: Path) -> dict[str, tuple[int, ...]]:
 def load(path: Path, *names: str) -> tuple[dict[str, Any], h5py.File | None]:
     """Arrays by name in logical order, and the handle to close, if one stays open."""
     if not h5py.is_hdf5(path):
-        return mat5.arrays(path, *names), None
+        found = loadmat(path, variable_names=names)
+        arrays = {name: found[name] for name in names if name in found}
+        if any(map(np.iscomplexobj, arrays.values())):
+            raise ValueError("an array of complex numbers")
+        return arrays, None
     file = h5py.File(path, "r")
     return {name: Reversed(file[name]) for name in names if name in file}, file
 

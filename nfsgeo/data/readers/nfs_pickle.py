@@ -41,22 +41,21 @@ def read(path: Path) -> FieldFile:
 
     Without ``x`` the points are a grid on the unit torus; with ``x`` of shape
     (points, axes) or (x, y, axes) they are a point cloud. ``a`` is the coefficient
-    where there is one record, else the initial condition. The file tells no times;
-    records are numbered.
+    where there is one record, else the initial condition. The file tells no times.
     """
     with reading(path, f"{NAME}: a dictionary of numpy arrays, no other objects"):
         with path.open("rb") as stream:
             found = _Restricted(stream).load()
         arrays = {key: _array(found[key]) for key in ("u", "a", "x") if key in found}
         u, a = arrays["u"], arrays["a"]
-        times = np.arange(float(u.shape[-1]))
-        role = "coefficient" if len(times) == 1 else "initial condition"
+        times = [0.0] if u.shape[-1] == 1 else None
+        role = "coefficient" if u.shape[-1] == 1 else "initial condition"
         if "x" in arrays:
             x = arrays["x"]
             points = x.reshape(-1, x.shape[-1])
             if u.shape[1:-1] != x.shape[:-1] and u.shape[1:-1] != (len(points),):
                 raise ValueError(f"u {u.shape} does not fit x {x.shape}")
-            flat = u.reshape(len(u), len(points), len(times), 1)
+            flat = u.reshape(len(u), len(points), u.shape[-1], 1)
             return CloudFile(
                 path,
                 read,

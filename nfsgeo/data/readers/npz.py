@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,12 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.fields import FieldFile, reading
 from nfsgeo.data.readers.clouds import CloudFile
+from nfsgeo.errors import UserError
 
-__all__ = ["NAME", "read", "recognise"]
+__all__ = ["NAME", "known", "read", "recognise"]
 
 NAME = "point clouds (.npz)"
+NAMES = ("coords", "offsets", "u", "a", "t", "names")
 
 
 def recognise(path: Path) -> bool:
@@ -35,7 +38,7 @@ def read(path: Path) -> FieldFile:
     ``offsets``   left out                    (N + 1), where each sample begins
     ``u``         (N, points, T, C)           (all points, T, C)
     ``a``         (N, points, C_a), optional  (all points, C_a), optional
-    ``t``         (T), optional               (T), optional
+    ``t``         (T); dates become seconds   (T), may be left out where T is 1
     ============  ==========================  ==========================================
 
     Trailing axes of ``u`` and ``a`` of length one may be left out: components first,
@@ -62,7 +65,8 @@ def read(path: Path) -> FieldFile:
             static = list(_filled(arrays["a"], 3)) if "a" in arrays else []
             if "a" in arrays and arrays["a"].shape[:2] != u.shape[:2]:
                 raise ValueError(f"a {arrays['a'].shape} does not fit u {u.shape}")
-        records, width = fields[0].shape[1:]
+        known(path, arrays, NAMES)
+        width = fields[0].shape[2]
         names = arrays.get("names", ["u"] if width == 1 else np.arange(width))
         wide = static[0].shape[1] if static else 0
         return CloudFile(
@@ -71,9 +75,31 @@ def read(path: Path) -> FieldFile:
             meshes=meshes,
             u=fields,
             a=static,
-            times=arrays.get("t", np.arange(float(records))),
+            times=arrays.get("t"),
             component_names=[str(name) for name in names],
             static_names=["a"] if wide == 1 else [f"a_{i}" for i in range(wide)],
+        )
+
+
+def known(path: Path, arrays: Iterable[str], names: tuple[str, ...]) -> None:
+    """Makes sure that no array of a file goes unread, such as a mask.
+
+    Args:
+        path: The file.
+        arrays: Names of its arrays.
+        names: Those that are read, or how they begin, with a ``_`` at the end.
+
+    Raises:
+        UserError: There is another.
+    """
+    starts = tuple(name for name in names if name.endswith("_"))
+    other = [name for name in arrays if name not in names]
+    other = [name for name in other if not name.startswith(starts)]
+    if other:
+        raise UserError(
+            f"{path} with an array {other[0]!r}",
+            f"no arrays but {', '.join(names)}",
+            "rename it or leave it out",
         )
 
 

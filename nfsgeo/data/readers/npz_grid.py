@@ -11,12 +11,15 @@ import numpy as np
 
 from nfsgeo.data.fields import FieldFile, reading
 from nfsgeo.data.readers.gridded import SPACE, ArrayFile, Field
+from nfsgeo.data.readers.npz import known
 from nfsgeo.geometry import Domain
 
 __all__ = ["NAME", "PARAMETER", "SPLIT", "read", "recognise"]
 
 NAME = "gridded fields (.npz)"
 PARAMETER, SPLIT = "parameter_", "split_"  # how names of such arrays begin
+BOX = ("lower", "upper", "periodic")
+NAMES = ("u", *SPACE, "t", "a", *BOX, "about", PARAMETER, SPLIT)
 
 
 def recognise(path: Path) -> bool:
@@ -37,10 +40,10 @@ def read(path: Path) -> FieldFile:
     ===================  =========================================================
     ``u``                (N, T, X[, Y[, Z]], C)
     ``x``, ``y``, ``z``  coordinates of each axis
-    ``t``                (T), optional: 0, 1, ... if left out
+    ``t``                (T); dates become seconds; may be left out where T is 1
     ``a``                (N, X[, Y[, Z]], C_a), optional
     ``lower, upper``     (axes), optional: ends of the box, that of the axes if left
-                         out
+                         out; a periodic axis needs its upper end
     ``periodic``         (axes), optional: whether an axis is; none if left out
     ``parameter_NAME``   (N), optional: a scalar of each sample
     ``split_PART``       (n), optional: samples of train, valid and test
@@ -51,6 +54,7 @@ def read(path: Path) -> FieldFile:
     with reading(path, f"{NAME}: arrays u, x and optionally y, z, t, a, periodic"):
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
+        known(path, arrays, NAMES)
         u, a = arrays["u"], arrays.get("a")
         axes = [arrays[name] for name in SPACE if name in arrays]
         about: dict[str, Any] = json.loads(str(arrays.get("about", "{}")))
@@ -65,7 +69,7 @@ def read(path: Path) -> FieldFile:
             read,
             fields=[Field(u, f"nt{order}c", names)],
             axes=axes,
-            times=arrays.get("t", np.arange(float(u.shape[1]))),
+            times=arrays.get("t"),
             domain=_domain(arrays, axes),
             static=static,
             static_role=about.get("static_role", "coefficient") if static else None,
@@ -77,9 +81,11 @@ def read(path: Path) -> FieldFile:
 
 
 def _domain(arrays: dict[str, Any], axes: list[Any]) -> Domain:
-    lower = arrays.get("lower", [axis[0] for axis in axes])
-    upper = arrays.get("upper", [axis[-1] for axis in axes])
+    lower = arrays.get("lower", [np.min(axis) for axis in axes])
+    upper = arrays.get("upper", [np.max(axis) for axis in axes])
     periodic = arrays.get("periodic", [False] * len(axes))
+    if np.any(periodic) and "upper" not in arrays:
+        raise ValueError("a periodic axis, and no `upper` that tells its period")
     return Domain(
         tuple(map(float, lower)), tuple(map(float, upper)), tuple(map(bool, periodic))
     )

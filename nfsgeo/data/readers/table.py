@@ -3,81 +3,115 @@
 from __future__ import annotations
 
 import csv
+import re
 import warnings
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nfsgeo.data.fields import Doubles, FieldFile, reading
+from nfsgeo.data.numbers import as_real, as_times, missing_values
 from nfsgeo.data.readers.clouds import CloudFile, is_static
+from nfsgeo.data.readers.columns import roles_of
 from nfsgeo.errors import UserError
 
 __all__ = ["NAME", "read", "recognise"]
 
 NAME = "tables of points (.csv, .parquet)"
-KEYS = ("sample", "t", "x", "y", "z")
 COLUMNS = "columns x[, y[, z]], optionally sample and t, and one for each component"
+DATE = re.compile(
+    r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?)(?:Z|\+00:00)?"
+)
+ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
 
 
 def recognise(path: Path) -> bool:
-    """A Parquet file, or text whose first line names a column ``x`` and others."""
+    """A Parquet file, or text whose first line names several columns."""
     try:
         with path.open("rb") as stream:
-            if stream.read(4) == b"PAR1":
-                return True
-        names = _header(path)
+            head = stream.read(512)
+        if head.startswith(b"PAR1"):
+            return True
+        names, _ = _header(path)
     except (OSError, UnicodeDecodeError, csv.Error):
         return False
-    return "x" in names and bool(set(names) - set(KEYS))
+    numbers = all(map(_is_number, names))
+    text = b"\0" not in head and not head.lstrip().startswith((b"<", b"{"))
+    return text and len(names) > 1 and not numbers
 
 
-def read(path: Path) -> FieldFile:
-    """One row for each point, record and sample, in any order.
+def read(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
+    """One row for each point, time step and sample, in any order.
 
-    Columns ``x``, ``y``, ``z`` are coordinates, ``t`` the time, ``sample`` tells the
-    samples apart; columns ``a`` or ``a_...`` are the coefficient, all others are
-    components. A sample has the same points at every time, and every sample the same
-    times; points are sorted by their coordinates.
+    Columns ``x``, ``y``, ``z`` are coordinates (or ``lon`` and ``lat``), ``t`` or
+    ``time`` the time, ``sample`` tells the samples apart, see
+    :mod:`nfsgeo.data.readers.columns`; columns ``a`` or ``a_...`` are the
+    coefficient, all others are components. Dates become seconds since 1970. A sample
+    has the same points at every time, and every sample the same times; points are
+    sorted by their coordinates.
+
+    Args:
+        path: The table.
+        columns: Columns by what they are, ``sample``, ``time``, ``x``, ``y`` or
+            ``z``, where their names do not tell; an empty name where none is.
+
+    Raises:
+        UserError: Also when a value is missing, a point lacks a time step or has it
+            twice, or a name can be read in two ways.
     """
     with reading(path, f"{NAME}: {COLUMNS}"):
-        columns = _columns(path)
-        space = [name for name in "xyz" if name in columns]
-        if space != list("xyz"[: len(space)]) or not space:
-            raise ValueError(f"coordinates {space}")
-        num = len(columns["x"])
+        table = _columns(path)
+        roles = roles_of(path, list(table), columns)
+        found = {role: table.pop(name) for role, name in roles.items()}
+        num = len(found["x"])
+        if not num:
+            raise UserError(f"{path} without rows", "a row for each point", "add them")
+        for role, name in roles.items():
+            kind, what = (
+                as_times if role == "time" else as_real,
+                f"{path}: column {name}",
+            )
+            found[role] = _present(path, name, kind(found[role], what))
+        for name, values in table.items():
+            _present(path, name, as_real(values, f"{path}: column {name}"))
+        names = [name for name in table if not is_static(name)]
+        static = [name for name in table if is_static(name)]
+        if not names:
+            raise UserError(f"{path} with no field", "a column of values", "add one")
         zeros = np.zeros(num)
-        sample, time = columns.get("sample", zeros), columns.get("t", zeros)
-        points = np.stack([columns[name] for name in space], axis=1)
+        sample, time = found.get("sample", zeros), found.get("time", zeros)
+        space = [role for role in "xyz" if role in found]
+        points = (
+            np.stack([found[role] for role in space], axis=1) + 0.0
+        )  # no negative zeros
         order = np.lexsort((*points.T[::-1], time, sample))
-        names = [name for name in columns if name not in KEYS and not is_static(name)]
-        static = [name for name in columns if is_static(name)]
-        values = {
-            kind: np.stack([columns[n] for n in group], axis=1)[order]
+        points, time, sample = points[order], time[order], sample[order]
+        fields = {
+            kind: np.stack([table[n] for n in group], axis=1)[order]
             for kind, group in {"u": names, "a": static}.items()
             if group
         }
         times = np.unique(time)
-        cuts = np.flatnonzero(np.diff(sample[order])) + 1
+        cuts = np.flatnonzero(np.diff(sample)) + 1
         meshes, u, a = [], [], []
         for rows in np.split(np.arange(num), cuts):
-            each = len(rows) // len(times)
-            block = points[order][rows].reshape(len(times), each, -1)
-            at = time[order][rows].reshape(len(times), each)
-            if not (at == times[:, None]).all() or not (block == block[0]).all():
-                raise ValueError(
-                    f"sample {sample[order][rows[0]]:g} does not have the same points "
-                    "at each of the times"
-                )
-            meshes.append(block[0])
-            u.append(values["u"][rows].reshape(len(times), each, -1).swapaxes(0, 1))
+            of = f"of sample {sample[rows[0]]:g} " if "sample" in roles else ""
+            mesh = _mesh(path, points[rows], time[rows], times, of)
+            shape = (len(times), len(mesh), -1)
+            meshes.append(mesh)
+            u.append(fields["u"][rows].reshape(shape).swapaxes(0, 1))
             if static:
-                coefficient = values["a"][rows].reshape(len(times), each, -1)
+                coefficient = fields["a"][rows].reshape(shape)
                 if not (coefficient == coefficient[0]).all():
                     raise ValueError("a coefficient that changes in time")
                 a.append(coefficient[0])
         return CloudFile(
             path,
-            read,
+            partial(read, columns=dict(columns)) if columns else read,
             meshes=meshes,
             u=u,
             a=a,
@@ -87,40 +121,143 @@ def read(path: Path) -> FieldFile:
         )
 
 
-def _header(path: Path) -> list[str]:
+def _mesh(
+    path: Path, points: Doubles, time: Doubles, times: Doubles, of: str
+) -> Doubles:
+    """The points of a sample, once each of them has each time step once.
+
+    Args:
+        points: Of every row, ``[rows, d]``, sorted within each time.
+        time: Of every row, sorted.
+        times: Those of all samples.
+        of: Which sample, for messages.
+    """
+    each = len(points) // len(times)
+    if each * len(times) == len(points):
+        blocks = points.reshape(len(times), each, -1)
+        distinct = not (blocks[0, 1:] == blocks[0, :-1]).all(axis=1).any()
+        at = time.reshape(len(times), each)
+        if distinct and (blocks == blocks[0]).all() and (at == times[:, None]).all():
+            return blocks[0]
+    mesh, number = np.unique(points, axis=0, return_inverse=True)
+    step = np.searchsorted(times, time)
+    count = np.zeros((len(mesh), len(times)), np.int64)
+    np.add.at(count, (number.reshape(-1), step), 1)
+    if count.max() > 1:
+        point, step = np.argwhere(count > 1)[0]
+        raise UserError(
+            f"{path} with {count[point, step]} rows for the point "
+            f"{mesh[point].tolist()} {of}at t = {times[step]:g}",
+            "one row for each point and time step of a sample",
+            "leave the others out, or name the columns of time and sample, as in "
+            f"nfsgeo convert {path} --out NAME.h5 --columns time=COLUMN,sample=COLUMN",
+        )
+    if count.min() < 1:
+        point, step = np.argwhere(count < 1)[0]
+        what = (
+            f"{path}, whose point {mesh[point].tolist()} {of}lacks t = "
+            f"{times[step]:g}, and so"
+        )
+        raise missing_values(what, int((count < 1).sum()), count.size)
+    return mesh
+
+
+def _present(path: Path, name: str, values: NDArray[Any]) -> NDArray[Any]:
+    missing = int((~np.isfinite(values)).sum())
+    if missing:
+        raise missing_values(f"{path}: column {name}", missing, len(values))
+    return values
+
+
+def _header(path: Path) -> tuple[list[str], str]:
+    """Names of the columns, and what separates them."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        line = stream.readline(2**16)
-    return [name.strip() for name in next(csv.reader([line]), [])]
+        line = stream.readline(2**16).strip().lstrip("#")
+    separator = max(",;\t", key=line.count)
+    cells = next(csv.reader([line], delimiter=separator), [])
+    return [name.strip() for name in cells], separator
 
 
-def _columns(path: Path) -> dict[str, Doubles]:
+def _columns(path: Path) -> dict[str, NDArray[Any]]:
     with path.open("rb") as stream:
         parquet = stream.read(4) == b"PAR1"
     if parquet:
-        table = _parquet(path)
-    else:
-        names = _header(path)
+        return _parquet(path)
+    names, separator = _header(path)
+    try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of no rows, which is refused below
-            rows = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
-        if len(set(names)) != len(names) or rows.shape[1] != len(names):
-            raise ValueError(f"{rows.shape[1]} columns under the names {names}")
-        table = dict(zip(names, rows.T, strict=True))
-    for name in ("sample", "t", "x", "y", "z"):
-        if name in table and not np.isfinite(table[name]).all():
-            raise ValueError(f"column {name} has values that are not finite")
-    return table
+            warnings.simplefilter("ignore")  # of no rows, which is refused later
+            rows = np.loadtxt(path, delimiter=separator, skiprows=1, ndmin=2)
+        if rows.shape[1] == len(names):
+            return _by_name(path, names, list(rows.T))
+    except ValueError:  # cells that are empty or no numbers, looked at one by one
+        pass
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        lines = [row for row in csv.reader(stream, delimiter=separator) if row][1:]
+    odd = next((n for n, row in enumerate(lines) if len(row) != len(names)), None)
+    if odd is not None:
+        raise UserError(
+            f"{path} with {len(lines[odd])} cells in row {odd + 1} under the names",
+            f"{len(names)}, one for each name",
+            "repair the row",
+        )
+    cells = [[cell.strip() for cell in column] for column in zip(*lines, strict=True)]
+    cells = cells or [[] for _ in names]
+    return _by_name(
+        path, names, [_values(path, n, c) for n, c in zip(names, cells, strict=True)]
+    )
 
 
-def _parquet(path: Path) -> dict[str, Doubles]:
+def _by_name(
+    path: Path, names: list[str], columns: list[NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    if len(set(names)) < len(names):
+        roles_of(path, names)  # says which
+    return dict(zip(names, columns, strict=True))
+
+
+def _values(path: Path, name: str, cells: list[str]) -> NDArray[Any]:
+    """A column of text as numbers, or as dates."""
+    missing = sum(cell.lower() in ABSENT for cell in cells)
+    if missing:
+        raise missing_values(f"{path}: column {name}", missing, len(cells))
+    try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:
+        pass
+    try:
+        found = [DATE.fullmatch(cell) for cell in cells]
+        dates = [match[1] if match else "no date" for match in found]
+        return np.array(dates, "datetime64[us]")
+    except ValueError:
+        wrong = next(cell for cell in cells if not _is_number(cell))
+        raise UserError(
+            f"{path} with {wrong!r} in column {name}",
+            "numbers with a decimal point, or dates such as 2026-01-31T12:00",
+            "convert the column or leave it out",
+        ) from None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _parquet(path: Path) -> dict[str, NDArray[Any]]:
     try:
         from pyarrow import parquet
     except ImportError as error:
         raise UserError(
             f"{path}, a Parquet file", "pyarrow", "pip install 'nfsgeo[formats]'"
         ) from error
-    table = parquet.read_table(path)
-    return {
-        name: table.column(name).to_numpy().astype(np.float64)
-        for name in table.column_names
-    }
+    table = parquet.read_table(path, partitioning=None)
+    found = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if column.null_count:
+            what = f"{path}: column {name}"
+            raise missing_values(what, column.null_count, len(column))
+        found[name] = column.to_numpy()
+    return found

@@ -152,13 +152,13 @@ def neuraloperator_darcy(path: Path) -> Expected:
 
 
 def neuraloperator_burgers(path: Path) -> Expected:
-    y = torch.randn(N, T, X, dtype=torch.float64)
+    y = torch.randn(N, 17, X, dtype=torch.float64)
     save = {"x": y[:, 0].clone(), "y": y, "visc": torch.tensor([[0.01]])}
     torch.save(save, path, _use_new_zipfile_serialization=False)
     return Expected(
         y.numpy()[..., None],
         [unit(X)],
-        np.linspace(0, 1, T),
+        0.06 * np.arange(17),
         (True,),
         y.numpy()[:, 0, :, None],
         "initial condition",
@@ -246,12 +246,11 @@ def the_well(path: Path) -> Expected:
 
 
 def authors_grid(path: Path) -> Expected:
-    u, a = normal(N, X, Y, T), normal(N, X, Y).astype(float)
+    u, a = normal(N, X, Y, 1), normal(N, X, Y).astype(float)
     path.write_bytes(pickle.dumps({"u": u, "a": a}, protocol=4))
     moved = np.moveaxis(u, -1, 1)[..., None]
-    role = "initial condition"
-    axes = [unit(X), unit(Y)]
-    return Expected(moved, axes, np.arange(T), (True, True), a[..., None], role)
+    axes, role = [unit(X), unit(Y)], "coefficient"
+    return Expected(moved, axes, np.zeros(1), (True, True), a[..., None], role)
 
 
 def npz_grid(path: Path) -> Expected:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from collections.abc import Callable
 from contextlib import chdir
@@ -48,7 +49,8 @@ def npz_shared(path: Path) -> Cloud:
 def npz_ragged(path: Path) -> Cloud:
     sizes = [5, 8, 6]
     pos, u = RNG.random((19, 3)), normal(19, T)
-    np.savez(path, coords=pos, u=u, offsets=np.cumsum([0, *sizes]))
+    ends = np.cumsum([0, *sizes])
+    np.savez(path, coords=pos, u=u, offsets=ends, t=np.arange(3.0))
     cuts = np.cumsum(sizes)[:-1]
     fields = [part[..., None] for part in np.split(u, cuts)]
     return Cloud(np.split(pos, cuts), fields, np.arange(3.0))
@@ -116,10 +118,33 @@ def single_xdmf(path: Path) -> Cloud:
     return Cloud([pos], [p[:, None, None]], np.zeros(1), None, cells)
 
 
+def listed(path: Path) -> Cloud:
+    """A list of ``.vtu`` files with their times, last one first."""
+    meshio = pytest.importorskip("meshio")
+    pos, p = RNG.random((5, 3)), normal(5, T)
+    cells, times = {"tetra": np.array([[0, 1, 2, 3]])}, np.array([0.0, 0.5, 2.0])
+    entries = []
+    for k in reversed(range(T)):
+        name = f"{path.name}_{k}.vtu"
+        step = meshio.Mesh(pos, list(cells.items()), point_data={"p": p[:, k]})
+        meshio.write(path.with_name(name), step)
+        entries.append((times[k], name))
+    if path.suffix == ".pvd":
+        sets = [f'<DataSet timestep="{t}" part="0" file="{n}"/>' for t, n in entries]
+        path.write_text(
+            '<?xml version="1.0"?><VTKFile type="Collection" version="0.1">'
+            f"<Collection>{''.join(sets)}</Collection></VTKFile>"
+        )
+    else:
+        files = [{"name": name, "time": time} for time, name in entries]
+        path.write_text(json.dumps({"file-series-version": "1.0", "files": files}))
+    return Cloud([pos], [p[..., None]], times, None, cells)
+
+
 def authors_points(path: Path) -> Cloud:
-    pos, u, a = RNG.random((6, 2)), normal(4, 6, T), normal(4, 6)
+    pos, u, a = RNG.random((6, 2)), normal(4, 6, 1), normal(4, 6)
     path.write_bytes(pickle.dumps({"u": u, "a": a, "x": pos}, protocol=3))
-    return Cloud([pos] * 4, list(u[..., None]), np.arange(3.0), list(a[..., None]))
+    return Cloud([pos] * 4, list(u[..., None]), np.zeros(1), list(a[..., None]))
 
 
 CLOUDS: dict[str, Callable[[Path], Cloud]] = {
@@ -132,6 +157,8 @@ CLOUDS: dict[str, Callable[[Path], Cloud]] = {
     "series.xdmf": mesh,
     "single.xdmf": single_xdmf,
     "points.pkl": authors_points,
+    "listed.pvd": listed,
+    "listed.vtu.series": listed,
 }
 
 

@@ -1,0 +1,91 @@
+"""Arrays of numbers as users and files give them: nothing in them is dropped unseen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfsgeo.errors import UserError
+
+__all__ = ["as_real", "as_times", "missing_values"]
+
+ABSENT = ("NoneType", "NAType", "NaTType")  # of Python and of pandas
+
+
+def as_real(values: Any, what: str) -> NDArray[Any]:
+    """Values as an array of booleans, integers or floats, in their own type.
+
+    Args:
+        values: Anything that numpy makes an array of. A masked array must have no
+            element masked.
+        what: What they are, for messages.
+
+    Raises:
+        UserError: Values are missing, complex, or no numbers at all.
+    """
+    masked = _num_masked(values)
+    array = np.asarray(values)
+    if masked:
+        raise missing_values(what, masked, array.size)
+    if array.dtype == object:
+        absent = sum(type(value).__name__ in ABSENT for value in array.flat)
+        if absent:
+            raise missing_values(what, absent, array.size)
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise _no_numbers(what, array) from None
+    if array.dtype.kind not in "biuf":
+        raise _no_numbers(what, array)
+    return array
+
+
+def as_times(values: Any, what: str) -> NDArray[np.float64]:
+    """Times as float64; dates become seconds since 1970-01-01, time spans seconds.
+
+    Args:
+        values: Numbers, ``datetime64`` or ``timedelta64``.
+        what: What they are, for messages.
+
+    Raises:
+        UserError: A time is missing, or they are neither numbers nor dates.
+    """
+    masked = _num_masked(values)
+    array = np.asarray(values)
+    if array.dtype.kind in "mM":
+        masked += int(np.isnat(array).sum())
+        if masked:
+            raise missing_values(what, masked, array.size)
+        return array.astype(f"{array.dtype.kind}8[us]").astype(np.int64) / 1e6
+    times = as_real(values, what).astype(np.float64)
+    if not np.isfinite(times).all():
+        raise missing_values(what, int((~np.isfinite(times)).sum()), times.size)
+    return times
+
+
+def missing_values(what: str, num: int, total: int) -> UserError:
+    """What to say of a field that is not given everywhere."""
+    return UserError(
+        f"{what} with {num} of {total} values missing or not finite",
+        "a finite value at every point and time step, for missing values are not "
+        "supported yet",
+        "interpolate them, or leave out the points, time steps or samples they are of",
+    )
+
+
+def _num_masked(values: Any) -> int:
+    if isinstance(values, np.ma.MaskedArray):
+        return int(np.ma.count_masked(values))
+    if isinstance(values, (list, tuple)):
+        return sum(map(_num_masked, values))
+    return 0
+
+
+def _no_numbers(what: str, array: NDArray[Any]) -> UserError:
+    if array.dtype.kind == "c":
+        todo = "give real and imaginary part as two components"
+    else:
+        todo = "convert them to numbers"
+    return UserError(f"{what} of type {array.dtype}", "real numbers", todo)

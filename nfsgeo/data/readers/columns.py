@@ -1,0 +1,122 @@
+"""What the columns of a table are: coordinates, time and sample, by their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from nfsgeo.errors import UserError
+
+__all__ = ["ROLES", "bare_name", "roles_of"]
+
+# The names that a column of each role may have, in any case, with a unit after them.
+ROLES: dict[str, tuple[str, ...]] = {
+    "sample": ("sample",),
+    "time": ("t", "time", "times", "timestamp", "datetime", "date"),
+    "x": ("x", "lon", "long", "lng", "longitude", "easting"),
+    "y": ("y", "lat", "latitude", "northing"),
+    "z": ("z",),
+}
+UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg)$")
+
+
+def roles_of(
+    path: Path, names: Sequence[str], given: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The column of each role that there is, by role.
+
+    Args:
+        path: The table, for messages.
+        names: Its columns.
+        given: Columns by role, in place of what their names tell; an empty name where
+            no column has the role.
+
+    Raises:
+        UserError: A column is not there, or the names can be read in two ways.
+    """
+    given = given or {}
+    _check(path, names, given)
+    found = {role: name for role, name in given.items() if name}
+    left = [name for name in names if name not in found.values()]
+    for role, known in ROLES.items():
+        if role in given:
+            continue
+        fitting = [name for name in left if bare_name(name) in known]
+        if role == "time":
+            fitting = _times(path, left, fitting)
+        if len(fitting) > 1:
+            raise _ask(path, role, fitting)
+        found |= dict.fromkeys([role], fitting[0]) if fitting else {}
+    space = [role for role in "xyz" if role in found]
+    if not space or space != list("xyz"[: len(space)]):
+        raise UserError(
+            f"{path} with columns {', '.join(names)}",
+            "columns x[, y[, z]] of coordinates",
+            f"name them: nfsgeo convert {path} --out NAME.h5 --columns "
+            "x=COLUMN,y=COLUMN,time=COLUMN",
+        )
+    return found
+
+
+def _times(path: Path, names: Sequence[str], fitting: list[str]) -> list[str]:
+    """Columns of the time; T may be a temperature, ``travel_time`` a field."""
+    sure = [name for name in fitting if bare_name(name) != "t" or name[0] == "t"]
+    if sure:
+        return sure
+    words = set(ROLES["time"][1:])
+    maybe = [
+        n for n in names if n in fitting or set(re.findall("[a-z]+", n.lower())) & words
+    ]
+    if maybe:
+        raise _ask(path, "time", maybe)
+    return []
+
+
+def _ask(path: Path, role: str, names: Sequence[str]) -> UserError:
+    what = {"time": "the time", "sample": "the sample"}.get(role, f"coordinate {role}")
+    several = len(names) > 1
+    return UserError(
+        f"{path} with column{'s' * several} {' and '.join(names)}, "
+        f"{'each of ' * several}which may be {what}",
+        f"to be told the column of {what}",
+        f"say it: nfsgeo convert {path} --out NAME.h5 --columns {role}={names[0]}, or "
+        f"{role}= if there is none",
+    )
+
+
+def _check(path: Path, names: Sequence[str], given: Mapping[str, str]) -> None:
+    for role, name in given.items():
+        if role not in ROLES:
+            raise UserError(
+                f"columns with {role}={name}",
+                f"one of {', '.join(ROLES)} before the =",
+                "change it; all other columns are fields",
+            )
+        if name and name not in names:
+            raise UserError(
+                f"no column {name!r} in {path}",
+                f"one of {', '.join(names)}",
+                "change the name",
+            )
+    chosen = [name for name in given.values() if name]
+    if len(set(chosen)) < len(chosen):
+        raise UserError(
+            f"columns {', '.join(chosen)}", "each of them once", "change a name"
+        )
+    if "" in names or "__index_level_0__" in names:
+        raise UserError(
+            f"{path} with a column without a name, of row numbers",
+            "a name for each column",
+            "leave it out, as pandas does with index=False",
+        )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise UserError(
+            f"{path} with two columns {twice!r}", "names that differ", "rename one"
+        )
+
+
+def bare_name(name: str) -> str:
+    """In lower case, without a unit: ``Time [s]`` and ``time_s`` are ``time``."""
+    return UNIT.sub("", name.strip()).lower()

@@ -1,0 +1,149 @@
+"""What a model needs to know of positions, made beforehand and carried by a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry.bipartite import BipartiteGraph, batch_graphs, outside_inference
+
+__all__ = ["Graphs", "sample_sizes"]
+
+
+@dataclass(eq=False)
+class Graphs:
+    """Normalised positions of a batch, and the edges between them.
+
+    Made by the ``connect`` of a model, from positions alone; its ``forward`` then
+    computes on tensors, without a search and without a copy to the host. Moves between
+    devices as a tensor does.
+
+    Args:
+        pos: Normalised positions of the observed points ``[N, d]``.
+        sizes: Number of observed points of each sample; ``B`` entries.
+        query_pos: Normalised positions of the query points ``[M, d]``; None where these
+            are the observed points.
+        query_sizes: Number of query points of each sample.
+        edges: Bipartite graphs by name, as the model knows them.
+        grid_shape: Shape of the equispaced grid that the points of every sample are,
+            row-major, for models that need one.
+    """
+
+    pos: Tensor
+    sizes: tuple[int, ...]
+    query_pos: Tensor | None = None
+    query_sizes: tuple[int, ...] | None = None
+    edges: Mapping[str, BipartiteGraph] = field(default_factory=dict)
+    grid_shape: tuple[int, ...] | None = None
+
+    @property
+    def num_samples(self) -> int:
+        """Number of samples ``B``."""
+        return len(self.sizes)
+
+    @property
+    def batch(self) -> Tensor | None:
+        """Sample of each observed point ``[N]``; None for one sample."""
+        return _numbers(self.sizes, self.pos.device)
+
+    @property
+    def queries(self) -> Tensor:
+        """Normalised positions at which a prediction is wanted ``[M, d]``."""
+        return self.pos if self.query_pos is None else self.query_pos
+
+    @property
+    def query_batch(self) -> Tensor | None:
+        """Sample of each query point ``[M]``; None for one sample."""
+        return _numbers(self.query_sizes or self.sizes, self.pos.device)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that it holds, what has been made of the edges included."""
+        places = self.pos.nbytes
+        if self.query_pos is not None:
+            places += self.query_pos.nbytes
+        return places + sum(graph.nbytes for graph in self.edges.values())
+
+    @outside_inference
+    def to(self, device: torch.device | str, non_blocking: bool = False) -> Graphs:
+        """The same on ``device``; ``non_blocking`` as tensors have it."""
+        query_pos = self.query_pos
+        if query_pos is not None:
+            query_pos = query_pos.to(device, non_blocking=non_blocking)
+        return Graphs(
+            self.pos.to(device, non_blocking=non_blocking),
+            self.sizes,
+            query_pos,
+            self.query_sizes,
+            {name: graph.to(device) for name, graph in self.edges.items()},
+            self.grid_shape,
+        )
+
+    @staticmethod
+    @outside_inference
+    def join(samples: Sequence[Graphs]) -> Graphs:
+        """One of several ``samples``, points numbered on from each.
+
+        Copies of one mesh, and graphs that samples share, are put side by side once
+        for each number of copies.
+
+        Raises:
+            ValueError: If some samples have queries and others have none, or their
+                grids differ.
+        """
+        first = samples[0]
+        if len(samples) == 1:
+            return first
+        if len({graphs.query_pos is None for graphs in samples}) > 1:
+            raise ValueError(
+                "query points in some samples of a batch; expected them in all or none"
+            )
+        shapes = {graphs.grid_shape for graphs in samples}
+        if len(shapes) > 1:
+            raise ValueError(
+                f"grids of shapes {sorted(map(str, shapes))}; expected one shape in a "
+                "batch; batch samples on the same grid"
+            )
+        queries = [g.query_pos for g in samples if g.query_pos is not None]
+        return Graphs(
+            torch.cat([graphs.pos for graphs in samples]),
+            sum((graphs.sizes for graphs in samples), ()),
+            torch.cat(queries) if queries else None,
+            sum((g.query_sizes for g in samples if g.query_sizes), ()) or None,
+            {
+                name: batch_graphs([graphs.edges[name] for graphs in samples])
+                for name in first.edges
+            },
+            first.grid_shape,
+        )
+
+
+def sample_sizes(pos: Tensor, batch: Tensor | None) -> list[int]:
+    """Number of points of each sample.
+
+    Args:
+        pos: Points ``[N, d]``.
+        batch: Sample of each ``[N]``, sorted; None for one sample.
+
+    Raises:
+        ValueError: If ``batch`` is of another shape or not sorted.
+    """
+    if batch is None or batch.shape == pos.shape[:1] == (0,):
+        return [pos.size(0)]
+    if batch.shape != pos.shape[:1] or (batch[1:] < batch[:-1]).any():
+        raise ValueError(
+            f"batch of shape {list(batch.shape)}: expected the sample of each of the "
+            f"{pos.size(0)} points, sorted; sort the points by sample"
+        )
+    return torch.bincount(batch).tolist()
+
+
+def _numbers(sizes: Sequence[int], device: torch.device) -> Tensor | None:
+    if len(sizes) == 1:
+        return None
+    # On the device from the start: a tensor of the sizes would be copied there.
+    parts = [torch.full((size,), b, device=device) for b, size in enumerate(sizes)]
+    return torch.cat(parts)

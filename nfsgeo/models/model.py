@@ -1,0 +1,189 @@
+"""The base of all models: what is checked, and what is made of positions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Graphs
+from nfsgeo.geometry.graphs import sample_sizes
+from nfsgeo.models.problem import Problem
+from nfsgeo.nn import grid_shape
+
+__all__ = ["Model"]
+
+
+class Model(nn.Module, ABC):
+    """A solution operator: fields at points to later fields, at these or other points.
+
+    ``model(x, pos, batch, query_pos=, query_batch=)`` searches the neighbours of its
+    points on the spot. Whoever calls it more than once on the same points makes the
+    graphs once, ``graphs = model.connect(pos, batch)``, and gives them along.
+
+    Positions are normalised by the domain before any network sees them, see
+    :meth:`nfsgeo.geometry.Domain.normalise`: results do not depend on their origin and
+    units.
+
+    Args:
+        problem: sizes and domain of the fields.
+
+    Shapes:
+        ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
+        ``[M, n_t', F']``.
+
+    Attributes:
+        predicts_anywhere: whether there may be query points apart from the observed
+            ones.
+        needs_grid: whether the observed points must be an equispaced grid.
+    """
+
+    predicts_anywhere = True
+    needs_grid = False
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__()
+        self.problem = problem
+
+    def forward(
+        self,
+        x: Tensor,
+        pos: Tensor,
+        batch: Tensor | None = None,
+        *,
+        query_pos: Tensor | None = None,
+        query_batch: Tensor | None = None,
+        graphs: Graphs | None = None,
+    ) -> Tensor:
+        """Predict the result's records at the query points.
+
+        Args:
+            x: input fields at the observed points.
+            pos: positions of the observed points, in the units of the domain; float64
+                where they are far from the origin.
+            batch: sample of each observed point, sorted; ``None`` for one sample.
+            query_pos: where to predict; ``None`` for the observed points.
+            query_batch: sample of each query point.
+            graphs: what :meth:`connect` makes of these positions, which then are not
+                looked at; ``None`` to make it now.
+
+        Raises:
+            UserError: when a point is outside the domain, or the model cannot predict
+                at the query points.
+            ValueError: when shapes do not fit the problem or the graphs.
+        """
+        n_in, components = self.problem.n_in, self.problem.in_components
+        if x.shape[1:] != (n_in, components):
+            raise ValueError(
+                f"x has shape {tuple(x.shape)}; expected [N, {n_in}, {components}]: "
+                "points, input records, components"
+            )
+        if graphs is None:
+            graphs = self.connect(pos, batch, query_pos, query_batch)
+        if x.size(0) != graphs.pos.size(0):
+            raise ValueError(
+                f"x has {x.size(0)} points; expected the {graphs.pos.size(0)} that the "
+                "positions or graphs have"
+            )
+        return self.predict(x, graphs)
+
+    @abstractmethod
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The result at the queries of ``graphs``, computed on tensors alone.
+
+        Args:
+            x: input fields at the observed points, checked.
+            graphs: from :meth:`connect`.
+        """
+
+    @torch.no_grad()
+    def connect(
+        self,
+        pos: Tensor,
+        batch: Tensor | None = None,
+        query_pos: Tensor | None = None,
+        query_batch: Tensor | None = None,
+    ) -> Graphs:
+        """What the model needs to know of positions; a function of these alone.
+
+        Args:
+            pos: positions of the observed points, in the units of the domain.
+            batch: sample of each, sorted; ``None`` for one sample.
+            query_pos: where to predict; ``None`` for the observed points.
+            query_batch: sample of each query point, sorted.
+
+        Raises:
+            UserError: when a point is outside the domain, or the model cannot predict
+                at the query points.
+            ValueError: when a sample has no point or a batch vector is not sorted.
+        """
+        if query_pos is pos:
+            query_pos = None
+        sizes = sample_sizes(pos, batch)
+        for number, size in enumerate(sizes):
+            if size == 0 and len(sizes) > 1:
+                raise ValueError(
+                    f"sample {number} of {len(sizes)} has no point: expected at least "
+                    "one in every sample; leave it out of the batch"
+                )
+        places = self._normalised(pos).split(sizes)
+        queries: list[Tensor | None] = [None] * len(sizes)
+        if query_pos is not None:
+            if len(sizes) > 1 and query_batch is None:
+                raise ValueError(
+                    f"query_batch is None for a batch of {len(sizes)} samples; "
+                    "expected the sample of each query point"
+                )
+            query_sizes = sample_sizes(query_pos, query_batch)
+            query_sizes += [0] * (len(sizes) - len(query_sizes))
+            queries = list(self._normalised(query_pos).split(query_sizes))
+        samples: list[Graphs] = []
+        for place, query in zip(places, queries, strict=True):
+            same = samples and _same(samples[0], place, query)
+            samples.append(samples[0] if same else self.connect_sample(place, query))
+        return Graphs.join(samples)
+
+    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
+        """What the model needs to know of the positions of one sample.
+
+        Models with edges add them here.
+
+        Args:
+            pos: normalised positions of the observed points ``[n, d]``.
+            query_pos: those of the query points ``[m, d]``; ``None`` for the observed
+                ones.
+
+        Raises:
+            UserError: when the model cannot predict at the query points, or the points
+                are no grid and should be.
+        """
+        if query_pos is not None and not self.predicts_anywhere:
+            if not torch.equal(pos, query_pos):
+                raise UserError(
+                    f"{len(query_pos)} query points for a model that has values at "
+                    "its own points alone",
+                    "a prediction at the observed points",
+                    "leave the query points out, or train nfs, which predicts anywhere",
+                )
+            query_pos = None
+        return Graphs(
+            pos,
+            (len(pos),),
+            query_pos,
+            None if query_pos is None else (len(query_pos),),
+            grid_shape=grid_shape(pos) if self.needs_grid else None,
+        )
+
+    def _normalised(self, pos: Tensor) -> Tensor:
+        kind = next(self.parameters()).real.dtype
+        return self.problem.domain.normalise(pos.detach(), kind)
+
+
+def _same(graphs: Graphs, pos: Tensor, query_pos: Tensor | None) -> bool:
+    """Whether the graphs are those of the same positions."""
+    known = graphs.query_pos
+    if query_pos is None or known is None:
+        return query_pos is known and torch.equal(graphs.pos, pos)
+    return torch.equal(graphs.pos, pos) and torch.equal(known, query_pos)

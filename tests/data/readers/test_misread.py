@@ -1,0 +1,350 @@
+"""Well-formed files that say less than they seem to: read as they are, or refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import scipy.io
+import torch
+
+import nfsgeo.data
+from nfsgeo.data.convert import open_sources
+from nfsgeo.errors import UserError
+
+RNG = np.random.default_rng(0)
+N, T, X, Y = 4, 5, 6, 3
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def authors(path: Path) -> np.ndarray:
+    u = normal(N, X, Y, T)
+    path.write_bytes(pickle.dumps({"u": u, "a": u[..., 0]}))
+    return np.moveaxis(u, -1, 1)
+
+
+def authors_points(path: Path) -> np.ndarray:
+    u, pos = normal(N, X, T), RNG.random((X, 2))
+    path.write_bytes(pickle.dumps({"u": u, "a": u[..., 0], "x": pos}))
+    return np.moveaxis(u, -1, 1)
+
+
+def cloud(path: Path) -> np.ndarray:
+    u = normal(N, X, T)
+    np.savez(path, coords=RNG.random((X, 2)), u=u)
+    return np.moveaxis(u, -1, 1)
+
+
+def grid(path: Path) -> np.ndarray:
+    u = normal(N, T, X, 1)
+    np.savez(path, u=u, x=np.arange(6.0))
+    return u
+
+
+def burgers_series(path: Path) -> np.ndarray:
+    u = normal(N, T, X)
+    scipy.io.savemat(path, {"input": u[:, 0], "output": u})
+    return u
+
+
+def navier_stokes(path: Path) -> np.ndarray:
+    u = normal(N, X, Y, T)
+    scipy.io.savemat(path, {"a": u[..., 0], "u": u})
+    return np.moveaxis(u, -1, 1)
+
+
+def neuraloperator(path: Path) -> np.ndarray:
+    y = torch.from_numpy(normal(N, T, X))
+    torch.save({"x": y[:, 0].clone(), "y": y}, path)
+    return y.numpy()
+
+
+TIMELESS: dict[str, Callable[[Path], np.ndarray]] = {
+    "authors.pkl": authors,
+    "points.pkl": authors_points,
+    "cloud.npz": cloud,
+    "grid.npz": grid,
+    "burgers.mat": burgers_series,
+    "ns.mat": navier_stokes,
+    "burgers.pt": neuraloperator,
+}
+
+
+@pytest.mark.parametrize("name", list(TIMELESS))
+def test_times_that_a_file_lacks_have_to_be_given(
+    name: str, tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    u, out = TIMELESS[name](tmp_path / name), tmp_path / "out.h5"
+    for call in (nfsgeo.data.open, lambda path: nfsgeo.data.convert(path, out)):
+        message = one_line(call, tmp_path / name)
+        assert "5 time steps and no times" in message and "--times 0:4:1" in message
+    times = [0.0, 0.1, 0.2, 0.5, 0.6]
+    with nfsgeo.data.open(nfsgeo.data.convert(tmp_path / name, out, times=times)) as f:
+        assert f.times.tolist() == times
+        found = f.read(2, slice(None)).swapaxes(0, 1)
+    np.testing.assert_array_equal(found.reshape(u[2].shape), u[2])
+
+
+def test_times_that_names_tell(tmp_path: Path) -> None:
+    for name, times in {
+        "burgers_v100_t4_r6.mat": np.linspace(0, 1, T),
+        "NavierStokes_V1e-3_N4_T5.mat": np.arange(1.0, 6.0),
+    }.items():
+        write = burgers_series if name.startswith("b") else navier_stokes
+        write(tmp_path / name)
+        with nfsgeo.data.open(tmp_path / name) as file:
+            np.testing.assert_allclose(file.times, times)
+
+
+def test_snapshots_of_neuraloperator_are_006_apart(tmp_path: Path) -> None:
+    """Every sixth of 101 snapshots from t = 0 to 1 are 17, the last at 0.96."""
+    y = torch.zeros(3, 17, 16)
+    torch.save({"x": y[:, 0].clone(), "y": y}, tmp_path / "burgers_lowres.pt")
+    with nfsgeo.data.open(tmp_path / "burgers_lowres.pt") as file:
+        np.testing.assert_allclose(file.times, np.linspace(0, 1, 101)[::6])
+
+
+def test_a_coefficient_of_two_floats_is_darcys(tmp_path: Path) -> None:
+    x = (torch.rand(5, 6, 6) > 0.5).float()
+    torch.save({"x": x, "y": torch.randn(5, 6, 6)}, tmp_path / "darcy.pt")
+    with nfsgeo.data.open(tmp_path / "darcy.pt") as file:
+        assert file.equation == "darcy" and not any(file.domain.periodic)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ([{"x": 1}], ("holds a list",)),
+        ({"data": torch.zeros(3), "n": 2}, ("a dict of data (tensor), n (int)",)),
+    ],
+)
+def test_torch_files_of_something_else(
+    tmp_path: Path, one_line: Callable[..., str], content: Any, words: tuple[str, ...]
+) -> None:
+    torch.save(content, tmp_path / "a.pt")
+    message = one_line(nfsgeo.data.open, tmp_path / "a.pt")
+    assert "numpy.savez" in message and all(word in message for word in words)
+
+
+def test_graphs_of_pytorch_geometric(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    from torch_geometric.data import Data
+
+    torch.save([Data(x=torch.zeros(3, 1), pos=torch.zeros(3, 2))], tmp_path / "a.pt")
+    message = one_line(nfsgeo.data.open, tmp_path / "a.pt")
+    assert "torch_geometric.data" in message and "numpy.savez" in message
+    assert "trust" not in message and "weights_only" not in message.lower()
+
+
+def netcdf3(path: Path) -> None:
+    with scipy.io.netcdf_file(path, "w") as file:
+        file.createDimension("x", 3)
+        file.createVariable("x", "f8", ("x",))[:] = [0, 1, 2]
+
+
+def netcdf4(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(3.0)
+        file["x"].make_scale()
+
+
+def zarr(path: Path) -> None:
+    path.mkdir()
+    (path / ".zgroup").write_text('{"zarr_format": 2}')
+
+
+@pytest.mark.parametrize(
+    ("name", "write"), [("a.nc", netcdf3), ("b.nc", netcdf4), ("c.zarr", zarr)]
+)
+def test_formats_that_are_not_read_are_named(
+    tmp_path: Path,
+    one_line: Callable[..., str],
+    name: str,
+    write: Callable[[Path], None],
+) -> None:
+    write(tmp_path / name)
+    for call in (nfsgeo.data.open, open_sources, nfsgeo.prepare):
+        message = one_line(call, tmp_path / name)
+        assert ("Zarr" if name == "c.zarr" else "netCDF") in message
+        assert "xarray.open_" in message and "damaged" not in message
+
+
+def test_arrays_in_place_of_a_path(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    array = np.zeros((3, 2))
+    for call in (
+        nfsgeo.open,
+        nfsgeo.prepare,
+        lambda a: nfsgeo.predict("burgers-small", a, tmp_path / "p.h5"),
+        lambda a: nfsgeo.evaluate("burgers-small", data=a),
+        lambda a: nfsgeo.data.convert(a, tmp_path / "p.h5"),
+    ):
+        message = one_line(call, array)
+        assert "ndarray and shape (3, 2)" in message and "numpy.savez" in message
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"x": np.arange(6.0)[::-1]}, "axis x from 5 to 0"),
+        ({"x": np.array([0, 1, 2, 3, 5, 4.0])}, "increase"),
+        ({"periodic": [True]}, "no `upper`"),
+        ({"periodic": [True], "upper": [5.0]}, "its lower end again"),
+        ({"upper": [4.0]}, "a domain that holds"),
+        ({"time": np.arange(5.0)}, "an array 'time'"),
+        ({"mask": np.zeros(6)}, "an array 'mask'"),
+        ({"t": np.array([0, 1, np.nan, 3, 4])}, "1 of 5 values missing"),
+        ({"u": np.zeros((4, 5, 6, 1), complex)}, "complex"),
+    ],
+)
+def test_grids_that_would_be_misread(
+    tmp_path: Path, one_line: Callable[..., str], change: dict[str, Any], words: str
+) -> None:
+    arrays = {"u": normal(4, 5, 6, 1), "x": np.arange(6.0), "t": np.arange(5.0)}
+    np.savez(tmp_path / "a.npz", **arrays | change)
+
+    def read() -> None:
+        nfsgeo.data.open(tmp_path / "a.npz").read(0, slice(None))
+
+    assert words in one_line(read)
+
+
+@pytest.mark.parametrize("name", ["mask", "time", "periodic"])
+def test_arrays_of_point_clouds_that_nothing_reads(
+    tmp_path: Path, one_line: Callable[..., str], name: str
+) -> None:
+    arrays = {"coords": RNG.random((4, 2)), "u": np.zeros((3, 4, 1, 1))}
+    np.savez(tmp_path / "a.npz", **arrays, **{name: np.zeros(1)})
+    assert f"an array {name!r}" in one_line(nfsgeo.data.open, tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("dtype", [complex, "M8[s]"])
+def test_fields_of_point_clouds_that_are_no_real_numbers(
+    tmp_path: Path, one_line: Callable[..., str], dtype: Any
+) -> None:
+    u = np.zeros((3, 4, 1, 1)).astype(dtype)
+    np.savez(tmp_path / "a.npz", coords=RNG.random((4, 2)), u=u)
+    assert "real numbers" in one_line(nfsgeo.data.open, tmp_path / "a.npz")
+
+
+def test_dates_in_archives_become_seconds(tmp_path: Path) -> None:
+    days = np.array(["2026-01-01", "2026-01-02"], "M8[ns]")
+    arrays = {"coords": RNG.random((4, 2)), "u": np.zeros((3, 4, 2, 1)), "t": days}
+    np.savez(tmp_path / "a.npz", **arrays)
+    with nfsgeo.data.open(tmp_path / "a.npz") as file:
+        assert np.diff(file.times).tolist() == [86400.0]
+
+
+@pytest.mark.parametrize("key", ["_FillValue", "missing_value"])
+def test_fill_values_of_hdf5_are_missing(
+    grid_writers: Any, tmp_path: Path, key: str
+) -> None:
+    path = tmp_path / "1D_Burgers_Sols_Nu0.02.hdf5"
+    grid_writers[path.name](path)
+    with h5py.File(path, "r+") as file:
+        file["tensor"][2, 1, :2] = -9999
+        file["tensor"].attrs[key] = np.float32(-9999)
+    with nfsgeo.data.open(path) as file:
+        file.read(1, slice(None))
+        with pytest.raises(UserError, match="2 of 24 values missing"):
+            file.read(2, slice(None))
+
+
+def series(folder: Path, times: list[float | None]) -> list[Path]:
+    """A ``.vtu`` file for each time, which it holds unless that is None."""
+    meshio = pytest.importorskip("meshio")
+    paths = []
+    for number, time in enumerate(times):
+        mesh = meshio.Mesh(np.eye(3), [("triangle", [[0, 1, 2]])])
+        mesh.point_data["p"] = np.arange(3.0) + number
+        paths.append(folder / f"s_{number}.vtu")
+        meshio.write(paths[-1], mesh, binary=False)
+        if time is not None:
+            data = (
+                '<FieldData><DataArray type="Float64" Name="TimeValue" '
+                f'NumberOfTuples="1" format="ascii">{time}</DataArray></FieldData>'
+            )
+            text = paths[-1].read_text()
+            place = text.index("<Piece")
+            paths[-1].write_text(text[:place] + data + text[place:])
+    return paths
+
+
+def check_series(file: nfsgeo.data.FieldFile, times: list[float]) -> None:
+    assert file.times.tolist() == times
+    values = file.read(0, slice(None))[:, :, 0]
+    np.testing.assert_array_equal(values[0], np.arange(len(times)))
+
+
+def test_a_series_of_meshes_needs_its_times(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    paths = series(tmp_path, [None] * 3)
+    assert "--series samples or --series records" in one_line(open_sources, paths)
+    message = one_line(open_sources, paths, series="records")
+    assert "3 time steps and no times" in message and "--times" in message
+    with open_sources(paths, series="records", times=[0.0, 0.5, 2.0]) as file:
+        check_series(file, [0.0, 0.5, 2.0])
+
+
+def test_a_series_of_meshes_that_hold_their_times(tmp_path: Path) -> None:
+    paths = series(tmp_path, [0.0, 0.25, 0.75])
+    with open_sources(paths, series="records") as file:
+        check_series(file, [0.0, 0.25, 0.75])
+
+
+@pytest.mark.parametrize("name", ["run.pvd", "run.vtu.series"])
+def test_a_series_of_meshes_listed_with_times(
+    name: str, tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    paths = series(tmp_path, [None] * 3)
+    listed = list(zip([0.0, 0.5, 0.75], [path.name for path in paths], strict=True))
+    path = tmp_path / name
+    if path.suffix == ".pvd":
+        sets = [f'<DataSet timestep="{t}" part="0" file="{n}"/>' for t, n in listed]
+        path.write_text(
+            '<?xml version="1.0"?><VTKFile type="Collection" version="0.1">'
+            f"<Collection>{''.join(sets[::-1])}</Collection></VTKFile>"
+        )
+    else:
+        files = [{"name": n, "time": t} for t, n in listed]
+        path.write_text(json.dumps({"file-series-version": "1.0", "files": files}))
+    with nfsgeo.data.open(path) as file:
+        check_series(file, [0.0, 0.5, 0.75])
+        assert file.path == path
+        with pickle.loads(pickle.dumps(file)) as again:
+            check_series(again, [0.0, 0.5, 0.75])
+    with nfsgeo.data.open(nfsgeo.data.convert(path, tmp_path / "out.h5")) as file:
+        check_series(file, [0.0, 0.5, 0.75])
+    paths[1].unlink()
+    assert "s_1.vtu" in one_line(nfsgeo.data.open, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"), [("vtkValidPointMask", 0), ("vtkGhostType", 1)]
+)
+def test_points_that_paraview_marks(
+    name: str, mark: int, tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    meshio = pytest.importorskip("meshio")
+    mesh = meshio.Mesh(np.eye(3), [("triangle", [[0, 1, 2]])])
+    mesh.point_data["p"] = np.arange(3.0)
+    marks = np.full(3, 1 - mark, np.uint8)
+    for number, bad in enumerate((False, True)):
+        marks[1] = mark if bad else 1 - mark
+        mesh.point_data[name] = marks
+        meshio.write(tmp_path / f"{number}.vtu", mesh)
+    with nfsgeo.data.open(tmp_path / "0.vtu") as file:
+        assert file.component_names == ["p"]
+    assert "1 of 3 values missing" in one_line(nfsgeo.data.open, tmp_path / "1.vtu")

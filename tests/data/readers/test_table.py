@@ -1,0 +1,231 @@
+"""Tables of points: any names of columns, any order of rows, no value missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import nfsgeo.data
+from nfsgeo.data.convert import open_sources
+from nfsgeo.data.readers.columns import ROLES
+from nfsgeo.errors import UserError
+
+HEALTH = [HealthCheck.function_scoped_fixture]
+FAST = settings(max_examples=60, deadline=None, suppress_health_check=HEALTH)
+WORDS = st.text("abcdefgh", min_size=3, max_size=6).map("q".__add__)
+
+
+def rows_of(num: int, steps: int, seed: int) -> np.ndarray:
+    """Rows x, y, t, u of points that are all there at all times; u = 100 p + t."""
+    random = np.random.default_rng(seed)
+    pos = np.unique(random.integers(-9, 9, (num, 2)) / 4, axis=0)
+    t = np.cumsum(random.integers(1, 5, steps)) / 2
+    p = np.arange(len(pos))
+    point, step = (v.ravel() for v in np.meshgrid(p, np.arange(steps), indexing="ij"))
+    return np.c_[pos[point], t[step], 100 * point + t[step]]
+
+
+def written(path: Path, names: list[str], rows: Any, separator: str = ",") -> Path:
+    lines = [separator.join(map(str, row)) for row in [names, *np.asarray(rows)]]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def check(file: nfsgeo.data.FieldFile, rows: np.ndarray, name: str = "u") -> None:
+    assert file.component_names == [name] and file.num_samples == 1
+    assert np.array_equal(file.times, np.unique(rows[:, 2]))
+    assert np.array_equal(file.coordinates(), np.unique(rows[:, :2], axis=0))
+    u = file.read(0, slice(None))[..., 0]
+    p = np.arange(len(u))[:, None]
+    assert np.array_equal(u, (100 * p + file.times).astype(np.float32))
+
+
+sizes = st.tuples(st.integers(2, 8), st.integers(1, 5), st.integers(0, 99))
+
+
+@FAST
+@given(size=sizes, data=st.data())
+def test_names_and_order_change_nothing(
+    tmp_path: Path, size: tuple[int, int, int], data: st.DataObject
+) -> None:
+    """Known names in any case and with a unit, columns and rows in any order."""
+    rows = rows_of(*size)
+    names = []
+    for role in ("x", "y", "time"):
+        name = data.draw(st.sampled_from(ROLES[role]))
+        name = (
+            name
+            if name == "t"
+            else data.draw(st.sampled_from([name, name.upper(), name.title()]))
+        )
+        names.append(name + data.draw(st.sampled_from(["", " [m]", "_s", " (deg)"])))
+    names.append("u")
+    columns = data.draw(st.permutations(range(4)))
+    order = np.array(data.draw(st.permutations(range(len(rows)))))
+    separator = data.draw(st.sampled_from(",;\t"))
+    named = [names[c] for c in columns]
+    path = written(tmp_path / "a.csv", named, rows[order][:, columns], separator)
+    with nfsgeo.data.open(path) as file:
+        check(file, rows)
+
+
+@FAST
+@given(size=sizes, names=st.lists(WORDS, min_size=4, max_size=4, unique=True))
+def test_names_that_say_nothing_have_to_be_explained(
+    tmp_path: Path, size: tuple[int, int, int], names: list[str]
+) -> None:
+    rows = rows_of(*size)
+    path = written(tmp_path / "a.csv", names, rows)
+    with pytest.raises(UserError, match="--columns x=COLUMN"):
+        nfsgeo.data.open(path)
+    columns = dict(zip(("x", "y", "time"), names, strict=False))
+    with open_sources(path, columns=columns) as file:
+        check(file, rows, names[3])
+
+
+@FAST
+@given(size=sizes, data=st.data())
+def test_rows_that_are_missing_or_there_twice_are_named(
+    tmp_path: Path, size: tuple[int, int, int], data: st.DataObject
+) -> None:
+    rows = rows_of(size[0], size[1] + 1, size[2])
+    at = data.draw(st.integers(0, len(rows) - 1))
+    x, y, t, _ = rows[at]
+    point = rf"\[{x}, {y}\]"
+    path = written(tmp_path / "a.csv", ["x", "y", "t", "u"], np.delete(rows, at, 0))
+    if len(np.unique(rows[:, :2], axis=0)) > 1:
+        missing = rf"point {point} lacks t = {t:g}.* 1 of {len(rows)} values missing"
+        with pytest.raises(UserError, match=missing):
+            nfsgeo.data.open(path)
+    written(path, ["x", "y", "t", "u"], np.vstack([rows, rows[at]]))
+    with pytest.raises(UserError, match=rf"2 rows for the point {point} at t = {t:g}"):
+        nfsgeo.data.open(path)
+
+
+@FAST
+@given(
+    size=sizes,
+    column=st.integers(0, 3),
+    mark=st.sampled_from(["", "NA", "NaN", "null", "-", "nan", " "]),
+    data=st.data(),
+)
+def test_cells_without_a_value_are_counted(
+    tmp_path: Path,
+    size: tuple[int, int, int],
+    column: int,
+    mark: str,
+    data: st.DataObject,
+) -> None:
+    rows = rows_of(*size).astype(object)
+    places = st.sets(st.integers(0, len(rows) - 1), min_size=1)
+    bad = sorted(data.draw(places))
+    rows[bad, column] = mark
+    path = written(tmp_path / "a.csv", ["x", "y", "t", "u"], rows)
+    what = f"column {'xytu'[column]} with {len(bad)} of {len(rows)} values missing"
+    with pytest.raises(UserError, match=what):
+        nfsgeo.data.open(path)
+
+
+def test_a_time_that_went_for_a_field(tmp_path: Path) -> None:
+    """3600 points and one time step, where there are 60 of each."""
+    t, x = np.meshgrid(np.arange(60.0), np.arange(60.0))
+    rows = np.c_[x.ravel(), t.ravel(), (x + t).ravel()]
+    for name in ("time", "Time [s]", "t", "timestamp"):
+        path = written(tmp_path / "a.csv", ["x", name, "u"], rows)
+        with nfsgeo.data.open(path) as file:
+            assert (file.num_points(), len(file.times)) == (60, 60)
+            assert file.component_names == ["u"]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["x", "y", "T", "u"], "column T, which may be the time"),
+        (["x", "y", "travel_time", "u"], "column travel_time, which may be the time"),
+        (["x", "y", "t", "date"], "t and date, each of which may be the time"),
+        (["x", "y", "lat", "u"], "y and lat, each of which may be coordinate y"),
+        (["x", "y", "t", "t"], "two columns 't'"),
+        (["", "x", "y", "u"], "without a name"),
+        (["x", "z", "t", "u"], "columns x[, y[, z]]"),
+        (["lat", "t", "u", "v"], "columns x[, y[, z]]"),
+        (["x", "y", "frame", "u"], "time=COLUMN"),
+    ],
+)
+def test_names_that_can_be_read_in_two_ways(
+    tmp_path: Path, one_line: Callable[..., str], names: list[str], words: str
+) -> None:
+    path = written(tmp_path / "a.csv", names, rows_of(3, 4, 0))
+    assert words in one_line(nfsgeo.data.open, path)
+
+
+def test_fields_that_look_like_times(tmp_path: Path) -> None:
+    rows = rows_of(3, 1, 0)
+    path = written(tmp_path / "a.csv", ["x", "y", "T", "u"], rows)
+    with open_sources(path, columns={"time": ""}) as file:
+        assert file.component_names == ["T", "u"]
+    written(path, ["x", "y", "t", "T"], rows)
+    with nfsgeo.data.open(path) as file:
+        assert file.component_names == ["T"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"when": "t"}, "when=t"),
+        ({"time": "date"}, "no column 'date'"),
+        ({"x": "y", "y": "y"}, "each of them once"),
+    ],
+)
+def test_columns_that_are_not_there(
+    tmp_path: Path, one_line: Callable[..., str], columns: dict[str, str], words: str
+) -> None:
+    path = written(tmp_path / "a.csv", ["x", "y", "t", "u"], rows_of(3, 4, 0))
+    assert words in one_line(open_sources, path, columns=columns)
+
+
+@pytest.mark.parametrize("form", ["{}", "{}Z", "{}+00:00"])
+@pytest.mark.parametrize("separator", [" ", "T"])
+def test_dates_become_seconds(tmp_path: Path, form: str, separator: str) -> None:
+    dates = ["2026-01-01 00:00:00", "2026-01-01 06:00:00", "2026-01-02 00:00:00"]
+    texts = [form.format(date.replace(" ", separator)) for date in dates]
+    rows = [[x, text, 1.0] for x in (0.0, 1.0) for text in texts]
+    path = written(tmp_path / "a.csv", ["x", "date", "u"], rows)
+    with nfsgeo.data.open(path) as file:
+        assert (file.times - 1767225600.0).tolist() == [0.0, 21600.0, 86400.0]
+
+
+@pytest.mark.parametrize("cell", ["today", "1,5", "01/02/2026", "2026-01-01T00:00+05"])
+def test_cells_that_are_no_numbers(
+    tmp_path: Path, one_line: Callable[..., str], cell: str
+) -> None:
+    rows = [[0.0, 0.0, 1.0], [1.0, 0.0, cell]]
+    path = written(tmp_path / "a.csv", ["x", "t", "u"], rows, ";")
+    assert f"{cell!r} in column u" in one_line(nfsgeo.data.open, path)
+
+
+def test_parquet_with_dates_and_nulls(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    days = np.array(["2026-01-01", "2026-01-02"] * 2, "datetime64[ns]")
+    table = {"lon": [0.0, 0.0, 1.0, 1.0], "date": days, "u": [1, 2, 3, 4]}
+    for unit in ("s", "ms", "us", "ns"):
+        column = pyarrow.array(days).cast(pyarrow.timestamp(unit, "UTC"))
+        parquet.write_table(
+            pyarrow.table({**table, "date": column}), tmp_path / "a.parquet"
+        )
+        with nfsgeo.data.open(tmp_path / "a.parquet") as file:
+            assert file.times.tolist() == [1767225600.0, 1767312000.0]
+            assert file.read(0, slice(None))[:, :, 0].tolist() == [[1, 2], [3, 4]]
+    table["u"] = [1, None, 3, None]
+    parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
+    message = one_line(nfsgeo.data.open, tmp_path / "a.parquet")
+    assert "column u with 2 of 4 values missing" in message

@@ -1,0 +1,288 @@
+"""Errors of fields whose components are unlike quantities."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import nfsgeo.data
+from nfsgeo.data import GridWriter
+from nfsgeo.errors import UserError
+from nfsgeo.evaluation import evaluate_run
+from nfsgeo.geometry import Domain
+from nfsgeo.report import write_report
+from nfsgeo.training import (
+    RunPaths,
+    begin_run,
+    fit,
+    load_config,
+    prepare,
+    read_config,
+    restore,
+    resume_run,
+)
+from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo.training.datamodule import windows
+from nfsgeo.training.observation import observe
+
+NAMES = ["temperature", "pressure"]
+MEASURES = ("mae", "rmse", "rel_l2")
+SMALL = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1, "grid": 8}
+
+
+def weather(
+    path: Path, pascals: float = 1.0, *, times: int = 8, static: bool = False
+) -> Path:
+    """Waves of 4 °C around 15 °C and of 0.6 hPa around 1013 hPa, ten samples."""
+    axis = np.arange(8) / 8
+    x, y = np.meshgrid(axis, axis, indexing="ij")
+    t, random = 0.25 * np.arange(1, times + 1), np.random.default_rng(0)
+    kind = {"static_names": ["height"], "static_role": "coefficient"} if static else {}
+    with GridWriter(
+        path,
+        equation="weather",
+        domain=Domain.unit(2),
+        axes=[axis, axis],
+        times=t,
+        num_samples=10,
+        component_names=NAMES,
+        provenance={"units": {"temperature": "°C", "pressure": "hPa", "t": "h"}},
+        **kind,
+    ) as writer:
+        for sample in range(10):
+            turns = x + y - 0.1 * t[:, None, None]
+            waves = [np.sin(2 * np.pi * (turns + random.random())) for _ in NAMES]
+            u = np.stack([15 + 4 * waves[0], pascals * (1013 + 0.6 * waves[1])], -1)
+            height = waves[0][:1, ..., None] if static else None
+            writer.write(sample, u[None], height)
+    return path
+
+
+def trained(data: Path, out: Path, **overrides: Any) -> RunPaths:
+    chosen: dict[str, Any] = {f"model.settings.{k}": v for k, v in SMALL.items()}
+    chosen |= {"data.n_in": 4, "data.n_out": 4, "trainer.epochs": 1}
+    chosen |= {"data.file": str(data), "trainer.device": "cpu"}
+    chosen |= {key.replace("__", "."): value for key, value in overrides.items()}
+    experiment = prepare(load_config(overrides=chosen))
+    paths = begin_run(experiment, out)
+    fit(experiment, paths)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("components")
+
+
+@pytest.fixture(scope="module")
+def data(folder: Path) -> Path:
+    return weather(folder / "weather.h5")
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path, data: Path) -> RunPaths:
+    return trained(data, folder / "run", data__mesh="all")
+
+
+@pytest.fixture(scope="module")
+def summary(run: RunPaths) -> dict[str, Any]:
+    evaluate_run(run.root)
+    content: dict[str, Any] = json.loads(run.summary.read_text())
+    return content
+
+
+def fields_of(data: Path, part: str, config: Any) -> list[torch.Tensor]:
+    """Fields of the samples of a part, at the points and times of the run."""
+    with nfsgeo.data.open(data) as file:
+        found = windows(config.data, file, observe(config.data, file, 0), part)
+        return [
+            torch.cat([w.x, w.y], 1).double()
+            for w in map(found.__getitem__, range(len(found)))
+        ]
+
+
+def test_each_component_has_errors_in_its_own_unit(
+    run: RunPaths, data: Path, summary: dict[str, Any]
+) -> None:
+    config = read_config(run.config)
+    forecaster = restore(run, config)
+    everything = torch.cat(fields_of(data, "train", config)).flatten(0, 1)
+    mean, std = everything.mean(0), everything.std(0, unbiased=False)
+    errors: dict[str, list[torch.Tensor]] = {name: [] for name in MEASURES}
+    with nfsgeo.data.open(data) as file, torch.no_grad():
+        test = windows(config.data, file, observe(config.data, file, 0), "test")
+        for item in range(len(test)):
+            window = test[item]
+            y = window.y.double()
+            error = (forecaster(window.x, window.pos).double() - y).flatten(0, 1)
+            errors["mae"].append(error.abs().mean(0))
+            errors["rmse"].append(error.square().mean(0).sqrt())
+            away = (y.flatten(0, 1) - mean).norm(dim=0)
+            errors["rel_l2"].append(error.norm(dim=0) / away)
+    found = {name: torch.stack(each).mean(0) for name, each in errors.items()}
+    for c, (name, unit) in enumerate(zip(NAMES, ("°C", "hPa"), strict=True)):
+        component = summary["components"][name]
+        assert component["unit"] == unit
+        assert component["std"] == pytest.approx(float(std[c]), rel=1e-3)
+        for measure in MEASURES:
+            expected = pytest.approx(float(found[measure][c]), rel=2e-3)
+            assert component[measure] == expected
+    # Neither dwarfs the other, and the offset does not make the errors small.
+    assert 0.1 < summary["test"]["rel_l2"] < 2
+    assert set(summary["test"]) == set(MEASURES)
+
+
+def test_the_pooled_error_is_the_mean_over_standard_deviations(
+    summary: dict[str, Any],
+) -> None:
+    assert "standard deviation" in summary["pooled"]
+    components = summary["components"].values()
+    for method in ("test", *summary["baselines"]):
+        own = method == "test"
+        pooled = summary["test"] if own else summary["baselines"][method]
+        parts = [c if own else c["baselines"][method] for c in components]
+        for measure in MEASURES:
+            scale = [1 if measure == "rel_l2" else c["std"] for c in components]
+            each = [p[measure] / s for p, s in zip(parts, scale, strict=True)]
+            assert pooled[measure] == pytest.approx(np.mean(each), rel=1e-6)
+
+
+def test_units_do_not_change_pooled_errors(
+    folder: Path, summary: dict[str, Any]
+) -> None:
+    other = trained(
+        weather(folder / "pascals.h5", 100.0), folder / "pascals", data__mesh="all"
+    )
+    found = evaluate_run(other.root)["baselines"]
+    for name, errors in summary["baselines"].items():
+        assert found[name] == pytest.approx(errors, rel=1e-2)
+
+
+def test_the_best_epoch_is_chosen_by_the_pooled_error(
+    run: RunPaths, data: Path
+) -> None:
+    config = read_config(run.config)
+    forecaster = restore(run, config)
+    errors = forecaster.new_errors()
+    with nfsgeo.data.open(data) as file, torch.no_grad():
+        valid = windows(config.data, file, observe(config.data, file, 0), "valid")
+        for item in range(len(valid)):
+            window = valid[item]
+            errors.update(forecaster(window.x, window.pos), window.y)
+    with open(run.metrics, newline="") as table:
+        (row,) = csv.DictReader(table)
+    assert float(row["valid_rmse"]) == pytest.approx(errors.compute()["rmse"], rel=1e-4)
+
+
+def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets(
+    tmp_path: Path,
+) -> None:
+    axis = np.arange(8) / 8
+    u = np.random.default_rng(0).normal(size=(10, 8, 8, 2))
+    u[:, :4, :, 1] = 0
+    u[:, :, :, 1] *= 1e-3
+    with GridWriter(
+        tmp_path / "d.h5",
+        equation="",
+        domain=Domain.unit(1),
+        axes=[axis],
+        times=np.arange(8.0),
+        num_samples=10,
+        component_names=["a", "b"],
+    ) as writer:
+        writer.write(0, u)
+    run = trained(tmp_path / "d.h5", tmp_path / "run", data__mesh="all")
+    std = evaluate_run(run.root)["components"]["b"]["std"]
+    assert std == pytest.approx(u[:7, ..., 1].std(), rel=1e-4)
+
+
+def test_a_problem_without_time(tmp_path: Path) -> None:
+    data = weather(tmp_path / "steady.h5", times=1, static=True)
+    run = trained(data, tmp_path / "run", data__n_in=0, data__n_out=1)
+    assert set(evaluate_run(run.root)["components"]) == set(NAMES)
+
+
+def test_a_run_of_an_earlier_version(run: RunPaths, summary: dict[str, Any]) -> None:
+    checkpoint = read_checkpoint(run.best)
+    config = read_config(run.config)
+    known = restore(run, config).description["statistics"]
+    del checkpoint["nfsgeo"]["statistics"]
+    older = run.best.read_bytes()
+    try:
+        torch.save(checkpoint, run.best)
+        found = restore(run, config).description["statistics"]
+    finally:
+        run.best.write_bytes(older)
+    # Those of the inputs alone: the waves travel by a fraction of their length.
+    assert found["std"] == pytest.approx(known["std"], rel=0.1)
+    assert found["mean"] == pytest.approx(known["mean"], rel=0.1)
+
+
+def test_an_interrupted_run_goes_on(run: RunPaths) -> None:
+    experiment, _ = resume_run(run.root)
+    assert "statistics" in experiment.forecaster.description
+
+
+def test_one_component_has_no_statistics(waves: Path) -> None:
+    experiment = prepare(load_config(overrides={"data.file": str(waves)}))
+    assert "statistics" not in experiment.forecaster.description
+
+
+def test_the_report_shows_each_component(
+    run: RunPaths, summary: dict[str, Any]
+) -> None:
+    page = write_report(run.root).read_text()
+    for text in ("temperature (°C)", "pressure (hPa)", "All components, pooled"):
+        assert text in page
+    assert summary["pooled"].replace("'", "&#39;") in page
+    assert (run.root / "figures" / "error-in-time.png").exists()
+
+
+def test_a_static_input_that_is_missing(tmp_path: Path, data: Path) -> None:
+    with_static = weather(tmp_path / "static.h5", static=True)
+    run = trained(with_static, tmp_path / "run")
+    with pytest.raises(UserError, match="without a static input: expected.*1 comp"):
+        evaluate_run(run.root, data=data)
+    forecaster = restore(run, read_config(run.config))
+    with pytest.raises(UserError, match="append the static input"):
+        forecaster(torch.zeros(5, 4, 2), torch.zeros(5, 2))
+
+
+def test_fields_unlike_those_of_training(
+    run: RunPaths, waves: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=r"1 component \(u\): expected 2 components"):
+        evaluate_run(run.root, data=waves)
+    with pytest.raises(UserError, match=r"static input of 1 component \(height\)"):
+        evaluate_run(run.root, data=weather(tmp_path / "static.h5", static=True))
+    other = tmp_path / "other.h5"
+    axis = np.linspace(-22.63, 30, 8)
+    with GridWriter(
+        other,
+        equation="",
+        domain=Domain((-22.630128155169015,), (30.0,), (False,)),
+        axes=[axis],
+        times=0.25 * np.arange(1, 9),
+        num_samples=3,
+        component_names=NAMES,
+    ) as writer:
+        writer.write(0, np.zeros((3, 8, 8, 2)))
+    with pytest.raises(UserError, match=r"on \[-22.6301, 30\], not periodic") as caught:
+        evaluate_run(run.root, data=other)
+    assert "--axis 0.0:1.0:periodic --axis 0.0:1.0:periodic" in str(caught.value)
+
+
+def test_units_are_those_of_the_provenance(data: Path, waves: Path) -> None:
+    with nfsgeo.data.open(data) as file:
+        assert file.units == {"temperature": "°C", "pressure": "hPa"}
+        for told in ({"temperature": "1"}, {"temperature": 3}, "°C", None):
+            file.provenance = {"units": told}
+            assert file.units == {}
+    with nfsgeo.data.open(waves) as file:
+        assert file.units == {}

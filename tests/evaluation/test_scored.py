@@ -1,0 +1,190 @@
+"""Which samples and points of a file an evaluation scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import nfsgeo.data
+from nfsgeo.data import GridWriter, PointWriter
+from nfsgeo.errors import UserError
+from nfsgeo.evaluation import evaluate_run
+from nfsgeo.geometry import Domain
+from nfsgeo.training import RunPaths, begin_run, fit, load_config, prepare, restore
+from nfsgeo.training.loading import read_config
+
+WHOLE = {
+    "part": "all",
+    "samples": 20,
+    "of_samples": 20,
+    "points": 256,
+    "of_points": 256,
+    "trained_on": 0,
+    "tied": False,
+}
+
+
+@pytest.fixture
+def others(waves: Path, tmp_path: Path) -> Path:
+    """The waves under another name."""
+    path = tmp_path / "others.h5"
+    path.write_bytes(waves.read_bytes())
+    return path
+
+
+def train(waves: Path, out: Path, model: str, **settings: Any) -> RunPaths:
+    """A run of one epoch."""
+    chosen = {"model.name": model, "data.file": str(waves), "trainer.epochs": 1}
+    chosen |= {f"model.settings.{key}": value for key, value in settings.items()}
+    experiment = prepare(load_config(overrides=chosen | {"trainer.device": "cpu"}))
+    paths = begin_run(experiment, out)
+    fit(experiment, paths)
+    return paths
+
+
+def written(path: Path, resolution: int, dt: float = 0.25) -> Path:
+    """Four samples of noise on a grid, all of them called test samples."""
+    axis = np.arange(resolution) / resolution
+    everything = {"train": [], "valid": [], "test": [0, 1, 2, 3]}
+    with GridWriter(
+        path,
+        equation="noise",
+        domain=Domain.unit(2),
+        axes=[axis, axis],
+        times=dt * np.arange(1, 25),
+        num_samples=4,
+        component_names=["u"],
+        split={k: np.array(v, np.int64) for k, v in everything.items()},
+    ) as writer:
+        u = np.random.default_rng(0).normal(size=(4, 24, resolution, resolution, 1))
+        writer.write(0, u)
+    return path
+
+
+def test_a_named_file_is_scored_whole(run: RunPaths, others: Path) -> None:
+    summary = evaluate_run(run.root, data=others)
+    assert summary["scored"] == WHOLE
+    forecaster = restore(run, read_config(run.config))
+    errors = []
+    with nfsgeo.data.open(others) as file, torch.no_grad():
+        pos = torch.from_numpy(file.coordinates()).float()
+        for sample in range(20):
+            u = torch.from_numpy(file.read(sample, slice(0, 20)))
+            predicted = forecaster(u[:, :10], pos)
+            errors.append(float((predicted - u[:, 10:]).abs().mean()))
+    assert summary["test"]["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
+
+
+def test_the_test_part_of_a_named_file(run: RunPaths, others: Path) -> None:
+    scored = evaluate_run(run.root, data=others, part="test")["scored"]
+    assert scored == WHOLE | {"part": "test", "samples": 4}
+
+
+def test_the_own_file_is_scored_as_the_run_was_set_up(run: RunPaths) -> None:
+    scored = evaluate_run(run.root)["scored"]
+    assert scored == WHOLE | {"part": "test", "samples": 4, "points": 64}
+    with pytest.raises(UserError, match="--part all.*--data FILE"):
+        evaluate_run(run.root, part="all")
+
+
+def test_limits_of_the_run_are_not_those_of_a_named_file(
+    run: RunPaths, others: Path
+) -> None:
+    text = run.config.read_text().replace("max_test: null", "max_test: 1")
+    run.config.write_text(text)
+    assert evaluate_run(run.root)["scored"]["samples"] == 1
+    assert evaluate_run(run.root, data=others)["scored"] == WHOLE
+
+
+def test_samples_that_the_run_was_trained_on_are_counted(
+    run: RunPaths, waves: Path
+) -> None:
+    scored = evaluate_run(run.root, data=waves)["scored"]
+    assert scored == WHOLE | {"trained_on": 16}
+
+
+def test_larger_meshes_are_around_that_of_training(run: RunPaths, others: Path) -> None:
+    summary = evaluate_run(run.root, data=others, factors=[2], repeats=1)
+    assert summary["scored"] == WHOLE | {"points": 64}
+    assert summary["unseen"].keys() == {"2"}
+
+
+def test_a_model_of_grids_takes_the_whole_grid(
+    waves: Path, others: Path, tmp_path: Path
+) -> None:
+    run = train(waves, tmp_path / "fno", "fno", width=4, modes=2, depth=1)
+    assert evaluate_run(run.root, data=others)["scored"] == WHOLE
+    cloud = tmp_path / "cloud.h5"
+    with PointWriter(
+        cloud,
+        equation="",
+        domain=Domain.unit(2),
+        times=0.25 * np.arange(1, 25),
+        component_names=["u"],
+    ) as writer:
+        random = np.random.default_rng(0)
+        writer.write(
+            random.normal(size=(30, 24, 1)), writer.add_mesh(random.random((30, 2)))
+        )
+    with pytest.raises(UserError, match="fno: expected fields on a grid"):
+        evaluate_run(run.root, data=cloud)
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("mlpmixer", {"width": 4, "depth": 1, "patch": 4}),
+        ("agcrn", {"width": 4, "depth": 1}),
+    ],
+)
+def test_a_model_that_is_tied_to_its_points_keeps_them(
+    waves: Path, others: Path, tmp_path: Path, model: str, settings: dict[str, int]
+) -> None:
+    run = train(waves, tmp_path / "tied", model, **settings)
+    scored = evaluate_run(run.root, data=others)["scored"]
+    assert scored == WHOLE | {"points": 64, "tied": True}
+
+
+def test_other_points_than_those_a_model_is_tied_to(
+    waves: Path, tmp_path: Path
+) -> None:
+    run = train(waves, tmp_path / "tied", "agcrn", width=4, depth=1)
+    finer = written(tmp_path / "finer.h5", 32)
+    with pytest.raises(UserError, match="other points.*64, which agcrn is tied to"):
+        evaluate_run(run.root, data=finer)
+
+
+def test_a_file_of_test_samples_alone(run: RunPaths, tmp_path: Path) -> None:
+    data = written(tmp_path / "d.h5", 16)
+    for part in (None, "test"):
+        summary = evaluate_run(run.root, data=data, part=part)
+        assert summary["scored"]["samples"] == 4
+        assert np.isfinite(summary["baselines"]["mean"]["mae"])
+
+
+def test_a_file_without_test_samples(run: RunPaths, tmp_path: Path) -> None:
+    data = tmp_path / "two.h5"
+    with PointWriter(
+        data,
+        equation="",
+        domain=Domain.unit(2),
+        times=0.25 * np.arange(1, 25),
+        component_names=["u"],
+    ) as writer:
+        random = np.random.default_rng(0)
+        mesh = writer.add_mesh(random.random((30, 2)))
+        for _ in range(2):
+            writer.write(random.normal(size=(30, 24, 1)), mesh)
+    assert evaluate_run(run.root, data=data)["scored"]["samples"] == 2
+    with pytest.raises(UserError, match="without test samples.*--part all"):
+        evaluate_run(run.root, data=data, part="test")
+
+
+def test_other_time_steps(run: RunPaths, tmp_path: Path) -> None:
+    data = written(tmp_path / "d.h5", 16, dt=0.5)
+    with pytest.raises(UserError, match="time steps of 0.5: expected.*of 0.25, as"):
+        evaluate_run(run.root, data=data)

@@ -1,0 +1,122 @@
+"""Graphs of batches: joined samples, copies, devices, worker processes."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry import Domain, GraphBuilder, Graphs, bipartite_graph
+from nfsgeo.geometry.graphs import sample_sizes
+
+TORUS = Domain.unit(2)
+BUILDER = GraphBuilder(TORUS, 0.2)
+
+
+def mesh(seed: int, num: int = 30) -> Tensor:
+    return torch.rand(num, 2, generator=torch.Generator().manual_seed(seed))
+
+
+def graphs_of(pos: Tensor, query_pos: Tensor | None = None) -> Graphs:
+    queries = pos if query_pos is None else query_pos
+    near = bipartite_graph(pos, queries, BUILDER.radius, TORUS)
+    sizes = None if query_pos is None else (len(query_pos),)
+    return Graphs(pos, (len(pos),), query_pos, sizes, {"near": near})
+
+
+@pytest.mark.parametrize("seeds", [(0, 1, 2), (0, 0, 0), (0, 0, 1)])
+def test_joined_samples_are_the_graph_of_the_batch(seeds):
+    joined = Graphs.join([graphs_of(mesh(seed, 20 + seed)) for seed in seeds])
+    sizes = torch.tensor([20 + seed for seed in seeds])
+    batch = torch.arange(len(seeds)).repeat_interleave(sizes)
+    pos = torch.cat([mesh(seed, 20 + seed) for seed in seeds])
+    direct = bipartite_graph(
+        pos, pos, BUILDER.radius, TORUS, source_batch=batch, target_batch=batch
+    )
+    near = joined.edges["near"]
+    assert torch.equal(near.edge_index, direct.edge_index)
+    assert torch.equal(near.displacement, direct.displacement)
+    assert torch.equal(near.weight, direct.weight)
+    assert torch.equal(near.transpose.permutation, direct.transpose.permutation)
+    assert torch.equal(joined.batch, batch) and joined.sizes == tuple(sizes.tolist())
+    assert torch.equal(joined.pos, pos) and joined.queries is joined.pos
+
+
+def test_copies_of_one_mesh_are_put_side_by_side_once():
+    one = graphs_of(mesh(0))
+    twice = Graphs.join([one, one]).edges["near"]
+    assert Graphs.join([one, one]).edges["near"] is twice
+    assert Graphs.join([one] * 3).edges["near"].num_source == 90
+    assert Graphs.join([one]) is one and one.batch is None
+
+
+def test_queries_are_joined_as_points_are():
+    parts = [graphs_of(mesh(0), mesh(1, 7)), graphs_of(mesh(2), mesh(3, 5))]
+    joined = Graphs.join(parts)
+    assert joined.query_sizes == (7, 5) and len(joined.queries) == 12
+    assert joined.query_batch.tolist() == [0] * 7 + [1] * 5
+    with pytest.raises(ValueError, match="in all or none"):
+        Graphs.join([parts[0], graphs_of(mesh(2))])
+
+
+def test_grids_of_a_batch_are_alike():
+    pos = mesh(0, 4)
+    one, other = (Graphs(pos, (4,), grid_shape=s) for s in ((2, 2), (4, 1)))
+    assert Graphs.join([one, one]).grid_shape == (2, 2)
+    with pytest.raises(ValueError, match="one shape"):
+        Graphs.join([one, other])
+
+
+def test_a_worker_sends_the_edges_and_not_what_is_made_of_them():
+    one = graphs_of(mesh(0))
+    near = one.edges["near"]
+    assert near.transpose
+    plain = len(pickle.dumps(one))
+    near.offset(torch.float32), near.csr, near.repeated(8)
+    assert len(pickle.dumps(one)) < 1.1 * plain
+    other = pickle.loads(pickle.dumps(one))
+    assert torch.equal(other.edges["near"].edge_index, near.edge_index)
+    assert torch.equal(Graphs.join([other] * 2).pos, torch.cat([one.pos] * 2))
+
+
+def test_size_grows_with_what_is_kept():
+    one = graphs_of(mesh(0))
+    near = one.edges["near"]
+    edges = near.num_edges
+    # Two numbers of 8 bytes, a weight and two displacements of 4 for an edge.
+    assert one.nbytes == 28 * edges + 8 * 31 + one.pos.nbytes
+    before = one.nbytes
+    near.offset(torch.float32)
+    assert one.nbytes == before + 12 * edges
+
+
+def test_moves_as_a_tensor_does(device):
+    moved = Graphs.join([graphs_of(mesh(0))] * 2).to(device)
+    assert moved.pos.device.type == moved.batch.device.type == device.type
+    assert moved.edges["near"].edge_index.device.type == device.type
+
+
+def test_rows_are_some_of_the_targets():
+    near = graphs_of(mesh(0), mesh(1, 11)).edges["near"]
+    part = near.rows(3, 8)
+    assert (part.num_source, part.num_target) == (30, 5)
+    x = torch.randn(30)
+    for graph, wanted in ((part, slice(3, 8)), (near.rows(0, 11), slice(0, 11))):
+        source, target = graph.edge_index
+        sums = torch.zeros(graph.num_target).index_add(
+            0, target, graph.weight * x[source]
+        )
+        source, target = near.edge_index
+        whole = torch.zeros(11).index_add(0, target, near.weight * x[source])
+        torch.testing.assert_close(sums, whole[wanted])
+
+
+def test_sizes_of_samples():
+    pos = torch.zeros(5, 2)
+    assert sample_sizes(pos, None) == [5]
+    assert sample_sizes(pos, torch.tensor([0, 0, 2, 2, 2])) == [2, 0, 3]
+    for wrong in (torch.tensor([0, 1, 0, 0, 0]), torch.tensor([0, 0])):
+        with pytest.raises(ValueError, match="sort the points by sample"):
+            sample_sizes(pos, wrong)

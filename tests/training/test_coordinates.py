@@ -1,0 +1,70 @@
+"""Training on one cloud whose coordinates have another origin and other units."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nfsgeo
+from nfsgeo.data import PointWriter
+from nfsgeo.geometry import Domain
+from nfsgeo.models import MODELS
+
+POINTS, SAMPLES, RECORDS = 64, 20, 6
+NAMES = [name for name, info in MODELS.items() if info.points]
+SETTINGS = {"data.n_in": 3, "data.n_out": 3, "trainer.device": "cpu", "seed": 0}
+
+
+def cloud(path: Path, origin: tuple[float, float], unit: tuple[float, float]) -> Path:
+    """Travelling waves at scattered points of a torus."""
+    random = np.random.default_rng(0)
+    place = random.random((POINTS, 2))
+    times = 0.1 * np.arange(RECORDS)
+    lower, lengths = np.array(origin), np.array(unit)
+    with PointWriter(
+        path,
+        equation="waves",
+        domain=Domain(tuple(lower), tuple(lower + lengths), (True, True)),
+        times=times,
+        component_names=["u"],
+    ) as writer:
+        mesh = writer.add_mesh(lower + lengths * place)
+        for _ in range(SAMPLES):
+            k, size, phase = random.integers(1, 3, 2), random.normal(), random.random()
+            turns = (place @ k)[:, None] - times + phase
+            writer.write(size * np.sin(2 * np.pi * turns)[..., None], mesh)
+    return path
+
+
+def error(name: str, data: Path, out: Path, epochs: int) -> float:
+    small = {"width": 8, "modes": 3, "grid": 8, "window": 3, "hidden": 8, "heads": 2}
+    fields = MODELS[name].config.model_fields
+    settings = {f"model.settings.{k}": v for k, v in small.items() if k in fields}
+    if name == "mppde":
+        settings["model.settings.width"] = 32
+    settings |= {**SETTINGS, "model.name": name, "trainer.epochs": epochs}
+    run = nfsgeo.fit(nfsgeo.prepare(data, settings), out)
+    return float(nfsgeo.evaluate(run)["test"]["rel_l2"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n == "nfs" else pytest.param(n, marks=pytest.mark.slow) for n in NAMES],
+)
+def test_errors_after_training_know_neither_origin_nor_units(name, tmp_path):
+    expected = error(
+        name, cloud(tmp_path / "unit.h5", (0, 0), (1, 1)), tmp_path / "0", 2
+    )
+    for number, (origin, unit) in enumerate([(1e6, 1), (0, 1e-3), (0, 1e3)]):
+        data = cloud(tmp_path / f"{number}.h5", (origin, origin), (unit, unit))
+        found = error(name, data, tmp_path / f"run{number}", 2)
+        assert found == pytest.approx(expected, rel=0.01), (origin, unit)
+
+
+@pytest.mark.slow
+def test_errors_in_degrees_are_those_on_the_unit_box(tmp_path):
+    unit = error("nfs", cloud(tmp_path / "unit.h5", (0, 0), (1, 1)), tmp_path / "0", 10)
+    degrees = cloud(tmp_path / "degrees.h5", (0, -90), (360, 180))
+    assert error("nfs", degrees, tmp_path / "1", 10) == pytest.approx(unit, rel=0.1)
