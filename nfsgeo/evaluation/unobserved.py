@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from nfsgeo.models import MODELS
 from nfsgeo.training import Forecaster
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.datamodule import windows
-from nfsgeo.training.observation import Observation, mesh_of
+from nfsgeo.training.observation import Observation
 
 __all__ = ["unobserved_errors"]
 
@@ -47,7 +47,11 @@ def unobserved_errors(
     """
     if not MODELS[config.model.name].query_points:
         return {}
-    queried = partial(_queried, file, mesh)
+    # One mesh of all samples has its query points, and so its graphs, once.
+    if isinstance(mesh, Mesh):
+        queried: Observation = with_queries(mesh, file, MOST, 0)
+    else:
+        queried = partial(_queried, file, mesh)
     test = windows(config.data, file, queried, "test")
     test.samples = list(samples)
     errors, most = forecaster.new_errors(), 0
@@ -68,5 +72,5 @@ def unobserved_errors(
     return {"unobserved": {"num_points": most} | errors.compute()} if most else {}
 
 
-def _queried(file: FieldFile, mesh: Observation, sample: int) -> Mesh:
-    return with_queries(mesh_of(mesh, sample), file, MOST, 0, sample)
+def _queried(file: FieldFile, mesh: Callable[[int], Mesh], sample: int) -> Mesh:
+    return with_queries(mesh(sample), file, MOST, 0, sample)

@@ -57,9 +57,9 @@ def fitted_covariance(
         scale: Standard deviation of the changes that are predicted, ``[C]``.
 
     Returns:
-        None where the spline errs by less than :data:`WORTH_WHILE` of the changes or
-        than kriging does, where there are no query points, and where there are too
-        many observed ones.
+        None where the error of the spline is below :data:`WORTH_WHILE` of the changes
+        or below that of kriging, where there are no query points, and where there are
+        too many observed ones.
     """
     if not data.query_points:
         return None

@@ -243,10 +243,7 @@ class Forecaster(LightningModule):
         if "graphs" in batch:
             graphs: Graphs = batch.graphs
             return graphs
-        if "query_pos" not in batch:
-            return self.connect(batch.pos, batch.batch)
-        queries = batch.query_pos, batch.query_pos_batch
-        return self.connect(batch.pos, batch.batch, *queries)
+        return self.connect(batch.pos, batch.batch)
 
     def _own_loss(self, model: OwnLoss, batch: Batch) -> Tensor:
         kind = self.inputs.mean.dtype

@@ -29,7 +29,7 @@ from nfsgeo.training.config import DataSection
 
 __all__ = ["Observation", "mesh_of", "observe", "observe_in_turn", "trained_points"]
 
-# Of a mesh that stays, on which training samples take turns.
+# Of a mesh that stays, which training samples cycle through.
 QUERY_SETS = 16
 
 Observation = Mesh | Callable[[int], Mesh]

@@ -103,7 +103,7 @@ def test_neighbours_are_enough() -> None:
 
 
 def test_sparse_points_tell_more_of_a_field_whose_covariance_is_known() -> None:
-    """Fields drawn from the covariance: kriging errs less than a spline."""
+    """Fields drawn from the covariance: kriging is ahead of a spline."""
     box = Domain.unit(2)
     model, pos, queries = covariance(box), points(64, box), points(100, box, 1)
     together = torch.cat([pos, queries])

@@ -52,7 +52,7 @@ class Own(Model):
         self.unused = nn.Parameter(torch.zeros(()))
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        raise NotImplementedError
+        raise AssertionError("training asks for the loss alone")
 
     def training_loss(self, x: Tensor, target: Tensor, graphs: Graphs) -> Tensor:
         self.seen = x, target, graphs
