@@ -59,10 +59,10 @@ class WindowDataset(Dataset[Data]):
         n_out: Output records; 0 for inputs alone.
         mesh: Points that all samples share, a function from a sample to its own, or
             meshes in turn.
-        first_record: Where the window begins.
+        first_step: Where the window begins.
         time_stride: Records of the file from one in the window to the next.
         numbers: Numbers of the window's records in the file, increasing, in place of
-            ``first_record`` and ``time_stride``.
+            ``first_step`` and ``time_stride``.
         volumes: Whether items tell how much of the domain every point stands for.
         cache_bytes: Memory for decoded samples, in bytes.
 
@@ -83,25 +83,25 @@ class WindowDataset(Dataset[Data]):
         n_out: int,
         mesh: Mesh | Callable[[int], Mesh],
         *,
-        first_record: int = 0,
+        first_step: int = 0,
         time_stride: int = 1,
         numbers: Sequence[int] | NDArray[np.int64] | None = None,
         volumes: bool = False,
         cache_bytes: int = 2**30,
     ) -> None:
-        if n_in < 0 or n_out < 0 or first_record < 0 or time_stride < 1:
+        if n_in < 0 or n_out < 0 or first_step < 0 or time_stride < 1:
             raise ValueError(
-                f"n_in={n_in}, n_out={n_out}, first_record={first_record}, "
+                f"n_in={n_in}, n_out={n_out}, first_step={first_step}, "
                 f"time_stride={time_stride}: expected at least 0, 0, 0 and 1"
             )
         if numbers is None:
-            numbers = first_record + time_stride * np.arange(n_in + n_out)
+            numbers = first_step + time_stride * np.arange(n_in + n_out)
         numbers = np.asarray(numbers, np.int64)
         end = int(numbers[-1]) + 1 if len(numbers) else 0
         if end > len(file.times):
             raise UserError(
                 f"{n_in} input and {n_out} output records, {time_stride} apart, from "
-                f"record {first_record}",
+                f"record {first_step}",
                 f"at most the {len(file.times)} records of {file.path}",
                 "ask for fewer records or use a longer file",
             )

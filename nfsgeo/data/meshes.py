@@ -284,7 +284,7 @@ def _others(
             f"at most {total - len(taken)}, for training has seen {len(taken)} of "
             f"its {total} points",
             "ask for fewer, take points between them (off-grid) where the file "
-            "permits, or train with a smaller data.meshes",
+            "permits, or train with a smaller data.point_sets",
         )
     return np.setdiff1d(np.arange(total), taken)
 

@@ -188,7 +188,7 @@ def _those_there_are(names: Sequence[str], training: _Training) -> list[str]:
             logger.warning(
                 "%s is left out: of the %d points of %s training has seen %d, and %d "
                 "unseen ones are wanted; see off-grid, or train with a smaller "
-                "data.meshes",
+                "data.point_sets",
                 *(name, total, training.file.path, trained, num),
             )
         elif name != "off-grid" or training.off_grid:
@@ -198,7 +198,7 @@ def _those_there_are(names: Sequence[str], training: _Training) -> list[str]:
             f"meshes {', '.join(names)} of {training.file.path}, of whose {total} "
             f"points training has seen {trained}",
             "more points that training has not seen, or fields known between them",
-            "choose other meshes, or train with a smaller data.meshes",
+            "choose other meshes, or train with a smaller data.point_sets",
         )
     return found
 

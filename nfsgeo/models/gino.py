@@ -39,10 +39,10 @@ class GINOSettings(BaseModel):
         hidden: width of the networks that give the kernels.
         grid: nodes along each axis, or along the shortest of a box that is no cube;
             ``None`` for about as many nodes as points.
-        neighbours: the radius is that which gives every node ``c log n`` neighbours
+        radius_factor: the radius is that which gives every node ``c log n`` neighbours
             among ``n`` points on average; this is ``c``.
         radius: the radius itself, in the units of the positions, in place of
-            ``neighbours``.
+            ``radius_factor``.
         backend: of the radius search.
     """
 
@@ -53,7 +53,7 @@ class GINOSettings(BaseModel):
     modes: PositiveInt | None = None
     hidden: PositiveInt = 64
     grid: PositiveInt | None = None
-    neighbours: PositiveFloat = 2.0
+    radius_factor: PositiveFloat = 2.0
     radius: PositiveFloat | None = None
     backend: Literal["auto", "scipy", "cell_list", "torch_cluster"] = "auto"
 
@@ -85,7 +85,7 @@ class GINO(Model):
             radius = problem.normalised_length(settings.radius)
         else:
             num_ends = min(problem.num_points, math.prod(self.shape))
-            radius = radius_for(num_ends, domain, settings.neighbours)
+            radius = radius_for(num_ends, domain, settings.radius_factor)
         self.builder = GraphBuilder(domain, radius, backend=settings.backend)
         modes = modes_for(settings.modes, problem)
         theirs: Any = _library()(

@@ -16,16 +16,16 @@ class GraphSettings(BaseModel):
     """Settings of the radius graph.
 
     Attributes:
-        neighbours: the radius is that which gives every point ``c log n`` neighbours
+        radius_factor: the radius is that which gives every point ``c log n`` neighbours
             among ``n`` points on average; this is ``c``.
         radius: the radius itself, in the units of the positions, in place of
-            ``neighbours``.
+            ``radius_factor``.
         backend: of the radius search.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    neighbours: PositiveFloat = 2.0
+    radius_factor: PositiveFloat = 2.0
     radius: PositiveFloat | None = None
     backend: Literal["auto", "scipy", "cell_list", "torch_cluster"] = "auto"
 
@@ -36,5 +36,5 @@ def graph_builder(problem: Problem, settings: GraphSettings) -> GraphBuilder:
     if settings.radius is not None:
         radius = problem.normalised_length(settings.radius)
     else:
-        radius = radius_for(problem.num_points, domain, settings.neighbours)
+        radius = radius_for(problem.num_points, domain, settings.radius_factor)
     return GraphBuilder(domain, radius, backend=settings.backend)

@@ -27,8 +27,8 @@ class ModelInfo:
         points: whether it takes irregular points, not grids alone.
         unseen_meshes: whether it works on meshes that it was not trained on.
         source: where it comes from.
-        meshes: number of meshes that its training samples take turns on, where points
-            are drawn and nothing else is asked for.
+        point_sets: number of point sets that training samples cycle through by default,
+            where points are drawn.
         query_points: unobserved points of the file at which training asks for a
             prediction, for each sample, where nothing else is asked for; 0 for a model
             that predicts at the observed points alone.
@@ -46,7 +46,7 @@ class ModelInfo:
     points: bool
     unseen_meshes: bool
     source: str
-    meshes: int = 1
+    point_sets: int = 1
     query_points: int = 0
     loss_over: LossOver = "points"
     feeds_back: bool = False

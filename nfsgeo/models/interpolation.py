@@ -31,11 +31,11 @@ class InterpolationSettings(MixerSettings):
     Attributes:
         grid: nodes along each axis, or along the shortest of a box that is no cube;
             ``None`` for about as many nodes as points, fewer where the model says so.
-        neighbours: the radius is that which gives every node ``c log n`` neighbours
+        radius_factor: the radius is that which gives every node ``c log n`` neighbours
             among ``n`` points on average, or every point among ``n`` nodes where
             there are fewer nodes than points; this is ``c``.
         radius: the radius itself, in the units of the positions, in place of
-            ``neighbours``.
+            ``radius_factor``.
         kernel: a ``dense`` matrix for each edge, one of low ``rank``, a weight for
             each ``channel``, or a ``gaussian``.
         rank: number of learned matrices of the ``low-rank`` kernel.
@@ -45,34 +45,34 @@ class InterpolationSettings(MixerSettings):
         back_width: channels of every record that go back to the points, linear maps
             of those at the nodes; ``None`` for all of them, as in the paper and
             wherever the problem has no time.
-        fixed: the interpolation that a learned kernel adds to and starts from: the
+        base: the interpolation that a learned kernel adds to and starts from: the
             ``mean`` of the neighbours, as in the paper, or moving least squares that
             are exact for ``linear`` or ``quadratic`` fields, or a ``spline`` through
             the nearest points; ``None`` for a spline, or ``linear`` where the problem
             has no time: coefficients may jump, and splines overshoot there.
         kernel_at: where the kernel on the way to the grid finds its sources: at the
-            ``points``, or at the ``nodes`` of the grid after the fixed interpolation;
+            ``points``, or at the ``nodes`` of the grid after the base interpolation;
             ``None`` for points with the mean, else nodes.
-        cells: whether the kernel's mean over points is taken by the volumes of their
-            Voronoi cells, in place of their number.
+        quadrature: whether the kernel's mean over points takes quadrature weights, the
+            volumes of their Voronoi cells, in place of their number.
         exact_for: polynomials that the learned part of the ``channel`` kernel leaves to
-            the fixed interpolation, ``constants`` or all that are ``linear``.
+            the base interpolation, ``constants`` or all that are ``linear``.
         absolute_position: whether the kernel sees the position of the source.
         inputs: whether it sees the inputs there.
         backend: of the radius search.
     """
 
     grid: PositiveInt | None = None
-    neighbours: PositiveFloat = 2.3
+    radius_factor: PositiveFloat = 2.3
     radius: PositiveFloat | None = None
     kernel: Literal["dense", "low-rank", "channel", "gaussian"] = "channel"
     rank: PositiveInt = 8
     shared_by: PositiveInt = 4
     hidden: PositiveInt = 16
     back_width: PositiveInt | None = 8
-    fixed: Literal["mean", "linear", "quadratic", "spline"] | None = None
+    base: Literal["mean", "linear", "quadratic", "spline"] | None = None
     kernel_at: Literal["points", "nodes"] | None = None
-    cells: bool = False
+    quadrature: bool = False
     exact_for: Literal["constants", "linear"] | None = None
     absolute_position: bool = True
     inputs: bool = True
@@ -90,7 +90,7 @@ def interpolation(
         max_nodes: most nodes of a grid whose size the settings leave open, about.
     """
     domain, num_points = problem.domain.normalised, problem.num_points
-    fixed = settings.fixed or ("spline" if problem.has_time else "linear")
+    base = settings.base or ("spline" if problem.has_time else "linear")
     shape = grid_shape_for(
         domain, settings.grid, min(num_points, max_nodes or num_points)
     )
@@ -100,7 +100,7 @@ def interpolation(
         radius = problem.normalised_length(settings.radius)
     else:
         num_ends = min(num_points, math.prod(shape))
-        radius = radius_for(num_ends, domain, settings.neighbours)
+        radius = radius_for(num_ends, domain, settings.radius_factor)
 
     def layer(width: int) -> KernelInterpolation:
         kernel = _kernel(problem, settings, radius, width)
@@ -112,10 +112,10 @@ def interpolation(
         domain,
         shape,
         radius,
-        interpolation=fixed,
-        cells=settings.cells,
+        interpolation=base,
+        cells=settings.quadrature,
         # The mean of neighbours is too coarse to be followed by the learned kernel.
-        kernel_at=settings.kernel_at or ("points" if fixed == "mean" else "nodes"),
+        kernel_at=settings.kernel_at or ("points" if base == "mean" else "nodes"),
         backend=settings.backend,
     )
 

@@ -23,7 +23,7 @@ def build_nfs(problem: Problem, settings: NFSSettings) -> MixerOperator:
     """Interpolation to a grid, Fourier blocks with Layer-Norm, and back.
 
     By default a spline interpolates to the grid, and learned kernels add to it among
-    the nodes and on the way back; with ``fixed="mean"`` kernels interpolate from the
+    the nodes and on the way back; with ``base="mean"`` kernels interpolate from the
     points, as in the paper. The system of "Non-equispaced Fourier Neural Solvers for
     PDEs", section 3.2.
     """

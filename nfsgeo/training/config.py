@@ -53,18 +53,18 @@ class DataSection(Section):
         points: Number of points; None for a quarter of the grid's.
         grid: Points along each axis, for the sub-grid.
         mesh_per_sample: Whether each sample is observed at points of its own.
-        meshes: Training samples take turns on so many meshes, in every epoch each on
-            another, so that networks know no mesh and see more of every sample;
-            validation and test samples are observed on the first. None for
-            as many as suit the model, see :attr:`nfsgeo.models.ModelInfo.meshes`.
+        point_sets: Number of point sets that training samples cycle through, one per
+            epoch: an augmentation that keeps networks from fitting one mesh.
+            Validation and test samples are observed on the first. None for
+            the model's, see :attr:`nfsgeo.models.ModelInfo.point_sets`.
         query_points: Points of the file, for each training sample, at which it is not
             observed and the model is to predict it all the same; 0 for none, None for
             as many as suit the model, see :attr:`nfsgeo.models.ModelInfo.query_points`.
         mesh_seed: Seed of the points; None for that of the run.
-        n_in: Observed records; 0 where a coefficient is the input.
-        n_out: Records to predict, right after them.
-        first_record: Number of the first observed record.
-        time_stride: Records of the file from one that is used to the next.
+        n_in: Number of observed time steps; 0 where a coefficient is the input.
+        n_out: Number of time steps to predict, right after them.
+        first_step: Index of the first observed time step.
+        time_stride: Time steps of the file from one that is used to the next.
         max_train, max_valid, max_test: Use no more samples than this of each part.
         batch_size: Samples of a step, on each device.
         workers: Processes that read data; 0 reads in the training process.
@@ -75,12 +75,12 @@ class DataSection(Section):
     points: PositiveInt | None = None
     grid: PositiveInt | None = None
     mesh_per_sample: bool = False
-    meshes: PositiveInt | None = None
+    point_sets: PositiveInt | None = None
     query_points: NonNegativeInt | None = None
     mesh_seed: NonNegativeInt | None = None
     n_in: NonNegativeInt | None = None
     n_out: PositiveInt | None = None
-    first_record: NonNegativeInt = 0
+    first_step: NonNegativeInt = 0
     time_stride: PositiveInt = 1
     max_train: PositiveInt | None = None
     max_valid: PositiveInt | None = None
@@ -88,10 +88,10 @@ class DataSection(Section):
     batch_size: PositiveInt = 4
     workers: NonNegativeInt = 0
 
-    def records(self, num: int) -> slice:
-        """Those of a file that the first ``num`` records of a window are."""
-        last = self.first_record + (num - 1) * self.time_stride
-        return slice(self.first_record, last + 1, self.time_stride)
+    def time_steps(self, num: int) -> slice:
+        """The time steps of a file that are the first ``num`` of a window."""
+        last = self.first_step + (num - 1) * self.time_stride
+        return slice(self.first_step, last + 1, self.time_stride)
 
     @field_serializer("file")
     def _file_as_text(self, file: Path | None) -> str | None:
@@ -104,13 +104,13 @@ class ModelSection(Section):
     Attributes:
         name: of the network, see :data:`nfsgeo.models.MODELS`.
         settings: what its settings class holds.
-        predicts: the ``change`` since the last observed record, or the ``field``
-            itself, as in the paper. Without records only the field, likewise where a
-            prediction is an input again.
+        prediction: ``residual`` for the change since the last observed time step, or
+            ``direct`` for the field itself, as in the paper. Direct where the input has
+            no time steps, and where the model feeds its predictions back.
     """
 
     name: str = "nfs"
-    predicts: Literal["change", "field"] = "change"
+    prediction: Literal["residual", "direct"] = "residual"
     settings: dict[str, Any] = {}
 
     @model_validator(mode="before")

@@ -14,8 +14,15 @@ from nfsgeo.errors import UserError
 __all__ = ["explained", "unknown"]
 
 FEW = 5
-# Names that other libraries have for settings, and the last part of ours.
+# Names that earlier versions and other libraries have for settings, and the last part
+# of ours.
 ELSEWHERE = {
+    "predicts": "prediction",
+    "meshes": "point_sets",
+    "first_record": "first_step",
+    "neighbours": "radius_factor",
+    "fixed": "base",
+    "cells": "quadrature",
     "early_stopping": "patience",
     "early_stop": "patience",
     "learning_rate": "lr",

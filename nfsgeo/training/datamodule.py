@@ -37,7 +37,7 @@ def windows(
         volumes: Whether batches tell the volumes of their points.
     """
     n_in, n_out = data.n_in or 0, data.n_out or 1
-    left = len(range(len(file.times))[data.first_record :: data.time_stride])
+    left = len(range(len(file.times))[data.first_step :: data.time_stride])
     left -= n_in + n_out
     most = {"train": data.max_train, "valid": data.max_valid, "test": data.max_test}
     return WindowDataset(
@@ -46,7 +46,7 @@ def windows(
         n_in,
         n_out + max(0, min(beyond, left)),
         mesh,
-        first_record=data.first_record,
+        first_step=data.first_step,
         time_stride=data.time_stride,
         volumes=volumes,
     )

@@ -111,7 +111,7 @@ def prepare(
     description = {
         "model": config.model.name,
         "settings": config.model.settings,
-        "predicts": config.model.predicts,
+        "prediction": config.model.prediction,
         "problem": problem_to_dict(problem),
         "times": valid[0].times.tolist(),
     } | _statistics(train, problem)

@@ -74,7 +74,7 @@ def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observatio
         UserError: The file does not have such points.
     """
     # Of more meshes than samples, the others would serve none.
-    num = min(data.meshes or 1, file.num_samples)
+    num = min(data.point_sets or 1, file.num_samples)
     queries = 0 if data.mesh == "all" else data.query_points or 0
     drawn_from = seed if data.mesh_seed is None else data.mesh_seed
     if num > 1 and not (data.mesh_per_sample or _many(file)):

@@ -33,9 +33,9 @@ def paper_preset(model: str) -> dict[str, Any]:
     if model == "mppde":
         optimiser |= {"name": "adamw", "lr": 1e-4, "betas": [0.9, 0.999], "eps": 1e-8}
     return {
-        "data": {"batch_size": 4, "meshes": 1, "query_points": 0},
+        "data": {"batch_size": 4, "point_sets": 1, "query_points": 0},
         "model": {
-            "predicts": "field",
+            "prediction": "direct",
             "settings": dict(MODELS[model].paper) if model in MODELS else {},
         },
         "optimiser": optimiser,

@@ -45,7 +45,7 @@ def problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem
 
 def is_residual(model: ModelSection, problem: Problem) -> bool:
     """Whether a model predicts changes since the last record, not fields."""
-    return problem.has_time and model.predicts == "change"
+    return problem.has_time and model.prediction == "residual"
 
 
 def check_time_steps(windows: WindowDataset) -> None:
@@ -63,7 +63,7 @@ def check_time_steps(windows: WindowDataset) -> None:
             f"{windows.file.path} with unequal time steps, {steps[at - 1]:g} from t = "
             f"{before:g} and {steps[at]:g} from t = {here:g} to {after:g}",
             f"equal steps among the {len(windows.times)} snapshots of a window",
-            "choose others by data.first_record and data.time_stride, or interpolate "
+            "choose others by data.first_step and data.time_stride, or interpolate "
             "the file in time",
         )
 

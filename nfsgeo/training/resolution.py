@@ -47,7 +47,7 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
     optimiser = _with_rate(config.optimiser, model.name, file.equation)
     optimiser = _with_loss(optimiser, data, file, MODELS[model.name])
     if MODELS[model.name].feeds_back:
-        model = _changed(model, predicts="field")
+        model = _changed(model, prediction="direct")
     return _changed(config, data=data, model=model, optimiser=optimiser)
 
 
@@ -55,10 +55,10 @@ def _with_records(data: DataSection, file: FieldFile) -> DataSection:
     steady = file.static_role == "coefficient" and len(file.times) == 1
     n_in = data.n_in if data.n_in is not None else 0 if steady else RECORDS
     n_out = data.n_out or (1 if steady else RECORDS)
-    if data.records(n_in + n_out).stop > len(file.times):
+    if data.time_steps(n_in + n_out).stop > len(file.times):
         apart = f", {data.time_stride} apart," if data.time_stride > 1 else ""
         raise UserError(
-            f"--n-in {n_in} and --n-out {n_out}{apart} from record {data.first_record}",
+            f"--n-in {n_in} and --n-out {n_out}{apart} from record {data.first_step}",
             f"at most the {len(file.times)} records of {file.path}",
             "ask for fewer or use a longer file",
         )
@@ -86,16 +86,16 @@ def _with_points(data: DataSection, file: FieldFile, model: ModelInfo) -> DataSe
 
 def _with_meshes(data: DataSection, kind: MeshKind, model: ModelInfo) -> DataSection:
     drawn = kind not in ("grid", "all")
-    if (data.mesh_per_sample or (data.meshes or 1) > 1) and not drawn:
-        name = "data.mesh_per_sample" if data.mesh_per_sample else "data.meshes"
+    if (data.mesh_per_sample or (data.point_sets or 1) > 1) and not drawn:
+        name = "data.mesh_per_sample" if data.mesh_per_sample else "data.point_sets"
         raise UserError(
             f"{name} with --mesh {kind}",
             "points that are drawn",
             "choose another --mesh or leave it out",
         )
-    if data.meshes is None:
+    if data.point_sets is None:
         several = drawn and not data.mesh_per_sample
-        return _changed(data, meshes=model.meshes if several else 1)
+        return _changed(data, point_sets=model.point_sets if several else 1)
     return data
 
 

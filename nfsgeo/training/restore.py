@@ -37,7 +37,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
     asked = {
         "model": config.model.name,
         "settings": config.model.settings,
-        "predicts": config.model.predicts,
+        "prediction": config.model.prediction,
     }
     description = check_model(checkpoint, asked, paths.best)
     problem = problem_from_dict(description["problem"])

@@ -89,7 +89,7 @@ def uneven(waves: Path, path: Path) -> Path:
 
 def test_unequal_time_steps(nfsgeo: Command, waves: Path, tmp_path: Path) -> None:
     data = uneven(waves, tmp_path / "uneven.h5")
-    words = "1 from t = 10 and 2 from t = 11 to 13", "first_record", "time_stride"
+    words = "1 from t = 10 and 2 from t = 11 to 13", "first_step", "time_stride"
     refused(nfsgeo("train", "--data", data, "--n-in", 8, "--n-out", 8), *words)
     assert not (tmp_path / "runs").exists()
 
@@ -101,7 +101,7 @@ def test_equal_time_steps_within_the_window(
     import nfsgeo
 
     data = uneven(waves, tmp_path / "uneven.h5")
-    window = {"data.n_in": 6, "data.n_out": 6, "data.first_record": first}
+    window = {"data.n_in": 6, "data.n_out": 6, "data.first_step": first}
     nfsgeo.prepare(data, {"model.name": "nfs", **window})
 
 

@@ -36,7 +36,7 @@ def test_window_holds_inputs_targets_and_coefficient(
     grid_case: Any, file: FieldFile
 ) -> None:
     mesh = random_subset(file, 9, seed=0)
-    data = WindowDataset(file, [5, 1], 2, 2, mesh, first_record=1)[0]
+    data = WindowDataset(file, [5, 1], 2, 2, mesh, first_step=1)[0]
     u = grid_case.u[5].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
     a = grid_case.a[5].reshape(24, 1)[mesh.index]
     assert data.x.shape == (9, 2, 3) and data.y.shape == (9, 2, 2)
@@ -51,7 +51,7 @@ def test_window_holds_inputs_targets_and_coefficient(
 
 def test_stride_in_time(grid_case: Any, file: FieldFile) -> None:
     mesh = random_subset(file, 9, seed=0)
-    data = WindowDataset(file, [2], 1, 1, mesh, first_record=1, time_stride=3)[0]
+    data = WindowDataset(file, [2], 1, 1, mesh, first_step=1, time_stride=3)[0]
     u = grid_case.u[2].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
     np.testing.assert_array_equal(data.x[..., :2], u[:, 1:2])
     np.testing.assert_array_equal(data.y, u[:, 4:5])
@@ -214,7 +214,7 @@ def test_windows_that_do_not_fit_are_refused(
 ) -> None:
     mesh = every_point(file)
     assert "5 records" in one_line(WindowDataset, file, [0], 2, 4, mesh)
-    one_line(WindowDataset, file, [0], 2, 3, mesh, first_record=1)
+    one_line(WindowDataset, file, [0], 2, 3, mesh, first_step=1)
     one_line(WindowDataset, file, [0], 1, 2, mesh, time_stride=3)
     with pytest.raises(ValueError, match="expected"):
         WindowDataset(file, [0], 1, -1, mesh)

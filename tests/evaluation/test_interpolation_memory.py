@@ -36,12 +36,12 @@ def test_grows_with_the_points() -> None:
 
 def test_graphs_hold_their_edges() -> None:
     """Two graphs of 16 points and as many nodes, all within reach of each other."""
-    held = memory(16, fixed="mean", radius=2.0)["search"]
+    held = memory(16, base="mean", radius=2.0)["search"]
     assert held > 2 * 16 * 16 * EDGES
 
 
 def test_matrices_of_edges_hold_more_than_their_weights() -> None:
-    paper = {key: MODELS["nfs"].paper[key] for key in ("kernel", "fixed", "back_width")}
+    paper = {key: MODELS["nfs"].paper[key] for key in ("kernel", "base", "back_width")}
     dense, channel = memory(256, **paper), memory(256, **{**paper, "kernel": "channel"})
     assert dense["sum"] > 2 * channel["sum"]
 

@@ -33,8 +33,8 @@ from nfsgeo.training.observation import observe, observe_in_turn, trained_points
 def with_meshes(run: RunPaths, num: int) -> RunPaths:
     """The run, as if it had been trained on so many point sets."""
     text = run.config.read_text()
-    assert "  meshes: 16\n" in text
-    text = text.replace("  meshes: 16\n", f"  meshes: {num}\n")
+    assert "  point_sets: 16\n" in text
+    text = text.replace("  point_sets: 16\n", f"  point_sets: {num}\n")
     run.config.write_text(text.replace("  query_points: 16\n", "  query_points: 0\n"))
     return run
 
@@ -73,7 +73,7 @@ def test_noise_on_the_inputs_raises_errors(run: RunPaths) -> None:
 def training_of(
     file: FieldFile, points: int, meshes: int, seed: int, off_grid: bool
 ) -> _Training:
-    data = DataSection(mesh="random-subset", points=points, meshes=meshes)
+    data = DataSection(mesh="random-subset", points=points, point_sets=meshes)
     first, known = observe(data, file, seed), trained_points(data, file, seed)
     return _Training(file, first, known, off_grid)
 
@@ -91,7 +91,7 @@ def test_unseen_points_are_in_no_point_set_of_training(
 ) -> None:
     with nfsgeo.data.open(waves) as file:
         training = training_of(file, 2 * points, meshes, seed, off_grid)
-        data = DataSection(mesh="random-subset", points=2 * points, meshes=meshes)
+        data = DataSection(mesh="random-subset", points=2 * points, point_sets=meshes)
         in_turn = observe_in_turn(data, file, seed)
         sets = [in_turn] if meshes == 1 else in_turn.meshes
         assert len(sets) == meshes

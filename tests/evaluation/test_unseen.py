@@ -117,7 +117,7 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_no_unseen_point_is_in_any_training_point_set(
     waves: Path, tiny: Any, unseen: Any, meshes: int, points: int, at: Any
 ) -> None:
-    e = untrained(waves, tiny, points=points, meshes=meshes)
+    e = untrained(waves, tiny, points=points, point_sets=meshes)
     found, trained = unseen(e, factors=[2, 4], at=at), trained_on(e)
     assert found and not found & trained
     told = seen_by_training(e.config, e.file, at)

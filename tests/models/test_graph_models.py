@@ -169,7 +169,7 @@ def test_radius_follows_from_the_points_unless_it_is_given():
     p = problem(num_points=4096)
     assert build_model("mppde", p, {"radius": 0.05}).builder.radius == 0.05
     # On average c log n neighbours.
-    radius = build_model("mppde", p, {"neighbours": 2}).builder.radius
+    radius = build_model("mppde", p, {"radius_factor": 2}).builder.radius
     assert 4096 * 3.1416 * radius**2 == pytest.approx(16.6, abs=0.1)
 
 

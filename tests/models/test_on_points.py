@@ -57,7 +57,7 @@ def test_every_point_has_neighbours_on_the_grid(name, num_points):
     Splines have neighbours of their own besides.
     """
     p = problem(num_points=num_points)
-    settings = {"width": 8, "fixed": "quadratic"}
+    settings = {"width": 8, "base": "quadratic"}
     resampling = build_model(name, p, settings).resampling
     pos = torch.rand(num_points, 2)
     graph = resampling.builder.grid_to_points(resampling.grid, pos)
@@ -68,22 +68,22 @@ def test_every_point_has_neighbours_on_the_grid(name, num_points):
 
 
 @pytest.mark.parametrize(
-    ("settings", "has_time", "fixed", "kernel_at", "channels"),
+    ("settings", "has_time", "base", "kernel_at", "channels"),
     [
         ({}, True, "spline", "nodes", 8),
         ({}, False, "linear", "nodes", 32),
-        ({"fixed": "spline"}, False, "spline", "nodes", 32),
-        ({"fixed": "mean", "back_width": None}, True, "mean", "points", 32),
+        ({"base": "spline"}, False, "spline", "nodes", 32),
+        ({"base": "mean", "back_width": None}, True, "mean", "points", 32),
         ({"kernel_at": "points"}, True, "spline", "points", 8),
     ],
 )
 def test_what_is_left_open_follows_from_the_problem(
-    settings, has_time, fixed, kernel_at, channels
+    settings, has_time, base, kernel_at, channels
 ):
     p = replace(problem(num_points=64), has_time=has_time, n_out=10 if has_time else 1)
     resampling = build_model("nfs", p, settings).resampling
     assert (resampling.builder.interpolation, resampling.kernel_at) == (
-        fixed,
+        base,
         kernel_at,
     )
     assert resampling.from_grid.kernel.channels == channels
@@ -91,7 +91,7 @@ def test_what_is_left_open_follows_from_the_problem(
 
 def test_corrected_kernels_are_of_one_kind():
     p = problem(num_points=64)
-    settings = {"exact_for": "linear", "cells": True, "kernel_at": "points"}
+    settings = {"exact_for": "linear", "quadrature": True, "kernel_at": "points"}
     resampling = build_model("nfs", p, settings).resampling
     assert resampling.to_grid.exact_for == resampling.from_grid.exact_for == "linear"
     assert resampling.builder.cells

@@ -96,14 +96,15 @@ def test_records_beyond_are_as_many_as_there_are(waves: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "predicts"), [("mppde", "field"), ("gcgru", "field"), ("dse", "change")]
+    ("model", "prediction"),
+    [("mppde", "direct"), ("gcgru", "direct"), ("dse", "residual")],
 )
 def test_predictions_that_are_inputs_are_fields(
-    waves: Path, model: str, predicts: str
+    waves: Path, model: str, prediction: str
 ) -> None:
     with nfsgeo.data.open(waves) as file:
         config = load_config(overrides={"model.name": model})
-        assert resolved(config, file).model.predicts == predicts
+        assert resolved(config, file).model.prediction == prediction
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ def test_the_rate_of_the_paper(waves: Path) -> None:
 
 @pytest.mark.parametrize(
     "records",
-    [{"data__n_out": 15}, {"data__first_record": 5}, {"data__time_stride": 2}],
+    [{"data__n_out": 15}, {"data__first_step": 5}, {"data__time_stride": 2}],
 )
 def test_too_few_records(waves: Path, records: dict[str, int]) -> None:
     with pytest.raises(UserError, match="at most the 24 records"):
@@ -147,7 +147,7 @@ def test_a_mesh_for_every_sample(waves: Path) -> None:
 
 
 def test_samples_take_turns_on_meshes(waves: Path) -> None:
-    data = resolve(waves, data__meshes=3).data
+    data = resolve(waves, data__point_sets=3).data
     with nfsgeo.data.open(waves) as file:
         observed = observe_in_turn(data, file, 0)
         meshes = [mesh_of(observed, sample).pos for sample in range(6)]
@@ -156,15 +156,15 @@ def test_samples_take_turns_on_meshes(waves: Path) -> None:
     assert np.array_equal(meshes[0], alone[0])
     assert np.array_equal(meshes[1], meshes[4])
     assert len({pos.tobytes() for pos in meshes}) == 3
-    with pytest.raises(UserError, match=r"data\.meshes with --mesh grid"):
-        resolve(waves, data__meshes=3, data__mesh="grid")
+    with pytest.raises(UserError, match=r"data\.point_sets with --mesh grid"):
+        resolve(waves, data__point_sets=3, data__mesh="grid")
 
 
 @pytest.mark.parametrize(
     "changes, meshes",
     [
         ({}, 16),
-        ({"data__meshes": 1}, 1),
+        ({"data__point_sets": 1}, 1),
         ({"data__mesh": "grid"}, 1),
         ({"data__mesh_per_sample": True}, 1),
         ({"model__name": "mppde"}, 1),
@@ -172,12 +172,12 @@ def test_samples_take_turns_on_meshes(waves: Path) -> None:
     ],
 )
 def test_how_many_meshes(waves: Path, changes: dict[str, Any], meshes: int) -> None:
-    assert resolve(waves, **changes).data.meshes == meshes
+    assert resolve(waves, **changes).data.point_sets == meshes
 
 
 def test_a_cloud_has_no_further_meshes(cloud: Path) -> None:
     data = resolve(cloud).data
-    assert data.meshes == 1
+    assert data.point_sets == 1
     with nfsgeo.data.open(cloud) as file:
         mesh = observe_in_turn(data, file, 0)
         assert [len(mesh_of(mesh, sample)) for sample in (0, 1)] == [30, 40]
