@@ -59,12 +59,12 @@ class HeatSolver(nn.Module):
         """Temperatures later, ``[N, 1]``."""
         x = self.lift(data["point"].x).unsqueeze(1)  # [N, 1, C]: one record
         graph = graph_between(data, POINT_TO_GRID)
-        x = self.to_grid(x, graph, data["point"].pos)  # [B m, 1, C]
+        x = self.to_grid(x, data["point"].pos, graph)  # [B m, 1, C]
         x = x.squeeze(1).unflatten(0, (-1, *SHAPE)).movedim(-1, 1)  # [B, C, 16, 16]
         x = self.core(x)
         x = x.movedim(1, -1).flatten(0, 2).unsqueeze(1)  # [B m, 1, C]
         graph = graph_between(data, GRID_TO_POINT)
-        x = self.to_points(x, graph, data["grid"].pos)  # [N, 1, C]
+        x = self.to_points(x, data["grid"].pos, graph)  # [N, 1, C]
         return self.project(x.squeeze(1))
 
     @staticmethod

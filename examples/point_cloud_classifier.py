@@ -81,7 +81,7 @@ class GridClassifier(nn.Module):
     def forward(self, data: HeteroData) -> Tensor:
         """Logits of the classes, ``[B, 4]``."""
         pos, graph = data["point"].pos, graph_between(data, POINT_TO_GRID)
-        x = self.to_grid(self.features(pos).unsqueeze(1), graph, pos)
+        x = self.to_grid(self.features(pos).unsqueeze(1), pos, graph)
         return self.classes(x.squeeze(1).unflatten(0, (-1, *SHAPE)).movedim(-1, 1))
 
 

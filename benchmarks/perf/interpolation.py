@@ -69,7 +69,7 @@ def up_and_down(
                 layer.zero_grad()
             for call, graph, u, at in zip(calls, graphs, fields, places, strict=True):
                 u.grad = None
-                mean = call(u, graph, at, features).square().mean()
+                mean = call(u, at, graph, features).square().mean()
                 if training:
                     mean.backward()
                 total = total + mean.detach()

@@ -17,7 +17,7 @@ from nfsgeo.geometry import (
     equispaced_grid,
     radius_for,
 )
-from nfsgeo.nn.fixed_interpolation import interpolate_along
+from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.training.demo import demo_file
 
 RECORD, SAMPLES, SEEDS = 9, 6, 3
@@ -46,7 +46,7 @@ def measured(
         for target in (torch.from_numpy(others.pos), nodes)
     )
     found = interpolate_along(fields[mesh.index, None], down)[:, 0]
-    squares = torch.zeros(len(nodes)).index_add(0, up.edge_index[1], up.weight**2)
+    squares = torch.zeros(len(nodes)).index_add(0, up.edge_index[1], up.base_weight**2)
     error = (found - fields[others.index]).abs().mean()
     return error.item(), squares.sqrt().mean().item()
 

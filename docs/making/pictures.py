@@ -79,9 +79,9 @@ def pipeline() -> Figure:
     down = bipartite_graph(nodes, queries, radius, DOMAIN, interpolation="quadratic")
     observed = field(points)
     with torch.no_grad():
-        on_grid = layer(radius)(observed, up, points)
+        on_grid = layer(radius)(observed, points, up)
         mixed = low_frequencies(on_grid)
-        result = layer(radius)(mixed, down, nodes)
+        result = layer(radius)(mixed, nodes, down)
     figure = Figure(figsize=(7.2, 2.1), layout="constrained")
     panels = figure.subplots(1, 4)
     look = {"cmap": "RdBu_r", "vmin": -2.2, "vmax": 2.2}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain, cell_volumes
+from nfsgeo.geometry import Domain, quadrature_weights
 
 __all__ = [
     "Mesh",
@@ -59,7 +59,7 @@ class Mesh:
     def volumes(self, domain: Domain) -> Floats:
         """Share of the domain that every point stands for, times ``n``: ``[n]``.
 
-        Computed once, see :func:`~nfsgeo.geometry.cell_volumes`.
+        Computed once, see :func:`~nfsgeo.geometry.quadrature_weights`.
 
         Args:
             domain: The box that the points are in.
@@ -68,7 +68,7 @@ class Mesh:
             # Wherever the box lies: numbers far from 0 have no digits left.
             pos = domain.wrap(torch.from_numpy(self.pos))
             pos = domain.normalise(pos, torch.float64)
-            shares = cell_volumes(pos, domain.normalised)
+            shares = quadrature_weights(pos, domain.normalised)
             self._volumes[domain] = (shares * len(self)).float().numpy()
         return self._volumes[domain]
 

@@ -16,10 +16,10 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.export_onnx import to_onnx
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
-from nfsgeo.geometry import BipartiteGraph, Graphs, bipartite_graph
+from nfsgeo.geometry import BipartiteGraph, Graphs
+from nfsgeo.geometry.bipartite import pointers
 from nfsgeo.models import MixerOperator
 from nfsgeo.nn import InterpolationResampling, SpectralConv
-from nfsgeo.nn.fixed_interpolation import none_in_reach
 from nfsgeo.training import Forecaster
 from nfsgeo.training.artifacts import write_bytes
 
@@ -107,13 +107,13 @@ def program_inputs(
     """
     graphs = forecaster.connect(pos, query_pos=query_pos)
     if (last := graphs.edges.get("last")) is None:
-        # Without queries, every point is its own only neighbour.
-        domain = forecaster.model.problem.domain.normalised
-        last = bipartite_graph(graphs.pos, graphs.pos, none_in_reach(domain), domain)
+        # Without queries, the only neighbour of every point is itself.
+        itself = torch.arange(len(graphs.pos)).expand(2, -1)
+        last = BipartiteGraph.from_edges(itself, (graphs.pos, graphs.pos))
     edges = [graphs.edges["up"], graphs.edges["down"], last]
-    tensors = [(g.edge_index, g.displacement, g.weight) for g in edges[:2]]
+    tensors = [(g.edge_index, g.displacement, g.base_weight) for g in edges[:2]]
     # Weights of kriging may be large and cancel.
-    tensors.append((last.edge_index, last.displacement, last.weight.double()))
+    tensors.append((last.edge_index, last.displacement, last.base_weight.double()))
     return (x, graphs.pos, graphs.queries, *tensors[0], *tensors[1], *tensors[2])
 
 
@@ -182,9 +182,7 @@ def _graph(
     num_source: int,
     num_target: int,
 ) -> BipartiteGraph:
-    degree = edge_index.new_zeros(num_target)
-    degree = degree.index_add(0, edge_index[1], torch.ones_like(edge_index[1]))
-    ptr = torch.cat([degree.new_zeros(1), degree.cumsum(0)])
+    ptr = pointers(edge_index[1], num_target)
     return BipartiteGraph(edge_index, ptr, displacement, weight, num_source, num_target)
 
 

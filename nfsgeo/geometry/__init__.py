@@ -5,17 +5,17 @@
 - :func:`radius_edges`: all pairs within a radius, by one of several libraries
 - :func:`radius_for`: the radius at which a ball holds ``c log n`` points
 - :class:`BipartiteGraph`: edges from sources to targets in CSR form
-- :class:`GraphTensors`: the same as tensors alone, for exported programs
-- :class:`SparseRows`: such edges as the pattern of a sparse matrix
+- :class:`GraphTensors`: its tensors, as arguments of exported programs
+- :class:`SparseRows`: its edges as the pattern of a sparse matrix
 - :func:`bipartite_graph`: the radius graph without empty neighbourhoods
 - :func:`batch_graphs`: several graphs as one
 - :func:`moving_least_squares`: weights that interpolate polynomials exactly
-- :func:`polyharmonic_spline`: weights of the spline through the nearest points
+- :func:`polyharmonic_spline`: weights of local splines on the nearest neighbours
 - :func:`orthonormal_polynomials`: a basis of polynomials on every neighbourhood
-- :func:`cell_volumes`: how much of the domain every point stands for
-- :func:`spatial_order`: points in an order in which sums over neighbours are cheap
-- :class:`GraphBuilder`: how the points of a sample are joined to a grid and each other
-- :class:`Graphs`: what a model needs to know of positions, carried by a batch
+- :func:`quadrature_weights`: quadrature weights (Voronoi volumes) of points
+- :func:`spatial_order`: points in an order in which sums over neighbours are fast
+- :class:`GraphBuilder`: joins the points of a sample to a grid and to each other
+- :class:`Graphs`: everything a model computes from positions, carried by a batch
 """
 
 from nfsgeo.geometry.bipartite import (
@@ -24,7 +24,6 @@ from nfsgeo.geometry.bipartite import (
     SparseRows,
     batch_graphs,
 )
-from nfsgeo.geometry.cells import cell_volumes
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.graph_builder import GraphBuilder
 from nfsgeo.geometry.graphs import Graphs
@@ -32,6 +31,7 @@ from nfsgeo.geometry.grids import equispaced_grid
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.ordering import spatial_order
 from nfsgeo.geometry.polynomials import orthonormal_polynomials
+from nfsgeo.geometry.quadrature import quadrature_weights
 from nfsgeo.geometry.radius import radius_edges, radius_for
 from nfsgeo.geometry.radius_graph import Interpolation, bipartite_graph
 from nfsgeo.geometry.splines import polyharmonic_spline
@@ -46,7 +46,7 @@ __all__ = [
     "SparseRows",
     "batch_graphs",
     "bipartite_graph",
-    "cell_volumes",
+    "quadrature_weights",
     "equispaced_grid",
     "moving_least_squares",
     "orthonormal_polynomials",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
+from nfsgeo.geometry.domain import Domain, length
 from nfsgeo.geometry.polynomials import orthonormal_polynomials
 
 __all__ = [
@@ -23,8 +24,24 @@ __all__ = [
     "pointers",
 ]
 
-# A graph built while validating serves training too: it holds no inference tensors.
-outside_inference = torch.inference_mode(False)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def outside_inference(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorates what makes graphs: none of their tensors is an inference tensor.
+
+    A graph made during validation serves training, too. Gradients are recorded only
+    where they are without the decorator.
+    """
+
+    @wraps(function)
+    def outside(*args: P.args, **kwargs: P.kwargs) -> R:
+        recorded = torch.is_grad_enabled()
+        with torch.inference_mode(False), torch.set_grad_enabled(recorded):
+            return function(*args, **kwargs)
+
+    return outside
 
 
 class Transpose(NamedTuple):
@@ -41,25 +58,25 @@ class Transpose(NamedTuple):
 
 
 class GraphTensors(NamedTuple):
-    """A :class:`BipartiteGraph` as tensors alone, for programs without Python.
+    """The tensors of a :class:`BipartiteGraph`, as arguments of exported programs.
 
     Attributes:
-        edge_index, ptr, displacement, weight: As there.
-        volume: As there; ones if all sources stand for as much.
+        edge_index, ptr, displacement, base_weight: As there.
+        quadrature_weights: As there; ones where the graph has none.
     """
 
     edge_index: Tensor
     ptr: Tensor
     displacement: Tensor
-    weight: Tensor
-    volume: Tensor
+    base_weight: Tensor
+    quadrature_weights: Tensor
 
 
 class SparseRows(NamedTuple):
-    """Pattern of a sparse matrix, as libraries for these want it.
+    """Pattern of a sparse matrix in CSR form, as torch and MKL take it.
 
     Attributes:
-        ptr: Where each row begins; int32 if there are not too many edges for it.
+        ptr: Where each row begins; int32 unless there are too many edges for it.
         column: Column of each entry, of the same type.
     """
 
@@ -71,56 +88,84 @@ class SparseRows(NamedTuple):
 class BipartiteGraph:
     """Edges from sources to targets in CSR form.
 
+    Usually a graph is a constant. One that is made of positions that require gradients
+    carries them in ``displacement`` and ``base_weight``, see :attr:`differentiable`.
+
     Args:
         edge_index: Edges ``[2, E]``, int64, row 0 the source and row 1 the target,
             sorted by target and then source.
         ptr: Where each target's edges begin ``[m + 1]``.
         displacement: ``x_target - x_source`` of every edge to the nearest image,
-            ``[E, d]``, float32, in the units of the coordinates.
-        weight: Weights of a fixed interpolation ``[E]``, float64 where positions are
-            and else float32; those of every target add up to 1.
+            ``[E, d]``, float32 where it is a constant, in the units of the coordinates.
+        base_weight: Weights of the base interpolation ``[E]``, float64 where positions
+            are and else float32; those of every target add up to 1.
         num_source: Number of sources ``n``.
         num_target: Number of targets ``m``.
-        volume: How much of the domain every source stands for ``[n]``; None if all
-            for as much.
-        source_order: Sources ``[n]`` in an order in which those that are near are near
-            in memory; None where they are already, or are few.
-        target_order: Targets ``[m]`` likewise.
+        quadrature_weights: Quadrature weights of the sources ``[n]``; None if they are
+            equal.
+        source_order: Permutation of the sources ``[n]`` in which neighbours in space
+            are near in memory; None if they are already, or are few.
+        target_order: Permutation of the targets ``[m]`` likewise.
     """
 
     edge_index: Tensor
     ptr: Tensor
     displacement: Tensor
-    weight: Tensor
+    base_weight: Tensor
     num_source: int
     num_target: int
-    volume: Tensor | None = None
+    quadrature_weights: Tensor | None = None
     source_order: Tensor | None = None
     target_order: Tensor | None = None
     _kept: dict[Hashable, Tensor] = field(default_factory=dict, init=False)
     _repeated: tuple[int, BipartiteGraph] | None = field(default=None, init=False)
 
     @classmethod
+    def from_edges(
+        cls,
+        edge_index: Tensor,
+        pos: tuple[Tensor, Tensor],
+        domain: Domain | None = None,
+    ) -> BipartiteGraph:
+        """The graph of given edges; its base interpolation is the mean.
+
+        Displacements pass gradients to the positions, and second ones.
+
+        Args:
+            edge_index: Sources and targets ``[2, E]`` in any order.
+            pos: Positions of the sources ``[n, d]`` and of the targets ``[m, d]``.
+            domain: The box, for displacements to the nearest image; None for open
+                space.
+        """
+        pos_source, pos_target = pos
+        num_source, num_target = pos_source.size(0), pos_target.size(0)
+        order = (edge_index[1] * num_source + edge_index[0]).argsort(stable=True)
+        source, target = edge_index = edge_index.index_select(1, order)
+        ends = pos_source.index_select(0, source), pos_target.index_select(0, target)
+        delta = ends[1] - ends[0] if domain is None else domain.displacement(*ends)
+        ptr = pointers(target, num_target)
+        weight = ptr.diff().to(delta.dtype).reciprocal().index_select(0, target)
+        return cls(edge_index, ptr, delta, weight, num_source, num_target)
+
+    @classmethod
     def from_tensors(cls, tensors: GraphTensors) -> BipartiteGraph:
         """The graph that :meth:`tensors` came from; nothing is searched or checked."""
-        return cls(
-            tensors.edge_index,
-            tensors.ptr,
-            tensors.displacement,
-            tensors.weight,
-            tensors.volume.size(0),
-            tensors.ptr.size(0) - 1,
-            tensors.volume,
-        )
+        weights = tensors.quadrature_weights
+        return cls(*tensors[:4], weights.size(0), tensors.ptr.size(0) - 1, weights)
 
     def tensors(self) -> GraphTensors:
-        """What ``torch.export`` takes for a graph."""
-        volume = self.volume
-        if volume is None:
-            volume = self.displacement.new_ones(self.num_source)
+        """The graph as arguments of a program that ``torch.export`` makes."""
+        weights = self.quadrature_weights
+        if weights is None:
+            weights = self.displacement.new_ones(self.num_source)
         return GraphTensors(
-            self.edge_index, self.ptr, self.displacement, self.weight, volume
+            self.edge_index, self.ptr, self.displacement, self.base_weight, weights
         )
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether the graph passes gradients to the positions it was made of."""
+        return self.displacement.requires_grad or self.base_weight.requires_grad
 
     @property
     def num_edges(self) -> int:
@@ -129,7 +174,7 @@ class BipartiteGraph:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all that it holds, what has been made of the edges included."""
+        """Bytes of the graph, with everything that it has computed once."""
         held: list[Any] = [*vars(self).values(), *self._kept.values()]
         for value in vars(self).values():
             held += value if isinstance(value, tuple) else ()
@@ -145,55 +190,62 @@ class BipartiteGraph:
         return self.ptr.diff()
 
     def offset(self, dtype: torch.dtype) -> Tensor:
-        """Displacements and their lengths ``[E, d + 1]``, computed once.
+        """Displacements and distances ``[E, d + 1]`` of a ``dtype``, computed once."""
 
-        Args:
-            dtype: Of the result.
-        """
-        return self._once(("offset", dtype), lambda: self._offset(dtype))
+        def make() -> Tensor:
+            displacement = self.displacement.to(dtype)
+            return torch.cat([displacement, length(displacement)[:, None]], dim=1)
 
-    def share(self, dtype: torch.dtype) -> Tensor:
-        """What every edge counts in a mean over its target's neighbours ``[E]``.
+        return self._once(("offset", dtype), make)
 
-        In proportion to the volumes of the sources, where these are known: the mean is
-        then that of an integral.
+    def mean_weight(self, dtype: torch.dtype) -> Tensor:
+        """Weight of every edge in a mean over the neighbours of its target ``[E]``.
+
+        ``1 / deg``, or in proportion to the quadrature weights of the sources, with
+        which the mean approximates that of an integral.
 
         Args:
             dtype: Of the result.
         """
         source, target = self.edge_index
-        if self.volume is None:
+        if self.quadrature_weights is None:
             return self.degree().to(dtype).reciprocal().index_select(0, target)
-        volume = self.volume.to(dtype)[source]
-        total = volume.new_zeros(self.num_target).index_add(0, target, volume)
-        return volume / total[target]
+        weight = self.quadrature_weights.to(dtype)[source]
+        total = weight.new_zeros(self.num_target).index_add(0, target, weight)
+        return weight / total[target]
 
     def polynomials(self, degree: int) -> Tensor:
         """Polynomials of displacements ``[E, K]``, computed once for each degree.
 
         See :func:`~nfsgeo.geometry.orthonormal_polynomials`.
+
+        Raises:
+            ValueError: If they would have to pass gradients to positions: their
+                eigenvectors have none where eigenvalues meet.
         """
+        if degree and self.displacement.requires_grad:
+            raise ValueError(
+                "orthonormal polynomials of positions that require gradients; expected "
+                "a constant graph; use exact_for='constants' or None"
+            )
         return self._once(
             ("polynomials", degree),
             lambda: orthonormal_polynomials(
-                self.displacement,
+                self.displacement.detach(),
                 self.edge_index[1],
-                self.share(torch.float64),
+                self.mean_weight(torch.float64),
                 self.num_target,
                 degree,
             ),
         )
 
     def _once(self, name: Hashable, make: Callable[[], Tensor]) -> Tensor:
-        if torch.compiler.is_compiling():
-            return make()  # What stands for a tensor there must not be kept.
+        if torch.compiler.is_compiling() or self.differentiable:
+            # A traced tensor must not be cached, nor one that belongs to a backward.
+            return make()
         if name not in self._kept:
             self._kept[name] = outside_inference(make)()
         return self._kept[name]
-
-    def _offset(self, dtype: torch.dtype) -> Tensor:
-        displacement = self.displacement.to(dtype)
-        return torch.cat([displacement, displacement.norm(dim=1, keepdim=True)], dim=1)
 
     @cached_property
     @outside_inference
@@ -217,13 +269,13 @@ class BipartiteGraph:
 
     @property
     def arranged(self) -> BipartiteGraph:
-        """The graph with its sources and targets renumbered in their orders, once.
+        """The graph with sources and targets renumbered in their orders, made once.
 
-        This one where there are no orders. Sums over the neighbours of very many
-        points are quicker there.
+        The graph itself if it has no orders. Sums over the neighbours of very many
+        points take less time on the renumbered graph.
         """
         if self.source_order is None and self.target_order is None:
-            return self  # Which, kept in itself, would never be freed.
+            return self  # A graph cached in itself would never be freed.
         return self._renumbered
 
     @cached_property
@@ -237,41 +289,43 @@ class BipartiteGraph:
         place = target * self.num_source + source
         place, order = place.sort()
         target = place // self.num_source
-        volume = self.volume
-        if volume is not None and self.source_order is not None:
-            volume = volume[self.source_order]
+        weights = self.quadrature_weights
+        if weights is not None and self.source_order is not None:
+            weights = weights[self.source_order]
         return BipartiteGraph(
             torch.stack([place % self.num_source, target]),
             pointers(target, self.num_target),
             self.displacement[order],
-            self.weight[order],
+            self.base_weight[order],
             self.num_source,
             self.num_target,
-            volume,
+            weights,
         )
 
     def repeated(self, copies: int) -> BipartiteGraph:
-        """So many ``copies`` side by side, points numbered on from each; kept."""
+        """Several ``copies`` as one graph, computed once for each number of copies."""
+        if self.differentiable:
+            return _side_by_side([self] * copies)
         if self._repeated is None or self._repeated[0] != copies:
             self._repeated = copies, _side_by_side([self] * copies)
         return self._repeated[1]
 
     def rows(self, start: int, stop: int) -> BipartiteGraph:
-        """The edges of the targets from ``start`` up to ``stop``, of all sources."""
+        """The graph of the targets from ``start`` up to ``stop`` alone."""
         begin, end = int(self.ptr[start]), int(self.ptr[stop])
         source, target = self.edge_index[:, begin:end]
         return BipartiteGraph(
             torch.stack([source, target - start]),
             self.ptr[start : stop + 1] - begin,
             self.displacement[begin:end],
-            self.weight[begin:end],
+            self.base_weight[begin:end],
             self.num_source,
             stop - start,
-            self.volume,
+            self.quadrature_weights,
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is made of the edges is made again, but for the order of the transpose.
+        # What was computed once is computed again, except the transpose.
         kept: dict[str, Any] = {"_kept": {}, "_repeated": None}
         made = ("csr", "transposed_csr", "_renumbered")
         return {k: v for k, v in vars(self).items() if k not in made} | kept
@@ -281,18 +335,12 @@ class BipartiteGraph:
         """The same graph on ``device``; this one if it is there already."""
         if self.edge_index.device == torch.empty(0, device=device).device:
             return self
-        graph = BipartiteGraph(
-            self.edge_index.to(device),
-            self.ptr.to(device),
-            self.displacement.to(device),
-            self.weight.to(device),
-            self.num_source,
-            self.num_target,
-            *(
-                None if known is None else known.to(device)
-                for known in (self.volume, self.source_order, self.target_order)
-            ),
-        )
+        moved: dict[str, Any] = {
+            name: value.to(device)
+            for name, value in vars(self).items()
+            if isinstance(value, Tensor)
+        }
+        graph = replace(self, **moved)
         if "transpose" in self.__dict__:
             graph.transpose = Transpose(*(t.to(device) for t in self.transpose))
         return graph
@@ -302,8 +350,8 @@ class BipartiteGraph:
 def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
     """One graph of several ``graphs``, sources and targets numbered on from each.
 
-    Volumes are known of all of them, or of none. The transposes are joined likewise,
-    so that each is sorted only once.
+    Either all of them have quadrature weights or none has. Their transposes are joined
+    as well, so that each is sorted only once.
     """
     if len(graphs) == 1:
         return graphs[0]
@@ -313,47 +361,42 @@ def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
 
 
 def _side_by_side(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
-    edges, displacements, weights, permutations = [], [], [], []
+    edges, permutations = [], []
     ptrs, source_ptrs = [graphs[0].ptr[:1]], [graphs[0].ptr[:1]]
     num_source = num_target = num_edges = 0
     for graph in graphs:
-        offset = graph.ptr.new_tensor([[num_source], [num_target]])
-        edges.append(graph.edge_index + offset)
-        displacements.append(graph.displacement)
-        weights.append(graph.weight)
+        edges.append(
+            graph.edge_index + graph.ptr.new_tensor([[num_source], [num_target]])
+        )
         permutations.append(graph.transpose.permutation + num_edges)
         ptrs.append(graph.ptr[1:] + num_edges)
         source_ptrs.append(graph.transpose.ptr[1:] + num_edges)
         num_source += graph.num_source
         num_target += graph.num_target
         num_edges += graph.num_edges
-    sources = [graph.num_source for graph in graphs]
-    targets = [graph.num_target for graph in graphs]
-    volumes = [graph.volume for graph in graphs if graph.volume is not None]
+    weights = [g.quadrature_weights for g in graphs if g.quadrature_weights is not None]
     joined = BipartiteGraph(
         torch.cat(edges, dim=1),
         torch.cat(ptrs),
-        torch.cat(displacements),
-        torch.cat(weights),
+        torch.cat([graph.displacement for graph in graphs]),
+        torch.cat([graph.base_weight for graph in graphs]),
         num_source,
         num_target,
-        torch.cat(volumes) if volumes else None,
-        _joined_orders([graph.source_order for graph in graphs], sources),
-        _joined_orders([graph.target_order for graph in graphs], targets),
+        torch.cat(weights) if weights else None,
+        _joined_orders([(g.source_order, g.num_source) for g in graphs]),
+        _joined_orders([(g.target_order, g.num_target) for g in graphs]),
     )
     joined.transpose = Transpose(torch.cat(permutations), torch.cat(source_ptrs))
     return joined
 
 
-def _joined_orders(
-    orders: Sequence[Tensor | None], sizes: Sequence[int]
-) -> Tensor | None:
+def _joined_orders(orders: Sequence[tuple[Tensor | None, int]]) -> Tensor | None:
     """One order of the points of several graphs, numbered on from each."""
-    known = [order for order in orders if order is not None]
+    known = [order for order, _ in orders if order is not None]
     if not known:
         return None
     joined, begin = [], 0
-    for order, size in zip(orders, sizes, strict=True):
+    for order, size in orders:
         own = torch.arange(size, device=known[0].device) if order is None else order
         joined.append(own + begin)
         begin += size
@@ -376,5 +419,6 @@ def inverse(order: Tensor) -> Tensor:
 
 def pointers(sorted_index: Tensor, size: int) -> Tensor:
     """Where the entries of each of ``size`` numbers begin in a sorted index."""
-    counts = torch.bincount(sorted_index, minlength=size)
+    counts = sorted_index.new_zeros(size)
+    counts = counts.index_add(0, sorted_index, torch.ones_like(sorted_index))
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])

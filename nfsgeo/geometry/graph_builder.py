@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from nfsgeo.geometry.bipartite import BipartiteGraph
-from nfsgeo.geometry.cells import cell_volumes
 from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.quadrature import quadrature_weights
 from nfsgeo.geometry.radius_graph import Interpolation, bipartite_graph
 from nfsgeo.geometry.splines import spline_neighbours
 
@@ -25,10 +25,10 @@ class GraphBuilder:
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
         max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
         interpolation: As in :func:`~nfsgeo.geometry.bipartite_graph`.
-        cells: Whether means over points are taken by the volumes of their cells, see
-            :func:`~nfsgeo.geometry.cell_volumes`.
-        to_grid_radius: Radius of the balls around the nodes of a grid; None for
-            ``radius``.
+        quadrature: Whether means over points take quadrature weights, see
+            :func:`~nfsgeo.geometry.quadrature_weights`.
+        ball_to_grid: Whether the nodes of a grid have neighbours within the radius; if
+            not, only those of a spline.
     """
 
     domain: Domain
@@ -36,8 +36,8 @@ class GraphBuilder:
     backend: str = "auto"
     max_neighbours: int | None = None
     interpolation: Interpolation = "mean"
-    cells: bool = False
-    to_grid_radius: float | None = None
+    quadrature: bool = False
+    ball_to_grid: bool = True
 
     def points_to_grid(self, pos: Tensor, grid: Tensor) -> BipartiteGraph:
         """Points ``pos [n, d]`` to the nodes of a ``grid [m, d]``.
@@ -48,10 +48,10 @@ class GraphBuilder:
         """
         if not len(pos):
             raise ValueError("no point; expected at least one; leave the sample out")
-        radius = self.radius if self.to_grid_radius is None else self.to_grid_radius
-        # The cells of a grid's nodes are alike; those of points are not.
-        volume = cell_volumes(pos, self.domain) if self.cells else None
-        return self._graph(pos, grid, radius, volume=volume)
+        radius = self.radius if self.ball_to_grid else None
+        # The nodes of a grid have equal quadrature weights; points do not.
+        weights = quadrature_weights(pos, self.domain) if self.quadrature else None
+        return self._graph(pos, grid, radius, weights=weights)
 
     def grid_to_points(self, grid: Tensor, pos: Tensor) -> BipartiteGraph:
         """The nodes of a ``grid [m, d]`` to points ``pos [n, d]``."""
@@ -67,10 +67,10 @@ class GraphBuilder:
         self,
         source: Tensor,
         target: Tensor,
-        radius: float,
+        radius: float | None,
         *,
         nearest: int | None = None,
-        volume: Tensor | None = None,
+        weights: Tensor | None = None,
     ) -> BipartiteGraph:
         return bipartite_graph(
             source,
@@ -81,5 +81,5 @@ class GraphBuilder:
             max_neighbours=self.max_neighbours,
             interpolation=self.interpolation,
             nearest=nearest,
-            volume=volume,
+            quadrature_weights=weights,
         )

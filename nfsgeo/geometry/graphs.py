@@ -1,4 +1,4 @@
-"""What a model needs to know of positions, made beforehand and carried by a batch."""
+"""Everything a model computes from positions, prepared once and carried by a batch."""
 
 from __future__ import annotations
 
@@ -60,8 +60,13 @@ class Graphs:
         return _numbers(self.query_sizes or self.sizes, self.pos.device)
 
     @property
+    def differentiable(self) -> bool:
+        """Whether it passes gradients to the positions it was made of."""
+        return self.pos.requires_grad or self.queries.requires_grad
+
+    @property
     def nbytes(self) -> int:
-        """Bytes of all that it holds, what has been made of the edges included."""
+        """Bytes of everything held, with what the edges have computed once."""
         places = self.pos.nbytes
         if self.query_pos is not None:
             places += self.query_pos.nbytes
@@ -87,8 +92,8 @@ class Graphs:
     def join(samples: Sequence[Graphs]) -> Graphs:
         """One of several ``samples``, points numbered on from each.
 
-        Copies of one mesh, and graphs that samples share, are put side by side once
-        for each number of copies.
+        Copies of one mesh, and graphs that samples share, are joined only once for each
+        number of copies.
 
         Raises:
             ValueError: If some samples have queries and others have none, or their

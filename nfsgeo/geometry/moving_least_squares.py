@@ -1,4 +1,4 @@
-"""Fixed weights that interpolate polynomials exactly on scattered points."""
+"""Weights of moving least squares, which interpolate polynomials exactly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.monomials import monomials
+from nfsgeo.geometry.domain import length
+from nfsgeo.geometry.polynomials import monomials
 
 __all__ = ["moving_least_squares"]
 
@@ -56,8 +57,9 @@ def moving_least_squares(
     offset = displacement.to(torch.float64) / radius
     basis, powers = monomials(offset, degree)
     distance = offset.square().sum(1)
-    # A neighbour at the very edge of the ball counts little, but counts.
-    phi = torch.exp(-4 * distance) * (1 - distance.sqrt()).clamp(min=0.02)
+    root = length(offset) if offset.requires_grad else distance.sqrt()
+    # A neighbour on the boundary of the ball still has a small weight.
+    phi = torch.exp(-4 * distance) * (1 - root).clamp(min=0.02)
     size = basis.size(1)
     gram = basis.new_zeros(num_target, size, size)
     gram.index_add_(0, target, (phi[:, None] * basis)[:, :, None] * basis[:, None])
@@ -78,11 +80,14 @@ def moving_least_squares(
         unsettled &= ~((gain <= LARGEST_GAIN) & enough)
         if not unsettled.any():
             break
-    # Where a neighbour is, its own value counts alone.
+    # A target at a neighbour has its value; its derivatives are those of the fit.
     here = (distance == 0).to(phi.dtype)
-    found_here = phi.new_zeros(num_target).index_add_(0, target, here) > 0
-    weights = torch.where(found_here[target], here, weights)
-    total = phi.new_zeros(num_target).index_add_(0, target, weights)
+    alone = (here.new_zeros(num_target).index_add_(0, target, here) > 0)[target]
+    if weights.requires_grad:
+        weights = weights + torch.where(alone, here - weights.detach(), 0)
+    else:
+        weights = torch.where(alone, here, weights)
+    total = phi.new_zeros(num_target).index_add(0, target, weights)
     return weights / total[target]
 
 

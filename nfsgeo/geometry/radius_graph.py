@@ -1,4 +1,4 @@
-"""The radius graph between two sets of points, and its fixed interpolation."""
+"""The radius graph between two sets of points, and its base interpolation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ POLYNOMIAL_DEGREE: dict[Interpolation, int | None] = {
 def bipartite_graph(
     source: Tensor,
     target: Tensor,
-    radius: float,
+    radius: float | None,
     domain: Domain,
     *,
     source_batch: Tensor | None = None,
@@ -43,57 +43,81 @@ def bipartite_graph(
     max_neighbours: int | None = None,
     interpolation: Interpolation = "mean",
     nearest: int | None = None,
-    volume: Tensor | None = None,
+    quadrature_weights: Tensor | None = None,
 ) -> BipartiteGraph:
     """The radius graph, with no empty neighbourhood.
 
     A target without a source in its ball is joined to the nearest source of its
-    sample (of several as near, the lowest index); their number is logged.
+    sample (of equally near ones, to that of the lowest index); their number is logged.
+
+    If positions require gradients, and gradients are recorded, the displacements and
+    the weights of the base interpolation of the graph carry them: first and second
+    derivatives for fixed neighbours. Where a target coincides with a source, those of
+    the spline are its derivatives nearby.
 
     Args:
         source: Source points ``[n, d]``.
         target: Target points ``[m, d]``.
-        radius: Radius of the ball, in the units of the coordinates.
+        radius: Radius of the ball, in the units of the coordinates; None, with a spline
+            alone, for its k nearest neighbours only.
         domain: The box, with its periodic axes.
         source_batch: Sample of each source ``[n]``, sorted; none for one sample.
         target_batch: Sample of each target ``[m]``, sorted; given with the other.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
         max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
-        interpolation: The fixed interpolation: the ``mean`` of a neighbourhood, or
-            one that is exact for ``linear`` or ``quadratic`` polynomials, see
-            :func:`~nfsgeo.geometry.moving_least_squares`, or a ``spline``
-            through the nearest points, see
-            :func:`~nfsgeo.geometry.polyharmonic_spline`. With a spline these are
-            neighbours as well, however far they are: the weights of others in the
-            ball are 0.
-        nearest: Neighbours of a spline; None for as many as scattered points need.
-        volume: How much of the domain every source stands for ``[n]``; none if all
-            for as much. See :func:`~nfsgeo.geometry.cell_volumes`.
+        interpolation: The base interpolation: the ``mean`` of a neighbourhood, moving
+            least squares that are exact for ``linear`` or ``quadratic`` polynomials,
+            see :func:`~nfsgeo.geometry.moving_least_squares`, or a local polyharmonic
+            ``spline`` on the k nearest neighbours, see
+            :func:`~nfsgeo.geometry.polyharmonic_spline`. These are then neighbours
+            wherever they lie, and the weights of other points in the ball are 0.
+        nearest: The number k for a spline; None for as many as scattered points need.
+        quadrature_weights: Those of the sources ``[n]``, see
+            :func:`~nfsgeo.geometry.quadrature_weights`; None if they are equal.
 
     Raises:
         UserError, ValueError: As :func:`~nfsgeo.geometry.radius_edges`, and if a
-            sample has targets but no source.
+            sample has targets but no source, the radius is None without a spline, or
+            there are quadrature weights of sources that require gradients.
     """
-    edges = radius_edges(
-        source,
-        target,
-        radius,
-        domain,
-        source_batch=source_batch,
-        target_batch=target_batch,
-        backend=backend,
-        max_neighbours=max_neighbours,
-    )
+    if radius is None and interpolation != "spline":
+        raise ValueError(
+            f"no radius with interpolation {interpolation}; expected a spline, which "
+            "has its own neighbours; give a radius"
+        )
+    if not torch.is_grad_enabled():
+        source, target = source.detach(), target.detach()
+    if quadrature_weights is not None and source.requires_grad:
+        raise ValueError(
+            "quadrature weights of sources that require gradients; expected constant "
+            "sources: Voronoi volumes are not differentiated; leave the weights out, "
+            "or detach the sources"
+        )
+    edges = torch.empty(2, 0, dtype=torch.int64, device=source.device)
+    if radius is not None:
+        edges = radius_edges(
+            source,
+            target,
+            radius,
+            domain,
+            source_batch=source_batch,
+            target_batch=target_batch,
+            backend=backend,
+            max_neighbours=max_neighbours,
+        )
     ends, batches = (source, target), (source_batch, target_batch)
     if interpolation == "spline":
         num = nearest or spline_neighbours(domain.dim)
         graph = _with_spline(edges, *ends, domain, *batches, num)
     else:
+        assert radius is not None
         degree = POLYNOMIAL_DEGREE[interpolation]
         graph = _with_mean(edges, *ends, radius, domain, *batches, degree)
-    graph.volume = None if volume is None else volume.to(edges.device)
-    graph.source_order = order_if_scattered(source, domain, source_batch)
-    graph.target_order = order_if_scattered(target, domain, target_batch)
+    if quadrature_weights is not None:
+        graph.quadrature_weights = quadrature_weights.to(edges.device)
+    if not graph.differentiable:
+        graph.source_order = order_if_scattered(source, domain, source_batch)
+        graph.target_order = order_if_scattered(target, domain, target_batch)
     return graph
 
 
@@ -128,23 +152,12 @@ def _with_mean(
         found = nearest_sources(query).to(edges.device)
         edges = torch.cat([edges, torch.stack([found, lonely])], dim=1)
         edges = edges[:, edges[1].argsort(stable=True)]
-    delta = domain.displacement(
-        source.detach().to(torch.float64)[edges[0]],
-        target.detach().to(torch.float64)[edges[1]],
-    )
-    ptr = pointers(edges[1], target.size(0))
+    delta = _displacement(source, target, edges, domain)
     if degree is None:
-        weight = (1 / ptr.diff())[edges[1]]
+        weight = (1 / torch.bincount(edges[1], minlength=target.size(0)))[edges[1]]
     else:
         weight = moving_least_squares(delta, edges[1], target.size(0), radius, degree)
-    return BipartiteGraph(
-        edges,
-        ptr,
-        delta.to(torch.float32),
-        weight.to(torch.promote_types(source.dtype, torch.float32)),
-        source.size(0),
-        target.size(0),
-    )
+    return _graph(edges, delta, weight, source, target)
 
 
 def _with_spline(
@@ -167,8 +180,10 @@ def _with_spline(
             "add points or drop the sample"
         )
     near = nearest_neighbours(query, min(size, num))
+    # Of the positions themselves: those of the search have no gradients.
+    precise = source.cpu().double(), target.cpu().double()
     away = domain.displacement(
-        query.target[:, None].expand(*near.shape, -1), query.source[near]
+        precise[1][:, None].expand(*near.shape, -1), precise[0][near]
     )
     found = polyharmonic_spline(away)
     # An edge's place in the order by target and then source.
@@ -177,14 +192,30 @@ def _with_spline(
     ball = edges[1].cpu() * source.size(0) + edges[0].cpu()
     keys = torch.cat([splines, ball]).unique()
     weight = found.new_zeros(keys.numel())
-    weight[torch.searchsorted(keys, splines)] = found.flatten()
+    weight = weight.index_put((torch.searchsorted(keys, splines),), found.flatten())
     joined = torch.stack([keys % source.size(0), keys // source.size(0)])
-    delta = domain.displacement(query.source[joined[0]], query.target[joined[1]])
+    delta = _displacement(*precise, joined, domain)
+    return _graph(joined, delta, weight, source, target).to(edges.device)
+
+
+def _displacement(
+    source: Tensor, target: Tensor, edges: Tensor, domain: Domain
+) -> Tensor:
+    """From source to target of every edge ``[E, d]``, float64."""
+    ends = source.to(torch.float64)[edges[0]], target.to(torch.float64)[edges[1]]
+    return domain.displacement(*ends)
+
+
+def _graph(
+    edges: Tensor, displacement: Tensor, weight: Tensor, source: Tensor, target: Tensor
+) -> BipartiteGraph:
+    if not displacement.requires_grad:
+        displacement = displacement.to(torch.float32)
     return BipartiteGraph(
-        joined,
-        pointers(joined[1], target.size(0)),
-        delta.to(torch.float32),
+        edges,
+        pointers(edges[1], target.size(0)),
+        displacement,
         weight.to(torch.promote_types(source.dtype, torch.float32)),
         source.size(0),
         target.size(0),
-    ).to(edges.device)
+    )

@@ -1,4 +1,4 @@
-"""Fixed weights of splines through the nearest points of scattered data."""
+"""Weights of local polyharmonic splines on scattered points."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.monomials import monomials
+from nfsgeo.geometry.domain import length
+from nfsgeo.geometry.polynomials import monomials
 
 __all__ = ["polyharmonic_spline", "spline_neighbours"]
 
@@ -64,25 +65,37 @@ def polyharmonic_spline(displacement: Tensor) -> Tensor:
 
 
 def _weights(offset: Tensor) -> Tensor:
-    num, size, _ = offset.shape
-    reach = offset.norm(dim=2).amax(dim=1).clamp(min=torch.finfo(torch.float64).tiny)
+    num, differentiated = len(offset), offset.requires_grad
+    reach = length(offset).amax(dim=1).clamp(min=torch.finfo(torch.float64).tiny)
     offset = offset / reach[:, None, None]
-    weights = offset.new_zeros(num, size)
+    weights = offset.new_zeros(offset.shape[:2])
     left = torch.arange(num, device=offset.device)
     for power, degree in SPLINES:
-        found = _solved(offset[left], power, degree)
+        with torch.no_grad():
+            found = _solved(offset[left], power, degree)
         gain = found.abs().sum(1)
-        # A system without a solution gives numbers that are none.
+        # The solution of a singular system is not finite.
         good = (gain <= LARGEST_GAIN) & ((found.sum(1) - 1).abs() < 1e-6)
         if degree == 0:
             good |= True
-        weights[left[good]] = found[good]
+        chosen = left[good]
+        # A singular system must not pass a gradient on, not even a zero.
+        kept = (
+            found[good]
+            if not differentiated
+            else _solved(offset[chosen], power, degree)
+        )
+        weights = weights.index_put((chosen,), kept)
         left = left[~good]
         if not left.numel():
             break
-    # Where a neighbour is, its own value counts alone.
+    # A target at a neighbour has its value, and the derivatives of targets nearby.
     here = (offset.square().sum(2) == 0).to(weights.dtype)
-    weights = torch.where(here.any(1, keepdim=True), here, weights)
+    alone = here.any(1, keepdim=True)
+    if differentiated:
+        weights = weights / weights.sum(1, keepdim=True)
+        return weights + torch.where(alone, here - weights.detach(), 0)
+    weights = torch.where(alone, here, weights)
     return weights / weights.sum(1, keepdim=True)
 
 
@@ -96,7 +109,7 @@ def _solved(offset: Tensor, power: int, degree: int) -> Tensor:
     # With this sign the functions are positive, whatever the polynomials leave.
     sign = -1 if (power // 2) % 2 == 0 else 1
     system = offset.new_zeros(num, size + count, size + count)
-    apart = (offset[:, :, None] - offset[:, None]).square().sum(3).sqrt()
+    apart = _root((offset[:, :, None] - offset[:, None]).square().sum(3))
     system[:, :size, :size] = sign * apart**power
     ball = math.pi ** (dim / 2) / math.gamma(dim / 2 + 1)
     spacing = (ball / size) ** (1 / dim)
@@ -104,6 +117,14 @@ def _solved(offset: Tensor, power: int, degree: int) -> Tensor:
     system[:, :size, size:] = basis
     system[:, size:, :size] = basis.transpose(1, 2)
     right = offset.new_zeros(num, size + count, 1)
-    right[:, :size, 0] = sign * offset.square().sum(2).sqrt() ** power
+    right[:, :size, 0] = sign * _root(offset.square().sum(2)) ** power
     right[:, size, 0] = 1
     return torch.linalg.solve_ex(system, right).result[:, :size, 0]
+
+
+def _root(square: Tensor) -> Tensor:
+    """Square roots of squared distances; their derivatives at zero are zero."""
+    if not square.requires_grad:
+        return square.sqrt()
+    zero = square == 0
+    return square.masked_fill(zero, 1).sqrt().masked_fill(zero, 0)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import BaseTransform
 
-from nfsgeo.geometry.bipartite import BipartiteGraph
+from nfsgeo.geometry.bipartite import BipartiteGraph, pointers
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.graph_builder import GraphBuilder
 from nfsgeo.geometry.grids import equispaced_grid
@@ -34,7 +33,7 @@ class PointsAndGrid(BaseTransform):
     - node type ``point``: all that the sample holds for each of its points,
     - node type ``grid``: ``pos [m, d]``, the last axis running fastest,
     - edge types ``POINT_TO_GRID`` and ``GRID_TO_POINT``: ``edge_index [2, E]``,
-      ``displacement [E, d]`` and ``weight [E]``, see
+      ``displacement [E, d]`` and ``base_weight [E]``, see
       :class:`~nfsgeo.geometry.BipartiteGraph`,
 
     and everything else as it was. The result goes through ``DataLoader``, ``.to`` and
@@ -46,7 +45,7 @@ class PointsAndGrid(BaseTransform):
         shape: Number of nodes on each axis.
         radius: Radius of the neighbourhoods both ways, in the units of the positions;
             one for all samples, see :func:`~nfsgeo.geometry.radius_for`.
-        interpolation: The fixed interpolation behind ``weight``, both ways; see
+        interpolation: The base interpolation of ``base_weight``, both ways; see
             :func:`~nfsgeo.geometry.bipartite_graph`.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
         max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
@@ -100,7 +99,7 @@ class PointsAndGrid(BaseTransform):
         ):
             joined[edge_type].edge_index = graph.edge_index
             joined[edge_type].displacement = graph.displacement
-            joined[edge_type].weight = graph.weight
+            joined[edge_type].base_weight = graph.base_weight
         return joined
 
     def __repr__(self) -> str:
@@ -126,12 +125,11 @@ def graph_between(data: HeteroData, edge_type: tuple[str, str, str]) -> Bipartit
             f"edges {edge_type} are out of order; expected those of PointsAndGrid, "
             "sorted by target; leave out what reorders them"
         )
-    degree = torch.bincount(edge_index[1], minlength=num_target)
     return BipartiteGraph(
         edge_index,
-        torch.cat([degree.new_zeros(1), degree.cumsum(0)]),
+        pointers(edge_index[1], num_target),
         store.displacement,
-        store.weight,
+        store.base_weight,
         data[source].num_nodes,
         num_target,
     )

@@ -113,7 +113,7 @@ def interpolation(
         shape,
         radius,
         interpolation=base,
-        cells=settings.quadrature,
+        quadrature=settings.quadrature,
         # The mean of neighbours is too coarse to be followed by the learned kernel.
         kernel_at=settings.kernel_at or ("points" if base == "mean" else "nodes"),
         backend=settings.backend,

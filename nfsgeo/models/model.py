@@ -38,10 +38,13 @@ class Model(nn.Module, ABC):
         predicts_anywhere: whether there may be query points apart from the observed
             ones.
         needs_grid: whether the observed points must be an equispaced grid.
+        differentiable_points: whether gradients reach the observed positions; those
+            with respect to query positions exist if it ``predicts_anywhere``.
     """
 
     predicts_anywhere = True
     needs_grid = False
+    differentiable_points = False
 
     def __init__(self, problem: Problem) -> None:
         super().__init__()
@@ -82,6 +85,12 @@ class Model(nn.Module, ABC):
             )
         if graphs is None:
             graphs = self.connect(pos, batch, query_pos, query_batch)
+        elif _differentiated(pos, query_pos) and not graphs.differentiable:
+            raise UserError(
+                "positions that require gradients, with graphs that are constants",
+                "graphs made by connect while gradients are recorded, or none",
+                "leave graphs out, or detach the positions",
+            )
         if x.size(0) != graphs.pos.size(0):
             raise ValueError(
                 f"x has {x.size(0)} points; expected the {graphs.pos.size(0)} that the "
@@ -98,7 +107,6 @@ class Model(nn.Module, ABC):
             graphs: from :meth:`connect`.
         """
 
-    @torch.no_grad()
     def connect(
         self,
         pos: Tensor,
@@ -108,6 +116,9 @@ class Model(nn.Module, ABC):
     ) -> Graphs:
         """What the model needs to know of positions; a function of these alone.
 
+        If positions require gradients, the graphs carry them: first and second
+        derivatives, for fixed neighbours.
+
         Args:
             pos: positions of the observed points, in the units of the domain.
             batch: sample of each, sorted; ``None`` for one sample.
@@ -115,10 +126,39 @@ class Model(nn.Module, ABC):
             query_batch: sample of each query point, sorted.
 
         Raises:
-            UserError: when a point is outside the domain, or the model cannot predict
-                at the query points.
+            UserError: when a point is outside the domain, the model cannot predict at
+                the query points, or it has no gradients with respect to positions that
+                require them.
             ValueError: when a sample has no point or a batch vector is not sorted.
         """
+        differentiated = _differentiated(pos, query_pos)
+        if differentiated:
+            self._check_differentiable(pos, query_pos)
+        with torch.set_grad_enabled(differentiated):
+            return self._connected(pos, batch, query_pos, query_batch)
+
+    def _check_differentiable(self, pos: Tensor, query_pos: Tensor | None) -> None:
+        wanted = query_pos is not None and query_pos.requires_grad
+        if wanted and not self.predicts_anywhere:
+            kind, instead = "query", "a model that predicts anywhere, such as nfs"
+        elif pos.requires_grad and not self.differentiable_points:
+            kind, instead = "observed", "nfs or one of its kin (nfs-...)"
+        else:
+            return
+        raise UserError(
+            f"{kind} positions that require gradients, which this model does not pass "
+            "on in full",
+            instead,
+            "use such a model, or detach the positions",
+        )
+
+    def _connected(
+        self,
+        pos: Tensor,
+        batch: Tensor | None,
+        query_pos: Tensor | None,
+        query_batch: Tensor | None,
+    ) -> Graphs:
         if query_pos is pos:
             query_pos = None
         sizes = sample_sizes(pos, batch)
@@ -141,8 +181,11 @@ class Model(nn.Module, ABC):
             queries = list(self._normalised(query_pos).split(query_sizes))
         samples: list[Graphs] = []
         for place, query in zip(places, queries, strict=True):
-            same = samples and _same(samples[0], place, query)
-            samples.append(samples[0] if same else self.connect_sample(place, query))
+            shared = bool(samples) and not torch.is_grad_enabled()
+            if shared and _same(samples[0], place, query):
+                samples.append(samples[0])
+            else:
+                samples.append(self.connect_sample(place, query))
         return Graphs.join(samples)
 
     def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
@@ -178,7 +221,13 @@ class Model(nn.Module, ABC):
 
     def _normalised(self, pos: Tensor) -> Tensor:
         kind = next(self.parameters()).real.dtype
-        return self.problem.domain.normalise(pos.detach(), kind)
+        return self.problem.domain.normalise(pos, kind)
+
+
+def _differentiated(pos: Tensor, query_pos: Tensor | None) -> bool:
+    """Whether gradients with respect to positions are wanted."""
+    wanted = pos.requires_grad or (query_pos is not None and query_pos.requires_grad)
+    return torch.is_grad_enabled() and wanted
 
 
 def _same(graphs: Graphs, pos: Tensor, query_pos: Tensor | None) -> bool:

@@ -51,7 +51,7 @@ class MixerOperator(Model):
         )
         self.resampling = resampling
         self.needs_grid = isinstance(resampling, GridResampling)
-        self.predicts_anywhere = not self.needs_grid
+        self.predicts_anywhere = self.differentiable_points = not self.needs_grid
         self.blocks = blocks
         self.projector = Projector(back_channels or channels, problem.out_components)
 

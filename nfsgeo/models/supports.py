@@ -51,7 +51,7 @@ class ChebyshevSupports:
     def __call__(self, graphs: Graphs, cells: Sequence[Any]) -> Sequence[Support]:
         """The Laplacian of a batch, once for each cell."""
         graph = graphs.edges["laplacian"]
-        return [Support(graph, graph.weight)] * len(cells)
+        return [Support(graph, graph.base_weight)] * len(cells)
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class DiffusionSupports:
     ) -> Sequence[tuple[Support, Support]]:
         """The walks of a batch, once for each cell."""
         graph = graphs.edges["walk"]
-        walk = Support(graph, graph.weight)
+        walk = Support(graph, graph.base_weight)
         return [(walk, walk)] * len(cells)
 
 
 def _entries(support: Support) -> BipartiteGraph:
     """A graph whose weights are the entries of a matrix on it."""
-    return replace(support.graph, weight=support.weight)
+    return replace(support.graph, base_weight=support.weight)
 
 
 class LearnedSupports(nn.Module):

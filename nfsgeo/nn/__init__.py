@@ -55,10 +55,10 @@ adjacency_bytes            memory that learned graphs need
 
 from nfsgeo.nn.adaptive import AdaptiveConv, AdaptiveGRU, adjacency_bytes
 from nfsgeo.nn.attention import Attention
+from nfsgeo.nn.base_interpolation import interpolate
 from nfsgeo.nn.chebyshev import ChebConvGRU, ChebyshevConv
 from nfsgeo.nn.diffusion import DiffusionConv, DiffusionGRU
 from nfsgeo.nn.edge_network import EdgeNetwork
-from nfsgeo.nn.fixed_interpolation import interpolate
 from nfsgeo.nn.fourier_tokens import (
     FourierTokens,
     ModulusGELU,

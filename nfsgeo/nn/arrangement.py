@@ -1,4 +1,4 @@
-"""Work along a graph with its points in an order that memory is quick in."""
+"""Work along a graph with points that are near in space near in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def in_arrangement(
     work: Callable[..., Tensor],
     *at_sources: Tensor | None,
 ) -> Tensor:
-    """What ``work`` gives at the targets, done with near points near in memory.
+    """The result of ``work`` at the targets, computed on the renumbered graph.
 
     Args:
         graph: from sources to targets.

@@ -1,4 +1,4 @@
-"""The network that learned kernels share: from an edge's features to weights."""
+"""The default network of learned kernels: from the features of an edge to weights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nfsgeo.nn.edge_weights import edge_weights
 
-__all__ = ["EdgeNetwork"]
+__all__ = ["EdgeNetwork", "edge_features"]
 
 
 class EdgeNetwork(nn.Module):
@@ -15,7 +15,7 @@ class EdgeNetwork(nn.Module):
 
     The features are those of equation (7) in "Non-equispaced Fourier Neural Solvers
     for PDEs", :math:`(x_j - x_i, x_i, a(x_i))`, and the distance. What depends on
-    the source alone is computed once for a source, not once for an edge.
+    the source alone is computed per source, not per edge.
 
     Args:
         dim: space dimensions, :math:`d`.
@@ -81,7 +81,7 @@ class EdgeNetwork(nn.Module):
             offset,
             self.of_source(pos, features),
             source,
-            # In place of the offsets, which are many.
+            # Fewer numbers to scale than the offsets are.
             self.edge.weight / self.scale,
             self.edge.bias,
             None if mix is None else mix.weight,
@@ -90,7 +90,7 @@ class EdgeNetwork(nn.Module):
         return weights.to(offset.dtype)
 
     def of_source(self, pos: Tensor, features: Tensor | None) -> Tensor | None:
-        """What the sources add to the hidden layer ``[n, h]``; None for nothing."""
+        """The part of the hidden layer that depends on the source, ``[n, h]``."""
         if self.node is None:
             return None
         parts = [pos] if self.absolute_position else []
@@ -107,3 +107,23 @@ class EdgeNetwork(nn.Module):
 
     def extra_repr(self) -> str:
         return f"scale={self.scale:.4g}, absolute_position={self.absolute_position}"
+
+
+def edge_features(
+    offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+) -> Tensor:
+    """The features of equation (7) and the distance, for any network.
+
+    Args:
+        offset: displacements and their lengths ``[E, d + 1]``.
+        pos: positions of the sources ``[n, d]``.
+        features: inputs at the sources ``[n, F]``, or ``None``.
+        source: source of each edge ``[E]``.
+
+    Returns:
+        ``[E, 2 d + 1 + F]``, in the order of the arguments.
+    """
+    parts = [offset, pos.to(offset.dtype)[source]]
+    if features is not None:
+        parts.append(features.to(offset.dtype)[source])
+    return torch.cat(parts, dim=1)

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import gelu
+
+from nfsgeo.nn.second_derivatives import twice_differentiable
 
 __all__ = ["edge_weights", "edge_weights_reference"]
 
@@ -35,8 +36,8 @@ def edge_weights(
     its arguments.
 
     Args:
-        relative: features of the edges :math:`r` ``[E, k]``, which are data: no
-            gradient goes to them.
+        relative: features of the edges :math:`r` ``[E, k]``; where they require
+            gradients, all edges are computed at a time.
         node: what the sources add to the hidden layer, :math:`z` ``[n, h]``.
         source: source of each edge ``[E]``.
         edge_weight, edge_bias: :math:`W` ``[h, k]`` and :math:`b` ``[h]``.
@@ -46,11 +47,14 @@ def edge_weights(
     Returns:
         ``[R, E]``.
     """
-    if torch.compiler.is_compiling():
-        # Compilers put this together, for any number of edges.
+    if torch.compiler.is_compiling() or relative.requires_grad:
+        # Compilers fuse this, for any number of edges.
         return edge_weights_reference(
             relative, node, source, edge_weight, edge_bias, mix_weight, mix_bias
         )
+    # Under mixed precision the arguments come in several types.
+    relative = relative.to(edge_weight.dtype)
+    node = None if node is None else node.to(edge_weight.dtype)
     with torch.autocast(relative.device.type, enabled=False):
         weights: Tensor = _EdgeWeights.apply(
             relative, node, source, edge_weight, edge_bias, mix_weight, mix_bias
@@ -90,13 +94,10 @@ class _EdgeWeights(torch.autograd.Function):
         mix_weight: Tensor | None,
         mix_bias: Tensor | None,
     ) -> Tensor:
-        # Under mixed precision the arguments come in several.
-        dtype = edge_weight.dtype
-        node = None if node is None else node.to(dtype)
-        relative = relative.to(dtype)
         ctx.save_for_backward(
             relative, node, source, edge_weight, edge_bias, mix_weight
         )
+        ctx.inputs = lambda *saved: (*saved, mix_bias)
         layer = _HiddenLayer(relative, node, source, edge_weight, edge_bias)
         size = edge_weight.size(0) if mix_weight is None else mix_weight.size(0)
         out = relative.new_empty(size, relative.size(0))
@@ -112,7 +113,7 @@ class _EdgeWeights(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @twice_differentiable(edge_weights_reference)
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         relative, node, source, edge_weight, edge_bias, mix_weight = ctx.saved_tensors
         grad_node = None if node is None else torch.zeros_like(node)

@@ -10,17 +10,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.nn.edge_weights import edge_weights_reference
+from nfsgeo.nn.neighbour_sum import neighbour_sum_reference
+from nfsgeo.nn.second_derivatives import twice_differentiable
 
-__all__ = ["fused_sum", "fused_sum_runs"]
+__all__ = ["fused_sum", "fused_sum_reference", "fused_sum_runs"]
 
 logger = logging.getLogger(__name__)
 
-# Most numbers of a point, of all records and channels, that registers hold.
+# Most numbers of a point, over all time steps and channels, that registers hold.
 LARGEST_FIELD = 4096
-# Kernels count in 32 bits.
+# Kernels address memory by 32-bit offsets.
 LARGEST_OFFSET = 2**31
 
 
@@ -32,14 +34,14 @@ def fused_sum(
     edge_bias: Tensor,
     mix_weight: Tensor,
     mix_bias: Tensor,
-    fixed: Tensor,
-    share: Tensor,
+    base_weight: Tensor,
+    mean_weight: Tensor,
     graph: BipartiteGraph,
 ) -> Tensor:
-    r"""Sums neighbours under weights that a small network gives their edges.
+    r"""Sum of neighbours whose weights are computed by a small network.
 
     .. math::
-        s_{j,c} = \sum_{i \in N(j)} (b_{ij} + \sigma_{ij} w_{r(c),ij}) \, x_{i,c}, \quad
+        s_{j,c} = \sum_{i \in N(j)} (b_{ij} + m_{ij} w_{r(c),ij}) \, x_{i,c}, \quad
         w = M \, \mathrm{GELU}(W r_{ij} + b + z_i) + c
 
     :func:`~nfsgeo.nn.edge_weights.edge_weights` and
@@ -53,7 +55,8 @@ def fused_sum(
         edge_weight, edge_bias: :math:`W` ``[h, k]`` and :math:`b` ``[h]``.
         mix_weight, mix_bias: :math:`M` ``[R, h]`` and :math:`c` ``[R]``; ``C / R``
             channels after each other share a weight.
-        fixed, share: :math:`b_{ij}` and :math:`\sigma_{ij}`, ``[E]``, which are data.
+        base_weight, mean_weight: :math:`b_{ij}` and :math:`m_{ij}`, ``[E]``, which are
+            data.
         graph: edges from sources to targets.
 
     Returns:
@@ -65,16 +68,46 @@ def fused_sum(
     with torch.autocast(x.device.type, enabled=False):
         summed: Tensor = _FusedSum.apply(
             x,
-            None if node is None else node.to(exact),
-            *(a.to(exact) for a in (edge_weight, edge_bias, mix_weight, mix_bias)),
-            *(a.to(exact) for a in (relative, fixed, share)),
+            relative.to(exact).contiguous(),
+            None if node is None else node.to(exact).contiguous(),
+            *(
+                a.to(exact).contiguous()
+                for a in (edge_weight, edge_bias, mix_weight, mix_bias)
+            ),
+            base_weight.to(exact).contiguous(),
+            mean_weight.to(exact).contiguous(),
             graph,
         )
     return summed.to(dtype)
 
 
+def fused_sum_reference(
+    x: Tensor,
+    relative: Tensor,
+    node: Tensor | None,
+    edge_weight: Tensor,
+    edge_bias: Tensor,
+    mix_weight: Tensor,
+    mix_bias: Tensor,
+    base_weight: Tensor,
+    mean_weight: Tensor,
+    graph: BipartiteGraph,
+) -> Tensor:
+    """The same as :func:`fused_sum`, weights first and then the sum."""
+    network = (edge_weight, edge_bias, mix_weight, mix_bias)
+    weight = edge_weights_reference(relative, node, graph.edge_index[0], *network)
+    sums = neighbour_sum_reference(
+        x.permute(2, 0, 1).to(weight.dtype),
+        weight,
+        graph,
+        base_weight=base_weight,
+        mean_weight=mean_weight,
+    )
+    return sums.permute(1, 2, 0)
+
+
 def fused_sum_runs(x: Tensor, groups: int, graph: BipartiteGraph) -> bool:
-    """Whether :func:`fused_sum` is there for such a field: on CUDA, where Triton is.
+    """Whether :func:`fused_sum` supports such a field: on CUDA, with Triton installed.
 
     The environment variable ``NFSGEO_TRITON=0`` turns it off.
 
@@ -85,7 +118,7 @@ def fused_sum_runs(x: Tensor, groups: int, graph: BipartiteGraph) -> bool:
     """
     if torch.compiler.is_compiling():
         return False
-    of_point = x.size(1) * x.size(2)
+    of_point = x.size(1) * x.size(2)  # numbers
     held = _power_of_2(groups) * _power_of_2(of_point // groups)
     points = max(graph.num_source, graph.num_target)
     return (
@@ -99,12 +132,12 @@ def fused_sum_runs(x: Tensor, groups: int, graph: BipartiteGraph) -> bool:
 
 @cache
 def _triton_works() -> bool:
-    """Whether Triton is installed and compiles here; says so where it does not."""
+    """Whether Triton is installed and compiles here; warns if it does not compile."""
     if importlib.util.find_spec("triton") is None:
         return False
     try:
         _try()
-    # Whatever a compiler may raise: sparse products do the same.
+    # Whatever a compiler may raise: sparse products compute the same.
     except Exception as error:
         logger.warning(
             "Triton's kernel fails (%s: %s); interpolating by sparse products",
@@ -118,7 +151,7 @@ def _triton_works() -> bool:
 @torch.inference_mode(False)
 @torch.enable_grad()
 def _try() -> None:
-    """Sums over one edge, forwards and backwards."""
+    """The sum over one edge, forward and backward."""
     one = torch.ones(1, 1, device="cuda")
     edge = torch.zeros(2, 1, dtype=torch.int64, device="cuda")
     ptr = torch.arange(2, device="cuda")
@@ -136,25 +169,23 @@ class _FusedSum(torch.autograd.Function):
     def forward(
         ctx: Any,
         x: Tensor,
+        relative: Tensor,
         node: Tensor | None,
         edge_weight: Tensor,
         edge_bias: Tensor,
         mix_weight: Tensor,
         mix_bias: Tensor,
-        relative: Tensor,
-        fixed: Tensor,
-        share: Tensor,
+        base_weight: Tensor,
+        mean_weight: Tensor,
         graph: BipartiteGraph,
     ) -> Tensor:
         from nfsgeo.nn.triton_kernels import sum_forward
 
-        network = [
-            None if a is None else a.contiguous()
-            for a in (node, edge_weight, edge_bias, mix_weight, mix_bias)
-        ]
-        data = [a.contiguous() for a in (relative, fixed, share)]
-        ctx.save_for_backward(x, *network, *data)
+        network = [node, edge_weight, edge_bias, mix_weight, mix_bias]
+        edges = [relative, *network, base_weight, mean_weight]
+        ctx.save_for_backward(x, *edges)
         ctx.graph = graph
+        ctx.inputs = lambda *saved: (*saved, graph)
         out = edge_weight.new_empty(graph.num_target, x.size(1), x.size(2))
         if graph.num_target:
             sum_forward[(graph.num_target,)](
@@ -164,25 +195,23 @@ class _FusedSum(torch.autograd.Function):
                 *out.stride(),
                 graph.csr.ptr,
                 graph.csr.column,
-                *data,
-                *_or(network, x),
+                *_or(edges, x),
                 **_sizes(x, edge_weight, mix_weight, node),
             )
         return out
 
     @staticmethod
-    @once_differentiable
+    @twice_differentiable(fused_sum_reference)
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         from nfsgeo.nn.triton_kernels import PROGRAMS, sum_backward
 
-        x, *saved = ctx.saved_tensors
-        network, data = saved[:5], saved[5:]
-        node, edge_weight, _, mix_weight, _ = network
+        x, *edges = ctx.saved_tensors
+        _, node, edge_weight, _, mix_weight, *_ = edges
         graph: BipartiteGraph = ctx.graph
         programs = max(1, min(PROGRAMS, graph.num_source))
         grad_x = torch.empty_like(x)
         grad_node = None if node is None else torch.empty_like(node)
-        parts = [a.new_empty(programs, *a.shape) for a in network[1:]]
+        parts = [a.new_empty(programs, *a.shape) for a in edges[2:6]]
         rows = graph.transposed_csr
         sum_backward[(programs,)](
             x,
@@ -194,40 +223,40 @@ class _FusedSum(torch.autograd.Function):
             rows.ptr,
             rows.column,
             graph.transpose.permutation,
-            *data,
-            *_or(network, x),
+            *_or(edges, x),
             *_or([grad_node, *parts], x),
             graph.num_source,
             **_sizes(x, edge_weight, mix_weight, node),
         )
-        return grad_x, grad_node, *(a.sum(0) for a in parts), None, None, None, None
+        network = [a.sum(0) for a in parts]
+        return grad_x, None, grad_node, *network, None, None, None
 
 
 def _or(given: list[Tensor | None], instead: Tensor) -> list[Tensor]:
-    """Pointers of all, where a kernel uses none of those that are None."""
+    """All of them, with some tensor for each None: a kernel does not read these."""
     return [instead if a is None else a for a in given]
 
 
 def _sizes(
     x: Tensor, edge_weight: Tensor, mix_weight: Tensor, node: Tensor | None
 ) -> dict[str, int | bool]:
-    """Sizes as kernels want them: as they are, and the powers of 2 that hold them."""
+    """Sizes for the kernels, and the least powers of 2 that hold them."""
     (hidden, features), groups = edge_weight.shape, mix_weight.size(0)
-    records, of_group = x.size(1), x.size(2) // groups
-    of_all = zip("KHRQ", (features, hidden, groups, records * of_group), strict=True)
+    steps, of_group = x.size(1), x.size(2) // groups
+    of_all = zip("KHRQ", (features, hidden, groups, steps * of_group), strict=True)
     return {
         "FEATURES": features,
         "HIDDEN": hidden,
         "GROUPS": groups,
         "OF_GROUP": of_group,
-        "RECORDS": records,
+        "STEPS": steps,
         **{name: _power_of_2(size) for name, size in of_all},
         "HAS_NODE": node is not None,
-        # What lies next to each other is read by threads next to each other.
-        "RECORDS_LAST": x.stride(1) < x.stride(2),
+        # Adjacent threads read adjacent addresses.
+        "STEPS_LAST": x.stride(1) < x.stride(2),
     }
 
 
 def _power_of_2(size: int) -> int:
-    """The least that is as large."""
+    """The least power of 2 that is at least ``size``."""
     return 1 << (size - 1).bit_length()

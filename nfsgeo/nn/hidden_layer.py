@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import gelu, linear
+
+from nfsgeo.nn.second_derivatives import twice_differentiable
 
 __all__ = ["hidden_layer", "hidden_layer_reference"]
 
@@ -60,6 +61,7 @@ class _HiddenLayer(torch.autograd.Function):
         out_bias: Tensor,
     ) -> Tensor:
         ctx.save_for_backward(x, weight, bias, out_weight)
+        ctx.inputs = lambda *saved: (*saved, out_bias)
         out = x.new_empty(x.size(0), out_weight.size(0))
         size = _size(x, weight)
         room = x.new_empty(min(size, x.size(0)), weight.size(0))
@@ -70,7 +72,7 @@ class _HiddenLayer(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @twice_differentiable(hidden_layer_reference)
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         x, weight, bias, out_weight = ctx.saved_tensors
         # As x lies: its gradient goes on to what x was made of.

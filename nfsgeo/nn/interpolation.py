@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
-from nfsgeo.geometry import BipartiteGraph, GraphTensors
+from nfsgeo.geometry import BipartiteGraph, Domain, GraphTensors
 from nfsgeo.nn.arrangement import in_arrangement
 from nfsgeo.nn.kernels import ChannelKernel, InterpolationKernel
 
@@ -25,31 +25,47 @@ class KernelInterpolation(MessagePassing):
         (H_\eta(a) v)(x_j) = \frac{1}{|N(x_j)|} \sum_{x_i \in N(x_j)}
         h_\eta(x_j - x_i, x_i, a(x_i)) \, v(x_i) + b
 
-    The kernel does not depend on time: all records of a field share it. Learned
-    kernels add to the fixed interpolation of the graph, ``graph.weight``, from which
-    training therefore starts. By default
-    neighbours are summed before channels are mixed, and nothing is held per edge and
-    record; ``fused=False`` writes equation (7) out as messages, for comparison.
+    It is called as PyTorch Geometric's bipartite layers are::
+
+        layer(x, (pos_source, pos_target), edge_index, features=a)
+        layer(x, pos_source, graph, features=a)
+
+    With ``edge_index`` the base interpolation, to which learned kernels add and from
+    which training starts, is the mean of the neighbours. The second form takes a graph
+    prepared by :func:`~nfsgeo.geometry.bipartite_graph`, with its ``base_weight``:
+    nothing is sorted or computed from positions again.
+
+    The kernel does not depend on time: all time steps of a field share it. By default
+    neighbours are summed before channels are mixed, and nothing is stored per edge and
+    time step; ``fused=False`` writes equation (7) out as messages, for comparison.
+
+    All derivatives exist, to first and second order, with respect to ``x``,
+    ``features``, positions and parameters; where the fast path has none, the layer
+    takes the plain one. Positions get gradients through ``edge_index``, or through a
+    graph that :func:`~nfsgeo.geometry.bipartite_graph` made of positions that require
+    them; base weights are differentiated too. Neighbours are fixed.
 
     Args:
         kernel: the kernel :math:`h_\eta`.
-        bias: whether to add :math:`b`, one number a channel.
+        bias: whether to add :math:`b`, one number per channel.
         fused: whether to sum by sparse products, or on CUDA, where Triton is
-            installed and the kernel has weights alone, in one kernel with its weights.
-        exact_for: polynomials that the learned part leaves to the fixed one, as a
-            least-squares projection over every neighbourhood: ``constants`` (weights
-            that add up to 0) or all that are ``linear``; ``None`` for none. The
-            interpolation is then as exact for them as the fixed one, whatever is
-            learned.
+            installed and :class:`ChannelKernel` has its default network, by one kernel.
+        exact_for: polynomials that the learned part leaves to the base interpolation,
+            by a least-squares projection over every neighbourhood: ``constants``
+            (weights that add up to 0) or all that are ``linear``; ``None`` for none.
+            The interpolation is then as exact for them as the base interpolation,
+            whatever is learned. ``linear`` passes no gradient to positions.
+        domain: the box with its periodic axes, for displacements along an
+            ``edge_index``; ``None`` for open space. A prepared graph has its own.
 
     Shapes:
-        ``x`` ``[n, T, C]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]`` or ``None``;
-        result ``[m, T, C]``.
+        ``x`` ``[n, C]`` or ``[n, T, C]``; result ``[m, C]`` or ``[m, T, C]``.
 
     Raises:
         TypeError: for another kind of graph.
-        ValueError: for ``x`` or ``pos`` of another shape, and for ``exact_for`` with
-            a kernel other than :class:`ChannelKernel`.
+        ValueError: for ``x`` or ``pos`` of another shape, for positions that require
+            gradients with a constant graph, and for ``exact_for`` with a kernel other
+            than :class:`ChannelKernel`.
     """
 
     def __init__(
@@ -59,17 +75,19 @@ class KernelInterpolation(MessagePassing):
         bias: bool = True,
         fused: bool = True,
         exact_for: Literal["constants", "linear"] | None = None,
+        domain: Domain | None = None,
     ) -> None:
         if exact_for is not None and not isinstance(kernel, ChannelKernel):
             raise ValueError(
                 f"exact_for {exact_for} with {type(kernel).__name__}; expected "
-                "ChannelKernel, of which nothing but weights is learned"
+                "ChannelKernel, which learns weights alone"
             )
         super().__init__(aggr="sum", flow="source_to_target", node_dim=0)
         self.kernel = kernel
         self.bias = nn.Parameter(torch.zeros(kernel.channels)) if bias else None
         self.use_fused = fused
         self.exact_for = exact_for
+        self.domain = domain
 
     def reset_parameters(self) -> None:
         """Draw the kernel anew and set the bias to zero."""
@@ -80,72 +98,97 @@ class KernelInterpolation(MessagePassing):
 
     def forward(
         self,
-        x: Tensor,
-        graph: BipartiteGraph | GraphTensors,
-        pos: Tensor,
+        x: Tensor | tuple[Tensor, Tensor | None],
+        pos: Tensor | tuple[Tensor, Tensor],
+        edge_index: Tensor | BipartiteGraph | GraphTensors,
         features: Tensor | None = None,
     ) -> Tensor:
-        r"""Interpolate ``x`` along the edges of ``graph``.
+        r"""Interpolate a field along edges.
 
         Args:
-            x: field at the sources.
-            graph: edges from sources to targets; as tensors alone they are sorted
-                anew for every backward pass.
-            pos: positions of the sources, not of the targets. They get no gradient,
-                since the graph, which is made of them, passes none.
-            features: inputs :math:`a(x_i)` at the sources.
+            x: field at the sources, or a pair whose first entry it is.
+            pos: positions of sources and targets, ``[n, d]`` and ``[m, d]``; one
+                tensor if they are the same points, or with a prepared graph, which
+                needs those of the sources alone.
+            edge_index: sources and targets of the edges ``[2, E]`` in any order, of
+                which a target without any gets :math:`b`; or a prepared graph.
+            features: inputs :math:`a(x_i)` at the sources ``[n, F]``.
         """
-        if isinstance(graph, GraphTensors):
-            graph = BipartiteGraph.from_tensors(graph)
-        self._check(x, graph, pos)
-        out = in_arrangement(graph, self._sum, x, pos.detach(), features)
-        return out if self.bias is None else out + self.bias
+        x = x if isinstance(x, Tensor) else x[0]
+        ends = (pos, pos) if isinstance(pos, Tensor) else pos
+        graph = self._graph(ends, edge_index)
+        self._check(x, ends, graph)
+        field = x.unsqueeze(1) if x.dim() == 2 else x
+        out = in_arrangement(graph, self._sum, field, ends[0], features)
+        out = out if self.bias is None else out + self.bias
+        return out.squeeze(1) if x.dim() == 2 else out
+
+    def _graph(
+        self,
+        ends: tuple[Tensor, Tensor],
+        edge_index: Tensor | BipartiteGraph | GraphTensors,
+    ) -> BipartiteGraph:
+        if isinstance(ends, tuple | list) and isinstance(ends[0], Tensor):
+            if isinstance(edge_index, BipartiteGraph):
+                return edge_index
+            if isinstance(edge_index, GraphTensors):
+                return BipartiteGraph.from_tensors(edge_index)
+            if isinstance(edge_index, Tensor):
+                return BipartiteGraph.from_edges(edge_index, ends, self.domain)
+        raise TypeError(
+            f"pos is a {type(ends).__name__} and edge_index a "
+            f"{type(edge_index).__name__}; expected positions and then a tensor [2, E] "
+            "or a BipartiteGraph, as bipartite_graph or "
+            "nfsgeo.geometry.transforms.graph_between makes it"
+        )
 
     def _sum(
         self, graph: BipartiteGraph, x: Tensor, pos: Tensor, features: Tensor | None
     ) -> Tensor:
-        offset, share = graph.offset(x.dtype), graph.share(x.dtype)
-        fixed = graph.weight.to(x.dtype)
         if self.use_fused and self.exact_for is None:
-            out = self.kernel.at_once(x, offset, pos, features, fixed, share, graph)
-            if out is not None:
-                return out
-        weight = self.kernel.weights(offset, pos, features, graph.edge_index[0])
+            return self.kernel.interpolate(x, pos, features, graph)
+        offset, source = graph.offset(x.dtype), graph.edge_index[0]
+        weight = self.kernel.weights(offset, pos, features, source)
         if self.exact_for is not None:
-            weight = self._corrected(weight, share, graph)
+            weight = self._corrected(weight, graph.mean_weight(x.dtype), graph)
         if self.use_fused:
-            return self.kernel(x, weight, fixed, share, graph)
+            return self.kernel(x, weight, graph)
         size = (graph.num_source, graph.num_target)
-        matrix = self.kernel.matrices(weight, fixed / share) * share[:, None, None]
+        matrix = self.kernel.matrices(weight, graph)
         return self.propagate(graph.edge_index, x=(x, None), matrix=matrix, size=size)
 
-    def _check(self, x: Tensor, graph: BipartiteGraph, pos: Tensor) -> None:
-        if not isinstance(graph, BipartiteGraph):
-            raise TypeError(
-                f"graph is a {type(graph).__name__}; expected a BipartiteGraph, as "
-                "bipartite_graph or nfsgeo.geometry.transforms.graph_between makes it"
-            )
+    def _check(
+        self, x: Tensor, ends: tuple[Tensor, Tensor], graph: BipartiteGraph
+    ) -> None:
         sources, channels = graph.num_source, self.kernel.channels
-        if x.dim() != 3 or x.size(0) != sources or x.size(-1) != channels:
+        if x.dim() not in (2, 3) or x.size(0) != sources or x.size(-1) != channels:
             raise ValueError(
-                f"x has shape {tuple(x.shape)}; expected [{sources}, T, {channels}]: "
-                "sources of the graph, records (1 without time), channels of the kernel"
+                f"x has shape {tuple(x.shape)}; expected [{sources}, {channels}] or "
+                f"[{sources}, T, {channels}]: sources, time steps, channels of the "
+                "kernel"
             )
-        if pos.size(0) != sources:
+        if ends[0].size(0) != sources:
             raise ValueError(
-                f"pos has shape {tuple(pos.shape)}; expected the positions of the "
+                f"pos has shape {tuple(ends[0].shape)}; expected the positions of the "
                 f"graph's {sources} sources, [{sources}, d]"
+            )
+        wanted = torch.is_grad_enabled() and any(end.requires_grad for end in ends)
+        if wanted and not graph.differentiable:
+            raise ValueError(
+                "positions require gradients and the graph is a constant; expected a "
+                "graph that bipartite_graph makes of these positions while gradients "
+                "are recorded, or edge_index in its place; else detach the positions"
             )
 
     def _corrected(
-        self, weight: Tensor, share: Tensor, graph: BipartiteGraph
+        self, weight: Tensor, mean_weight: Tensor, graph: BipartiteGraph
     ) -> Tensor:
-        """Weights ``[R, E]`` that are 0 in the mean over any of the polynomials."""
+        """Weights ``[R, E]`` whose mean with any of the polynomials is 0."""
         target = graph.edge_index[1]
         degree = 0 if self.exact_for == "constants" else 1
         for polynomial in graph.polynomials(degree).to(weight.dtype).unbind(1):
             part = weight.new_zeros(weight.size(0), graph.num_target)
-            part = part.index_add(1, target, weight * (share * polynomial))
+            part = part.index_add(1, target, weight * (mean_weight * polynomial))
             weight = weight - part.index_select(1, target) * polynomial
         return weight
 

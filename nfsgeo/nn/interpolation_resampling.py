@@ -16,7 +16,7 @@ from nfsgeo.geometry import (
     Interpolation,
     equispaced_grid,
 )
-from nfsgeo.nn.fixed_interpolation import interpolate_along, none_in_reach
+from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.interpolation import KernelInterpolation
 from nfsgeo.nn.resampling import LiftedBy, Points, Resampling
 
@@ -28,13 +28,14 @@ class InterpolationResampling(Resampling):
 
     The two operators :math:`H_\eta` and :math:`H'_\zeta` of section 3.2 in
     "Non-equispaced Fourier Neural Solvers for PDEs". Since the lifted field is affine
-    in time, two fields go up, whatever the number of records; where kernels have their
-    sources at the nodes, inputs go up before they are lifted. On the way back the
-    sources are the grid's nodes, so :math:`a(x_i)` is the input interpolated to them:
-    nothing needs to be known of a query point but where it lies.
+    in time, only two fields are interpolated to the grid, whatever the number of time
+    steps; if kernels have their sources at the nodes, inputs are interpolated before
+    they are lifted. On the way back the sources are the grid's nodes, so
+    :math:`a(x_i)` is the input interpolated to them: of a query point, only its
+    position is needed.
 
-    The graphs are made once for each mesh, by :meth:`connect`; the samples of a batch
-    may have different meshes.
+    The graphs are made once per mesh, by :meth:`connect`; the samples of a batch may
+    have different meshes.
 
     Args:
         to_grid: interpolation from points to grid.
@@ -42,12 +43,12 @@ class InterpolationResampling(Resampling):
         domain: the box of the points.
         shape: sizes of the grid.
         radius: radius of the neighbourhoods, in the units of the positions.
-        interpolation: the fixed interpolation that the learned one adds to; see
+        interpolation: the base interpolation to which the learned one adds; see
             :func:`nfsgeo.geometry.bipartite_graph`.
-        cells: whether means over points are taken by the volumes of their cells.
-        kernel_at: where ``to_grid`` finds its sources: at the ``points``, or at the
-            ``nodes``, to which the fixed interpolation has brought the field. Among
-            nodes, nothing learned ever sees a mesh.
+        quadrature: whether means over points take quadrature weights.
+        kernel_at: where ``to_grid`` has its sources: at the ``points``, or at the
+            ``nodes``, to which the base interpolation has brought the field. No learned
+            weight then depends on the mesh.
         backend: of the radius search; see :func:`nfsgeo.geometry.radius_edges`.
     """
 
@@ -62,7 +63,7 @@ class InterpolationResampling(Resampling):
         radius: float,
         *,
         interpolation: Interpolation = "mean",
-        cells: bool = False,
+        quadrature: bool = False,
         kernel_at: Literal["points", "nodes"] = "points",
         backend: str = "auto",
     ) -> None:
@@ -71,14 +72,13 @@ class InterpolationResampling(Resampling):
         self.from_grid = from_grid
         self.shape = tuple(shape)
         self.kernel_at = kernel_at
-        # Kernels among nodes leave a spline to its own neighbours.
-        spline_only = kernel_at == "nodes" and interpolation == "spline"
         self.builder = GraphBuilder(
             domain,
             radius,
             interpolation=interpolation,
-            cells=cells,
-            to_grid_radius=none_in_reach(domain) if spline_only else None,
+            quadrature=quadrature,
+            # If kernels are among nodes, a spline needs no neighbours but its own.
+            ball_to_grid=kernel_at == "points" or interpolation != "spline",
             backend=backend,
         )
         grid = equispaced_grid(domain, self.shape)
@@ -102,7 +102,7 @@ class InterpolationResampling(Resampling):
         return edges
 
     def prepare(self, points: Points) -> Points:
-        """The points, with inputs and positions at the nodes by the fixed weights."""
+        """The points, with inputs and positions at the nodes by base interpolation."""
         known = torch.cat([points.features, points.graphs.pos], dim=-1)
         at_nodes = interpolate_along(known[:, None], points.graphs.edges["up"])[:, 0]
         return replace(points, at_nodes=at_nodes)
@@ -113,19 +113,19 @@ class InterpolationResampling(Resampling):
         if self.kernel_at == "points":
             fields = _stacked(*lift(points.features, graphs.pos))
             field = self.to_grid(
-                fields, graphs.edges["up"], graphs.pos, points.features
+                fields, graphs.pos, graphs.edges["up"], points.features
             )
         else:
-            # Affine maps commute with weights that add up to 1: lifted at the nodes,
-            # a field of few inputs is interpolated, and nothing of it is trained.
+            # Affine maps commute with weights that add up to 1. Lifted at the nodes,
+            # a field has few components to interpolate, none of which is trained.
             features, pos = self._at_nodes(points)
             fields = _stacked(*lift(features, pos))
             nodes = self.grid.repeat(graphs.num_samples, 1)
-            field = self.to_grid(fields, graphs.edges["nodes"], nodes, features)
+            field = self.to_grid(fields, nodes, graphs.edges["nodes"], features)
         field = field.unflatten(0, (graphs.num_samples, *self.shape)).movedim(-1, 1)
         if field.size(-1) == 1:
             return field.squeeze(-1)
-        # As a product of matrices, whose gradient is one too.
+        # A product of matrices, whose gradient is a product of matrices, too.
         return field @ torch.stack([torch.ones_like(times), times])
 
     def back(self, field: Tensor, points: Points, some: slice | None = None) -> Tensor:
@@ -138,10 +138,10 @@ class InterpolationResampling(Resampling):
         if some is not None:
             graph = graph.rows(some.start, some.stop)
         nodes = self.grid.repeat(points.graphs.num_samples, 1)
-        return self.from_grid(at_nodes, graph, nodes, self._at_nodes(points)[0])
+        return self.from_grid(at_nodes, nodes, graph, self._at_nodes(points)[0])
 
     def among_nodes(self, device: torch.device) -> BipartiteGraph | None:
-        """The graph of the nodes on a ``device``; it belongs to the grid, to no mesh.
+        """The graph among the nodes, on a ``device``; it does not depend on the mesh.
 
         None where kernels have their sources at the points.
         """
@@ -164,7 +164,7 @@ class InterpolationResampling(Resampling):
 
 
 def _stacked(value: Tensor, slope: Tensor | None) -> Tensor:
-    """Value and slope as records ``[n, 2, C]``, the value alone without time."""
+    """Value and slope as time steps ``[n, 2, C]``, the value alone without time."""
     if slope is None:
         return value.unsqueeze(1)
     return torch.stack([value, slope.expand_as(value)], dim=1)

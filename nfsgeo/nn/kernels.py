@@ -1,11 +1,11 @@
-"""Interpolation kernels: how strongly, and through which channels, neighbours act.
+"""Interpolation kernels: with which weights and matrices neighbours are summed.
 
 Every kernel is a short sum of edge weights times matrices that all edges share,
 
     h(x_j - x_i, x_i, a(x_i)) = b_ij I + sum_r w_r(edge) M_r,
 
-so neighbours are summed first and mixed afterwards, and no edge holds a matrix. The
-first term is the graph's fixed interpolation, times the number of neighbours.
+so neighbours are summed first and channels are mixed afterwards, without a matrix per
+edge. The first term is the graph's base interpolation, times the number of neighbours.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn.inits import reset
 
 from nfsgeo.geometry import BipartiteGraph
-from nfsgeo.nn.edge_network import EdgeNetwork
+from nfsgeo.nn.edge_network import EdgeNetwork, edge_features
 from nfsgeo.nn.fused_sum import fused_sum, fused_sum_runs
 from nfsgeo.nn.matrix_sum import matrix_sum
 from nfsgeo.nn.neighbour_sum import neighbour_sum
@@ -33,12 +34,23 @@ __all__ = [
 # Time of a multiplication in a sparse product, and in one of many small matrices, over
 # that in a large one; measured on a CPU.
 SPARSE, SMALL = 8, 2
-# Least that a sparse product should have to be worth its indices.
+# Least number of columns for which a sparse product is worth its indices.
 COLUMNS = 8
 
 
 class InterpolationKernel(nn.Module, ABC):
     """A kernel: sums the neighbours of every target, weighted, and mixes channels.
+
+    A kernel of one's own has these four methods; :meth:`forward` is the fast path and
+    :meth:`matrices` the plain one. Their arguments:
+
+    - ``x``: the field at the sources ``[n, T, C]``,
+    - ``weight``: edge weights ``[R, E]``, the result of :meth:`weights`,
+    - ``graph``: the edges, with ``graph.base_weight`` and ``graph.mean_weight(dtype)``,
+    - ``offset``: displacements ``x_j - x_i`` and their lengths ``[E, d + 1]``,
+    - ``pos``: positions of the sources ``[n, d]``,
+    - ``features``: inputs at the sources ``[n, F]``, or ``None``,
+    - ``source``: source of each edge ``[E]``.
 
     Args:
         channels: channels of the field, :math:`C`.
@@ -56,145 +68,156 @@ class InterpolationKernel(nn.Module, ABC):
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Edge weights ``[R, E]``.
-
-        Args:
-            offset: ``x_j - x_i`` and its length, ``[E, d + 1]``.
-            pos: positions of the sources, ``[n, d]``.
-            features: inputs at the sources, ``[n, F]``.
-            source: source of each edge, ``[E]``.
-        """
+        """Edge weights ``[R, E]``."""
 
     @abstractmethod
-    def forward(
-        self,
-        x: Tensor,
-        weight: Tensor,
-        fixed: Tensor,
-        share: Tensor,
-        graph: BipartiteGraph,
-    ) -> Tensor:
-        """Mean of the neighbours under the kernel, ``[n, T, C]`` to ``[m, T, C]``.
+    def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+        """Mean of the neighbours under the kernel, ``[n, T, C]`` to ``[m, T, C]``."""
 
-        Args:
-            x: the field at the sources.
-            weight: what :meth:`weights` gives.
-            fixed: the graph's fixed interpolation ``[E]``.
-            share: of every edge in the mean of its target ``[E]``.
-            graph: of the edges.
+    @abstractmethod
+    def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+        """Matrices whose products with the neighbours sum to the mean, ``[E, C, C]``.
+
+        Rows belong to channels of the result.
         """
 
-    def at_once(
+    def interpolate(
+        self, x: Tensor, pos: Tensor, features: Tensor | None, graph: BipartiteGraph
+    ) -> Tensor:
+        """:meth:`weights` and then :meth:`forward`, which kernels may fuse."""
+        source = graph.edge_index[0]
+        return self(
+            x, self.weights(graph.offset(x.dtype), pos, features, source), graph
+        )
+
+    def _identity(self, like: Tensor) -> Tensor:
+        return torch.eye(self.channels, dtype=like.dtype, device=like.device)
+
+
+class NetworkKernel(InterpolationKernel):
+    """What kernels have in common whose weights a network computes.
+
+    Args:
+        channels: :math:`C`.
+        network: an :class:`EdgeNetwork`, or any module from the features of edges
+            ``[E, 2 d + 1 + F]`` to hidden units ``[E, h]``: displacement, distance,
+            position of the source, and inputs there if the layer is called with them.
+            The units are those of the positions.
+        hidden: :math:`h`; ``None`` for that of an :class:`EdgeNetwork`.
+
+    Raises:
+        ValueError: if ``hidden`` is missing.
+    """
+
+    def __init__(self, channels: int, network: nn.Module, hidden: int | None) -> None:
+        super().__init__(channels)
+        if hidden is None:
+            if not isinstance(network, EdgeNetwork):
+                raise ValueError(
+                    f"a {type(network).__name__} of unknown width; expected hidden, "
+                    "the number of columns that the network returns; give hidden="
+                )
+            hidden = network.hidden
+        self.network, self.hidden = network, hidden
+
+    def reset_parameters(self) -> None:
+        """Draw the weights of the network and of the linear maps anew."""
+        for layer in self.children():
+            reset(layer)
+
+    def mixed(
         self,
-        x: Tensor,
         offset: Tensor,
         pos: Tensor,
         features: Tensor | None,
-        fixed: Tensor,
-        share: Tensor,
-        graph: BipartiteGraph,
-    ) -> Tensor | None:
-        """What the kernel gives with its own :meth:`weights`, which are not stored.
-
-        None where a kernel has no way to, or not on this device. For the arguments
-        see there.
-        """
-        return None
-
-    @abstractmethod
-    def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
-        """The kernel written out, one matrix an edge: ``[E, C, C]`` (row: result).
-
-        Args:
-            weight: what :meth:`weights` gives.
-            base: what the kernel adds to, ``[E]``.
-        """
+        source: Tensor,
+        mix: nn.Linear | None,
+    ) -> Tensor:
+        """Hidden units of every edge, or linear maps ``mix`` of them, ``[R, E]``."""
+        if isinstance(self.network, EdgeNetwork):
+            weights: Tensor = self.network(offset, pos, features, source, mix)
+            return weights
+        hidden = self.network(edge_features(offset, pos, features, source))
+        return (hidden if mix is None else mix(hidden)).t()
 
 
-class DenseKernel(InterpolationKernel):
+class DenseKernel(NetworkKernel):
     r"""Learned kernel with a full matrix for every edge, as the paper's authors train.
 
     .. math:: h = b_{ij} I + M_0 + \sum_{r=1}^{R} w_r M_r
 
-    with :math:`w` the hidden layer of an :class:`EdgeNetwork`, or, where ``rank`` is
-    given, a linear map of it to :math:`R` weights: the matrices then span a space of
-    dimension :math:`R + 1`, and the sum over neighbours is cheaper in proportion.
+    with :math:`w` the hidden units of a network, or, where ``rank`` is given, a linear
+    map of them to :math:`R` weights: the matrices then span a space of dimension
+    :math:`R + 1`, and the sum over neighbours is cheaper in proportion.
 
     Args:
         channels: :math:`C`.
-        network: hidden layer of the kernel.
-        rank: number of learned matrices :math:`R`; ``None`` for one a hidden unit.
+        network: an :class:`EdgeNetwork`, or any module from features of edges
+            ``[E, 2 d + 1 + F]`` (displacement, distance, position of the source, inputs
+            there) to hidden units ``[E, h]``.
+        rank: number of learned matrices :math:`R`; ``None`` for one per hidden unit.
+        hidden: :math:`h`, needed unless ``network`` is an :class:`EdgeNetwork`.
     """
 
     def __init__(
-        self, channels: int, network: EdgeNetwork, *, rank: int | None = None
+        self,
+        channels: int,
+        network: nn.Module,
+        *,
+        rank: int | None = None,
+        hidden: int | None = None,
     ) -> None:
-        super().__init__(channels)
-        self.network = network
+        super().__init__(channels, network, hidden)
         self.rank = rank
-        self.reduce = (
-            None if rank is None else nn.Linear(network.hidden, rank, bias=False)
-        )
-        self.mix = nn.Linear(rank or network.hidden, channels * channels)
-
-    def reset_parameters(self) -> None:
-        """Draw the weights anew."""
-        self.network.reset_parameters()
-        if self.reduce is not None:
-            self.reduce.reset_parameters()
-        self.mix.reset_parameters()
+        self.reduce = None if rank is None else nn.Linear(self.hidden, rank, bias=False)
+        self.mix = nn.Linear(rank or self.hidden, channels * channels)
 
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """Edge weights ``[R, E]``."""
-        weights: Tensor = self.network(offset, pos, features, source, self.reduce)
-        return weights
+        return self.mixed(offset, pos, features, source, self.reduce)
 
-    def forward(
-        self,
-        x: Tensor,
-        weight: Tensor,
-        fixed: Tensor,
-        share: Tensor,
-        graph: BipartiteGraph,
-    ) -> Tensor:
-        """The order of sum over neighbours and matrices is the one that costs less."""
+    def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+        """Sum over neighbours and apply matrices, in the order that costs less."""
         channels = self.channels
+        base_weight = graph.base_weight.to(x.dtype)
+        mean_weight = graph.mean_weight(x.dtype)
         matrix = torch.cat([self.mix.bias.unsqueeze(0), self.mix.weight.t()])
         # Result's channel first in [R + 1, C' C]; last in [R + 1, C, C'].
         matrix = matrix.unflatten(1, (channels, channels)).transpose(1, 2)
-        weight = torch.cat([share[None], weight * share])
+        weight = torch.cat([mean_weight[None], weight * mean_weight])
         if self._matrices_first(x.size(1), graph):
-            kept = neighbour_sum(x.flatten(1)[None], fixed[None], graph)[0]
+            base = neighbour_sum(x.flatten(1)[None], base_weight[None], graph)[0]
             mixed = matrix_sum(x, weight, matrix, graph)
-            return kept.unflatten(1, x.shape[1:]) + mixed
-        weight = torch.cat([fixed[None], weight])
+            return base.unflatten(1, x.shape[1:]) + mixed
+        weight = torch.cat([base_weight[None], weight])
         sums = neighbour_sum(x.flatten(1)[None], weight, graph)
-        # Targets and records are rows, weights and channels columns: one product.
+        # Targets and time steps are rows, weights and channels columns: one product.
         sums = sums.unflatten(2, x.shape[1:])
-        # Split, so that their gradients are put side by side, not added to zeros.
-        kept, mixed = sums.split([1, sums.size(0) - 1])
+        # Split, so that their gradients are concatenated, not added to zeros.
+        base, mixed = sums.split([1, sums.size(0) - 1])
         mixed = mixed.permute(1, 2, 0, 3).flatten(2)
-        return kept[0] + mixed @ matrix.flatten(0, 1)
+        return base[0] + mixed @ matrix.flatten(0, 1)
 
-    def _matrices_first(self, records: int, graph: BipartiteGraph) -> bool:
-        """Whether to make every edge's matrix, rather than sum its neighbours first."""
+    def _matrices_first(self, steps: int, graph: BipartiteGraph) -> bool:
+        """Whether to compute every edge's matrix, rather than sum neighbours first."""
         if torch.compiler.is_compiling():
             return False
         area, rank = self.channels**2, self.mix.in_features + 1
-        edges = graph.num_edges * area * (rank + SMALL * records)
-        sums = SPARSE * graph.num_edges * rank * records * self.channels
-        return edges < sums + graph.num_target * records * rank * area
+        edges = graph.num_edges * area * (rank + SMALL * steps)
+        sums = SPARSE * graph.num_edges * rank * steps * self.channels
+        return edges < sums + graph.num_target * steps * rank * area
 
-    def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
+    def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """The kernel written out: ``[E, C, C]``."""
         learned = self.mix(weight.t()).unflatten(1, (self.channels, self.channels))
-        identity = torch.eye(self.channels, dtype=weight.dtype, device=weight.device)
-        return learned + base[:, None, None] * identity
+        base_weight = graph.base_weight.to(weight.dtype)[:, None, None]
+        mean_weight = graph.mean_weight(weight.dtype)[:, None, None]
+        return base_weight * self._identity(weight) + mean_weight * learned
 
 
-class ChannelKernel(InterpolationKernel):
+class ChannelKernel(NetworkKernel):
     r"""Learned kernel that weighs every channel by itself, as the theorem states it.
 
     .. math:: h = \mathrm{diag}(b_{ij} + w)
@@ -204,88 +227,82 @@ class ChannelKernel(InterpolationKernel):
 
     Args:
         channels: :math:`C`.
-        network: hidden layer of the kernel.
-        groups: number of weights an edge, a divisor of ``channels``; ``None`` for one
-            a channel.
+        network: as for :class:`DenseKernel`.
+        groups: number of weights per edge, a divisor of ``channels``; ``None`` for one
+            per channel.
+        hidden: as for :class:`DenseKernel`.
 
     Raises:
         ValueError: if ``groups`` does not divide ``channels``.
     """
 
     def __init__(
-        self, channels: int, network: EdgeNetwork, *, groups: int | None = None
+        self,
+        channels: int,
+        network: nn.Module,
+        *,
+        groups: int | None = None,
+        hidden: int | None = None,
     ) -> None:
-        super().__init__(channels)
+        super().__init__(channels, network, hidden)
         self.groups = channels if groups is None else groups
         if self.groups < 1 or channels % self.groups:
             raise ValueError(
                 f"{groups} groups for {channels} channels; expected a divisor of the "
                 "number of channels"
             )
-        self.network = network
-        self.mix = nn.Linear(network.hidden, self.groups)
-
-    def reset_parameters(self) -> None:
-        """Draw the weights anew."""
-        self.network.reset_parameters()
-        self.mix.reset_parameters()
+        self.mix = nn.Linear(self.hidden, self.groups)
 
     def weights(
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """Edge weights ``[groups, E]``."""
-        weights: Tensor = self.network(offset, pos, features, source, self.mix)
-        return weights
+        return self.mixed(offset, pos, features, source, self.mix)
 
-    def forward(
-        self,
-        x: Tensor,
-        weight: Tensor,
-        fixed: Tensor,
-        share: Tensor,
-        graph: BipartiteGraph,
-    ) -> Tensor:
+    def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """Sum over neighbours, each group of channels under its own weight."""
-        affine = (fixed, share)
+        scales = {
+            "base_weight": graph.base_weight.to(x.dtype),
+            "mean_weight": graph.mean_weight(x.dtype),
+        }
         if x.size(1) >= COLUMNS:
-            # Fields on a grid lie in this order: none is copied.
-            sums = neighbour_sum(x.permute(2, 0, 1), weight, graph, affine=affine)
+            # Fields on a grid have this memory layout: nothing is copied.
+            sums = neighbour_sum(x.permute(2, 0, 1), weight, graph, **scales)
             return sums.permute(1, 2, 0)
-        # Channels of a group stay side by side: longer runs to copy.
+        # Channels of a group stay adjacent in memory: longer runs to copy.
         groups = x.unflatten(2, (self.groups, -1)).permute(2, 0, 1, 3)
-        sums = neighbour_sum(groups.flatten(2), weight, graph, affine=affine)
+        sums = neighbour_sum(groups.flatten(2), weight, graph, **scales)
         sums = sums.unflatten(2, (x.size(1), -1)).permute(1, 2, 0, 3)
         return sums.flatten(2)
 
-    def at_once(
-        self,
-        x: Tensor,
-        offset: Tensor,
-        pos: Tensor,
-        features: Tensor | None,
-        fixed: Tensor,
-        share: Tensor,
-        graph: BipartiteGraph,
-    ) -> Tensor | None:
-        """Weights and sums by :func:`~nfsgeo.nn.fused_sum.fused_sum` where it runs."""
-        if not fused_sum_runs(x, self.groups, graph):
-            return None
+    def interpolate(
+        self, x: Tensor, pos: Tensor, features: Tensor | None, graph: BipartiteGraph
+    ) -> Tensor:
+        """By :func:`~nfsgeo.nn.fused_sum.fused_sum`, where it supports the field."""
+        network = self.network
+        if (
+            graph.differentiable
+            or not isinstance(network, EdgeNetwork)
+            or not fused_sum_runs(x, self.groups, graph)
+        ):
+            return super().interpolate(x, pos, features, graph)
         return fused_sum(
             x,
-            offset,
-            self.network.of_source(pos, features),
-            self.network.edge.weight / self.network.scale,
-            self.network.edge.bias,
+            graph.offset(x.dtype),
+            network.of_source(pos, features),
+            network.edge.weight / network.scale,
+            network.edge.bias,
             self.mix.weight,
             self.mix.bias,
-            fixed,
-            share,
+            graph.base_weight.to(x.dtype),
+            graph.mean_weight(x.dtype),
             graph,
         )
 
-    def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
+    def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """The kernel written out: ``[E, C, C]``, diagonal."""
-        weight = (weight + base).t()
+        weight = weight * graph.mean_weight(weight.dtype)
+        weight = (weight + graph.base_weight.to(weight.dtype)).t()
         return torch.diag_embed(
             weight.repeat_interleave(self.channels // self.groups, 1)
         )
@@ -299,8 +316,8 @@ class GaussianKernel(InterpolationKernel):
         \qquad \Delta = (x_j - x_i) / \mathrm{scale}, \quad
         \Gamma = \mathrm{diag}(\gamma_1, \dots, \gamma_d)
 
-    Section 4.3 of the paper. :math:`\beta` and :math:`\gamma` are held by their
-    logarithms, hence positive. The residual of the learned kernels is left out.
+    Section 4.3 of the paper. :math:`\beta` and :math:`\gamma` are parametrised by
+    their logarithms, hence positive. It adds to no base interpolation.
 
     Args:
         channels: :math:`C`.
@@ -331,19 +348,13 @@ class GaussianKernel(InterpolationKernel):
         exponent = away.square() @ torch.exp(-self.log_gamma)
         return torch.exp(self.log_beta - exponent)[None]
 
-    def forward(
-        self,
-        x: Tensor,
-        weight: Tensor,
-        fixed: Tensor,
-        share: Tensor,
-        graph: BipartiteGraph,
-    ) -> Tensor:
-        """Mean of the neighbours; ``fixed`` is not used."""
-        sums = neighbour_sum(x.flatten(1)[None], weight * share, graph)
+    def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+        """Mean of the neighbours; the base interpolation has no part in it."""
+        weight = weight * graph.mean_weight(x.dtype)
+        sums = neighbour_sum(x.flatten(1)[None], weight, graph)
         return sums[0].unflatten(1, x.shape[1:])
 
-    def matrices(self, weight: Tensor, base: Tensor) -> Tensor:
+    def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """The kernel written out: ``[E, C, C]``, a multiple of the identity."""
-        identity = torch.eye(self.channels, dtype=weight.dtype, device=weight.device)
-        return weight[0, :, None, None] * identity
+        weight = weight[0] * graph.mean_weight(weight.dtype)
+        return weight[:, None, None] * self._identity(weight)

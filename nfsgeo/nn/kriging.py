@@ -148,7 +148,11 @@ def kriging_graph(
     displacement = covariance.domain.displacement(query_pos[:, None], pos[near])
     here = (displacement == 0).all(2)
     here = here & (here.cumsum(1) == 1)
-    weight = torch.where(here.any(1, keepdim=True), here.to(weight), weight)
+    alone, own = here.any(1, keepdim=True), here.to(weight)
+    if weight.requires_grad:  # Derivatives are those of queries nearby.
+        weight = weight + torch.where(alone, own - weight.detach(), 0)
+    else:
+        weight = torch.where(alone, own, weight)
     count = len(query_pos)
     target = torch.arange(count, device=pos.device).repeat_interleave(num)
     return BipartiteGraph(

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.nn.second_derivatives import twice_differentiable
 
 __all__ = ["matrix_sum", "matrix_sum_reference"]
 
@@ -63,6 +63,7 @@ class _MatrixSum(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(x, weight, matrix)
         ctx.graph = graph
+        ctx.inputs = lambda *saved: (*saved, graph)
         edges = _Edges(x, weight, matrix, graph)
         out = x.new_zeros(graph.num_target, matrix.size(2), x.size(1))
         for block in edges.blocks():
@@ -71,7 +72,7 @@ class _MatrixSum(torch.autograd.Function):
         return out.transpose(1, 2)
 
     @staticmethod
-    @once_differentiable
+    @twice_differentiable(matrix_sum_reference)
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         x, weight, matrix = ctx.saved_tensors
         edges = _Edges(x, weight, matrix, ctx.graph)

@@ -1,4 +1,4 @@
-"""Weighted sums over neighbourhoods without a tensor per edge and record."""
+"""Weighted sums over neighbourhoods without a tensor per edge and time step."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from nfsgeo.geometry import BipartiteGraph, SparseRows
+from nfsgeo.nn.second_derivatives import twice_differentiable
 
 __all__ = ["neighbour_sum", "neighbour_sum_reference"]
 
@@ -26,43 +26,46 @@ def neighbour_sum(
     weight: Tensor,
     graph: BipartiteGraph,
     *,
-    affine: tuple[Tensor, Tensor] | None = None,
+    base_weight: Tensor | None = None,
+    mean_weight: Tensor | None = None,
 ) -> Tensor:
     r"""Sum the neighbours of every target under several edge weights.
 
-    .. math:: s_{f,j} = \sum_{i \in N(j)} (b_{ij} + c_{ij} w_{r(f),ij}) \, x_{f,i}
+    .. math:: s_{f,j} = \sum_{i \in N(j)} (b_{ij} + m_{ij} w_{r(f),ij}) \, x_{f,i}
 
-    Every weight :math:`r` makes one sparse matrix, so the sum is a product of a
-    sparse with a dense matrix, and its gradients are the product with the transpose
-    and a product sampled at the edges. The memory that a training step keeps is
-    that of ``x`` and ``weight``; no edge ever holds a copy of its source.
+    Every weight :math:`r` makes one sparse matrix, so the sum is a product of a sparse
+    with a dense matrix, and its gradients are the product with the transpose and a
+    product sampled at the edges (SDDMM). A training step stores ``x`` and ``weight``,
+    and no copy of a source for any of its edges. Gradients with respect to
+    ``base_weight`` or ``mean_weight``, and second derivatives, take the plain path.
 
     Args:
         x: ``[F, n, D]``, with ``F / R`` fields after each other for every weight, or
             ``[1, n, D]`` for a field that all weights share.
         weight: ``[R, E]``, in the edge order of ``graph``.
         graph: edges sorted by target.
-        affine: :math:`b` and :math:`c`, ``[E]`` each, which get no gradients; 0 and 1
-            where there are none.
+        base_weight: :math:`b` ``[E]``; with ``mean_weight``, or neither.
+        mean_weight: :math:`m` ``[E]``; without it, 1.
 
     Returns:
         ``[F, m, D]``, or ``[R, m, D]`` of a field that all share.
     """
     _check(x, weight, graph)
-    if torch.compiler.is_exporting():
-        # Programs hold no sparse matrices.
-        return neighbour_sum_reference(x, weight, graph, affine=affine)
+    given = [w for w in (base_weight, mean_weight) if w is not None]
+    if torch.compiler.is_exporting() or any(w.requires_grad for w in given):
+        # Exported programs have no sparse matrices.
+        return _reference(x, weight, graph, base_weight, mean_weight)
     dtype = torch.promote_types(x.dtype, weight.dtype)
     # Sparse products know single and double precision.
     exact = torch.promote_types(dtype, torch.float32)
-    base, scale = (None, None) if affine is None else affine
     with torch.autocast(x.device.type, enabled=False):
         summed: Tensor = _NeighbourSum.apply(
-            x.to(exact),
-            weight.to(exact),
+            # Sparse products need every field, and every weight, contiguous.
+            x.to(exact).contiguous(),
+            weight.to(exact).contiguous(),
             graph,
-            None if base is None else base.to(exact),
-            None if scale is None else scale.to(exact),
+            None if base_weight is None else base_weight.to(exact),
+            None if mean_weight is None else mean_weight.to(exact),
         )
     return summed.to(dtype)
 
@@ -72,19 +75,23 @@ def neighbour_sum_reference(
     weight: Tensor,
     graph: BipartiteGraph,
     *,
-    affine: tuple[Tensor, Tensor] | None = None,
+    base_weight: Tensor | None = None,
+    mean_weight: Tensor | None = None,
 ) -> Tensor:
-    """The same as :func:`neighbour_sum`, written out edge by edge.
-
-    Args:
-        x: as there.
-        weight: as there.
-        graph: as there.
-        affine: as there.
-    """
+    """The same as :func:`neighbour_sum`, written out edge by edge."""
     _check(x, weight, graph)
-    if affine is not None:
-        weight = torch.addcmul(affine[0], weight, affine[1])
+    return _reference(x, weight, graph, base_weight, mean_weight)
+
+
+def _reference(
+    x: Tensor,
+    weight: Tensor,
+    graph: BipartiteGraph,
+    base_weight: Tensor | None,
+    mean_weight: Tensor | None,
+) -> Tensor:
+    if base_weight is not None and mean_weight is not None:
+        weight = torch.addcmul(base_weight, weight, mean_weight)
     source, target = graph.edge_index
     weight = weight.repeat_interleave(max(1, x.size(0) // weight.size(0)), 0)
     message = weight.unsqueeze(-1) * x[:, source]
@@ -121,10 +128,9 @@ class _NeighbourSum(torch.autograd.Function):
         base: Tensor | None,
         scale: Tensor | None,
     ) -> Tensor:
-        # Sparse products want every field, and every weight, contiguous.
-        x, weight = x.contiguous(), weight.contiguous()
         ctx.save_for_backward(x, weight, base, scale)
         ctx.graph = graph
+        ctx.inputs = lambda x, weight, *given: (x, weight, graph, *given)
         out = x.new_zeros(max(x.size(0), weight.size(0)), graph.num_target, x.size(2))
         each = out.size(0) // weight.size(0)
         for r, values in enumerate(_affine(weight, base, scale)):
@@ -135,7 +141,7 @@ class _NeighbourSum(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @twice_differentiable(_reference)
     def backward(
         ctx: Any, grad: Tensor
     ) -> tuple[Tensor | None, Tensor | None, None, None, None]:

@@ -56,18 +56,8 @@ def node_graph(edge_index: Tensor, num_nodes: int) -> BipartiteGraph:
             f"edges between nodes {int(edge_index.min())} to "
             f"{int(edge_index.max())}; expected 0 to {num_nodes - 1}"
         )
-    source, target = edge_index
-    edge_index = edge_index[:, (target * num_nodes + source).argsort(stable=True)]
-    counts = torch.bincount(edge_index[1], minlength=num_nodes)
-    weight = torch.ones(edge_index.size(1), device=edge_index.device)
-    return BipartiteGraph(
-        edge_index,
-        torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
-        weight.new_empty(weight.numel(), 0),
-        weight,
-        num_nodes,
-        num_nodes,
-    )
+    nowhere = torch.empty(num_nodes, 0, device=edge_index.device)
+    return BipartiteGraph.from_edges(edge_index, (nowhere, nowhere))
 
 
 def chebyshev_support(
@@ -103,9 +93,9 @@ def diffusion_supports(
     .. math:: (D_O^{-1} W)^T, \qquad (D_I^{-1} W^T)^T
 
     The supports of "Diffusion Convolutional Recurrent Neural Network", equation (2),
-    in the orientation of its authors' program: what a node holds is shared out among
+    in the orientation of its authors' program: the value of a node is distributed among
     its neighbours. On a symmetric graph, such as that of all pairs within a radius,
-    both are one and the same object.
+    both are the same object.
 
     Args:
         graph: edges from nodes to nodes.
@@ -118,7 +108,7 @@ def diffusion_supports(
         graph.edge_index[:, order].flip(0),
         ptr,
         -graph.displacement[order],
-        graph.weight[order],
+        graph.base_weight[order],
         graph.num_target,
         graph.num_source,
     )
@@ -129,8 +119,8 @@ def diffusion_supports(
 
 def _shared_out(graph: BipartiteGraph) -> Tensor:
     """One over the number of edges that leave the source of each edge ``[E]``."""
-    share = graph.transpose.ptr.diff().to(torch.float64).reciprocal()
-    return share[graph.edge_index[0]]
+    fraction = graph.transpose.ptr.diff().to(torch.float64).reciprocal()
+    return fraction[graph.edge_index[0]]
 
 
 def chebyshev_terms(

@@ -25,7 +25,7 @@ def _tuned(function):
     # The interpreter has none.
     warps = (1,) if os.environ.get("TRITON_INTERPRET") == "1" else (1, 2, 4, 8)
     configs = [triton.Config({}, num_warps=num) for num in warps]
-    return triton.autotune(configs, key=["RECORDS", "OF_GROUP", "GROUPS", "HIDDEN"])(
+    return triton.autotune(configs, key=["STEPS", "OF_GROUP", "GROUPS", "HIDDEN"])(
         jitted
     )
 
@@ -56,10 +56,10 @@ def _network(
 @triton.jit
 def _of_edge(
     relative,
-    fixed,
-    share,
-    edge,
     node,
+    base_weight,
+    mean_weight,
+    edge,
     source,
     weight,
     bias,
@@ -79,8 +79,14 @@ def _of_edge(
     # The distribution function of the normal distribution.
     normal = 0.5 * (1.0 + tl.math.erf(activation * 0.7071067811865476))
     learned = mean + tl.sum(mix * (activation * normal)[None, :], axis=1)
-    counts = tl.load(share + edge)
-    return tl.load(fixed + edge) + counts * learned, counts, known, activation, normal
+    counts = tl.load(mean_weight + edge)
+    return (
+        tl.load(base_weight + edge) + counts * learned,
+        counts,
+        known,
+        activation,
+        normal,
+    )
 
 
 @triton.jit
@@ -89,17 +95,17 @@ def _offsets(
     q,
     stride_t,
     stride_c,
-    RECORDS: tl.constexpr,
+    STEPS: tl.constexpr,
     OF_GROUP: tl.constexpr,
-    RECORDS_LAST: tl.constexpr,
+    STEPS_LAST: tl.constexpr,
 ):
     """Where the numbers of a point lie, a row for each group of channels."""
-    if RECORDS_LAST:
-        record, channel = q % RECORDS, q // RECORDS
+    if STEPS_LAST:
+        step, channel = q % STEPS, q // STEPS
     else:
-        record, channel = q // OF_GROUP, q % OF_GROUP
+        step, channel = q // OF_GROUP, q % OF_GROUP
     channels = r[:, None] * OF_GROUP + channel[None, :]
-    return channels * stride_c + record[None, :] * stride_t
+    return channels * stride_c + step[None, :] * stride_t
 
 
 @_tuned
@@ -115,56 +121,58 @@ def sum_forward(
     ptr,
     column,
     relative,
-    fixed,
-    share,
     node,
     edge_weight,
     edge_bias,
     mix_weight,
     mix_bias,
+    base_weight,
+    mean_weight,
     FEATURES: tl.constexpr,
     HIDDEN: tl.constexpr,
     GROUPS: tl.constexpr,
     OF_GROUP: tl.constexpr,
-    RECORDS: tl.constexpr,
+    STEPS: tl.constexpr,
     K: tl.constexpr,
     H: tl.constexpr,
     R: tl.constexpr,
     Q: tl.constexpr,
     HAS_NODE: tl.constexpr,
-    RECORDS_LAST: tl.constexpr,
+    STEPS_LAST: tl.constexpr,
 ):
     """Sums the neighbours of one target; see :func:`~nfsgeo.nn.fused_sum.fused_sum`.
 
     Args:
-        x, out: Fields at sources and targets, with their strides for points, records
-            and channels: ``x_n``, ``x_t``, ``x_c``, ``out_n``, ``out_t``, ``out_c``.
+        x, out: Fields at sources and targets, with their strides for points, time
+            steps and channels: ``x_n``, ``x_t``, ``x_c``, ``out_n``, ...
         ptr, column: The graph's rows of targets.
-        relative, fixed, share: Of every edge.
-        node: Of every source; not read without ``HAS_NODE``.
+        relative: Features of every edge.
+        node: What every source adds to the hidden layer; not read unless ``HAS_NODE``.
         edge_weight, edge_bias, mix_weight, mix_bias: The network.
-        FEATURES, HIDDEN, GROUPS, OF_GROUP, RECORDS: Sizes of these, channels as groups
+        base_weight, mean_weight: Of every edge.
+        FEATURES, HIDDEN, GROUPS, OF_GROUP, STEPS: Sizes of these, channels as groups
             times those of a group.
         K, H, R, Q: The powers of 2 that hold features, hidden units, groups, and the
             numbers of a group.
         HAS_NODE: Whether sources add to the hidden layer.
-        RECORDS_LAST: Whether records of a channel lie closer than channels of a record.
+        STEPS_LAST: Whether the time steps of a channel lie closer together in memory
+            than the channels of a time step.
     """
     target = tl.program_id(0).to(tl.int64)
     k, h, r, q = tl.arange(0, K), tl.arange(0, H), tl.arange(0, R), tl.arange(0, Q)
-    inside = (r < GROUPS)[:, None] & (q < OF_GROUP * RECORDS)[None, :]
+    inside = (r < GROUPS)[:, None] & (q < OF_GROUP * STEPS)[None, :]
     network = (edge_weight, edge_bias, mix_weight, mix_bias)
     weight, bias, mix, mean = _network(*network, k, h, r, FEATURES, HIDDEN, GROUPS)
-    at = _offsets(r, q, x_t, x_c, RECORDS, OF_GROUP, RECORDS_LAST)
+    at = _offsets(r, q, x_t, x_c, STEPS, OF_GROUP, STEPS_LAST)
     total = tl.zeros((R, Q), dtype=weight.dtype)
     for edge in range(tl.load(ptr + target), tl.load(ptr + target + 1)):
         source = tl.load(column + edge).to(tl.int64)
         each, _, _, _, _ = _of_edge(
             relative,
-            fixed,
-            share,
-            tl.cast(edge, tl.int64),
             node,
+            base_weight,
+            mean_weight,
+            tl.cast(edge, tl.int64),
             source,
             weight,
             bias,
@@ -178,7 +186,7 @@ def sum_forward(
         )
         field = tl.load(x + source * x_n + at, mask=inside, other=0.0)
         total += each[:, None] * field.to(weight.dtype)
-    at = _offsets(r, q, out_t, out_c, RECORDS, OF_GROUP, RECORDS_LAST)
+    at = _offsets(r, q, out_t, out_c, STEPS, OF_GROUP, STEPS_LAST)
     tl.store(out + target * out_n + at, total, mask=inside)
 
 
@@ -200,13 +208,13 @@ def sum_backward(
     column,
     order,
     relative,
-    fixed,
-    share,
     node,
     edge_weight,
     edge_bias,
     mix_weight,
     mix_bias,
+    base_weight,
+    mean_weight,
     grad_node,
     grad_edge_weight,
     grad_edge_bias,
@@ -217,13 +225,13 @@ def sum_backward(
     HIDDEN: tl.constexpr,
     GROUPS: tl.constexpr,
     OF_GROUP: tl.constexpr,
-    RECORDS: tl.constexpr,
+    STEPS: tl.constexpr,
     K: tl.constexpr,
     H: tl.constexpr,
     R: tl.constexpr,
     Q: tl.constexpr,
     HAS_NODE: tl.constexpr,
-    RECORDS_LAST: tl.constexpr,
+    STEPS_LAST: tl.constexpr,
 ):
     """All gradients, from the edges of some sources.
 
@@ -232,24 +240,21 @@ def sum_backward(
             sources, with their strides: ``x_n``, ``x_t``, ``x_c``, ``grad_n``,
             ``grad_t``, ``grad_c``, ``grad_x_n``, ``grad_x_t``, ``grad_x_c``.
         ptr, column, order: The graph's rows of sources, and the edges in this order.
-        relative, fixed, share: As for :func:`sum_forward`.
-        node, edge_weight, edge_bias, mix_weight, mix_bias: Likewise.
+        relative, ..., mean_weight: As for :func:`sum_forward`.
         grad_node: Written for every source; not without ``HAS_NODE``.
         grad_edge_weight, grad_edge_bias, grad_mix_weight, grad_mix_bias: Partial sums
             are written, one for each program.
         num_source: Number of sources.
-        FEATURES, HIDDEN, GROUPS, OF_GROUP, RECORDS: As for :func:`sum_forward`.
-        K, H, R, Q: Likewise.
-        HAS_NODE, RECORDS_LAST: Likewise.
+        FEATURES, ..., STEPS_LAST: As for :func:`sum_forward`.
     """
     program = tl.program_id(0)
     k, h, r, q = tl.arange(0, K), tl.arange(0, H), tl.arange(0, R), tl.arange(0, Q)
-    inside = (r < GROUPS)[:, None] & (q < OF_GROUP * RECORDS)[None, :]
+    inside = (r < GROUPS)[:, None] & (q < OF_GROUP * STEPS)[None, :]
     network = (edge_weight, edge_bias, mix_weight, mix_bias)
     weight, bias, mix, mean = _network(*network, k, h, r, FEATURES, HIDDEN, GROUPS)
-    at = _offsets(r, q, x_t, x_c, RECORDS, OF_GROUP, RECORDS_LAST)
-    at_grad = _offsets(r, q, grad_t, grad_c, RECORDS, OF_GROUP, RECORDS_LAST)
-    at_grad_x = _offsets(r, q, grad_x_t, grad_x_c, RECORDS, OF_GROUP, RECORDS_LAST)
+    at = _offsets(r, q, x_t, x_c, STEPS, OF_GROUP, STEPS_LAST)
+    at_grad = _offsets(r, q, grad_t, grad_c, STEPS, OF_GROUP, STEPS_LAST)
+    at_grad_x = _offsets(r, q, grad_x_t, grad_x_c, STEPS, OF_GROUP, STEPS_LAST)
 
     of_weight = tl.zeros((H, K), dtype=weight.dtype)
     of_bias = tl.zeros((H,), dtype=weight.dtype)
@@ -266,10 +271,10 @@ def sum_backward(
             target = tl.load(column + entry).to(tl.int64)
             each, counts, known, activation, normal = _of_edge(
                 relative,
-                fixed,
-                share,
-                edge,
                 node,
+                base_weight,
+                mean_weight,
+                edge,
                 source,
                 weight,
                 bias,

@@ -144,9 +144,9 @@ class OptimiserSection(Section):
         step_epochs, step_factor: Of the step schedule.
         loss_over: What the training loss is a mean over: the ``points``, as in the
             paper, or the ``domain``, where every point counts for the volume of its
-            Voronoi cell, see :func:`~nfsgeo.geometry.cell_volumes`. None for what suits
-            the model, see :attr:`nfsgeo.models.ModelInfo.loss_over`. Models with a loss
-            of their own have it over points.
+            Voronoi cell, see :func:`~nfsgeo.geometry.quadrature_weights`. None for what
+            suits the model, see :attr:`nfsgeo.models.ModelInfo.loss_over`. Models with
+            a loss of their own have it over points.
     """
 
     name: Literal["adam", "adamw"] = "adam"

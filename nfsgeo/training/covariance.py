@@ -17,7 +17,7 @@ from nfsgeo.data import FieldFile
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.grid_meshes import philox, shuffled
 from nfsgeo.geometry import Domain
-from nfsgeo.nn.fixed_interpolation import interpolate, interpolate_along
+from nfsgeo.nn.base_interpolation import interpolate, interpolate_along
 from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph, within_reach
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.datamodule import windows

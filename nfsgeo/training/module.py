@@ -15,7 +15,7 @@ from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs, batch_graphs
 from nfsgeo.models import Model, OwnLoss
-from nfsgeo.nn.fixed_interpolation import interpolate_along, spline_graph
+from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.metrics import FieldErrors

@@ -23,7 +23,7 @@ from nfsgeo.data.meshes import (
     sub_grid,
     with_queries,
 )
-from nfsgeo.geometry import Domain, cell_volumes
+from nfsgeo.geometry import Domain, quadrature_weights
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def test_in_every_turn_a_sample_is_on_another_mesh(
 def test_items_tell_the_volumes_of_their_points(file: FieldFile) -> None:
     mesh = random_subset(file, 9, 0)
     dataset = WindowDataset(file, [5, 1], 2, 2, mesh, volumes=True)
-    expected = 9 * cell_volumes(torch.from_numpy(mesh.pos), file.domain)
+    expected = 9 * quadrature_weights(torch.from_numpy(mesh.pos), file.domain)
     for item in dataset:
         assert item.volume.dtype == torch.float32
         torch.testing.assert_close(item.volume, expected.float())

@@ -144,12 +144,6 @@ def test_graph_built_in_inference_mode_serves_training() -> None:
     assert not joined.displacement.is_inference()
 
 
-def test_no_gradient_reaches_positions() -> None:
-    source = cloud(30, 0).requires_grad_()
-    graph = bipartite_graph(source, cloud(20, 1), 0.1, MIXED)
-    assert not graph.displacement.requires_grad
-
-
 def test_offsets_are_displacements_and_their_lengths_and_are_kept():
     domain = Domain.unit(2)
     graph = bipartite_graph(torch.rand(20, 2), torch.rand(10, 2), 0.3, domain)

@@ -38,7 +38,7 @@ def test_joined_samples_are_the_graph_of_the_batch(seeds):
     near = joined.edges["near"]
     assert torch.equal(near.edge_index, direct.edge_index)
     assert torch.equal(near.displacement, direct.displacement)
-    assert torch.equal(near.weight, direct.weight)
+    assert torch.equal(near.base_weight, direct.base_weight)
     assert torch.equal(near.transpose.permutation, direct.transpose.permutation)
     assert torch.equal(joined.batch, batch) and joined.sizes == tuple(sizes.tolist())
     assert torch.equal(joined.pos, pos) and joined.queries is joined.pos
@@ -108,10 +108,10 @@ def test_rows_are_some_of_the_targets():
     for graph, wanted in ((part, slice(3, 8)), (near.rows(0, 11), slice(0, 11))):
         source, target = graph.edge_index
         sums = torch.zeros(graph.num_target).index_add(
-            0, target, graph.weight * x[source]
+            0, target, graph.base_weight * x[source]
         )
         source, target = near.edge_index
-        whole = torch.zeros(11).index_add(0, target, near.weight * x[source])
+        whole = torch.zeros(11).index_add(0, target, near.base_weight * x[source])
         torch.testing.assert_close(sums, whole[wanted])
 
 

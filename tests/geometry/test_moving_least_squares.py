@@ -124,11 +124,11 @@ def test_graphs_carry_their_weights(interpolation):
     domain = Domain.unit(2)
     source, target = torch.rand(60, 2), torch.rand(40, 2)
     graph = bipartite_graph(source, target, 0.25, domain, interpolation=interpolation)
-    total = interpolate(graph, graph.weight, torch.ones(60))
+    total = interpolate(graph, graph.base_weight, torch.ones(60))
     torch.testing.assert_close(total, torch.ones(40), rtol=1e-5, atol=1e-5)
     if interpolation == "mean":
         expected = 1 / graph.degree()[graph.edge_index[1]]
-        torch.testing.assert_close(graph.weight, expected)
+        torch.testing.assert_close(graph.base_weight, expected)
 
 
 def test_says_which_degrees_there_are():

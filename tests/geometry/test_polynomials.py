@@ -14,7 +14,7 @@ def test_are_orthonormal_over_every_neighbourhood(dim: int, degree: int) -> None
     torch.manual_seed(0)
     source, target = torch.rand(60 * dim, dim), torch.rand(20, dim)
     graph = bipartite_graph(source, target, 0.5, Domain.unit(dim))
-    share, columns = graph.share(torch.float64), graph.polynomials(degree)
+    share, columns = graph.mean_weight(torch.float64), graph.polynomials(degree)
     product = (share[:, None] * columns)[:, :, None] * columns[:, None]
     gram = product.new_zeros(20, *product.shape[1:])
     gram.index_add_(0, graph.edge_index[1], product)

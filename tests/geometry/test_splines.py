@@ -100,7 +100,7 @@ def test_the_graph_has_the_ball_and_the_nearest_and_weights_of_these_alone():
     graph = bipartite_graph(source, target, 0.2, domain, interpolation="spline")
     plain = bipartite_graph(source, target, 0.2, domain)
     assert graph.num_edges >= plain.num_edges and (graph.degree() >= 24).all()
-    assert ((graph.weight != 0).sum() <= 24 * 40).item()
+    assert ((graph.base_weight != 0).sum() <= 24 * 40).item()
     code = graph.edge_index[1] * 300 + graph.edge_index[0]
     assert (code[1:] > code[:-1]).all()  # sorted, none twice
     assert torch.isin(plain.edge_index[1] * 300 + plain.edge_index[0], code).all()
@@ -108,7 +108,7 @@ def test_the_graph_has_the_ball_and_the_nearest_and_weights_of_these_alone():
     values = torch.randn(300, dtype=torch.float64)
     expected = (polyharmonic_spline(away) * values[near]).sum(1)
     out = torch.zeros(40, dtype=torch.float64).index_add(
-        0, graph.edge_index[1], graph.weight.double() * values[graph.edge_index[0]]
+        0, graph.edge_index[1], graph.base_weight.double() * values[graph.edge_index[0]]
     )
     torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
 
@@ -129,7 +129,7 @@ def test_samples_of_a_batch_keep_to_themselves_and_may_be_small():
         target_batch=asking,
     )
     assert (batch[graph.edge_index[0]] == asking[graph.edge_index[1]]).all()
-    total = torch.zeros(20).index_add(0, graph.edge_index[1], graph.weight)
+    total = torch.zeros(20).index_add(0, graph.edge_index[1], graph.base_weight)
     torch.testing.assert_close(total, torch.ones(20))
 
 
@@ -145,6 +145,6 @@ def test_order_of_points_does_not_matter(regular):
     outs = []
     for points, field in ((source, values), (source[order], values[order])):
         graph = bipartite_graph(points, target, 0.01, domain, interpolation="spline")
-        edge = graph.weight.double() * field[graph.edge_index[0]]
+        edge = graph.base_weight.double() * field[graph.edge_index[0]]
         outs.append(edge.new_zeros(144).index_add(0, graph.edge_index[1], edge))
     torch.testing.assert_close(outs[0], outs[1], rtol=1e-5, atol=1e-5)

@@ -36,7 +36,8 @@ def transform() -> PointsAndGrid:
 
 
 def fields(graph: BipartiteGraph) -> dict:
-    names = ("edge_index", "ptr", "displacement", "weight", "num_source", "num_target")
+    names = ("edge_index", "ptr", "displacement", "base_weight")
+    names += ("num_source", "num_target")
     return {name: getattr(graph, name) for name in names}
 
 
@@ -95,7 +96,7 @@ def product(graph: BipartiteGraph, field: torch.Tensor) -> torch.Tensor:
     """The fixed interpolation of a field."""
     source, target = graph.edge_index
     out = field.new_zeros(graph.num_target, field.size(1))
-    return out.index_add(0, target, graph.weight[:, None] * field[source])
+    return out.index_add(0, target, graph.base_weight[:, None] * field[source])
 
 
 def test_the_loader_transforms_in_worker_processes():

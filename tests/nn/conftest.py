@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -33,7 +34,7 @@ class Case:
     features: Tensor
 
 
-def make_case(dim: int, *, num_source: int = 14, num_target: int = 9) -> Case:
+def new_case(dim: int, *, num_source: int = 14, num_target: int = 9) -> Case:
     domain = Domain.unit(dim)
     source = torch.rand(num_source, dim, dtype=torch.float64)
     target = torch.rand(num_target, dim, dtype=torch.float64)
@@ -47,7 +48,7 @@ def make_case(dim: int, *, num_source: int = 14, num_target: int = 9) -> Case:
     )
 
 
-def make_kernel(name: str, dim: int, *, absolute: bool = True) -> InterpolationKernel:
+def new_kernel(name: str, dim: int, *, absolute: bool = True) -> InterpolationKernel:
     def network() -> EdgeNetwork:
         return EdgeNetwork(dim, FEATURES, 5, scale=RADIUS, absolute_position=absolute)
 
@@ -61,15 +62,25 @@ def make_kernel(name: str, dim: int, *, absolute: bool = True) -> InterpolationK
     return kernel.double()
 
 
+@pytest.fixture
+def make_case() -> Callable[..., Case]:
+    return new_case
+
+
+@pytest.fixture
+def make_kernel() -> Callable[..., InterpolationKernel]:
+    return new_kernel
+
+
 @pytest.fixture(params=KERNELS)
 def kernel(request: pytest.FixtureRequest, case: Case) -> InterpolationKernel:
-    return make_kernel(request.param, case.domain.dim)
+    return new_kernel(request.param, case.domain.dim)
 
 
 @pytest.fixture(params=KERNELS)
 def blind_kernel(request: pytest.FixtureRequest, case: Case) -> InterpolationKernel:
     """Without absolute position."""
-    return make_kernel(request.param, case.domain.dim, absolute=False)
+    return new_kernel(request.param, case.domain.dim, absolute=False)
 
 
 @pytest.fixture(autouse=True)
@@ -79,4 +90,4 @@ def seed() -> None:
 
 @pytest.fixture(params=[1, 2, 3], ids="{}d".format)
 def case(request: pytest.FixtureRequest) -> Case:
-    return make_case(request.param)
+    return new_case(request.param)

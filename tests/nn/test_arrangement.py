@@ -27,7 +27,11 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def ordered(few_are_many, case) -> BipartiteGraph:
     graph = bipartite_graph(
-        case.source, case.target, 0.3, case.domain, volume=torch.rand(len(case.source))
+        case.source,
+        case.target,
+        0.3,
+        case.domain,
+        quadrature_weights=torch.rand(len(case.source)),
     )
     assert graph.source_order is not None and graph.target_order is not None
     assert graph.arranged is not graph
@@ -47,8 +51,8 @@ def test_changes_no_result_and_no_gradient(case, kernel, ordered, fused) -> None
     layer = KernelInterpolation(kernel, fused=fused).double()
     plain = without_order(ordered)
     assert_same(
-        lambda x, a: layer(x, ordered, case.source, a),
-        lambda x, a: layer(x, plain, case.source, a),
+        lambda x, a: layer(x, case.source, ordered, a),
+        lambda x, a: layer(x, case.source, plain, a),
         (case.x, case.features),
         layer.parameters(),
     )
@@ -59,8 +63,8 @@ def test_one_end_may_be_in_order_already(case, kernel, ordered, end) -> None:
     layer, half = KernelInterpolation(kernel).double(), without_order(ordered)
     setattr(half, f"{end}_order", getattr(ordered, f"{end}_order"))
     torch.testing.assert_close(
-        layer(case.x, half, case.source, case.features),
-        layer(case.x, ordered, case.source, case.features),
+        layer(case.x, case.source, half, case.features),
+        layer(case.x, case.source, ordered, case.features),
     )
 
 
@@ -71,11 +75,11 @@ def test_graphs_of_a_batch_keep_their_orders(case, kernel, ordered) -> None:
     assert joined.source_order is not None and joined.target_order is not None
     out = layer(
         case.x.repeat(3, 1, 1),
-        joined,
         case.source.repeat(3, 1),
+        joined,
         case.features.repeat(3, 1),
     )
-    one = layer(case.x, without_order(ordered), case.source, case.features)
+    one = layer(case.x, case.source, without_order(ordered), case.features)
     torch.testing.assert_close(out, one.repeat(3, 1, 1))
 
 
@@ -99,7 +103,7 @@ def test_graphs_are_freed_when_nothing_holds_them(case, kernel) -> None:
     """At once, not when the collector of cycles comes round."""
     layer = KernelInterpolation(kernel).double()
     graph = bipartite_graph(case.source, case.target, 0.3, case.domain)
-    layer(case.x, graph, case.source, case.features)
+    layer(case.x, case.source, graph, case.features)
     known = weakref.ref(graph)
     gc.disable()
     try:
@@ -146,6 +150,6 @@ def test_compiled_layers_leave_the_order_alone(case, kernel, ordered) -> None:
     layer = KernelInterpolation(kernel).double()
     compiled: Callable = torch.compile(layer, backend="eager")
     torch.testing.assert_close(
-        compiled(case.x, ordered, case.source, case.features),
-        layer(case.x, ordered, case.source, case.features),
+        compiled(case.x, case.source, ordered, case.features),
+        layer(case.x, case.source, ordered, case.features),
     )

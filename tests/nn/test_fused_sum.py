@@ -20,9 +20,7 @@ from torch import Tensor
 from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
 from nfsgeo.nn import ChannelKernel, EdgeNetwork, KernelInterpolation
 from nfsgeo.nn import fused_sum as module
-from nfsgeo.nn.edge_weights import edge_weights_reference
-from nfsgeo.nn.fused_sum import fused_sum, fused_sum_runs
-from nfsgeo.nn.neighbour_sum import neighbour_sum_reference
+from nfsgeo.nn.fused_sum import fused_sum, fused_sum_reference, fused_sum_runs
 from nfsgeo.testing import assert_same
 
 DOMAIN, SOURCES, TARGETS, HIDDEN = Domain.unit(2), 14, 11, 5
@@ -47,18 +45,6 @@ def graph_on(device: torch.device) -> BipartiteGraph:
     return graph.to(device)
 
 
-def reference(
-    x: Tensor,
-    relative: Tensor,
-    node: Tensor | None,
-    *rest: Any,
-) -> Tensor:
-    *network, fixed, share, graph = rest
-    weight = edge_weights_reference(relative, node, graph.edge_index[0], *network)
-    weight = (fixed + share * weight).repeat_interleave(x.size(2) // len(weight), 0)
-    return neighbour_sum_reference(x.permute(2, 0, 1), weight, graph).permute(1, 2, 0)
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("node", [True, False])
 @pytest.mark.parametrize("channels_last", [True, False])
@@ -74,7 +60,7 @@ def test_equals_weights_and_sums_one_after_the_other(
     def draw(*size: int) -> Tensor:
         return torch.randn(*size, dtype=dtype, device=device)
 
-    fixed, share = draw(graph.num_edges), draw(graph.num_edges)
+    base, mean = draw(graph.num_edges), draw(graph.num_edges)
     relative = draw(graph.num_edges, features)
     x = draw(SOURCES, records, groups * of_group)
     network = [draw(HIDDEN, features), draw(HIDDEN), draw(groups, HIDDEN), draw(groups)]
@@ -85,11 +71,11 @@ def test_equals_weights_and_sums_one_after_the_other(
         if not channels_last:
             # As fields lie on a grid.
             x = x.permute(2, 0, 1).contiguous().permute(1, 2, 0)
-        return function(x, relative, z, *others, fixed, share, graph)
+        return function(x, relative, z, *others, base, mean, graph)
 
     assert_same(
         lambda *given: call(fused_sum, *given),
-        lambda *given: call(reference, *given),
+        lambda *given: call(fused_sum_reference, *given),
         [x, *nodes, *network],
     )
 
@@ -100,7 +86,7 @@ def test_gradients_are_those_of_finite_differences(device):
     def draw(*size: int) -> Tensor:
         return torch.randn(*size, dtype=torch.float64, device=device)
 
-    relative, fixed, share = draw(graph.num_edges, 3), *draw(2, graph.num_edges)
+    relative, base, mean = draw(graph.num_edges, 3), *draw(2, graph.num_edges)
     leaves = [
         draw(SOURCES, 2, 2),
         draw(SOURCES, HIDDEN),
@@ -110,7 +96,7 @@ def test_gradients_are_those_of_finite_differences(device):
         draw(1),
     ]
     assert torch.autograd.gradcheck(
-        lambda x, z, *network: fused_sum(x, relative, z, *network, fixed, share, graph),
+        lambda x, z, *network: fused_sum(x, relative, z, *network, base, mean, graph),
         [leaf.requires_grad_() for leaf in leaves],
         fast_mode=True,
     )
@@ -127,7 +113,7 @@ def test_the_layer_takes_it(device, monkeypatch, bias):
     inputs = [torch.randn(SOURCES, size, device=device) for size in (8, 3)]
 
     def interpolated(x: Tensor, features: Tensor) -> Tensor:
-        return layer(x.unflatten(1, (2, 4)), graph, pos, features)
+        return layer(x.unflatten(1, (2, 4)), pos, graph, features)
 
     def fused(*given: Tensor) -> Tensor:
         with monkeypatch.context() as patch:
@@ -152,7 +138,7 @@ def test_low_precision_comes_back_as_from_sparse_products(device, monkeypatch):
     for runs in (True, False):
         monkeypatch.setattr("nfsgeo.nn.kernels.fused_sum_runs", lambda *_, on=runs: on)
         with torch.autocast(device.type, torch.bfloat16):
-            results.append(layer(x.bfloat16(), graph, pos))
+            results.append(layer(x.bfloat16(), pos, graph))
     assert results[0].dtype == results[1].dtype
     torch.testing.assert_close(*results, rtol=2e-2, atol=2e-2)
 
@@ -164,8 +150,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from nfsgeo.nn.triton_kernels import sum_backward, sum_forward
 
-sizes = dict(FEATURES=3, HIDDEN=16, GROUPS=8, OF_GROUP=4, RECORDS=10, K=4, H=16, R=8)
-sizes |= dict(Q=64, HAS_NODE=True, RECORDS_LAST=True)
+sizes = dict(FEATURES=3, HIDDEN=16, GROUPS=8, OF_GROUP=4, STEPS=10, K=4, H=16, R=8)
+sizes |= dict(Q=64, HAS_NODE=True, STEPS_LAST=True)
 integers = dict(ptr="*i32", column="*i32", order="*i64", num_source="i32")
 for kernel in (sum_forward, sum_backward):
     jitted = kernel.fn

@@ -16,16 +16,16 @@ from nfsgeo.nn import (
     GaussianKernel,
     KernelInterpolation,
 )
-from nfsgeo.nn.fixed_interpolation import interpolate_along
+from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.testing import assert_same
 
 RADIUS = 0.3
 
 
-def written_out(layer: KernelInterpolation, case, fixed: Tensor | None) -> Tensor:
+def written_out(layer: KernelInterpolation, case, weight: Tensor | None) -> Tensor:
     """Equation (7) as a double sum, the kernel from its own definition.
 
-    ``fixed`` are the weights that the kernel adds to, edge by edge; None for the mean.
+    ``weight`` is that of the base interpolation, edge by edge; None for the mean.
     """
     kernel = layer.kernel
     rows, edge = [], 0
@@ -41,7 +41,7 @@ def written_out(layer: KernelInterpolation, case, fixed: Tensor | None) -> Tenso
             delta = case.domain.displacement(source, target)
             if delta.norm() > RADIUS:
                 continue
-            base = 1.0 if fixed is None else degree * float(fixed[edge])
+            base = 1.0 if weight is None else degree * float(weight[edge])
             kernel_matrix = matrix(kernel, delta, source, case.features[i], base)
             total += case.x[i] @ kernel_matrix.T
             edge += 1
@@ -49,7 +49,7 @@ def written_out(layer: KernelInterpolation, case, fixed: Tensor | None) -> Tenso
     return torch.stack(rows)
 
 
-def matrix(kernel, delta, source, features, fixed) -> Tensor:
+def matrix(kernel, delta, source, features, base) -> Tensor:
     relative = delta / RADIUS
     if isinstance(kernel, GaussianKernel):
         offset = relative - kernel.centre
@@ -59,7 +59,7 @@ def matrix(kernel, delta, source, features, fixed) -> Tensor:
     inputs = torch.cat([relative, relative.norm()[None], source, features])
     weight = torch.cat([network.edge.weight, network.node.weight], dim=1)
     hidden = torch.nn.functional.gelu(weight @ inputs + network.edge.bias)
-    identity = fixed * torch.eye(4, dtype=torch.float64)
+    identity = base * torch.eye(4, dtype=torch.float64)
     if isinstance(kernel, DenseKernel):
         if kernel.reduce is not None:
             hidden = kernel.reduce.weight @ hidden
@@ -77,14 +77,14 @@ def layer(kernel) -> KernelInterpolation:
 
 
 def test_equals_the_double_sum(case, layer):
-    out = layer(case.x, case.graph, case.source, case.features)
+    out = layer(case.x, case.source, case.graph, case.features)
     torch.testing.assert_close(out, written_out(layer, case, None))
 
 
-def test_starts_from_the_fixed_interpolation(case, layer):
+def test_starts_from_the_base_interpolation(case, layer):
     weight = torch.rand(case.graph.num_edges, dtype=torch.float64)
-    case.graph.weight = weight
-    out = layer(case.x, case.graph, case.source, case.features)
+    case.graph.base_weight = weight
+    out = layer(case.x, case.source, case.graph, case.features)
     torch.testing.assert_close(out, written_out(layer, case, weight))
 
 
@@ -93,8 +93,8 @@ def test_sparse_sums_equal_messages(case, kernel):
     plain = KernelInterpolation(kernel, fused=False).double()
     plain.bias = fused.bias
     assert_same(
-        lambda x, a: fused(x, case.graph, case.source, a),
-        lambda x, a: plain(x, case.graph, case.source, a),
+        lambda x, a: fused(x, case.source, case.graph, a),
+        lambda x, a: plain(x, case.source, case.graph, a),
         (case.x, case.features),
         fused.parameters(),
     )
@@ -102,28 +102,28 @@ def test_sparse_sums_equal_messages(case, kernel):
 
 def test_gradients_are_those_of_finite_differences(case, layer):
     assert torch.autograd.gradcheck(
-        lambda x, a: layer(x, case.graph, case.source, a),
+        lambda x, a: layer(x, case.source, case.graph, a),
         (case.x.requires_grad_(), case.features.requires_grad_()),
     )
 
 
 def test_order_of_sources_and_targets_does_not_matter(case, layer):
-    out = layer(case.x, case.graph, case.source, case.features)
+    out = layer(case.x, case.source, case.graph, case.features)
     p, q = torch.randperm(len(case.source)), torch.randperm(len(case.target))
     graph = bipartite_graph(case.source[p], case.target[q], RADIUS, case.domain)
-    permuted = layer(case.x[p], graph, case.source[p], case.features[p])
+    permuted = layer(case.x[p], case.source[p], graph, case.features[p])
     torch.testing.assert_close(permuted, out[q])
 
 
 def test_commutes_with_translations_of_the_torus(case, blind_kernel):
     layer = KernelInterpolation(blind_kernel).double()
-    out = layer(case.x, case.graph, case.source, case.features)
+    out = layer(case.x, case.source, case.graph, case.features)
     shift = torch.rand(case.domain.dim, dtype=torch.float64)
     source, target = (
         case.domain.wrap(points + shift) for points in (case.source, case.target)
     )
     graph = bipartite_graph(source, target, RADIUS, case.domain)
-    moved = layer(case.x, graph, source, case.features)
+    moved = layer(case.x, source, graph, case.features)
     # The displacements of a graph are of single precision.
     torch.testing.assert_close(moved, out, rtol=1e-5, atol=1e-5)
 
@@ -131,8 +131,8 @@ def test_commutes_with_translations_of_the_torus(case, blind_kernel):
 def test_absolute_position_breaks_translation(case):
     kernel = ChannelKernel(4, EdgeNetwork(case.domain.dim, 3, 5)).double()
     layer = KernelInterpolation(kernel).double()
-    one = layer(case.x, case.graph, case.source, case.features)
-    other = layer(case.x, case.graph, case.source + 0.5, case.features)
+    one = layer(case.x, case.source, case.graph, case.features)
+    other = layer(case.x, case.source + 0.5, case.graph, case.features)
     assert (one - other).abs().max() > 1e-3
 
 
@@ -143,29 +143,25 @@ def test_learned_kernels_start_near_the_mean(case):
     torch.nn.init.zeros_(kernel.mix.bias)
     layer = KernelInterpolation(kernel).double()
     ones = torch.ones_like(case.x)
-    out = layer(ones, case.graph, case.source, case.features)
+    out = layer(ones, case.source, case.graph, case.features)
     torch.testing.assert_close(out, torch.ones_like(out))
 
 
 def test_says_what_does_not_fit(case, layer):
-    with pytest.raises(ValueError, match=r"expected \[14, T, 4\]: sources"):
-        layer(case.x[:, 0], case.graph, case.source, case.features)
-    with pytest.raises(ValueError, match=r"expected \[14, T, 4\]: sources"):
-        layer(case.x[1:], case.graph, case.source, case.features)
+    args = (case.source, case.graph, case.features)
+    with pytest.raises(ValueError, match=r"expected \[14, 4\] or \[14, T, 4\]"):
+        layer(case.x[:, 0, 0], *args)
+    with pytest.raises(ValueError, match=r"expected \[14, 4\] or \[14, T, 4\]"):
+        layer(case.x[1:], case.source, case.graph, case.features)
     with pytest.raises(ValueError, match="positions of the graph's 14 sources"):
-        layer(case.x, case.graph, case.target, case.features)
-    with pytest.raises(TypeError, match=r"graph is a Tensor; expected.*graph_between"):
-        layer(case.x, case.graph.edge_index, case.source, case.features)
+        layer(case.x, case.target, case.graph, case.features)
+    with pytest.raises(TypeError, match=r"pos is a BipartiteGraph and.*graph_b"):
+        layer(case.x, case.graph, case.source, case.features)
+    with pytest.raises(TypeError, match=r"edge_index a list; expected positions"):
+        layer(case.x, case.source, [])
     if not isinstance(layer.kernel, GaussianKernel):
         with pytest.raises(ValueError, match=r"expected \[n, 3\]"):
-            layer(case.x, case.graph, case.source, None)
-
-
-def test_no_gradient_reaches_positions(case, layer):
-    """That through the kernel alone would not be the gradient."""
-    pos, x = case.source.requires_grad_(), case.x.requires_grad_()
-    layer(x, case.graph, pos, case.features).square().sum().backward()
-    assert pos.grad is None and x.grad is not None
+            layer(case.x, case.source, case.graph, None)
 
 
 def test_is_printed_with_its_kernel(layer):
@@ -181,20 +177,20 @@ def test_groups_divide_the_channels():
 @given(
     seed=st.integers(0, 2**32 - 1),
     dim=st.integers(1, 3),
-    fixed=st.sampled_from(["linear", "quadratic", "spline"]),
+    base=st.sampled_from(["linear", "quadratic", "spline"]),
     exact_for=st.sampled_from(["constants", "linear"]),
     groups=st.sampled_from([1, 2, 4]),
 )
 @settings(deadline=None, max_examples=60)
 def test_whatever_is_learned_polynomials_are_left_alone(
-    seed: int, dim: int, fixed: str, exact_for: str, groups: int
+    seed: int, dim: int, base: str, exact_for: str, groups: int
 ) -> None:
-    """To the fixed interpolation, on any mesh, by kernels with large random weights."""
+    """To the base interpolation, on any mesh, by kernels with large random weights."""
     torch.manual_seed(seed)
     domain = Domain.unit(dim, periodic=False)
     source = torch.rand((40, 200, 400)[dim - 1], dim, dtype=torch.float64)
     target = torch.rand(30, dim, dtype=torch.float64)
-    graph = bipartite_graph(source, target, 0.4, domain, interpolation=fixed)
+    graph = bipartite_graph(source, target, 0.4, domain, interpolation=base)
     network = EdgeNetwork(dim, 3, 8, scale=0.4)
     kernel = ChannelKernel(4, network, groups=groups)
     layer = KernelInterpolation(kernel, bias=False, exact_for=exact_for).double()
@@ -204,7 +200,7 @@ def test_whatever_is_learned_polynomials_are_left_alone(
     slope = torch.randn(dim, 8, dtype=torch.float64) * (exact_for == "linear")
     constant = torch.randn(8, dtype=torch.float64)
     x = (source @ slope + constant).unflatten(1, (2, 4))
-    out = layer(x, graph, source, torch.randn(len(source), 3).double())
+    out = layer(x, source, graph, torch.randn(len(source), 3).double())
     expected = interpolate_along(x, graph)
     torch.testing.assert_close(out, expected, rtol=0, atol=1e-6)
 
@@ -214,7 +210,7 @@ def test_corrected_kernels_learn_and_have_true_gradients(case, exact_for) -> Non
     kernel = ChannelKernel(4, EdgeNetwork(case.domain.dim, 3, 5, scale=RADIUS))
     layer = KernelInterpolation(kernel, exact_for=exact_for).double()
     free = KernelInterpolation(kernel).double()
-    args = (case.graph, case.source)
+    args = (case.source, case.graph)
     assert not torch.allclose(
         layer(case.x, *args, case.features), free(case.x, *args, case.features)
     )
@@ -238,17 +234,17 @@ def test_correction_is_for_kernels_of_weights_alone() -> None:
         KernelInterpolation(kernel, exact_for="linear")
 
 
-def test_by_cells_equals_messages(case, kernel) -> None:
-    case.graph.volume = torch.rand(len(case.source)).double() + 0.1
+def test_by_quadrature_equals_messages(case, kernel) -> None:
+    case.graph.quadrature_weights = torch.rand(len(case.source)).double() + 0.1
     fused = KernelInterpolation(kernel).double()
     plain = KernelInterpolation(kernel, fused=False).double()
     plain.bias = fused.bias
-    out = fused(case.x, case.graph, case.source, case.features)
+    out = fused(case.x, case.source, case.graph, case.features)
     torch.testing.assert_close(
-        out, plain(case.x, case.graph, case.source, case.features)
+        out, plain(case.x, case.source, case.graph, case.features)
     )
-    case.graph.volume = None
-    counted = fused(case.x, case.graph, case.source, case.features)
+    case.graph.quadrature_weights = None
+    counted = fused(case.x, case.source, case.graph, case.features)
     several = case.graph.degree() > 1
     torch.testing.assert_close(out[~several], counted[~several])
     assert ((out - counted)[several].abs().amax(dim=(1, 2)) > 1e-6).all()

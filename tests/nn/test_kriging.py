@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph, Domain
 from nfsgeo.nn import interpolate
-from nfsgeo.nn.fixed_interpolation import interpolate_along
+from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.kriging import (
     NEIGHBOURS,
     StationaryCovariance,
@@ -34,7 +34,7 @@ def points(num: int, domain: Domain, seed: int = 0) -> Tensor:
 def weights(graph: BipartiteGraph) -> Tensor:
     dense = torch.zeros(graph.num_target, graph.num_source, dtype=torch.float64)
     source, target = graph.edge_index
-    return dense.index_put((target, source), graph.weight)
+    return dense.index_put((target, source), graph.base_weight)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])

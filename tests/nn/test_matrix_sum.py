@@ -67,8 +67,8 @@ def test_both_orders_give_what_messages_give(case, first, monkeypatch):
     plain = KernelInterpolation(kernel, fused=False).double()
     plain.bias = fused.bias
     assert_same(
-        lambda x, a: fused(x, case.graph, case.source, a),
-        lambda x, a: plain(x, case.graph, case.source, a),
+        lambda x, a: fused(x, case.source, case.graph, a),
+        lambda x, a: plain(x, case.source, case.graph, a),
         (case.x, case.features),
         fused.parameters(),
     )

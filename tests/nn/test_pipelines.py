@@ -32,21 +32,23 @@ from nfsgeo.nn import (
     node_graph,
 )
 
-CHANNELS, RECORDS, SHAPE, RADIUS = 4, 2, (6, 6), 0.3
+CHANNELS, STEPS, SHAPE, RADIUS = 4, 2, (6, 6), 0.3
 SIZES = (25, 40, 11)
-TRANSFORM = PointsAndGrid(Domain.unit(2), SHAPE, RADIUS)
+DOMAIN = Domain.unit(2)
+TRANSFORM = PointsAndGrid(DOMAIN, SHAPE, RADIUS)
 
 
 def samples() -> list[HeteroData]:
     points = [
-        Data(x=torch.randn(n, RECORDS, CHANNELS), pos=torch.rand(n, 2)) for n in SIZES
+        Data(x=torch.randn(n, STEPS, CHANNELS), pos=torch.rand(n, 2)) for n in SIZES
     ]
     return [TRANSFORM(data) for data in points]
 
 
 def interpolation(*, fused: bool = True) -> KernelInterpolation:
     network = EdgeNetwork(2, 0, 8, scale=RADIUS)
-    return KernelInterpolation(ChannelKernel(CHANNELS, network), fused=fused)
+    kernel = ChannelKernel(CHANNELS, network)
+    return KernelInterpolation(kernel, fused=fused, domain=DOMAIN)
 
 
 def mixer() -> MixerBlock:
@@ -76,14 +78,14 @@ class Solver(nn.Module):
 
     def forward(self, data: HeteroData) -> Tensor:
         point, grid = data["point"], data["grid"]
-        x = self.up(point.x[:, :1], graph_between(data, POINT_TO_GRID), point.pos)
+        x = self.up(point.x[:, :1], point.pos, graph_between(data, POINT_TO_GRID))
         x = to_nodes(self.block(to_field(x)))
-        return self.down(x, graph_between(data, GRID_TO_POINT), grid.pos)
+        return self.down(x, grid.pos, graph_between(data, GRID_TO_POINT))
 
 
-def tensors_of(data: HeteroData) -> tuple[Tensor, GraphTensors, Tensor]:
+def tensors_of(data: HeteroData) -> tuple[Tensor, Tensor, GraphTensors]:
     graph = graph_between(data, POINT_TO_GRID)
-    return data["point"].x, graph.tensors(), data["point"].pos
+    return data["point"].x, data["point"].pos, graph.tensors()
 
 
 def ring(num_nodes: int) -> Tensor:
@@ -111,9 +113,9 @@ def test_a_module_of_ones_own_on_a_batch_equals_the_loop(device):
 def test_in_a_sequential():
     up, block = interpolation(), mixer()
     model = pyg.Sequential(
-        "x, graph, pos",
+        "x, pos, graph",
         [
-            (up, "x, graph, pos -> x"),
+            (up, "x, pos, graph -> x"),
             (to_field, "x -> x"),
             (block, "x -> x"),
         ],
@@ -121,8 +123,8 @@ def test_in_a_sequential():
     data = samples()[0]
     x, pos = data["point"].x[:, :1], data["point"].pos
     graph = graph_between(data, POINT_TO_GRID)
-    expected = block(to_field(up(x, graph, pos)))
-    torch.testing.assert_close(model(x, graph, pos), expected, rtol=0, atol=0)
+    expected = block(to_field(up(x, pos, graph)))
+    torch.testing.assert_close(model(x, pos, graph), expected, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("name", ["chebyshev", "diffusion"])
@@ -147,25 +149,21 @@ def test_cells_in_a_sequential(name):
 
 
 def test_in_a_hetero_conv():
-    """Fields and positions go by edge type: each layer takes those of its sources."""
+    """Fields and positions go by node type, graphs by edge type."""
     up, down = interpolation(), interpolation()
     model = pyg.HeteroConv({POINT_TO_GRID: up, GRID_TO_POINT: down})
     data = Batch.from_data_list(samples())
-    nodes = torch.randn(data["grid"].num_nodes, RECORDS, CHANNELS)
+    nodes = torch.randn(data["grid"].num_nodes, STEPS, CHANNELS)
     graphs = {t: graph_between(data, t) for t in (POINT_TO_GRID, GRID_TO_POINT)}
-    found = model(
-        {POINT_TO_GRID: data["point"].x, GRID_TO_POINT: nodes},
-        graphs,
-        pos_dict={
-            POINT_TO_GRID: data["point"].pos,
-            GRID_TO_POINT: data["grid"].pos,
-        },
-    )
+    fields = {"point": data["point"].x, "grid": nodes}
     expected = {
-        "grid": up(data["point"].x, graphs[POINT_TO_GRID], data["point"].pos),
-        "point": down(nodes, graphs[GRID_TO_POINT], data["grid"].pos),
+        "grid": up(data["point"].x, data["point"].pos, graphs[POINT_TO_GRID]),
+        "point": down(nodes, data["grid"].pos, graphs[GRID_TO_POINT]),
     }
+    found = model(fields, data.pos_dict, graphs)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    found = model(fields, data.pos_dict, data.edge_index_dict)
+    torch.testing.assert_close(found, expected)
 
 
 def test_cells_and_mixers_in_a_hetero_conv():
@@ -196,7 +194,7 @@ def test_compiles_with_gradients_on_meshes_of_any_size(fused):
         results = []
         for call in (layer, compiled):
             own = x.clone().requires_grad_()
-            out = call(own, graph, pos)
+            out = call(own, pos, graph)
             layer.zero_grad()
             out.square().sum().backward()
             grads = [p.grad.clone() for p in layer.parameters()]
@@ -227,7 +225,7 @@ def exported(fused: bool, data: HeteroData) -> tuple[nn.Module, KernelInterpolat
     layer = interpolation(fused=fused)
     points, edges, ends = Dim("points"), Dim("edges"), Dim("ends", min=3)
     of_graph = GraphTensors({1: edges}, {0: ends}, {0: edges}, {0: edges}, {0: points})
-    sizes = ({0: points}, of_graph, {0: points})
+    sizes = ({0: points}, {0: points}, of_graph)
     with torch.no_grad():
         program = export(layer, tensors_of(data), dynamic_shapes=sizes)
     return program.module(), layer

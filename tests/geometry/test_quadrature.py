@@ -10,8 +10,8 @@ from nfsgeo.geometry import (
     GraphBuilder,
     batch_graphs,
     bipartite_graph,
-    cell_volumes,
     equispaced_grid,
+    quadrature_weights,
 )
 
 TORUS = Domain.unit(2)
@@ -32,7 +32,7 @@ def test_cells_in_one_dimension_are_halfway_between_the_points(periodic: bool) -
     pos = torch.tensor([[0.5], [0.2], [0.6]])
     # Over the seam, 0.6 and 0.2 meet at 0.9.
     expected = [0.2, 0.45, 0.35] if periodic else [0.2, 0.35, 0.45]
-    volumes = cell_volumes(pos, Domain.unit(1, periodic))
+    volumes = quadrature_weights(pos, Domain.unit(1, periodic))
     assert float(volumes.sum()) == pytest.approx(1)
     torch.testing.assert_close(
         volumes, torch.tensor(expected).double(), atol=0.02, rtol=0
@@ -43,14 +43,14 @@ def test_cells_in_one_dimension_are_halfway_between_the_points(periodic: bool) -
 def test_cells_of_a_grid_are_alike(dim: int) -> None:
     domain = Domain.unit(dim)
     pos = equispaced_grid(domain, [4] * dim)
-    volumes = cell_volumes(pos, domain)
+    volumes = quadrature_weights(pos, domain)
     torch.testing.assert_close(volumes, torch.full_like(volumes, 4.0**-dim))
 
 
 def test_the_order_of_the_points_does_not_matter() -> None:
     pos, order = clustered(200), torch.randperm(200)
     torch.testing.assert_close(
-        cell_volumes(pos[order], TORUS), cell_volumes(pos, TORUS)[order]
+        quadrature_weights(pos[order], TORUS), quadrature_weights(pos, TORUS)[order]
     )
 
 
@@ -60,42 +60,44 @@ def test_an_integral_by_cells_does_not_see_the_density() -> None:
     for seed in range(5):
         pos = clustered(500, seed)
         field = torch.cos(2 * torch.pi * (pos[:, 0] - 0.25)).double()
-        errors["cells"] += abs(float(field @ cell_volumes(pos, TORUS))) / 5
+        errors["cells"] += abs(float(field @ quadrature_weights(pos, TORUS))) / 5
         errors["count"] += abs(float(field.mean())) / 5
     assert errors["cells"] < 0.05 < 0.3 < errors["count"]
 
 
 def test_a_point_without_a_node_counts_for_one() -> None:
     pos = torch.full((3, 2), 0.5)
-    assert (cell_volumes(pos, TORUS) > 0).all()
+    assert (quadrature_weights(pos, TORUS) > 0).all()
     with pytest.raises(ValueError, match="no points"):
-        cell_volumes(pos[:0], TORUS)
+        quadrature_weights(pos[:0], TORUS)
 
 
 def test_shares_of_a_neighbourhood_add_up_to_one() -> None:
     meshes = [clustered(60), clustered(90, 1)]
     nodes = equispaced_grid(TORUS, (5, 5))
     graphs = [
-        bipartite_graph(pos, nodes, 0.3, TORUS, volume=cell_volumes(pos, TORUS))
+        bipartite_graph(
+            pos, nodes, 0.3, TORUS, quadrature_weights=quadrature_weights(pos, TORUS)
+        )
         for pos in meshes
     ]
     joined = batch_graphs(graphs)
-    share = joined.share(torch.float64)
+    share = joined.mean_weight(torch.float64)
     total = share.new_zeros(50).index_add(0, joined.edge_index[1], share)
     torch.testing.assert_close(total, torch.ones_like(total))
     torch.testing.assert_close(
-        share, torch.cat([graph.share(torch.float64) for graph in graphs])
+        share, torch.cat([graph.mean_weight(torch.float64) for graph in graphs])
     )
     # Neighbours count in proportion to their volumes.
-    volume = joined.volume[joined.edge_index[0]]
+    volume = joined.quadrature_weights[joined.edge_index[0]]
     first = joined.edge_index[1] == 0
     torch.testing.assert_close(share[first], volume[first] / volume[first].sum())
 
 
 def test_a_cache_measures_points_and_not_nodes() -> None:
-    builder = GraphBuilder(TORUS, 0.3, cells=True)
+    builder = GraphBuilder(TORUS, 0.3, quadrature=True)
     pos, nodes = clustered(60), equispaced_grid(TORUS, (5, 5))
     up = builder.points_to_grid(pos, nodes)
-    torch.testing.assert_close(up.volume, cell_volumes(pos, TORUS))
-    assert builder.grid_to_points(nodes, pos).volume is None
-    assert torch.equal(up.to("cpu").volume, up.volume)
+    torch.testing.assert_close(up.quadrature_weights, quadrature_weights(pos, TORUS))
+    assert builder.grid_to_points(nodes, pos).quadrature_weights is None
+    assert torch.equal(up.to("cpu").quadrature_weights, up.quadrature_weights)

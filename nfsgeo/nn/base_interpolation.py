@@ -1,4 +1,4 @@
-"""Interpolation of scattered data without anything learned."""
+"""Interpolation of scattered data by base interpolations, without learning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from nfsgeo.nn.neighbour_sum import neighbour_sum
 __all__ = [
     "interpolate",
     "interpolate_along",
-    "none_in_reach",
     "spline_graph",
 ]
 
@@ -25,7 +24,7 @@ def interpolate(
     batch: Tensor | None = None,
     query_batch: Tensor | None = None,
 ) -> Tensor:
-    """Values of scattered fields at other points, by splines through the nearest.
+    """Values of scattered fields at other points, by local polyharmonic splines.
 
     Exact for quadratic fields where neighbours surround a query; see
     :func:`nfsgeo.geometry.polyharmonic_spline`.
@@ -46,18 +45,14 @@ def interpolate(
 
 
 def interpolate_along(x: Tensor, graph: BipartiteGraph) -> Tensor:
-    """Fields at the targets of a graph, by its weights: ``[m, T, F]``."""
+    """Fields at the targets of a graph by its base interpolation: ``[m, T, F]``."""
     return in_arrangement(graph, _weighted_sum, x)
 
 
 def _weighted_sum(graph: BipartiteGraph, x: Tensor) -> Tensor:
-    values = neighbour_sum(x.flatten(1)[None], graph.weight.to(x.dtype)[None], graph)
+    weight = graph.base_weight.to(x.dtype)
+    values = neighbour_sum(x.flatten(1)[None], weight[None], graph)
     return values[0].unflatten(1, x.shape[1:])
-
-
-def none_in_reach(domain: Domain) -> float:
-    """A radius that adds no neighbour to those of a spline."""
-    return 1e-9 * min(domain.lengths)
 
 
 def spline_graph(
@@ -68,11 +63,11 @@ def spline_graph(
     batch: Tensor | None = None,
     query_batch: Tensor | None = None,
 ) -> BipartiteGraph:
-    """The graph of :func:`interpolate`, arguments as there; its weights do the work."""
+    """The graph of :func:`interpolate`, with the same arguments."""
     return bipartite_graph(
         pos,
         query_pos,
-        none_in_reach(domain),
+        None,
         domain,
         source_batch=batch,
         target_batch=query_batch,

@@ -1,4 +1,4 @@
-"""How much of the domain every point stands for."""
+"""Quadrature weights of scattered points."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from nfsgeo.geometry.grids import equispaced_grid
 from nfsgeo.geometry.nearest import nearest_neighbours
 from nfsgeo.geometry.query import RadiusQuery
 
-__all__ = ["cell_volumes"]
+__all__ = ["quadrature_weights"]
 
-# Nodes to a point, on which cells are counted: an error of about 1 / sqrt(64).
+# Grid nodes per point by which volumes are counted: an error of about 1 / sqrt(64).
 NODES = 64
 
 
-def cell_volumes(pos: Tensor, domain: Domain) -> Tensor:
-    """Share of the domain that is nearer to a point than to any other.
+def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
+    """Volumes of the Voronoi cells of points, as fractions of the domain.
 
-    The volumes of the Voronoi cells, periodic where the domain is, counted on a grid of
-    about 64 nodes to a point. Cells without a node count for one.
+    Cells are periodic where the domain is. Their volumes are counted on a grid of about
+    64 nodes per point; a cell without a node counts as one node.
 
     Args:
         pos: Points of one sample ``[n, d]``, in the domain.

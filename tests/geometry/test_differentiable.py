@@ -1,0 +1,114 @@
+"""Derivatives of graphs with respect to positions."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
+from nfsgeo.geometry.radius_graph import Interpolation
+
+INTERPOLATIONS: tuple[Interpolation, ...] = ("mean", "linear", "quadratic", "spline")
+
+
+def points(dim: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    sizes = (30, dim), (4, dim)
+    source, target = (
+        torch.rand(*size, dtype=torch.float64, generator=generator) for size in sizes
+    )
+    return source.requires_grad_(), target.requires_grad_()
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+@pytest.mark.parametrize("dim", [1, 2])
+@pytest.mark.parametrize("interpolation", INTERPOLATIONS)
+def test_derivatives_are_those_of_finite_differences(
+    interpolation: Interpolation, dim: int, periodic: bool
+) -> None:
+    """Of the interpolated value and of the displacements, first and second."""
+    domain, values = Domain.unit(dim, periodic), torch.randn(30, dtype=torch.float64)
+
+    def interpolated(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        graph = bipartite_graph(
+            source, target, 0.4, domain, interpolation=interpolation
+        )
+        edge = graph.base_weight * values[graph.edge_index[0]]
+        found = edge.new_zeros(4).index_add(0, graph.edge_index[1], edge)
+        return found, graph.displacement.square().sum()
+
+    ends = points(dim)
+    assert torch.autograd.gradcheck(interpolated, ends)
+    assert torch.autograd.gradgradcheck(interpolated, ends)
+
+
+def test_values_are_those_of_the_constant_graph() -> None:
+    source, target = points(2)
+    for interpolation in INTERPOLATIONS:
+        differentiable, constant = (
+            bipartite_graph(*ends, 0.3, Domain.unit(2), interpolation=interpolation)
+            for ends in ((source, target), (source.detach(), target.detach()))
+        )
+        assert differentiable.differentiable and not constant.differentiable
+        assert torch.equal(differentiable.edge_index, constant.edge_index)
+        for name in ("base_weight", "displacement"):
+            found = getattr(differentiable, name).detach()
+            torch.testing.assert_close(
+                found, getattr(constant, name), check_dtype=False, rtol=1e-6, atol=1e-7
+            )
+    with torch.no_grad():
+        assert not bipartite_graph(source, target, 0.3, Domain.unit(2)).differentiable
+
+
+def test_targets_at_a_source_have_the_derivatives_of_targets_nearby() -> None:
+    source, domain = points(2)[0].detach(), Domain.unit(2)
+    values = torch.sin(6 * source).sum(1)
+    slopes = []
+    for shift in (0.0, 1e-9):
+        target = (source[:5] + shift).requires_grad_()
+        graph = bipartite_graph(source, target, None, domain, interpolation="spline")
+        edge = graph.base_weight * values[graph.edge_index[0]]
+        if shift == 0:
+            found = edge.new_zeros(5).index_add(0, graph.edge_index[1], edge)
+            torch.testing.assert_close(found, values[:5])
+        slopes.append(torch.autograd.grad(edge.sum(), target)[0])
+        assert slopes[-1].abs().min() > 0
+    torch.testing.assert_close(*slopes, rtol=1e-5, atol=1e-5)
+
+
+def test_given_edges_make_the_graph_that_a_search_makes() -> None:
+    source, target = points(2)
+    domain = Domain.unit(2)
+    searched = bipartite_graph(source, target, 0.3, domain)
+    shuffled = searched.edge_index[:, torch.randperm(searched.num_edges)]
+    made = BipartiteGraph.from_edges(shuffled, (source, target), domain)
+    for name in ("edge_index", "ptr", "displacement", "base_weight"):
+        torch.testing.assert_close(getattr(made, name), getattr(searched, name))
+    assert made.differentiable
+    in_open_space = BipartiteGraph.from_edges(shuffled, (source, target))
+    first, last = in_open_space.edge_index
+    assert torch.equal(in_open_space.displacement, target[last] - source[first])
+
+
+def test_what_has_no_derivative_is_refused() -> None:
+    source, target = points(2)
+    domain = Domain.unit(2)
+    with pytest.raises(ValueError, match="quadrature weights of sources that require"):
+        bipartite_graph(source, target, 0.3, domain, quadrature_weights=source[:, 0])
+    graph = bipartite_graph(source, target, 0.3, domain)
+    with pytest.raises(ValueError, match="exact_for='constants'"):
+        graph.polynomials(1)
+    assert graph.polynomials(0).shape == (graph.num_edges, 1)
+
+
+def test_a_spline_needs_no_radius() -> None:
+    source, target = (p.detach() for p in points(2))
+    tiny, none = (
+        bipartite_graph(source, target, r, Domain.unit(2), interpolation="spline")
+        for r in (1e-9, None)
+    )
+    assert torch.equal(tiny.edge_index, none.edge_index)
+    assert torch.equal(tiny.base_weight, none.base_weight)
+    with pytest.raises(ValueError, match="no radius with interpolation mean"):
+        bipartite_graph(source, target, None, Domain.unit(2))

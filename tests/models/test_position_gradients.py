@@ -1,0 +1,100 @@
+"""Derivatives of whole models with respect to positions."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+from nfsgeo.models import Model, Problem, build_model
+
+SMALL = {"width": 4, "depth": 1, "modes": 2, "hidden": 4, "back_width": 4}
+
+
+def nfs(**settings: object) -> Model:
+    torch.manual_seed(0)
+    problem = Problem(Domain.unit(2), 1, 1, 2, 2, 36, None, True)
+    model = build_model("nfs", problem, {**SMALL, **settings}).double()
+    for part in model.modules():
+        if type(part).__name__ == "SpectralConv":
+            part.weight = nn.Parameter(part.weight.to(torch.complex128))
+    return model.eval()
+
+
+def case(model: Model) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    sizes = (36, 2, 1), (36, 2), (3, 2)
+    x, pos, query_pos = (
+        torch.rand(*size, generator=generator, dtype=torch.float64) for size in sizes
+    )
+    return x, pos, query_pos
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"kernel": "dense", "base": "mean"},
+        {"base": "quadratic", "kernel_at": "points"},
+        {"kernel": "gaussian", "base": "linear"},
+    ],
+    ids=["default", "paper", "at points", "gaussian"],
+)
+def test_derivatives_are_those_of_finite_differences(settings: dict) -> None:
+    """In inputs, observed positions and query positions, first and second."""
+    model = nfs(**settings)
+    inputs = [tensor.requires_grad_() for tensor in case(model)]
+
+    def predicted(x: Tensor, pos: Tensor, query_pos: Tensor) -> Tensor:
+        return model(x, pos, query_pos=query_pos)
+
+    assert torch.autograd.gradcheck(predicted, inputs, fast_mode=True)
+    assert torch.autograd.gradgradcheck(predicted, inputs, fast_mode=True)
+
+
+def test_predictions_do_not_depend_on_whether_gradients_are_wanted() -> None:
+    model = nfs()
+    x, pos, query_pos = case(model)
+    constant = model(x, pos, query_pos=query_pos)
+    found = model(x, pos, query_pos=query_pos.requires_grad_())
+    # The displacements of a constant graph are of single precision.
+    torch.testing.assert_close(found, constant, rtol=1e-5, atol=1e-6)
+    graphs = model.connect(pos, query_pos=query_pos)
+    assert graphs.differentiable
+    given = model(x, pos, query_pos=query_pos, graphs=graphs)
+    torch.testing.assert_close(given, found)
+
+
+def test_samples_on_one_mesh_have_gradients_of_their_own() -> None:
+    model = nfs()
+    x, pos, query_pos = case(model)
+    both = query_pos.repeat(2, 1).requires_grad_()
+    batch, query_batch = (torch.arange(2).repeat_interleave(n) for n in (36, 3))
+    x = torch.cat([x, 2 * x])
+    out = model(x, pos.repeat(2, 1), batch, query_pos=both, query_batch=query_batch)
+    first, second = torch.autograd.grad(out.sum(), both)[0].split(3)
+    alone = query_pos.requires_grad_()
+    out = model(x[36:], pos, query_pos=alone)
+    torch.testing.assert_close(second, torch.autograd.grad(out.sum(), alone)[0])
+    assert not torch.allclose(first, second)
+
+
+def test_what_has_no_full_gradient_says_what_to_use() -> None:
+    problem = Problem(Domain.unit(2), 1, 1, 2, 2, 36, None, True)
+    x, pos, query_pos = case(nfs())
+    x, moving = x.float(), pos.float().requires_grad_()
+    mppde = build_model("mppde", problem, {"width": 32, "window": 2})
+    with pytest.raises(UserError, match=r"observed positions.*\n?.*nfs"):
+        mppde(x, moving)
+    with pytest.raises(UserError, match=r"query positions.*\n?.*such as nfs"):
+        mppde(x, moving.detach(), query_pos=moving)
+    model = nfs().float()
+    graphs = model.connect(pos.float())
+    with pytest.raises(UserError, match="graphs that are constants"):
+        model(x, moving, graphs=graphs)
+    with torch.no_grad():
+        assert not model.connect(moving).differentiable
+    with pytest.raises(ValueError, match="quadrature weights of sources"):
+        nfs(quadrature=True)(x.double(), pos.requires_grad_())

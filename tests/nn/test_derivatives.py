@@ -1,0 +1,203 @@
+"""Derivatives of the layer with respect to fields and positions."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
+from nfsgeo.nn import (
+    ChannelKernel,
+    DenseKernel,
+    EdgeNetwork,
+    InterpolationKernel,
+    KernelInterpolation,
+    Projector,
+    interpolate,
+    neighbour_sum,
+)
+from nfsgeo.nn.edge_weights import edge_weights
+from nfsgeo.testing import assert_same
+
+CHANNELS, RADIUS = 4, 0.3
+
+
+@pytest.fixture(params=[1, 2], ids="{}d".format)
+def case(request: pytest.FixtureRequest, make_case):
+    return make_case(request.param, num_source=8, num_target=3)
+
+
+def leaves(case) -> list[Tensor]:
+    given = (case.x, case.features, case.source, case.target)
+    return [tensor.clone().requires_grad_() for tensor in given]
+
+
+def check(function, inputs) -> None:
+    assert torch.autograd.gradcheck(function, inputs, fast_mode=True)
+    assert torch.autograd.gradgradcheck(function, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_along_given_edges(case, kernel, fused) -> None:
+    layer = KernelInterpolation(kernel, fused=fused, domain=case.domain).double()
+    edges = case.graph.edge_index
+    check(lambda x, a, s, t: layer(x, (s, t), edges, features=a), leaves(case))
+
+
+@pytest.mark.parametrize("base", ["mean", "quadratic", "spline"])
+def test_along_a_graph_of_the_positions(case, kernel, base) -> None:
+    """Its base weights are differentiated, too."""
+    layer = KernelInterpolation(kernel).double()
+
+    def interpolated(x, a, s, t) -> Tensor:
+        graph = bipartite_graph(s, t, RADIUS, case.domain, interpolation=base)
+        return layer(x, (s, t), graph, features=a)
+
+    check(interpolated, leaves(case))
+
+
+def test_fused_sums_have_second_derivatives(case, kernel) -> None:
+    """On a constant graph, in fields and parameters."""
+    fused = KernelInterpolation(kernel).double()
+    plain = KernelInterpolation(kernel, fused=False).double()
+    plain.bias = fused.bias
+
+    def penalty(layer: KernelInterpolation):
+        def slopes(x: Tensor, features: Tensor) -> Tensor:
+            out = layer(x, case.source, case.graph, features).sin().sum()
+            return torch.autograd.grad(out, (x, features), create_graph=True)[0]
+
+        return slopes
+
+    features = case.features.requires_grad_(kernel is not None)
+    if not hasattr(kernel, "network"):
+        pytest.skip("the Gaussian does not depend on the inputs")
+    assert_same(penalty(fused), penalty(plain), (case.x, features), fused.parameters())
+
+
+def test_weights_sums_and_projectors_have_second_derivatives(case) -> None:
+    graph, source = case.graph, case.graph.edge_index[0]
+    x, weight = torch.randn(2, 8, 3).double(), torch.randn(2, graph.num_edges).double()
+    scales = torch.rand(2, graph.num_edges).double()
+    check(
+        lambda *given: neighbour_sum(
+            *given[:2], graph, base_weight=given[2], mean_weight=given[3]
+        ),
+        [t.requires_grad_() for t in (x, weight, *scales)],
+    )
+    relative, sizes = torch.randn(graph.num_edges, 2), [(8, 5), (5, 2), (5,), (3, 5)]
+    given = [torch.randn(*size).double().requires_grad_() for size in sizes]
+    check(lambda z, *w: edge_weights(relative.double(), z, source, *w), given)
+    projector = Projector(3, 2, hidden=4).double()
+    check(projector, [torch.randn(5, 3).double().requires_grad_()])
+
+
+@pytest.mark.parametrize("shape", [(CHANNELS,), (2, CHANNELS)])
+def test_called_as_layers_of_pytorch_geometric(case, kernel, shape) -> None:
+    """A pair or a tensor, with time or without, edges in any order or a graph."""
+    x, graph = torch.randn(8, *shape).double(), case.graph
+    layer = KernelInterpolation(kernel, domain=case.domain).double()
+    ends = (case.source, case.target)
+    shuffled = graph.edge_index[:, torch.randperm(graph.num_edges)]
+    expected = layer(x, case.source, graph, case.features)
+    assert expected.shape == (3, *shape)
+    for field in (x, (x, None)):
+        found = layer(field, ends, shuffled, features=case.features)
+        # The displacements of a constant graph are of single precision.
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    among = layer(x, case.source, shuffled[:, :0], features=case.features)
+    assert torch.equal(among, layer.bias.expand(8, *shape))
+
+
+def test_in_open_space_nothing_is_periodic(make_case, make_kernel) -> None:
+    case = make_case(1)
+    layer = KernelInterpolation(make_kernel("channel", 1)).double()
+    ends = torch.tensor([[0.05]]).double(), torch.tensor([[0.95]]).double()
+    edges, x = torch.zeros(2, 1, dtype=torch.int64), case.x[:1]
+    periodic = KernelInterpolation(layer.kernel, domain=case.domain).double()
+    near = layer(x, (ends[0] + 1, ends[1]), edges, case.features[:1])
+    far = layer(x, ends, edges, case.features[:1])
+    assert not torch.allclose(near, far)
+    kernel = make_kernel("channel", 1, absolute=False)
+    layer.kernel = periodic.kernel = kernel
+    near = layer(x, (ends[0] + 1, ends[1]), edges, case.features[:1])
+    torch.testing.assert_close(periodic(x, ends, edges, case.features[:1]), near)
+
+
+@pytest.mark.parametrize("kind", [ChannelKernel, DenseKernel])
+def test_any_network_may_be_the_kernels(make_case, kind: type) -> None:
+    """One of the default's weights has its results and gradients."""
+    case, default = make_case(2), EdgeNetwork(2, 3, 5).double()
+    linear = nn.Linear(2 + 1 + 2 + 3, 5)
+    own = kind(CHANNELS, nn.Sequential(linear, nn.GELU()), hidden=5).double()
+    theirs: InterpolationKernel = kind(CHANNELS, default).double()
+    with torch.no_grad():
+        linear.weight.copy_(torch.cat([default.edge.weight, default.node.weight], 1))
+        linear.bias.copy_(default.edge.bias)
+    own.mix = theirs.mix
+    layers = [KernelInterpolation(kernel).double() for kernel in (own, theirs)]
+    layers[0].bias = layers[1].bias
+    first, second = (
+        lambda x, a, layer=layer: layer(x, case.source, case.graph, features=a)
+        for layer in layers
+    )
+    shared = (*own.mix.parameters(), layers[0].bias)
+    assert_same(first, second, (case.x, case.features), shared)
+    edges = case.graph.edge_index
+    check(
+        lambda x, a, s, t: layers[0](x, (s, t), edges, features=a),
+        leaves(make_case(2, num_source=14, num_target=9)),
+    )
+    before = linear.weight.clone()
+    layers[0].reset_parameters()
+    assert not torch.equal(before, linear.weight)
+    with pytest.raises(ValueError, match="a Sequential of unknown width"):
+        kind(CHANNELS, nn.Sequential(linear))
+
+
+def test_no_gradient_is_lost_in_silence(case, kernel, make_kernel) -> None:
+    """Through the kernel alone it would not be the gradient."""
+    layer = KernelInterpolation(kernel).double()
+    source, target = (pos.requires_grad_() for pos in (case.source, case.target))
+    for pos in (source, (source.detach(), target)):
+        with pytest.raises(ValueError, match="require gradients and the graph is a co"):
+            layer(case.x, pos, case.graph, case.features)
+    with torch.no_grad():
+        layer(case.x, source, case.graph, case.features)
+    corrected = KernelInterpolation(make_kernel("channel", 2), exact_for="linear")
+    ends = torch.rand(2, 8, 2, dtype=torch.float64, requires_grad=True)
+    graph = bipartite_graph(*ends, 0.3, Domain.unit(2))
+    with pytest.raises(ValueError, match="exact_for='constants' or None"):
+        corrected.double()(case.x, ends[0], graph, case.features)
+
+
+def test_constants_stay_exact_for_positions_with_gradients(case, make_kernel) -> None:
+    layer = KernelInterpolation(
+        make_kernel("channel", case.domain.dim), exact_for="constants"
+    ).double()
+
+    def interpolated(x, a, s, t) -> Tensor:
+        graph = bipartite_graph(s, t, RADIUS, case.domain, interpolation="linear")
+        return layer(x, (s, t), graph, features=a)
+
+    check(interpolated, leaves(case))
+
+
+def test_interpolation_without_learning(case) -> None:
+    def interpolated(x: Tensor, source: Tensor, target: Tensor) -> Tensor:
+        return interpolate(x, source, target, case.domain)
+
+    x, _, *ends = leaves(case)
+    check(interpolated, [x, *ends])
+
+
+def test_a_second_backward_pass_needs_no_retained_graph(case, kernel) -> None:
+    """Nothing that belongs to one is cached in a graph."""
+    source = case.source.requires_grad_()
+    layer = KernelInterpolation(kernel).double()
+    graph: BipartiteGraph = bipartite_graph(source, case.target, RADIUS, case.domain)
+    for _ in range(2):
+        out = layer(case.x, (source, case.target), graph, case.features)
+        out.sum().backward(retain_graph=True)
+    assert source.grad.abs().sum() > 0 and not graph._kept
