@@ -25,7 +25,6 @@ from nfsgeo.geometry.bipartite import (
     batch_graphs,
 )
 from nfsgeo.geometry.domain import Domain
-from nfsgeo.geometry.graph_builder import GraphBuilder
 from nfsgeo.geometry.graphs import Graphs
 from nfsgeo.geometry.grids import equispaced_grid
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
@@ -33,7 +32,11 @@ from nfsgeo.geometry.ordering import spatial_order
 from nfsgeo.geometry.polynomials import orthonormal_polynomials
 from nfsgeo.geometry.quadrature import quadrature_weights
 from nfsgeo.geometry.radius import radius_edges, radius_for
-from nfsgeo.geometry.radius_graph import Interpolation, bipartite_graph
+from nfsgeo.geometry.radius_graph import (
+    GraphBuilder,
+    Interpolation,
+    bipartite_graph,
+)
 from nfsgeo.geometry.splines import polyharmonic_spline
 
 __all__ = [

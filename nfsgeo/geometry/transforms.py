@@ -14,9 +14,8 @@ from torch_geometric.transforms import BaseTransform
 
 from nfsgeo.geometry.bipartite import BipartiteGraph, pointers
 from nfsgeo.geometry.domain import Domain
-from nfsgeo.geometry.graph_builder import GraphBuilder
 from nfsgeo.geometry.grids import equispaced_grid
-from nfsgeo.geometry.radius_graph import Interpolation
+from nfsgeo.geometry.radius_graph import GraphBuilder, Interpolation
 
 __all__ = ["GRID_TO_POINT", "POINT_TO_GRID", "PointsAndGrid", "graph_between"]
 

@@ -7,8 +7,8 @@ KernelInterpolation        learned interpolation between two sets of points
 DenseKernel                a matrix for every edge, of full or low rank
 ChannelKernel              a weight for every edge and channel
 GaussianKernel             a Gaussian of learned centre and widths
-EdgeNetwork                hidden layer of a learned kernel
-interpolate                interpolation without anything learned
+EdgeNetwork                default network of a learned kernel
+interpolate                local polyharmonic splines, nothing learned
 neighbour_sum              weighted sums over neighbourhoods
 InterpolationResampling    points to a fixed grid and back
 =========================  =====================================================
@@ -23,10 +23,10 @@ Attention                  multi-head attention over all tokens
 TokenMLP                   a matrix over all tokens
 PatchEmbedding             patches to tokens; PatchUnembedding: back
 Trunk                      basis functions of position and time
-UNet                       convolutions on ever coarser grids and back
+UNet                       convolutions on a hierarchy of grids
 FieldLayerNorm             Layer-Norm over grid, time and channels
 MixerBlock                 mixing, normalisation, residual, activation
-GridResampling             for data that lie on a grid already
+GridResampling             for data on an equispaced grid
 Lift, Projector            into and out of the channels
 Pointwise                  1×1 convolution
 ModulusGELU                activation of complex fields
@@ -41,31 +41,20 @@ DiffusionGRU               recurrent cell with diffusion convolutions
 AdaptiveGRU                recurrent cell on a learned graph of one mesh
 ChebyshevConv              polynomial of a graph's Laplacian
 DiffusionConv              random walks along edges and against them
-AdaptiveConv               convolution with weights of its own for every node
+AdaptiveConv               convolution with separate weights for every node
 Support                    fixed sparse matrix on the nodes of a graph
 chebyshev_support          scaled Laplacian; diffusion_supports: random walks
 node_graph                 a graph in PyTorch Geometric's format, for supports
 MPPDELayer                 messages with relative fields and positions
-TemporalDecoder            several records at once from one hidden state
+TemporalDecoder            several time steps at once from one hidden state
 PointSpectralConv          convolution in Fourier space at irregular points
-PointWaves                 Fourier transform of the points of a batch, and back
+PointWaves                 Fourier transform at irregular points, and back
 adjacency_bytes            memory that learned graphs need
 =========================  =====================================================
 """
 
-from nfsgeo.nn.adaptive import AdaptiveConv, AdaptiveGRU, adjacency_bytes
-from nfsgeo.nn.attention import Attention
 from nfsgeo.nn.base_interpolation import interpolate
-from nfsgeo.nn.chebyshev import ChebConvGRU, ChebyshevConv
-from nfsgeo.nn.diffusion import DiffusionConv, DiffusionGRU
 from nfsgeo.nn.edge_network import EdgeNetwork
-from nfsgeo.nn.fourier_tokens import (
-    FourierTokens,
-    ModulusGELU,
-    RealPart,
-    SplitComplex,
-)
-from nfsgeo.nn.global_filter import GlobalFilter
 from nfsgeo.nn.grid_resampling import GridResampling, grid_shape
 from nfsgeo.nn.interpolation import KernelInterpolation
 from nfsgeo.nn.interpolation_resampling import InterpolationResampling
@@ -82,6 +71,15 @@ from nfsgeo.nn.normalisation import FieldLayerNorm
 from nfsgeo.nn.patches import PatchEmbedding, PatchUnembedding
 from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
 from nfsgeo.nn.pointwise import Lift, Pointwise, Projector
+from nfsgeo.nn.recurrent_cells import (
+    AdaptiveConv,
+    AdaptiveGRU,
+    ChebConvGRU,
+    ChebyshevConv,
+    DiffusionConv,
+    DiffusionGRU,
+    adjacency_bytes,
+)
 from nfsgeo.nn.resampling import LiftedBy, Points, Resampling
 from nfsgeo.nn.spectral import SpectralConv
 from nfsgeo.nn.supports import (
@@ -91,7 +89,15 @@ from nfsgeo.nn.supports import (
     node_graph,
 )
 from nfsgeo.nn.temporal_bundling import TemporalDecoder
-from nfsgeo.nn.token_mlp import TokenMLP
+from nfsgeo.nn.token_mixers import (
+    Attention,
+    FourierTokens,
+    GlobalFilter,
+    ModulusGELU,
+    RealPart,
+    SplitComplex,
+    TokenMLP,
+)
 from nfsgeo.nn.trunk import Trunk
 from nfsgeo.nn.unet import UNet
 

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from nfsgeo.geometry import (
     Domain,
-    images,
     radius_edges,
     search_cell_list,
     search_torch_cluster,
@@ -93,9 +92,9 @@ def test_images_and_rising_caps_lose_nothing(
     brute_force: Reference,
 ) -> None:
     def candidates(query: RadiusQuery) -> Iterator[Candidates]:
-        return images.candidates_by_images(query, open_search, first_cap)
+        return search_torch_cluster.candidates_by_images(query, open_search, first_cap)
 
-    monkeypatch.setattr(images, "MAX_SLOTS", 40)
+    monkeypatch.setattr(search_torch_cluster, "MAX_SLOTS", 40)
     monkeypatch.setattr(BACKENDS["scipy"], "candidates", candidates)
     domain = Domain((0.0, 0.0), (1.0, 1.0), (True, False))
     source, target = torch.rand(40, 2), torch.rand(37, 2)

@@ -1,0 +1,361 @@
+"""Convolutions on graphs, and the recurrent cells made of them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.errors import UserError
+from nfsgeo.nn.supports import Support, chebyshev_terms
+
+__all__ = [
+    "AdaptiveConv",
+    "AdaptiveGRU",
+    "ChebConvGRU",
+    "ChebyshevConv",
+    "DiffusionConv",
+    "DiffusionGRU",
+    "adjacency_bytes",
+]
+
+
+def glorot_(weight: Tensor, gates: int = 1) -> None:
+    """Draw weights ``[..., C, C']`` of ``gates`` convolutions side by side.
+
+    As Glorot and Bengio do, each convolution as if it were alone.
+    """
+    fan_in, fan_out = weight.shape[-2:]
+    bound = (6 / (fan_in + fan_out / gates)) ** 0.5
+    nn.init.uniform_(weight, -bound, bound)
+
+
+class ChebyshevConv(nn.Module):
+    r"""Chebyshev polynomial of a graph's scaled Laplacian.
+
+    .. math:: y = b + \sum_{k=0}^{K-1} T_k(\tilde L) \, x \, \Theta_k
+
+    "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering",
+    equation (4).
+
+    Args:
+        in_channels: channels of :math:`x`.
+        out_channels: channels of :math:`y`, those of all gates together.
+        order: :math:`K`.
+        gates: number of convolutions side by side, for their initialisation.
+
+    Shapes:
+        ``[N, in_channels]`` to ``[N, out_channels]``.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, order: int = 2, *, gates: int = 1
+    ) -> None:
+        super().__init__()
+        self.gates = gates
+        self.weight = nn.Parameter(torch.empty(order, in_channels, out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights by :func:`glorot_`; the bias starts at zero."""
+        glorot_(self.weight, self.gates)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor, support: Support) -> Tensor:
+        """Convolve ``x`` on the graph of ``support``."""
+        terms = chebyshev_terms(support, x, self.weight.size(0))
+        return torch.cat(terms, dim=-1) @ self.weight.flatten(0, 1) + self.bias
+
+    def extra_repr(self) -> str:
+        order, fan_in, fan_out = self.weight.shape
+        return f"{fan_in}, {fan_out}, order={order}"
+
+
+class ChebConvGRU(nn.Module):
+    r"""Gated recurrent unit whose products are Chebyshev convolutions.
+
+    .. math::
+        z &= \sigma(x * \Theta_{xz} + h * \Theta_{hz}) \\
+        r &= \sigma(x * \Theta_{xr} + h * \Theta_{hr}) \\
+        c &= \tanh(x * \Theta_{xc} + (r \odot h) * \Theta_{hc}) \\
+        h' &= z \odot h + (1 - z) \odot c
+
+    Model 2 of "Structured Sequence Modeling with Graph Convolutional Recurrent
+    Networks", with gated recurrent units for its LSTM. In a pipeline on PyTorch
+    Geometric's graphs::
+
+        support = chebyshev_support(node_graph(edge_index, num_nodes))
+        h = cell(x, h, support)
+
+    Args:
+        in_channels: channels of :math:`x`.
+        hidden_channels: channels of :math:`h`.
+        order: :math:`K` of every convolution.
+
+    Shapes:
+        ``x`` ``[N, in_channels]``, ``h`` ``[N, hidden_channels]``, of the nodes of all
+        samples of a batch.
+    """
+
+    def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
+        super().__init__()
+        self.hidden_channels = hidden_channels
+        width = hidden_channels
+        self.inputs = ChebyshevConv(in_channels, 3 * width, order, gates=3)
+        self.gates = ChebyshevConv(width, 2 * width, order, gates=2)
+        self.candidate = ChebyshevConv(width, width, order)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for convolution in (self.inputs, self.gates, self.candidate):
+            convolution.reset_parameters()
+
+    def forward(self, x: Tensor, h: Tensor, support: Support) -> Tensor:
+        """The next hidden state."""
+        *of_gates, of_candidate = self.inputs(x, support).chunk(3, dim=-1)
+        gates = torch.cat(of_gates, dim=-1) + self.gates(h, support)
+        z, r = torch.sigmoid(gates).chunk(2, dim=-1)
+        candidate = torch.tanh(of_candidate + self.candidate(r * h, support))
+        return z * h + (1 - z) * candidate
+
+
+class DiffusionConv(nn.Module):
+    r"""Random walks along and against the edges of a graph.
+
+    .. math:: y = b + \sum_{k=0}^{K-1} T_k(P_O) \, x \, \Theta_{0k}
+        + T_k(P_I) \, x \, \Theta_{1k}
+
+    "Diffusion Convolutional Recurrent Neural Network", equation (2), its powers
+    replaced by Chebyshev polynomials as in its authors' program; up to :math:`K = 2`
+    they are the same.
+
+    Args:
+        in_channels: channels of :math:`x`.
+        out_channels: channels of :math:`y`, those of all gates together.
+        order: :math:`K`.
+        gates: number of convolutions side by side, for their initialisation.
+
+    Shapes:
+        ``[N, in_channels]`` to ``[N, out_channels]``.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, order: int = 2, *, gates: int = 1
+    ) -> None:
+        super().__init__()
+        self.gates = gates
+        self.weight = nn.Parameter(torch.empty(2, order, in_channels, out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights by :func:`glorot_`; the bias starts at zero."""
+        glorot_(self.weight, self.gates)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor, supports: tuple[Support, Support]) -> Tensor:
+        """Convolve ``x``; ``supports`` are the two walks on a graph."""
+        along, against = supports
+        order = self.weight.size(1)
+        terms = chebyshev_terms(along, x, order)
+        if against is along:
+            # Both directions multiply the same terms, so their weights add up.
+            weight = self.weight.sum(0).flatten(0, 1)
+        else:
+            terms += chebyshev_terms(against, x, order)
+            weight = self.weight.flatten(0, 2)
+        return torch.cat(terms, dim=-1) @ weight + self.bias
+
+    def extra_repr(self) -> str:
+        _, order, fan_in, fan_out = self.weight.shape
+        return f"{fan_in}, {fan_out}, order={order}"
+
+
+class DiffusionGRU(nn.Module):
+    r"""Gated recurrent unit whose products are diffusion convolutions.
+
+    .. math::
+        z &= \sigma([x, h] * \Theta_z) \\
+        r &= \sigma([x, h] * \Theta_r) \\
+        c &= \tanh([x, r \odot h] * \Theta_c) \\
+        h' &= z \odot h + (1 - z) \odot c
+
+    The DCGRU of "Diffusion Convolutional Recurrent Neural Network", section 2.3. In
+    a pipeline on PyTorch Geometric's graphs::
+
+        supports = diffusion_supports(node_graph(edge_index, num_nodes))
+        h = cell(x, h, supports)
+
+    Args:
+        in_channels: channels of :math:`x`.
+        hidden_channels: channels of :math:`h`.
+        order: :math:`K` of every convolution.
+
+    Shapes:
+        ``x`` ``[N, in_channels]``, ``h`` ``[N, hidden_channels]``, of the nodes of all
+        samples of a batch.
+    """
+
+    def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
+        super().__init__()
+        self.hidden_channels = hidden_channels
+        both, width = in_channels + hidden_channels, hidden_channels
+        self.gates = DiffusionConv(both, 2 * width, order, gates=2)
+        self.candidate = DiffusionConv(both, width, order)
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        self.gates.reset_parameters()
+        self.candidate.reset_parameters()
+
+    def forward(
+        self, x: Tensor, h: Tensor, supports: tuple[Support, Support]
+    ) -> Tensor:
+        """The next hidden state."""
+        gates = self.gates(torch.cat([x, h], dim=-1), supports)
+        z, r = torch.sigmoid(gates).chunk(2, dim=-1)
+        candidate = self.candidate(torch.cat([x, r * h], dim=-1), supports)
+        return z * h + (1 - z) * torch.tanh(candidate)
+
+
+def adjacency_bytes(num_nodes: int, num_cells: int = 1) -> int:
+    """Memory that the dense graphs of cells need in a training step, at least.
+
+    Scores, their softmax and the gradients of both, in single precision.
+
+    Args:
+        num_nodes: nodes of the mesh.
+        num_cells: cells that have graphs of their own.
+    """
+    return num_cells * 4 * 4 * num_nodes**2
+
+
+class AdaptiveConv(nn.Module):
+    r"""Convolution on a learned graph, with weights of its own for every node.
+
+    .. math:: y_n = E_n b + \sum_{k=0}^{K-1} (T_k(S) \, x)_n \, (E_n W_k), \qquad
+        S = \mathrm{softmax}(\mathrm{relu}(E E^T))
+
+    "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting",
+    sections 3.2 and 3.3. The weights of the nodes are never formed: what every
+    column of the embedding contributes is computed first and weighted after.
+
+    Args:
+        in_channels: channels of :math:`x`.
+        out_channels: channels of :math:`y`.
+        order: :math:`K`.
+        embedding_size: columns of :math:`E`.
+
+    Shapes:
+        ``x`` ``[B, n, in_channels]``, ``embedding`` ``[n, embedding_size]``,
+        ``adjacency`` ``[n, n]``; result ``[B, n, out_channels]``.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        order: int = 2,
+        embedding_size: int = 2,
+    ) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(
+            torch.empty(embedding_size, order, in_channels, out_channels)
+        )
+        self.bias = nn.Parameter(torch.empty(embedding_size, out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights by :func:`glorot_`; the bias starts at zero."""
+        glorot_(self.weight)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, x: Tensor, embedding: Tensor, adjacency: Tensor) -> Tensor:
+        """Convolve the fields of all samples."""
+
+        def support(x: Tensor) -> Tensor:
+            return torch.einsum("nm,bmc->bnc", adjacency, x)
+
+        size, order = self.weight.shape[:2]
+        terms = torch.cat(chebyshev_terms(support, x, order), dim=-1)
+        weight = self.weight.flatten(1, 2).transpose(0, 1).flatten(1)
+        parts = (terms @ weight).unflatten(-1, (size, -1))
+        return torch.einsum("nd,bndo->bno", embedding, parts) + embedding @ self.bias
+
+    def extra_repr(self) -> str:
+        size, order, fan_in, fan_out = self.weight.shape
+        return f"{fan_in}, {fan_out}, order={order}, embedding_size={size}"
+
+
+class AdaptiveGRU(nn.Module):
+    r"""Gated recurrent unit on a learned graph of the nodes of one mesh.
+
+    .. math::
+        z &= \sigma([x, h] * W_z) \\
+        r &= \sigma([x, h] * W_r) \\
+        c &= \tanh([x, z \odot h] * W_c) \\
+        h' &= r \odot h + (1 - r) \odot c
+
+    "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting",
+    section 3.4. Every node has an embedding of its own, so that the cell holds for
+    one mesh alone, and the graph is dense: see :func:`adjacency_bytes`.
+
+    Args:
+        num_nodes: nodes of the mesh, :math:`n`.
+        in_channels: channels of :math:`x`.
+        hidden_channels: channels of :math:`h`.
+        order: :math:`K` of every convolution.
+        embedding_size: numbers that describe a node.
+
+    Shapes:
+        ``x`` ``[B n, in_channels]``, ``h`` ``[B n, hidden_channels]``, sample by
+        sample, the nodes always in the same order; ``adjacency`` ``[n, n]``.
+    """
+
+    def __init__(
+        self,
+        num_nodes: int,
+        in_channels: int,
+        hidden_channels: int,
+        order: int = 2,
+        embedding_size: int = 2,
+    ) -> None:
+        super().__init__()
+        self.hidden_channels = hidden_channels
+        both = in_channels + hidden_channels
+        self.embedding = nn.Parameter(torch.empty(num_nodes, embedding_size))
+        self.gates = AdaptiveConv(both, 2 * hidden_channels, order, embedding_size)
+        self.candidate = AdaptiveConv(both, hidden_channels, order, embedding_size)
+        nn.init.normal_(self.embedding)
+
+    def reset_parameters(self) -> None:
+        """Draw embedding and weights anew."""
+        nn.init.normal_(self.embedding)
+        self.gates.reset_parameters()
+        self.candidate.reset_parameters()
+
+    def adjacency(self) -> Tensor:
+        """The learned graph ``[n, n]``, to be computed once for a sequence."""
+        scores = torch.relu(self.embedding @ self.embedding.T)
+        return torch.softmax(scores, dim=1)
+
+    def forward(self, x: Tensor, h: Tensor, adjacency: Tensor) -> Tensor:
+        """The next hidden state.
+
+        Raises:
+            UserError: when the nodes are not those of whole samples.
+        """
+        num_nodes = self.embedding.size(0)
+        if x.size(0) % num_nodes:
+            raise UserError(
+                f"{x.size(0)} points",
+                f"{num_nodes} in every sample, those of the mesh it was made for",
+                "use that mesh, or a layer that takes any",
+            )
+        x, h = (field.unflatten(0, (-1, num_nodes)) for field in (x, h))
+        gates = self.gates(torch.cat([x, h], dim=-1), self.embedding, adjacency)
+        z, r = torch.sigmoid(gates).chunk(2, dim=-1)
+        candidate = torch.tanh(
+            self.candidate(torch.cat([x, z * h], dim=-1), self.embedding, adjacency)
+        )
+        return (r * h + (1 - r) * candidate).flatten(0, 1)

@@ -1,0 +1,242 @@
+"""Token mixing of Vision Mixers, apart from the spectral convolution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.errors import UserError
+
+__all__ = [
+    "Attention",
+    "FourierTokens",
+    "GlobalFilter",
+    "ModulusGELU",
+    "RealPart",
+    "SplitComplex",
+    "TokenMLP",
+]
+
+
+class Attention(nn.Module):
+    r"""Multi-head self-attention, every node and record of a field a token.
+
+    .. math:: v' = W_o \, \big\Vert_h \, \mathrm{softmax}\Big(
+        \tfrac{q_h k_h^T}{\sqrt{C / H}}\Big) v_h + b_o
+
+    "Attention Is All You Need", equation (1); the token mixing of the Vision
+    Transformer. No bias by position: positions are inputs of the lift.
+
+    Args:
+        channels: :math:`C`, a multiple of ``heads``.
+        heads: :math:`H`.
+        dropout: share of the attention weights that are dropped in training.
+
+    Shapes:
+        ``[B, C, *n]`` to the same.
+
+    Raises:
+        UserError: when the heads do not divide the channels.
+    """
+
+    def __init__(self, channels: int, heads: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        if channels % heads:
+            raise UserError(
+                f"{heads} heads for {channels} channels",
+                "a number of heads that divides the channels",
+                "change heads or width",
+            )
+        self.heads = heads
+        self.dropout = dropout
+        self.input = nn.Linear(channels, 3 * channels)
+        self.output = nn.Linear(channels, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Attend from every token to every token."""
+        tokens = x.flatten(2).transpose(1, 2)
+        # [B, L, 3 C] to three of [B, H, L, C / H].
+        parts = self.input(tokens).unflatten(2, (3, self.heads, -1))
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(
+            query, key, value, dropout_p=self.dropout if self.training else 0.0
+        )
+        mixed = self.output(mixed.transpose(1, 2).flatten(2))
+        return mixed.transpose(1, 2).unflatten(2, x.shape[2:])
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, dropout={self.dropout}"
+
+
+class TokenMLP(nn.Module):
+    r"""A full matrix over tokens, the same for every channel.
+
+    .. math:: v'(x) = \sum_{x'} W_{x x'} \, v(x') + b_x
+
+    The token mixing of "MLP-Mixer: An all-MLP Architecture for Vision" with one
+    layer. It has the square of the number of tokens in weights, and holds for one
+    grid and number of records.
+
+    Args:
+        sizes: of grid and time.
+
+    Shapes:
+        ``[B, C, *sizes]`` to the same.
+
+    Raises:
+        UserError: for a field of other sizes.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.sizes = tuple(sizes)
+        tokens = math.prod(self.sizes)
+        self.linear = nn.Linear(tokens, tokens)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Mix the tokens."""
+        if x.shape[2:] != self.sizes:
+            raise UserError(
+                f"tokens {tuple(x.shape[2:])} (grid, time)",
+                f"{self.sizes}, for which the linear map over tokens is made",
+                "use the grid and records of training, or a model such as nfs",
+            )
+        return self.linear(x.flatten(2)).unflatten(2, self.sizes)
+
+    def extra_repr(self) -> str:
+        return f"sizes={self.sizes}"
+
+
+class GlobalFilter(nn.Module):
+    r"""Fourier token mixing, an element-wise product, and the inverse transform.
+
+    .. math:: v' = F^{-1}(W \odot F(v)), \qquad W(k) \in R^C
+
+    After "Global Filter Networks for Image Classification", with real weights: a
+    convolution with an even kernel, a kernel for each channel. All frequencies have
+    weights, so it holds for one grid and number of records.
+
+    Args:
+        channels: :math:`C`.
+        sizes: of grid and time.
+
+    Shapes:
+        ``[B, C, *sizes]`` to the same, real.
+
+    Raises:
+        UserError: for a field of other sizes.
+    """
+
+    def __init__(self, channels: int, sizes: Sequence[int]) -> None:
+        super().__init__()
+        self.sizes = tuple(sizes)
+        # The spectrum of a real field is Hermitian: half of the last axis suffices.
+        kept = (*self.sizes[:-1], self.sizes[-1] // 2 + 1)
+        self.weight = nn.Parameter(torch.empty(channels, *kept))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weights of variance 1, which keep the variance of a field."""
+        nn.init.normal_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Filter every channel."""
+        if x.shape[2:] != self.sizes:
+            raise UserError(
+                f"tokens {tuple(x.shape[2:])} (grid, time)",
+                f"{self.sizes}, for which the filter is made",
+                "use the grid and records of training, or a model such as nfs",
+            )
+        dim = tuple(range(2, x.dim()))
+        # FFTs of half precision exist for powers of two on CUDA only.
+        exact = torch.promote_types(x.dtype, torch.float32)
+        with torch.autocast(x.device.type, enabled=False):
+            spectrum = torch.fft.rfftn(x.to(exact), dim=dim)
+            filtered = spectrum * self.weight.to(exact)
+            return torch.fft.irfftn(filtered, s=self.sizes, dim=dim).to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.size(0)}, sizes={self.sizes}"
+
+
+class FourierTokens(nn.Module):
+    r"""Full Fourier transform over all axes of grid and time, without weights.
+
+    .. math:: v'(k) = N^{-1/2} \sum_x v(x) \, e^{-2 \pi i k \cdot x}
+
+    The token mixing of "FNet: Mixing Tokens with Fourier Transforms". The transform
+    keeps the sum of squares.
+
+    Shapes:
+        ``[B, C, *n]``, real or complex, to the same, complex.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Transform the tokens."""
+        if not x.is_complex():
+            # FFTs of half precision exist for powers of two on CUDA only.
+            x = x.to(torch.promote_types(x.dtype, torch.float32))
+        return torch.fft.fftn(x, dim=tuple(range(2, x.dim())), norm="ortho")
+
+
+class SplitComplex(nn.Module):
+    """Applies one real layer to the real part, another to the imaginary part.
+
+    Args:
+        real: layer of the real part.
+        imaginary: layer of the imaginary part.
+
+    Shapes:
+        ``[B, C, *n]`` to what the layers make of it, complex.
+    """
+
+    def __init__(self, real: nn.Module, imaginary: nn.Module) -> None:
+        super().__init__()
+        self.real = real
+        self.imaginary = imaginary
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply both; shapes and types as theirs, complex."""
+        return torch.complex(self.real(x.real), self.imaginary(x.imag))
+
+
+class ModulusGELU(nn.Module):
+    r"""GELU of the modulus less a bias; the phase stays.
+
+    .. math:: \sigma(z) = \mathrm{GELU}(|z| - b_c) \, \frac{z}{|z|}
+
+    The form of modReLU in "Unitary Evolution Recurrent Neural Networks", equation
+    (8), with GELU in its place.
+
+    Args:
+        channels: number of biases :math:`b_c`.
+
+    Shapes:
+        ``[B, C, *n]`` complex, to the same.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the activation."""
+        # Smooth at zero, where the modulus is not.
+        modulus = (x.real.square() + x.imag.square() + 1e-12).sqrt()
+        bias = self.bias.view(-1, *(1 for _ in x.shape[2:]))
+        return x * (nn.functional.gelu(modulus - bias) / modulus)
+
+
+class RealPart(nn.Module):
+    """The real part of a complex field, on the way out of complex layers.
+
+    Shapes:
+        ``[B, C, *n]`` to the same, real.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The real part."""
+        return x.real
