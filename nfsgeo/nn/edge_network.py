@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.nn.edge_weights import edge_weights
+from nfsgeo.nn.hidden_layer import edge_weights
 
 __all__ = ["EdgeNetwork", "edge_features"]
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph
-from nfsgeo.nn.edge_weights import edge_weights_reference
+from nfsgeo.nn.hidden_layer import edge_weights_reference
 from nfsgeo.nn.neighbour_sum import neighbour_sum_reference
 from nfsgeo.nn.second_derivatives import twice_differentiable
 
@@ -44,7 +44,7 @@ def fused_sum(
         s_{j,c} = \sum_{i \in N(j)} (b_{ij} + m_{ij} w_{r(c),ij}) \, x_{i,c}, \quad
         w = M \, \mathrm{GELU}(W r_{ij} + b + z_i) + c
 
-    :func:`~nfsgeo.nn.edge_weights.edge_weights` and
+    :func:`~nfsgeo.nn.hidden_layer.edge_weights` and
     :func:`~nfsgeo.nn.neighbour_sum.neighbour_sum` in one kernel, written in Triton: no
     weight of an edge is ever stored, neither for the sum nor for its gradients.
 

@@ -17,7 +17,7 @@ from nfsgeo.nn import (
     interpolate,
     neighbour_sum,
 )
-from nfsgeo.nn.edge_weights import edge_weights
+from nfsgeo.nn.hidden_layer import edge_weights
 from nfsgeo.testing import assert_same
 
 CHANNELS, RADIUS = 4, 0.3

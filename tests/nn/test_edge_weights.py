@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nfsgeo.nn import edge_weights as module
-from nfsgeo.nn.edge_weights import edge_weights, edge_weights_reference
+from nfsgeo.nn import hidden_layer as module
+from nfsgeo.nn.hidden_layer import edge_weights, edge_weights_reference
 from nfsgeo.testing import assert_same
 
 EDGES, NODES, HIDDEN = 23, 6, 5
