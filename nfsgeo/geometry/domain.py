@@ -73,7 +73,7 @@ class Domain:
 
         Args:
             points: Coordinates ``[n, d]``, a tensor or an array.
-            pad: Room left at either end of an axis, as a share of the points'
+            pad: Room left at either end of an axis, as a fraction of the points'
                 extent on it (of the largest extent on an axis without any).
 
         Raises:

@@ -33,7 +33,7 @@ def equispaced_grid(
         Coordinates ``[prod(shape), d]``.
 
     Raises:
-        ValueError: If ``shape`` has not one positive entry an axis, or a single
+        ValueError: If ``shape`` has not one positive entry per axis, or a single
             node on an axis that needs two ends.
     """
     if len(shape) != domain.dim:

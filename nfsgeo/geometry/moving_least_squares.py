@@ -75,7 +75,7 @@ def moving_least_squares(
         found = phi * (basis * solved.squeeze(2)[target]).sum(1)
         weights = torch.where(unsettled[target], found, weights)
         gain = phi.new_zeros(num_target).index_add_(0, target, found.abs())
-        # As many neighbours as coefficients, or what is fitted is anybody's guess.
+        # With fewer neighbours than coefficients the fit is not determined.
         enough = neighbours >= (ridge < GIVEN_UP).sum()
         unsettled &= ~((gain <= LARGEST_GAIN) & enough)
         if not unsettled.any():

@@ -50,8 +50,8 @@ def spatial_order(pos: Tensor, domain: Domain, batch: Tensor | None = None) -> T
         torch.tensor(ends, dtype=torch.float64, device=pos.device)
         for ends in (domain.lower, domain.lengths)
     )
-    share = ((pos.double() - lower) / lengths).clamp_(0, 1)
-    cell = (share * 2**bits).long().clamp_(max=2**bits - 1)
+    fraction = ((pos.double() - lower) / lengths).clamp_(0, 1)
+    cell = (fraction * 2**bits).long().clamp_(max=2**bits - 1)
     place = torch.zeros_like(cell[:, 0])
     for bit in range(bits):
         for axis, number in enumerate(cell.unbind(1)):

@@ -94,8 +94,8 @@ def radius_for(num_points: int, domain: Domain, c: float) -> float:
     """The radius at which a ball holds ``c log n`` of ``n`` points on average.
 
     Paper, appendix A ("Graph construction"): ``E|N(x)| <= c log n``. For points
-    spread evenly, ``E|N(x)|`` is ``n`` times the share of the domain that the ball
-    covers; at open boundaries it is less.
+    spread evenly, ``E|N(x)|`` is ``n`` times the fraction of the domain that the
+    ball covers; at open boundaries it is less.
 
     Args:
         num_points: Number of points ``n`` of one sample, 2 or more.
@@ -110,8 +110,8 @@ def radius_for(num_points: int, domain: Domain, c: float) -> float:
     if not (math.isfinite(c) and c > 0):
         raise UserError(f"c = {c}", "a number above 0", "raise c")
     unit_ball = math.pi ** (domain.dim / 2) / math.gamma(domain.dim / 2 + 1)
-    share = c * math.log(num_points) / num_points
-    return (share * domain.volume / unit_ball) ** (1 / domain.dim)
+    fraction = c * math.log(num_points) / num_points
+    return (fraction * domain.volume / unit_ball) ** (1 / domain.dim)
 
 
 def _choose(backend: str, source: Tensor, target: Tensor) -> tuple[str, torch.device]:

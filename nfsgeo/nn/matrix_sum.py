@@ -13,7 +13,7 @@ from nfsgeo.nn.second_derivatives import twice_differentiable
 
 __all__ = ["matrix_sum", "matrix_sum_reference"]
 
-# Numbers of matrices and messages that are held at a time: what fits a core's cache,
+# Numbers of matrices and messages stored at a time: what fits a core's cache,
 # and on a GPU what keeps it busy.
 BLOCK_CPU, BLOCK_CUDA = 1 << 19, 1 << 26
 
@@ -76,13 +76,13 @@ class _MatrixSum(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         x, weight, matrix = ctx.saved_tensors
         edges = _Edges(x, weight, matrix, ctx.graph)
-        flat, by_record = edges.flat.t().contiguous(), grad.contiguous()
+        flat, by_step = edges.flat.t().contiguous(), grad.contiguous()
         by_channel = grad.transpose(1, 2).contiguous()
         grad_x = torch.zeros_like(edges.x)
         grad_weight = torch.zeros_like(edges.weight)
         grad_flat = torch.zeros_like(edges.flat)
         for block in edges.blocks():
-            given = by_record.index_select(0, block.targets)
+            given = by_step.index_select(0, block.targets)
             of_edge = torch.bmm(edges.fields(block), given).view(-1, flat.size(0))
             torch.mm(of_edge, flat, out=grad_weight[block.edges])
             grad_flat.addmm_(edges.weight[block.edges].t(), of_edge)

@@ -27,7 +27,7 @@ class MPPDELayer(MessagePassing):
 
     Args:
         channels: channels of :math:`h`.
-        num_fields: numbers of a node in :math:`u`, records times components.
+        num_fields: numbers of a node in :math:`u`, time steps times components.
         dim: space dimensions.
         num_variables: numbers of a node in :math:`\theta`: time, coefficients.
 

@@ -13,7 +13,7 @@ class MixerBlock(nn.Module):
     .. math:: v' = \sigma(\mathrm{Norm}(\mathrm{Mix}(v)) + \mathrm{Res}(v))
 
     The frame of table 5 in "Non-equispaced Fourier Neural Solvers for PDEs":
-    :math:`\mathrm{Mix}` stands for token mixing, channel mixing and token demixing.
+    :math:`\mathrm{Mix}` is token mixing, channel mixing and token demixing.
 
     Args:
         mix: mixes tokens and channels, ``[B, C, *n]`` to the same.

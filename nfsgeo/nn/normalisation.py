@@ -18,9 +18,9 @@ class FieldLayerNorm(nn.Module):
     .. math:: y = \gamma \odot \frac{v - E[v]}{\sqrt{Var[v] + \epsilon}} + \beta
 
     Mean and variance are taken over all of a sample. With ``shape`` given,
-    :math:`\gamma` and :math:`\beta` have an entry for every channel, node and record,
-    as the paper's authors train: the layer then holds for one grid alone. Without
-    it they have one for each channel, and any grid will do.
+    :math:`\gamma` and :math:`\beta` have an entry for every channel, node and time
+    step, as the paper's authors train: the layer then holds for one grid alone. Without
+    it they have one for each channel, and the layer works on any grid.
 
     Args:
         channels: :math:`C`.
@@ -52,7 +52,7 @@ class FieldLayerNorm(nn.Module):
             raise UserError(
                 f"a field of shape {tuple(x.shape[1:])} (channels, grid, time) at a "
                 f"Layer-Norm made for {self.shape}",
-                "the grid and records of training",
+                "the grid and time steps of training",
                 "use these, or train with norm: channel",
             )
         return nn.functional.layer_norm(x, self.shape, self.weight, self.bias, self.eps)

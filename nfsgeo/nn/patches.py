@@ -46,9 +46,9 @@ class PatchEmbedding(nn.Module):
             n % p for n, p in zip(sizes, self.patch, strict=True)
         ):
             raise UserError(
-                f"a field on {_by(sizes)} nodes (space, then records)",
+                f"a field on {_by(sizes)} nodes (space, then time steps)",
                 f"sizes that patches of {_by(self.patch)} divide",
-                "change the grid, the records, or the patch",
+                "change the grid, the time steps, or the patch",
             )
         for axis, p in reversed(list(enumerate(self.patch))):
             x = x.unflatten(2 + axis, (-1, p))

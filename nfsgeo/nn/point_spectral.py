@@ -101,8 +101,8 @@ class PointSpectralConv(nn.Module):
     .. math:: y = \mathrm{Re} \, V \, R \cdot \frac{1}{n} V^H x
 
     Direct spectral evaluation, "Beyond Regular Grids: Fourier-Based Neural Operators
-    on Arbitrary Domains", section 3. The records are equispaced and
-    transformed by the FFT. On a grid it is the
+    on Arbitrary Domains", section 3. The time steps are equispaced
+    and transformed by the FFT. On a grid it is the
     :class:`~nfsgeo.nn.SpectralConv` over space and time.
 
     Args:
@@ -159,9 +159,9 @@ class PointSpectralConv(nn.Module):
             return self._convolve(x.to(waves.matrix.real.dtype), waves).to(dtype)
 
     def _convolve(self, x: Tensor, waves: PointWaves) -> Tensor:
-        records = x.size(1)
+        steps = x.size(1)
         if self.time_modes is not None:
-            kept = min(self.time_modes, records // 2 + 1)
+            kept = min(self.time_modes, steps // 2 + 1)
             spectrum = torch.fft.rfft(x, dim=1, norm="forward")[:, :kept]
         else:
             kept, spectrum = 1, x
@@ -172,7 +172,7 @@ class PointSpectralConv(nn.Module):
         out = waves.synthesise(mixed.flatten(2)).unflatten(1, (kept, -1))
         if self.time_modes is None:
             return out.real
-        return torch.fft.irfft(out, n=records, dim=1, norm="forward")
+        return torch.fft.irfft(out, n=steps, dim=1, norm="forward")
 
     def extra_repr(self) -> str:
         return (

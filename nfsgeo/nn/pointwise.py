@@ -32,11 +32,11 @@ class Lift(nn.Module):
 
     .. math:: v(x, t) = W_a a(x) + W_x x + b + t \, W_t
 
-    The input records are channels and the output records tokens; since the map is
-    affine in time, the field is given by two terms, not by a copy for each record.
+    Input time steps are channels and output time steps tokens. Since the map is affine
+    in time, the field is given by two terms, not by a copy per time step.
 
     Args:
-        num_features: inputs at a point, records times components.
+        num_features: inputs at a point, time steps times components.
         dim: space dimensions.
         channels: :math:`C`.
         time: whether the field depends on time; without it the slope is ``None``.
@@ -87,7 +87,7 @@ class Projector(nn.Sequential):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map the channels of every point and record."""
+        """Map the channels of every point and time step."""
         first, last = self[0], self[2]
         assert isinstance(first, nn.Linear) and isinstance(last, nn.Linear)
         rows = x.flatten(0, -2)

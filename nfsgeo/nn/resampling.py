@@ -12,17 +12,17 @@ from nfsgeo.geometry import BipartiteGraph, Graphs
 
 __all__ = ["LiftedBy", "Points", "Resampling"]
 
-# Inputs ``[n, F]`` and positions ``[n, d]`` to a field at time zero ``[n, C]``, and its
-# change with time ``[C]``, the same everywhere; ``None`` for a problem without time.
+# From inputs ``[n, F]`` and positions ``[n, d]`` to a field at time zero ``[n, C]`` and
+# its rate of change ``[C]``, the same everywhere; ``None`` for a problem without time.
 LiftedBy = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
 
 
 @dataclass(frozen=True)
 class Points:
-    """Fields at the points of a batch, and all that is known of the points.
+    """Fields at the points of a batch, and everything computed from the points.
 
     Attributes:
-        features: inputs at the points, records and components flattened, ``[N, F]``.
+        features: inputs at the points, time steps and components flattened, ``[N, F]``.
         graphs: positions of the points and of the queries, and the edges that
             :meth:`Resampling.connect` made of them.
         at_nodes: features and positions interpolated to the nodes of a grid,
@@ -52,7 +52,7 @@ class Resampling(nn.Module, ABC):
         return {}
 
     def prepare(self, points: Points) -> Points:
-        """The points, with what both ways need and is had but once."""
+        """The points, with what both directions need, computed once."""
         return points
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Resampling(nn.Module, ABC):
         Args:
             points: where the field is known, prepared.
             lift: makes the field ``value + t slope``, affine in inputs and positions.
-            times: the records that are wanted, ``[T]``.
+            times: those of the time steps to predict, ``[T]``.
         """
 
     @abstractmethod

@@ -183,9 +183,9 @@ def _real_inverse(spectrum: Tensor, size: int) -> Tensor:
 
 
 def _times(frequency: Tensor, size: int, dtype: torch.dtype) -> Tensor:
-    """How often the half spectrum of a real field stands for each frequency.
+    """Multiplicity of every frequency in the half spectrum of a real field.
 
-    All but the first, and the last of an even size, stand for their negatives too.
+    All but the first, and the last of an even size, represent their negatives, too.
     """
     return 1 + ((frequency > 0) & (2 * frequency != size)).to(dtype)
 
@@ -213,9 +213,9 @@ def _along(axis: int, parts: Tensor, matrix: Tensor) -> Tensor:
 
 
 def _by_product(kept: int) -> bool:
-    """Whether few frequencies are had sooner by a matrix product than by an FFT.
+    """Whether a matrix product gives few frequencies faster than an FFT.
 
-    Backwards above all: the gradient of a real FFT is a complex one of all
+    Above all in the backward pass: the gradient of a real FFT is a complex one of all
     frequencies.
     """
     if torch.compiler.is_compiling():
@@ -225,7 +225,7 @@ def _by_product(kept: int) -> bool:
 
 
 def _waves(size: int, kept: int, like: Tensor) -> Tensor:
-    """Cosines and negative sines of the frequencies, by turns ``[size, 2 kept]``."""
+    """Cosines and negative sines of the frequencies, alternating ``[size, 2 kept]``."""
     place = torch.arange(size, dtype=torch.float64, device=like.device)
     frequency = torch.arange(kept, dtype=torch.float64, device=like.device)
     angle = torch.outer(place, frequency) * (2 * math.pi / size)

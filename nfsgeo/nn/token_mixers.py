@@ -22,7 +22,7 @@ __all__ = [
 
 
 class Attention(nn.Module):
-    r"""Multi-head self-attention, every node and record of a field a token.
+    r"""Multi-head self-attention, every node and time step of a field a token.
 
     .. math:: v' = W_o \, \big\Vert_h \, \mathrm{softmax}\Big(
         \tfrac{q_h k_h^T}{\sqrt{C / H}}\Big) v_h + b_o
@@ -33,7 +33,7 @@ class Attention(nn.Module):
     Args:
         channels: :math:`C`, a multiple of ``heads``.
         heads: :math:`H`.
-        dropout: share of the attention weights that are dropped in training.
+        dropout: fraction of the attention weights that are dropped in training.
 
     Shapes:
         ``[B, C, *n]`` to the same.
@@ -78,7 +78,7 @@ class TokenMLP(nn.Module):
 
     The token mixing of "MLP-Mixer: An all-MLP Architecture for Vision" with one
     layer. It has the square of the number of tokens in weights, and holds for one
-    grid and number of records.
+    grid and number of time steps.
 
     Args:
         sizes: of grid and time.
@@ -102,7 +102,7 @@ class TokenMLP(nn.Module):
             raise UserError(
                 f"tokens {tuple(x.shape[2:])} (grid, time)",
                 f"{self.sizes}, for which the linear map over tokens is made",
-                "use the grid and records of training, or a model such as nfs",
+                "use the grid and time steps of training, or a model such as nfs",
             )
         return self.linear(x.flatten(2)).unflatten(2, self.sizes)
 
@@ -117,7 +117,7 @@ class GlobalFilter(nn.Module):
 
     After "Global Filter Networks for Image Classification", with real weights: a
     convolution with an even kernel, a kernel for each channel. All frequencies have
-    weights, so it holds for one grid and number of records.
+    weights, so it holds for one grid and number of time steps.
 
     Args:
         channels: :math:`C`.
@@ -148,7 +148,7 @@ class GlobalFilter(nn.Module):
             raise UserError(
                 f"tokens {tuple(x.shape[2:])} (grid, time)",
                 f"{self.sizes}, for which the filter is made",
-                "use the grid and records of training, or a model such as nfs",
+                "use the grid and time steps of training, or a model such as nfs",
             )
         dim = tuple(range(2, x.dim()))
         # FFTs of half precision exist for powers of two on CUDA only.

@@ -62,7 +62,7 @@ class Trunk(nn.Module):
 
     def forward(self, pos: Tensor, times: Tensor) -> Tensor:
         """The functions at all positions and times."""
-        # The first layer is affine in time: no copy of the positions for each record.
+        # The first layer is affine in time: no copy of the positions per time step.
         value, slope = self.first(pos.new_empty(pos.size(0), 0), pos)
         inner = value.unsqueeze(1)
         if slope is not None:

@@ -155,7 +155,7 @@ def test_a_model_tied_to_its_grid_says_so(name, dim):
     p = problem(dim, True)
     model = build_model(name, p, small(name))
     larger = replace(p, grid_shape=(2 * SIZE,) * dim, num_points=(2 * SIZE) ** dim)
-    with pytest.raises(UserError, match="use the(se| grid and records of training)"):
+    with pytest.raises(UserError, match="use the(se| grid and time steps of training)"):
         model(*batch_of(larger, 1))
 
 
