@@ -1,4 +1,4 @@
-"""Prints how well fixed interpolations follow the demonstration's fields.
+"""Prints how well base interpolations follow the demonstration's fields.
 
 For docs/mesh-invariance.md: ``python docs/making/mesh_errors.py``.
 """

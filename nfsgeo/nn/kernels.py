@@ -125,15 +125,16 @@ class NetworkKernel(InterpolationKernel):
         for layer in self.children():
             reset(layer)
 
-    def mixed(
-        self,
-        offset: Tensor,
-        pos: Tensor,
-        features: Tensor | None,
-        source: Tensor,
-        mix: nn.Linear | None,
+    @property
+    @abstractmethod
+    def edge_map(self) -> nn.Linear | None:
+        """Linear map of the hidden units of an edge to its weights, if any."""
+
+    def weights(
+        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Hidden units of every edge, or linear maps ``mix`` of them, ``[R, E]``."""
+        """Edge weights ``[R, E]``."""
+        mix = self.edge_map
         if isinstance(self.network, EdgeNetwork):
             weights: Tensor = self.network(offset, pos, features, source, mix)
             return weights
@@ -172,11 +173,10 @@ class DenseKernel(NetworkKernel):
         self.reduce = None if rank is None else nn.Linear(self.hidden, rank, bias=False)
         self.mix = nn.Linear(rank or self.hidden, channels * channels)
 
-    def weights(
-        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
-    ) -> Tensor:
-        """Edge weights ``[R, E]``."""
-        return self.mixed(offset, pos, features, source, self.reduce)
+    @property
+    def edge_map(self) -> nn.Linear | None:
+        """The map to :math:`R` weights; None if they are the hidden units."""
+        return self.reduce
 
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """Sum over neighbours and apply matrices, in the order that costs less."""
@@ -253,11 +253,10 @@ class ChannelKernel(NetworkKernel):
             )
         self.mix = nn.Linear(self.hidden, self.groups)
 
-    def weights(
-        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
-    ) -> Tensor:
-        """Edge weights ``[groups, E]``."""
-        return self.mixed(offset, pos, features, source, self.mix)
+    @property
+    def edge_map(self) -> nn.Linear:
+        """The map to a weight per group of channels."""
+        return self.mix
 
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """Sum over neighbours, each group of channels under its own weight."""

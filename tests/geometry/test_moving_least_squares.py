@@ -1,4 +1,4 @@
-"""Fixed interpolation by moving least squares."""
+"""Base interpolation by moving least squares."""
 
 from __future__ import annotations
 

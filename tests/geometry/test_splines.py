@@ -1,4 +1,4 @@
-"""Fixed interpolation by splines through the nearest points."""
+"""Base interpolation by local polyharmonic splines."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_a_batch_of_different_meshes_equals_the_loop():
 
 
 def product(graph: BipartiteGraph, field: torch.Tensor) -> torch.Tensor:
-    """The fixed interpolation of a field."""
+    """The base interpolation of a field."""
     source, target = graph.edge_index
     out = field.new_zeros(graph.num_target, field.size(1))
     return out.index_add(0, target, graph.base_weight[:, None] * field[source])

@@ -94,7 +94,7 @@ def test_corrected_kernels_are_of_one_kind():
     settings = {"exact_for": "linear", "quadrature": True, "kernel_at": "points"}
     resampling = build_model("nfs", p, settings).resampling
     assert resampling.to_grid.exact_for == resampling.from_grid.exact_for == "linear"
-    assert resampling.builder.cells
+    assert resampling.builder.quadrature
     with pytest.raises(UserError, match=r"exact_for linear with the dense.*channel"):
         build_model("nfs", p, {**settings, "kernel": "dense"})
 

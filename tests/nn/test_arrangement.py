@@ -113,7 +113,7 @@ def test_graphs_are_freed_when_nothing_holds_them(case, kernel) -> None:
         gc.enable()
 
 
-def test_fixed_interpolation_is_the_same(
+def test_base_interpolation_is_the_same(
     few_are_many: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With samples that have their own points."""

@@ -45,6 +45,7 @@ def test_along_given_edges(case, kernel, fused) -> None:
     check(lambda x, a, s, t: layer(x, (s, t), edges, features=a), leaves(case))
 
 
+@pytest.mark.parametrize("case", [2], ids="{}d".format, indirect=True)
 @pytest.mark.parametrize("base", ["mean", "quadratic", "spline"])
 def test_along_a_graph_of_the_positions(case, kernel, base) -> None:
     """Its base weights are differentiated, too."""
@@ -70,10 +71,11 @@ def test_fused_sums_have_second_derivatives(case, kernel) -> None:
 
         return slopes
 
-    features = case.features.requires_grad_(kernel is not None)
     if not hasattr(kernel, "network"):
         pytest.skip("the Gaussian does not depend on the inputs")
-    assert_same(penalty(fused), penalty(plain), (case.x, features), fused.parameters())
+    assert_same(
+        penalty(fused), penalty(plain), (case.x, case.features), fused.parameters()
+    )
 
 
 def test_weights_sums_and_projectors_have_second_derivatives(case) -> None:

@@ -18,7 +18,7 @@ from nfsgeo.nn import (
 DOMAIN, RADIUS, CHANNELS = Domain.unit(2), 0.15, 4
 
 
-def resampling(kernel_at: str, fixed: str = "spline") -> InterpolationResampling:
+def resampling(kernel_at: str, base: str = "spline") -> InterpolationResampling:
     torch.manual_seed(0)
     layers = []
     for _ in range(2):
@@ -29,7 +29,7 @@ def resampling(kernel_at: str, fixed: str = "spline") -> InterpolationResampling
         DOMAIN,
         (16, 16),
         RADIUS,
-        interpolation=fixed,
+        interpolation=base,
         kernel_at=kernel_at,
     )
 
@@ -57,7 +57,7 @@ def lifted(layer: InterpolationResampling, points: Points) -> Tensor:
 
 @torch.no_grad()
 def test_states_on_the_grid_do_not_depend_on_the_mesh() -> None:
-    """Of a kernel that is not trained, whose part is as large as the fixed one's."""
+    """With an untrained kernel, as large as the base interpolation."""
     differences = {}
     for kernel_at in ("points", "nodes"):
         layer = resampling(kernel_at)
