@@ -151,6 +151,9 @@ class DenseKernel(NetworkKernel):
     map of them to :math:`R` weights: the matrices then span a space of dimension
     :math:`R + 1`, and the sum over neighbours is cheaper in proportion.
 
+    The methods take ``x``, ``pos``, ``features``, ``weight`` and ``graph`` as
+    :class:`InterpolationKernel` describes them.
+
     Args:
         channels: :math:`C`.
         network: an :class:`EdgeNetwork`, or any module from features of edges
@@ -224,6 +227,9 @@ class ChannelKernel(NetworkKernel):
 
     Theorem 3.1 of the paper has :math:`h_\eta` map to :math:`R^{d_v}`. Channels may
     share weights in groups of equal size.
+
+    The methods take ``x``, ``pos``, ``features``, ``weight`` and ``graph`` as
+    :class:`InterpolationKernel` describes them.
 
     Args:
         channels: :math:`C`.

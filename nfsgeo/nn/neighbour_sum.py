@@ -78,7 +78,11 @@ def neighbour_sum_reference(
     base_weight: Tensor | None = None,
     mean_weight: Tensor | None = None,
 ) -> Tensor:
-    """The same as :func:`neighbour_sum`, written out edge by edge."""
+    """The same as :func:`neighbour_sum`, written out edge by edge.
+
+    Args:
+        x, weight, graph, base_weight, mean_weight: as there.
+    """
     _check(x, weight, graph)
     return _reference(x, weight, graph, base_weight, mean_weight)
 
