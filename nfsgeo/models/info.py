@@ -11,9 +11,9 @@ from pydantic import BaseModel
 from nfsgeo.models.model import Model
 from nfsgeo.models.problem import Problem
 
-__all__ = ["LossOver", "ModelInfo"]
+__all__ = ["LossWeighting", "ModelInfo"]
 
-LossOver = Literal["points", "domain"]
+LossWeighting = Literal["uniform", "quadrature"]
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class ModelInfo:
         query_points: unobserved points of the file at which training asks for a
             prediction, for each sample, where nothing else is asked for; 0 for a model
             that predicts at the observed points alone.
-        loss_over: what its training loss is a mean over, where points are drawn evenly
-            from a grid and nothing else is asked for; elsewhere over the points.
+        loss_weighting: weights of the points in its training loss, where points are
+            drawn evenly from a grid and nothing else is asked for; elsewhere uniform.
         feeds_back: whether its predictions are inputs of its own, and therefore fields
             in the scale of the input.
         parameters_paper: count in the paper's complexity table, where it has one.
@@ -48,7 +48,7 @@ class ModelInfo:
     source: str
     point_sets: int = 1
     query_points: int = 0
-    loss_over: LossOver = "points"
+    loss_weighting: LossWeighting = "uniform"
     feeds_back: bool = False
     parameters_paper: int | None = None
     paper: Mapping[str, Any] = field(default_factory=dict)

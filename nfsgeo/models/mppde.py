@@ -7,11 +7,11 @@ from dataclasses import replace
 import torch
 from pydantic import PositiveInt
 from torch import Tensor
-from torch.nn.functional import mse_loss
 
 from nfsgeo.geometry import Graphs
 from nfsgeo.models.graph_settings import GraphSettings, graph_builder
 from nfsgeo.models.model import Model
+from nfsgeo.models.own_loss import BatchLoss
 from nfsgeo.models.problem import Problem
 from nfsgeo.models.window_step import WindowStep
 
@@ -101,13 +101,15 @@ class MPPDE(Model):
             windows.append(self._next(windows[-1], rest, time, graphs))
         return torch.cat(windows[1:], dim=1)[:, : self.problem.n_out]
 
-    def training_loss(self, x: Tensor, target: Tensor, graphs: Graphs) -> Tensor:
-        """Mean squared error of as many windows as the result has, drawn anew."""
+    def training_loss(
+        self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
+    ) -> Tensor:
+        """The mean loss of as many windows as the result has, drawn anew."""
         fields, rest = self._split(x)
         records = torch.cat([fields, target], dim=1)
         choices = records.size(1) - 2 * self.window + 1
         if not self.problem.has_time or choices < 1:
-            return mse_loss(self.predict(x, graphs), target[:, : self.problem.n_out])
+            return loss(self.predict(x, graphs), target[:, : self.problem.n_out])
         batch, num_samples = graphs.batch, graphs.num_samples
         losses = []
         for _ in range(0, self.problem.n_out, self.window):
@@ -123,7 +125,7 @@ class MPPDE(Model):
                     window = self._next(window, rest, time, graphs)
             after = self._next(window, rest, time + ahead, graphs)
             truth = _records(records, start + ahead + self.window, self.window)
-            losses.append(mse_loss(after, truth))
+            losses.append(loss(after, truth))
         return torch.stack(losses).mean()
 
     def _split(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
 from nfsgeo.geometry import Graphs
 
-__all__ = ["OwnLoss"]
+__all__ = ["BatchLoss", "OwnLoss"]
+
+# Of normalised predictions and targets ``[N, n_t', F']`` at the points of one batch.
+BatchLoss = Callable[[Tensor, Tensor], Tensor]
 
 
 @runtime_checkable
@@ -28,12 +32,15 @@ class OwnLoss(Protocol):
 
     records_beyond: int
 
-    def training_loss(self, x: Tensor, target: Tensor, graphs: Graphs) -> Tensor:
+    def training_loss(
+        self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
+    ) -> Tensor:
         """A number to be minimised.
 
         Args:
             x: normalised input fields ``[N, n_t, F]``.
             target: normalised records after them, ``[N, n_t' or more, F']``.
             graphs: from the model's ``connect``.
+            loss: what is minimised, for predictions and true fields of this batch.
         """
         ...

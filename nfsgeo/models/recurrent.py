@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import mse_loss
 
 from nfsgeo.geometry import Graphs
 from nfsgeo.models.model import Model
+from nfsgeo.models.own_loss import BatchLoss
 from nfsgeo.models.problem import Problem
 from nfsgeo.models.supports import Supports
 
@@ -76,14 +76,16 @@ class RecurrentOperator(Model):
         """The result at the observed points; see :class:`Model`."""
         return self._predict(x, graphs)
 
-    def training_loss(self, x: Tensor, target: Tensor, graphs: Graphs) -> Tensor:
-        """Mean squared error, with scheduled sampling where it is asked for."""
+    def training_loss(
+        self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
+    ) -> Tensor:
+        """The loss, with scheduled sampling where it is asked for."""
         true = None
         if self.sampling_decay is not None:
             chance = torch.rand(self.problem.n_out).to(self.steps.device)
             true = chance < self._true_share(self.sampling_decay)
             self.steps += 1
-        return mse_loss(self._predict(x, graphs, target, true), target)
+        return loss(self._predict(x, graphs, target, true), target)
 
     def _true_share(self, decay: float) -> Tensor:
         return torch.sigmoid(math.log(decay) - self.steps / decay)

@@ -23,6 +23,7 @@ ELSEWHERE = {
     "neighbours": "radius_factor",
     "fixed": "base",
     "cells": "quadrature",
+    "loss_over": "weighting",
     "early_stopping": "patience",
     "early_stop": "patience",
     "learning_rate": "lr",

@@ -20,6 +20,7 @@ from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.datamodule import WindowData, windows
 from nfsgeo.training.demo import demo_file
 from nfsgeo.training.environment import check_device
+from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import Forecaster
 from nfsgeo.training.observation import Observation, observe, observe_in_turn
 from nfsgeo.training.problem import (
@@ -80,21 +81,13 @@ def prepare(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = build_model(config.model.name, problem, config.model.settings)
-    over_domain = config.optimiser.loss_over == "domain"
-    if over_domain and isinstance(model, OwnLoss):
-        raise UserError(
-            f"optimiser.loss_over=domain with --model {config.model.name}, which is "
-            "trained on a loss of its own",
-            "points",
-            "leave it out",
-        )
     train = windows(
         config.data,
         file,
         in_turn,
         "train",
         beyond=model.records_beyond if isinstance(model, OwnLoss) else 0,
-        volumes=over_domain,
+        volumes=config.loss.weighting == "quadrature",
     )
     valid = windows(config.data, file, mesh, "valid")
     if config.trainer.devices > len(valid):
@@ -125,6 +118,7 @@ def prepare(
         outputs,
         config.optimiser,
         description,
+        loss=LOSSES[config.loss.name],
         residual=residual,
         covariance=covariance,
     )

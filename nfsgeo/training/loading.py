@@ -51,7 +51,7 @@ def read_config(file: Path) -> RunConfig:
         UserError: It is missing or wrong.
     """
     given = _read_yaml(file)
-    with explained(str(file)):
+    with explained(str(file), _leaves(RunConfig)):
         return RunConfig.model_validate(given)
 
 

@@ -28,7 +28,6 @@ def paper_preset(model: str) -> dict[str, Any]:
         "schedule": "step",
         "step_epochs": 100,
         "step_factor": 0.5,
-        "loss_over": "points",
     }
     if model == "mppde":
         optimiser |= {"name": "adamw", "lr": 1e-4, "betas": [0.9, 0.999], "eps": 1e-8}
@@ -38,6 +37,7 @@ def paper_preset(model: str) -> dict[str, Any]:
             "prediction": "direct",
             "settings": dict(MODELS[model].paper) if model in MODELS else {},
         },
+        "loss": {"name": "mse", "weighting": "uniform"},
         "optimiser": optimiser,
         "trainer": {"epochs": 500, "patience": 100},
     }

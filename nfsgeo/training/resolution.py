@@ -11,6 +11,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, ModelInfo
 from nfsgeo.training.config import (
     DataSection,
+    LossSection,
     MeshKind,
     OptimiserSection,
     RunConfig,
@@ -45,10 +46,10 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
     data = _with_queries(data, MODELS[config.model.name])
     model = config.model
     optimiser = _with_rate(config.optimiser, model.name, file.equation)
-    optimiser = _with_loss(optimiser, data, file, MODELS[model.name])
+    loss = _with_weighting(config.loss, data, file, MODELS[model.name])
     if MODELS[model.name].feeds_back:
         model = _changed(model, prediction="direct")
-    return _changed(config, data=data, model=model, optimiser=optimiser)
+    return _changed(config, data=data, model=model, loss=loss, optimiser=optimiser)
 
 
 def _with_records(data: DataSection, file: FieldFile) -> DataSection:
@@ -169,15 +170,16 @@ def _with_rate(
     return _changed(optimiser, lr=paper_learning_rate(model, equation))
 
 
-def _with_loss(
-    optimiser: OptimiserSection, data: DataSection, file: FieldFile, model: ModelInfo
-) -> OptimiserSection:
-    if optimiser.loss_over is not None:
-        return optimiser
-    # Elsewhere cells may lie outside the cloud, or errors matter most in the crowd.
+def _with_weighting(
+    loss: LossSection, data: DataSection, file: FieldFile, model: ModelInfo
+) -> LossSection:
+    if loss.weighting is not None:
+        return loss
+    # Elsewhere Voronoi cells may reach far beyond the points, or the points may be
+    # dense where errors matter most.
     even = data.mesh in ("random-subset", "off-grid", "jittered")
     suits = even and file.shape is not None
-    return _changed(optimiser, loss_over=model.loss_over if suits else "points")
+    return _changed(loss, weighting=model.loss_weighting if suits else "uniform")
 
 
 def _changed(section: Any, **values: Any) -> Any:

@@ -14,6 +14,7 @@ from nfsgeo.models import MODELS, build_model
 from nfsgeo.nn.kriging import StationaryCovariance
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.config import RunConfig
+from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import Forecaster
 from nfsgeo.training.problem import is_residual, problem_from_dict
 from nfsgeo.training.run_paths import RunPaths
@@ -69,6 +70,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         scales["outputs"],
         config.optimiser,
         description,
+        loss=LOSSES[config.loss.name],
         residual=residual,
         covariance=covariance,
     )

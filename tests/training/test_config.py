@@ -68,6 +68,8 @@ def test_paper_learning_rates(model: str, equation: str, rate: float) -> None:
     [
         ("trainer.epoch", 3, "trainer.epochs"),
         ("epochs", 3, "trainer.epochs"),
+        ("optimiser.loss_over", "domain", "loss.weighting"),
+        ("loss.name", "mes", "mse"),
         ("optimizer.lr", 1e-3, "optimiser.lr"),
         ("model.settings.wdith", 16, "model.settings.width"),
         ("model.name", "nsf", "nfs"),

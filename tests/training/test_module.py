@@ -80,7 +80,7 @@ def test_the_loss_is_that_of_normalised_fields() -> None:
     assert loss.item() == pytest.approx((4 + 4 + 0 + 16) / 16 / 4)
 
 
-def test_a_loss_over_the_domain_weighs_points_by_their_volumes() -> None:
+def test_quadrature_weights_of_a_batch_weigh_the_loss() -> None:
     module = forecaster()
     module.log = lambda *_, **__: None  # type: ignore[method-assign]
     x = torch.tensor([[[1.0, 5.0]], [[3.0, 5.0]]])  # predicted as 0 and 1
