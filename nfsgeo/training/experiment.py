@@ -86,7 +86,7 @@ def prepare(
         file,
         in_turn,
         "train",
-        beyond=model.records_beyond if isinstance(model, OwnLoss) else 0,
+        beyond=model.steps_beyond if isinstance(model, OwnLoss) else 0,
         volumes=config.loss.weighting == "quadrature",
     )
     valid = windows(config.data, file, mesh, "valid")

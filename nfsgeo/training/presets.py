@@ -8,7 +8,6 @@ from nfsgeo.models import MODELS
 
 __all__ = ["paper_learning_rate", "paper_preset"]
 
-GRAPH_MODELS = frozenset({"gcgru", "dcrnn", "agcrn", "mppde"})
 SLOW_EQUATIONS = frozenset({"burgers", "kdv"})
 
 
@@ -46,7 +45,8 @@ def paper_preset(model: str) -> dict[str, Any]:
 def paper_learning_rate(model: str, equation: str) -> float:
     """The first learning rate of the step schedule.
 
-    1e-3, but 5e-4 for mixers on Burgers and KdV.
+    1e-3, but 5e-4 on Burgers and KdV for all but the graph models; see
+    :attr:`nfsgeo.models.ModelInfo.family`.
     """
-    slow = equation in SLOW_EQUATIONS and model not in GRAPH_MODELS
+    slow = equation in SLOW_EQUATIONS and MODELS[model].family != "graph"
     return 5e-4 if slow else 1e-3

@@ -46,7 +46,7 @@ def relative_error(out: Tensor, y: Tensor) -> float:
 
 def loss_of(model: Model, x: Tensor, y: Tensor, graphs: Graphs) -> Tensor:
     if isinstance(model, OwnLoss):
-        target = y[:, : PROBLEM.n_out + model.records_beyond]
+        target = y[:, : PROBLEM.n_out + model.steps_beyond]
         return model.training_loss(x, target, graphs, mse_loss)
     return mse_loss(model.predict(x, graphs), y[:, : PROBLEM.n_out])
 
@@ -109,7 +109,7 @@ def test_scheduled_sampling_fades():
     shares = []
     for step in (0, 100, 200, 10**9):
         model.steps.fill_(step)
-        shares.append(float(model._true_share(50)))
+        shares.append(float(model._true_probability(50)))
     expected = [50 / (50 + math.exp(step / 50)) for step in (0, 100, 200)]
     assert shares == pytest.approx([*expected, 0.0])
 
@@ -132,7 +132,7 @@ def recorded(**changes) -> tuple[nn.Module, Recorder, Tensor, Tensor, Tensor]:
     p = replace(PROBLEM, **changes)
     model = build_model("mppde", p, {**SMALL["mppde"], "window": 3})
     model.step = recorder = Recorder()
-    numbers = torch.arange(-p.n_in, p.n_out + model.records_beyond).float()
+    numbers = torch.arange(-p.n_in, p.n_out + model.steps_beyond).float()
     records = numbers[:, None].expand(POINTS, -1, 1)
     pos = torch.rand(POINTS, 2)
     return model, recorder, records[:, : p.n_in], pos, records[:, p.n_in :]
@@ -183,8 +183,8 @@ def test_windows_of_training_start_anywhere_and_may_be_pushed(pushforward):
 )
 def test_the_pushforward_trick_wants_three_windows(n_in, n_out, expected):
     p = replace(PROBLEM, n_in=n_in, n_out=n_out)
-    assert build_model("mppde", p).records_beyond == expected
-    assert build_model("mppde", p, {"pushforward": False}).records_beyond == 0
+    assert build_model("mppde", p).steps_beyond == expected
+    assert build_model("mppde", p, {"pushforward": False}).steps_beyond == 0
 
 
 def test_without_room_for_two_windows_the_result_itself_is_learned():

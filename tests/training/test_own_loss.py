@@ -44,7 +44,7 @@ def chosen(model: str) -> dict[str, Any]:
 class Own(Model):
     """Remembers what it is trained on, and finds it good."""
 
-    records_beyond = 0
+    steps_beyond = 0
 
     def __init__(self) -> None:
         super().__init__(Problem(Domain.unit(2, False), 1, 1, 1, 3, 1, None, True))
@@ -84,7 +84,7 @@ def test_most_models_have_none() -> None:
     assert isinstance(Own(), OwnLoss) and not isinstance(nn.Linear(1, 1), OwnLoss)
 
 
-def test_records_beyond_are_as_many_as_there_are(waves: Path) -> None:
+def test_steps_beyond_are_as_many_as_there_are(waves: Path) -> None:
     with nfsgeo.data.open(waves) as file:
         data = resolved(load_config(overrides={"data.n_in": 5}), file).data
         mesh = observe(data, file, 0)

@@ -1,4 +1,4 @@
-"""What a model is to learn, in sizes."""
+"""The learning problem that a model is built for."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Problem:
     """Sizes and domain of the fields that a model maps.
 
     Attributes:
-        domain: the box of the points, in the units of the data. Networks are made for
-            ``domain.normalised``, where they find all positions.
+        domain: the box that holds the points, in the units of the data. Networks
+            compute in ``domain.normalised``.
         in_components: components of the input, ``F``.
         out_components: components of the result, ``F'``.
-        n_in: input records, ``n_t``; 1 without time.
-        n_out: result records, ``n_t'``; 1 without time.
-        num_points: points of a sample; of the first where they differ.
-        grid_shape: shape of the equispaced grid that the points are, or ``None``.
+        n_in: input time steps, ``n_t``; 1 without time.
+        n_out: predicted time steps, ``n_t'``; 1 without time.
+        num_points: points of a sample; of the first one where they differ.
+        grid_shape: shape of the equispaced grid that the points form, or ``None``.
         has_time: whether the result depends on time.
     """
 
@@ -36,9 +36,9 @@ class Problem:
 
     @property
     def num_features(self) -> int:
-        """Inputs at a point, records times components."""
+        """Input values at each point: time steps times components."""
         return self.n_in * self.in_components
 
     def normalised_length(self, length: float) -> float:
-        """A ``length`` in the units of the data as one in the normalised domain."""
+        """Converts a ``length`` in the units of the data to the normalised domain."""
         return length / max(self.domain.lengths)
