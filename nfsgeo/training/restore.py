@@ -49,12 +49,6 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         )
         for name in ("inputs", "outputs")
     }
-    if problem.out_components > 1 and "statistics" not in description:
-        # Runs of earlier versions hold those of the normalised fields alone.
-        known = scales["inputs" if problem.has_time else "outputs"]
-        found = {"mean": known.mean.tolist(), "std": known.std.tolist()}
-        own = {name: each[: problem.out_components] for name, each in found.items()}
-        description = description | {"statistics": own}
     with torch.random.fork_rng(devices=[]):
         model = build_model(description["model"], problem, description["settings"])
     residual = is_residual(config.model, problem)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfsgeo.training.sampler import EpochSampler
+from nfsgeo.training.datamodule import EpochSampler
 
 
 def order(seed: int, epoch: int, **devices: int) -> list[int]:
