@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from nfsgeo.models import MODELS, LossWeighting
+from nfsgeo.models import MODELS, LossWeighting, Problem
 from nfsgeo.training.config_errors import explained, unknown
 from nfsgeo.training.losses import LOSSES
 
@@ -108,13 +108,17 @@ class ModelSection(Section):
         name: of the network, see :data:`nfsgeo.models.MODELS`.
         settings: what its settings class holds.
         prediction: ``residual`` for the change since the last observed time step, or
-            ``direct`` for the field itself, as in the paper. Direct where the input has
-            no time steps, and where the model feeds its predictions back.
+            ``direct`` for the field itself, as in the paper. Always direct where the
+            input has no time steps, and for models with an autoregressive rollout.
     """
 
     name: str = "nfs"
     prediction: Literal["residual", "direct"] = "residual"
     settings: dict[str, Any] = {}
+
+    def is_residual(self, problem: Problem) -> bool:
+        """Whether the model predicts changes since the last observed time step."""
+        return problem.has_time and self.prediction == "residual"
 
     @model_validator(mode="before")
     @classmethod
@@ -166,7 +170,7 @@ class OptimiserSection(Section):
         gradient_clip: Largest norm of the gradient; None for no limit.
         schedule: ``one-cycle`` (up, then down to nothing, step by step), ``step``
             (times ``step_factor`` after every ``step_epochs``) or ``constant``.
-        one_cycle_rise: Share of the steps on which the one-cycle rate rises.
+        one_cycle_rise: Fraction of the steps in which the one-cycle rate rises.
         step_epochs, step_factor: Of the step schedule.
     """
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +18,7 @@ from nfsgeo.models import BatchLoss, Model, OwnLoss
 from nfsgeo.nn.fixed_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
 from nfsgeo.training.config import OptimiserSection
-from nfsgeo.training.losses import Loss, mse
+from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
 from nfsgeo.training.optimiser import (
     clip_gradient_norm,
@@ -80,9 +79,9 @@ class Forecaster(LightningModule):
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
     ) -> Graphs:
-        """What :meth:`forward` needs to know of positions; a function of these alone.
+        """The graphs of a batch of samples, a function of positions alone.
 
-        That of the model, and for residual prediction the local polyharmonic spline
+        Those of the model, and for residual prediction the local polyharmonic spline
         from the observed points to the queries, or kriging where they are few.
         Arguments and errors as :meth:`nfsgeo.models.Model.connect`.
         """
@@ -117,15 +116,9 @@ class Forecaster(LightningModule):
     ) -> Tensor:
         """Predicted fields ``[M, n_out, C]``, in the units of the data.
 
-        Args:
-            x: Observed fields ``[N, n_in, F]``, in the units of the data.
-            pos: Where they were observed ``[N, d]``, in the units of the data; float64
-                where that is far from the origin.
-            batch: Sample of each point ``[N]``; None for one sample.
-            query_pos: Where to predict ``[M, d]``; None for ``pos``.
-            query_batch: Sample of each query point ``[M]``.
-            graphs: What :meth:`connect` makes of these positions, which then are not
-                looked at; None to make it now.
+        Arguments as :meth:`nfsgeo.models.Model.forward`: ``x`` ``[N, n_in, F]``, in the
+        units of the data, ``pos``, ``batch``, ``query_pos``, ``query_batch``, and
+        ``graphs`` from :meth:`connect`.
 
         Raises:
             UserError: ``x`` has other components or time steps than in training.
@@ -270,7 +263,8 @@ class Forecaster(LightningModule):
     def _loss_of(self, batch: Batch, sizes: Sequence[int]) -> BatchLoss:
         """The loss as a function of normalised predictions and targets alone."""
         weight = batch.volume if "volume" in batch else None
-        return partial(self.loss, sizes=sizes, scale=self.outputs, weight=weight)
+        points = LossPoints(sizes, self.outputs, weight)
+        return lambda prediction, target: self.loss(prediction, target, points)
 
     def _watch(self, loss: Tensor, batch: Batch) -> None:
         self._losses.append((loss.detach(), batch.sample))

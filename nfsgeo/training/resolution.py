@@ -20,7 +20,7 @@ from nfsgeo.training.presets import paper_learning_rate
 
 __all__ = ["resolved"]
 
-RECORDS = 10
+TIME_STEPS = 10
 FEW = 5
 
 
@@ -32,7 +32,7 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
         file: The data.
 
     Raises:
-        UserError: The file cannot serve: too few samples or records.
+        UserError: The file cannot serve: too few samples or time steps.
     """
     for part in ("train", "valid", "test"):
         if not len(file.split[part]):
@@ -41,7 +41,7 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
                 "at least one each to train, validate and test on",
                 "use a file with more samples",
             )
-    data = _with_records(config.data, file)
+    data = _with_time_steps(config.data, file)
     data = _with_points(data, file, MODELS[config.model.name])
     data = _with_queries(data, MODELS[config.model.name])
     model = config.model
@@ -52,15 +52,16 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
     return _changed(config, data=data, model=model, loss=loss, optimiser=optimiser)
 
 
-def _with_records(data: DataSection, file: FieldFile) -> DataSection:
+def _with_time_steps(data: DataSection, file: FieldFile) -> DataSection:
     steady = file.static_role == "coefficient" and len(file.times) == 1
-    n_in = data.n_in if data.n_in is not None else 0 if steady else RECORDS
-    n_out = data.n_out or (1 if steady else RECORDS)
+    n_in = data.n_in if data.n_in is not None else 0 if steady else TIME_STEPS
+    n_out = data.n_out or (1 if steady else TIME_STEPS)
     if data.time_steps(n_in + n_out).stop > len(file.times):
         apart = f", {data.time_stride} apart," if data.time_stride > 1 else ""
         raise UserError(
-            f"--n-in {n_in} and --n-out {n_out}{apart} from record {data.first_step}",
-            f"at most the {len(file.times)} records of {file.path}",
+            f"--n-in {n_in} and --n-out {n_out}{apart} from time step "
+            f"{data.first_step}",
+            f"at most the {len(file.times)} time steps of {file.path}",
             "ask for fewer or use a longer file",
         )
     return _changed(data, file=file.path.resolve(), n_in=n_in, n_out=n_out)

@@ -10,13 +10,12 @@ from pydantic import ValidationError
 
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
-from nfsgeo.models import MODELS, build_model
+from nfsgeo.models import MODELS, Problem, build_model
 from nfsgeo.nn.kriging import StationaryCovariance
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import Forecaster
-from nfsgeo.training.problem import is_residual, problem_from_dict
 from nfsgeo.training.run_paths import RunPaths
 
 __all__ = ["check_model", "check_weights", "restore"]
@@ -41,7 +40,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         "prediction": config.model.prediction,
     }
     description = check_model(checkpoint, asked, paths.best)
-    problem = problem_from_dict(description["problem"])
+    problem = Problem.from_dict(description["problem"])
     scales = {
         name: FieldNormaliser(
             checkpoint["state_dict"][f"{name}.mean"],
@@ -51,7 +50,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
     }
     with torch.random.fork_rng(devices=[]):
         model = build_model(description["model"], problem, description["settings"])
-    residual = is_residual(config.model, problem)
+    residual = config.model.is_residual(problem)
     fitted = checkpoint["state_dict"].get("covariance.fitted")
     covariance = None
     if residual and fitted is not None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.data.normalisers import FieldNormaliser
-from nfsgeo.training.losses import FLOOR, LOSSES
+from nfsgeo.training.losses import FLOOR, LOSSES, LossPoints
 
 # Two samples of one and of three points, one time step, two components.
 SIZES = (1, 3)
@@ -34,7 +34,7 @@ QUADRATURE = {
 def loss(name: str, truth: Tensor, error: Tensor, weight: Tensor | None = None):
     prediction = SCALE.normalise(truth + error)
     target = SCALE.normalise(truth)
-    return LOSSES[name](prediction, target, sizes=SIZES, scale=SCALE, weight=weight)
+    return LOSSES[name](prediction, target, LossPoints(SIZES, SCALE, weight))
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -54,7 +54,7 @@ def test_weights_of_one_are_uniform(name: str) -> None:
 def test_a_perfect_prediction_has_no_loss_and_no_gradient(name: str) -> None:
     target = SCALE.normalise(TRUTH)
     prediction = target.clone().requires_grad_()
-    value = LOSSES[name](prediction, target, sizes=SIZES, scale=SCALE)
+    value = LOSSES[name](prediction, target, LossPoints(SIZES, SCALE))
     (gradient,) = torch.autograd.grad(value, prediction)
     assert value.item() < 1e-15 and not gradient.any()
 
@@ -67,9 +67,7 @@ def test_weights_are_those_of_an_integral(name: str) -> None:
     weight = torch.cat([torch.full((400,), 0.625), torch.full((100,), 2.5)])
     scale = FieldNormaliser(torch.zeros(1), torch.ones(1))
     target, error = torch.ones(500, 1, 1, dtype=torch.float64), pos[:, None, None]
-    value = LOSSES[name](
-        target + error, target, sizes=(500,), scale=scale, weight=weight
-    )
+    value = LOSSES[name](target + error, target, LossPoints((500,), scale, weight))
     exact = {"mse": 1 / 3, "mae": 1 / 2, "relative_l2": math.sqrt(1 / 3)}
     assert value.item() == pytest.approx(exact[name], rel=0.05)
 
@@ -81,7 +79,7 @@ def test_the_relative_loss_counts_samples_alike_and_mse_points() -> None:
     scale = FieldNormaliser(torch.zeros(2), torch.ones(2))
 
     def value(name: str) -> float:
-        return LOSSES[name](ones + error, ones, sizes=SIZES, scale=scale).item()
+        return LOSSES[name](ones + error, ones, LossPoints(SIZES, scale)).item()
 
     assert value("relative_l2") == pytest.approx(1 / 2)
     assert value("mse") == pytest.approx(1 / 4)

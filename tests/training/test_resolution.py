@@ -122,7 +122,7 @@ def test_the_rate_of_the_paper(waves: Path) -> None:
     [{"data__n_out": 15}, {"data__first_step": 5}, {"data__time_stride": 2}],
 )
 def test_too_few_records(waves: Path, records: dict[str, int]) -> None:
-    with pytest.raises(UserError, match="at most the 24 records"):
+    with pytest.raises(UserError, match="at most the 24 time steps"):
         resolve(waves, **records)
 
 

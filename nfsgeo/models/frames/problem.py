@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from nfsgeo.geometry import Domain
 
@@ -42,3 +43,15 @@ class Problem:
     def normalised_length(self, length: float) -> float:
         """Converts a ``length`` in the units of the data to the normalised domain."""
         return length / max(self.domain.lengths)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types, for a checkpoint."""
+        shape = None if self.grid_shape is None else list(self.grid_shape)
+        return asdict(self) | {"domain": self.domain.to_dict(), "grid_shape": shape}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> Problem:
+        """The inverse of :meth:`to_dict`, whose result is the ``content``."""
+        shape, domain = content["grid_shape"], Domain.from_dict(content["domain"])
+        shape = None if shape is None else tuple(shape)
+        return cls(**content | {"domain": domain, "grid_shape": shape})
