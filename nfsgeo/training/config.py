@@ -117,7 +117,7 @@ class ModelSection(Section):
     settings: dict[str, Any] = {}
 
     def is_residual(self, problem: Problem) -> bool:
-        """Whether the model predicts changes since the last observed time step."""
+        """Whether predictions are changes, for a ``problem`` with or without time."""
         return problem.has_time and self.prediction == "residual"
 
     @model_validator(mode="before")

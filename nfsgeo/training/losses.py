@@ -40,13 +40,13 @@ class LossPoints:
     weight: Tensor | None = None
 
     def weighted(self, values: Tensor) -> Tensor:
-        """Values ``[M, n_t, C]`` times the weights."""
+        """The weights times ``values`` ``[M, n_t, C]``."""
         if self.weight is None:
             return values
         return values * self.weight.to(values.dtype)[:, None, None]
 
     def by_sample(self, values: Tensor) -> Tensor:
-        """Weighted means over points and time steps of each sample, ``[S, C]``."""
+        """Weighted means of ``values`` over points and time of each sample, ``[S, C]``."""
         samples = self.weighted(values).split(list(self.sizes))
         return torch.stack([each.mean((0, 1)) for each in samples])
 
