@@ -46,7 +46,7 @@ class LossPoints:
         return values * self.weight.to(values.dtype)[:, None, None]
 
     def by_sample(self, values: Tensor) -> Tensor:
-        """Weighted means of ``values`` over points and time of each sample, ``[S, C]``."""
+        """Weighted means of ``values`` over each sample and time, ``[S, C]``."""
         samples = self.weighted(values).split(list(self.sizes))
         return torch.stack([each.mean((0, 1)) for each in samples])
 
