@@ -105,7 +105,7 @@ def _run(
     as_json: bool = False,
 ) -> bool:
     from nfsgeo.training import parse_settings
-    from nfsgeo.training.locking import only_here
+    from nfsgeo.training.processes import only_here
     from nfsgeo_benchmarks.suites import (
         carry_out_all,
         collect,

@@ -13,7 +13,7 @@ from nfsgeo.data.generation import generate
 from nfsgeo.training import Experiment, load_config, prepare
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.optimiser import make_optimiser
-from nfsgeo.training.quiet import quiet_lightning
+from nfsgeo.training.processes import quiet_lightning
 
 __all__ = ["read_batch", "training_step"]
 

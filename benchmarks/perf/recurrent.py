@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.geometry import BipartiteGraph, Domain, GraphBuilder, Graphs
-from nfsgeo.models import Model, Problem, build_model
-from nfsgeo.models.recurrent import RecurrentOperator
+from nfsgeo.geometry import BipartiteGraph, Domain, Graphs
+from nfsgeo.models import DCRNN, Model, Problem, build_model
+from nfsgeo.models.frames.radius_graph import graph_builder
 from nfsgeo_benchmarks.perf.steps import step
 
 __all__ = ["our_dcrnn", "their_batched_dcrnn", "their_dcrnn"]
@@ -75,8 +75,6 @@ def their_batched_dcrnn(
 class _Samples(nn.Module):
     """Calls a cell of theirs for each sample."""
 
-    hidden_channels = WIDTH
-
     def __init__(self, cell: Any, points: int) -> None:
         super().__init__()
         self.cell, self.points = cell, points
@@ -88,8 +86,6 @@ class _Samples(nn.Module):
 
 class _Gates(nn.Module):
     """Calls the gates of a batched cell of theirs for one record."""
-
-    hidden_channels = WIDTH
 
     def __init__(self, cell: Any) -> None:
         super().__init__()
@@ -107,31 +103,33 @@ class _Gates(nn.Module):
         return new
 
 
-class _Edges:
-    """Edges in place of supports: of the first sample alone, or of the batch."""
+class _Theirs(DCRNN):
+    """The frame of `dcrnn` around cells of theirs, which take plain edges."""
 
-    def __init__(self, builder: GraphBuilder, first: bool) -> None:
-        self.builder, self.first = builder, first
-        self.known: Tensor | None = None
+    first = False
+    known: Tensor | None = None
 
-    def connect(self, pos: Tensor) -> dict[str, BipartiteGraph]:
-        return {"near": self.builder.points_to_points(pos)}
+    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+        builder = graph_builder(self.problem, self.settings)
+        return {"near": builder.points_to_points(pos)}
 
-    def __call__(self, graphs: Graphs, cells: Sequence[Any]) -> Sequence[Tensor]:
-        # One and the same tensor in all steps, by which their cells know it.
+    def matrices(self, graphs: Graphs) -> Sequence[Any]:
+        """The edges of the first sample alone, or of the batch."""
+        # The same tensor at all time steps, by which their cells recognise it.
         if self.known is None:
             edges = graphs.edges["near"].edge_index
             if self.first:
                 edges = edges[:, edges[1] < graphs.sizes[0]]
             self.known = edges.flip(0)
-        return [self.known] * len(cells)
+        return [self.known] * len(self.cells)
 
 
 def _frame(
     problem: Problem, cells: Sequence[nn.Module], radius: float, *, first: bool
-) -> RecurrentOperator:
-    supports = _Edges(GraphBuilder(problem.domain, radius), first)
-    return RecurrentOperator(problem, cells=cells, supports=supports)
+) -> DCRNN:
+    network = _Theirs(problem, radius=radius, width=WIDTH)
+    network.cells, network.first = nn.ModuleList(cells), first
+    return network
 
 
 def _problem(points: int, records: int) -> Problem:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 import torch
 
 from nfsgeo.errors import UserError
-from nfsgeo.training.memory import release_memory
+from nfsgeo.training.callbacks import release_memory
 from nfsgeo_benchmarks.perf.entry import Entry, Measurement, Times, Work
 from nfsgeo_benchmarks.processes import process_context
 

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
+from nfsgeo.data.streams import Stream
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, quadrature_weights
 
@@ -144,7 +145,7 @@ def off_grid(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Me
     Raises:
         UserError: The file has no grid or no periodic axis.
     """
-    return Mesh(between(file, num_points, philox(seed, 2, sample)), None)
+    return Mesh(between(file, num_points, philox(seed, Stream.OFF_GRID, sample)), None)
 
 
 def between(file: FieldFile, num_points: int, rng: np.random.Generator) -> Doubles:
@@ -188,7 +189,7 @@ def jittered(
     Raises:
         UserError: As for :func:`sub_grid`.
     """
-    axes, rng = _grid_axes(file), philox(seed, 4, sample)
+    axes, rng = _grid_axes(file), philox(seed, Stream.JITTERED, sample)
     coarse = _coarse_axes(file, resolution)
     steps = np.meshgrid(*coarse, indexing="ij")
     columns, numbers = [], []

@@ -25,6 +25,7 @@ from nfsgeo.data.grid_meshes import (
     sub_grid,
 )
 from nfsgeo.data.native import NativeFile
+from nfsgeo.data.streams import Stream
 from nfsgeo.errors import UserError
 
 __all__ = [
@@ -80,7 +81,9 @@ def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) 
     """
     pos = file.coordinates(sample)
     _enough(file, num_points, len(pos))
-    return _subset(pos, shuffled(len(pos), philox(seed, 0, sample))[:num_points])
+    return _subset(
+        pos, shuffled(len(pos), philox(seed, Stream.RANDOM_SUBSET, sample))[:num_points]
+    )
 
 
 def stored(file: NativeFile, name: str) -> Mesh:
@@ -135,7 +138,7 @@ def nested(
             "a larger mesh",
             "ask for more points",
         )
-    rng = philox(seed, 1, sample)
+    rng = philox(seed, Stream.NESTED, sample)
     if mesh.index is None and trained is None:
         return Mesh(np.concatenate([mesh.pos, between(file, extra, rng)]), None)
     pos = file.coordinates(sample)
@@ -175,7 +178,9 @@ def disjoint(
     others = _others(file, mesh, trained, num_points, sample)
     if trained is None:
         _enough(file, num_points, len(others))
-    chosen = others[shuffled(len(others), philox(seed, 6, sample))[:num_points]]
+    chosen = others[
+        shuffled(len(others), philox(seed, Stream.DISJOINT, sample))[:num_points]
+    ]
     return _subset(file.coordinates(sample), chosen)
 
 
@@ -205,7 +210,7 @@ def clustered(
     Raises:
         UserError: The file has too few points for that density.
     """
-    pos, rng = file.coordinates(sample), philox(seed, 3, sample)
+    pos, rng = file.coordinates(sample), philox(seed, Stream.CLUSTERED, sample)
     _enough(file, num_points, len(pos))
     lower, upper = np.array(file.domain.lower), np.array(file.domain.upper)
     peak = lower + (upper - lower) * rng.random(file.domain.dim)
@@ -262,7 +267,7 @@ def with_queries(
         sample: Sample that the mesh belongs to.
     """
     if mesh.index is None:
-        pos = between(file, num_points, philox(seed, 7, sample))
+        pos = between(file, num_points, philox(seed, Stream.QUERY_POINTS, sample))
         return replace(mesh, queries=Mesh(pos, None))
     num_points = min(num_points, file.num_points(sample) - len(mesh))
     if not num_points:

@@ -12,7 +12,7 @@
 - :func:`find_run`: a run's folder, or a model that comes with nfsgeo by its name;
   :func:`ship_run`: a run made as small as those
 - :func:`persistence`, :func:`linear_extrapolation`, :func:`training_mean`: baselines
-- :class:`FieldErrors`, :class:`ErrorByRecord`: the metrics
+- :class:`FieldErrors`, :class:`ErrorByTimeStep`: the metrics
 """
 
 from nfsgeo.evaluation.baselines import (
@@ -36,10 +36,10 @@ from nfsgeo.evaluation.pretrained import find_run, ship_run
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import evaluate_run
 from nfsgeo.evaluation.unseen import evaluate_unseen
-from nfsgeo.training import ErrorByRecord, FieldErrors
+from nfsgeo.training import ErrorByTimeStep, FieldErrors
 
 __all__ = [
-    "ErrorByRecord",
+    "ErrorByTimeStep",
     "Evaluation",
     "FieldErrors",
     "GridStates",

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from nfsgeo.errors import UserError
-from nfsgeo.models.operator import MixerOperator
+from nfsgeo.models import MixerOperator
 from nfsgeo.training import Forecaster
 from nfsgeo.training.artifacts import write_bytes
 

@@ -14,7 +14,7 @@ from nfsgeo.data.connected_batches import batches
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.evaluation.baselines import baselines
-from nfsgeo.training import ErrorByRecord, Forecaster
+from nfsgeo.training import ErrorByTimeStep, Forecaster
 
 __all__ = ["Evaluation", "evaluate"]
 
@@ -68,7 +68,7 @@ def evaluate(
     predictors |= baselines(train)
     errors = {name: forecaster.new_errors() for name in predictors}
     by_record = {
-        name: ErrorByRecord(test.n_out, test.file.components).to(forecaster.device)
+        name: ErrorByTimeStep(test.n_out, test.file.components).to(forecaster.device)
         for name in predictors
     }
     examples: list[dict[str, torch.Tensor]] = []

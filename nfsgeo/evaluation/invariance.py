@@ -29,6 +29,7 @@ from nfsgeo.data.meshes import (
     off_grid,
     random_subset,
 )
+from nfsgeo.data.streams import Stream
 from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import open_run
@@ -259,7 +260,11 @@ def _with_others(
     training: _Training, inputs: Observation, seed: int, item: int
 ) -> Mesh:
     """A mesh with as many points after its own, neither observed nor trained on."""
-    file, mesh, rng = training.file, mesh_of(inputs, item), philox(seed, 5, item)
+    file, mesh, rng = (
+        training.file,
+        mesh_of(inputs, item),
+        philox(seed, Stream.UNSEEN_POINTS, item),
+    )
     if training.off_grid:
         return Mesh(np.concatenate([mesh.pos, between(file, len(mesh), rng)]), None)
     known = training.points(item)

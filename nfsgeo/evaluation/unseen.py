@@ -14,6 +14,7 @@ from nfsgeo.data.connected_batches import batches
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.fields import Indices
 from nfsgeo.data.meshes import Mesh, nested
+from nfsgeo.data.streams import derived_seed
 from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
@@ -200,8 +201,7 @@ def _enlarged(
 
 
 def _seed(config: RunConfig, factor: float, repeat: int) -> int:
-    words = [config.seed, round(1000 * factor), repeat]
-    return int(np.random.SeedSequence(words).generate_state(1)[0])
+    return derived_seed(config.seed, round(1000 * factor), repeat)
 
 
 @torch.no_grad()

@@ -1,17 +1,22 @@
-"""`agcrn`: gated recurrent units on a learned graph, for one mesh alone."""
+"""`agcrn`: gated recurrent units on a learned graph, tied to one mesh."""
 
 from __future__ import annotations
 
-from pydantic import PositiveFloat, PositiveInt
+from collections.abc import Sequence
+from typing import Any
 
-from nfsgeo.errors import TooLarge
-from nfsgeo.models.problem import Problem
-from nfsgeo.models.recurrent import RecurrentOperator
-from nfsgeo.models.recurrent_settings import CellSettings, cell_inputs
-from nfsgeo.models.supports import LearnedSupports
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from nfsgeo.errors import TooLarge, UserError
+from nfsgeo.geometry import BipartiteGraph, Graphs
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.frames.recurrent import CellSettings, RecurrentOperator
 from nfsgeo.nn import AdaptiveGRU, adjacency_bytes
 
-__all__ = ["AGCRNSettings", "build_agcrn"]
+__all__ = ["AGCRN", "AGCRN_INFO"]
 
 GIB = 2**30
 
@@ -20,43 +25,103 @@ class AGCRNSettings(CellSettings):
     """Settings of `agcrn`, which needs no radius.
 
     Attributes:
-        embedding_size: learned numbers that describe a point.
-        max_gib: most memory that the learned graphs may need, in GiB.
+        embedding_size: number of learned values that describe a point.
+        max_gib: limit on the memory of the learned graphs, in GiB.
     """
 
     embedding_size: PositiveInt = 2
     max_gib: PositiveFloat = 4.0
 
 
-def build_agcrn(problem: Problem, settings: AGCRNSettings) -> RecurrentOperator:
+class AGCRN(RecurrentOperator):
     """Adaptive gated recurrent units as encoder and decoder.
 
     After "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting".
+    Every cell learns a graph of its own on the mesh of training.
 
     Raises:
         TooLarge: when the learned graphs would not fit into memory.
     """
-    needed = adjacency_bytes(problem.num_points, settings.depth) / GIB
-    if needed > settings.max_gib:
-        raise TooLarge(
-            f"agcrn at {problem.num_points} points, whose learned graphs need "
-            f"{needed:.1f} GiB in a training step",
-            f"at most max_gib = {settings.max_gib:g} GiB",
-            "use fewer points or another model, or raise max_gib if there is room",
-        )
-    return RecurrentOperator(
-        problem,
-        cells=[
-            AdaptiveGRU(
-                problem.num_points,
-                channels,
-                settings.width,
-                settings.order,
-                settings.embedding_size,
+
+    Settings = AGCRNSettings
+    settings: AGCRNSettings
+
+    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
+        settings = self._checked(settings, keywords)
+        needed = adjacency_bytes(problem.num_points, settings.depth) / GIB
+        if needed > settings.max_gib:
+            raise TooLarge(
+                f"agcrn at {problem.num_points} points, whose learned graphs need "
+                f"{needed:.1f} GiB in a training step",
+                f"at most max_gib = {settings.max_gib:g} GiB",
+                "use fewer points or another model, or raise max_gib if there is room",
             )
-            for channels in cell_inputs(problem, settings)
-        ],
-        supports=LearnedSupports(problem.num_points, problem.domain.dim),
-        residual=settings.residual,
-        sampling_decay=settings.sampling_decay,
-    )
+        super().__init__(problem, settings)
+        self.supports = _Mesh(problem.num_points, problem.domain.dim)
+
+    def make_cell(self, channels: int) -> nn.Module:
+        """A gated recurrent unit with a graph of its own."""
+        settings = self.settings
+        return AdaptiveGRU(
+            self.problem.num_points,
+            channels,
+            settings.width,
+            settings.order,
+            settings.embedding_size,
+        )
+
+    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+        """No edges: the graph is learned.
+
+        Raises:
+            UserError: when a sample has other points than those of training.
+        """
+        self.supports.check(pos)
+        return {}
+
+    def matrices(self, graphs: Graphs) -> Sequence[Tensor]:
+        """The learned adjacency matrix of each cell."""
+        self.supports.fill(graphs.pos)
+        return [cell.adjacency() for cell in self.cells]  # type: ignore[operator]
+
+
+class _Mesh(nn.Module):
+    """The points that the graphs are learned at; the weights hold for no others."""
+
+    mesh: Tensor
+
+    def __init__(self, num_points: int, dim: int) -> None:
+        super().__init__()
+        # Filled by the first points that come.
+        self.register_buffer("mesh", torch.full((num_points, dim), torch.nan))
+        self._filled = False
+
+    def check(self, pos: Tensor) -> None:
+        known = self.mesh.to(pos)
+        if len(pos) != len(known) or not (
+            known.isnan().any() or torch.allclose(known, pos)
+        ):
+            raise UserError(
+                "agcrn on another mesh",
+                f"in every sample the {len(known)} points that it learned on, in their "
+                "order",
+                "observe all samples there, or train gcgru, dcrnn, mppde or nfs",
+            )
+
+    def fill(self, pos: Tensor) -> None:
+        if not self._filled:
+            if self.mesh.isnan().any():
+                self.mesh.copy_(pos[: len(self.mesh)])
+            self._filled = True
+
+
+AGCRN_INFO = ModelInfo(
+    name="agcrn",
+    model=AGCRN,
+    family="graph",
+    points=True,
+    unseen_meshes=False,
+    source="Adaptive Graph Convolutional Recurrent Network",
+    feeds_back=True,
+    paper={"residual": False},
+)

@@ -2,29 +2,58 @@
 
 from __future__ import annotations
 
-from nfsgeo.models.graph_settings import graph_builder
-from nfsgeo.models.problem import Problem
-from nfsgeo.models.recurrent import RecurrentOperator
-from nfsgeo.models.recurrent_settings import RecurrentSettings, cell_inputs
-from nfsgeo.models.supports import DiffusionSupports
-from nfsgeo.nn import DiffusionGRU
+from collections.abc import Sequence
+from dataclasses import replace
 
-__all__ = ["build_dcrnn"]
+from torch import Tensor, nn
+
+from nfsgeo.geometry import BipartiteGraph, Graphs
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.radius_graph import PAPER_RADIUS, graph_builder
+from nfsgeo.models.frames.recurrent import RecurrentOperator, RecurrentSettings
+from nfsgeo.nn import DiffusionGRU, Support, diffusion_supports
+
+__all__ = ["DCRNN", "DCRNN_INFO"]
 
 
-def build_dcrnn(problem: Problem, settings: RecurrentSettings) -> RecurrentOperator:
+class DCRNN(RecurrentOperator):
     """Diffusion gated recurrent units as encoder and decoder.
 
     After "Diffusion Convolutional Recurrent Neural Network: Data-Driven Traffic
     Forecasting".
     """
-    return RecurrentOperator(
-        problem,
-        cells=[
-            DiffusionGRU(channels, settings.width, settings.order)
-            for channels in cell_inputs(problem, settings)
-        ],
-        supports=DiffusionSupports(graph_builder(problem, settings)),
-        residual=settings.residual,
-        sampling_decay=settings.sampling_decay,
-    )
+
+    Settings = RecurrentSettings
+    settings: RecurrentSettings
+
+    def make_cell(self, channels: int) -> nn.Module:
+        """A gated recurrent unit."""
+        return DiffusionGRU(channels, self.settings.width, self.settings.order)
+
+    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+        """A random walk among all pairs within the radius, as weights of edges.
+
+        The graph is symmetric, so that the walks along and against its edges coincide.
+        """
+        near = graph_builder(self.problem, self.settings).points_to_points(pos)
+        walk = diffusion_supports(near, pos.dtype)[0]
+        return {"walk": replace(walk.graph, base_weight=walk.weight)}
+
+    def matrices(self, graphs: Graphs) -> Sequence[tuple[Support, Support]]:
+        """The walks of a batch along and against the edges, for every cell."""
+        graph = graphs.edges["walk"]
+        walk = Support(graph, graph.base_weight)
+        return [(walk, walk)] * len(self.cells)
+
+
+DCRNN_INFO = ModelInfo(
+    name="dcrnn",
+    model=DCRNN,
+    family="graph",
+    points=True,
+    unseen_meshes=True,
+    source="Diffusion Convolutional Recurrent Neural Network",
+    feeds_back=True,
+    parameters_paper=148_673,
+    paper={"radius": PAPER_RADIUS, "residual": False},
+)

@@ -1,67 +1,78 @@
-"""The frame of the DeepONets: a branch on a grid, a trunk at any point."""
+"""`deeponet-u` and `deeponet-v`: a branch on a grid, a trunk at any point."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from typing import Any, Literal
+
 import torch
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.model import Model
-from nfsgeo.models.problem import Problem
-from nfsgeo.nn import GridResampling, Points, Trunk
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.model import Model, ModelSettings
+from nfsgeo.models.frames.patching import divided
+from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.vit import AttentionSettings, attention_block
+from nfsgeo.nn import (
+    GridResampling,
+    PatchEmbedding,
+    Points,
+    Pointwise,
+    Trunk,
+    UNet,
+)
 
-__all__ = ["DeepONet", "DeepONetSettings"]
+__all__ = [
+    "DEEPONET_U_INFO",
+    "DEEPONET_V_INFO",
+    "DeepONet",
+    "DeepONetU",
+    "DeepONetV",
+]
+
+DEEPONET_PAPER = "Learning nonlinear operators via DeepONet"
 
 
-class DeepONetSettings(BaseModel):
+class DeepONetSettings(ModelSettings):
     """Settings that the DeepONets share.
 
     Attributes:
+        width: channels of the branch.
         basis: number of basis functions, ``K``.
         hidden: width of the trunk.
         trunk_depth: hidden layers of the trunk.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+    width: PositiveInt = 32
     basis: PositiveInt = 128
     hidden: PositiveInt = 128
     trunk_depth: PositiveInt = 4
 
 
 class DeepONet(Model):
-    r"""A solution operator with a basis of its own.
+    r"""A solution operator with a learned basis.
 
     .. math:: G(a)(x, t) = b_0 + \sum_{k=1}^{K} b_k(a) \, t_k(x, t)
 
     "Learning nonlinear operators via DeepONet", equation (2), the branch a network on
     the grid of inputs and coordinates, averaged over the grid. The inputs lie on a
-    grid; the result may be had at any point.
-
-    Args:
-        problem: sizes of the fields.
-        branch: maps ``[B, F + d, *grid]``, inputs and coordinates, to
-            ``[B, width, *n]``.
-        width: channels of the branch.
-        settings: sizes of basis and trunk.
+    grid; the result is available at any point. Subclasses make the branch.
     """
 
     needs_grid = True
+    settings: DeepONetSettings
     lengths: Tensor
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        branch: nn.Module,
-        width: int,
-        settings: DeepONetSettings,
-    ) -> None:
-        super().__init__(problem)
+    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
+        super().__init__(problem, settings, **keywords)
+        settings = self.settings
         self.resampling = GridResampling()
-        self.branch = branch
-        self.coefficients = nn.Linear(width, problem.out_components * settings.basis)
+        self.branch = self.make_branch()
+        self.coefficients = nn.Linear(
+            settings.width, problem.out_components * settings.basis
+        )
         self.trunk = Trunk(
             problem.domain.dim,
             settings.basis,
@@ -73,16 +84,20 @@ class DeepONet(Model):
         lengths = torch.tensor(problem.domain.normalised.lengths, dtype=torch.float32)
         self.register_buffer("lengths", lengths, persistent=False)
 
+    @abstractmethod
+    def make_branch(self) -> nn.Module:
+        """Maps inputs and coordinates ``[B, F + d, *grid]`` to ``[B, width, *n]``."""
+
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the queries of ``graphs``; see :class:`Model`."""
         points = Points(x.flatten(1), graphs)
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
         field = self.resampling(points, self._inputs, times)
-        # Pooled over the grid, which may therefore have any size.
+        # The mean over the grid allows grids of any size.
         pooled = self.branch(field).flatten(2).mean(2)
         coefficients = self.coefficients(pooled).unflatten(1, (len(self.bias), -1))
         if graphs.query_pos is None:
-            # All samples have one grid, hence one basis.
+            # All samples share one grid, hence one basis.
             basis = self.trunk(self._scaled(graphs.pos[: graphs.sizes[0]]), times)
             result = torch.einsum("bfk,ntk->bntf", coefficients, basis).flatten(0, 1)
         else:
@@ -96,9 +111,92 @@ class DeepONet(Model):
         return result + self.bias
 
     def _inputs(self, features: Tensor, pos: Tensor) -> tuple[Tensor, None]:
-        """What the branch sees: ``[N, F + d]``, alike at all times."""
+        """The input of the branch ``[N, F + d]``, the same at all times."""
         return torch.cat([features, self._scaled(pos)], dim=1), None
 
     def _scaled(self, pos: Tensor) -> Tensor:
         """Coordinates between 0 and 1."""
         return pos / self.lengths.to(pos.dtype)
+
+
+class DeepONetUSettings(DeepONetSettings):
+    """Settings of `deeponet-u`.
+
+    Attributes:
+        levels: number of times that the U-Net halves the grid.
+    """
+
+    levels: PositiveInt = 3
+
+
+class DeepONetU(DeepONet):
+    """DeepONet whose branch is a U-Net.
+
+    A variant that "Non-equispaced Fourier Neural Solvers for PDEs" compares with.
+    """
+
+    Settings = DeepONetUSettings
+    settings: DeepONetUSettings
+
+    def make_branch(self) -> nn.Module:
+        """A U-Net, periodic where all axes of the domain are."""
+        domain = self.problem.domain
+        return UNet(
+            self.problem.num_features + domain.dim,
+            self.settings.width,
+            domain.dim,
+            levels=self.settings.levels,
+            periodic=all(domain.periodic),
+        )
+
+
+class DeepONetVSettings(AttentionSettings, DeepONetSettings):
+    """Settings of `deeponet-v`.
+
+    Attributes:
+        norm: of the blocks, as for `vit`; an ``element`` for each node ties the
+            branch to one grid.
+        patch: nodes of a patch along each axis.
+    """
+
+    norm: Literal["element", "channel", "none"] = "channel"
+    patch: PositiveInt = 4
+
+
+class DeepONetV(DeepONet):
+    """DeepONet whose branch consists of the blocks of `vit` over patches of space.
+
+    A variant that "Non-equispaced Fourier Neural Solvers for PDEs" compares with.
+    """
+
+    Settings = DeepONetVSettings
+    settings: DeepONetVSettings
+
+    def make_branch(self) -> nn.Module:
+        """A lift, the embedding of patches, and attention blocks."""
+        settings, dim = self.settings, self.problem.domain.dim
+        patch = (settings.patch,) * dim
+        tokens = divided(self.problem.grid_shape or (), patch)
+        return nn.Sequential(
+            Pointwise(self.problem.num_features + dim, settings.width),
+            PatchEmbedding(settings.width, patch),
+            *(attention_block(settings, tokens) for _ in range(settings.depth)),
+        )
+
+
+DEEPONET_U_INFO = ModelInfo(
+    name="deeponet-u",
+    model=DeepONetU,
+    family="deeponet",
+    points=False,
+    unseen_meshes=True,
+    source=DEEPONET_PAPER,
+)
+DEEPONET_V_INFO = ModelInfo(
+    name="deeponet-v",
+    model=DeepONetV,
+    family="deeponet",
+    points=False,
+    unseen_meshes=True,
+    source=DEEPONET_PAPER,
+)

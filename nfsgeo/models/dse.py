@@ -1,21 +1,24 @@
-"""`dse`: the Fourier Neural Operator with its sums over waves taken at the points."""
+"""`dse`: the Fourier Neural Operator with Fourier sums at the points themselves."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.model import Model
-from nfsgeo.models.modes import modes_for
-from nfsgeo.models.problem import Problem
+from nfsgeo.models.frames.fourier import PAPER_MODES, modes_for
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.model import Model, ModelSettings
+from nfsgeo.models.frames.problem import Problem
 from nfsgeo.nn import Lift, PointSpectralConv, PointWaves, Projector
 
-__all__ = ["DSE", "DSESettings"]
+__all__ = ["DSE", "DSE_INFO"]
 
 
-class DSESettings(BaseModel):
+class DSESettings(ModelSettings):
     """Settings of `dse`, which are those of `fno` without Layer-Norm.
 
     Attributes:
@@ -25,8 +28,6 @@ class DSESettings(BaseModel):
             one dimension, half the points at most, and 8 in more.
         time_modes: frequencies kept in time, at most ``n_t' // 2 + 1``.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     width: PositiveInt = 32
     depth: PositiveInt = 2
@@ -40,19 +41,18 @@ class DSE(Model):
     .. math:: v' = \mathrm{GELU}(K v + W v + b)
 
     Direct spectral evaluation, "Beyond Regular Grids: Fourier-Based Neural Operators
-    on Arbitrary Domains": the spectral convolution :math:`K` of every layer sums over
-    waves at the points themselves. Input records are channels, result records a
-    further axis, as in all mixers; on an equispaced grid this is `fno`.
-
-    Args:
-        problem: sizes and domain of the fields.
-        settings: of the network.
+    on Arbitrary Domains": the spectral convolution :math:`K` of every layer evaluates
+    its Fourier sums at the points themselves. Input time steps are channels, predicted
+    ones a further axis, as in all mixers; on an equispaced grid this is `fno`.
     """
 
+    Settings = DSESettings
+    settings: DSESettings
     predicts_anywhere = False
 
-    def __init__(self, problem: Problem, settings: DSESettings) -> None:
-        super().__init__(problem)
+    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
+        super().__init__(problem, settings, **keywords)
+        settings = self.settings
         dim, width, depth = problem.domain.dim, settings.width, settings.depth
         time_modes = None
         if problem.has_time:
@@ -80,3 +80,14 @@ class DSE(Model):
             field = nn.functional.gelu(mixed)
         result: Tensor = self.projector(field)
         return result
+
+
+DSE_INFO = ModelInfo(
+    name="dse",
+    model=DSE,
+    family="mixer",
+    points=True,
+    unseen_meshes=True,
+    source="Beyond Regular Grids: Fourier-Based Neural Operators",
+    paper={"depth": 3, "modes": PAPER_MODES},
+)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from nfsgeo.models.framing import on_grid, on_points
-from nfsgeo.models.mixer_settings import MixerSettings, layer_norm
-from nfsgeo.models.operator import MixerOperator
-from nfsgeo.models.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.problem import Problem
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.interpolation import PointMixer, point_mixer_info
+from nfsgeo.models.frames.mixer import GridMixer, MixerSettings, layer_norm
+from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
+from nfsgeo.models.frames.problem import Problem
 from nfsgeo.nn import (
     FourierTokens,
     MixerBlock,
@@ -21,16 +21,16 @@ from nfsgeo.nn import (
     SplitComplex,
 )
 
-__all__ = ["build_fnet", "build_nfs_fnet"]
+__all__ = ["FNET_INFO", "NFSFNet", "NFS_FNET_INFO", "FNet"]
 
 
 def fnet_blocks(
     settings: PatchSettings, problem: Problem, shape: Sequence[int]
 ) -> nn.Module:
-    """Transforms of space and time, complex maps of channels; the real part at last.
+    """Transforms of space and time, complex maps of channels, then the real part.
 
-    The field stays complex from block to block, and goes back and forth between space
-    and frequencies.
+    The field stays complex from block to block, and alternates between space and
+    frequencies.
     """
     width = settings.width
 
@@ -44,23 +44,39 @@ def fnet_blocks(
     return patched(settings, problem, shape, block, after=RealPart())
 
 
-def build_fnet(problem: Problem, settings: PatchSettings) -> MixerOperator:
+def _complex_layer_norm(
+    settings: MixerSettings, sizes: Sequence[int]
+) -> SplitComplex | None:
+    real, imaginary = layer_norm(settings, sizes), layer_norm(settings, sizes)
+    return SplitComplex(real, imaginary) if real and imaginary else None
+
+
+class FNet(GridMixer):
     """FNet whose tokens are patches of space and time.
 
     After "FNet: Mixing Tokens with Fourier Transforms", in the frame of
     "Non-equispaced Fourier Neural Solvers for PDEs", table 5: complex linear maps,
     normalisation and activation.
     """
-    return on_grid(problem, settings, fnet_blocks)
+
+    Settings = PatchSettings
+    make_blocks = staticmethod(fnet_blocks)
 
 
-def build_nfs_fnet(problem: Problem, settings: InterpolatedSettings) -> MixerOperator:
+class NFSFNet(PointMixer):
     """The same on any points: interpolation to a small grid in place of patches."""
-    return on_points(problem, settings, fnet_blocks)
+
+    Settings = InterpolatedSettings
+    make_blocks = staticmethod(fnet_blocks)
 
 
-def _complex_layer_norm(
-    settings: MixerSettings, sizes: Sequence[int]
-) -> SplitComplex | None:
-    real, imaginary = layer_norm(settings, sizes), layer_norm(settings, sizes)
-    return SplitComplex(real, imaginary) if real and imaginary else None
+FNET_INFO = ModelInfo(
+    name="fnet",
+    model=FNet,
+    family="mixer",
+    points=False,
+    unseen_meshes=False,
+    source="FNet: Mixing Tokens with Fourier Transforms",
+    paper={"depth": 3},
+)
+NFS_FNET_INFO = point_mixer_info("nfs-fnet", NFSFNet, {"depth": 3})

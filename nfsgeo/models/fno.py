@@ -4,23 +4,36 @@ from __future__ import annotations
 
 from typing import Literal
 
-from nfsgeo.models.fourier import FourierSettings, fourier_blocks
-from nfsgeo.models.framing import on_grid
-from nfsgeo.models.operator import MixerOperator
-from nfsgeo.models.problem import Problem
+from nfsgeo.models.frames.fourier import PAPER_MODES, FourierSettings, fourier_blocks
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.mixer import GridMixer
 
-__all__ = ["FNOSettings", "build_fno"]
+__all__ = ["FNO", "FNO_INFO", "FNOSettings"]
 
 
 class FNOSettings(FourierSettings):
-    """Settings of `fno`; without Layer-Norm it changes resolution freely."""
+    """Settings of `fno`; without Layer-Norm it takes grids of any resolution."""
 
     norm: Literal["element", "channel", "none"] = "none"
 
 
-def build_fno(problem: Problem, settings: FNOSettings) -> MixerOperator:
+class FNO(GridMixer):
     """Fourier Neural Operator over space and time, as the paper compares with it.
 
     After "Fourier Neural Operator for Parametric Partial Differential Equations".
     """
-    return on_grid(problem, settings, fourier_blocks)
+
+    Settings = FNOSettings
+    make_blocks = staticmethod(fourier_blocks)
+
+
+FNO_INFO = ModelInfo(
+    name="fno",
+    model=FNO,
+    family="mixer",
+    points=False,
+    unseen_meshes=True,
+    source="Fourier Neural Operator for Parametric PDEs",
+    parameters_paper=6_299_425,
+    paper={"depth": 3, "modes": PAPER_MODES},
+)

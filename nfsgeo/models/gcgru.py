@@ -2,28 +2,53 @@
 
 from __future__ import annotations
 
-from nfsgeo.models.graph_settings import graph_builder
-from nfsgeo.models.problem import Problem
-from nfsgeo.models.recurrent import RecurrentOperator
-from nfsgeo.models.recurrent_settings import RecurrentSettings, cell_inputs
-from nfsgeo.models.supports import ChebyshevSupports
-from nfsgeo.nn import ChebConvGRU
+from collections.abc import Sequence
+from dataclasses import replace
 
-__all__ = ["build_gcgru"]
+from torch import Tensor, nn
+
+from nfsgeo.geometry import BipartiteGraph, Graphs
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.radius_graph import PAPER_RADIUS, graph_builder
+from nfsgeo.models.frames.recurrent import RecurrentOperator, RecurrentSettings
+from nfsgeo.nn import ChebConvGRU, Support, chebyshev_support
+
+__all__ = ["GCGRU", "GCGRU_INFO"]
 
 
-def build_gcgru(problem: Problem, settings: RecurrentSettings) -> RecurrentOperator:
+class GCGRU(RecurrentOperator):
     """Chebyshev gated recurrent units as encoder and decoder.
 
     After "Structured Sequence Modeling with Graph Convolutional Recurrent Networks".
     """
-    return RecurrentOperator(
-        problem,
-        cells=[
-            ChebConvGRU(channels, settings.width, settings.order)
-            for channels in cell_inputs(problem, settings)
-        ],
-        supports=ChebyshevSupports(graph_builder(problem, settings)),
-        residual=settings.residual,
-        sampling_decay=settings.sampling_decay,
-    )
+
+    Settings = RecurrentSettings
+    settings: RecurrentSettings
+
+    def make_cell(self, channels: int) -> nn.Module:
+        """A gated recurrent unit."""
+        return ChebConvGRU(channels, self.settings.width, self.settings.order)
+
+    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+        """The scaled Laplacian of all pairs within the radius, as weights of edges."""
+        near = graph_builder(self.problem, self.settings).points_to_points(pos)
+        laplacian = chebyshev_support(near, pos.dtype)
+        return {"laplacian": replace(laplacian.graph, base_weight=laplacian.weight)}
+
+    def matrices(self, graphs: Graphs) -> Sequence[Support]:
+        """The Laplacian of a batch, the same for every cell."""
+        graph = graphs.edges["laplacian"]
+        return [Support(graph, graph.base_weight)] * len(self.cells)
+
+
+GCGRU_INFO = ModelInfo(
+    name="gcgru",
+    model=GCGRU,
+    family="graph",
+    points=True,
+    unseen_meshes=True,
+    source="Structured Sequence Modeling with Graph Convolutional Recurrent Networks",
+    feeds_back=True,
+    parameters_paper=74_945,
+    paper={"radius": PAPER_RADIUS, "residual": False},
+)

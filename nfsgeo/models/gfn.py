@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from nfsgeo.models.framing import on_grid, on_points
-from nfsgeo.models.mixer_settings import layer_norm
-from nfsgeo.models.operator import MixerOperator
-from nfsgeo.models.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.problem import Problem
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.interpolation import PointMixer, point_mixer_info
+from nfsgeo.models.frames.mixer import GridMixer, layer_norm
+from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
+from nfsgeo.models.frames.problem import Problem
 from nfsgeo.nn import GlobalFilter, MixerBlock, Pointwise
 
-__all__ = ["build_gfn", "build_nfs_gfn"]
+__all__ = ["GFN", "GFN_INFO", "NFSGFN", "NFS_GFN_INFO"]
 
 
 def gfn_blocks(
@@ -32,15 +32,32 @@ def gfn_blocks(
     return patched(settings, problem, shape, block)
 
 
-def build_gfn(problem: Problem, settings: PatchSettings) -> MixerOperator:
+class GFN(GridMixer):
     """Global Filter Network whose tokens are patches of space and time.
 
     After "Global Filter Networks for Image Classification", in the frame of
     "Non-equispaced Fourier Neural Solvers for PDEs", table 5.
     """
-    return on_grid(problem, settings, gfn_blocks)
+
+    Settings = PatchSettings
+    make_blocks = staticmethod(gfn_blocks)
 
 
-def build_nfs_gfn(problem: Problem, settings: InterpolatedSettings) -> MixerOperator:
+class NFSGFN(PointMixer):
     """The same on any points: interpolation to a small grid in place of patches."""
-    return on_points(problem, settings, gfn_blocks)
+
+    Settings = InterpolatedSettings
+    make_blocks = staticmethod(gfn_blocks)
+
+
+GFN_INFO = ModelInfo(
+    name="gfn",
+    model=GFN,
+    family="mixer",
+    points=False,
+    unseen_meshes=False,
+    source="Global Filter Networks for Image Classification",
+    parameters_paper=1_361_729,
+    paper={"depth": 3},
+)
+NFS_GFN_INFO = point_mixer_info("nfs-gfn", NFSGFN, {"depth": 3})

@@ -5,30 +5,26 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
+from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import (
-    BipartiteGraph,
-    GraphBuilder,
-    Graphs,
-    equispaced_grid,
-    radius_for,
-)
-from nfsgeo.models.grid_shape import grid_shape_for
-from nfsgeo.models.model import Model
-from nfsgeo.models.modes import modes_for
-from nfsgeo.models.problem import Problem
+from nfsgeo.geometry import BipartiteGraph, Graphs, equispaced_grid
+from nfsgeo.models.frames.fourier import modes_for
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.interpolation import grid_shape_for
+from nfsgeo.models.frames.model import Model
+from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.frames.radius_graph import GraphSettings, graph_builder
 from nfsgeo.nn import neighbour_sum
 
-__all__ = ["GINO", "GINOSettings"]
+__all__ = ["GINO", "GINO_INFO"]
 
 
-class GINOSettings(BaseModel):
+class GINOSettings(GraphSettings):
     """Settings of `gino`.
 
     Attributes:
@@ -39,54 +35,42 @@ class GINOSettings(BaseModel):
         hidden: width of the networks that give the kernels.
         grid: nodes along each axis, or along the shortest of a box that is no cube;
             ``None`` for about as many nodes as points.
-        radius_factor: the radius is that which gives every node ``c log n`` neighbours
-            among ``n`` points on average; this is ``c``.
-        radius: the radius itself, in the units of the positions, in place of
-            ``radius_factor``.
-        backend: of the radius search.
+        radius_factor: the factor ``c`` of the radius at which every node has
+            ``c log n`` neighbours among ``n`` points on average.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     width: PositiveInt = 32
     depth: PositiveInt = 4
     modes: PositiveInt | None = None
     hidden: PositiveInt = 64
     grid: PositiveInt | None = None
-    radius_factor: PositiveFloat = 2.0
-    radius: PositiveFloat | None = None
-    backend: Literal["auto", "scipy", "cell_list", "torch_cluster"] = "auto"
 
 
 class GINO(Model):
     """Kernel integrals to a grid and back, with Fourier layers between.
 
     "Geometry-Informed Neural Operator for Large-Scale 3D PDEs", its layers and weights
-    those of ``neuralop.models.GINO``. The neighbourhoods are ours, which know of
-    periodic axes, of a mesh for each sample, and are never empty. Records are
-    channels, of the input and of the result.
-
-    Args:
-        problem: sizes and domain of the fields.
-        settings: of the network and the grid.
+    those of ``neuralop.models.GINO``. The neighbourhoods are computed here: they
+    respect periodic axes and a mesh for each sample, and are never empty. Time steps
+    are channels, of the input and of the result.
 
     Raises:
         UserError: without the library.
     """
 
+    Settings = GINOSettings
+    settings: GINOSettings
     grid: Tensor
     lengths: Tensor
 
-    def __init__(self, problem: Problem, settings: GINOSettings) -> None:
-        super().__init__(problem)
+    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
+        super().__init__(problem, settings, **keywords)
+        settings = self.settings
         domain = problem.domain.normalised
         self.shape = grid_shape_for(domain, settings.grid, problem.num_points)
-        if settings.radius is not None:
-            radius = problem.normalised_length(settings.radius)
-        else:
-            num_ends = min(problem.num_points, math.prod(self.shape))
-            radius = radius_for(num_ends, domain, settings.radius_factor)
-        self.builder = GraphBuilder(domain, radius, backend=settings.backend)
+        num_ends = min(problem.num_points, math.prod(self.shape))
+        self.builder = graph_builder(problem, settings, num_ends)
+        radius = self.builder.radius
         modes = modes_for(settings.modes, problem)
         theirs: Any = _library()(
             in_channels=problem.num_features,
@@ -103,7 +87,7 @@ class GINO(Model):
             gno_use_open3d=False,
             gno_use_torch_scatter=False,
         )
-        # Its parts, for the whole puts more than weights into a checkpoint.
+        # Only its parts: the whole would put more than weights into a checkpoint.
         self.gno_in, self.lifting = theirs.gno_in, theirs.lifting
         self.blocks, self.gno_out = theirs.fno_blocks, theirs.gno_out
         self.projection = theirs.projection
@@ -153,7 +137,7 @@ def _integral(
 def _library() -> type[nn.Module]:
     try:
         with warnings.catch_warnings():
-            # It changes the filters of the whole process.
+            # The library changes the warning filters of the whole process.
             from neuralop.models import GINO as TheirGINO
     except ImportError:
         raise UserError(
@@ -163,3 +147,13 @@ def _library() -> type[nn.Module]:
         ) from None
     model: type[nn.Module] = TheirGINO
     return model
+
+
+GINO_INFO = ModelInfo(
+    name="gino",
+    model=GINO,
+    family="mixer",
+    points=True,
+    unseen_meshes=True,
+    source="Geometry-Informed Neural Operator (neuraloperator)",
+)

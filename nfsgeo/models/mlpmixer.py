@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from nfsgeo.models.framing import on_grid, on_points
-from nfsgeo.models.mixer_settings import layer_norm
-from nfsgeo.models.operator import MixerOperator
-from nfsgeo.models.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.problem import Problem
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.interpolation import PointMixer, point_mixer_info
+from nfsgeo.models.frames.mixer import GridMixer, layer_norm
+from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
+from nfsgeo.models.frames.problem import Problem
 from nfsgeo.nn import MixerBlock, Pointwise, TokenMLP
 
-__all__ = ["build_mlpmixer", "build_nfs_mlpmixer"]
+__all__ = ["MLPMIXER_INFO", "NFSMLPMixer", "NFS_MLPMIXER_INFO", "MLPMixer"]
 
 
 def mlpmixer_blocks(
@@ -32,17 +32,32 @@ def mlpmixer_blocks(
     return patched(settings, problem, shape, block)
 
 
-def build_mlpmixer(problem: Problem, settings: PatchSettings) -> MixerOperator:
+class MLPMixer(GridMixer):
     """MLP-Mixer whose tokens are patches of space and time.
 
     After "MLP-Mixer: An all-MLP Architecture for Vision", in the frame of
     "Non-equispaced Fourier Neural Solvers for PDEs", table 5.
     """
-    return on_grid(problem, settings, mlpmixer_blocks)
+
+    Settings = PatchSettings
+    make_blocks = staticmethod(mlpmixer_blocks)
 
 
-def build_nfs_mlpmixer(
-    problem: Problem, settings: InterpolatedSettings
-) -> MixerOperator:
+class NFSMLPMixer(PointMixer):
     """The same on any points: interpolation to a small grid in place of patches."""
-    return on_points(problem, settings, mlpmixer_blocks)
+
+    Settings = InterpolatedSettings
+    make_blocks = staticmethod(mlpmixer_blocks)
+
+
+MLPMIXER_INFO = ModelInfo(
+    name="mlpmixer",
+    model=MLPMixer,
+    family="mixer",
+    points=False,
+    unseen_meshes=False,
+    source="MLP-Mixer: An all-MLP Architecture for Vision",
+    parameters_paper=79_749_953,
+    paper={"depth": 3},
+)
+NFS_MLPMIXER_INFO = point_mixer_info("nfs-mlpmixer", NFSMLPMixer, {"depth": 3})

@@ -1,21 +1,26 @@
-"""`mppde`: message passing, many records at a time, on any points."""
+"""`mppde`: message passing on a graph, many time steps at once, on any points."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from pydantic import PositiveInt
-from torch import Tensor
-from torch.nn.functional import mse_loss
+from torch import Tensor, nn
 
-from nfsgeo.geometry import Graphs
-from nfsgeo.models.graph_settings import GraphSettings, graph_builder
-from nfsgeo.models.model import Model
-from nfsgeo.models.problem import Problem
-from nfsgeo.models.window_step import WindowStep
+from nfsgeo.geometry import Domain, Graphs
+from nfsgeo.models.frames.info import BatchLoss, ModelInfo
+from nfsgeo.models.frames.model import Model
+from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.frames.radius_graph import (
+    PAPER_RADIUS,
+    GraphSettings,
+    graph_builder,
+)
+from nfsgeo.nn import MPPDELayer, TemporalDecoder
 
-__all__ = ["MPPDE", "MPPDESettings"]
+__all__ = ["MPPDE", "MPPDE_INFO"]
 
 
 class MPPDESettings(GraphSettings):
@@ -24,7 +29,7 @@ class MPPDESettings(GraphSettings):
     Attributes:
         width: hidden channels.
         depth: number of layers.
-        window: records that go in and come out at once.
+        window: time steps that go in and come out at once.
         pushforward: whether half of the training windows start from a prediction.
     """
 
@@ -35,30 +40,29 @@ class MPPDESettings(GraphSettings):
 
 
 class MPPDE(Model):
-    r"""Message passing from a window of records to the next.
+    r"""Message passing from a window of time steps to the next.
 
     .. math:: \hat u_{k+l} = u_k + \frac{l}{w} d_l, \quad l = 1 \dots w
 
     "Message Passing Neural PDE Solvers", section 3: a network turns a window of
-    records into as many changes :math:`d_l`; windows follow each other until the
-    result is complete. Where there are fewer input records than a window has, the
-    first is repeated. A problem without time has windows of one record, and what the
-    network gives is the result itself.
+    :math:`w` time steps into as many changes :math:`d_l`; windows follow each other
+    until the result is complete. Where there are fewer input time steps than a window
+    has, the first is repeated. A problem without time has windows of one step, and the
+    network's output is the result itself.
 
-    In training a window starts at any true record. Of those with room for two, half
+    In training a window starts at any true time step. Of those with room for two, half
     are predicted from a prediction that gets no gradient (the pushforward trick); that
-    takes three windows of records, see :attr:`records_beyond`.
-
-    Args:
-        problem: sizes and domain of the fields.
-        settings: of network and graph.
+    takes three windows of time steps, see :attr:`steps_beyond`.
     """
 
+    Settings = MPPDESettings
+    settings: MPPDESettings
     predicts_anywhere = False
     elapsed: Tensor
 
-    def __init__(self, problem: Problem, settings: MPPDESettings) -> None:
-        super().__init__(problem)
+    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
+        super().__init__(problem, settings, **keywords)
+        settings = self.settings
         self.builder = graph_builder(problem, settings)
         self.pushforward = settings.pushforward
         self.window = settings.window if problem.has_time else 1
@@ -80,8 +84,8 @@ class MPPDE(Model):
         self.register_buffer("elapsed", elapsed[:, None], persistent=False)
 
     @property
-    def records_beyond(self) -> int:
-        """Records after the result's that the pushforward trick has a use for."""
+    def steps_beyond(self) -> int:
+        """Time steps after the predicted ones that the pushforward trick can use."""
         if not (self.pushforward and self.problem.has_time):
             return 0
         known = max(self.problem.n_in, self.window) + self.problem.n_out
@@ -94,20 +98,26 @@ class MPPDE(Model):
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the observed points; see :class:`Model`."""
-        fields, rest = self._split(x)
+        fields, coefficients = self._split(x)
         windows = [fields[:, -self.window :]]
         for start in range(0, self.problem.n_out, self.window):
-            time = rest.new_full((len(x),), start)
-            windows.append(self._next(windows[-1], rest, time, graphs))
+            time = coefficients.new_full((len(x),), start)
+            windows.append(self._next(windows[-1], coefficients, time, graphs))
         return torch.cat(windows[1:], dim=1)[:, : self.problem.n_out]
 
-    def training_loss(self, x: Tensor, target: Tensor, graphs: Graphs) -> Tensor:
-        """Mean squared error of as many windows as the result has, drawn anew."""
-        fields, rest = self._split(x)
-        records = torch.cat([fields, target], dim=1)
-        choices = records.size(1) - 2 * self.window + 1
+    def training_loss(
+        self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
+    ) -> Tensor:
+        """The mean loss of windows drawn from ``x`` and ``target``.
+
+        There are as many of them as the result has; see
+        :class:`~nfsgeo.models.OwnLoss`.
+        """
+        fields, coefficients = self._split(x)
+        true = torch.cat([fields, target], dim=1)
+        choices = true.size(1) - 2 * self.window + 1
         if not self.problem.has_time or choices < 1:
-            return mse_loss(self.predict(x, graphs), target[:, : self.problem.n_out])
+            return loss(self.predict(x, graphs), target[:, : self.problem.n_out])
         batch, num_samples = graphs.batch, graphs.num_samples
         losses = []
         for _ in range(0, self.problem.n_out, self.window):
@@ -117,39 +127,115 @@ class MPPDE(Model):
             start = torch.randint(choices - ahead, (num_samples,)).to(x.device)
             start = start.expand(len(x)) if batch is None else start[batch]
             time = start + self.window - fields.size(1)
-            window = _records(records, start, self.window)
+            window = _time_steps(true, start, self.window)
             if ahead:
                 with torch.no_grad():
-                    window = self._next(window, rest, time, graphs)
-            after = self._next(window, rest, time + ahead, graphs)
-            truth = _records(records, start + ahead + self.window, self.window)
-            losses.append(mse_loss(after, truth))
+                    window = self._next(window, coefficients, time, graphs)
+            after = self._next(window, coefficients, time + ahead, graphs)
+            truth = _time_steps(true, start + ahead + self.window, self.window)
+            losses.append(loss(after, truth))
         return torch.stack(losses).mean()
 
     def _split(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Fields, a window of records at least, and coefficients."""
+        """Fields at a window of time steps at least, and coefficients."""
         fields, rest = x[:, :, : self.num_fields], x[:, -1, self.num_fields :]
         missing = max(0, self.window - x.size(1))
         return torch.cat([fields[:, :1].expand(-1, missing, -1), fields], dim=1), rest
 
     def _next(
-        self,
-        window: Tensor,
-        coefficients: Tensor,
-        time: Tensor,
-        graphs: Graphs,
+        self, window: Tensor, coefficients: Tensor, time: Tensor, graphs: Graphs
     ) -> Tensor:
-        """The window after ``window``; ``time [N]`` counts records since the input."""
+        """The window after ``window``; ``time [N]`` counts steps since the input."""
         if not self.problem.has_time:
             result: Tensor = self.step(window, coefficients, graphs)
             return result
-        share = (time / self.problem.n_out).to(window.dtype).unsqueeze(1)
-        variables = torch.cat([share, coefficients], dim=1)
+        relative = (time / self.problem.n_out).to(window.dtype).unsqueeze(1)
+        variables = torch.cat([relative, coefficients], dim=1)
         change = self.step(window, variables, graphs)
         return window[:, -1:] + self.elapsed * change
 
 
-def _records(records: Tensor, start: Tensor, number: int) -> Tensor:
-    """``number`` records of each point from its ``start [N]`` on."""
+def _time_steps(fields: Tensor, start: Tensor, number: int) -> Tensor:
+    """``number`` time steps of each point from its ``start [N]`` on."""
     index = start[:, None] + torch.arange(number, device=start.device)
-    return records.take_along_dim(index[:, :, None], dim=1)
+    return fields.take_along_dim(index[:, :, None], dim=1)
+
+
+class WindowStep(nn.Module):
+    r"""Encoder, processor and decoder of "Message Passing Neural PDE Solvers".
+
+    .. math:: h^0 = \epsilon(u, x, \theta), \qquad
+        h^{l+1} = \mathrm{message}_l(h^l, u, \theta), \qquad
+        d = \mathrm{decode}(h^L)
+
+    Args:
+        domain: the normalised one; the encoder sees positions relative to its lengths.
+        radius: of the graph, the unit of displacements.
+        window: time steps of the input and of the output.
+        fields: components of the input.
+        components: components of the output.
+        variables: number of entries of :math:`\theta`.
+        width: hidden channels.
+        depth: number of layers.
+
+    Shapes:
+        ``u`` ``[N, window, fields]``, ``variables`` ``[N, variables]``, ``graphs`` with
+        the edges ``near``; result ``[N, window, components]``.
+    """
+
+    lengths: Tensor
+
+    def __init__(
+        self,
+        domain: Domain,
+        radius: float,
+        *,
+        window: int,
+        fields: int,
+        components: int,
+        variables: int,
+        width: int,
+        depth: int,
+    ) -> None:
+        super().__init__()
+        self.radius = radius
+        inputs = window * fields
+        self.embedding = nn.Sequential(
+            nn.Linear(inputs + domain.dim + variables, width),
+            nn.SiLU(),
+            nn.Linear(width, width),
+            nn.SiLU(),
+        )
+        self.layers = nn.ModuleList(
+            MPPDELayer(width, inputs, domain.dim, variables) for _ in range(depth)
+        )
+        self.decoder = TemporalDecoder(width, window, components)
+        lengths = torch.tensor(domain.lengths, dtype=torch.float32)
+        self.register_buffer("lengths", lengths, persistent=False)
+
+    def forward(self, u: Tensor, variables: Tensor, graphs: Graphs) -> Tensor:
+        """The decoded output for a window."""
+        u, near, batch = u.flatten(1), graphs.edges["near"], graphs.batch
+        place = graphs.pos / self.lengths
+        h = self.embedding(torch.cat([u, place, variables], dim=1))
+        displacement = near.displacement.to(u.dtype) / self.radius
+        num_samples = None if batch is None else graphs.num_samples
+        for layer in self.layers:
+            h = layer(
+                h, u, displacement, variables, near.edge_index, batch, num_samples
+            )
+        decoded: Tensor = self.decoder(h)
+        return decoded
+
+
+MPPDE_INFO = ModelInfo(
+    name="mppde",
+    model=MPPDE,
+    family="graph",
+    points=True,
+    unseen_meshes=True,
+    source="Message Passing Neural PDE Solvers",
+    feeds_back=True,
+    parameters_paper=622_161,
+    paper={"radius": PAPER_RADIUS},
+)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from nfsgeo.models.fourier import FourierSettings, fourier_blocks
-from nfsgeo.models.framing import on_points
-from nfsgeo.models.interpolation import InterpolationSettings
-from nfsgeo.models.operator import MixerOperator
-from nfsgeo.models.problem import Problem
+from nfsgeo.models.frames.fourier import PAPER_MODES, FourierSettings, fourier_blocks
+from nfsgeo.models.frames.interpolation import (
+    InterpolationSettings,
+    PointMixer,
+    point_mixer_info,
+)
+from nfsgeo.models.frames.problem import Problem
 
-__all__ = ["NFSSettings", "build_nfs"]
+__all__ = ["NFS", "NFS_INFO", "NFSSettings"]
 
 
 class NFSSettings(FourierSettings, InterpolationSettings):
@@ -19,12 +21,27 @@ class NFSSettings(FourierSettings, InterpolationSettings):
     norm: Literal["element", "channel", "none"] = "channel"
 
 
-def build_nfs(problem: Problem, settings: NFSSettings) -> MixerOperator:
-    """Interpolation to a grid, Fourier blocks with Layer-Norm, and back.
+class NFS(PointMixer):
+    """Interpolation to a grid, Fourier blocks with Layer-Norm, and interpolation back.
 
     By default a spline interpolates to the grid, and learned kernels add to it among
     the nodes and on the way back; with ``base="mean"`` kernels interpolate from the
     points, as in the paper. The system of "Non-equispaced Fourier Neural Solvers for
     PDEs", section 3.2.
     """
-    return on_points(problem, settings, fourier_blocks, max_nodes=None)
+
+    Settings = NFSSettings
+    make_blocks = staticmethod(fourier_blocks)
+
+    @staticmethod
+    def max_nodes(problem: Problem) -> int:
+        """As many as points."""
+        return problem.num_points
+
+
+NFS_INFO = point_mixer_info(
+    "nfs",
+    NFS,
+    {"depth": 3, "modes": PAPER_MODES, "norm": "element"},
+    parameters_paper=37_891_937,
+)

@@ -7,23 +7,23 @@ from collections.abc import Sequence
 from pydantic import PositiveInt
 from torch import nn
 
-from nfsgeo.models.fourier import spectral_block
-from nfsgeo.models.framing import on_grid, on_points
-from nfsgeo.models.modes import modes_for
-from nfsgeo.models.operator import MixerOperator
-from nfsgeo.models.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.problem import Problem
+from nfsgeo.models.frames.fourier import PAPER_MODES, modes_for, spectral_block
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.interpolation import NFS_PAPER, PointMixer, point_mixer_info
+from nfsgeo.models.frames.mixer import GridMixer
+from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
+from nfsgeo.models.frames.problem import Problem
 
-__all__ = ["NFSPFNOSettings", "PFNOSettings", "build_nfs_pfno", "build_pfno"]
+__all__ = ["NFSPFNO", "NFS_PFNO_INFO", "PFNO", "PFNO_INFO"]
 
 
 class PFNOSettings(PatchSettings):
     """Settings of `pfno`.
 
     Attributes:
-        modes: non-negative frequencies kept on every space axis, as many as the
-            grid of patches has at most; ``None`` for 64 in one dimension and 8 in
-            more. In time all are kept.
+        modes: non-negative frequencies kept on every space axis, at most as many as the
+            grid of patches has; ``None`` for 64 in one dimension and 8 in more. In time
+            all are kept.
     """
 
     modes: PositiveInt | None = None
@@ -48,14 +48,33 @@ def pfno_blocks(
     return patched(settings, problem, shape, block)
 
 
-def build_pfno(problem: Problem, settings: PFNOSettings) -> MixerOperator:
-    """Fourier Neural Operator with Layer-Norm, a patch of nodes a token.
+class PFNO(GridMixer):
+    """Fourier Neural Operator with Layer-Norm whose tokens are patches of nodes.
 
     `pfno` of "Non-equispaced Fourier Neural Solvers for PDEs", table 5.
     """
-    return on_grid(problem, settings, pfno_blocks)
+
+    Settings = PFNOSettings
+    make_blocks = staticmethod(pfno_blocks)
 
 
-def build_nfs_pfno(problem: Problem, settings: NFSPFNOSettings) -> MixerOperator:
+class NFSPFNO(PointMixer):
     """The same on any points: interpolation to a small grid in place of patches."""
-    return on_points(problem, settings, pfno_blocks)
+
+    Settings = NFSPFNOSettings
+    make_blocks = staticmethod(pfno_blocks)
+
+
+PFNO_INFO = ModelInfo(
+    name="pfno",
+    model=PFNO,
+    family="mixer",
+    points=False,
+    unseen_meshes=False,
+    source=NFS_PAPER,
+    parameters_paper=9_742_145,
+    paper={"depth": 3, "modes": PAPER_MODES},
+)
+NFS_PFNO_INFO = point_mixer_info(
+    "nfs-pfno", NFSPFNO, {"depth": 3, "modes": PAPER_MODES}
+)

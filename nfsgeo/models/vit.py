@@ -8,23 +8,24 @@ from functools import partial
 from pydantic import Field, PositiveInt
 from torch import nn
 
-from nfsgeo.models.framing import on_grid, on_points
-from nfsgeo.models.mixer_settings import MixerSettings, layer_norm
-from nfsgeo.models.operator import MixerOperator
-from nfsgeo.models.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.problem import Problem
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.interpolation import PointMixer, point_mixer_info
+from nfsgeo.models.frames.mixer import GridMixer, MixerSettings, layer_norm
+from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
+from nfsgeo.models.frames.problem import Problem
 from nfsgeo.nn import Attention, MixerBlock, Pointwise
 
 __all__ = [
+    "NFSViT",
+    "NFS_VIT_INFO",
+    "VIT_INFO",
     "AttentionSettings",
-    "NFSViTSettings",
-    "ViTSettings",
+    "ViT",
     "attention_block",
-    "build_nfs_vit",
-    "build_vit",
 ]
 
-# 16² nodes with 10 records, 8² with 40: what attention is given on interpolated points.
+# 16² nodes with 10 time steps, 8² with 40: what attention is given on interpolated
+# points.
 MAX_TOKENS = 2560
 
 
@@ -33,7 +34,7 @@ class AttentionSettings(MixerSettings):
 
     Attributes:
         heads: of the attention, a divisor of ``width``.
-        dropout: share of the attention weights that are dropped in training.
+        dropout: fraction of the attention weights that are dropped in training.
     """
 
     heads: PositiveInt = 8
@@ -71,19 +72,41 @@ def vit_blocks(
     return patched(settings, problem, shape, partial(attention_block, settings))
 
 
-def build_vit(problem: Problem, settings: ViTSettings) -> MixerOperator:
+class ViT(GridMixer):
     """Vision Transformer whose tokens are patches of space and time.
 
     After "An Image is Worth 16x16 Words", in the frame of "Non-equispaced Fourier
     Neural Solvers for PDEs", table 5.
     """
-    return on_grid(problem, settings, vit_blocks)
+
+    Settings = ViTSettings
+    make_blocks = staticmethod(vit_blocks)
 
 
-def build_nfs_vit(problem: Problem, settings: NFSViTSettings) -> MixerOperator:
+class NFSViT(PointMixer):
     """The same on any points: interpolation to a small grid in place of patches.
 
-    Attention costs the square of the tokens, so more records leave fewer nodes.
+    The cost of attention grows with the square of the number of tokens, so that more
+    time steps leave fewer nodes.
     """
-    nodes = min(256, max(MAX_TOKENS // problem.n_out, 1))
-    return on_points(problem, settings, vit_blocks, max_nodes=nodes)
+
+    Settings = NFSViTSettings
+    make_blocks = staticmethod(vit_blocks)
+
+    @staticmethod
+    def max_nodes(problem: Problem) -> int:
+        """About the most nodes of a grid whose size the settings leave open."""
+        return min(256, max(MAX_TOKENS // problem.n_out, 1))
+
+
+VIT_INFO = ModelInfo(
+    name="vit",
+    model=ViT,
+    family="mixer",
+    points=False,
+    unseen_meshes=False,
+    source="An Image is Worth 16x16 Words",
+    parameters_paper=773_217,
+    paper={"depth": 2},
+)
+NFS_VIT_INFO = point_mixer_info("nfs-vit", NFSViT, {"depth": 1})

@@ -13,14 +13,14 @@
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.experiment import Experiment, prepare
 from nfsgeo.training.loading import load_config, parse_settings, read_config
-from nfsgeo.training.metrics import ErrorByRecord, FieldErrors
+from nfsgeo.training.metrics import ErrorByTimeStep, FieldErrors
 from nfsgeo.training.module import Forecaster
 from nfsgeo.training.restore import restore
 from nfsgeo.training.run import begin_run, fit, resume_run
 from nfsgeo.training.run_paths import RunPaths
 
 __all__ = [
-    "ErrorByRecord",
+    "ErrorByTimeStep",
     "Experiment",
     "FieldErrors",
     "Forecaster",

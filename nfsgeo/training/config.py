@@ -19,14 +19,17 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     field_serializer,
+    field_validator,
     model_validator,
 )
 
-from nfsgeo.models import MODELS, LossOver
+from nfsgeo.models import MODELS, LossWeighting, Problem
 from nfsgeo.training.config_errors import explained, unknown
+from nfsgeo.training.losses import LOSSES
 
 __all__ = [
     "DataSection",
+    "LossSection",
     "ModelSection",
     "OptimiserSection",
     "RunConfig",
@@ -105,13 +108,17 @@ class ModelSection(Section):
         name: of the network, see :data:`nfsgeo.models.MODELS`.
         settings: what its settings class holds.
         prediction: ``residual`` for the change since the last observed time step, or
-            ``direct`` for the field itself, as in the paper. Direct where the input has
-            no time steps, and where the model feeds its predictions back.
+            ``direct`` for the field itself, as in the paper. Always direct where the
+            input has no time steps, and for models with an autoregressive rollout.
     """
 
     name: str = "nfs"
     prediction: Literal["residual", "direct"] = "residual"
     settings: dict[str, Any] = {}
+
+    def is_residual(self, problem: Problem) -> bool:
+        """Whether predictions are changes, for a ``problem`` with or without time."""
+        return problem.has_time and self.prediction == "residual"
 
     @model_validator(mode="before")
     @classmethod
@@ -130,6 +137,29 @@ class ModelSection(Section):
         return {**section, "name": name, "settings": checked.model_dump(mode="json")}
 
 
+class LossSection(Section):
+    """What training minimises.
+
+    Attributes:
+        name: ``mse``, ``relative_l2`` or ``mae``, see :mod:`nfsgeo.training.losses`.
+        weighting: ``uniform`` weights of all points, as in the paper, or ``quadrature``
+            weights, the volumes of their Voronoi cells, see
+            :func:`~nfsgeo.geometry.quadrature_weights`. None for what suits the model,
+            see :attr:`nfsgeo.models.ModelInfo.loss_weighting`. Unobserved query points
+            and the validation loss have uniform weights.
+    """
+
+    name: str = "mse"
+    weighting: LossWeighting | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        if name not in LOSSES:
+            raise unknown(f"loss.name={name}", "a known loss", name, LOSSES)
+        return name
+
+
 class OptimiserSection(Section):
     """How the weights move.
 
@@ -140,13 +170,8 @@ class OptimiserSection(Section):
         gradient_clip: Largest norm of the gradient; None for no limit.
         schedule: ``one-cycle`` (up, then down to nothing, step by step), ``step``
             (times ``step_factor`` after every ``step_epochs``) or ``constant``.
-        one_cycle_rise: Share of the steps on which the one-cycle rate rises.
+        one_cycle_rise: Fraction of the steps in which the one-cycle rate rises.
         step_epochs, step_factor: Of the step schedule.
-        loss_over: What the training loss is a mean over: the ``points``, as in the
-            paper, or the ``domain``, where every point counts for the volume of its
-            Voronoi cell, see :func:`~nfsgeo.geometry.quadrature_weights`. None for what
-            suits the model, see :attr:`nfsgeo.models.ModelInfo.loss_over`. Models with
-            a loss of their own have it over points.
     """
 
     name: Literal["adam", "adamw"] = "adam"
@@ -159,7 +184,6 @@ class OptimiserSection(Section):
     one_cycle_rise: float = 0.3
     step_epochs: PositiveInt = 100
     step_factor: PositiveFloat = 0.5
-    loss_over: LossOver | None = None
 
 
 class TrainerSection(Section):
@@ -198,6 +222,7 @@ class RunConfig(Section):
         seed: Of points, weights and the order of the samples.
         data: Samples and points.
         model: The network.
+        loss: What training minimises.
         optimiser: How the weights move.
         trainer: For how long, and on what.
 
@@ -210,5 +235,6 @@ class RunConfig(Section):
     seed: NonNegativeInt = 0
     data: DataSection = DataSection()
     model: ModelSection = Field(default_factory=ModelSection)
+    loss: LossSection = LossSection()
     optimiser: OptimiserSection = OptimiserSection()
     trainer: TrainerSection = TrainerSection()

@@ -165,10 +165,10 @@ def _kriging(
         errors.append(each.query_values - found[:, :-1])
         missing.append((1 - found[:, -1:]).expand(-1, errors[-1].size(1), -1))
     error = torch.cat([each.flatten(0, 1) for each in errors])
-    share = torch.cat([each.flatten(0, 1) for each in missing])
+    remainder = torch.cat([each.flatten(0, 1) for each in missing])
     # Least squares in the expected value, of which a query gets what weights leave.
-    expected = (error * share).sum(0) / share.square().sum().clamp_min(1e-30)
-    return _error([error - expected * share]), expected
+    expected = (error * remainder).sum(0) / remainder.square().sum().clamp_min(1e-30)
+    return _error([error - expected * remainder]), expected
 
 
 def _error(errors: Iterable[Tensor]) -> float:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+import numpy as np
 from lightning.pytorch import LightningDataModule, Trainer
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Sampler
 
 from nfsgeo.data import FieldFile
 from nfsgeo.data.connected_batches import Connect, ConnectedBatches
 from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.streams import epoch_order
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.observation import Observation
-from nfsgeo.training.sampler import EpochSampler
 
-__all__ = ["WindowData", "windows"]
+__all__ = ["EpochSampler", "WindowData", "windows"]
 
 
 def windows(
@@ -29,12 +30,12 @@ def windows(
     """Training, validation or test samples of a file.
 
     Args:
-        data: Records and limits, resolved.
+        data: Time steps and limits, resolved.
         file: Where the samples come from.
         mesh: The points at which they are observed.
         part: ``"train"``, ``"valid"`` or ``"test"``.
-        beyond: Further records after those to be predicted, or as many as there are.
-        volumes: Whether batches tell the volumes of their points.
+        beyond: Further time steps after the predicted ones, as far as there are any.
+        volumes: Whether batches carry the quadrature weights of their points.
     """
     n_in, n_out = data.n_in or 0, data.n_out or 1
     left = len(range(len(file.times))[data.first_step :: data.time_stride])
@@ -52,11 +53,46 @@ def windows(
     )
 
 
+class EpochSampler(Sampler[int]):
+    """A shuffle that depends on nothing but the seed and the epoch.
+
+    An interrupted epoch is repeated in the same order without any stored state. With
+    several devices each takes every ``num_devices``-th sample; the first samples come
+    again at the end where they do not divide evenly.
+
+    Args:
+        num_samples: Samples to choose from.
+        seed: Seed of the run.
+        epoch: Number of the epoch, from 0.
+        device: Number of this device.
+        num_devices: How many devices share an epoch.
+    """
+
+    def __init__(
+        self,
+        num_samples: int,
+        *,
+        seed: int,
+        epoch: int,
+        device: int = 0,
+        num_devices: int = 1,
+    ) -> None:
+        order = epoch_order(seed, epoch).permutation(num_samples)
+        each = -(-num_samples // num_devices)
+        self.order = np.resize(order, each * num_devices)[device::num_devices]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.order.tolist())
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+
 class WindowData(LightningDataModule):
     """Batches of training and validation windows.
 
     Training order depends on the seed and the epoch alone, see
-    :class:`~nfsgeo.training.sampler.EpochSampler`. The trainer must ask for the
+    :class:`EpochSampler`. The trainer must ask for the
     training loader anew in every epoch and leave the samplers alone.
 
     Args:
@@ -79,17 +115,17 @@ class WindowData(LightningDataModule):
     ) -> None:
         super().__init__()
         self.parts = dict(parts)
-        # Kept from epoch to epoch, and with them the graphs of meshes that come again.
+        # They cache graphs from epoch to epoch, for meshes that come again.
         self.collate = {part: ConnectedBatches(connect) for part in parts}
         self.batch_size, self.workers, self.seed = batch_size, workers, seed
 
     def steps_per_epoch(self, num_devices: int) -> int:
         """Batches that each device sees in an epoch."""
-        share = -(-len(self.parts["train"]) // num_devices)
-        return -(-share // self.batch_size)
+        samples = -(-len(self.parts["train"]) // num_devices)
+        return -(-samples // self.batch_size)
 
     def train_dataloader(self) -> DataLoader:
-        # Known by the processes that read too: they start with every epoch.
+        # Reading processes know it as well: they start anew in every epoch.
         self.parts["train"].turn = self._running.current_epoch
         return self._loader(
             "train",

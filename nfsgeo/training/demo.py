@@ -13,7 +13,7 @@ __all__ = ["demo_file"]
 def demo_file(progress: Callable[[str, int, int], None] | None = None) -> Path:
     """Navier-Stokes on a coarse grid, made once and kept in the user's cache.
 
-    Viscosity 1e-3, a record every 0.25 time units.
+    Viscosity 1e-3, a snapshot every 0.25 time units.
 
     Args:
         progress: As :func:`nfsgeo.data.generation.generate` takes it.

@@ -29,7 +29,7 @@ PACKAGES = (
 
 
 def device_of(section: TrainerSection) -> torch.device:
-    """The device that ``auto`` stands for here, or the one asked for."""
+    """The device that was asked for, or that ``auto`` means on this machine."""
     cuda = section.device == "cuda" or (
         section.device == "auto" and torch.cuda.is_available()
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 
 import nfsgeo.data
@@ -15,18 +16,18 @@ from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.models import OwnLoss, Problem, build_model
-from nfsgeo.training.config import RunConfig
+from nfsgeo.training.config import DataSection, RunConfig
 from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.datamodule import WindowData, windows
 from nfsgeo.training.demo import demo_file
 from nfsgeo.training.environment import check_device
+from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import Forecaster
-from nfsgeo.training.observation import Observation, observe, observe_in_turn
-from nfsgeo.training.problem import (
-    check_time_steps,
-    is_residual,
-    problem_of,
-    problem_to_dict,
+from nfsgeo.training.observation import (
+    Observation,
+    mesh_of,
+    observe,
+    observe_in_turn,
 )
 from nfsgeo.training.resolution import resolved
 
@@ -76,25 +77,17 @@ def prepare(
     config = resolved(config, file)
     mesh = observe(config.data, file, config.seed)
     in_turn = observe_in_turn(config.data, file, config.seed)
-    problem = problem_of(config.data, file, mesh)
+    problem = _problem_of(config.data, file, mesh)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = build_model(config.model.name, problem, config.model.settings)
-    over_domain = config.optimiser.loss_over == "domain"
-    if over_domain and isinstance(model, OwnLoss):
-        raise UserError(
-            f"optimiser.loss_over=domain with --model {config.model.name}, which is "
-            "trained on a loss of its own",
-            "points",
-            "leave it out",
-        )
     train = windows(
         config.data,
         file,
         in_turn,
         "train",
-        beyond=model.records_beyond if isinstance(model, OwnLoss) else 0,
-        volumes=over_domain,
+        beyond=model.steps_beyond if isinstance(model, OwnLoss) else 0,
+        volumes=config.loss.weighting == "quadrature",
     )
     valid = windows(config.data, file, mesh, "valid")
     if config.trainer.devices > len(valid):
@@ -104,15 +97,15 @@ def prepare(
             "ask for fewer",
         )
     for windows_of_part in (train, valid):
-        check_time_steps(windows_of_part)
+        _check_time_steps(windows_of_part)
         _read_through(windows_of_part, partial(progress, "reading samples"))
-    residual = is_residual(config.model, problem)
+    residual = config.model.is_residual(problem)
     inputs, outputs = _fit_normalisers(train, problem, residual)
     description = {
         "model": config.model.name,
         "settings": config.model.settings,
         "prediction": config.model.prediction,
-        "problem": problem_to_dict(problem),
+        "problem": problem.to_dict(),
         "times": valid[0].times.tolist(),
     } | _statistics(train, problem)
     covariance = None
@@ -125,6 +118,7 @@ def prepare(
         outputs,
         config.optimiser,
         description,
+        loss=LOSSES[config.loss.name],
         residual=residual,
         covariance=covariance,
     )
@@ -142,6 +136,39 @@ def prepare(
         ),
         forecaster=forecaster,
     )
+
+
+def _problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem:
+    """Sizes and domain of the fields, at the mesh of the first training sample."""
+    observed = mesh_of(mesh, int(file.split["train"][0]))
+    n_in, n_out = data.n_in or 0, data.n_out or 1
+    coefficients = file.static_components if file.static_role == "coefficient" else 0
+    return Problem(
+        domain=file.domain,
+        in_components=coefficients + (file.components if n_in else 0),
+        out_components=file.components,
+        n_in=max(1, n_in),
+        n_out=n_out,
+        num_points=len(observed),
+        grid_shape=observed.grid_shape,
+        has_time=n_in > 0,
+    )
+
+
+def _check_time_steps(windows: WindowDataset) -> None:
+    """Makes sure that the snapshots of a window are equally far apart in time."""
+    steps = np.diff(windows.times)
+    unequal = np.flatnonzero(~np.isclose(steps, steps[:1], rtol=1e-3, atol=0))
+    if unequal.size:
+        at = unequal[0]
+        before, here, after = windows.times[[at - 1, at, at + 1]]
+        raise UserError(
+            f"{windows.file.path} with unequal time steps, {steps[at - 1]:g} from t = "
+            f"{before:g} and {steps[at]:g} from t = {here:g} to {after:g}",
+            f"equal steps among the {len(windows.times)} snapshots of a window",
+            "choose others by data.first_step and data.time_stride, or interpolate "
+            "the file in time",
+        )
 
 
 def _fit_normalisers(

@@ -51,7 +51,7 @@ def read_config(file: Path) -> RunConfig:
         UserError: It is missing or wrong.
     """
     given = _read_yaml(file)
-    with explained(str(file)):
+    with explained(str(file), _leaves(RunConfig)):
         return RunConfig.model_validate(given)
 
 
@@ -86,7 +86,7 @@ def _read_yaml(file: Path) -> dict[str, Any]:
         raise UserError(f"{file}", "an existing file", "check the name") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"{file} ({reason})", "a YAML file", "mend it") from None
+        raise UserError(f"{file} ({reason})", "a YAML file", "correct it") from None
     if content is None:
         return {}
     if not isinstance(content, dict):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-__all__ = ["ErrorByRecord", "FieldErrors"]
+__all__ = ["ErrorByTimeStep", "FieldErrors"]
 
 NAMES = ("mae", "rmse", "rel_l2")
 
@@ -115,11 +115,11 @@ class FieldErrors(Metric):
         return sums.index_add(0, batch, values)
 
 
-class ErrorByRecord(Metric):
+class ErrorByTimeStep(Metric):
     """Mean absolute error at each predicted time step.
 
     Args:
-        num_records: Time steps ``n_t``.
+        num_steps: Time steps ``n_t``.
         num_components: ``C``, for the errors of each component; 1 to take the values
             of all components together.
     """
@@ -128,10 +128,10 @@ class ErrorByRecord(Metric):
     total: Tensor
     count: Tensor
 
-    def __init__(self, num_records: int, num_components: int = 1) -> None:
+    def __init__(self, num_steps: int, num_components: int = 1) -> None:
         super().__init__()
         self.apart = num_components > 1
-        shape = (num_records, num_components) if self.apart else (num_records,)
+        shape = (num_steps, num_components) if self.apart else (num_steps,)
         zeros = torch.zeros(shape, dtype=torch.float64)
         self.add_state("total", zeros, dist_reduce_fx="sum")
         count = torch.zeros((), dtype=torch.float64)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule
 from torch import Tensor
-from torch.nn.functional import mse_loss
 from torch_geometric.data import Batch
 
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs, batch_graphs
-from nfsgeo.models import Model, OwnLoss
+from nfsgeo.models import BatchLoss, Model, OwnLoss
 from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
 from nfsgeo.training.config import OptimiserSection
+from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
 from nfsgeo.training.optimiser import (
     clip_gradient_norm,
@@ -31,9 +32,8 @@ __all__ = ["Forecaster"]
 class Forecaster(LightningModule):
     """A model with the scales of its data: fields in and out in the data's own units.
 
-    Trained on the mean squared error of the normalised fields, over the domain where
-    batches tell the volumes of their points, or on the loss of a model that has one.
-    The statistics are buffers, so that a checkpoint carries them.
+    Trained on ``loss``, with quadrature weights where batches carry them and uniform
+    weights elsewhere. The statistics are buffers, so that a checkpoint carries them.
 
     Args:
         model: On normalised fields.
@@ -42,8 +42,9 @@ class Forecaster(LightningModule):
         optimiser: How the weights move.
         description: Plain types that a checkpoint carries along, to build the same
             model again; ``statistics`` of several components, for their errors.
-        residual: Whether the model predicts changes since the last observed record,
-            not the field itself.
+        loss: Of normalised fields; see :mod:`nfsgeo.training.losses`.
+        residual: Whether the model predicts the change since the last observed time
+            step, not the field itself.
         covariance: Of the fields, where observed points are so few that the last
             snapshot is better had by kriging than by a spline.
     """
@@ -56,6 +57,7 @@ class Forecaster(LightningModule):
         optimiser: OptimiserSection,
         description: dict[str, Any],
         *,
+        loss: Loss = mse,
         residual: bool = False,
         covariance: StationaryCovariance | None = None,
     ) -> None:
@@ -64,6 +66,7 @@ class Forecaster(LightningModule):
         self.inputs, self.outputs = inputs, outputs
         self.optimiser_section = optimiser
         self.description = description
+        self.loss = loss
         self.residual = residual
         self.covariance = covariance
         self.errors = self.new_errors()
@@ -76,9 +79,9 @@ class Forecaster(LightningModule):
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
     ) -> Graphs:
-        """What :meth:`forward` needs to know of positions; a function of these alone.
+        """The graphs of a batch of samples, a function of positions alone.
 
-        That of the model, and for residual prediction the local polyharmonic spline
+        Those of the model, and for residual prediction the local polyharmonic spline
         from the observed points to the queries, or kriging where they are few.
         Arguments and errors as :meth:`nfsgeo.models.Model.connect`.
         """
@@ -113,15 +116,9 @@ class Forecaster(LightningModule):
     ) -> Tensor:
         """Predicted fields ``[M, n_out, C]``, in the units of the data.
 
-        Args:
-            x: Observed fields ``[N, n_in, F]``, in the units of the data.
-            pos: Where they were observed ``[N, d]``, in the units of the data; float64
-                where that is far from the origin.
-            batch: Sample of each point ``[N]``; None for one sample.
-            query_pos: Where to predict ``[M, d]``; None for ``pos``.
-            query_batch: Sample of each query point ``[M]``.
-            graphs: What :meth:`connect` makes of these positions, which then are not
-                looked at; None to make it now.
+        Arguments as :meth:`nfsgeo.models.Model.forward`: ``x`` ``[N, n_in, F]``, in the
+        units of the data, ``pos``, ``batch``, ``query_pos``, ``query_batch``, and
+        ``graphs`` from :meth:`connect`.
 
         Raises:
             UserError: ``x`` has other components or time steps than in training.
@@ -155,7 +152,13 @@ class Forecaster(LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         if isinstance(self.model, OwnLoss):
-            loss = self._own_loss(self.model, batch)
+            graphs, kind = self._graphs(batch), self.inputs.mean.dtype
+            loss = self.model.training_loss(
+                self.inputs.normalise(batch.x.to(kind)),
+                self.outputs.normalise(batch.y.to(kind)),
+                graphs,
+                self._loss_of(batch, graphs.sizes),
+            )
         else:
             loss = self._loss(self._predict(batch), batch)
         self._watch(loss, batch)
@@ -245,25 +248,23 @@ class Forecaster(LightningModule):
             return graphs
         return self.connect(batch.pos, batch.batch)
 
-    def _own_loss(self, model: OwnLoss, batch: Batch) -> Tensor:
-        kind = self.inputs.mean.dtype
-        return model.training_loss(
-            self.inputs.normalise(batch.x.to(kind)),
-            self.outputs.normalise(batch.y.to(kind)),
-            self._graphs(batch),
-        )
-
     def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
-        """Over the observed points or, where a batch has queries, over these."""
-        truth = batch.query_y if "query_y" in batch else batch.y
-        squares = mse_loss(
+        """The loss at the query points of a batch, or else at the observed points."""
+        graphs = self._graphs(batch)
+        truth, sizes = batch.y, graphs.sizes
+        if "query_y" in batch:
+            assert graphs.query_sizes is not None
+            truth, sizes = batch.query_y, graphs.query_sizes
+        return self._loss_of(batch, sizes)(
             self.outputs.normalise(prediction),
             self.outputs.normalise(truth.to(prediction.dtype)),
-            reduction="none",
-        ).flatten(1)
-        if "volume" in batch:
-            squares = squares * batch.volume.to(squares.dtype)[:, None]
-        return squares.mean()
+        )
+
+    def _loss_of(self, batch: Batch, sizes: Sequence[int]) -> BatchLoss:
+        """The loss as a function of normalised predictions and targets alone."""
+        weight = batch.volume if "volume" in batch else None
+        points = LossPoints(sizes, self.outputs, weight)
+        return lambda prediction, target: self.loss(prediction, target, points)
 
     def _watch(self, loss: Tensor, batch: Batch) -> None:
         self._losses.append((loss.detach(), batch.sample))

@@ -11,6 +11,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, ModelInfo
 from nfsgeo.training.config import (
     DataSection,
+    LossSection,
     MeshKind,
     OptimiserSection,
     RunConfig,
@@ -19,7 +20,7 @@ from nfsgeo.training.presets import paper_learning_rate
 
 __all__ = ["resolved"]
 
-RECORDS = 10
+TIME_STEPS = 10
 FEW = 5
 
 
@@ -31,7 +32,7 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
         file: The data.
 
     Raises:
-        UserError: The file cannot serve: too few samples or records.
+        UserError: The file cannot serve: too few samples or time steps.
     """
     for part in ("train", "valid", "test"):
         if not len(file.split[part]):
@@ -40,26 +41,27 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
                 "at least one each to train, validate and test on",
                 "use a file with more samples",
             )
-    data = _with_records(config.data, file)
+    data = _with_time_steps(config.data, file)
     data = _with_points(data, file, MODELS[config.model.name])
     data = _with_queries(data, MODELS[config.model.name])
     model = config.model
     optimiser = _with_rate(config.optimiser, model.name, file.equation)
-    optimiser = _with_loss(optimiser, data, file, MODELS[model.name])
+    loss = _with_weighting(config.loss, data, file, MODELS[model.name])
     if MODELS[model.name].feeds_back:
         model = _changed(model, prediction="direct")
-    return _changed(config, data=data, model=model, optimiser=optimiser)
+    return _changed(config, data=data, model=model, loss=loss, optimiser=optimiser)
 
 
-def _with_records(data: DataSection, file: FieldFile) -> DataSection:
+def _with_time_steps(data: DataSection, file: FieldFile) -> DataSection:
     steady = file.static_role == "coefficient" and len(file.times) == 1
-    n_in = data.n_in if data.n_in is not None else 0 if steady else RECORDS
-    n_out = data.n_out or (1 if steady else RECORDS)
+    n_in = data.n_in if data.n_in is not None else 0 if steady else TIME_STEPS
+    n_out = data.n_out or (1 if steady else TIME_STEPS)
     if data.time_steps(n_in + n_out).stop > len(file.times):
         apart = f", {data.time_stride} apart," if data.time_stride > 1 else ""
         raise UserError(
-            f"--n-in {n_in} and --n-out {n_out}{apart} from record {data.first_step}",
-            f"at most the {len(file.times)} records of {file.path}",
+            f"--n-in {n_in} and --n-out {n_out}{apart} from time step "
+            f"{data.first_step}",
+            f"at most the {len(file.times)} time steps of {file.path}",
             "ask for fewer or use a longer file",
         )
     return _changed(data, file=file.path.resolve(), n_in=n_in, n_out=n_out)
@@ -169,15 +171,16 @@ def _with_rate(
     return _changed(optimiser, lr=paper_learning_rate(model, equation))
 
 
-def _with_loss(
-    optimiser: OptimiserSection, data: DataSection, file: FieldFile, model: ModelInfo
-) -> OptimiserSection:
-    if optimiser.loss_over is not None:
-        return optimiser
-    # Elsewhere cells may lie outside the cloud, or errors matter most in the crowd.
+def _with_weighting(
+    loss: LossSection, data: DataSection, file: FieldFile, model: ModelInfo
+) -> LossSection:
+    if loss.weighting is not None:
+        return loss
+    # Elsewhere Voronoi cells may reach far beyond the points, or the points may be
+    # dense where errors matter most.
     even = data.mesh in ("random-subset", "off-grid", "jittered")
     suits = even and file.shape is not None
-    return _changed(optimiser, loss_over=model.loss_over if suits else "points")
+    return _changed(loss, weighting=model.loss_weighting if suits else "uniform")
 
 
 def _changed(section: Any, **values: Any) -> Any:

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
-from nfsgeo.models import MODELS, build_model
+from nfsgeo.models import MODELS, Problem, build_model
 from nfsgeo.nn.kriging import StationaryCovariance
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.config import RunConfig
+from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import Forecaster
-from nfsgeo.training.problem import is_residual, problem_from_dict
 from nfsgeo.training.run_paths import RunPaths
 
 __all__ = ["check_model", "check_weights", "restore"]
@@ -40,7 +40,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         "prediction": config.model.prediction,
     }
     description = check_model(checkpoint, asked, paths.best)
-    problem = problem_from_dict(description["problem"])
+    problem = Problem.from_dict(description["problem"])
     scales = {
         name: FieldNormaliser(
             checkpoint["state_dict"][f"{name}.mean"],
@@ -48,15 +48,9 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         )
         for name in ("inputs", "outputs")
     }
-    if problem.out_components > 1 and "statistics" not in description:
-        # Runs of earlier versions hold those of the normalised fields alone.
-        known = scales["inputs" if problem.has_time else "outputs"]
-        found = {"mean": known.mean.tolist(), "std": known.std.tolist()}
-        own = {name: each[: problem.out_components] for name, each in found.items()}
-        description = description | {"statistics": own}
     with torch.random.fork_rng(devices=[]):
         model = build_model(description["model"], problem, description["settings"])
-    residual = is_residual(config.model, problem)
+    residual = config.model.is_residual(problem)
     fitted = checkpoint["state_dict"].get("covariance.fitted")
     covariance = None
     if residual and fitted is not None:
@@ -69,6 +63,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         scales["outputs"],
         config.optimiser,
         description,
+        loss=LOSSES[config.loss.name],
         residual=residual,
         covariance=covariance,
     )

@@ -12,6 +12,7 @@ from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.loggers import TensorBoardLogger
 
 from nfsgeo.training.artifacts import write_json, write_yaml
+from nfsgeo.training.callbacks import ReleaseMemory, SeedEpochs
 from nfsgeo.training.checkpoints import (
     KeepBestAndLast,
     PlainCheckpoints,
@@ -22,14 +23,14 @@ from nfsgeo.training.environment import describe_environment, device_of
 from nfsgeo.training.experiment import Experiment, Progress, prepare
 from nfsgeo.training.history import History
 from nfsgeo.training.loading import read_config
-from nfsgeo.training.locking import only_here
-from nfsgeo.training.memory import ReleaseMemory
-from nfsgeo.training.parallel import SpawnedDDP
-from nfsgeo.training.quiet import quiet_lightning
+from nfsgeo.training.processes import (
+    SpawnedDDP,
+    errors_of_workers,
+    only_here,
+    quiet_lightning,
+)
 from nfsgeo.training.restore import check_model, check_weights
 from nfsgeo.training.run_paths import RunPaths
-from nfsgeo.training.seeding import SeedEpochs
-from nfsgeo.training.worker_errors import errors_of_workers
 
 __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 from nfsgeo.errors import UserError
 
 __all__ = ["RunPaths"]
+
+
+class _In:
+    """A path inside the run folder."""
+
+    def __init__(self, *parts: str) -> None:
+        self.parts = parts
+
+    def __get__(self, paths: RunPaths, owner: type[RunPaths]) -> Path:
+        return paths.root.joinpath(*self.parts)
 
 
 @dataclass(frozen=True)
@@ -17,59 +26,32 @@ class RunPaths:
 
     Args:
         root: The folder.
+
+    Attributes:
+        config: The resolved configuration.
+        environment: Versions, device, seed and commit.
+        metrics: One row for each epoch.
+        best: Checkpoint of the epoch with the lowest validation RMSE.
+        last: Checkpoint of the last whole epoch, from which training goes on.
+        summary: Sizes, cost and test errors.
+        evaluation: Predictions for a few test samples.
+        unseen: Errors on unseen meshes.
+        meshes: Errors on meshes of every kind.
+        report: The report, one HTML file.
     """
 
     root: Path
 
-    @property
-    def config(self) -> Path:
-        """The resolved configuration."""
-        return self.root / "config.yaml"
-
-    @property
-    def environment(self) -> Path:
-        """Versions, device, seed and commit."""
-        return self.root / "environment.json"
-
-    @property
-    def metrics(self) -> Path:
-        """One row for each epoch."""
-        return self.root / "metrics.csv"
-
-    @property
-    def best(self) -> Path:
-        """Checkpoint of the epoch with the lowest validation RMSE."""
-        return self.root / "checkpoints" / "best.ckpt"
-
-    @property
-    def last(self) -> Path:
-        """Checkpoint of the last whole epoch, from which training goes on."""
-        return self.root / "checkpoints" / "last.ckpt"
-
-    @property
-    def summary(self) -> Path:
-        """Sizes, cost and test errors."""
-        return self.root / "summary.json"
-
-    @property
-    def evaluation(self) -> Path:
-        """Predictions for a few test samples."""
-        return self.root / "evaluation.npz"
-
-    @property
-    def unseen(self) -> Path:
-        """Errors on meshes that were not trained on."""
-        return self.root / "unseen.csv"
-
-    @property
-    def meshes(self) -> Path:
-        """Errors on meshes of every kind."""
-        return self.root / "meshes.csv"
-
-    @property
-    def report(self) -> Path:
-        """The report, one HTML file."""
-        return self.root / "report.html"
+    config = _In("config.yaml")
+    environment = _In("environment.json")
+    metrics = _In("metrics.csv")
+    best = _In("checkpoints", "best.ckpt")
+    last = _In("checkpoints", "last.ckpt")
+    summary = _In("summary.json")
+    evaluation = _In("evaluation.npz")
+    unseen = _In("unseen.csv")
+    meshes = _In("meshes.csv")
+    report = _In("report.html")
 
     @classmethod
     def new(cls, folder: Path | None, name: str) -> RunPaths:
@@ -119,11 +101,11 @@ class RunPaths:
 
 def _next_free(parent: Path, name: str) -> Path:
     parent.mkdir(parents=True, exist_ok=True)
-    for number in count(1):
+    number = 1
+    while True:
         folder = parent / f"{name}-{number}"
         try:
             folder.mkdir()
+            return folder
         except FileExistsError:
-            continue
-        return folder
-    raise AssertionError("unreachable: count() does not end")
+            number += 1

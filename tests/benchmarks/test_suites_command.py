@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from nfsgeo.training.history import COLUMNS
-from nfsgeo.training.locking import only_here
+from nfsgeo.training.processes import only_here
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, expected_seconds
 from nfsgeo_cli.bench_suite import _tables

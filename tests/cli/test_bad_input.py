@@ -152,7 +152,7 @@ def test_a_folder_of_zarr(nfsgeo: Command, tmp_path: Path) -> None:
 
 def test_fewer_records_than_asked_for(nfsgeo: Command, waves: Path) -> None:
     result = nfsgeo("train", "--data", waves, "--n-in", 10, "--n-out", 40)
-    refused(result, "--n-out 40", "at most the 24 records")
+    refused(result, "--n-out 40", "at most the 24 time steps")
 
 
 def test_more_points_than_the_grid_has(nfsgeo: Command, waves: Path) -> None:

@@ -12,18 +12,20 @@ import pytest
 from click.testing import CliRunner
 
 from nfsgeo.models import MODELS
+from nfsgeo.training.losses import LOSSES
 from nfsgeo_cli import main
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
-def catalogue() -> Iterator[None]:
-    """A page may add a model; it goes with the page."""
-    before = dict(MODELS)
+def catalogues() -> Iterator[None]:
+    """A page may add a model or a loss; it goes with the page."""
+    before = dict(MODELS), dict(LOSSES)
     yield
-    MODELS.clear()
-    MODELS.update(before)
+    for catalogue, content in zip((MODELS, LOSSES), before, strict=True):
+        catalogue.clear()
+        catalogue.update(content)
 
 
 @pytest.mark.slow

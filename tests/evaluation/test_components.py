@@ -27,7 +27,6 @@ from nfsgeo.training import (
     restore,
     resume_run,
 )
-from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import observe
 
@@ -206,22 +205,6 @@ def test_a_problem_without_time(tmp_path: Path) -> None:
     data = weather(tmp_path / "steady.h5", times=1, static=True)
     run = trained(data, tmp_path / "run", data__n_in=0, data__n_out=1)
     assert set(evaluate_run(run.root)["components"]) == set(NAMES)
-
-
-def test_a_run_of_an_earlier_version(run: RunPaths, summary: dict[str, Any]) -> None:
-    checkpoint = read_checkpoint(run.best)
-    config = read_config(run.config)
-    known = restore(run, config).description["statistics"]
-    del checkpoint["nfsgeo"]["statistics"]
-    older = run.best.read_bytes()
-    try:
-        torch.save(checkpoint, run.best)
-        found = restore(run, config).description["statistics"]
-    finally:
-        run.best.write_bytes(older)
-    # Those of the inputs alone: the waves travel by a fraction of their length.
-    assert found["std"] == pytest.approx(known["std"], rel=0.1)
-    assert found["mean"] == pytest.approx(known["mean"], rel=0.1)
 
 
 def test_an_interrupted_run_goes_on(run: RunPaths) -> None:

@@ -18,6 +18,7 @@ from nfsgeo.models import (
     build_model,
     parameters_at_paper_setting,
 )
+from nfsgeo.models.frames.interpolation import PointMixer
 
 # Of the paper's table, four without a layer that was counted and never used.
 COUNTS = {
@@ -29,9 +30,9 @@ COUNTS = {
     "gfn": 1_327_937,
 }
 UNUSED = 33_792
-GRIDS = ("fno", "pfno", "vit", "mlpmixer", "fnet", "gfn", "deeponet-u", "deeponet-v")
-POINTS = ("nfs", "nfs-vit", "nfs-mlpmixer", "nfs-fnet", "nfs-gfn", "nfs-pfno")
-TIED = ("pfno", "vit", "mlpmixer", "fnet", "gfn")
+GRIDS = [name for name, info in MODELS.items() if not info.points]
+POINTS = [name for name, i in MODELS.items() if issubclass(i.model, PointMixer)]
+TIED = [name for name in GRIDS if not MODELS[name].unseen_meshes]
 SIZE = 8
 
 

@@ -1,4 +1,4 @@
-"""The models that work on the points themselves: gcgru, dcrnn, agcrn, mppde, dse."""
+"""The graph models and dse, which work without a grid."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from torch import Tensor
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MODELS, Problem, build_model, num_parameters
+from nfsgeo.models.frames.interpolation import PointMixer
 
-SMALL = {
-    "gcgru": {"width": 8, "radius": 0.3},
-    "dcrnn": {"width": 8, "radius": 0.3},
-    "agcrn": {"width": 8},
-    "mppde": {"width": 24, "depth": 2, "window": 3, "radius": 0.3},
-    "dse": {"width": 8, "modes": 2, "time_modes": 2},
-}
-ANY_MESH = [name for name in SMALL if name != "agcrn"]
+# Models on points that are no mixers between interpolations; gino has tests of its own.
+NAMES = [
+    name
+    for name, info in MODELS.items()
+    if info.points and not issubclass(info.model, PointMixer) and name != "gino"
+]
+ANY_MESH = [name for name in NAMES if MODELS[name].unseen_meshes]
+SMALL = {"width": 8, "radius": 0.3, "window": 3, "modes": 2, "time_modes": 2}
+# One channel for each of the decoder's kernels.
+OTHERWISE = {"mppde": {"width": 24, "depth": 2}}
 DARCY = {"n_in": 1, "n_out": 1, "has_time": False}
 
 
@@ -36,7 +39,9 @@ def sample(p: Problem, num_points: int | None = None) -> tuple[Tensor, Tensor]:
 
 
 def make(name: str, p: Problem, **settings) -> torch.nn.Module:
-    return build_model(name, p, {**SMALL[name], **settings})
+    fields = MODELS[name].config.model_fields
+    small = {key: value for key, value in SMALL.items() if key in fields}
+    return build_model(name, p, {**small, **OTHERWISE.get(name, {}), **settings})
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +49,7 @@ def seed() -> None:
     torch.manual_seed(0)
 
 
-@pytest.fixture(params=SMALL)
+@pytest.fixture(params=NAMES)
 def name(request: pytest.FixtureRequest) -> str:
     return request.param
 

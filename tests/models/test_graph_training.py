@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import mse_loss
 
 from nfsgeo.geometry import Domain, Graphs
 from nfsgeo.models import Model, OwnLoss, Problem, build_model
@@ -45,9 +46,9 @@ def relative_error(out: Tensor, y: Tensor) -> float:
 
 def loss_of(model: Model, x: Tensor, y: Tensor, graphs: Graphs) -> Tensor:
     if isinstance(model, OwnLoss):
-        target = y[:, : PROBLEM.n_out + model.records_beyond]
-        return model.training_loss(x, target, graphs)
-    return nn.functional.mse_loss(model.predict(x, graphs), y[:, : PROBLEM.n_out])
+        target = y[:, : PROBLEM.n_out + model.steps_beyond]
+        return model.training_loss(x, target, graphs, mse_loss)
+    return mse_loss(model.predict(x, graphs), y[:, : PROBLEM.n_out])
 
 
 @pytest.mark.parametrize(
@@ -81,9 +82,9 @@ def test_a_recurrent_model_learns_from_what_it_predicts():
     model = build_model("dcrnn", PROBLEM, SMALL["dcrnn"])
     x, pos, batch, y = waves()
     y = y[:, : PROBLEM.n_out]
-    plain = nn.functional.mse_loss(model(x, pos, batch), y)
+    plain = mse_loss(model(x, pos, batch), y)
     graphs = model.connect(pos, batch)
-    torch.testing.assert_close(model.training_loss(x, y, graphs), plain)
+    torch.testing.assert_close(model.training_loss(x, y, graphs, mse_loss), plain)
 
 
 @pytest.mark.parametrize(("steps", "true"), [(0, True), (10**6, False)])
@@ -94,9 +95,9 @@ def test_scheduled_sampling_feeds_true_records_at_first(steps, true):
     model.steps.fill_(steps)
     x, pos, batch, y = waves()
     y = y[:, : PROBLEM.n_out].clone().requires_grad_()
-    loss = model.training_loss(x, y, model.connect(pos, batch))
+    loss = model.training_loss(x, y, model.connect(pos, batch), mse_loss)
     (found,) = torch.autograd.grad(loss, y)
-    plain = nn.functional.mse_loss(model(x, pos, batch), y)
+    plain = mse_loss(model(x, pos, batch), y)
     (expected,) = torch.autograd.grad(plain, y)
     assert int(model.steps) == steps + 1
     assert torch.allclose(found[:, :-1], expected[:, :-1], atol=1e-7) == (not true)
@@ -108,7 +109,7 @@ def test_scheduled_sampling_fades():
     shares = []
     for step in (0, 100, 200, 10**9):
         model.steps.fill_(step)
-        shares.append(float(model._true_share(50)))
+        shares.append(float(model._true_probability(50)))
     expected = [50 / (50 + math.exp(step / 50)) for step in (0, 100, 200)]
     assert shares == pytest.approx([*expected, 0.0])
 
@@ -131,7 +132,7 @@ def recorded(**changes) -> tuple[nn.Module, Recorder, Tensor, Tensor, Tensor]:
     p = replace(PROBLEM, **changes)
     model = build_model("mppde", p, {**SMALL["mppde"], "window": 3})
     model.step = recorder = Recorder()
-    numbers = torch.arange(-p.n_in, p.n_out + model.records_beyond).float()
+    numbers = torch.arange(-p.n_in, p.n_out + model.steps_beyond).float()
     records = numbers[:, None].expand(POINTS, -1, 1)
     pos = torch.rand(POINTS, 2)
     return model, recorder, records[:, : p.n_in], pos, records[:, p.n_in :]
@@ -154,7 +155,7 @@ def test_windows_of_training_start_anywhere_and_may_be_pushed(pushforward):
     starts, pushed = set(), 0
     for _ in range(40):
         recorder.calls.clear()
-        loss = model.training_loss(x, y, model.connect(pos))
+        loss = model.training_loss(x, y, model.connect(pos), mse_loss)
         errors, calls = [], iter(recorder.calls)
         for u, time, graded in calls:
             start = int(u[0, 0])
@@ -182,8 +183,8 @@ def test_windows_of_training_start_anywhere_and_may_be_pushed(pushforward):
 )
 def test_the_pushforward_trick_wants_three_windows(n_in, n_out, expected):
     p = replace(PROBLEM, n_in=n_in, n_out=n_out)
-    assert build_model("mppde", p).records_beyond == expected
-    assert build_model("mppde", p, {"pushforward": False}).records_beyond == 0
+    assert build_model("mppde", p).steps_beyond == expected
+    assert build_model("mppde", p, {"pushforward": False}).steps_beyond == 0
 
 
 def test_without_room_for_two_windows_the_result_itself_is_learned():
@@ -192,6 +193,6 @@ def test_without_room_for_two_windows_the_result_itself_is_learned():
         model = build_model("mppde", p, {**SMALL["mppde"], "window": 3})
         x, pos = torch.randn(POINTS, p.n_in, 1), torch.rand(POINTS, 2)
         y = torch.randn(POINTS, p.n_out, 1)
-        plain = nn.functional.mse_loss(model(x, pos), y)
+        plain = mse_loss(model(x, pos), y)
         graphs = model.connect(pos)
-        torch.testing.assert_close(model.training_loss(x, y, graphs), plain)
+        torch.testing.assert_close(model.training_loss(x, y, graphs, mse_loss), plain)

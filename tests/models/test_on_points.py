@@ -11,8 +11,9 @@ import torch
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.geometry.radius import BACKENDS
-from nfsgeo.models import MODELS, Problem, build_model, operator
-from nfsgeo.models.interpolation import InterpolationSettings
+from nfsgeo.models import MODELS, Problem, build_model
+from nfsgeo.models.frames import mixer
+from nfsgeo.models.frames.interpolation import InterpolationSettings
 
 SMALL_GRID = ("nfs-vit", "nfs-mlpmixer", "nfs-fnet", "nfs-gfn", "nfs-pfno")
 
@@ -116,7 +117,7 @@ def test_meshes_of_their_own_and_queries(name):
 
 @pytest.mark.parametrize("rows", [10, 70, 10**6], ids=["single", "some", "all"])
 def test_many_queries_are_answered_some_at_a_time(rows, monkeypatch):
-    monkeypatch.setattr(operator, "ROWS", rows)
+    monkeypatch.setattr(mixer, "ROWS", rows)
     p = problem(num_points=50)
     model = build_model("nfs", p, {"width": 8, "hidden": 8, "grid": 6}).eval()
     answered: list[int] = []

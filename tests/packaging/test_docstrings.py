@@ -112,7 +112,12 @@ def arguments(function: ast.FunctionDef) -> list[str]:
 def fields(node: ast.ClassDef) -> list[str]:
     """Public fields of a dataclass, a configuration or an abstract class."""
     annotated = [part for part in node.body if isinstance(part, ast.AnnAssign)]
-    names = [ast.unparse(part.target) for part in annotated]
+    # Tensors are buffers of modules, or states of metrics.
+    names = [
+        ast.unparse(part.target)
+        for part in annotated
+        if ast.unparse(part.annotation) != "Tensor"
+    ]
     return [name for name in names if name[0] != "_" and name != "model_config"]
 
 

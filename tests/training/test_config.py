@@ -57,6 +57,10 @@ def test_paper_preset_is_the_protocol() -> None:
         ("nfs", "burgers", 5e-4),
         ("fno", "kdv", 5e-4),
         ("gcgru", "kdv", 1e-3),
+        ("mppde", "burgers", 1e-3),
+        # Mixers on points: dse is fno, gino has its blocks.
+        ("dse", "kdv", 5e-4),
+        ("gino", "burgers", 5e-4),
     ],
 )
 def test_paper_learning_rates(model: str, equation: str, rate: float) -> None:
@@ -68,6 +72,8 @@ def test_paper_learning_rates(model: str, equation: str, rate: float) -> None:
     [
         ("trainer.epoch", 3, "trainer.epochs"),
         ("epochs", 3, "trainer.epochs"),
+        ("optimiser.loss_over", "domain", "loss.weighting"),
+        ("loss.name", "mes", "mse"),
         ("optimizer.lr", 1e-3, "optimiser.lr"),
         ("model.settings.wdith", 16, "model.settings.width"),
         ("model.name", "nsf", "nfs"),

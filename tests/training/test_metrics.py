@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from nfsgeo.training import ErrorByRecord, FieldErrors
+from nfsgeo.training import ErrorByTimeStep, FieldErrors
 
 
 def test_closed_forms() -> None:
@@ -101,7 +101,7 @@ def test_a_mean_without_a_standard_deviation_is_refused() -> None:
 
 def test_error_of_each_record_and_component() -> None:
     truth = torch.zeros(3, 2, 2)
-    errors = ErrorByRecord(2, 2)
+    errors = ErrorByTimeStep(2, 2)
     errors.update(truth + torch.tensor([[1.0, 5.0], [-2.0, 0.0]]), truth)
     errors.update(truth, truth)
     assert errors.compute().tolist() == [[0.5, 2.5], [1.0, 0.0]]
@@ -109,7 +109,7 @@ def test_error_of_each_record_and_component() -> None:
 
 def test_error_of_each_record() -> None:
     truth = torch.zeros(3, 2, 1)
-    errors = ErrorByRecord(2)
+    errors = ErrorByTimeStep(2)
     errors.update(truth + torch.tensor([1.0, -2.0]).view(1, 2, 1), truth)
     errors.update(truth, truth)
     assert errors.compute().tolist() == [0.5, 1.0]

@@ -20,7 +20,7 @@ BOX = Domain.unit(2, periodic=False)
 
 
 class Last(Model):
-    """Repeats the last record of the first component, and remembers its inputs."""
+    """Repeats the last time step of the first component, and remembers its inputs."""
 
     def __init__(self) -> None:
         super().__init__(Problem(BOX, 2, 1, 1, 2, 1, None, True))
@@ -76,11 +76,11 @@ def test_the_loss_is_that_of_normalised_fields() -> None:
     x = torch.tensor([[[1.0, 5.0]], [[3.0, 5.0]]])  # predicted as 0 and 4
     y = torch.tensor([[[2.0], [2.0]], [[4.0], [8.0]]])
     loss = module.training_step(batch(x, y, [0, 1]), 0)
-    # Errors 2, 2, 0, 4 in the units of the data, over a deviation of 4.
+    # Errors 2, 2, 0, 4 in the units of the data, over a standard deviation of 4.
     assert loss.item() == pytest.approx((4 + 4 + 0 + 16) / 16 / 4)
 
 
-def test_a_loss_over_the_domain_weighs_points_by_their_volumes() -> None:
+def test_quadrature_weights_of_a_batch_weigh_the_loss() -> None:
     module = forecaster()
     module.log = lambda *_, **__: None  # type: ignore[method-assign]
     x = torch.tensor([[[1.0, 5.0]], [[3.0, 5.0]]])  # predicted as 0 and 1
@@ -112,7 +112,7 @@ class Nothing(Model):
         return x.new_zeros(len(graphs.queries), 2, 1)
 
 
-def test_changes_are_added_to_the_last_record() -> None:
+def test_changes_are_added_to_the_last_time_step() -> None:
     """Also where it was not observed: there it is interpolated, here exactly."""
     scale = FieldNormaliser(torch.zeros(1), torch.ones(1))
     change = FieldNormaliser(torch.tensor([0.5]), torch.tensor([3.0]))

@@ -14,9 +14,8 @@ from torch_geometric.data import Batch, Data
 
 import nfsgeo.data
 from nfsgeo.data.normalisers import FieldNormaliser
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Graphs
-from nfsgeo.models import Model, OwnLoss, Problem
+from nfsgeo.models import BatchLoss, Model, OwnLoss, Problem
 from nfsgeo.training import Forecaster, load_config, restore
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.datamodule import windows
@@ -45,7 +44,7 @@ def chosen(model: str) -> dict[str, Any]:
 class Own(Model):
     """Remembers what it is trained on, and finds it good."""
 
-    records_beyond = 0
+    steps_beyond = 0
 
     def __init__(self) -> None:
         super().__init__(Problem(Domain.unit(2, False), 1, 1, 1, 3, 1, None, True))
@@ -54,9 +53,11 @@ class Own(Model):
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         raise AssertionError("training asks for the loss alone")
 
-    def training_loss(self, x: Tensor, target: Tensor, graphs: Graphs) -> Tensor:
+    def training_loss(
+        self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
+    ) -> Tensor:
         self.seen = x, target, graphs
-        return x.new_tensor(7.0)
+        return loss(torch.full_like(target, 5.0), target)
 
 
 def test_such_a_model_sees_normalised_fields_and_targets() -> None:
@@ -72,7 +73,7 @@ def test_such_a_model_sees_normalised_fields_and_targets() -> None:
     points = Data(x=x, y=y, pos=torch.ones(1, 2))
     points.sample = 0
     loss = module.training_step(Batch.from_data_list([points, points]), 0)
-    assert isinstance(module.model, Own) and loss.item() == 7.0
+    assert isinstance(module.model, Own) and loss.item() == 9.0
     x, target, graphs = module.model.seen
     assert x.flatten().tolist() == [2.0, 2.0]
     assert graphs.batch.tolist() == [0, 1]
@@ -83,7 +84,7 @@ def test_most_models_have_none() -> None:
     assert isinstance(Own(), OwnLoss) and not isinstance(nn.Linear(1, 1), OwnLoss)
 
 
-def test_records_beyond_are_as_many_as_there_are(waves: Path) -> None:
+def test_steps_beyond_are_as_many_as_there_are(waves: Path) -> None:
     with nfsgeo.data.open(waves) as file:
         data = resolved(load_config(overrides={"data.n_in": 5}), file).data
         mesh = observe(data, file, 0)
@@ -151,7 +152,22 @@ def test_what_was_drawn_is_drawn_again(
     assert resume(tmp_path / "run").is_the_same_as(undisturbed)
 
 
-def test_it_cannot_be_over_the_domain(waves: Path) -> None:
-    overrides = {**chosen("mppde"), "data.file": waves, "optimiser.loss_over": "domain"}
-    with pytest.raises(UserError, match=r"loss_over=domain with --model mppde"):
-        prepare(load_config(overrides=overrides))
+def test_it_takes_the_loss_and_the_weights_of_the_configuration(
+    waves: Path, tiny: dict[str, Any]
+) -> None:
+    def loss(**section: str) -> float:
+        overrides = {f"loss.{key}": value for key, value in section.items()}
+        overrides |= {"data.file": str(waves), **tiny, **chosen("dcrnn")}
+        experiment = prepare(load_config(overrides=overrides))
+        module, train = experiment.forecaster, experiment.data.parts["train"]
+        module.log = lambda *_, **__: None  # type: ignore[method-assign]
+        collate = experiment.data.collate["train"]
+        return module.training_step(collate([train[0], train[1]]), 0).item()
+
+    values = [
+        loss(),
+        loss(name="mae"),
+        loss(name="relative_l2"),
+        loss(weighting="quadrature"),
+    ]
+    assert len(set(values)) == 4 and values[0] == loss(weighting="uniform")

@@ -122,7 +122,7 @@ def test_the_rate_of_the_paper(waves: Path) -> None:
     [{"data__n_out": 15}, {"data__first_step": 5}, {"data__time_stride": 2}],
 )
 def test_too_few_records(waves: Path, records: dict[str, int]) -> None:
-    with pytest.raises(UserError, match="at most the 24 records"):
+    with pytest.raises(UserError, match="at most the 24 time steps"):
         resolve(waves, **records)
 
 
@@ -183,14 +183,14 @@ def test_a_cloud_has_no_further_meshes(cloud: Path) -> None:
         assert [len(mesh_of(mesh, sample)) for sample in (0, 1)] == [30, 40]
 
 
-def test_what_the_loss_is_over(waves: Path, cloud: Path) -> None:
-    def over(path: Path, **overrides: Any) -> str | None:
-        return resolve(path, **overrides).optimiser.loss_over
+def test_which_weights_the_loss_has(waves: Path, cloud: Path) -> None:
+    def weighting(path: Path, **overrides: Any) -> str | None:
+        return resolve(path, **overrides).loss.weighting
 
-    assert over(waves) == over(waves, data__mesh="off-grid") == "domain"
-    assert over(waves, data__mesh="grid") == over(cloud) == "points"
-    assert over(waves, data__mesh="clustered", data__points=64) == "points"
-    assert over(waves, model__name="dse") == "points"
-    assert over(waves, optimiser__loss_over="points") == "points"
-    assert over(cloud, optimiser__loss_over="domain") == "domain"
-    assert over(waves, preset="paper") == "points"
+    assert weighting(waves) == weighting(waves, data__mesh="off-grid") == "quadrature"
+    assert weighting(waves, data__mesh="grid") == weighting(cloud) == "uniform"
+    assert weighting(waves, data__mesh="clustered", data__points=64) == "uniform"
+    assert weighting(waves, model__name="dse") == "uniform"
+    assert weighting(waves, loss__weighting="uniform") == "uniform"
+    assert weighting(cloud, loss__weighting="quadrature") == "quadrature"
+    assert weighting(waves, preset="paper") == "uniform"

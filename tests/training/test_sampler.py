@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nfsgeo.training.sampler import EpochSampler
+from nfsgeo.training.datamodule import EpochSampler
 
 
 def order(seed: int, epoch: int, **devices: int) -> list[int]:
@@ -22,10 +22,8 @@ def test_the_order_is_that_of_the_seed_and_the_epoch() -> None:
 
 
 @pytest.mark.parametrize("num_devices", [2, 3, 4])
-def test_devices_share_the_order_evenly(num_devices: int) -> None:
-    shares = [
-        order(0, 0, device=d, num_devices=num_devices) for d in range(num_devices)
-    ]
-    assert len({len(share) for share in shares}) == 1
-    together = [sample for step in zip(*shares, strict=True) for sample in step]
+def test_devices_divide_the_order_evenly(num_devices: int) -> None:
+    parts = [order(0, 0, device=d, num_devices=num_devices) for d in range(num_devices)]
+    assert len({len(part) for part in parts}) == 1
+    together = [sample for step in zip(*parts, strict=True) for sample in step]
     assert together[:10] == order(0, 0)

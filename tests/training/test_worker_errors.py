@@ -6,7 +6,7 @@ import pytest
 from torch.utils.data import DataLoader, Dataset
 
 from nfsgeo.errors import UserError
-from nfsgeo.training.worker_errors import errors_of_workers
+from nfsgeo.training.processes import errors_of_workers
 
 
 class Broken(Dataset[int]):

@@ -21,7 +21,7 @@ import nfsgeo
 from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import read_history
-from nfsgeo.training.locking import only_here
+from nfsgeo.training.processes import only_here
 
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ import torch
 
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model
-from nfsgeo.training import begin_run, fit, load_config, memory, prepare
+from nfsgeo.training import begin_run, callbacks, fit, load_config, prepare
 
 STEPS, MESHES, POINTS = 10_000, 1000, 12
 MEBIBYTE = 2**20
@@ -65,15 +65,15 @@ def test_holes_in_the_heap_go_back():
     kept = blocks[::20]
     del blocks
     before = resident()
-    memory.release_memory()
+    callbacks.release_memory()
     assert before - resident() > 100 * MEBIBYTE
     assert all(block.all() for block in kept)
 
 
 def test_training_gives_memory_back(waves, tiny, tmp_path, monkeypatch):
     calls = []
-    monkeypatch.setattr(memory, "release_memory", lambda: calls.append(1))
-    monkeypatch.setattr(memory, "STEPS", 2)
+    monkeypatch.setattr(callbacks, "release_memory", lambda: calls.append(1))
+    monkeypatch.setattr(callbacks, "STEPS", 2)
     chosen = {"data.file": str(waves), "data.points": 20, "data.max_train": 10}
     experiment = prepare(load_config(overrides=tiny | chosen | {"data.batch_size": 2}))
     fit(experiment, begin_run(experiment, tmp_path / "run"))

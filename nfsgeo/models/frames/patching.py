@@ -1,4 +1,4 @@
-"""Mixers on patches, and their settings."""
+"""Mixers whose tokens are patches, and their settings."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pydantic import PositiveInt
 from torch import nn
 
 from nfsgeo.errors import UserError
-from nfsgeo.models.interpolation import InterpolationSettings
-from nfsgeo.models.mixer_settings import MixerSettings, token_sizes
-from nfsgeo.models.problem import Problem
+from nfsgeo.models.frames.interpolation import InterpolationSettings
+from nfsgeo.models.frames.mixer import MixerSettings, token_sizes
+from nfsgeo.models.frames.problem import Problem
 from nfsgeo.nn import PatchEmbedding, PatchUnembedding
 
 __all__ = ["InterpolatedSettings", "PatchSettings", "divided", "patched"]
@@ -21,8 +21,8 @@ class PatchSettings(MixerSettings):
 
     Attributes:
         patch: nodes of a patch along each axis of space.
-        time_patch: records of a patch. With 1 for both, every node and record is a
-            token, without layers that embed it.
+        time_patch: time steps of a patch. With 1 for both, every node and time step is
+            a token, without layers that embed it.
     """
 
     patch: PositiveInt = 4
@@ -44,17 +44,17 @@ def patched(
     *,
     after: nn.Module | None = None,
 ) -> nn.Sequential:
-    """Blocks between the embedding of patches and the way back.
+    """Blocks between the embedding of patches and its inverse.
 
     Args:
         settings: depth, and sizes of the patches.
         problem: with or without time.
         shape: the grid.
         block: makes a block for tokens on a grid of the given sizes.
-        after: a layer between the last block and the way back.
+        after: a layer between the last block and the inverse.
 
     Raises:
-        UserError: when patches do not fill the grid and the records.
+        UserError: when patches do not fill the grid and the time steps.
     """
     sizes = token_sizes(problem, shape)
     patch = (settings.patch,) * len(shape)
@@ -75,12 +75,12 @@ def divided(sizes: Sequence[int], patch: Sequence[int]) -> tuple[int, ...]:
     """Number of patches along each axis.
 
     Raises:
-        UserError: when patches do not fill the grid and the records.
+        UserError: when patches do not fill the grid and the time steps.
     """
     if any(n % p for n, p in zip(sizes, patch, strict=True)):
         raise UserError(
-            f"patches of {tuple(patch)} on {tuple(sizes)} nodes and records",
+            f"patches of {tuple(patch)} on {tuple(sizes)} nodes and time steps",
             "sizes that the patches divide",
-            "set model.settings.patch and time_patch, or change grid and records",
+            "set model.settings.patch and time_patch, or change grid and time steps",
         )
     return tuple(n // p for n, p in zip(sizes, patch, strict=True))

@@ -1,54 +1,123 @@
-"""The base of all models: what is checked, and what is made of positions."""
+"""The base class of all models: checks, settings, and graphs from positions."""
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
+from difflib import get_close_matches
+from typing import Any, ClassVar
 
 import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Graphs
 from nfsgeo.geometry.graphs import sample_sizes
-from nfsgeo.models.problem import Problem
+from nfsgeo.models.frames.problem import Problem
 from nfsgeo.nn import grid_shape
 
-__all__ = ["Model"]
+__all__ = ["Model", "ModelSettings"]
+
+
+class ModelSettings(BaseModel):
+    """Base of the settings classes of models: typed fields with defaults."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Model(nn.Module, ABC):
     """A solution operator: fields at points to later fields, at these or other points.
 
     ``model(x, pos, batch, query_pos=, query_batch=)`` searches the neighbours of its
-    points on the spot. Whoever calls it more than once on the same points makes the
-    graphs once, ``graphs = model.connect(pos, batch)``, and gives them along.
+    points on the spot. To call it more than once on the same points, make the graphs
+    once, ``graphs = model.connect(pos, batch)``, and pass them.
 
     Positions are normalised by the domain before any network sees them, see
     :meth:`nfsgeo.geometry.Domain.normalise`: results do not depend on their origin and
     units.
 
+    A subclass names the class of its settings as ``Settings``. It is then built with
+    their fields as keyword arguments, ``NFS(problem, width=64)``, or with an instance
+    of that class, and finds them as ``self.settings``.
+
     Args:
         problem: sizes and domain of the fields.
+        settings: an instance of ``Settings``; ``None`` to make one of the keyword
+            arguments, which are its fields.
+
+    Raises:
+        UserError: when a keyword argument is no field of ``Settings`` or has a value
+            that does not fit.
 
     Shapes:
         ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
         ``[M, n_t', F']``.
 
     Attributes:
-        predicts_anywhere: whether there may be query points apart from the observed
-            ones.
-        needs_grid: whether the observed points must be an equispaced grid.
+        Settings: class of the settings.
+        predicts_anywhere: whether query points may differ from the observed ones.
+        needs_grid: whether the observed points must form an equispaced grid.
         differentiable_points: whether gradients reach the observed positions; those
             with respect to query positions exist if it ``predicts_anywhere``.
     """
 
+    Settings: ClassVar[type[BaseModel]] = ModelSettings
     predicts_anywhere = True
     needs_grid = False
     differentiable_points = False
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__()
         self.problem = problem
+        self.settings = self._checked(settings, keywords)
+
+    def __init_subclass__(cls) -> None:
+        """Shows the fields of ``Settings`` as keyword arguments of the class."""
+        super().__init_subclass__()
+        if "Settings" not in vars(cls):
+            return
+        parameter, kind = inspect.Parameter, cls.Settings
+        cls.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                parameter(
+                    "problem", parameter.POSITIONAL_OR_KEYWORD, annotation=Problem
+                ),
+                parameter(
+                    "settings",
+                    parameter.POSITIONAL_OR_KEYWORD,
+                    default=None,
+                    annotation=kind | None,
+                ),
+                *inspect.signature(kind).parameters.values(),
+            ]
+        )
+
+    @classmethod
+    def _checked(cls, settings: Any, keywords: dict[str, Any]) -> Any:
+        """The settings that a constructor was called with."""
+        if settings is not None:
+            if keywords or not isinstance(settings, cls.Settings):
+                raise TypeError(
+                    f"{cls.__name__} takes either {cls.Settings.__name__} or its "
+                    "fields as keyword arguments"
+                )
+            return settings
+        try:
+            return cls.Settings(**keywords)
+        except ValidationError as error:
+            first: Any = error.errors()[0]
+            key = ".".join(map(str, first["loc"]))
+            given = f"{cls.__name__}({key}={first['input']!r})"
+            if first["type"] == "extra_forbidden":
+                fields = list(cls.Settings.model_fields)
+                near = get_close_matches(key, fields, n=1, cutoff=0.0)
+                hint = f"the nearest is {near[0]}" if near else "leave it out"
+                raise UserError(
+                    given, f"one of {', '.join(fields) or 'no settings'}", hint
+                ) from None
+            expected = first["msg"].removeprefix("Input should be ")
+            raise UserError(given, expected, "change it") from None
 
     def forward(
         self,
@@ -60,7 +129,7 @@ class Model(nn.Module, ABC):
         query_batch: Tensor | None = None,
         graphs: Graphs | None = None,
     ) -> Tensor:
-        """Predict the result's records at the query points.
+        """Predict the fields at the query points.
 
         Args:
             x: input fields at the observed points.
@@ -69,8 +138,8 @@ class Model(nn.Module, ABC):
             batch: sample of each observed point, sorted; ``None`` for one sample.
             query_pos: where to predict; ``None`` for the observed points.
             query_batch: sample of each query point.
-            graphs: what :meth:`connect` makes of these positions, which then are not
-                looked at; ``None`` to make it now.
+            graphs: from :meth:`connect` for these positions, which are then not looked
+                at; ``None`` to make them now.
 
         Raises:
             UserError: when a point is outside the domain, or the model cannot predict
@@ -81,7 +150,7 @@ class Model(nn.Module, ABC):
         if x.shape[1:] != (n_in, components):
             raise ValueError(
                 f"x has shape {tuple(x.shape)}; expected [N, {n_in}, {components}]: "
-                "points, input records, components"
+                "points, input time steps, components"
             )
         if graphs is None:
             graphs = self.connect(pos, batch, query_pos, query_batch)
@@ -114,7 +183,7 @@ class Model(nn.Module, ABC):
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
     ) -> Graphs:
-        """What the model needs to know of positions; a function of these alone.
+        """The graphs of a batch of samples, a function of positions alone.
 
         If positions require gradients, the graphs carry them: first and second
         derivatives, for fixed neighbours.
@@ -189,9 +258,7 @@ class Model(nn.Module, ABC):
         return Graphs.join(samples)
 
     def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
-        """What the model needs to know of the positions of one sample.
-
-        Models with edges add them here.
+        """The graphs of one sample. Models with edges add them here.
 
         Args:
             pos: normalised positions of the observed points ``[n, d]``.
@@ -200,7 +267,7 @@ class Model(nn.Module, ABC):
 
         Raises:
             UserError: when the model cannot predict at the query points, or the points
-                are no grid and should be.
+                should form a grid and do not.
         """
         if query_pos is not None and not self.predicts_anywhere:
             if not torch.equal(pos, query_pos):

@@ -1,4 +1,4 @@
-"""The Fourier core that `fno`, `pfno` and `nfs` share, and its settings."""
+"""The Fourier blocks that `fno`, `pfno` and `nfs` share, and their settings."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from collections.abc import Sequence
 from pydantic import PositiveInt
 from torch import nn
 
-from nfsgeo.models.mixer_settings import MixerSettings, layer_norm, token_sizes
-from nfsgeo.models.modes import modes_for
-from nfsgeo.models.problem import Problem
+from nfsgeo.models.frames.mixer import MixerSettings, layer_norm, token_sizes
+from nfsgeo.models.frames.problem import Problem
 from nfsgeo.nn import MixerBlock, Pointwise, SpectralConv
 
-__all__ = ["FourierSettings", "fourier_blocks", "spectral_block"]
+__all__ = [
+    "PAPER_MODES",
+    "FourierSettings",
+    "fourier_blocks",
+    "modes_for",
+    "spectral_block",
+]
+
+# What the paper keeps, in any dimension.
+PAPER_MODES = 8
+LINE_MODES = 64
 
 
 class FourierSettings(MixerSettings):
-    """Settings of the Fourier core.
+    """Settings of the Fourier blocks.
 
     Attributes:
         modes: non-negative frequencies kept on every space axis; ``None`` for 64 in
@@ -28,12 +37,24 @@ class FourierSettings(MixerSettings):
     time_modes: PositiveInt = 8
 
 
+def modes_for(modes: int | None, problem: Problem) -> int:
+    """Non-negative frequencies on every space axis.
+
+    Args:
+        modes: the setting; ``None`` for 64 in one dimension, where they cost little, or
+            half as many as points, and 8 in more dimensions.
+        problem: dimensions and number of points.
+    """
+    if problem.domain.dim > 1:
+        return modes or PAPER_MODES
+    return modes or max(1, min(LINE_MODES, problem.num_points // 2))
+
+
 def fourier_blocks(
     settings: FourierSettings, problem: Problem, shape: Sequence[int]
 ) -> nn.Sequential:
     """Fourier blocks over space and time on a grid of ``shape``."""
-    dim = problem.domain.dim
-    modes = [modes_for(settings.modes, problem)] * dim
+    modes = [modes_for(settings.modes, problem)] * problem.domain.dim
     if problem.has_time:
         modes.append(min(settings.time_modes, problem.n_out // 2 + 1))
     sizes = token_sizes(problem, shape)
@@ -48,8 +69,8 @@ def spectral_block(
     """A Fourier mixer block for tokens on a grid of ``sizes``.
 
     Layers of "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2: a
-    spectral convolution over space and time, Layer-Norm, a 1×1 convolution beside
-    them, GELU.
+    spectral convolution over space and time and Layer-Norm, beside them a 1×1
+    convolution, then GELU.
     """
     width = settings.width
     return MixerBlock(

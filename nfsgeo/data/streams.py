@@ -1,0 +1,41 @@
+"""The random streams of nfsgeo, each named once.
+
+A stream is a function of the run's seed and a few numbers. Points of meshes draw from
+Philox generators of the words ``[seed, stream, sample, ...]`` with a :class:`Stream`.
+Training draws the order of its samples from :func:`epoch_order`, and seeds all global
+generators with :func:`derived_seed` of ``(seed, epoch, device)`` in every epoch.
+Initial weights follow from ``torch.manual_seed(seed)``. Samples that ``nfsgeo
+generate`` makes have streams of their own, see
+:func:`nfsgeo.data.pde.random_fields.sample_rng`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+__all__ = ["Stream", "derived_seed", "epoch_order"]
+
+
+class Stream(IntEnum):
+    """What the points of a mesh are drawn for; a number never changes its meaning."""
+
+    RANDOM_SUBSET = 0
+    NESTED = 1
+    OFF_GRID = 2
+    CLUSTERED = 3
+    JITTERED = 4
+    UNSEEN_POINTS = 5
+    DISJOINT = 6
+    QUERY_POINTS = 7
+
+
+def epoch_order(seed: int, epoch: int) -> np.random.Generator:
+    """Generator of the order in which an epoch visits the training samples."""
+    return np.random.default_rng([seed, epoch])
+
+
+def derived_seed(*words: int) -> int:
+    """A seed of 32 bits that depends on all of ``words``."""
+    return int(np.random.SeedSequence(words).generate_state(1)[0])

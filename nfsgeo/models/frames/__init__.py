@@ -1,0 +1,1 @@
+"""What several networks share: base classes, their settings, and facts about models."""

@@ -1,0 +1,215 @@
+"""Mixers between learned interpolations: from points to a grid, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import PositiveFloat, PositiveInt
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+from nfsgeo.models.frames.info import ModelInfo
+from nfsgeo.models.frames.mixer import MixerOperator, MixerSettings
+from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.frames.radius_graph import GraphSettings, radius_of
+from nfsgeo.nn import (
+    ChannelKernel,
+    DenseKernel,
+    EdgeNetwork,
+    GaussianKernel,
+    InterpolationKernel,
+    InterpolationResampling,
+    KernelInterpolation,
+    Resampling,
+)
+
+__all__ = [
+    "NFS_PAPER",
+    "InterpolationSettings",
+    "PointMixer",
+    "grid_shape_for",
+    "point_mixer_info",
+]
+
+NFS_PAPER = "Non-equispaced Fourier Neural Solvers for PDEs"
+# A matrix for every edge, added to the mean of the neighbours.
+PAPER_KERNEL = {"kernel": "dense", "base": "mean", "hidden": 64, "back_width": None}
+# With this many, errors on other meshes hardly exceed those on the mesh of training; no
+# other number was tried.
+POINT_SETS = 16
+QUERY_POINTS = 16
+
+
+class InterpolationSettings(MixerSettings, GraphSettings):
+    """Settings of the interpolation to and from the grid.
+
+    Attributes:
+        grid: nodes along each axis, or along the shortest of a box that is no cube;
+            ``None`` for about as many nodes as points, fewer where the model says so.
+        radius_factor: the factor ``c`` of the radius at which every node has
+            ``c log n`` neighbours among ``n`` points on average, or every point among
+            ``n`` nodes where there are fewer nodes than points.
+        kernel: a ``dense`` matrix for each edge, one of low ``rank``, a weight for
+            each ``channel``, or a ``gaussian``.
+        rank: number of learned matrices of the ``low-rank`` kernel.
+        shared_by: number of channels that share a weight of the ``channel`` kernel, a
+            divisor of ``width``.
+        hidden: width of the kernel's network.
+        back_width: channels at each time step that are interpolated back to the points,
+            linear maps of those at the nodes; ``None`` for all of them, as in the paper
+            and wherever the problem has no time.
+        base: the base interpolation, to which a learned kernel adds: the ``mean`` of
+            the neighbours, as in the paper, moving least squares that are exact for
+            ``linear`` or ``quadratic`` fields, or a local polyharmonic ``spline``;
+            ``None`` for a spline, or ``linear`` where the problem has no time:
+            coefficients may jump, and splines overshoot there.
+        kernel_at: where the kernel on the way to the grid finds its sources: at the
+            ``points``, or at the ``nodes`` of the grid after the base interpolation;
+            ``None`` for points with the mean, else nodes.
+        quadrature: whether the kernel's mean over points has quadrature weights, the
+            volumes of their Voronoi cells, in place of uniform ones.
+        exact_for: polynomials that the learned part of the ``channel`` kernel leaves to
+            the base interpolation, ``constants`` or all that are ``linear``.
+        absolute_position: whether the kernel sees the position of the source.
+        inputs: whether the kernel sees the inputs at the source.
+    """
+
+    grid: PositiveInt | None = None
+    radius_factor: PositiveFloat = 2.3
+    kernel: Literal["dense", "low-rank", "channel", "gaussian"] = "channel"
+    rank: PositiveInt = 8
+    shared_by: PositiveInt = 4
+    hidden: PositiveInt = 16
+    back_width: PositiveInt | None = 8
+    base: Literal["mean", "linear", "quadratic", "spline"] | None = None
+    kernel_at: Literal["points", "nodes"] | None = None
+    quadrature: bool = False
+    exact_for: Literal["constants", "linear"] | None = None
+    absolute_position: bool = True
+    inputs: bool = True
+
+
+class PointMixer(MixerOperator):
+    """A mixer between interpolations from points to a grid and back.
+
+    After "Non-equispaced Fourier Neural Solvers for PDEs", section 4.4.
+    """
+
+    settings: InterpolationSettings
+    differentiable_points = True
+
+    @staticmethod
+    def max_nodes(problem: Problem) -> int:
+        """About the most nodes of a grid whose size the settings leave open."""
+        return 256
+
+    def make_resampling(self) -> tuple[Resampling, Sequence[int], int | None]:
+        """Interpolation layers on a grid that suits the problem."""
+        problem, settings = self.problem, self.settings
+        domain, num_points = problem.domain.normalised, problem.num_points
+        base = settings.base or ("spline" if problem.has_time else "linear")
+        back_width = settings.back_width if problem.has_time else None
+        num_nodes = min(num_points, self.max_nodes(problem))
+        shape = grid_shape_for(domain, settings.grid, num_nodes)
+        # Where there are fewer nodes than points, a radius that follows from the points
+        # would leave points without a node.
+        radius = radius_of(problem, settings, min(num_points, math.prod(shape)))
+        to_grid, to_points = (
+            KernelInterpolation(
+                _kernel(problem, settings, radius, width), exact_for=settings.exact_for
+            )
+            for width in (settings.width, back_width or settings.width)
+        )
+        resampling = InterpolationResampling(
+            to_grid,
+            to_points,
+            domain,
+            shape,
+            radius,
+            interpolation=base,
+            quadrature=settings.quadrature,
+            # The mean of neighbours is too coarse to be followed by the learned kernel.
+            kernel_at=settings.kernel_at or ("points" if base == "mean" else "nodes"),
+            backend=settings.backend,
+        )
+        return resampling, shape, back_width
+
+
+def point_mixer_info(
+    name: str,
+    model: type[PointMixer],
+    paper: Mapping[str, Any],
+    parameters_paper: int | None = None,
+) -> ModelInfo:
+    """Facts about a mixer on points, with what is common to all of them.
+
+    Args:
+        name: as on the command line.
+        model: the class.
+        paper: settings of the paper, apart from those of the interpolation.
+        parameters_paper: count in the paper's complexity table, where it has one.
+    """
+    return ModelInfo(
+        name=name,
+        model=model,
+        family="mixer",
+        points=True,
+        unseen_meshes=True,
+        source=NFS_PAPER,
+        point_sets=POINT_SETS,
+        query_points=QUERY_POINTS,
+        loss_weighting="quadrature",
+        parameters_paper=parameters_paper,
+        paper={**PAPER_KERNEL, **paper},
+    )
+
+
+def grid_shape_for(domain: Domain, grid: int | None, num_nodes: int) -> tuple[int, ...]:
+    """Nodes along each axis, with one spacing; even numbers, which suit FFTs.
+
+    Args:
+        domain: the box.
+        grid: nodes along its shortest axis; ``None`` for about ``num_nodes`` in all.
+        num_nodes: see ``grid``.
+    """
+    shortest = min(domain.lengths)
+    if grid is None:
+        spacing = (domain.volume / num_nodes) ** (1 / domain.dim)
+        grid = max(2, 2 * math.ceil(shortest / spacing / 2))
+    return tuple(
+        grid if length == shortest else max(2, 2 * round(grid * length / shortest / 2))
+        for length in domain.lengths
+    )
+
+
+def _kernel(
+    problem: Problem, settings: InterpolationSettings, radius: float, width: int
+) -> InterpolationKernel:
+    dim = problem.domain.dim
+    if settings.exact_for is not None and settings.kernel != "channel":
+        raise UserError(
+            f"exact_for {settings.exact_for} with the {settings.kernel} kernel",
+            "the channel kernel, which learns nothing but weights",
+            "set model.settings.kernel=channel or leave exact_for out",
+        )
+    if settings.kernel == "gaussian":
+        return GaussianKernel(width, dim, scale=radius)
+    network = EdgeNetwork(
+        dim,
+        problem.num_features if settings.inputs else 0,
+        settings.hidden,
+        scale=radius,
+        absolute_position=settings.absolute_position,
+    )
+    if settings.kernel == "channel":
+        if width % settings.shared_by:
+            raise UserError(
+                f"shared_by {settings.shared_by} of {width} channels",
+                "a divisor of model.settings.width and back_width",
+                "set model.settings.shared_by=1 or change one of them",
+            )
+        return ChannelKernel(width, network, groups=width // settings.shared_by)
+    rank = settings.rank if settings.kernel == "low-rank" else None
+    return DenseKernel(width, network, rank=rank)

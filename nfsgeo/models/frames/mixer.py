@@ -1,0 +1,132 @@
+"""The frame of all mixers: lift, resample, mix, resample back, project."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor, nn
+
+from nfsgeo.geometry import Graphs
+from nfsgeo.models.frames.model import Model, ModelSettings
+from nfsgeo.models.frames.problem import Problem
+from nfsgeo.nn import (
+    FieldLayerNorm,
+    GridResampling,
+    Lift,
+    Points,
+    Pointwise,
+    Projector,
+    Resampling,
+)
+
+__all__ = ["GridMixer", "MixerOperator", "MixerSettings", "layer_norm", "token_sizes"]
+
+# Rows of the projector's hidden layer that a prediction holds at a time.
+ROWS = 1 << 19
+
+
+class MixerSettings(ModelSettings):
+    """Settings that all mixers share.
+
+    Attributes:
+        width: channels, ``C``.
+        depth: number of blocks.
+        norm: Layer-Norm over grid, time and channels: its affine map has an
+            ``element`` for each node, time step and channel, or one for each
+            ``channel``; ``none`` leaves it out.
+    """
+
+    width: PositiveInt = 32
+    depth: PositiveInt = 2
+    norm: Literal["element", "channel", "none"] = "element"
+
+
+def layer_norm(settings: MixerSettings, sizes: Sequence[int]) -> FieldLayerNorm | None:
+    """The normalisation of one block, for tokens on a grid of ``sizes``."""
+    if settings.norm == "none":
+        return None
+    return FieldLayerNorm(settings.width, sizes if settings.norm == "element" else None)
+
+
+def token_sizes(problem: Problem, shape: Sequence[int]) -> tuple[int, ...]:
+    """Sizes of the field that mixers see: the grid, then time where there is time."""
+    return (*shape, problem.n_out) if problem.has_time else tuple(shape)
+
+
+class MixerOperator(Model):
+    r"""A solution operator of the Vision Mixer family.
+
+    .. math:: G(a) = Q \circ H' \circ \mathrm{Block}_L \circ \dots \circ
+        \mathrm{Block}_1 \circ H \circ P (a)
+
+    Table 5 of "Non-equispaced Fourier Neural Solvers for PDEs": the input time steps
+    are channels, the predicted ones tokens with times in [0, 1], and all of them are
+    predicted at once. A mixer on a grid or on points, that is a subclass of
+    :class:`~nfsgeo.models.frames.mixer.GridMixer` or
+    :class:`~nfsgeo.models.frames.interpolation.PointMixer`, adds
+    ``make_blocks(settings, problem, shape)``, which gives the blocks for a grid of
+    ``shape``. They map a field ``[B, C, *grid(, T)]`` to one of the same sizes.
+    """
+
+    settings: MixerSettings
+
+    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
+        super().__init__(problem, settings, **keywords)
+        width = self.settings.width
+        resampling, shape, back_width = self.make_resampling()
+        blocks = self.make_blocks(self.settings, problem, shape)
+        if back_width is not None:
+            blocks = nn.Sequential(blocks, Pointwise(width, back_width))
+        self.lift = Lift(
+            problem.num_features, problem.domain.dim, width, time=problem.has_time
+        )
+        self.resampling = resampling
+        self.blocks = blocks
+        self.projector = Projector(back_width or width, problem.out_components)
+
+    @staticmethod
+    @abstractmethod
+    def make_blocks(settings: Any, problem: Problem, shape: Sequence[int]) -> nn.Module:
+        """The blocks for a grid of ``shape``."""
+
+    @abstractmethod
+    def make_resampling(self) -> tuple[Resampling, Sequence[int], int | None]:
+        """:math:`H` and :math:`H'`, and the shape of the grid between them.
+
+        Last comes the number of channels that :math:`H'` takes; ``None`` for ``width``.
+        """
+
+    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
+        """The positions of one sample, with the edges of the resampling."""
+        graphs = super().connect_sample(pos, query_pos)
+        return replace(graphs, edges=self.resampling.connect(pos, graphs.query_pos))
+
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The result at the queries of ``graphs``; see :class:`Model`."""
+        points = self.resampling.prepare(Points(x.flatten(1), graphs))
+        times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
+        field = self.blocks(self.resampling(points, self.lift, times))
+        num, some = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)
+        if torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= some:
+            result: Tensor = self.projector(self.resampling.back(field, points))
+            return result
+        # A million queries need no more memory than ``some``, apart from the result.
+        pieces = [slice(at, min(at + some, num)) for at in range(0, num, some)]
+        back = self.resampling.back
+        return torch.cat([self.projector(back(field, points, p)) for p in pieces])
+
+
+class GridMixer(MixerOperator):
+    """A mixer on the equispaced grid that the data lie on."""
+
+    predicts_anywhere = False
+    needs_grid = True
+
+    def make_resampling(self) -> tuple[Resampling, Sequence[int], int | None]:
+        """Points and nodes are the same."""
+        return GridResampling(), self.problem.grid_shape or (), None

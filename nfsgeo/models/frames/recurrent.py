@@ -1,0 +1,155 @@
+"""The frame of the recurrent graph models: encode the input, decode the result."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from nfsgeo.geometry import BipartiteGraph, Graphs
+from nfsgeo.models.frames.info import BatchLoss
+from nfsgeo.models.frames.model import Model, ModelSettings
+from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.frames.radius_graph import GraphSettings
+
+__all__ = ["CellSettings", "RecurrentOperator", "RecurrentSettings"]
+
+
+class CellSettings(ModelSettings):
+    """Settings of recurrent cells, as encoder and decoder.
+
+    Attributes:
+        width: hidden channels.
+        depth: number of stacked cells.
+        order: terms of every graph convolution, one more than its hops.
+        residual: whether the cells predict the change since the last input time step
+            instead of the field, where there is time.
+        sampling_decay: training steps over which scheduled sampling replaces the true
+            time steps fed to the decoder by predictions; ``None`` feeds predictions
+            from the start.
+    """
+
+    width: PositiveInt = 64
+    depth: PositiveInt = 2
+    order: PositiveInt = 2
+    residual: bool = True
+    sampling_decay: PositiveFloat | None = None
+
+
+class RecurrentSettings(CellSettings, GraphSettings):
+    """Settings of recurrent cells on a radius graph."""
+
+
+class RecurrentOperator(Model):
+    r"""A solution operator that steps through time with recurrent cells on a graph.
+
+    .. math::
+        h_{t+1} = \mathrm{cells}(u_t, h_t), \quad t \le n_t; \qquad
+        \hat u_t = W h_t + b, \quad h_{t+1} = \mathrm{cells}(\hat u_t, h_t)
+
+    The cells encode the input time steps one by one. The same cells then decode,
+    starting from zeros, with each prediction as their next input (autoregressive
+    rollout); coefficients stay. With ``residual`` the last input time step is added to
+    every prediction. A problem without time takes one step of each kind.
+
+    In training, scheduled sampling replaces a prediction that is fed back by the true
+    field, at training step :math:`i` with probability
+    :math:`\tau / (\tau + e^{i/\tau})`, where :math:`\tau` is ``sampling_decay``
+    ("Diffusion Convolutional Recurrent Neural Network", section 2.3).
+
+    Subclasses make the cells, the edges of a sample, and what each cell multiplies by.
+    """
+
+    settings: CellSettings
+    predicts_anywhere = False
+    steps_beyond = 0
+    steps: Tensor
+
+    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
+        super().__init__(problem, settings, **keywords)
+        width = self.settings.width
+        inputs = [problem.in_components] + [width] * (self.settings.depth - 1)
+        self.cells = nn.ModuleList(self.make_cell(channels) for channels in inputs)
+        self.output = nn.Linear(width, problem.out_components)
+        # A resumed run must know how far sampling has come.
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    @abstractmethod
+    def make_cell(self, channels: int) -> nn.Module:
+        """Maps input ``[N, channels]``, hidden state ``[N, C]`` and matrix to the next.
+
+        The next hidden state has the size of the last.
+        """
+
+    @abstractmethod
+    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+        """The edges of one sample by name, from its normalised positions ``[n, d]``."""
+
+    @abstractmethod
+    def matrices(self, graphs: Graphs) -> Sequence[Any]:
+        """The matrix of each cell at the points of a batch."""
+
+    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
+        """The positions of one sample, with the edges of its graph."""
+        graphs = super().connect_sample(pos, query_pos)
+        return replace(graphs, edges=self.edges(pos))
+
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The result at the observed points; see :class:`Model`."""
+        return self._predict(x, graphs)
+
+    def training_loss(
+        self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
+    ) -> Tensor:
+        """The loss, with scheduled sampling where it is asked for."""
+        true, decay = None, self.settings.sampling_decay
+        if decay is not None:
+            chance = torch.rand(self.problem.n_out).to(self.steps.device)
+            true = chance < self._true_probability(decay)
+            self.steps += 1
+        return loss(self._predict(x, graphs, target, true), target)
+
+    def _true_probability(self, decay: float) -> Tensor:
+        return torch.sigmoid(math.log(decay) - self.steps / decay)
+
+    def _predict(
+        self,
+        x: Tensor,
+        graphs: Graphs,
+        target: Tensor | None = None,
+        true: Tensor | None = None,
+    ) -> Tensor:
+        """The result; where ``true [n_t']`` holds, the ``target`` is fed back."""
+        matrices = self.matrices(graphs)
+        hidden = [x.new_zeros(len(x), self.settings.width) for _ in self.cells]
+        for field in x.unbind(1):
+            hidden = self._step(field, hidden, matrices)
+        has_time = self.problem.has_time
+        num_fields = self.problem.out_components if has_time else 0
+        coefficients = x[:, -1, num_fields:]
+        last = x.new_zeros(len(x), num_fields)
+        predicted = []
+        for t in range(self.problem.n_out):
+            hidden = self._step(torch.cat([last, coefficients], -1), hidden, matrices)
+            last = self.output(hidden[-1])
+            if self.settings.residual and has_time:
+                last = x[:, -1, :num_fields] + last
+            predicted.append(last)
+            if target is not None and true is not None:
+                last = torch.where(true[t], target[:, t], last)
+        return torch.stack(predicted, dim=1)
+
+    def _step(
+        self, x: Tensor, hidden: Sequence[Tensor], matrices: Sequence[Any]
+    ) -> list[Tensor]:
+        states = []
+        for cell, h, matrix in zip(self.cells, hidden, matrices, strict=True):
+            x = cell(x, h, matrix)
+            states.append(x)
+        return states

@@ -1,0 +1,104 @@
+r"""Training losses by name.
+
+A loss is a function ``loss(prediction, target, points)`` of normalised fields
+``[M, n_t, C]`` at :class:`LossPoints`. To add one, write the function and name it in
+:data:`LOSSES`. Each is a mean over the batch that one device holds: in data-parallel
+training the gradients of the devices are averaged, so that a device whose meshes have
+fewer points counts as much as the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import l1_loss, mse_loss
+
+from nfsgeo.data.normalisers import FieldNormaliser
+
+__all__ = ["LOSSES", "Loss", "LossPoints", "mae", "mse", "relative_l2"]
+
+# The smallest root mean square that a relative error refers to, in units of ``scale``.
+FLOOR = 1e-3
+
+
+@dataclass(frozen=True)
+class LossPoints:
+    """The points of a batch that a loss is taken over.
+
+    Attributes:
+        sizes: number of points of each sample, ``M`` in all.
+        scale: the normaliser of predictions and targets, ``C`` components.
+        weight: quadrature weight of each point ``[M]``, on average 1 in each sample;
+            ``None`` for uniform weights.
+    """
+
+    sizes: Sequence[int]
+    scale: FieldNormaliser
+    weight: Tensor | None = None
+
+    def weighted(self, values: Tensor) -> Tensor:
+        """The weights times ``values`` ``[M, n_t, C]``."""
+        if self.weight is None:
+            return values
+        return values * self.weight.to(values.dtype)[:, None, None]
+
+    def by_sample(self, values: Tensor) -> Tensor:
+        """Weighted means of ``values`` over each sample and time, ``[S, C]``."""
+        samples = self.weighted(values).split(list(self.sizes))
+        return torch.stack([each.mean((0, 1)) for each in samples])
+
+
+Loss = Callable[[Tensor, Tensor, LossPoints], Tensor]
+
+
+def mse(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
+    r"""Mean squared error of normalised fields, over all values of the batch.
+
+    .. math:: \frac{1}{M n_t C} \sum_{i,t,c} w_i \, |\hat u_{itc} - u_{itc}|^2
+
+    Every point counts alike, so that a sample with more points counts for more.
+
+    Args:
+        prediction: normalised fields ``[M, n_t, C]``.
+        target: likewise.
+        points: where they are, with weights.
+    """
+    return points.weighted(mse_loss(prediction, target, reduction="none")).mean()
+
+
+def mae(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
+    r"""Mean absolute error of normalised fields, over all values of the batch.
+
+    .. math:: \frac{1}{M n_t C} \sum_{i,t,c} w_i \, |\hat u_{itc} - u_{itc}|
+
+    Every point counts alike, as for :func:`mse`, whose arguments ``prediction``,
+    ``target`` and ``points`` it has.
+    """
+    return points.weighted(l1_loss(prediction, target, reduction="none")).mean()
+
+
+def relative_l2(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
+    r"""Relative :math:`L^2` error of each sample in the units of the data, averaged.
+
+    .. math:: \frac{1}{S C} \sum_{s,c} \frac{\|\hat u_{sc} - u_{sc}\|}{\|u_{sc}\|},
+        \qquad \|u_{sc}\|^2 = \sum_{i \in s,\,t} w_i \, u_{itc}^2
+
+    Norms are over the points and time steps of one sample and component of the fields
+    themselves, not of the normalised ones, whose mean is shifted. All samples count
+    alike, whatever the sizes of their meshes. Where the root mean square of the true
+    field is below 1e-3 times ``scale.std``, the error refers to that value. Its
+    arguments ``prediction``, ``target`` and ``points`` are those of :func:`mse`.
+    """
+    # The standard deviation cancels in the ratio, the mean does not.
+    truth = target + (points.scale.mean / points.scale.std).to(target.dtype)
+    errors = points.by_sample((prediction - target).square())
+    energies = points.by_sample(truth.square()).clamp_min(FLOOR**2)
+    # The square root has no finite derivative at zero.
+    tiny = torch.finfo(errors.dtype).tiny
+    return (errors / energies).clamp_min(tiny).sqrt().mean()
+
+
+LOSSES: dict[str, Loss] = {"mse": mse, "relative_l2": relative_l2, "mae": mae}

@@ -1,0 +1,113 @@
+"""MODELS, the exported classes, the command line and the docs agree."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+import nfsgeo.models
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain, equispaced_grid
+from nfsgeo.models import MODELS, NFS, Model, Problem, build_model
+from nfsgeo_cli import main
+
+ROOT = Path(__file__).parents[2]
+PROBLEM = Problem(Domain.unit(2), 1, 1, 2, 2, 64, (8, 8), True)
+
+
+def test_every_entry_is_an_exported_class_and_every_class_an_entry() -> None:
+    exported = {
+        name
+        for name in nfsgeo.models.__all__
+        if inspect.isclass(getattr(nfsgeo.models, name))
+        and issubclass(getattr(nfsgeo.models, name), Model)
+        and not inspect.isabstract(getattr(nfsgeo.models, name))
+    }
+    assert exported == {info.model.__name__ for info in MODELS.values()}
+    assert all(name == info.name for name, info in MODELS.items())
+
+
+def test_the_command_lists_them() -> None:
+    done = CliRunner().invoke(main, ["models", "--json"])
+    assert [row["name"] for row in json.loads(done.output)] == list(MODELS)
+
+
+def test_the_docs_list_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(ROOT / "docs" / "making"), *sys.path])
+    from models import model_settings, model_table
+
+    rows = model_table().splitlines()[2:]
+    assert [row.split("`")[1] for row in rows] == list(MODELS)
+    assert all(f'??? info "{name}"' in model_settings() for name in MODELS)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_each_file_holds_a_network_with_its_facts(name: str) -> None:
+    module = inspect.getmodule(MODELS[name].model)
+    assert module and MODELS[name] in vars(module).values()
+    assert module.__name__.rpartition(".")[0] == "nfsgeo.models"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_signatures_show_the_settings(name: str) -> None:
+    model, fields = MODELS[name].model, MODELS[name].config.model_fields
+    problem, settings, *rest = inspect.signature(model).parameters.values()
+    assert (problem.name, settings.name, settings.default) == (
+        "problem",
+        "settings",
+        None,
+    )
+    assert {each.name: each.default for each in rest} == {
+        key: field.default for key, field in fields.items()
+    }
+    assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in rest)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "gino"])
+def test_keywords_an_instance_and_a_name_build_the_same(name: str) -> None:
+    model, kind = MODELS[name].model, MODELS[name].config
+    small = {"width": 32, "grid": 8, "patch": 2}
+    small = {key: value for key, value in small.items() if key in kind.model_fields}
+    made = []
+    for make in (
+        lambda: model(PROBLEM, **small),
+        lambda: model(PROBLEM, kind(**small)),
+        lambda: build_model(name, PROBLEM, small),
+        lambda: build_model(name, PROBLEM, kind(**small)),
+    ):
+        torch.manual_seed(0)
+        made.append(make().eval())
+    assert all(type(each) is model for each in made)
+    assert all(each.settings == kind(**small) for each in made)
+    pos = equispaced_grid(PROBLEM.domain, (8, 8))
+    x = torch.randn(64, 2, 1)
+    first, *others = [each(x, pos) for each in made]
+    assert all(torch.equal(first, other) for other in others)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"widht": 3}, r"NFS\(widht=3\): expected one of .*; the nearest is width$"),
+        ({"width": -1}, r"NFS\(width=-1\): expected greater than 0; change it$"),
+        ({"base": "cubic"}, r"NFS\(base='cubic'\): expected 'mean', .* or 'spline'"),
+    ],
+)
+def test_a_wrong_keyword_is_one_line(keywords: dict, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        NFS(PROBLEM, **keywords)
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_come_in_one_way() -> None:
+    settings = MODELS["nfs"].config()
+    with pytest.raises(TypeError, match="either NFSSettings or its fields"):
+        NFS(PROBLEM, settings, width=8)
+    with pytest.raises(TypeError, match="either NFSSettings or its fields"):
+        NFS(PROBLEM, MODELS["fno"].config())

@@ -1,0 +1,93 @@
+"""Losses against closed forms."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.training.losses import FLOOR, LOSSES, LossPoints
+
+# Two samples of one and of three points, one time step, two components.
+SIZES = (1, 3)
+SCALE = FieldNormaliser(torch.tensor([10.0, -2.0]), torch.tensor([2.0, 4.0]))
+TRUTH = torch.tensor([[3.0, 4.0], [0.0, 3.0], [2.0, 0.0], [0.0, 4.0]])[:, None]
+ERROR = torch.tensor([[1.5, 1.0], [1.0, 3.0], [0.0, 0.0], [0.0, 4.0]])[:, None]
+WEIGHT = torch.tensor([1.0, 0.5, 0.5, 2.0])
+
+UNIFORM = {
+    # Errors over the standard deviations 2 and 4.
+    "mse": ((1.5**2 + 1) / 4 + (1 + 9 + 16) / 16) / 8,
+    "mae": ((1.5 + 1) / 2 + (1 + 3 + 4) / 4) / 8,
+    "relative_l2": (1.5 / 3 + 1 / 4 + 1 / 2 + 5 / 5) / 4,
+}
+QUADRATURE = {
+    "mse": ((1.5**2 + 0.5) / 4 + (1 + 4.5 + 32) / 16) / 8,
+    "mae": ((1.5 + 0.5) / 2 + (1 + 1.5 + 8) / 4) / 8,
+    "relative_l2": (1.5 / 3 + 1 / 4 + math.sqrt(0.5 / 2) + 1) / 4,
+}
+
+
+def loss(name: str, truth: Tensor, error: Tensor, weight: Tensor | None = None):
+    prediction = SCALE.normalise(truth + error)
+    target = SCALE.normalise(truth)
+    return LOSSES[name](prediction, target, LossPoints(SIZES, SCALE, weight))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_closed_forms(name: str) -> None:
+    assert loss(name, TRUTH, ERROR).item() == pytest.approx(UNIFORM[name], rel=1e-5)
+    weighted = loss(name, TRUTH, ERROR, WEIGHT).item()
+    assert weighted == pytest.approx(QUADRATURE[name], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_weights_of_one_are_uniform(name: str) -> None:
+    plain = loss(name, TRUTH, ERROR)
+    torch.testing.assert_close(loss(name, TRUTH, ERROR, torch.ones(4)), plain)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_perfect_prediction_has_no_loss_and_no_gradient(name: str) -> None:
+    target = SCALE.normalise(TRUTH)
+    prediction = target.clone().requires_grad_()
+    value = LOSSES[name](prediction, target, LossPoints(SIZES, SCALE))
+    (gradient,) = torch.autograd.grad(value, prediction)
+    assert value.item() < 1e-15 and not gradient.any()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_weights_are_those_of_an_integral(name: str) -> None:
+    """A mesh four times as dense on one half gives the integral when weighed."""
+    left = (torch.arange(400, dtype=torch.float64) + 0.5) / 800
+    right = 0.5 + (torch.arange(100) + 0.5) / 200
+    pos = torch.cat([left, right])
+    weight = torch.cat([torch.full((400,), 0.625), torch.full((100,), 2.5)])
+    scale = FieldNormaliser(torch.zeros(1), torch.ones(1))
+    target, error = torch.ones(500, 1, 1, dtype=torch.float64), pos[:, None, None]
+    value = LOSSES[name](target + error, target, LossPoints((500,), scale, weight))
+    exact = {"mse": 1 / 3, "mae": 1 / 2, "relative_l2": math.sqrt(1 / 3)}
+    assert value.item() == pytest.approx(exact[name], rel=1e-4)
+
+
+def test_the_relative_loss_counts_samples_alike_and_mse_points() -> None:
+    """The second sample has three times as many points as the first."""
+    error = torch.tensor([1.0, 0.0, 0.0, 0.0])[:, None, None].expand(-1, 1, 2)
+    ones = torch.ones(4, 1, 2)
+    scale = FieldNormaliser(torch.zeros(2), torch.ones(2))
+
+    def value(name: str) -> float:
+        return LOSSES[name](ones + error, ones, LossPoints(SIZES, scale)).item()
+
+    assert value("relative_l2") == pytest.approx(1 / 2)
+    assert value("mse") == pytest.approx(1 / 4)
+
+
+def test_the_relative_loss_of_a_field_that_vanishes_is_finite() -> None:
+    error = torch.zeros(4, 1, 2)
+    error[0, 0, 0] = 3.0
+    value = loss("relative_l2", torch.zeros(4, 1, 2), error)
+    assert value.item() == pytest.approx(3.0 / (2 * FLOOR) / 4, rel=1e-3)
