@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
+from nfsgeo.data.fields import Doubles, FieldFile, Indices, reading
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -45,46 +47,35 @@ class JoinedFile(FieldFile):
         self._file: FieldFile | None = None
         self._counts: list[int] = []
         self._first: list[int] = []
-        self._mesh_of: list[int] = []
+        self.sample_mesh: list[int] = []
         self._adopt(self._open(0))
         self._survey()
-
-    def mesh_id(self, sample: int) -> int:
-        self._check_sample(sample)
-        return self._mesh_of[sample]
 
     def coordinates(self, sample: int = 0) -> Doubles:
         file, inner = self._find(sample)
         return file.coordinates(inner)
 
-    def num_points(self, sample: int = 0) -> int:
-        file, inner = self._find(sample)
-        return file.num_points(inner)
-
     def cells(self, sample: int = 0) -> dict[str, Indices]:
         file, inner = self._find(sample)
         return file.cells(inner)
 
-    def read(
-        self, sample: int, records: slice, points: Indices | None = None
-    ) -> Floats:
-        records = self._check_records(records)
+    def slab(self, sample: int, steps: slice) -> NDArray[Any]:
         if self._along == "samples":
             file, inner = self._find(sample)
-            return file.read(inner, records, points)
-        self._check_sample(sample)
-        wanted, parts = np.arange(len(self.times))[records], []
+            with reading(file.path, f"sample {inner} to be readable"):
+                return file.slab(inner, steps)
+        wanted, parts = np.arange(len(self.times))[steps], []
         for number, first in enumerate(self._first):
             inside = wanted[(wanted >= first) & (wanted < first + self._counts[number])]
             if len(inside):
-                step = records.step or 1
-                part = slice(inside[0] - first, inside[-1] - first + 1, step)
-                parts.append(self._open(number).read(0, part, points))
-        return np.concatenate(parts, axis=1)
+                part = slice(inside[0] - first, inside[-1] - first + 1, steps.step)
+                parts.append(self._open(number).slab(0, part))
+        return np.concatenate(parts, axis=1 if self.axes is None else 0)
 
-    def read_static(self, sample: int, points: Indices | None = None) -> Floats:
+    def static_slab(self, sample: int) -> NDArray[Any]:
         file, inner = self._find(sample)
-        return file.read_static(inner, points)
+        with reading(file.path, f"sample {inner} to be readable"):
+            return file.static_slab(inner)
 
     def close(self) -> None:
         if self._file is not None:
@@ -92,7 +83,9 @@ class JoinedFile(FieldFile):
         self._file, self._number = None, -1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self._paths, self._opener, self._given)
+        if self.reopen is not None:
+            return super().__reduce__()
+        return partial(JoinedFile, along=self._given), (self._paths, self._opener)
 
     def _adopt(self, file: FieldFile) -> None:
         self.path, self.equation = self._paths[0], file.equation
@@ -124,7 +117,7 @@ class JoinedFile(FieldFile):
                 if inner not in inner_meshes:
                     points = file.coordinates(sample).tobytes()
                     inner_meshes[inner] = meshes.setdefault(points, len(meshes))
-                self._mesh_of.append(inner_meshes[inner])
+                self.sample_mesh.append(inner_meshes[inner])
             for name, values in file.parameters.items():
                 parameters.setdefault(name, []).append(values)
         self.domain = domain
@@ -137,7 +130,7 @@ class JoinedFile(FieldFile):
         }
 
     def _settle(self, times: list[Doubles], num_meshes: int) -> None:
-        steps = num_meshes == 1 and len(self._mesh_of) == len(self._paths)
+        steps = num_meshes == 1 and len(self.sample_mesh) == len(self._paths)
         if self._given is None and steps and len(times[0]) == 1:
             raise UserError(
                 f"{len(self._paths)} files of one time step each on the same points, "
@@ -169,7 +162,7 @@ class JoinedFile(FieldFile):
         joined = np.concatenate(times)
         self.times_are_known &= bool(np.all(np.diff(joined) > 0))
         self.times = joined if self.times_are_known else np.arange(float(len(joined)))
-        self._mesh_of, self.num_samples = [0], 1
+        self.sample_mesh, self.num_samples = [0], 1
         self.split = split_in_order(1)
 
     def _agree(self, file: FieldFile) -> None:
@@ -193,12 +186,6 @@ class JoinedFile(FieldFile):
             return self._open(0), 0
         number = int(np.searchsorted(self._first, sample, side="right")) - 1
         return self._open(number), sample - self._first[number]
-
-
-def _rebuilt(
-    paths: list[Path], opener: Callable[[Path], FieldFile], along: str | None
-) -> JoinedFile:
-    return JoinedFile(paths, opener, along=along)
 
 
 def _differs(path: Path, what: str) -> UserError:

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.disk import abandon, writing
+from nfsgeo.data.fields import SPACE
 from nfsgeo.data.numbers import as_real, as_times, missing_values
 from nfsgeo.data.splits import check_split, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 __all__ = [
-    "AXES",
     "NATIVE",
     "Header",
     "as_float32",
@@ -37,7 +37,6 @@ __all__ = [
 
 FORMAT, VERSION = "nfsgeo", 1
 NATIVE = (".h5", ".hdf5")  # endings of native files
-AXES = ("x", "y", "z")
 CHUNK_BYTES = 2**20
 RESERVED = {"format", "version", "equation", "domain", "boundary", "end_point"}
 # Metadata with checksums: a damaged file gives an error, not another file.
@@ -120,7 +119,7 @@ class Header:
                 for axis, upper in zip(axes, self.domain.upper, strict=True)
             ]
             file.attrs["end_point"] = text(json.dumps(ends))
-            for name, axis in zip(AXES, axes, strict=False):
+            for name, axis in zip(SPACE, axes, strict=False):
                 checked(file, f"coords/{name}", np.asarray(axis, np.float64))
         split = self.split or split_in_order(num_samples)
         check_split(split, num_samples)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import nfsgeo.data
-from nfsgeo.data.convert import convert, open_sources
+from nfsgeo.data.convert import convert
 from nfsgeo.data.grid_writer import GridWriter
+from nfsgeo.data.opening import open_sources
 from nfsgeo.geometry import Domain
 
 RNG = np.random.default_rng(0)

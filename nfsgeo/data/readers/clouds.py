@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
+from nfsgeo.data.fields import Doubles, FieldFile, Indices
 from nfsgeo.data.numbers import as_real, as_times
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
@@ -28,7 +28,6 @@ class CloudFile(FieldFile):
 
     Args:
         path: The file.
-        read: The reader's function, for other processes to open the file with.
         meshes: Points of each sample, ``[n, d]``; equal ones count as one mesh.
         u: Field of each sample, ``[n, T, C]``.
         a: Coefficient of each sample, ``[n, C_a]``.
@@ -46,7 +45,6 @@ class CloudFile(FieldFile):
     def __init__(
         self,
         path: Path,
-        read: Callable[[Path], FieldFile],
         *,
         meshes: Sequence[NDArray[Any]],
         u: Sequence[NDArray[Any]],
@@ -58,7 +56,7 @@ class CloudFile(FieldFile):
         equation: str = "",
         static_role: str | None = "coefficient",
     ) -> None:
-        self.path, self._reader = path, read
+        self.path = path
         self.domain_is_known = False
         self.equation, self.provenance, self.parameters = equation, {}, {}
         self.times_are_known = times is not None
@@ -73,42 +71,23 @@ class CloudFile(FieldFile):
         self.split = split_in_order(self.num_samples)
         self._u, self._a, self._cells = u, a, cells
         self._meshes: list[Doubles] = []
-        self._sample_mesh: list[int] = []
+        self.sample_mesh: list[int] = []
         self._gather(meshes)
         points = np.concatenate(self._meshes)
         self.domain = Domain.bounding(points)
 
-    def mesh_id(self, sample: int) -> int:
-        self._check_sample(sample)
-        return self._sample_mesh[sample]
-
     def coordinates(self, sample: int = 0) -> Doubles:
         return self._meshes[self.mesh_id(sample)]
-
-    def num_points(self, sample: int = 0) -> int:
-        return len(self.coordinates(sample))
 
     def cells(self, sample: int = 0) -> dict[str, Indices]:
         self._check_sample(sample)
         return dict(self._cells[sample]) if self._cells else {}
 
-    def read(
-        self, sample: int, records: slice, points: Indices | None = None
-    ) -> Floats:
-        self._check_sample(sample)
-        values = self._u[sample][:, self._check_records(records)]
-        return np.array(values if points is None else values[points], np.float32)
+    def slab(self, sample: int, steps: slice) -> NDArray[Any]:
+        return self._u[sample][:, steps].copy()
 
-    def read_static(self, sample: int, points: Indices | None = None) -> Floats:
-        self._check_sample(sample)
-        if not self.static_names:
-            num = self.num_points(sample) if points is None else len(points)
-            return np.empty((num, 0), np.float32)
-        values = self._a[sample]
-        return np.array(values if points is None else values[points], np.float32)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self._reader, (self.path,)
+    def static_slab(self, sample: int) -> NDArray[Any]:
+        return self._a[sample].copy()
 
     def _gather(self, meshes: Sequence[NDArray[Any]]) -> None:
         """Keeps each different mesh once, and checks every size against it."""
@@ -142,7 +121,7 @@ class CloudFile(FieldFile):
             number = known.setdefault(points.tobytes(), len(self._meshes))
             if number == len(self._meshes):
                 self._meshes.append(points)
-            self._sample_mesh.append(number)
+            self.sample_mesh.append(number)
 
     def _misfit(
         self, sample: int, what: str, shape: tuple[int, ...], wanted: str
