@@ -3,6 +3,7 @@
 Every sampler takes ``(file, num_points or resolution, seed, sample)`` and depends on
 nothing else. ``sample`` matters for files whose samples have meshes of their own and
 for :func:`per_sample`; leave it out for one mesh that all samples share.
+:data:`MESH_KINDS` names those that a run can be observed with.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -28,7 +30,9 @@ from nfsgeo.data.native import NativeFile
 from nfsgeo.errors import UserError
 
 __all__ = [
+    "MESH_KINDS",
     "Mesh",
+    "MeshKind",
     "MeshOfFile",
     "MeshesInTurn",
     "clustered",
@@ -53,16 +57,11 @@ def every_point(file: FieldFile, sample: int = 0) -> Mesh:
 
 @dataclass(frozen=True)
 class MeshOfFile:
-    """All points of a sample, of a file whose samples share some meshes.
-
-    Args:
-        file: Fields at points.
-    """
+    """All points of each sample, of a file whose samples share some meshes."""
 
     file: FieldFile
 
     def __call__(self, sample: int) -> Mesh:
-        """The mesh of a sample."""
         return every_point(self.file, sample)
 
 
@@ -265,10 +264,11 @@ def with_queries(
         pos = between(file, num_points, philox(seed, 7, sample))
         return replace(mesh, queries=Mesh(pos, None))
     num_points = min(num_points, file.num_points(sample) - len(mesh))
-    if not num_points:
-        nothing = Mesh(mesh.pos[:0], mesh.index[:0])
-        return replace(mesh, queries=nothing)
-    return replace(mesh, queries=disjoint(mesh, file, num_points, seed, sample))
+    if num_points:
+        queries = disjoint(mesh, file, num_points, seed, sample)
+    else:
+        queries = Mesh(mesh.pos[:0], mesh.index[:0])
+    return replace(mesh, queries=queries)
 
 
 def _others(
@@ -301,3 +301,42 @@ def _enough(file: FieldFile, wanted: int, there: int) -> None:
             f"1 to {there} points, which is what it has",
             "ask for fewer points or use a finer file",
         )
+
+
+@dataclass(frozen=True)
+class MeshKind:
+    """A way to choose the points at which samples are observed.
+
+    Attributes:
+        sampler: Called with a file, a size, a seed and the number of a sample.
+        help: What the points are, one line.
+        size: What the size is: the number of ``"points"``, or of points along each axis
+            of a ``"grid"``; None where it is not used.
+        drawn: Whether the points are random, others for each seed.
+        even: Whether their density is the same everywhere.
+    """
+
+    sampler: Callable[..., Mesh]
+    help: str
+    size: Literal["points", "grid"] | None = "points"
+    drawn: bool = True
+    even: bool = True
+
+
+def _grid(file: FieldFile, size: int, seed: int = 0, sample: int = 0) -> Mesh:
+    return sub_grid(file, size)
+
+
+def _all(file: FieldFile, size: None, seed: int = 0, sample: int = 0) -> Mesh:
+    return every_point(file, sample)
+
+
+# By the name in the configuration, ``data.mesh``, and on the command line.
+MESH_KINDS: dict[str, MeshKind] = {
+    "random-subset": MeshKind(random_subset, "points of the file, drawn uniformly"),
+    "grid": MeshKind(_grid, "a coarser grid", "grid", drawn=False),
+    "all": MeshKind(_all, "all points of the file", None, drawn=False, even=False),
+    "off-grid": MeshKind(off_grid, "uniform, between the points of a periodic grid"),
+    "clustered": MeshKind(clustered, "tenfold as dense at one place", even=False),
+    "jittered": MeshKind(jittered, "a coarser grid, its points moved", "grid"),
+}
