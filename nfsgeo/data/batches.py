@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from nfsgeo.data.pde.etdrk4 import flush_denormals
-from nfsgeo.data.pde.solution import Solver
+from nfsgeo.data.pde.solver import Solver
 from nfsgeo.errors import UserError
 
 __all__ = [
