@@ -44,7 +44,7 @@ def test_file_holds_the_solutions(name: str, tmp_path: Path) -> None:
         assert file.shape == (resolution,) * equation.dim
         assert file.components == equation.components
         assert file.static_role == equation.static_role
-        assert file.domain == equation.domain()
+        assert file.domain == equation.domain
         np.testing.assert_array_equal(file.times, equation.times(records))
         assert file.axes is not None
         for found, axis in zip(file.axes, equation.axes(resolution), strict=True):
