@@ -18,8 +18,21 @@ from nfsgeo.geometry import Domain
 __all__ = ["JoinedFile"]
 
 
+# Attributes that the first file tells for all.
+ADOPTED = (
+    "equation",
+    "provenance",
+    "domain",
+    "domain_is_known",
+    "component_names",
+    "static_names",
+    "static_role",
+    "axes",
+)
+
+
 class JoinedFile(FieldFile):
-    """Files of one kind, one after the other as samples or as records.
+    """Files of one kind, one after the other as samples or as time steps.
 
     Only the file that was read last stays open. Meshes of equal points count as one.
 
@@ -48,7 +61,9 @@ class JoinedFile(FieldFile):
         self._counts: list[int] = []
         self._first: list[int] = []
         self.sample_mesh: list[int] = []
-        self._adopt(self._open(0))
+        for name in ADOPTED:
+            setattr(self, name, getattr(self._open(0), name))
+        self.path = self._paths[0]
         self._survey()
 
     def coordinates(self, sample: int = 0) -> Doubles:
@@ -86,14 +101,6 @@ class JoinedFile(FieldFile):
         if self.reopen is not None:
             return super().__reduce__()
         return partial(JoinedFile, along=self._given), (self._paths, self._opener)
-
-    def _adopt(self, file: FieldFile) -> None:
-        self.path, self.equation = self._paths[0], file.equation
-        self.provenance, self.domain = file.provenance, file.domain
-        self.domain_is_known = file.domain_is_known
-        self.component_names = file.component_names
-        self.static_names, self.static_role = file.static_names, file.static_role
-        self.axes = file.axes
 
     def _survey(self) -> None:
         """Looks into every file once: that they agree, and how much each holds."""

@@ -31,7 +31,7 @@ class CloudFile(FieldFile):
         meshes: Points of each sample, ``[n, d]``; equal ones count as one mesh.
         u: Field of each sample, ``[n, T, C]``.
         a: Coefficient of each sample, ``[n, C_a]``.
-        times: Time of each record; None where the file does not tell.
+        times: Time of each time step; None where the file does not tell.
         component_names: Names of the ``C`` components.
         static_names: Names of the ``C_a`` components.
         cells: Cells of each sample by type.
@@ -92,36 +92,37 @@ class CloudFile(FieldFile):
     def _gather(self, meshes: Sequence[NDArray[Any]]) -> None:
         """Keeps each different mesh once, and checks every size against it."""
         if not np.all(np.diff(self.times) > 0) or not len(self.times):
-            raise UserError(f"{self.path}", "increasing times", "sort its records")
+            raise UserError(f"{self.path}", "increasing times", "sort its time steps")
         known: dict[bytes, int] = {}
-        records, width = len(self.times), len(self.component_names)
+        steps, width = len(self.times), len(self.component_names)
         for sample, (mesh, u) in enumerate(zip(meshes, self._u, strict=True)):
-            what = f"points of sample {sample} of {self.path}"
-            points = as_real(mesh, what).astype(np.float64)
-            if points.ndim != 2 or not 1 <= points.shape[1] <= 3:
-                raise self._misfit(sample, "points", points.shape, "(points, 1 to 3)")
+            points = as_real(mesh, f"points of sample {sample} of {self.path}")
+            points = points.astype(np.float64)
+            dims = range(1, 4)
+            if self._meshes:
+                dims = range(self._meshes[0].shape[1], self._meshes[0].shape[1] + 1)
+            if points.ndim != 2 or points.shape[1] not in dims:
+                wanted = f"(points, {' or '.join(map(str, dims))})"
+                raise self._misfit(sample, "points", points.shape, wanted)
             if not np.isfinite(points).all():
                 raise UserError(
                     f"sample {sample} of {self.path}", "finite points", "repair it"
                 )
-            if self._meshes and points.shape[1] != self._meshes[0].shape[1]:
-                wanted = f"as many axes as sample 0, {self._meshes[0].shape[1]}"
-                raise self._misfit(sample, "points", points.shape, wanted)
-            fits = (len(points), records, width)
-            as_real(u, f"fields of sample {sample} of {self.path}")
-            if u.shape != fits:
-                raise self._misfit(sample, "fields", u.shape, str(fits))
-            a = None
+            self._check(sample, "fields", u, (len(points), steps, width))
             if self.static_names:
-                what = f"coefficient of sample {sample} of {self.path}"
-                a = as_real(self._a[sample], what).shape
-            if a is not None and a != (len(points), len(self.static_names)):
-                wanted = str((len(points), len(self.static_names)))
-                raise self._misfit(sample, "coefficient", a, wanted)
+                shape = (len(points), len(self.static_names))
+                self._check(sample, "coefficient", self._a[sample], shape)
             number = known.setdefault(points.tobytes(), len(self._meshes))
             if number == len(self._meshes):
                 self._meshes.append(points)
             self.sample_mesh.append(number)
+
+    def _check(
+        self, sample: int, what: str, values: NDArray[Any], shape: tuple[int, ...]
+    ) -> None:
+        found = as_real(values, f"{what} of sample {sample} of {self.path}").shape
+        if found != shape:
+            raise self._misfit(sample, what, found, str(shape))
 
     def _misfit(
         self, sample: int, what: str, shape: tuple[int, ...], wanted: str

@@ -1,7 +1,4 @@
-"""Arrays of MATLAB files of version 5 and of version 7.3, which is HDF5.
-
-SciPy reads those of version 5. Some damage to them makes it end the process.
-"""
+"""Arrays of MATLAB files: version 5, which SciPy reads, and 7.3, which is HDF5."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -68,13 +67,12 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
     if not num:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
     for role, name in roles.items():
-        kind, what = (
-            as_times if role == "time" else as_real,
-            f"{path}: column {name}",
-        )
-        found[role] = _present(path, name, kind(found[role], what))
+        checked = as_times if role == "time" else as_real
+        what = f"{path}: column {name}"
+        found[role] = _present(what, checked(found[role], what))
     for name, values in table.items():
-        _present(path, name, as_real(values, f"{path}: column {name}"))
+        what = f"{path}: column {name}"
+        _present(what, as_real(values, what))
     names = [name for name in table if not is_static(name)]
     static = [name for name in table if is_static(name)]
     if not names:
@@ -82,9 +80,8 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
     zeros = np.zeros(num)
     sample, time = found.get("sample", zeros), found.get("time", zeros)
     space = [role for role in "xyz" if role in found]
-    points = (
-        np.stack([found[role] for role in space], axis=1) + 0.0
-    )  # no negative zeros
+    # Adding zero turns -0 into 0.
+    points = np.stack([found[role] for role in space], axis=1) + 0.0
     order = np.lexsort((*points.T[::-1], time, sample))
     points, time, sample = points[order], time[order], sample[order]
     fields = {
@@ -120,21 +117,15 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
 def _mesh(
     path: Path, points: Doubles, time: Doubles, times: Doubles, of: str
 ) -> Doubles:
-    """The points of a sample, once each of them has each time step once.
+    """The points of a sample, sorted, once each of them has each time step once.
 
     Args:
-        points: Of every row, ``[rows, d]``, sorted within each time.
-        time: Of every row, sorted.
-        times: Those of all samples.
+        path: The table, for messages.
+        points: Coordinates in each row, ``[rows, d]``.
+        time: Time in each row, ``[rows]``.
+        times: Times of all samples.
         of: Which sample, for messages.
     """
-    each = len(points) // len(times)
-    if each * len(times) == len(points):
-        blocks = points.reshape(len(times), each, -1)
-        distinct = not (blocks[0, 1:] == blocks[0, :-1]).all(axis=1).any()
-        at = time.reshape(len(times), each)
-        if distinct and (blocks == blocks[0]).all() and (at == times[:, None]).all():
-            return blocks[0]
     mesh, number = np.unique(points, axis=0, return_inverse=True)
     step = np.searchsorted(times, time)
     count = np.zeros((len(mesh), len(times)), np.int64)
@@ -158,10 +149,10 @@ def _mesh(
     return mesh
 
 
-def _present(path: Path, name: str, values: NDArray[Any]) -> NDArray[Any]:
+def _present(what: str, values: NDArray[Any]) -> NDArray[Any]:
     missing = int((~np.isfinite(values)).sum())
     if missing:
-        raise missing_values(f"{path}: column {name}", missing, len(values))
+        raise missing_values(what, missing, len(values))
     return values
 
 
@@ -180,16 +171,9 @@ def _columns(path: Path) -> dict[str, NDArray[Any]]:
     if parquet:
         return _parquet(path)
     names, separator = _header(path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of no rows, which is refused later
-            rows = np.loadtxt(path, delimiter=separator, skiprows=1, ndmin=2)
-        if rows.shape[1] == len(names):
-            return _by_name(path, names, list(rows.T))
-    except ValueError:  # cells that are empty or no numbers, looked at one by one
-        pass
     with path.open(encoding="utf-8-sig", newline="") as stream:
         lines = [row for row in csv.reader(stream, delimiter=separator) if row][1:]
+    lines = [row for row in lines if not row[0].startswith("#")]
     odd = next((n for n, row in enumerate(lines) if len(row) != len(names)), None)
     if odd is not None:
         raise UserError(
@@ -197,19 +181,13 @@ def _columns(path: Path) -> dict[str, NDArray[Any]]:
             f"{len(names)}, one for each name",
             "repair the row",
         )
-    cells = [[cell.strip() for cell in column] for column in zip(*lines, strict=True)]
-    cells = cells or [[] for _ in names]
-    return _by_name(
-        path, names, [_values(path, n, c) for n, c in zip(names, cells, strict=True)]
-    )
-
-
-def _by_name(
-    path: Path, names: list[str], columns: list[NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
     if len(set(names)) < len(names):
         roles_of(path, names)  # says which
-    return dict(zip(names, columns, strict=True))
+    columns = list(zip(*lines, strict=True)) or [()] * len(names)
+    return {
+        name: _values(path, name, [cell.strip() for cell in cells])
+        for name, cells in zip(names, columns, strict=True)
+    }
 
 
 def _values(path: Path, name: str, cells: list[str]) -> NDArray[Any]:
