@@ -45,8 +45,8 @@ def convert(
         sources: A file, several of one kind, or a folder of them, which are taken in
             the order of the numbers in their names.
         out: The native file to make.
-        series: Whether several files are ``"samples"`` or ``"records"`` of one; has to
-            be said where each holds one time step on the same points.
+        series: Whether several files are ``"samples"`` or ``"records"``, time steps of
+            one; has to be said where each holds one time step on the same points.
         times: Time of each time step, ``[T]``, in place of what the files tell.
         columns: Columns of a table by what they are, see
             :func:`~nfsgeo.data.readers.table.table_with`.
@@ -122,8 +122,8 @@ def _write_points(
     file: FieldFile, out: Path, options: dict[str, Any], tick: Callable[..., None]
 ) -> None:
     domain: Domain = options["domain"]
-    record = 4 * file.components * file.num_points(0)
-    check_room(out, file.num_samples * len(file.times) * record)
+    step_bytes = 4 * file.components * file.num_points(0)
+    check_room(out, file.num_samples * len(file.times) * step_bytes)
     meshes: dict[int, int] = {}
     with PointWriter(out, **options) as writer:
         for sample in range(file.num_samples):

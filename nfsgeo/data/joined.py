@@ -39,9 +39,9 @@ class JoinedFile(FieldFile):
     Args:
         paths: The files, in order.
         opener: Opens one of them.
-        along: ``"samples"``, or ``"records"`` of one series in time, whose files
-            have one sample each. None for samples, where they cannot be the other:
-            on different points, or of several time steps each.
+        along: ``"samples"``, or ``"records"`` where every file has time steps of one
+            sample. None for samples, where they cannot be the other: on different
+            points, or of several time steps each.
 
     Raises:
         UserError: The files differ in what they hold.
@@ -162,7 +162,7 @@ class JoinedFile(FieldFile):
             return
         if not steps:
             raise UserError(
-                f"{len(self._paths)} files from {self.path} as records",
+                f"{len(self._paths)} files from {self.path} as time steps",
                 "one sample a file, all on one mesh",
                 "join them as samples",
             )

@@ -1,8 +1,10 @@
 """Meshes drawn from a file: subsets of its points, and points between them.
 
-Every sampler takes ``(file, num_points or resolution, seed, sample)`` and depends on
-nothing else. ``sample`` matters for files whose samples have meshes of their own and
-for :func:`per_sample`; leave it out for one mesh that all samples share.
+Every sampler takes ``(file, num_points or resolution, seed, sample)``: the file whose
+points it draws from, the number of points or that along each axis, the seed of the draw
+and the number of the sample. It depends on nothing else. ``sample`` matters for files
+whose samples have meshes of their own and for :func:`per_sample`; leave it out for one
+mesh that all samples share.
 :data:`MESH_KINDS` names those that a run can be observed with.
 """
 
@@ -68,12 +70,6 @@ class MeshOfFile:
 def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:
     """Points drawn from the file's own, uniformly without replacement (the paper's).
 
-    Args:
-        file: Fields on a grid or at points.
-        num_points: How many.
-        seed: Of the draw.
-        sample: Each sample draws its own.
-
     Raises:
         UserError: The sample has fewer points.
     """
@@ -84,10 +80,6 @@ def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) 
 
 def stored(file: NativeFile, name: str) -> Mesh:
     """A mesh that was published with the data, its points in their order there.
-
-    Args:
-        file: Fields on a grid, with meshes.
-        name: Of the mesh.
 
     Raises:
         UserError: The file has no such mesh.
@@ -117,10 +109,8 @@ def nested(
 
     Args:
         mesh: The mesh of training, or the first of several.
-        file: The file that it was drawn from.
-        num_points: Points of the result, for the paper's test 1.3 to 4 times as many.
-        seed: Seed of the further points; another seed draws others.
-        sample: Sample that the mesh belongs to.
+        file, num_points, seed, sample: As for every sampler; ``num_points`` is the size
+            of the result, in the paper's test 1.3 to 4 times that of ``mesh``.
         trained: Numbers of further points that training has seen, none of which is
             drawn: those of :func:`~nfsgeo.training.observation.trained_points`.
 
@@ -162,10 +152,7 @@ def disjoint(
     Args:
         mesh: The points to leave out; those between the points of the file are none
             of its points.
-        file: The file that it was drawn from.
-        num_points: How many.
-        seed: Of the draw.
-        sample: Sample that the mesh belongs to.
+        file, num_points, seed, sample: As for every sampler.
         trained: Numbers of further points to leave out, as for :func:`nested`.
 
     Raises:
@@ -194,10 +181,7 @@ def clustered(
     proportional to it, exactly (systematic sampling in a random order).
 
     Args:
-        file: The file to draw from.
-        num_points: How many points.
-        seed: Seed of the centre and of the draw.
-        sample: Sample that the mesh belongs to.
+        file, num_points, seed, sample: As for every sampler.
         ratio: Highest over lowest density.
         centre: Where the density peaks; anywhere when None.
 
@@ -234,14 +218,7 @@ def clustered(
 def per_sample(
     sampler: Callable[..., Mesh], file: FieldFile, num_points: int, seed: int
 ) -> Callable[[int], Mesh]:
-    """A mesh of its own for every sample, drawn by one of the samplers above.
-
-    Args:
-        sampler: Called with ``file``, ``num_points``, ``seed`` and the sample.
-        file: Fields on a grid or at points.
-        num_points: How many in each sample.
-        seed: Of the draws.
-    """
+    """A mesh of its own for every sample, drawn by one of the samplers above."""
     return partial(sampler, file, num_points, seed)
 
 
@@ -255,10 +232,8 @@ def with_queries(
 
     Args:
         mesh: The observed points.
-        file: The file that it was drawn from.
-        num_points: How many query points, fewer where the file has no more.
-        seed: Of the draw.
-        sample: Sample that the mesh belongs to.
+        file, num_points, seed, sample: As for every sampler; ``num_points`` counts the
+            query points, which are fewer where the file has no more.
     """
     if mesh.index is None:
         pos = between(file, num_points, philox(seed, 7, sample))

@@ -102,7 +102,7 @@ class NativeFile(FieldFile):
         self._file.close()
 
     def _rows(self, sample: int) -> int | slice:
-        """Of a sample in the data sets of the fields."""
+        """Where a sample is in the data sets of the fields."""
         if self.axes is not None:
             return sample
         return slice(*self._sample_offsets[sample : sample + 2])

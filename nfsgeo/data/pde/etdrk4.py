@@ -142,10 +142,10 @@ def quadratic_flow(
     state = torch.fft.rfft(u) * mask
     out = u.new_empty(u.shape[0], records, n)
     out[:, 0] = u
-    for record in range(1, records):
+    for number in range(1, records):
         for _ in range(num_steps):
             state = scheme.step(state)
-        out[:, record] = torch.fft.irfft(state, n=n)
+        out[:, number] = torch.fft.irfft(state, n=n)
     return out
 
 

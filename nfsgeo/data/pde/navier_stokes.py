@@ -104,10 +104,10 @@ class NavierStokes(PeriodicSolver):
         state = torch.fft.rfft2(w) * flow.mask
         fastest = flow.speed(state)
         out = w.new_empty(w.shape[0], records, n, n)
-        for record in range(records):
+        for number in range(records):
             for _ in range(num_steps):
                 state = scheme.step(state)
-            out[:, record] = torch.fft.irfft2(state, s=(n, n))
+            out[:, number] = torch.fft.irfft2(state, s=(n, n))
             fastest = torch.maximum(fastest, flow.speed(state))
         return out, fastest * (dt * k_max)
 
