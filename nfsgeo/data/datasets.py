@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from nfsgeo.data.fields import Doubles, FieldFile, Floats
 from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
-from nfsgeo.data.numbers import missing_values
+from nfsgeo.data.numbers import finite
 from nfsgeo.data.trigonometric import TrigonometricInterpolation
 from nfsgeo.errors import UserError
 
@@ -195,10 +195,8 @@ class WindowDataset(Dataset[Data]):
         if mesh.index is None:
             at = self._at(mesh, observed)
             u, a = at(u), at(a)
-        if not (np.isfinite(u).all() and np.isfinite(a).all()):
-            bad = u.size - np.isfinite(u).sum() + a.size - np.isfinite(a).sum()
-            what = f"sample {sample} of {self.file.path}"
-            raise missing_values(what, int(bad), u.size + a.size)
+        for values in (u, a):
+            finite(values, f"sample {sample} of {self.file.path}")
         pos = self.file.domain.wrap(torch.from_numpy(mesh.pos))
         volume = np.empty(0, np.float32)
         if self.volumes:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.disk import abandon, writing
 from nfsgeo.data.fields import SPACE
-from nfsgeo.data.numbers import as_real, as_times, missing_values
+from nfsgeo.data.numbers import as_real, as_times, finite
 from nfsgeo.data.splits import check_split, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -186,10 +186,7 @@ def as_float32(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.flo
         raise UserError(
             f"{what} of shape {array.shape}", f"shape {shape}", "reorder the axes"
         )
-    finite = np.isfinite(array)
-    if not finite.all():
-        raise missing_values(what, int((~finite).sum()), array.size)
-    return array
+    return finite(array, what)
 
 
 def members(group: h5py.Group, *path: str) -> list[str]:
@@ -205,14 +202,10 @@ def members(group: h5py.Group, *path: str) -> list[str]:
 
 
 def check_ending(path: Path, *endings: str) -> None:
-    """Makes sure that a file to write does not claim to be of another format.
-
-    Args:
-        path: The file; without an ending it may hold anything.
-        endings: Those of the format that is written.
+    """Makes sure that the name of a file to write does not promise another format.
 
     Raises:
-        UserError: It ends in something else.
+        UserError: It ends in something else than one of ``endings``.
     """
     if path.suffix and path.suffix.lower() not in endings:
         raise UserError(

@@ -31,7 +31,7 @@ def _burgers(path: Path) -> FieldFile:
     Two time steps: the initial condition ``a`` at t = 0 and ``u`` at t = 1.
     """
     arrays, _ = mat.load(path, "a", "u")
-    u = np.stack([mat.whole(arrays["a"]), mat.whole(arrays["u"])], axis=1)
+    u = np.stack([np.asarray(arrays["a"]), np.asarray(arrays["u"])], axis=1)
     return ArrayFile(
         path,
         fields=[Field(u, "ntx", ["u"])],
@@ -54,7 +54,7 @@ def _burgers_series(path: Path) -> FieldFile:
     ``v100`` stands for 1/100, ``t200`` for 200 steps from t = 0 to 1.
     """
     arrays, _ = mat.load(path, "input", "output")
-    u, first = (mat.whole(arrays[name]) for name in ("output", "input"))
+    u, first = (np.asarray(arrays[name]) for name in ("output", "input"))
     if first.shape != (u.shape[0], u.shape[2]):
         raise ValueError(f"input {first.shape} does not fit output {u.shape}")
     u[:, 0] = first
@@ -84,7 +84,7 @@ def _navier_stokes(path: Path) -> FieldFile:
     arrays, handle = mat.load(path, "a", "u", "t")
     u, times = arrays["u"], None
     if "t" in arrays:
-        times = mat.whole(arrays["t"]).ravel()
+        times = np.asarray(arrays["t"]).ravel()
     elif re.search(rf"_T{u.shape[3]}(?!\d)", path.name):
         times = np.arange(1.0, 1 + u.shape[3])
     return ArrayFile(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import Doubles, FieldFile
-from nfsgeo.data.numbers import as_real, as_times, missing_values
+from nfsgeo.data.numbers import as_real, as_times, finite, missing_values
 from nfsgeo.data.readers.clouds import CloudFile, is_static
 from nfsgeo.data.readers.columns import roles_of
 from nfsgeo.data.readers.reader import Reader
@@ -69,10 +69,10 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
     for role, name in roles.items():
         checked = as_times if role == "time" else as_real
         what = f"{path}: column {name}"
-        found[role] = _present(what, checked(found[role], what))
+        found[role] = finite(checked(found[role], what), what)
     for name, values in table.items():
         what = f"{path}: column {name}"
-        _present(what, as_real(values, what))
+        finite(as_real(values, what), what)
     names = [name for name in table if not is_static(name)]
     static = [name for name in table if is_static(name)]
     if not names:
@@ -147,13 +147,6 @@ def _mesh(
         )
         raise missing_values(what, int((count < 1).sum()), count.size)
     return mesh
-
-
-def _present(what: str, values: NDArray[Any]) -> NDArray[Any]:
-    missing = int((~np.isfinite(values)).sum())
-    if missing:
-        raise missing_values(what, missing, len(values))
-    return values
 
 
 def _header(path: Path) -> tuple[list[str], str]:
