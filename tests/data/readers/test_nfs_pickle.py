@@ -86,7 +86,7 @@ def test_arrays_of_old_numpy_come_back(tmp_path: Path) -> None:
         assert file.num_samples == 2 and len(file.times) == 3
 
 
-def test_one_record_means_a_coefficient(tmp_path: Path) -> None:
+def test_one_time_step_means_a_coefficient(tmp_path: Path) -> None:
     path = tmp_path / "a.pkl"
     path.write_bytes(pickle.dumps({"u": U[..., :1], "a": A}))
     with nfsgeo.data.open(path) as file:
