@@ -128,7 +128,9 @@ def test_wrong_settings(
 
 
 def test_failed_check_writes_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="navier-stokes sample 0 with share of unres"):
+    with pytest.raises(
+        UserError, match="navier-stokes sample 0 with fraction of unres"
+    ):
         generate(
             "navier-stokes",
             tmp_path / "x.h5",
