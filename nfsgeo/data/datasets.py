@@ -188,9 +188,8 @@ class WindowDataset(Dataset[Data]):
         observed = self._mesh_of(sample)
         mesh = observed.with_queries_joined()
         u = self._snapshots(sample, mesh)
-        names = self.file.static_names if self._with_static else []
         a = np.empty((len(u), 0), np.float32)
-        if names:
+        if self._with_static:
             a = self.file.read_static(sample, mesh.index)
         if mesh.index is None:
             at = self._at(mesh, observed)

@@ -120,8 +120,7 @@ def generate(
         ]
         finished = int(done.sum())
         tick("making samples", finished, samples)
-        alone = kind != "cpu" or workers == 1 or len(tasks) < 2
-        processes = 1 if alone else min(workers, len(tasks))
+        processes = max(1, min(workers, len(tasks))) if kind == "cpu" else 1
         with closing(solve_batches(tasks, processes)) as batches:
             for batch in batches:
                 parameters = {"dt": batch.dt} if timed else {}

@@ -144,9 +144,10 @@ class GridWriter:
                     dataset[sample] = as_float32(row, dataset.shape[1:], what)
                 dataset.flush()
             for name, values in (parameters or {}).items():
-                self._put(f"params/{name}", start, as_real(values, f"parameter {name}"))
+                numbers = as_real(values, f"parameter {name}")
+                self._file[f"params/{name}"][start:stop] = numbers
             self._sync()
-            self._put("done", start, np.ones(stop - start, np.uint8))
+            self._file["done"][start:stop] = 1
             self._sync()
 
     def close(self) -> None:
@@ -162,11 +163,6 @@ class GridWriter:
                 self._pack()
         finally:
             self.close()
-
-    def _put(self, name: str, start: int, values: NDArray[Any]) -> None:
-        dataset = self._file[name]
-        dataset[start : start + len(values)] = values
-        dataset.flush()
 
     def _sync(self) -> None:
         self._file.flush()

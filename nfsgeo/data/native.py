@@ -62,13 +62,10 @@ class NativeFile(FieldFile):
                 raise
 
     @staticmethod
-    def recognise(path: Path) -> bool:
+    def fits(path: Path) -> bool:
         """Whether the file says that it is one of these."""
-        try:
-            with h5py.File(path, "r") as file:
-                return as_text(file.attrs.get("format")) == FORMAT
-        except (OSError, RuntimeError, KeyError, ValueError):
-            return False
+        with h5py.File(path, "r") as file:
+            return as_text(file.attrs.get("format")) == FORMAT
 
     def coordinates(self, sample: int = 0) -> Doubles:
         mesh = self.mesh_id(sample)

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.heaps import check_heaps
 from nfsgeo.data.joined import JoinedFile
-from nfsgeo.data.native import NativeFile
 from nfsgeo.data.numbers import as_times
 from nfsgeo.data.readers import READERS
 from nfsgeo.data.readers.table import TABLE, table_with
@@ -77,8 +76,7 @@ def _open_any(
         check_format(path)
         raise UserError(f"{path}", "an existing file", "check the name")
     check_heaps(path)
-    native = NativeFile.recognise(path)
-    reader = None if native else next((r for r in READERS if r.recognise(path)), None)
+    reader = next((each for each in READERS if each.recognise(path)), None)
     if columns:
         if reader is not TABLE:
             raise UserError(
@@ -87,8 +85,6 @@ def _open_any(
                 "leave the columns out",
             )
         reader = table_with(columns)
-    if native:
-        return NativeFile(path)
     if reader is not None:
         return reader.read(path)
     check_format(path)

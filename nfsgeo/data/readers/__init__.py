@@ -1,4 +1,4 @@
-"""Readers of foreign formats.
+"""Readers of all formats.
 
 A format is a :class:`Reader` and one entry in ``READERS``, which lists them in the
 order in which they are asked whether a file is theirs.
@@ -6,6 +6,7 @@ order in which they are asked whether a file is theirs.
 
 from __future__ import annotations
 
+from nfsgeo.data.native import NativeFile
 from nfsgeo.data.readers import fno, npz, pdebench, vtk
 from nfsgeo.data.readers.mp_pde import MP_PDE
 from nfsgeo.data.readers.neuraloperator import NEURALOPERATOR
@@ -17,6 +18,7 @@ from nfsgeo.data.readers.the_well import THE_WELL
 __all__ = ["READERS", "Reader"]
 
 READERS: tuple[Reader, ...] = (
+    Reader("nfsgeo (.h5)", NativeFile.fits, NativeFile),
     fno.BURGERS,
     fno.BURGERS_SERIES,
     fno.NAVIER_STOKES,

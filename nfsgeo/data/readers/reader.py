@@ -1,4 +1,4 @@
-"""What a reader of a foreign format consists of."""
+"""What a reader of a format consists of."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Reader"]
 
 @dataclass(frozen=True)
 class Reader:
-    """A foreign format: how it is recognised and how it is read.
+    """A format: how it is recognised and how it is read.
 
     Args:
         name: Its name in ``nfsgeo datasets``.
