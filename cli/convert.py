@@ -71,7 +71,7 @@ def convert(
     """
     from nfsgeo.data import convert as convert_files
     from nfsgeo.data import export
-    from nfsgeo.data.convert import open_sources
+    from nfsgeo.data.opening import open_sources
 
     exporting = out.suffix == ".npz"
     if exporting and (axes or equation):

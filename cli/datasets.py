@@ -31,7 +31,7 @@ def datasets(as_json: bool) -> None:
         }
         for equation in EQUATIONS.values()
     ]
-    formats = ["nfsgeo (.h5)", *(reader.NAME for reader in READERS)]
+    formats = [reader.name for reader in READERS]
     if as_json:
         print_json({"equations": equations, "formats": formats})
         return

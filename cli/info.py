@@ -32,7 +32,7 @@ LOOKED_AT = 8
 @as_json
 def info(source: Path, as_json: bool) -> None:
     """Show what a data file, a run folder or a model that comes trained holds."""
-    from nfsgeo.data.foreign import check_format
+    from nfsgeo.data.opening import check_format
 
     if str(source) in NAMES and not source.exists():
         source = FOLDER / source

@@ -30,7 +30,7 @@ from typing import Any, Literal
 import nfsgeo.evaluation
 import nfsgeo.training
 from nfsgeo.data import FieldFile, open
-from nfsgeo.data.foreign import check_path
+from nfsgeo.data.opening import check_path
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.evaluation.unseen import UnseenAt

@@ -34,13 +34,13 @@ def instances(
         resolution: Points on each axis; the equation's own when None.
         records: Number of records; the equation's own when None.
     """
-    solver = find_equation(equation).solver()
+    solver = find_equation(equation)
     task = Task(
         solver,
         0,
         range(samples),
-        resolution or solver.default_resolution(),
-        records or solver.default_records(),
+        resolution or solver.resolution,
+        records or solver.records,
         "cpu",
     )
     return lambda: list(solve_batches([task], 1))

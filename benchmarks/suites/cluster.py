@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nfsgeo.data.cached import cached_file
+from nfsgeo.data.generation import cached_file
 from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_json
 from nfsgeo_benchmarks.suites.runner import RUNS, Progress, is_finished

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from nfsgeo.data.cached import cached_file
+from nfsgeo.data.generation import cached_file
 from nfsgeo.training import RunPaths
 from nfsgeo_benchmarks.processes import process_context
 from nfsgeo_benchmarks.suites.runs import Run

@@ -15,7 +15,7 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
 from nfsgeo.data.batches import end_with_parent
-from nfsgeo.data.cached import cached_file
+from nfsgeo.data.generation import cached_file
 from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.evaluation import evaluate_meshes, evaluate_run, interpolation_memory
 from nfsgeo.evaluation.convergence import KeepStates

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 import nfsgeo
-from nfsgeo.data.cached import cached_file
+from nfsgeo.data.generation import cached_file
 from nfsgeo.evaluation import ship_run
 from nfsgeo.pretrained import FOLDER
 from nfsgeo.training import RunPaths, fit, resume_run

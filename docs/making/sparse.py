@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nfsgeo.data.cached import cached_file
+from nfsgeo.data.generation import cached_file
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.training import begin_run, fit, load_config, prepare
 

@@ -6,7 +6,7 @@
 - :class:`NativeFile`, :class:`GridWriter`, :class:`PointWriter`: the native file
 - :class:`Mesh` and the samplers in :mod:`nfsgeo.data.meshes`
 - :class:`WindowDataset`: samples as PyTorch Geometric graphs
-- :class:`FieldNormaliser`: mean zero and deviation one for each component
+- :class:`FieldNormaliser`: mean zero and standard deviation one for each component
 - :func:`split_in_order`: training, validation and test samples
 - :mod:`nfsgeo.data.readers`: foreign formats; :mod:`nfsgeo.data.pde`: solvers
 """

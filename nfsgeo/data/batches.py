@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from nfsgeo.data.pde.etdrk4 import flush_denormals
-from nfsgeo.data.pde.solution import Solver
+from nfsgeo.data.pde.solver import Solver
 from nfsgeo.errors import UserError
 
 __all__ = [
@@ -131,11 +131,11 @@ def missing_ranges(missing: np.ndarray, size: int) -> list[range]:
 
 
 def batch_size_for(values: int, records: int, kind: str) -> int:
-    """4 to 64 samples, fewer where their records would not fit in memory.
+    """4 to 64 samples, fewer where their time steps would not fit in memory.
 
     Args:
         values: Points of the grid.
-        records: Number of records.
+        records: Number of time steps that are stored.
         kind: ``"cpu"`` or ``"cuda"``.
     """
     by_speed = min(64, max(4, _BATCH_VALUES[kind] // values))

@@ -13,17 +13,16 @@ from nfsgeo.geometry import Graphs
 
 __all__ = ["Connect", "ConnectedBatches", "batches"]
 
-# From the positions of one sample, ``pos [n, d]`` and where it has queries the keyword
-# ``query_pos [m, d]``, to what a model needs to know of them.
+# Makes the graphs of one sample from its positions, ``pos [n, d]``, and the keyword
+# ``query_pos [m, d]`` where it has query points.
 Connect = Callable[..., Graphs]
 
 
 class ConnectedBatches:
     """Collates items of a :class:`WindowDataset`, and joins the graphs of their meshes.
 
-    A batch holds them as ``graphs``. A mesh is known by its number, ``item.mesh``; its
-    graphs are made when it first comes and kept while they fit into memory, those
-    unused for longest going first. Where processes read the data, each keeps its own.
+    A batch holds them as ``graphs``. Those of a mesh, ``item.mesh``, are made once and
+    cached while they fit into memory; each process that reads data has its own cache.
 
     Args:
         connect: Makes the graphs of one sample from its positions.
@@ -44,12 +43,9 @@ class ConnectedBatches:
         if item.mesh in self._known:
             self._known.move_to_end(item.mesh)
             return self._known[item.mesh][0]
-        if "query_pos" in item:
-            graphs = self.connect(item.pos, query_pos=item.query_pos)
-        else:
-            graphs = self.connect(item.pos)
-        size = graphs.nbytes
-        self._known[item.mesh] = graphs, size
+        queries = {"query_pos": item.query_pos} if "query_pos" in item else {}
+        graphs = self.connect(item.pos, **queries)
+        self._known[item.mesh] = graphs, graphs.nbytes
         while sum(size for _, size in self._known.values()) > self.max_bytes:
             self._known.popitem(last=False)
         return graphs
@@ -62,8 +58,8 @@ def batches(
 
     Args:
         windows: The samples.
-        batch_size: Of them in a batch.
-        connect: As :class:`ConnectedBatches` has it.
+        batch_size: Number of samples in a batch.
+        connect: Makes the graphs of one sample, see :class:`ConnectedBatches`.
     """
     collate = ConnectedBatches(connect)
     yield from DataLoader(windows, batch_size=batch_size, collate_fn=collate)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,18 +12,15 @@ import torch
 from numpy.typing import ArrayLike
 
 from nfsgeo.data.disk import check_room
-from nfsgeo.data.fields import Doubles, FieldFile
-from nfsgeo.data.foreign import check_format, check_path
+from nfsgeo.data.fields import Doubles, FieldFile, check_axes
 from nfsgeo.data.grid_writer import GridWriter
-from nfsgeo.data.joined import JoinedFile
 from nfsgeo.data.layout import NATIVE, check_ending
-from nfsgeo.data.numbers import as_times
-from nfsgeo.data.opening import check_times, open_any
+from nfsgeo.data.opening import open_sources
 from nfsgeo.data.point_writer import PointWriter
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["convert", "open_sources"]
+__all__ = ["convert"]
 
 BATCH_BYTES = 2**26
 
@@ -49,15 +45,15 @@ def convert(
         sources: A file, several of one kind, or a folder of them, which are taken in
             the order of the numbers in their names.
         out: The native file to make.
-        series: Whether several files are ``"samples"`` or ``"records"`` of one; has to
-            be said where each holds one time step on the same points.
+        series: Whether several files are ``"samples"`` or ``"records"``, time steps of
+            one; has to be said where each holds one time step on the same points.
         times: Time of each time step, ``[T]``, in place of what the files tell.
         columns: Columns of a table by what they are, see
-            :func:`nfsgeo.data.readers.table.read`.
+            :func:`~nfsgeo.data.readers.table.table_with`.
         domain: The box and its periodic axes, in place of what the format implies.
             Points are wrapped into it along its periodic axes.
-        pad: Room that the box leaves around point clouds on each side, as a share of
-            their extent, where neither the file nor the caller gives a domain.
+        pad: Room that the box leaves around point clouds on each side, as a fraction
+            of their extent, where neither the file nor the caller gives a domain.
         equation: Name of the equation, in place of what the format implies.
         progress: Called with what is being done, how many samples are through with
             it, and of how many.
@@ -92,62 +88,11 @@ def convert(
     return out
 
 
-def open_sources(
-    sources: str | Path | Sequence[str | Path],
-    *,
-    series: str | None = None,
-    times: ArrayLike | None = None,
-    columns: Mapping[str, str] | None = None,
-) -> FieldFile:
-    """Opens a file, or several as one, see :func:`convert`.
-
-    Raises:
-        UserError: One of them cannot be read, they differ in kind, or their times are
-            not known.
-    """
-    if series not in (None, "samples", "records"):
-        raise ValueError(f"series {series!r}: expected 'samples' or 'records'")
-    several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
-    paths: list[Path] = []
-    for path in map(check_path, several):
-        if path.is_dir():
-            check_format(path)
-        inside = [entry for entry in path.iterdir()] if path.is_dir() else [path]
-        paths += sorted((entry for entry in inside if not entry.is_dir()), key=_natural)
-    if not paths:
-        raise UserError(f"{several}", "at least one file", "check the names")
-    opener = partial(open_any, columns=dict(columns)) if columns else open_any
-    if len(paths) == 1:
-        file = opener(paths[0])
-    else:
-        file = JoinedFile(paths, opener, along=series)
-    try:
-        if times is None:
-            check_times(file)
-        else:
-            _set_times(file, as_times(times, "times"))
-    except UserError:
-        file.close()
-        raise
-    return file
-
-
-def _set_times(file: FieldFile, times: Doubles) -> None:
-    if times.shape != file.times.shape or not np.all(np.diff(times) > 0):
-        raise UserError(
-            f"times {times.tolist() if times.size < 9 else times.shape}",
-            f"an increasing time for each of the {len(file.times)} time steps of "
-            f"{file.path}",
-            "change their number or order",
-        )
-    file.times, file.times_are_known = times, True
-
-
 def _write_grid(
     file: FieldFile, out: Path, options: dict[str, Any], tick: Callable[..., None]
 ) -> None:
     assert file.axes is not None and file.shape is not None
-    _check_axes(file, options["domain"])
+    check_axes(file.path, file.axes, options["domain"])
     scalars = {k: v for k, v in file.parameters.items() if np.ndim(v) == 1}
     total, shape = file.num_samples, file.shape
     size = 4 * len(file.times) * int(np.prod(shape)) * file.components
@@ -177,8 +122,8 @@ def _write_points(
     file: FieldFile, out: Path, options: dict[str, Any], tick: Callable[..., None]
 ) -> None:
     domain: Domain = options["domain"]
-    record = 4 * file.components * file.num_points(0)
-    check_room(out, file.num_samples * len(file.times) * record)
+    step_bytes = 4 * file.components * file.num_points(0)
+    check_room(out, file.num_samples * len(file.times) * step_bytes)
     meshes: dict[int, int] = {}
     with PointWriter(out, **options) as writer:
         for sample in range(file.num_samples):
@@ -210,24 +155,3 @@ def _box(file: FieldFile, pad: float) -> Domain:
             points = file.coordinates(sample)
             ends += [points.min(axis=0), points.max(axis=0)]
     return Domain.bounding(np.stack(ends), pad)
-
-
-def _check_axes(file: FieldFile, domain: Domain) -> None:
-    assert file.axes is not None
-    for i, axis in enumerate(file.axes):
-        inside = len(file.axes) == domain.dim and domain.lower[i] <= axis[0]
-        wraps = inside and domain.periodic[i]
-        end = domain.upper[i] if inside else -np.inf
-        if not inside or axis[-1] > end or (wraps and axis[-1] == end):
-            raise UserError(
-                f"the domain {domain.to_dict()}",
-                f"a box that holds axis {i} of {file.path} from {axis[0]:g} to "
-                f"{axis[-1]:g}, a periodic one without its upper end",
-                "enlarge the domain",
-            )
-
-
-def _natural(path: Path) -> list[tuple[int, int, str]]:
-    """Orders ``step_2`` before ``step_10``."""
-    parts = re.findall(r"\d+|\D+", path.name)
-    return [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in parts]

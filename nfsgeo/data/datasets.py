@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from nfsgeo.data.fields import Doubles, FieldFile, Floats
 from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
-from nfsgeo.data.numbers import missing_values
+from nfsgeo.data.numbers import finite
 from nfsgeo.data.trigonometric import TrigonometricInterpolation
 from nfsgeo.errors import UserError
 
@@ -35,44 +35,46 @@ class _Sample(NamedTuple):
 
 
 class WindowDataset(Dataset[Data]):
-    """The first ``n_in`` records of each sample, and the ``n_out`` that follow.
+    """Samples in a window of time: ``n_in`` observed time steps, ``n_out`` to predict.
 
-    An item holds ``x`` float32 ``[n, n_in, F]``, ``y`` float32 ``[n, n_out, C]``,
-    ``pos`` float64 ``[n, d]``, ``mesh`` (the number of its points: equal numbers, equal
-    positions), ``sample`` (its number in the file) and ``times`` float64
-    ``[n_in + n_out]``. ``F`` is ``C`` plus the components of the coefficient,
-    if there is one, repeated over the records. For a problem without time ``n_in`` is
-    0: ``x`` is the coefficient alone, ``[n, 1, C_a]``. With ``volumes`` there is
-    ``volume`` float32 ``[n]``, on the average 1. Where the mesh has unobserved query
-    points there are ``query_pos`` float64 ``[n + m, d]`` and ``query_y`` float32
-    ``[n + m, n_out, C]``, the observed points first; ``volume`` is theirs then, 1 for
-    the others.
+    An item holds
 
-    Samples are read when asked for and kept, decoded and cut to the mesh, while they
-    fit into ``cache_bytes``; the longest unused go first. Each worker process keeps a
-    cache of its own.
+    - ``x`` float32 ``[n, n_in, F]``: the observed time steps; ``F`` is ``C`` plus the
+      components of the coefficient, if there is one, repeated over the time steps. For
+      a problem without time ``n_in`` is 0 and ``x`` the coefficient, ``[n, 1, C_a]``
+    - ``y`` float32 ``[n, n_out, C]``: the time steps that follow
+    - ``pos`` float64 ``[n, d]``, and ``mesh``, a number that is the same for the same
+      positions
+    - ``sample``, its number in the file, and ``times`` float64 ``[n_in + n_out]``
+    - with ``volumes``, ``volume`` float32 ``[n]``: quadrature weights of mean 1
+    - where the mesh has unobserved query points, ``query_pos`` float64 ``[n + m, d]``
+      and ``query_y`` float32 ``[n + m, n_out, C]``, the observed points first;
+      ``volume`` is ``[n + m]`` then, 1 at the others
+
+    Samples are read when asked for, and cached while they fit into ``cache_bytes``.
+    Each worker process has a cache of its own.
 
     Args:
         file: Where the samples come from.
         samples: Their numbers, for example ``file.split["train"]``.
-        n_in: Input records.
-        n_out: Output records; 0 for inputs alone.
+        n_in: Number of observed time steps.
+        n_out: Number of time steps to predict; 0 for inputs alone.
         mesh: Points that all samples share, a function from a sample to its own, or
-            meshes in turn.
+            point sets that samples cycle through.
         first_step: Where the window begins.
-        time_stride: Records of the file from one in the window to the next.
-        numbers: Numbers of the window's records in the file, increasing, in place of
+        time_stride: Time steps of the file from one in the window to the next.
+        numbers: Numbers of the window's time steps in the file, increasing, in place of
             ``first_step`` and ``time_stride``.
-        volumes: Whether items tell how much of the domain every point stands for.
+        volumes: Whether items have quadrature weights.
         cache_bytes: Memory for decoded samples, in bytes.
 
     Raises:
-        UserError: The file has too few records or no coefficient for ``n_in`` 0; on
+        UserError: The file has too few time steps or no coefficient for ``n_in`` 0; on
             access, a sample is damaged or not finite.
-        ValueError: A number of records is negative.
+        ValueError: A number of time steps is negative.
 
     Attributes:
-        turn: Which turn it is, for meshes in turn.
+        turn: How far samples have cycled through the point sets of ``mesh``.
     """
 
     def __init__(
@@ -100,17 +102,17 @@ class WindowDataset(Dataset[Data]):
         end = int(numbers[-1]) + 1 if len(numbers) else 0
         if end > len(file.times):
             raise UserError(
-                f"{n_in} input and {n_out} output records, {time_stride} apart, from "
-                f"record {first_step}",
-                f"at most the {len(file.times)} records of {file.path}",
-                "ask for fewer records or use a longer file",
+                f"{n_in} input and {n_out} output time steps, {time_stride} apart, "
+                f"from time step {first_step}",
+                f"at most the {len(file.times)} time steps of {file.path}",
+                "ask for fewer time steps or use a longer file",
             )
         coefficient = file.static_role == "coefficient"
         if n_in == 0 and not coefficient:
             raise UserError(
-                f"no input records of {file.path}",
+                f"no input time steps of {file.path}",
                 "a coefficient in the file to predict from",
-                "ask for at least one input record",
+                "ask for at least one input time step",
             )
         self.file = file
         self.samples = [int(sample) for sample in samples]
@@ -125,7 +127,7 @@ class WindowDataset(Dataset[Data]):
 
     @property
     def times(self) -> Doubles:
-        """Of the window, float64 ``[n_in + n_out]``."""
+        """Times of the window, float64 ``[n_in + n_out]``."""
         return self.file.times[self._numbers]
 
     def __len__(self) -> int:
@@ -137,13 +139,9 @@ class WindowDataset(Dataset[Data]):
         observed = slice(found.num_observed)
         everywhere = torch.from_numpy(found.u)
         u, a = everywhere[observed], torch.from_numpy(found.a)
-        if self.n_in == 0:
-            x = a[:, None]
-        elif self._with_static:
-            x = u[:, : self.n_in]
+        x = u[:, : self.n_in] if self.n_in else a[:, None]
+        if self.n_in and self._with_static:
             x = torch.cat([x, a[:, None].expand(-1, self.n_in, -1)], dim=-1)
-        else:
-            x = u[:, : self.n_in]
         # Copies, so that nothing done to an item reaches the cache.
         item = Data(
             x=x.clone(memory_format=torch.contiguous_format),
@@ -180,29 +178,24 @@ class WindowDataset(Dataset[Data]):
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key]
-        found = self._load(sample)
-        if found.nbytes <= self.cache_bytes:
-            self._cache[key] = found
-            self._used += found.nbytes
-            while self._used > self.cache_bytes:
-                self._used -= self._cache.popitem(last=False)[1].nbytes
+        found = self._cache[key] = self._load(sample)
+        self._used += found.nbytes
+        while self._used > self.cache_bytes:  # those unused for longest go first
+            self._used -= self._cache.popitem(last=False)[1].nbytes
         return found
 
     def _load(self, sample: int) -> _Sample:
         observed = self._mesh_of(sample)
         mesh = observed.with_queries_joined()
         u = self._snapshots(sample, mesh)
-        names = self.file.static_names if self._with_static else []
         a = np.empty((len(u), 0), np.float32)
-        if names:
+        if self._with_static:
             a = self.file.read_static(sample, mesh.index)
         if mesh.index is None:
             at = self._at(mesh, observed)
             u, a = at(u), at(a)
-        if not (np.isfinite(u).all() and np.isfinite(a).all()):
-            bad = u.size - np.isfinite(u).sum() + a.size - np.isfinite(a).sum()
-            what = f"sample {sample} of {self.file.path}"
-            raise missing_values(what, int(bad), u.size + a.size)
+        for values in (u, a):
+            finite(values, f"sample {sample} of {self.file.path}")
         pos = self.file.domain.wrap(torch.from_numpy(mesh.pos))
         volume = np.empty(0, np.float32)
         if self.volumes:

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 import h5py
 
@@ -69,16 +68,13 @@ def abandon(file: h5py.File) -> None:
     """
     if not file:
         return
-    with _memory() as rest:
+    with (
+        os.fdopen(os.memfd_create("rest"), "w+b")
+        if hasattr(os, "memfd_create")  # not everywhere
+        else tempfile.TemporaryFile()
+    ) as rest:
         os.dup2(rest.fileno(), file.id.get_vfd_handle())
         file.close()
-
-
-def _memory() -> IO[bytes]:
-    """A file that takes no room on the disk, where the system offers one."""
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("rest"), "w+b")
-    return tempfile.TemporaryFile()
 
 
 def _text(size: int) -> str:

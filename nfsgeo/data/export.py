@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.disk import check_room
-from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.fields import SPACE, FieldFile
 from nfsgeo.data.layout import partial_path
-from nfsgeo.data.readers.gridded import SPACE
-from nfsgeo.data.readers.npz_grid import PARAMETER, SPLIT
+from nfsgeo.data.readers.npz import PARAMETER, SPLIT
 from nfsgeo.errors import UserError
 
 __all__ = ["export"]
@@ -30,7 +29,7 @@ def export(
     """Writes gridded fields into an ``.npz`` archive, one sample at a time.
 
     Converted back, it gives a native file with the very same content. The arrays are
-    those of :func:`nfsgeo.data.readers.npz_grid.read`; they are not compressed.
+    those of :mod:`nfsgeo.data.readers.npz`; they are not compressed.
 
     Args:
         file: What to write.

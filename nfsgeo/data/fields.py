@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,11 +15,13 @@ from numpy.typing import NDArray
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["FieldFile", "GridFile", "reading"]
+__all__ = ["SPACE", "FieldFile", "GridFile", "check_axes", "reading"]
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+SPACE = "xyz"  # names of the axes
 
 
 @contextmanager
@@ -48,24 +51,29 @@ class FieldFile(ABC):
     """Samples of a field ``u(t, x)`` at points, read lazily, one sample at a time.
 
     Every reader returns one of these. It pickles into worker processes by its path,
-    and closes as a context manager.
+    and closes as a context manager. A subclass sets the attributes and reads whole
+    samples in :meth:`slab` and :meth:`static_slab`; where the points are not those of
+    a grid, it overrides :meth:`coordinates`.
 
     Attributes:
         path: Where the samples come from.
         equation: Name of the equation, ``""`` where the file does not tell.
         domain: Box that holds the points, with its periodic axes.
-        domain_is_known: Whether it is the file's own, not just drawn around the points.
+        domain_is_known: Whether the file gives it; else it is drawn around the points.
         provenance: How the data were made, plain JSON types; ``units`` maps names to
             units, see :attr:`units`.
         num_samples: Number of samples ``N``.
-        times: Time of each record, float64 ``[T]``, in the data's own units.
-        times_are_known: Whether they are the file's own, not just 0, 1, 2, ...
+        times: Time of each time step, float64 ``[T]``, in the data's own units.
+        times_are_known: Whether the file gives them; else they are 0, 1, 2, ...
         component_names: One name for each of the ``C`` components of ``u``.
         static_names: One name for each of the ``C_a`` components of the static field.
         static_role: ``"coefficient"`` (a model input), ``"initial condition"`` or None.
         axes: Coordinates of each grid axis, float64; None for point clouds.
+        sample_mesh: Number of the mesh of each sample; None where there is only one.
         split: Sample numbers of ``"train"``, ``"valid"`` and ``"test"``.
         parameters: Scalars or small arrays that belong to each sample, ``[N, ...]``.
+        reopen: Opens the file again from its path, in another process; the class itself
+            where it is None.
     """
 
     path: Path
@@ -79,9 +87,23 @@ class FieldFile(ABC):
     component_names: list[str]
     static_names: list[str]
     static_role: str | None
-    axes: tuple[Doubles, ...] | None
+    axes: tuple[Doubles, ...] | None = None
+    sample_mesh: Sequence[int] | Indices | None = None
     split: dict[str, Indices]
     parameters: dict[str, NDArray[Any]]
+    reopen: Callable[[Path], FieldFile] | None = None
+
+    @abstractmethod
+    def slab(self, sample: int, steps: slice) -> NDArray[Any]:
+        """Some time steps of a sample, all arguments checked.
+
+        Returns:
+            ``[T', *S, C]`` on a grid, ``[n, T', C]`` at points.
+        """
+
+    def static_slab(self, sample: int) -> NDArray[Any]:
+        """Static field of a sample, ``[*S, C_a]`` on a grid, ``[n, C_a]`` at points."""
+        return np.empty((self.num_points(sample), 0), np.float32)
 
     @property
     def components(self) -> int:
@@ -103,11 +125,10 @@ class FieldFile(ABC):
         if not isinstance(told, dict):
             return {}
         names = [*self.component_names, *self.static_names]
-        units = {name: told.get(name) for name in names}
         return {
             name: unit
-            for name, unit in units.items()
-            if isinstance(unit, str) and unit not in ("", "1")
+            for name in names
+            if isinstance(unit := told.get(name), str) and unit not in ("", "1")
         }
 
     @property
@@ -115,36 +136,53 @@ class FieldFile(ABC):
         """Points along each grid axis, None for point clouds."""
         return None if self.axes is None else tuple(len(axis) for axis in self.axes)
 
-    @abstractmethod
     def mesh_id(self, sample: int) -> int:
-        """Number of the mesh that the sample lives on; equal numbers, equal points."""
+        """Number of the mesh of a sample; equal numbers mean equal points."""
+        self._check_sample(sample)
+        return 0 if self.sample_mesh is None else int(self.sample_mesh[sample])
 
-    @abstractmethod
     def coordinates(self, sample: int = 0) -> Doubles:
-        """Points of a sample, float64 ``[n, d]``; of a grid, row-major."""
+        """Points of a sample, float64 ``[n, d]``, a grid in row-major order."""
+        self._check_sample(sample)
+        grids = np.meshgrid(*(self.axes or ()), indexing="ij")
+        return np.stack([grid.ravel() for grid in grids], axis=-1)
 
-    @abstractmethod
     def num_points(self, sample: int = 0) -> int:
         """Number of points of a sample."""
+        self._check_sample(sample)
+        return prod(self.shape) if self.shape else len(self.coordinates(sample))
 
-    @abstractmethod
-    def read(
-        self, sample: int, records: slice, points: Indices | None = None
-    ) -> Floats:
+    def read(self, sample: int, steps: slice, points: Indices | None = None) -> Floats:
         """Values of a sample, float32 ``[n, T', C]``.
 
         Args:
             sample: Sample number.
-            records: Records to read; they must exist.
+            steps: Time steps to read; they must exist.
             points: Flat numbers of the points to keep, all of them when None.
 
         Raises:
-            UserError: The sample or a record does not exist, or the file is damaged.
+            UserError: The sample or a time step does not exist, or the file is damaged.
         """
+        self._check_sample(sample)
+        steps = self._check_steps(steps)
+        with reading(self.path, f"sample {sample} to be readable"):
+            values = _single(self.slab(sample, steps))
+            if self.axes is None:
+                return values if points is None else values[points]
+            values = values.reshape(len(values), -1, self.components)
+            values = values if points is None else values[:, points]
+            return np.ascontiguousarray(values.swapaxes(0, 1))
 
-    @abstractmethod
     def read_static(self, sample: int, points: Indices | None = None) -> Floats:
         """Static field of a sample, float32 ``[n, C_a]``."""
+        self._check_sample(sample)
+        if not self.static_names:
+            num = self.num_points(sample) if points is None else len(points)
+            return np.empty((num, 0), np.float32)
+        with reading(self.path, f"sample {sample} to be readable"):
+            values = _single(self.static_slab(sample))
+            values = values.reshape(-1, self.static_components)
+            return np.ascontiguousarray(values if points is None else values[points])
 
     def cells(self, sample: int = 0) -> dict[str, Indices]:
         """Cells between a sample's points by type, each ``[cells, nodes]``."""
@@ -160,13 +198,13 @@ class FieldFile(ABC):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path,)
+        return self.reopen or type(self), (self.path,)
 
     def __repr__(self) -> str:
         points = self.shape if self.shape is not None else "points"
         return (
             f"{type(self).__name__}({str(self.path)!r}, samples={self.num_samples}, "
-            f"records={len(self.times)}, components={self.components}, {points})"
+            f"time_steps={len(self.times)}, components={self.components}, {points})"
         )
 
     def _check_sample(self, sample: int) -> None:
@@ -177,16 +215,16 @@ class FieldFile(ABC):
                 "choose a sample that the file holds",
             )
 
-    def _check_records(self, records: slice) -> slice:
-        """The slice with its ends filled in, never past the last record."""
+    def _check_steps(self, steps: slice) -> slice:
+        """The slice with its ends filled in, never past the last time step."""
         total = len(self.times)
-        start, stop, step = records.start or 0, records.stop, records.step or 1
+        start, stop, step = steps.start or 0, steps.stop, steps.step or 1
         stop = total if stop is None else stop
         if not (0 <= start < stop <= total and step > 0):
             raise UserError(
-                f"records {start}:{stop} of {self.path}",
-                f"a range within its {total} records",
-                "ask for fewer records or use a longer file",
+                f"time steps {start}:{stop} of {self.path}",
+                f"a range within its {total} time steps",
+                "ask for fewer time steps or use a longer file",
             )
         return slice(start, stop, step)
 
@@ -196,45 +234,49 @@ class GridFile(FieldFile):
 
     axes: tuple[Doubles, ...]
 
-    @abstractmethod
-    def slab(self, sample: int, records: slice) -> NDArray[Any]:
-        """Records of a sample on the whole grid, ``[T', *S, C]``."""
 
-    def static_slab(self, sample: int) -> NDArray[Any]:
-        """Static field of a sample on the whole grid, ``[*S, C_a]``."""
-        return np.empty((*(len(axis) for axis in self.axes), 0), np.float32)
+def check_axes(
+    path: Path, axes: Sequence[Doubles], domain: Domain, *, least: int = 1
+) -> None:
+    """Makes sure that the axes of a grid increase, and lie in the domain.
 
-    def mesh_id(self, sample: int) -> int:
-        self._check_sample(sample)
-        return 0
+    Args:
+        path: The file, for messages.
+        axes: Coordinates of each axis.
+        domain: Box that is to hold the grid.
+        least: Fewest coordinates of an axis.
 
-    def coordinates(self, sample: int = 0) -> Doubles:
-        self._check_sample(sample)
-        grids = np.meshgrid(*self.axes, indexing="ij")
-        return np.stack([grid.ravel() for grid in grids], axis=-1)
-
-    def num_points(self, sample: int = 0) -> int:
-        self._check_sample(sample)
-        return int(np.prod([len(axis) for axis in self.axes]))
-
-    def read(
-        self, sample: int, records: slice, points: Indices | None = None
-    ) -> Floats:
-        self._check_sample(sample)
-        records = self._check_records(records)
-        with reading(self.path, f"sample {sample} to be readable"):
-            values = _single(self.slab(sample, records))
-            values = values.reshape(len(values), -1, self.components)
-            if points is not None:
-                values = values[:, points]
-            return np.ascontiguousarray(values.swapaxes(0, 1))
-
-    def read_static(self, sample: int, points: Indices | None = None) -> Floats:
-        self._check_sample(sample)
-        with reading(self.path, f"sample {sample} to be readable"):
-            values = _single(self.static_slab(sample))
-            values = values.reshape(self.num_points(), self.static_components)
-            return np.ascontiguousarray(values if points is None else values[points])
+    Raises:
+        UserError: They do not.
+    """
+    if len(axes) != domain.dim:
+        raise UserError(
+            f"a domain of {domain.dim} axes for the grid of {path}",
+            f"{len(axes)}, as the grid has",
+            "give a lower and an upper end for each axis",
+        )
+    for i, (name, axis) in enumerate(zip(SPACE, axes, strict=False)):
+        if axis.ndim != 1 or len(axis) < least or not np.isfinite(axis).all():
+            raise UserError(
+                f"{path} with axis {name} of shape {axis.shape}",
+                f"{least} finite coordinates or more on each axis",
+                "leave the axis out or repair it",
+            )
+        ends = f"{path} with axis {name} from {axis[0]:g} to {axis[-1]:g}"
+        if not np.all(np.diff(axis) > 0):
+            raise UserError(
+                ends,
+                "coordinates that increase along the axis",
+                "sort it and the fields with it",
+            )
+        lower, upper, wraps = domain.lower[i], domain.upper[i], domain.periodic[i]
+        if axis[0] < lower or axis[-1] > upper or (wraps and axis[-1] == upper):
+            raise UserError(
+                f"{ends} in a domain from {lower:g} to {upper:g}",
+                "a domain that holds the axis, a periodic one without its upper "
+                "end, which is its lower end again",
+                "give the period as `upper`, or leave the last point out",
+            )
 
 
 def _single(values: NDArray[Any]) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -15,18 +16,19 @@ import torch
 
 from nfsgeo.data.batches import Task, batch_size_for, missing_ranges, solve_batches
 from nfsgeo.data.disk import check_room, occupied
-from nfsgeo.data.equations import EQUATIONS, Equation, Option, find_equation
+from nfsgeo.data.equations import EQUATIONS, find_equation
 from nfsgeo.data.layout import partial_path
 from nfsgeo.data.native import GridWriter
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
-from nfsgeo.data.pde.solution import Solver
+from nfsgeo.data.pde.solver import Option, Solver
 from nfsgeo.errors import UserError
 from nfsgeo.version import __version__
 
 __all__ = [
     "EQUATIONS",
-    "Equation",
     "Option",
+    "Solver",
+    "cached_file",
     "find_equation",
     "generate",
     "generate_all",
@@ -61,12 +63,12 @@ def generate(
         out: The file to make.
         samples: Number of samples; 1200 when None.
         resolution: Points on each axis; the equation's own when None.
-        records: Number of records; the equation's own when None.
-        seed: Of the initial conditions.
+        records: Number of time steps to store; the equation's own when None.
+        seed: Seed of the initial conditions.
         device: ``"cpu"`` or ``"cuda"``; on CUDA one process does the work.
         workers: Processes, each with one thread; 1 works in this one. More are
             spawned, so a script needs ``if __name__ == "__main__"`` around the call.
-        options: Of the equation, by name.
+        options: Options of the equation, by name.
         progress: Called with what is being done, how many samples are through with
             it, and of how many.
         batch_size: Samples solved together; chosen by size and device when None.
@@ -79,11 +81,10 @@ def generate(
             fails its checks.
     """
     tick = progress or (lambda what, done, total: None)
-    chosen = find_equation(equation)
-    solver = chosen.solver(options)
-    samples = chosen.samples if samples is None else samples
-    resolution = solver.default_resolution() if resolution is None else resolution
-    records = solver.default_records() if records is None else records
+    solver = find_equation(equation).with_options(options)
+    samples = solver.samples if samples is None else samples
+    resolution = solver.resolution if resolution is None else resolution
+    records = solver.records if records is None else records
     for name, value, least in (
         ("samples", samples, 1),
         ("resolution", resolution, 4),
@@ -94,21 +95,21 @@ def generate(
         if value < least:
             raise UserError(f"{name} {value}", f"{least} or more", "raise it")
     _check_device(device)
-    sample_rng(seed, chosen.name, 0)  # refuses a wrong seed before a file is begun
+    sample_rng(seed, solver.name, 0)  # refuses a wrong seed before a file is begun
     kind = torch.device(device).type
-    batch_size = batch_size or batch_size_for(resolution**chosen.dim, records, kind)
-    timed = chosen.static_role == "initial condition"
+    batch_size = batch_size or batch_size_for(resolution**solver.dim, records, kind)
+    timed = solver.static_role == "initial condition"
     with GridWriter(
         out,
-        equation=chosen.name,
-        domain=solver.domain(),
+        equation=solver.name,
+        domain=solver.domain,
         axes=solver.axes(resolution),
         times=solver.times(records),
         num_samples=samples,
-        component_names=chosen.component_names,
-        static_names=chosen.static_names,
-        static_role=chosen.static_role,
-        provenance=_provenance(chosen, solver, seed),
+        component_names=solver.component_names,
+        static_names=solver.static_names,
+        static_role=solver.static_role,
+        provenance=_provenance(solver, seed),
         parameter_names=("dt",) if timed else (),
         packing=partial(tick, "packing samples"),
     ) as writer:
@@ -119,8 +120,7 @@ def generate(
         ]
         finished = int(done.sum())
         tick("making samples", finished, samples)
-        alone = kind != "cpu" or workers == 1 or len(tasks) < 2
-        processes = 1 if alone else min(workers, len(tasks))
+        processes = max(1, min(workers, len(tasks))) if kind == "cpu" else 1
         with closing(solve_batches(tasks, processes)) as batches:
             for batch in batches:
                 parameters = {"dt": batch.dt} if timed else {}
@@ -147,16 +147,11 @@ def generate_all(
 
     Args:
         folder: Where to; it is made when it does not exist.
-        samples: Samples in each file; 1200 when None.
-        resolution: Points on each axis of each grid; the equation's own when None.
-        records: Records of each equation in time; the equation's own when None.
-        seed: As in :func:`generate`.
-        device: As in :func:`generate`.
-        workers: As in :func:`generate`.
+        samples, resolution, records, seed, device, workers: As in :func:`generate`.
         progress: As in :func:`generate`; names the equation as well.
 
     Returns:
-        Equation to file.
+        The path of the file of each equation.
 
     Raises:
         UserError: As in :func:`generate`.
@@ -179,13 +174,49 @@ def generate_all(
             seed=seed,
             device=device,
             workers=workers,
-            progress=_within(place, progress),
+            progress=progress and partial(_within, place, progress),
         )
     return paths
 
 
+def cached_file(
+    equation: str,
+    *,
+    samples: int | None = None,
+    resolution: int | None = None,
+    records: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Path:
+    """A data set of one equation in the user's cache, made where it is not there yet.
+
+    The cache is ``$XDG_CACHE_HOME/nfsgeo``, or ``~/.cache/nfsgeo``. All cores work.
+    Arguments and errors are those of :func:`generate`.
+    """
+    solver = find_equation(equation)
+    samples = solver.samples if samples is None else samples
+    resolution = solver.resolution if resolution is None else resolution
+    records = solver.records if records is None else records
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    name = f"{solver.name}-{resolution}-{records}-{samples}-seed{seed}.h5"
+    path = caches / "nfsgeo" / name
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        generate(
+            solver.name,
+            path,
+            samples=samples,
+            resolution=resolution,
+            records=records,
+            seed=seed,
+            workers=os.cpu_count() or 1,
+            progress=progress,
+        )
+    return path
+
+
 def _size(
-    equation: Equation, samples: int | None, resolution: int | None, records: int | None
+    equation: Solver, samples: int | None, resolution: int | None, records: int | None
 ) -> int:
     """Bytes of all fields of a file, before they are packed."""
     dim, static = equation.dim, len(equation.static_names)
@@ -194,11 +225,9 @@ def _size(
     return 4 * (samples or equation.samples) * points * fields
 
 
-def _within(place: str, progress: Progress | None) -> Progress | None:
+def _within(place: str, progress: Progress, what: str, done: int, total: int) -> None:
     """Progress on one of several files."""
-    if progress is None:
-        return None
-    return lambda what, done, total: progress(f"{place}, {what}", done, total)
+    progress(f"{place}, {what}", done, total)
 
 
 def _check_device(device: str) -> None:
@@ -214,14 +243,14 @@ def _check_device(device: str) -> None:
         )
 
 
-def _provenance(equation: Equation, solver: Solver, seed: int) -> dict[str, Any]:
+def _provenance(solver: Solver, seed: int) -> dict[str, Any]:
     return {
         "commit": _commit(),
         "seed": seed,
         "scheme": GENERATOR,
-        "parameters": asdict(solver),  # type: ignore[call-overload]
-        "solver": dict(equation.method),
-        "units": dict(equation.units),
+        "parameters": asdict(solver),
+        "solver": dict(solver.method),
+        "units": dict(solver.units),
     }
 
 

@@ -35,8 +35,7 @@ class Mesh:
         index: Flat numbers among the file's points; None when the points lie between
             them and values come from trigonometric interpolation.
         grid_shape: Shape when the points are a regular grid in row-major order.
-        queries: Points at which the sample is not observed and a model is to predict
-            it all the same, see :func:`nfsgeo.data.meshes.with_queries`.
+        queries: Unobserved query points, see :func:`nfsgeo.data.meshes.with_queries`.
     """
 
     pos: Doubles
@@ -58,29 +57,22 @@ class Mesh:
         return Mesh(pos, np.concatenate([self.index, self.queries.index]))
 
     def volumes(self, domain: Domain) -> Floats:
-        """Share of the domain that every point stands for, times ``n``: ``[n]``.
+        """Quadrature weights in the domain, of mean 1: ``[n]``, computed once.
 
-        Computed once, see :func:`~nfsgeo.geometry.quadrature_weights`.
-
-        Args:
-            domain: The box that the points are in.
+        They are Voronoi volumes, see :func:`~nfsgeo.geometry.quadrature_weights`.
         """
         if domain not in self._volumes:
             # Wherever the box lies: numbers far from 0 have no digits left.
             pos = domain.wrap(torch.from_numpy(self.pos))
             pos = domain.normalise(pos, torch.float64)
-            shares = quadrature_weights(pos, domain.normalised)
-            self._volumes[domain] = (shares * len(self)).float().numpy()
+            weights = quadrature_weights(pos, domain.normalised)
+            self._volumes[domain] = (weights * len(self)).float().numpy()
         return self._volumes[domain]
 
 
 @dataclass(frozen=True)
 class MeshesInTurn:
-    """Meshes on which samples take turns: each on another one in every turn.
-
-    Args:
-        meshes: As many as there are turns, then the first comes again.
-    """
+    """Point sets that samples cycle through: each is on the next one in every turn."""
 
     meshes: tuple[Mesh, ...]
 
@@ -89,7 +81,7 @@ class MeshesInTurn:
         return self.meshes[self.number(sample, turn)]
 
     def number(self, sample: int, turn: int = 0) -> int:
-        """Which of the meshes that is."""
+        """Number of that mesh."""
         return (sample + turn) % len(self.meshes)
 
 
@@ -136,12 +128,6 @@ def off_grid(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Me
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
     interpolation.
 
-    Args:
-        file: Fields on a grid.
-        num_points: How many.
-        seed: Of the draw.
-        sample: Each sample draws its own.
-
     Raises:
         UserError: The file has no grid or no periodic axis.
     """
@@ -149,7 +135,7 @@ def off_grid(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Me
 
 
 def between(file: FieldFile, num_points: int, rng: np.random.Generator) -> Doubles:
-    """Coordinates ``[n, d]`` for :func:`off_grid`, from a generator of one's own."""
+    """Coordinates ``[n, d]`` for :func:`off_grid`, drawn by ``rng``."""
     axes = _grid_axes(file)
     if not any(file.domain.periodic):
         raise UserError(
@@ -178,13 +164,6 @@ def jittered(
     """A coarser grid, each point moved at random by up to ``amount / 2`` spacings.
 
     Along a bounded axis a point moves to one of the file's coordinates in its cell.
-
-    Args:
-        file: Fields on a grid.
-        resolution: Points of the coarser grid on each axis.
-        seed: Of the moves.
-        sample: Each sample draws its own.
-        amount: How far points move.
 
     Raises:
         UserError: As for :func:`sub_grid`.
@@ -244,9 +223,7 @@ def _has_ends(file: FieldFile, i: int) -> int:
 
 def _coarse_axes(file: FieldFile, resolution: int | Sequence[int]) -> list[Indices]:
     axes = _grid_axes(file)
-    wanted = (
-        [resolution] * len(axes) if isinstance(resolution, int) else list(resolution)
-    )
+    wanted = [resolution] * len(axes) if isinstance(resolution, int) else resolution
     coarse = []
     for i, (axis, num) in enumerate(zip(axes, wanted, strict=True)):
         # A grid that has both ends keeps both; any other divides evenly.

@@ -13,15 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from nfsgeo.data.disk import abandon, check_room, occupied, writing
 from nfsgeo.data.layout import (
+    CHUNK_BYTES,
     LIBVER,
     Header,
     as_float32,
     checked,
+    compressed,
     new_file,
     partial_path,
 )
-from nfsgeo.data.numbers import as_real, as_times
-from nfsgeo.data.packing import pack_field
+from nfsgeo.data.numbers import as_real
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -42,7 +43,7 @@ class GridWriter:
         equation: Name of the equation.
         domain: Box that holds the grid.
         axes: Coordinates of each grid axis, increasing.
-        times: Time of each record, ``[T]``.
+        times: Time of each time step, ``[T]``.
         num_samples: Number of samples ``N``.
         component_names: Components of ``u``.
         static_names: Components of the static field ``a``.
@@ -82,15 +83,15 @@ class GridWriter:
         self.path = Path(path)
         self.partial = partial_path(self.path)
         self._header = Header(
-            equation=equation,
-            domain=domain,
-            times=as_times(times, "times"),
-            component_names=list(component_names),
-            static_names=list(static_names),
-            static_role=static_role,
-            provenance=provenance or {},
-            split=split,
-            meshes=meshes or {},
+            equation,
+            domain,
+            times,
+            component_names,
+            static_names,
+            static_role,
+            provenance,
+            split,
+            meshes,
         )
         self._axes = [
             as_real(axis, f"axis {i}").astype(np.float64) for i, axis in enumerate(axes)
@@ -131,8 +132,7 @@ class GridWriter:
             raise ValueError(
                 f"samples {start}:{stop}: expected a range within {self.num_samples}"
             )
-        if (a is not None) != bool(self._header.static_names):
-            raise ValueError("static fields must come if and only if they are named")
+        self._header.check_static(a)
         if set(parameters or {}) != set(self._parameters):
             raise ValueError(f"parameters: expected {self._parameters} for each batch")
         staged = {"u": u} | ({} if a is None else {"a": a})
@@ -144,9 +144,10 @@ class GridWriter:
                     dataset[sample] = as_float32(row, dataset.shape[1:], what)
                 dataset.flush()
             for name, values in (parameters or {}).items():
-                self._put(f"params/{name}", start, as_real(values, f"parameter {name}"))
+                numbers = as_real(values, f"parameter {name}")
+                self._file[f"params/{name}"][start:stop] = numbers
             self._sync()
-            self._put("done", start, np.ones(stop - start, np.uint8))
+            self._file["done"][start:stop] = 1
             self._sync()
 
     def close(self) -> None:
@@ -162,11 +163,6 @@ class GridWriter:
                 self._pack()
         finally:
             self.close()
-
-    def _put(self, name: str, start: int, values: NDArray[Any]) -> None:
-        dataset = self._file[name]
-        dataset[start : start + len(values)] = values
-        dataset.flush()
 
     def _sync(self) -> None:
         self._file.flush()
@@ -232,11 +228,30 @@ class GridWriter:
         with new_file(packed, self.path, LIBVER) as file:
             self._header.store(file, self.num_samples, self._axes)
             if self._header.static_names:
-                target = pack_field(self._file["a"], file, self.path)
-                self._header.describe(target, static=True)
-            target = pack_field(self._file["u"], file, self.path, self._packing)
-            self._header.describe(target)
+                self._header.describe(self._pack_field(file, "a"), static=True)
+            self._header.describe(self._pack_field(file, "u"))
             for name in self._parameters:
                 checked(file, f"params/{name}", self._file[f"params/{name}"][:])
         self.close()
         self.partial.unlink()
+
+    def _pack_field(self, file: h5py.File, name: str) -> h5py.Dataset:
+        """Copies a staged field, compressed: ``u`` in chunks of some time steps of a
+        sample, ``a`` in one of each.
+        """
+        source = self._file[name]
+        num, rows = source.shape[:2]
+        if name == "u":
+            step_bytes = 4 * int(np.prod(source.shape[2:]))
+            rows = min(rows, max(1, CHUNK_BYTES // step_bytes))
+        chunks = (1, rows, *source.shape[2:])
+        target = compressed(file, f"fields/{name}", source.shape, chunks)
+        for sample in range(num):
+            target[sample] = source[sample]
+            if sample == 0:  # the others will be about as large
+                target.flush()
+                check_room(self.path, target.id.get_storage_size() * (num - 1))
+            if name == "u" and self._packing is not None:
+                self._packing(sample + 1, num)
+        target.flush()
+        return target

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
+from nfsgeo.data.fields import Doubles, FieldFile, Indices, reading
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -16,17 +18,30 @@ from nfsgeo.geometry import Domain
 __all__ = ["JoinedFile"]
 
 
+# Attributes that the first file tells for all.
+ADOPTED = (
+    "equation",
+    "provenance",
+    "domain",
+    "domain_is_known",
+    "component_names",
+    "static_names",
+    "static_role",
+    "axes",
+)
+
+
 class JoinedFile(FieldFile):
-    """Files of one kind, one after the other as samples or as records.
+    """Files of one kind, one after the other as samples or as time steps.
 
     Only the file that was read last stays open. Meshes of equal points count as one.
 
     Args:
         paths: The files, in order.
         opener: Opens one of them.
-        along: ``"samples"``, or ``"records"`` of one series in time, whose files
-            have one sample each. None for samples, where they cannot be the other:
-            on different points, or of several time steps each.
+        along: ``"samples"``, or ``"records"`` where every file has time steps of one
+            sample. None for samples, where they cannot be the other: on different
+            points, or of several time steps each.
 
     Raises:
         UserError: The files differ in what they hold.
@@ -45,46 +60,37 @@ class JoinedFile(FieldFile):
         self._file: FieldFile | None = None
         self._counts: list[int] = []
         self._first: list[int] = []
-        self._mesh_of: list[int] = []
-        self._adopt(self._open(0))
+        self.sample_mesh: list[int] = []
+        for name in ADOPTED:
+            setattr(self, name, getattr(self._open(0), name))
+        self.path = self._paths[0]
         self._survey()
-
-    def mesh_id(self, sample: int) -> int:
-        self._check_sample(sample)
-        return self._mesh_of[sample]
 
     def coordinates(self, sample: int = 0) -> Doubles:
         file, inner = self._find(sample)
         return file.coordinates(inner)
 
-    def num_points(self, sample: int = 0) -> int:
-        file, inner = self._find(sample)
-        return file.num_points(inner)
-
     def cells(self, sample: int = 0) -> dict[str, Indices]:
         file, inner = self._find(sample)
         return file.cells(inner)
 
-    def read(
-        self, sample: int, records: slice, points: Indices | None = None
-    ) -> Floats:
-        records = self._check_records(records)
+    def slab(self, sample: int, steps: slice) -> NDArray[Any]:
         if self._along == "samples":
             file, inner = self._find(sample)
-            return file.read(inner, records, points)
-        self._check_sample(sample)
-        wanted, parts = np.arange(len(self.times))[records], []
+            with reading(file.path, f"sample {inner} to be readable"):
+                return file.slab(inner, steps)
+        wanted, parts = np.arange(len(self.times))[steps], []
         for number, first in enumerate(self._first):
             inside = wanted[(wanted >= first) & (wanted < first + self._counts[number])]
             if len(inside):
-                step = records.step or 1
-                part = slice(inside[0] - first, inside[-1] - first + 1, step)
-                parts.append(self._open(number).read(0, part, points))
-        return np.concatenate(parts, axis=1)
+                part = slice(inside[0] - first, inside[-1] - first + 1, steps.step)
+                parts.append(self._open(number).slab(0, part))
+        return np.concatenate(parts, axis=1 if self.axes is None else 0)
 
-    def read_static(self, sample: int, points: Indices | None = None) -> Floats:
+    def static_slab(self, sample: int) -> NDArray[Any]:
         file, inner = self._find(sample)
-        return file.read_static(inner, points)
+        with reading(file.path, f"sample {inner} to be readable"):
+            return file.static_slab(inner)
 
     def close(self) -> None:
         if self._file is not None:
@@ -92,15 +98,9 @@ class JoinedFile(FieldFile):
         self._file, self._number = None, -1
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self._paths, self._opener, self._given)
-
-    def _adopt(self, file: FieldFile) -> None:
-        self.path, self.equation = self._paths[0], file.equation
-        self.provenance, self.domain = file.provenance, file.domain
-        self.domain_is_known = file.domain_is_known
-        self.component_names = file.component_names
-        self.static_names, self.static_role = file.static_names, file.static_role
-        self.axes = file.axes
+        if self.reopen is not None:
+            return super().__reduce__()
+        return partial(JoinedFile, along=self._given), (self._paths, self._opener)
 
     def _survey(self) -> None:
         """Looks into every file once: that they agree, and how much each holds."""
@@ -124,7 +124,7 @@ class JoinedFile(FieldFile):
                 if inner not in inner_meshes:
                     points = file.coordinates(sample).tobytes()
                     inner_meshes[inner] = meshes.setdefault(points, len(meshes))
-                self._mesh_of.append(inner_meshes[inner])
+                self.sample_mesh.append(inner_meshes[inner])
             for name, values in file.parameters.items():
                 parameters.setdefault(name, []).append(values)
         self.domain = domain
@@ -137,7 +137,7 @@ class JoinedFile(FieldFile):
         }
 
     def _settle(self, times: list[Doubles], num_meshes: int) -> None:
-        steps = num_meshes == 1 and len(self._mesh_of) == len(self._paths)
+        steps = num_meshes == 1 and len(self.sample_mesh) == len(self._paths)
         if self._given is None and steps and len(times[0]) == 1:
             raise UserError(
                 f"{len(self._paths)} files of one time step each on the same points, "
@@ -162,14 +162,14 @@ class JoinedFile(FieldFile):
             return
         if not steps:
             raise UserError(
-                f"{len(self._paths)} files from {self.path} as records",
+                f"{len(self._paths)} files from {self.path} as time steps",
                 "one sample a file, all on one mesh",
                 "join them as samples",
             )
         joined = np.concatenate(times)
         self.times_are_known &= bool(np.all(np.diff(joined) > 0))
         self.times = joined if self.times_are_known else np.arange(float(len(joined)))
-        self._mesh_of, self.num_samples = [0], 1
+        self.sample_mesh, self.num_samples = [0], 1
         self.split = split_in_order(1)
 
     def _agree(self, file: FieldFile) -> None:
@@ -193,12 +193,6 @@ class JoinedFile(FieldFile):
             return self._open(0), 0
         number = int(np.searchsorted(self._first, sample, side="right")) - 1
         return self._open(number), sample - self._first[number]
-
-
-def _rebuilt(
-    paths: list[Path], opener: Callable[[Path], FieldFile], along: str | None
-) -> JoinedFile:
-    return JoinedFile(paths, opener, along=along)
 
 
 def _differs(path: Path, what: str) -> UserError:

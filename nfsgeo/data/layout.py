@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.disk import abandon, writing
-from nfsgeo.data.numbers import as_real, as_times, missing_values
+from nfsgeo.data.fields import SPACE
+from nfsgeo.data.numbers import as_real, as_times, finite
 from nfsgeo.data.splits import check_split, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 __all__ = [
-    "AXES",
     "NATIVE",
     "Header",
     "as_float32",
@@ -37,7 +37,6 @@ __all__ = [
 
 FORMAT, VERSION = "nfsgeo", 1
 NATIVE = (".h5", ".hdf5")  # endings of native files
-AXES = ("x", "y", "z")
 CHUNK_BYTES = 2**20
 RESERVED = {"format", "version", "equation", "domain", "boundary", "end_point"}
 # Metadata with checksums: a damaged file gives an error, not another file.
@@ -46,36 +45,27 @@ LIBVER = ("v110", "v110")
 
 @dataclass
 class Header:
-    """Everything about a file but its values.
+    """Everything about a file but its values, as the writers take it.
 
-    Attributes:
-        equation: Name of the equation.
-        domain: Box that holds the points.
-        times: Time of each record.
-        component_names: Components of the field.
-        static_names: Components of the static field.
-        static_role: ``"coefficient"``, ``"initial condition"`` or None.
-        provenance: How the data were made; plain JSON types, each key becomes a root
-            attribute (``commit``, ``seed``, ``scheme``, ``parameters``, ``solver``,
-            ``units``).
-        split: Sample numbers of each part, in order 0.7/0.1/0.2 when None.
-        meshes: Point numbers of meshes that come with the data, by name.
+    Each key of the provenance becomes a root attribute (``commit``, ``seed``,
+    ``scheme``, ``parameters``, ``solver``, ``units``).
     """
 
     equation: str
     domain: Domain
-    times: NDArray[np.float64]
-    component_names: list[str]
-    static_names: list[str] = field(default_factory=list)
+    times: Any
+    component_names: Sequence[str]
+    static_names: Sequence[str] = ()
     static_role: str | None = None
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] | None = None
     split: Mapping[str, NDArray[np.int64]] | None = None
-    meshes: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    meshes: Mapping[str, NDArray[np.int64]] | None = None
 
     def __post_init__(self) -> None:
         self.times = as_times(self.times, "times")
         self.component_names = list(self.component_names)
         self.static_names = list(self.static_names)
+        self.provenance, self.meshes = self.provenance or {}, self.meshes or {}
         roles = ("coefficient", "initial condition") if self.static_names else (None,)
         if self.static_role not in roles:
             raise ValueError(
@@ -86,9 +76,9 @@ class Header:
         if clash:
             raise ValueError(f"provenance keys {sorted(clash)} are taken; rename them")
         if self.times.ndim != 1 or not len(self.times) or not self.component_names:
-            raise ValueError("a file needs at least one record and one component")
+            raise ValueError("a file needs at least one time step and one component")
         if not np.all(np.diff(self.times) > 0):
-            raise ValueError("times must increase from record to record")
+            raise ValueError("times must increase from one time step to the next")
 
     def to_json(self) -> str:
         """The header as text; equal headers give equal text."""
@@ -111,7 +101,7 @@ class Header:
         periodic = self.domain.periodic
         kinds = ["periodic" if axis else "bounded" for axis in periodic]
         file.attrs["boundary"] = text(json.dumps(kinds))
-        for key, value in self.provenance.items():
+        for key, value in (self.provenance or {}).items():
             file.attrs[key] = text(json.dumps(value))
         checked(file, "coords/t", self.times)
         if axes is not None:
@@ -120,14 +110,19 @@ class Header:
                 for axis, upper in zip(axes, self.domain.upper, strict=True)
             ]
             file.attrs["end_point"] = text(json.dumps(ends))
-            for name, axis in zip(AXES, axes, strict=False):
+            for name, axis in zip(SPACE, axes, strict=False):
                 checked(file, f"coords/{name}", np.asarray(axis, np.float64))
         split = self.split or split_in_order(num_samples)
         check_split(split, num_samples)
         for name, samples in split.items():
             checked(file, f"split/{name}", np.asarray(samples, np.int64))
-        for name, index in self.meshes.items():
+        for name, index in (self.meshes or {}).items():
             checked(file, f"meshes/{name}/index", np.asarray(index, np.int64))
+
+    def check_static(self, a: Any) -> None:
+        """Makes sure that a static field comes if and only if it was announced."""
+        if (a is not None) != bool(self.static_names):
+            raise ValueError("static fields must come if and only if they are named")
 
     def describe(self, dataset: h5py.Dataset, *, static: bool = False) -> None:
         """Names the components of a dataset, and the role of a static one."""
@@ -191,10 +186,7 @@ def as_float32(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.flo
         raise UserError(
             f"{what} of shape {array.shape}", f"shape {shape}", "reorder the axes"
         )
-    finite = np.isfinite(array)
-    if not finite.all():
-        raise missing_values(what, int((~finite).sum()), array.size)
-    return array
+    return finite(array, what)
 
 
 def members(group: h5py.Group, *path: str) -> list[str]:
@@ -210,14 +202,10 @@ def members(group: h5py.Group, *path: str) -> list[str]:
 
 
 def check_ending(path: Path, *endings: str) -> None:
-    """Makes sure that a file to write does not claim to be of another format.
-
-    Args:
-        path: The file; without an ending it may hold anything.
-        endings: Those of the format that is written.
+    """Makes sure that the name of a file to write does not promise another format.
 
     Raises:
-        UserError: It ends in something else.
+        UserError: It ends in something else than one of ``endings``.
     """
     if path.suffix and path.suffix.lower() not in endings:
         raise UserError(

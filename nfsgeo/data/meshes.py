@@ -1,8 +1,11 @@
 """Meshes drawn from a file: subsets of its points, and points between them.
 
-Every sampler takes ``(file, num_points or resolution, seed, sample)`` and depends on
-nothing else. ``sample`` matters for files whose samples have meshes of their own and
-for :func:`per_sample`; leave it out for one mesh that all samples share.
+Every sampler takes ``(file, num_points or resolution, seed, sample)``: the file whose
+points it draws from, the number of points or that along each axis, the seed of the draw
+and the number of the sample. It depends on nothing else. ``sample`` matters for files
+whose samples have meshes of their own and for :func:`per_sample`; leave it out for one
+mesh that all samples share.
+:data:`MESH_KINDS` names those that a run can be observed with.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -29,7 +33,9 @@ from nfsgeo.data.streams import Stream
 from nfsgeo.errors import UserError
 
 __all__ = [
+    "MESH_KINDS",
     "Mesh",
+    "MeshKind",
     "MeshOfFile",
     "MeshesInTurn",
     "clustered",
@@ -54,27 +60,16 @@ def every_point(file: FieldFile, sample: int = 0) -> Mesh:
 
 @dataclass(frozen=True)
 class MeshOfFile:
-    """All points of a sample, of a file whose samples share some meshes.
-
-    Args:
-        file: Fields at points.
-    """
+    """All points of each sample, of a file whose samples share some meshes."""
 
     file: FieldFile
 
     def __call__(self, sample: int) -> Mesh:
-        """The mesh of a sample."""
         return every_point(self.file, sample)
 
 
 def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:
     """Points drawn from the file's own, uniformly without replacement (the paper's).
-
-    Args:
-        file: Fields on a grid or at points.
-        num_points: How many.
-        seed: Of the draw.
-        sample: Each sample draws its own.
 
     Raises:
         UserError: The sample has fewer points.
@@ -88,10 +83,6 @@ def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) 
 
 def stored(file: NativeFile, name: str) -> Mesh:
     """A mesh that was published with the data, its points in their order there.
-
-    Args:
-        file: Fields on a grid, with meshes.
-        name: Of the mesh.
 
     Raises:
         UserError: The file has no such mesh.
@@ -121,10 +112,8 @@ def nested(
 
     Args:
         mesh: The mesh of training, or the first of several.
-        file: The file that it was drawn from.
-        num_points: Points of the result, for the paper's test 1.3 to 4 times as many.
-        seed: Seed of the further points; another seed draws others.
-        sample: Sample that the mesh belongs to.
+        file, num_points, seed, sample: As for every sampler; ``num_points`` is the size
+            of the result, in the paper's test 1.3 to 4 times that of ``mesh``.
         trained: Numbers of further points that training has seen, none of which is
             drawn: those of :func:`~nfsgeo.training.observation.trained_points`.
 
@@ -166,10 +155,7 @@ def disjoint(
     Args:
         mesh: The points to leave out; those between the points of the file are none
             of its points.
-        file: The file that it was drawn from.
-        num_points: How many.
-        seed: Of the draw.
-        sample: Sample that the mesh belongs to.
+        file, num_points, seed, sample: As for every sampler.
         trained: Numbers of further points to leave out, as for :func:`nested`.
 
     Raises:
@@ -200,10 +186,7 @@ def clustered(
     proportional to it, exactly (systematic sampling in a random order).
 
     Args:
-        file: The file to draw from.
-        num_points: How many points.
-        seed: Seed of the centre and of the draw.
-        sample: Sample that the mesh belongs to.
+        file, num_points, seed, sample: As for every sampler.
         ratio: Highest over lowest density.
         centre: Where the density peaks; anywhere when None.
 
@@ -240,14 +223,7 @@ def clustered(
 def per_sample(
     sampler: Callable[..., Mesh], file: FieldFile, num_points: int, seed: int
 ) -> Callable[[int], Mesh]:
-    """A mesh of its own for every sample, drawn by one of the samplers above.
-
-    Args:
-        sampler: Called with ``file``, ``num_points``, ``seed`` and the sample.
-        file: Fields on a grid or at points.
-        num_points: How many in each sample.
-        seed: Of the draws.
-    """
+    """A mesh of its own for every sample, drawn by one of the samplers above."""
     return partial(sampler, file, num_points, seed)
 
 
@@ -261,19 +237,18 @@ def with_queries(
 
     Args:
         mesh: The observed points.
-        file: The file that it was drawn from.
-        num_points: How many query points, fewer where the file has no more.
-        seed: Of the draw.
-        sample: Sample that the mesh belongs to.
+        file, num_points, seed, sample: As for every sampler; ``num_points`` counts the
+            query points, which are fewer where the file has no more.
     """
     if mesh.index is None:
         pos = between(file, num_points, philox(seed, Stream.QUERY_POINTS, sample))
         return replace(mesh, queries=Mesh(pos, None))
     num_points = min(num_points, file.num_points(sample) - len(mesh))
-    if not num_points:
-        nothing = Mesh(mesh.pos[:0], mesh.index[:0])
-        return replace(mesh, queries=nothing)
-    return replace(mesh, queries=disjoint(mesh, file, num_points, seed, sample))
+    if num_points:
+        queries = disjoint(mesh, file, num_points, seed, sample)
+    else:
+        queries = Mesh(mesh.pos[:0], mesh.index[:0])
+    return replace(mesh, queries=queries)
 
 
 def _others(
@@ -306,3 +281,42 @@ def _enough(file: FieldFile, wanted: int, there: int) -> None:
             f"1 to {there} points, which is what it has",
             "ask for fewer points or use a finer file",
         )
+
+
+@dataclass(frozen=True)
+class MeshKind:
+    """A way to choose the points at which samples are observed.
+
+    Attributes:
+        sampler: Called with a file, a size, a seed and the number of a sample.
+        help: What the points are, one line.
+        size: What the size is: the number of ``"points"``, or of points along each axis
+            of a ``"grid"``; None where it is not used.
+        drawn: Whether the points are random, others for each seed.
+        even: Whether their density is the same everywhere.
+    """
+
+    sampler: Callable[..., Mesh]
+    help: str
+    size: Literal["points", "grid"] | None = "points"
+    drawn: bool = True
+    even: bool = True
+
+
+def _grid(file: FieldFile, size: int, seed: int = 0, sample: int = 0) -> Mesh:
+    return sub_grid(file, size)
+
+
+def _all(file: FieldFile, size: None, seed: int = 0, sample: int = 0) -> Mesh:
+    return every_point(file, sample)
+
+
+# By the name in the configuration, ``data.mesh``, and on the command line.
+MESH_KINDS: dict[str, MeshKind] = {
+    "random-subset": MeshKind(random_subset, "points of the file, drawn uniformly"),
+    "grid": MeshKind(_grid, "a coarser grid", "grid", drawn=False),
+    "all": MeshKind(_all, "all points of the file", None, drawn=False, even=False),
+    "off-grid": MeshKind(off_grid, "uniform, between the points of a periodic grid"),
+    "clustered": MeshKind(clustered, "tenfold as dense at one place", even=False),
+    "jittered": MeshKind(jittered, "a coarser grid, its points moved", "grid"),
+}

@@ -9,9 +9,17 @@ from typing import Any
 import h5py
 import numpy as np
 
-from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices, reading
+from nfsgeo.data.fields import (
+    SPACE,
+    Doubles,
+    FieldFile,
+    Floats,
+    Indices,
+    check_axes,
+    reading,
+)
 from nfsgeo.data.grid_writer import GridWriter
-from nfsgeo.data.layout import AXES, FORMAT, RESERVED, VERSION, as_text, members
+from nfsgeo.data.layout import FORMAT, RESERVED, VERSION, as_text, members
 from nfsgeo.data.point_writer import PointWriter
 from nfsgeo.data.splits import SPLITS, check_split
 from nfsgeo.errors import UserError
@@ -48,28 +56,21 @@ class NativeFile(FieldFile):
                     self._read_points()
                 else:
                     self._read_grid()
+                self._check_samples()
             except BaseException:
                 self._file.close()
                 raise
 
     @staticmethod
-    def recognise(path: Path) -> bool:
+    def fits(path: Path) -> bool:
         """Whether the file says that it is one of these."""
-        try:
-            with h5py.File(path, "r") as file:
-                return as_text(file.attrs.get("format")) == FORMAT
-        except (OSError, RuntimeError, KeyError, ValueError):
-            return False
-
-    def mesh_id(self, sample: int) -> int:
-        self._check_sample(sample)
-        return int(self._sample_mesh[sample])
+        with h5py.File(path, "r") as file:
+            return as_text(file.attrs.get("format")) == FORMAT
 
     def coordinates(self, sample: int = 0) -> Doubles:
         mesh = self.mesh_id(sample)
         if self.axes is not None:
-            grids = np.meshgrid(*self.axes, indexing="ij")
-            return np.stack([grid.ravel() for grid in grids], axis=-1)
+            return super().coordinates(sample)
         start, stop = self._mesh_offsets[mesh : mesh + 2]
         with reading(self.path, WHOLE):
             return self._file["points/coords"][start:stop]
@@ -88,37 +89,19 @@ class NativeFile(FieldFile):
                     found[kind] = group["nodes"][start:stop]
         return found
 
-    def read(
-        self, sample: int, records: slice, points: Indices | None = None
-    ) -> Floats:
-        self._check_sample(sample)
-        records = self._check_records(records)
-        with reading(self.path, f"sample {sample} to be readable"):
-            if self.axes is not None:
-                values = self._file["fields/u"][sample, records]
-                values = values.reshape(len(values), -1, self.components)
-                values = values if points is None else values[:, points]
-                return np.ascontiguousarray(values.swapaxes(0, 1))
-            values = self._file["points/u"][self._rows(sample), records]
-            return values if points is None else values[points]
+    def slab(self, sample: int, steps: slice) -> Floats:
+        return self._u[self._rows(sample), steps]
 
-    def read_static(self, sample: int, points: Indices | None = None) -> Floats:
-        self._check_sample(sample)
-        if not self.static_names:
-            num = self.num_points(sample) if points is None else len(points)
-            return np.empty((num, 0), np.float32)
-        with reading(self.path, f"sample {sample} to be readable"):
-            if self.axes is not None:
-                values = self._file["fields/a"][sample]
-                values = values.reshape(-1, self.static_components)
-            else:
-                values = self._file["points/a"][self._rows(sample)]
-            return values if points is None else values[points]
+    def static_slab(self, sample: int) -> Floats:
+        return self._a[self._rows(sample)]
 
     def close(self) -> None:
         self._file.close()
 
-    def _rows(self, sample: int) -> slice:
+    def _rows(self, sample: int) -> int | slice:
+        """Where a sample is in the data sets of the fields."""
+        if self.axes is not None:
+            return sample
         return slice(*self._sample_offsets[sample : sample + 2])
 
     def _read_header(self) -> None:
@@ -156,54 +139,49 @@ class NativeFile(FieldFile):
             for name in members(self._file, "meshes")
         }
 
-    def _read_fields(self, group: str) -> tuple[h5py.Dataset, h5py.Dataset | None]:
-        u, a = self._file[f"{group}/u"], None
+    def _read_fields(self, group: str) -> None:
+        self._u: h5py.Dataset = self._file[f"{group}/u"]
+        self._a: Any = None
         if "a" in members(self._file, group):
-            a = self._file[f"{group}/a"]
-        self.component_names = json.loads(as_text(u.attrs["components"]))
+            self._a = self._file[f"{group}/a"]
+        self.component_names = json.loads(as_text(self._u.attrs["components"]))
         self.static_names, self.static_role = [], None
-        if a is not None:
-            self.static_names = json.loads(as_text(a.attrs["components"]))
-            self.static_role = as_text(a.attrs["role"])
-        for name, field in {"u": u, "a": a}.items():
-            single = field is None or field.dtype == np.float32
-            _check(single, f"{group}/{name} is not float32")
-        return u, a
+        if self._a is not None:
+            self.static_names = json.loads(as_text(self._a.attrs["components"]))
+            self.static_role = as_text(self._a.attrs["role"])
+
+    def _check_fields(self, *ahead: int, grid: tuple[int, ...] = ()) -> None:
+        """Shapes and types of the fields: samples or points, time steps, grid."""
+        u = (*ahead, len(self.times), *grid, self.components)
+        a = (*ahead, *grid, self.static_components)
+        for field, shape in ((self._u, u), (self._a, a)):
+            if field is not None:
+                _check(field.dtype == np.float32, f"{field.name} is not float32")
+                _same(field, shape)
 
     def _read_grid(self) -> None:
-        u, a = self._read_fields("fields")
-        self.num_samples = len(u)
-        names = AXES[: self.domain.dim]
+        self._read_fields("fields")
+        self.num_samples = len(self._u)
+        names = SPACE[: self.domain.dim]
         self.axes = tuple(self._file[f"coords/{name}"][:] for name in names)
-        for i, (name, axis) in enumerate(zip(names, self.axes, strict=True)):
-            good = axis.dtype == np.float64 and axis.ndim == 1 and len(axis) > 0
-            good = good and bool(np.all(np.diff(axis) > 0))
-            upper, wraps = self.domain.upper[i], self.domain.periodic[i]
-            good = good and bool(axis[0] >= self.domain.lower[i])
-            good = good and bool(axis[-1] < upper if wraps else axis[-1] <= upper)
-            _check(good, f"coords/{name} is not an increasing axis in the domain")
+        check_axes(self.path, self.axes, self.domain)
+        _check(all(axis.dtype == np.float64 for axis in self.axes), "axes not float64")
         grid = tuple(len(axis) for axis in self.axes)
-        _same("fields/u", u, (len(u), len(self.times), *grid, self.components))
-        if a is not None:
-            _same("fields/a", a, (len(u), *grid, self.static_components))
-        self._sample_mesh = np.zeros(len(u), np.int64)
+        self._check_fields(self.num_samples, grid=grid)
         self._mesh_offsets = np.array([0, np.prod(grid)])
         for name, index in self.meshes.items():
             inside = index.size and index.min() >= 0 and index.max() < np.prod(grid)
             single = len(np.unique(index)) == index.size
             _check(inside and single, f"meshes/{name} is no set of grid points")
-        self._check_samples()
 
     def _read_points(self) -> None:
-        u, a = self._read_fields("points")
+        self._read_fields("points")
         group = self._file["points"]
-        self.axes = None
         self._mesh_offsets = group["mesh_offsets"][:]
-        self._sample_mesh = group["sample_mesh"][:]
+        self.sample_mesh = meshes = group["sample_mesh"][:]
         self._sample_offsets = group["sample_offsets"][:]
-        self.num_samples = len(self._sample_mesh)
+        self.num_samples = len(meshes)
         sizes = np.diff(self._mesh_offsets)
-        meshes = self._sample_mesh
         _check(
             len(sizes) > 0
             and self._mesh_offsets[0] == 0
@@ -216,12 +194,8 @@ class NativeFile(FieldFile):
             np.array_equal(self._sample_offsets, ends),
             "points/sample_offsets do not fit the meshes",
         )
-        total = (int(self._mesh_offsets[-1]), self.domain.dim)
-        _same("points/coords", group["coords"], total)
-        _same("points/u", u, (int(ends[-1]), len(self.times), self.components))
-        if a is not None:
-            _same("points/a", a, (int(ends[-1]), self.static_components))
-        self._check_samples()
+        _same(group["coords"], (int(self._mesh_offsets[-1]), self.domain.dim))
+        self._check_fields(int(ends[-1]))
 
     def _check_samples(self) -> None:
         _check(self.num_samples > 0, "no samples")
@@ -236,6 +210,6 @@ def _check(condition: Any, problem: str) -> None:
         raise ValueError(problem)
 
 
-def _same(name: str, dataset: h5py.Dataset, shape: tuple[int, ...]) -> None:
+def _same(dataset: h5py.Dataset, shape: tuple[int, ...]) -> None:
     if dataset.shape != shape:
-        raise ValueError(f"{name} has shape {dataset.shape}, not {shape}")
+        raise ValueError(f"{dataset.name} has shape {dataset.shape}, not {shape}")

@@ -1,4 +1,4 @@
-"""Fields with mean zero and deviation one, component by component."""
+"""Fields of mean zero and standard deviation one, component by component."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FieldNormaliser(nn.Module):
     def fit(cls, fields: Iterable[Tensor]) -> Self:
         """Statistics over all values of each component, in one pass and in float64.
 
-        A component that never changes keeps a deviation of one.
+        A component that never changes gets a standard deviation of one.
 
         Args:
             fields: Tensors ``[..., F]``, for example ``data.x`` of each training
@@ -65,7 +65,7 @@ class FieldNormaliser(nn.Module):
         return cls(mean, torch.where(flat, torch.ones_like(std), std))
 
     def normalise(self, x: Tensor) -> Tensor:
-        """Field ``[..., F]`` in units of its own deviation."""
+        """Field ``[..., F]`` less its mean, in units of its standard deviation."""
         return (x - self.mean) / self.std
 
     def denormalise(self, y: Tensor) -> Tensor:

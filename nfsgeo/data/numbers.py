@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.errors import UserError
 
-__all__ = ["as_real", "as_times", "missing_values"]
+__all__ = ["as_real", "as_times", "finite", "missing_values"]
 
 ABSENT = ("NoneType", "NAType", "NaTType")  # of Python and of pandas
 
@@ -59,10 +59,19 @@ def as_times(values: Any, what: str) -> NDArray[np.float64]:
         if masked:
             raise missing_values(what, masked, array.size)
         return array.astype(f"{array.dtype.kind}8[us]").astype(np.int64) / 1e6
-    times = as_real(values, what).astype(np.float64)
-    if not np.isfinite(times).all():
-        raise missing_values(what, int((~np.isfinite(times)).sum()), times.size)
-    return times
+    return finite(as_real(values, what).astype(np.float64), what)
+
+
+def finite(values: NDArray[Any], what: str) -> NDArray[Any]:
+    """The values, once all of them are finite.
+
+    Raises:
+        UserError: Some are not; says how many.
+    """
+    bad = int((~np.isfinite(values)).sum())
+    if bad:
+        raise missing_values(what, bad, values.size)
+    return values
 
 
 def missing_values(what: str, num: int, total: int) -> UserError:

@@ -22,7 +22,7 @@ from nfsgeo.data.layout import (
     new_file,
     partial_path,
 )
-from nfsgeo.data.numbers import as_real, as_times
+from nfsgeo.data.numbers import as_real
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -39,7 +39,7 @@ class PointWriter:
         path: The file to make.
         equation: Name of the equation.
         domain: Box that holds all points.
-        times: Time of each record, ``[T]``.
+        times: Time of each time step, ``[T]``.
         component_names: Components of ``u``.
         static_names: Components of the static field ``a``.
         static_role: ``"coefficient"``, ``"initial condition"``, None without ``a``.
@@ -77,14 +77,14 @@ class PointWriter:
         usual = partial_path(self.path)
         self.partial = usual.with_name(f"{self.path.name}.{os.getpid()}.partial")
         self._header = Header(
-            equation=equation,
-            domain=domain,
-            times=as_times(times, "times"),
-            component_names=list(component_names),
-            static_names=list(static_names),
-            static_role=static_role,
-            provenance=provenance or {},
-            split=split,
+            equation,
+            domain,
+            times,
+            component_names,
+            static_names,
+            static_role,
+            provenance,
+            split,
         )
         self._mesh_offsets = [0]
         self._sample_mesh: list[int] = []
@@ -123,8 +123,7 @@ class PointWriter:
                 f"axes {domain.periodic} without their upper end",
                 "enlarge the domain or wrap the points into it",
             )
-        rows = max(1, CHUNK_BYTES // (8 * domain.dim))
-        self._append("coords", coords, rows, "f8")
+        self._append("coords", coords, "f8")
         self._mesh_offsets.append(self._mesh_offsets[-1] + len(coords))
         for kind, nodes in (cells or {}).items():
             nodes = np.asarray(nodes, dtype=np.int64)
@@ -136,8 +135,7 @@ class PointWriter:
                 )
             offsets = self._cells.setdefault(kind, [0] * (number + 1))
             offsets.extend([offsets[-1]] * (number + 1 - len(offsets)))
-            rows = max(1, CHUNK_BYTES // (8 * nodes.shape[1]))
-            self._append(f"cells/{kind}/nodes", nodes, rows, "i8")
+            self._append(f"cells/{kind}/nodes", nodes, "i8")
             offsets.append(offsets[-1] + len(nodes))
         return number
 
@@ -161,18 +159,15 @@ class PointWriter:
         """
         names, sample = self._header, len(self._sample_mesh)
         num = self._mesh_offsets[mesh + 1] - self._mesh_offsets[mesh]
-        if (a is not None) != bool(names.static_names):
-            raise ValueError("static fields must come if and only if they are named")
+        names.check_static(a)
         if sample and set(parameters or {}) != set(self._parameters):
             raise ValueError("every sample must carry the same parameters")
         shape = (num, len(names.times), len(names.component_names))
         u = as_float32(u, shape, f"u of sample {sample}")
-        row_bytes = 4 * shape[1] * shape[2]
-        self._append("u", u, max(1, min(num, CHUNK_BYTES // row_bytes)), "f4")
+        self._append("u", u, "f4", most=num)
         if a is not None:
-            width = len(names.static_names)
-            a = as_float32(a, (num, width), f"a of sample {sample}")
-            self._append("a", a, max(1, min(num, CHUNK_BYTES // (4 * width))), "f4")
+            a = as_float32(a, (num, len(names.static_names)), f"a of sample {sample}")
+            self._append("a", a, "f4", most=num)
         for name, value in (parameters or {}).items():
             value = as_real(value, f"parameter {name} of sample {sample}")
             self._parameters.setdefault(name, []).append(value)
@@ -187,10 +182,14 @@ class PointWriter:
                 raise error
             self._finish()
 
-    def _append(self, name: str, values: NDArray[Any], rows: int, dtype: str) -> None:
+    def _append(
+        self, name: str, values: NDArray[Any], dtype: str, most: int | None = None
+    ) -> None:
+        """Adds rows to a data set, made at first in chunks of at most ``most`` rows."""
         if name not in self._points:
-            shape = (0, *values.shape[1:])
-            chunks = (rows, *values.shape[1:])
+            row_bytes = np.dtype(dtype).itemsize * int(np.prod(values.shape[1:]))
+            rows = max(1, min(most or CHUNK_BYTES, CHUNK_BYTES // row_bytes))
+            shape, chunks = (0, *values.shape[1:]), (rows, *values.shape[1:])
             compressed(self._points, name, shape, chunks, dtype=dtype, grows=True)
         dataset = self._points[name]
         start = len(dataset)

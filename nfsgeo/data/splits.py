@@ -22,15 +22,15 @@ def split_in_order(
 
     Args:
         num_samples: How many samples there are.
-        fractions: Shares of training, validation and test; they sum to 1.
+        fractions: Those of training, validation and test; they sum to 1.
 
     Raises:
-        ValueError: The shares are not positive or do not sum to 1.
+        ValueError: The fractions are not positive or do not sum to 1.
     """
     if min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-9:
         raise ValueError(
-            f"split fractions {fractions}: expected three positive shares whose sum "
-            "is 1; change them"
+            f"split fractions {fractions}: expected three positive numbers whose "
+            "sum is 1; change them"
         )
     if num_samples < 3:
         valid = test = 0

@@ -51,20 +51,23 @@ def is_band_limited(file: FieldFile, samples: Sequence[int] | Indices) -> bool:
 
 
 def _tail(field: Doubles, i: int, dim: int) -> float:
-    """Share of the upper third of the frequencies of ``[*S, T, C]`` along an axis."""
+    """Relative size of the upper third of the frequencies along an axis of a field.
+
+    It is the largest over all time steps and components of ``[*S, T, C]``.
+    """
     space = tuple(range(dim))
     field = field - field.mean(axis=space, keepdims=True)
     num = field.shape[i]
     modes = np.fft.rfft(field, axis=i)
-    # All but the mean, and the highest where it is a cosine alone, stand for two.
+    # Each mode is there twice, but for the mean and a highest that is a cosine alone.
     twice = np.full(modes.shape[i], 2.0)
     twice[0], twice[-1] = 1.0, 1.0 + num % 2
     twice = twice.reshape([-1 if axis == i else 1 for axis in range(field.ndim)])
     power = twice * np.abs(modes) ** 2
     high = np.take(power, np.arange(num // 3 + 1, modes.shape[i]), axis=i)
     total = power.sum(axis=(*space, dim))
-    shares = high.sum(axis=(*space, dim)) / np.where(total > 0, total, 1.0)
-    return float(np.sqrt(shares.max(initial=0.0)))
+    fractions = high.sum(axis=(*space, dim)) / np.where(total > 0, total, 1.0)
+    return float(np.sqrt(fractions.max(initial=0.0)))
 
 
 def _is_equispaced(file: FieldFile, i: int) -> bool:

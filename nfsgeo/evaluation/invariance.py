@@ -20,15 +20,7 @@ from nfsgeo.data.connected_batches import batches
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.fields import Indices
 from nfsgeo.data.grid_meshes import between, philox, shuffled
-from nfsgeo.data.meshes import (
-    Mesh,
-    MeshesInTurn,
-    clustered,
-    disjoint,
-    nested,
-    off_grid,
-    random_subset,
-)
+from nfsgeo.data.meshes import MESH_KINDS, Mesh, MeshesInTurn, disjoint, nested
 from nfsgeo.data.streams import Stream
 from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
@@ -233,17 +225,13 @@ def _drawn(name: str, training: _Training, seed: int, item: int) -> Mesh:
         draw, more = (disjoint, 0) if name in SHARES else (nested, num)
         size, trained = more + _num_unseen(name, num), training.points(item)
         return draw(seen, file, size, seed, item, trained=trained)
-    samplers: dict[str, Callable[..., Mesh]] = {
-        "clustered": clustered,
-        "off-grid": off_grid,
-        "own": random_subset,
-    }
-    if name not in samplers:
+    kind = MESH_KINDS.get("random-subset" if name == "own" else name)
+    if kind is None or not kind.drawn or kind.size != "points":
         raise UserError(
             f"mesh {name!r}", f"one of {', '.join(MESHES)}", "choose one of these"
         )
     # The training mesh may be drawn by the same sampler from the same seed.
-    return samplers[name](file, num, seed + 1_000_003, item)
+    return kind.sampler(file, num, seed + 1_000_003, item)
 
 
 def _amount(name: str) -> float:

@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.models import MODELS, LossWeighting, Problem
 from nfsgeo.training.config_errors import explained, unknown
 from nfsgeo.training.losses import LOSSES
@@ -35,8 +36,6 @@ __all__ = [
     "RunConfig",
     "TrainerSection",
 ]
-
-MeshKind = Literal["random-subset", "grid", "all", "off-grid", "clustered", "jittered"]
 
 
 class Section(BaseModel):
@@ -51,8 +50,9 @@ class DataSection(Section):
     Attributes:
         file: Data in any format that :func:`nfsgeo.data.open` reads; None for the
             demonstration's.
-        mesh: How points are chosen. None: a sub-grid where ``grid`` is given or the
-            model needs one, else a random subset of a grid, all points of a cloud.
+        mesh: How points are chosen, one of :data:`nfsgeo.data.meshes.MESH_KINDS`.
+            None: a sub-grid where ``grid`` is given or the model needs one, else a
+            random subset of a grid, all points of a cloud.
         points: Number of points; None for a quarter of the grid's.
         grid: Points along each axis, for the sub-grid.
         mesh_per_sample: Whether each sample is observed at points of its own.
@@ -74,7 +74,7 @@ class DataSection(Section):
     """
 
     file: Path | None = None
-    mesh: MeshKind | None = None
+    mesh: str | None = None
     points: PositiveInt | None = None
     grid: PositiveInt | None = None
     mesh_per_sample: bool = False
@@ -95,6 +95,14 @@ class DataSection(Section):
         """The time steps of a file that are the first ``num`` of a window."""
         last = self.first_step + (num - 1) * self.time_stride
         return slice(self.first_step, last + 1, self.time_stride)
+
+    @field_validator("mesh")
+    @classmethod
+    def _check_mesh(cls, name: str | None) -> str | None:
+        if name is not None and name not in MESH_KINDS:
+            names = ", ".join(MESH_KINDS)
+            raise unknown(f"data.mesh={name!r}", f"one of {names}", name, MESH_KINDS)
+        return name
 
     @field_serializer("file")
     def _file_as_text(self, file: Path | None) -> str | None:

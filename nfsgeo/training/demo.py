@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from nfsgeo.data.cached import cached_file
+from nfsgeo.data.generation import cached_file
 
 __all__ = ["demo_file"]
 

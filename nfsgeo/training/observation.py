@@ -12,16 +12,11 @@ from numpy.typing import NDArray
 from nfsgeo.data import FieldFile
 from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.meshes import (
+    MESH_KINDS,
     Mesh,
     MeshesInTurn,
     MeshOfFile,
-    clustered,
-    every_point,
-    jittered,
-    off_grid,
     per_sample,
-    random_subset,
-    sub_grid,
     with_queries,
 )
 from nfsgeo.errors import UserError
@@ -51,14 +46,13 @@ def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
         UserError: The file does not have such points.
     """
     seed = seed if data.mesh_seed is None else data.mesh_seed
-    if data.mesh == "grid":
-        return sub_grid(file, _needed(data.grid, "grid"))
-    if data.mesh == "all":
-        return MeshOfFile(file) if _many(file) else every_point(file)
-    sampler, size = _sampler(data)
-    if data.mesh_per_sample or _many(file):
-        return per_sample(sampler, file, size, seed)
-    return sampler(file, size, seed)
+    kind = MESH_KINDS[data.mesh or ""]
+    if kind.size is None and _many(file):
+        return MeshOfFile(file)
+    size = _size(data)
+    if kind.drawn and (data.mesh_per_sample or _many(file)):
+        return per_sample(kind.sampler, file, size, seed)
+    return kind.sampler(file, size, seed)
 
 
 def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observation:
@@ -78,7 +72,7 @@ def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observatio
     queries = 0 if data.mesh == "all" else data.query_points or 0
     drawn_from = seed if data.mesh_seed is None else data.mesh_seed
     if num > 1 and not (data.mesh_per_sample or _many(file)):
-        sampler, size = _sampler(data)
+        sampler, size = MESH_KINDS[data.mesh or ""].sampler, _size(data)
         meshes = [sampler(file, size, drawn_from, each) for each in range(num)]
     else:
         one = observe(data, file, seed)
@@ -154,27 +148,15 @@ def _as_rows(pos: Doubles) -> NDArray[Any]:
     return whole.view([(f"x{i}", np.float64) for i in range(pos.shape[1])])[:, 0]
 
 
-def _sampler(data: DataSection) -> tuple[Callable[..., Mesh], int]:
-    """What draws points, and how many of them."""
-    samplers: dict[str | None, Callable[..., Mesh]] = {
-        "random-subset": random_subset,
-        "off-grid": off_grid,
-        "clustered": clustered,
-        "jittered": jittered,
-    }
-    if data.mesh == "jittered":
-        size = _needed(data.grid, "grid")
-    else:
-        size = _needed(data.points, "points")
-    return samplers[data.mesh], size
+def _size(data: DataSection) -> Any:
+    """Number of points, or along each axis, as the sampler takes it."""
+    key = MESH_KINDS[data.mesh or ""].size
+    size = getattr(data, key) if key else None
+    if key and size is None:
+        raise UserError(f"no data.{key}", "a number", f"give --{key}")
+    return size
 
 
 def _many(file: FieldFile) -> bool:
     """Whether samples live on meshes of their own."""
     return any(file.mesh_id(sample) for sample in range(file.num_samples))
-
-
-def _needed(value: int | None, key: str) -> int:
-    if value is None:
-        raise UserError(f"no data.{key}", "a number", f"give --{key}")
-    return value

@@ -7,15 +7,10 @@ from typing import Any
 
 from nfsgeo.data import FieldFile
 from nfsgeo.data.grid_meshes import sub_grid_sizes
+from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, ModelInfo
-from nfsgeo.training.config import (
-    DataSection,
-    LossSection,
-    MeshKind,
-    OptimiserSection,
-    RunConfig,
-)
+from nfsgeo.training.config import DataSection, LossSection, OptimiserSection, RunConfig
 from nfsgeo.training.presets import paper_learning_rate
 
 __all__ = ["resolved"]
@@ -77,17 +72,18 @@ def _with_points(data: DataSection, file: FieldFile, model: ModelInfo) -> DataSe
         else:
             kind = "random-subset"
     data = _with_meshes(data, kind, model)
-    if kind in ("grid", "jittered"):
+    size = MESH_KINDS[kind].size
+    if size == "grid":
         grid = _points_per_axis(data, file, model)
         return _changed(data, mesh=kind, grid=grid, points=None)
-    if kind == "all":
+    if size is None:
         return _changed(data, mesh=kind, grid=None, points=None)
     points = data.points or max(1, file.num_points() // 4)
     return _changed(data, mesh=kind, grid=None, points=points)
 
 
-def _with_meshes(data: DataSection, kind: MeshKind, model: ModelInfo) -> DataSection:
-    drawn = kind not in ("grid", "all")
+def _with_meshes(data: DataSection, kind: str, model: ModelInfo) -> DataSection:
+    drawn = MESH_KINDS[kind].drawn
     if (data.mesh_per_sample or (data.point_sets or 1) > 1) and not drawn:
         name = "data.mesh_per_sample" if data.mesh_per_sample else "data.point_sets"
         raise UserError(
@@ -178,8 +174,8 @@ def _with_weighting(
         return loss
     # Elsewhere Voronoi cells may reach far beyond the points, or the points may be
     # dense where errors matter most.
-    even = data.mesh in ("random-subset", "off-grid", "jittered")
-    suits = even and file.shape is not None
+    kind = MESH_KINDS[data.mesh or "all"]
+    suits = kind.drawn and kind.even and file.shape is not None
     return _changed(loss, weighting=model.loss_weighting if suits else "uniform")
 
 

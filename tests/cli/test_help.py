@@ -8,6 +8,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo_cli import main
 
 VERBS = sorted(main.commands)
@@ -55,3 +56,8 @@ def test_help_does_not_wait_for_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_kind_of_mesh_is_named() -> None:
+    text = CliRunner().invoke(main, ["train", "--help"]).output
+    assert all(name in text for name in MESH_KINDS)

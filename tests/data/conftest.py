@@ -18,7 +18,7 @@ from nfsgeo.geometry import Domain
 
 @dataclass
 class GridCase:
-    """A native file of 7 samples, 5 records, a 6 x 4 grid and 2 components."""
+    """A native file of 7 samples, 5 time steps, a 6 x 4 grid and 2 components."""
 
     path: Path
     u: np.ndarray

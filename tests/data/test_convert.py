@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import nfsgeo.data
-from nfsgeo.data.convert import convert, open_sources
+from nfsgeo.data.convert import convert
 from nfsgeo.data.grid_writer import GridWriter
+from nfsgeo.data.opening import open_sources
 from nfsgeo.geometry import Domain
 
 RNG = np.random.default_rng(0)
@@ -91,7 +92,7 @@ def test_files_become_samples_in_the_order_of_their_numbers(tmp_path: Path) -> N
         assert file.domain.lower[0] < 2 and file.domain.upper[0] > 10
 
 
-def test_files_become_records(tmp_path: Path, one_line: Callable[..., str]) -> None:
+def test_files_become_time_steps(tmp_path: Path, one_line: Callable[..., str]) -> None:
     points = RNG.random((4, 2))
     paths = [tmp_path / f"{k}.npz" for k in range(3)]
     parts = [cloud(p, points, k + 1, first=(0, 1, 3)[k]) for k, p in enumerate(paths)]
@@ -99,8 +100,8 @@ def test_files_become_records(tmp_path: Path, one_line: Callable[..., str]) -> N
     with open_sources(paths, series="records") as file:
         assert file.num_samples == 1
         np.testing.assert_array_equal(file.times, np.arange(6))
-        for records in (slice(None), slice(1, 5), slice(0, 6, 2), slice(2, 6, 3)):
-            np.testing.assert_array_equal(file.read(0, records), whole[:, records])
+        for steps in (slice(None), slice(1, 5), slice(0, 6, 2), slice(2, 6, 3)):
+            np.testing.assert_array_equal(file.read(0, steps), whole[:, steps])
     for times in (np.arange(5.0), np.arange(6.0)[::-1], [0.0, np.nan, 2, 3, 4, 5]):
         one_line(open_sources, paths, series="records", times=times)
     with open_sources(paths, series="records", times=2 * np.arange(6.0)) as file:

@@ -213,7 +213,7 @@ def test_windows_that_do_not_fit_are_refused(
     file: FieldFile, point_case: Any, one_line: Callable[..., str]
 ) -> None:
     mesh = every_point(file)
-    assert "5 records" in one_line(WindowDataset, file, [0], 2, 4, mesh)
+    assert "5 time steps" in one_line(WindowDataset, file, [0], 2, 4, mesh)
     one_line(WindowDataset, file, [0], 2, 3, mesh, first_step=1)
     one_line(WindowDataset, file, [0], 1, 2, mesh, time_stride=3)
     with pytest.raises(ValueError, match="expected"):

@@ -33,10 +33,9 @@ SMALL: dict[str, dict[str, Any]] = {
 def test_file_holds_the_solutions(name: str, tmp_path: Path) -> None:
     equation, small = EQUATIONS[name], SMALL[name]
     path = generate(name, tmp_path / "x.h5", samples=6, seed=5, batch_size=4, **small)
-    solver = equation.solver()
     records = small.get("records", 1)
     resolution = small["resolution"]
-    expected = solver.solve(
+    expected = equation.solve(
         5, range(6), resolution=resolution, records=records, device="cpu"
     )
     with nfsgeo.data.open(path) as file:
@@ -45,10 +44,10 @@ def test_file_holds_the_solutions(name: str, tmp_path: Path) -> None:
         assert file.shape == (resolution,) * equation.dim
         assert file.components == equation.components
         assert file.static_role == equation.static_role
-        assert file.domain == solver.domain()
-        np.testing.assert_array_equal(file.times, solver.times(records))
+        assert file.domain == equation.domain
+        np.testing.assert_array_equal(file.times, equation.times(records))
         assert file.axes is not None
-        for found, axis in zip(file.axes, solver.axes(resolution), strict=True):
+        for found, axis in zip(file.axes, equation.axes(resolution), strict=True):
             np.testing.assert_array_equal(found, axis)
         for sample in range(6):
             u = expected.u[sample].flatten(1, -2).transpose(0, 1)
@@ -89,13 +88,13 @@ def test_defaults() -> None:
     for equation in EQUATIONS.values():
         # What the metadata says is what the solver does.
         given_all = {option.name: option.default for option in equation.options}
-        assert equation.solver(given_all) == equation.solver()
+        assert equation.with_options(given_all) == equation
         assert all(option.help for option in equation.options)
 
 
 def test_defaults_follow_the_options() -> None:
-    burgers = EQUATIONS["burgers"].solver({"nu": 1e-3, "time_stride": 2})
-    assert (burgers.default_resolution(), burgers.default_records()) == (2048, 101)
+    burgers = EQUATIONS["burgers"].with_options({"nu": 1e-3, "time_stride": 2})
+    assert (burgers.resolution, burgers.records) == (2048, 101)
     assert burgers.times(101)[-1] == pytest.approx(1)
 
 
@@ -129,7 +128,9 @@ def test_wrong_settings(
 
 
 def test_failed_check_writes_no_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="navier-stokes sample 0 with share of unres"):
+    with pytest.raises(
+        UserError, match="navier-stokes sample 0 with fraction of unres"
+    ):
         generate(
             "navier-stokes",
             tmp_path / "x.h5",
@@ -276,7 +277,7 @@ def test_killed_workers_and_parent(tmp_path: Path) -> None:
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     seen = [int(line) for line in again.stdout.split()]
     assert seen[0] >= 2 and seen[-1] == 12
-    expected = EQUATIONS["navier-stokes"].solver()
+    expected = EQUATIONS["navier-stokes"]
     solution = expected.solve(0, [0, 11], resolution=64, records=8, device="cpu")
     with nfsgeo.data.open(path) as file:
         for row, sample in enumerate((0, 11)):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from nfsgeo.data import GridWriter, NativeFile
 from nfsgeo.data.fields import GridFile
 from nfsgeo.data.meshes import (
+    MESH_KINDS,
     Mesh,
     clustered,
     disjoint,
@@ -30,6 +31,7 @@ from nfsgeo.data.meshes import (
 )
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
+from nfsgeo.training.config import DataSection
 
 
 class Grid(GridFile):
@@ -258,3 +260,17 @@ def test_meshes_travel_with_the_data(
             del raw["meshes/few/index"]
             raw["meshes/few/index"] = np.array(bad)
         one_line(NativeFile, path)
+
+
+@pytest.mark.parametrize("name", MESH_KINDS)
+def test_every_kind_of_mesh(name: str) -> None:
+    kind, file = MESH_KINDS[name], Grid((12, 10), (True, False))
+    size = {"points": 20, "grid": 2, None: None}[kind.size]
+    mesh = kind.sampler(file, size, 1, 0)
+    check_inside(file, mesh)
+    assert len(mesh) == {"points": 20, "grid": 4, None: 120}[kind.size]
+    assert DataSection(mesh=name).mesh == name
+    again, other = kind.sampler(file, size, 1, 0), kind.sampler(file, size, 2, 0)
+    np.testing.assert_array_equal(mesh.pos, again.pos)
+    assert np.array_equal(mesh.pos, other.pos) != kind.drawn
+    assert kind.help and "\n" not in kind.help

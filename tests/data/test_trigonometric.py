@@ -39,7 +39,7 @@ def test_weights_are_exact_below_the_highest_mode(num: int, seed: int) -> None:
 
 
 class Waves(GridFile):
-    """Two components and two records of band-limited fields, a shift in the box."""
+    """Two components and two time steps of band-limited fields, a shift in the box."""
 
     def __init__(self, shape: tuple[int, ...], periodic: tuple[bool, ...]) -> None:
         self.path, self.num_samples = Path("waves"), 1

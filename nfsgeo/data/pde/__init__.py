@@ -16,7 +16,8 @@ from nfsgeo.data.pde.darcy import Darcy
 from nfsgeo.data.pde.etdrk4 import ETDRK4
 from nfsgeo.data.pde.kdv import KdV
 from nfsgeo.data.pde.navier_stokes import NavierStokes
-from nfsgeo.data.pde.solution import Solution, Solver
+from nfsgeo.data.pde.solution import Solution
+from nfsgeo.data.pde.solver import Solver
 
 __all__ = [
     "ETDRK4",

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from nfsgeo.data.pde.etdrk4 import quadratic_flow, whole_steps
-from nfsgeo.data.pde.periodic import PeriodicSolver
 from nfsgeo.data.pde.random_fields import periodic_field, sample_rng
-from nfsgeo.data.pde.solution import check_positive, spectral_tail
+from nfsgeo.data.pde.solution import spectral_tail
+from nfsgeo.data.pde.solver import PeriodicSolver, option
 
 __all__ = ["Burgers"]
 
@@ -37,45 +37,46 @@ class Burgers(PeriodicSolver):
 
     Args:
         nu: Viscosity.
-        time_stride: Records are ``0.005 * time_stride`` apart; 2 gives those of the
+        time_stride: Time steps are ``0.005 * time_stride`` apart; 2 gives those of the
             paper's comparison.
     """
 
-    nu: float = 0.01
-    time_stride: int = 1
+    nu: float = option(0.01, "viscosity", positive=True)
+    time_stride: int = option(
+        1, "time steps are 0.005 * time_stride apart", positive=True
+    )
 
     name: ClassVar[str] = "burgers"
+    title: ClassVar[str] = "u_t + (u^2/2)_x = nu u_xx, periodic on [0, 1]"
+    units: ClassVar[Mapping[str, str]] = {"x": "1", "t": "1", "u": "1"}
     dim: ClassVar[int] = 1
     spacing: ClassVar[float] = 0.005
     # Higher modes hold 1e-7 of the variance.
     cutoff: ClassVar[int] = 64
     scale: ClassVar[float] = 7.0**4
 
-    def __post_init__(self) -> None:
-        check_positive(nu=self.nu, time_stride=self.time_stride)
-
-    def default_resolution(self) -> int:
+    @property
+    def resolution(self) -> int:
         """Points; smaller viscosities have thinner fronts."""
         return 1024 if self.nu >= 0.005 else 2048
 
-    def default_records(self) -> int:
-        """Records from t=0 to t=1, both included."""
+    @property
+    def records(self) -> int:
+        """Time steps from t=0 to t=1, both included."""
         return 200 // self.time_stride + 1
 
     def coarsest(self) -> int:
         """Points that carry the fronts."""
-        return self.default_resolution()
+        return self.resolution
 
     def first_step(self, resolution: int) -> float:
         """Time step to try first, whatever the resolution."""
         return 1 / 400 if self.nu >= 0.005 else 1 / 1600
 
     def times(self, records: int) -> np.ndarray:
-        """Times of the records, from 0."""
         return self.spacing * self.time_stride * np.arange(records)
 
     def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
-        """Initial velocity ``[B, N]`` of the given samples, on the CPU."""
         rngs = [sample_rng(seed, self.name, i) for i in indices]
         return periodic_field(
             rngs, dim=1, resolution=resolution, cutoff=self.cutoff, scale=self.scale
@@ -84,18 +85,10 @@ class Burgers(PeriodicSolver):
     def evolve(
         self, u: Tensor, records: int, *, dt: float, spacing: float
     ) -> tuple[Tensor, Tensor]:
-        r"""Advance velocity.
+        """Advance velocity; its start is the first time step.
 
-        Args:
-            u: Initial velocity ``[B, N]``, float64.
-            records: Number of records, the first one the start itself.
-            dt: Largest step; it is shortened to divide the spacing.
-            spacing: Time between records.
-
-        Returns:
-            Records ``[B, records, N]`` and the guard of each sample ``[B]``:
-            ``dt * max|u| * k``, ``k`` the largest mode that viscosity does not damp
-            within a step.
+        The guard is ``dt * max|u| * k``, ``k`` the largest mode that viscosity does not
+        damp within a step.
         """
         num_steps, dt = whole_steps(spacing, dt)
         n = u.shape[-1]
@@ -119,5 +112,5 @@ class Burgers(PeriodicSolver):
         return {
             "mean velocity": (u.mean(dim=-1).abs().amax(dim=1), 1e-12),
             "energy growth": (growth, 1e-10),
-            "share of unresolved energy": (spectral_tail(u, 1), 1e-8),
+            "fraction of unresolved energy": (spectral_tail(u, 1), 1e-8),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nfsgeo.data.pde.random_fields import neumann_field, sample_rng
 from nfsgeo.data.pde.solution import Solution, check_samples
+from nfsgeo.data.pde.solver import Solver, option
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -24,7 +25,7 @@ _ITERATIONS = 500
 
 
 @dataclass(frozen=True)
-class Darcy:
+class Darcy(Solver):
     r"""Pressure in a porous square for a given permeability.
 
     .. math:: -\nabla\cdot(a\nabla u) = 1 \text{ on } (0,1)^2, \quad u = 0
@@ -45,36 +46,38 @@ class Darcy:
 
     Args:
         coefficient: ``"12/3"``, ``"12/4"`` or ``"lognormal"``.
-
-    Raises:
-        UserError: ``coefficient`` is none of these.
     """
 
-    coefficient: str = "12/3"
+    coefficient: str = option("12/3", "levels of a, or lognormal", choices=COEFFICIENTS)
 
     name: ClassVar[str] = "darcy"
+    title: ClassVar[str] = (
+        "-div(a grad u) = 1 on the unit square, u = 0 on the boundary"
+    )
+    dim: ClassVar[int] = 2
+    static_names: ClassVar[tuple[str, ...]] = ("a",)
+    static_role: ClassVar[str] = "coefficient"
+    method: ClassVar[Mapping[str, str]] = {
+        "space": "cell-centred finite volumes, harmonic face values",
+        "linear": "conjugate gradients, DST-II preconditioner, tolerance 1e-10",
+        "precision": "float64",
+    }
+    units: ClassVar[Mapping[str, str]] = {"x": "1", "y": "1", "u": "1", "a": "1"}
     tau: ClassVar[float] = 3.0
     # Higher modes hold 5e-5 of the field's variance.
     cutoff: ClassVar[int] = 128
 
-    def __post_init__(self) -> None:
-        if self.coefficient not in COEFFICIENTS:
-            raise UserError(
-                f"coefficient {self.coefficient!r}",
-                f"one of {', '.join(COEFFICIENTS)}",
-                "choose one of these",
-            )
-
-    def default_resolution(self) -> int:
-        """Cells on each axis."""
+    @property
+    def resolution(self) -> int:
         return 256
 
-    def default_records(self) -> int:
+    @property
+    def records(self) -> int:
         """One: the problem is steady."""
         return 1
 
+    @property
     def domain(self) -> Domain:
-        """The unit square, bounded."""
         return Domain.unit(2, periodic=False)
 
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
@@ -95,7 +98,6 @@ class Darcy:
         return np.zeros(1)
 
     def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
-        """Permeability ``[B, N, N]`` of the given samples, on the CPU."""
         rngs = [sample_rng(seed, self.name, i) for i in indices]
         field = neumann_field(
             rngs, resolution=resolution, cutoff=self.cutoff, tau=self.tau
@@ -114,12 +116,6 @@ class Darcy:
         records: int = 1,
         device: torch.device | str = "cpu",
     ) -> Solution:
-        """Solve samples and check them.
-
-        Raises:
-            UserError: ``records`` is not 1, the residual is too large, or the pressure
-                is not positive.
-        """
         self.times(records)
         a = self.initial(seed, indices, resolution).to(device)
         u, _ = solve_pressure(a, torch.ones_like(a))

@@ -98,7 +98,12 @@ def _phi_functions(z: Tensor, *, real: bool) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def whole_steps(spacing: float, dt: float) -> tuple[int, float]:
-    """Number of steps between records, and the longest step up to ``dt`` that fits."""
+    """The fewest equal steps over ``spacing`` of at most ``dt`` each, and their length.
+
+    Args:
+        spacing: Time from one stored time step to the next.
+        dt: Longest step allowed.
+    """
     num_steps = math.ceil(spacing / dt - 1e-9)
     return num_steps, spacing / num_steps
 
@@ -112,15 +117,15 @@ def quadratic_flow(
     dt: float,
     records: int,
 ) -> Tensor:
-    """Records of ``v' = linear * v + flux * F(u^2)``, ``v = F(u)``, F the ``rfft``.
+    """Time steps of ``v' = linear * v + flux * F(u^2)``, ``v = F(u)``, F the ``rfft``.
 
     Args:
-        u: Start ``[B, N]``, periodic, which is the first record too.
+        u: Start ``[B, N]``, periodic, which is the first time step too.
         linear: L for each mode ``[N // 2 + 1]``.
         flux: Multiplier of the square for each mode; the 2/3 mask is applied here.
-        num_steps: Steps between records.
-        dt: Step.
-        records: Number of records.
+        num_steps: Steps of the integration from one stored time to the next.
+        dt: Length of these.
+        records: Number of time steps to return.
 
     Returns:
         ``[B, records, N]``.
@@ -137,10 +142,10 @@ def quadratic_flow(
     state = torch.fft.rfft(u) * mask
     out = u.new_empty(u.shape[0], records, n)
     out[:, 0] = u
-    for record in range(1, records):
+    for number in range(1, records):
         for _ in range(num_steps):
             state = scheme.step(state)
-        out[:, record] = torch.fft.irfft(state, n=n)
+        out[:, number] = torch.fft.irfft(state, n=n)
     return out
 
 

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from nfsgeo.data.pde.etdrk4 import quadratic_flow, whole_steps
-from nfsgeo.data.pde.periodic import PeriodicSolver
 from nfsgeo.data.pde.random_fields import sample_rng
 from nfsgeo.data.pde.solution import GUARD, spectral_tail
-from nfsgeo.errors import UserError
+from nfsgeo.data.pde.solver import PeriodicSolver, option
 
 __all__ = ["KdV", "drift", "soliton"]
 
@@ -48,51 +47,45 @@ class KdV(PeriodicSolver):
 
     Args:
         ic: ``"cos"`` or ``"sech2"``.
-        preset: ``"standard"``, to t=1, or ``"long"``, to t=10; 201 records each.
-
-    Raises:
-        UserError: ``ic`` or ``preset`` is none of these.
+        preset: ``"standard"``, to t=1, or ``"long"``, to t=10; 201 time steps
+            each.
     """
 
-    ic: str = "cos"
-    preset: str = "standard"
+    ic: str = option(
+        "cos", "initial condition: three cosines or two solitons", choices=INITIAL
+    )
+    preset: str = option(
+        "standard", "standard to t=1, long to t=10", choices=tuple(HORIZONS)
+    )
 
     name: ClassVar[str] = "kdv"
+    title: ClassVar[str] = (
+        "u_t + 6 u u_x + u_xxx = 0, periodic, length 50 scaled to [0, 1]"
+    )
+    units: ClassVar[Mapping[str, str]] = {"x": "a period of 50", "t": "1", "u": "1"}
     dim: ClassVar[int] = 1
     length: ClassVar[float] = 50.0
     max_drift: ClassVar[float] = 1e-7
 
-    def __post_init__(self) -> None:
-        for name, known in (("ic", INITIAL), ("preset", tuple(HORIZONS))):
-            if getattr(self, name) not in known:
-                raise UserError(
-                    f"{name} {getattr(self, name)!r}",
-                    f"one of {', '.join(known)}",
-                    "choose one of these",
-                )
-
-    def default_resolution(self) -> int:
-        """Points."""
+    @property
+    def resolution(self) -> int:
         return 1024
 
     def coarsest(self) -> int:
-        """Points that carry the waves."""
         return 1024
 
     def first_step(self, resolution: int) -> float:
-        """Time step to try first; shorter on finer grids."""
         return 1 / 400 * min(1.0, 1024 / resolution)
 
-    def default_records(self) -> int:
-        """Records from t=0 to the end of the preset, both included."""
+    @property
+    def records(self) -> int:
+        """Time steps from t=0 to the end of the preset, both included."""
         return 201
 
     def times(self, records: int) -> np.ndarray:
-        """Times of the records, from 0."""
         return HORIZONS[self.preset] / 200 * np.arange(records)
 
     def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
-        """Initial height ``[B, N]`` of the given samples, on the CPU."""
         x = torch.arange(resolution, dtype=torch.float64) * (self.length / resolution)
         make = self._cosines if self.ic == "cos" else self._solitons
         return torch.stack([make(sample_rng(seed, self.name, i), x) for i in indices])
@@ -116,18 +109,10 @@ class KdV(PeriodicSolver):
     def evolve(
         self, u: Tensor, records: int, *, dt: float, spacing: float
     ) -> tuple[Tensor, Tensor]:
-        r"""Advance height.
+        """Advance height; its start is the first time step.
 
-        Args:
-            u: Initial height ``[B, N]``, float64.
-            records: Number of records, the first one the start itself.
-            dt: Largest step; it is shortened to divide the spacing.
-            spacing: Time between records.
-
-        Returns:
-            Records ``[B, records, N]`` and the guard of each sample ``[B]``: the larger
-            of ``6 * max|u| * k_max * dt`` and twice the drift of momentum and energy
-            in units of 1e-7.
+        The guard is the larger of ``6 * max|u| * k_max * dt`` and twice the drift of
+        momentum and energy in units of 1e-7.
         """
         num_steps, dt = whole_steps(spacing, dt)
         n = u.shape[-1]
@@ -151,7 +136,7 @@ class KdV(PeriodicSolver):
         mass = u.mean(dim=-1)
         return {
             "mass drift": ((mass - mass[:, :1]).abs().amax(dim=1), 1e-12),
-            "share of unresolved energy": (spectral_tail(u, 1), 1e-10),
+            "fraction of unresolved energy": (spectral_tail(u, 1), 1e-10),
         }
 
 
@@ -171,13 +156,13 @@ def soliton(x: Tensor, speed: float, length: float) -> Tensor:
 
 
 def drift(u: Tensor, length: float) -> Tensor:
-    r"""Largest change of mass, momentum and energy since the first record.
+    r"""Largest change of mass, momentum and energy since the first time step.
 
     They are the means of :math:`u`, :math:`u^2` and :math:`u^3 - u_x^2/2`. The change
     of mass is absolute, the others are relative to the size of their parts at first.
 
     Args:
-        u: Records ``[B, T, N]``.
+        u: Time steps ``[B, T, N]``.
         length: Period.
 
     Returns:

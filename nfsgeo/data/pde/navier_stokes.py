@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from nfsgeo.data.pde.etdrk4 import ETDRK4, dealias_mask, whole_steps
-from nfsgeo.data.pde.periodic import PeriodicSolver
 from nfsgeo.data.pde.random_fields import periodic_field, sample_rng
-from nfsgeo.data.pde.solution import check_positive, spectral_tail
+from nfsgeo.data.pde.solution import spectral_tail
+from nfsgeo.data.pde.solver import PeriodicSolver, option
 
 __all__ = ["NavierStokes"]
 
@@ -34,9 +34,9 @@ class NavierStokes(PeriodicSolver):
     smaller viscosities need finer grids, and are refused where they are not resolved.
 
     Source: FNO (Li et al., 2021), appendix A.3.3, which the NFS paper (section "Data
-    Generation") follows. The paper also gives t in [0, 1] with 200 records; taken
+    Generation") follows. The paper also gives t in [0, 1] with 200 time steps; taken
     literally the field would hardly move, and repeating the last input would beat the
-    paper's graph models. So the horizon is FNO's: a record every 0.25, 200 to t=50.
+    paper's graph models. So the horizon is FNO's: a time step every 0.25, 200 to t=50.
 
     Args:
         nu: Viscosity.
@@ -44,43 +44,46 @@ class NavierStokes(PeriodicSolver):
         forcing: Amplitude ``A``, constant in time; 0 leaves the flow to decay.
     """
 
-    nu: float = 1e-3
-    sigma2: float = 7.0**3
-    forcing: float = 0.1
+    nu: float = option(1e-3, "viscosity", positive=True)
+    sigma2: float = option(7.0**3, "scale of the initial covariance", positive=True)
+    forcing: float = option(0.1, "amplitude of f, 0 for none")
 
     name: ClassVar[str] = "navier-stokes"
+    title: ClassVar[str] = "w_t + u . grad w = nu lap w + f on the unit torus"
     dim: ClassVar[int] = 2
+    component_names: ClassVar[tuple[str, ...]] = ("w",)
+    static_names: ClassVar[tuple[str, ...]] = ("w0",)
+    method: ClassVar[Mapping[str, str]] = {
+        **PeriodicSolver.method,
+        "advection": "Basdevant's form",
+    }
+    units: ClassVar[Mapping[str, str]] = {"x": "1", "y": "1", "t": "1", "w": "1"}
     spacing: ClassVar[float] = 0.25
     step: ClassVar[float] = 0.025
     # 21 modes are what 64 points carry under the mask; the rest hold 2e-4 of the
-    # variance and viscosity removes them within the first record.
+    # variance and viscosity removes them within the first time step.
     cutoff: ClassVar[int] = 20
 
-    def __post_init__(self) -> None:
-        check_positive(nu=self.nu, sigma2=self.sigma2)
-
-    def default_resolution(self) -> int:
-        """Points on each axis."""
+    @property
+    def resolution(self) -> int:
         return 128
 
     def coarsest(self) -> int:
-        """Points on each axis that carry the flow."""
         return 64
 
     def first_step(self, resolution: int) -> float:
-        """Time step to try first; shorter on finer grids."""
         return self.step * min(1.0, 128 / resolution)
 
-    def default_records(self) -> int:
-        """Records, to t=12.5."""
+    @property
+    def records(self) -> int:
+        """Time steps to t=12.5."""
         return 50
 
     def times(self, records: int) -> np.ndarray:
-        """Times of the records; the initial condition is not one of them."""
+        """From 0.25: the initial condition is not one of the time steps."""
         return self.spacing * np.arange(1, records + 1)
 
     def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
-        """Initial vorticity ``[B, N, N]`` of the given samples, on the CPU."""
         rngs = [sample_rng(seed, self.name, i) for i in indices]
         return periodic_field(
             rngs, dim=2, resolution=resolution, cutoff=self.cutoff, scale=self.sigma2
@@ -89,17 +92,9 @@ class NavierStokes(PeriodicSolver):
     def evolve(
         self, w: Tensor, records: int, *, dt: float, spacing: float = spacing
     ) -> tuple[Tensor, Tensor]:
-        """Advance vorticity.
+        """Advance vorticity; the first time step is ``spacing`` after the start.
 
-        Args:
-            w: Initial vorticity ``[B, N, N]``, float64.
-            records: Number of records, the first one ``spacing`` after the start.
-            dt: Largest step; it is shortened to divide the spacing.
-            spacing: Time between records, 0.25 unless given.
-
-        Returns:
-            Records ``[B, records, N, N]`` and the guard
-            ``dt * max|u| * k_max`` of each sample ``[B]``.
+        The guard is ``dt * max|u| * k_max``.
         """
         n = w.shape[-1]
         num_steps, dt = whole_steps(spacing, dt)
@@ -109,10 +104,10 @@ class NavierStokes(PeriodicSolver):
         state = torch.fft.rfft2(w) * flow.mask
         fastest = flow.speed(state)
         out = w.new_empty(w.shape[0], records, n, n)
-        for record in range(records):
+        for number in range(records):
             for _ in range(num_steps):
                 state = scheme.step(state)
-            out[:, record] = torch.fft.irfft2(state, s=(n, n))
+            out[:, number] = torch.fft.irfft2(state, s=(n, n))
             fastest = torch.maximum(fastest, flow.speed(state))
         return out, fastest * (dt * k_max)
 
@@ -120,7 +115,7 @@ class NavierStokes(PeriodicSolver):
         """The mean is conserved, and the flow is resolved."""
         return {
             "mean vorticity": (u.mean(dim=(-2, -1)).abs().amax(dim=1), 1e-12),
-            "share of unresolved enstrophy": (spectral_tail(u, 2), 1e-4),
+            "fraction of unresolved enstrophy": (spectral_tail(u, 2), 1e-4),
         }
 
 

@@ -135,10 +135,10 @@ def neumann_field(
         float64 ``[B, resolution, resolution]`` on the CPU.
     """
     k = torch.arange(cutoff, dtype=torch.float64)
-    deviation = neumann_variance(k[:, None] ** 2 + k**2, tau).sqrt()
-    deviation[0, 0] = 0
+    std = neumann_variance(k[:, None] ** 2 + k**2, tau).sqrt()
+    std[0, 0] = 0
     normals = np.stack([rng.standard_normal((cutoff, cutoff)) for rng in rngs])
     centres = (torch.arange(resolution, dtype=torch.float64) + 0.5) / resolution
     basis = torch.cos(torch.pi * centres[:, None] * k) * 2**0.5
     basis[:, 0] = 1
-    return basis @ (torch.from_numpy(normals) * deviation) @ basis.mT
+    return basis @ (torch.from_numpy(normals) * std) @ basis.mT

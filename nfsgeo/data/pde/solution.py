@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
 
 __all__ = [
     "GUARD",
     "Solution",
-    "Solver",
-    "check_positive",
     "check_samples",
     "solve_guarded",
     "spectral_tail",
@@ -32,7 +27,7 @@ class Solution:
     """A solved batch, float64, checked.
 
     Attributes:
-        u: Records ``[B, T, *S, C]``.
+        u: Time steps ``[B, T, *S, C]``.
         a: Initial condition or coefficient ``[B, *S, C_a]``.
         dt: Step that each sample was solved with ``[B]``, 0 where there is no time.
     """
@@ -40,49 +35,6 @@ class Solution:
     u: Tensor
     a: Tensor
     dt: Tensor
-
-
-class Solver(Protocol):
-    """What every equation in :mod:`nfsgeo.data.pde` offers."""
-
-    def default_resolution(self) -> int:
-        """Points on each axis."""
-
-    def default_records(self) -> int:
-        """Number of records."""
-
-    def domain(self) -> Domain:
-        """Box that holds the grid."""
-
-    def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
-        """Coordinates of each axis."""
-
-    def times(self, records: int) -> np.ndarray:
-        """Time of each record."""
-
-    def solve(
-        self,
-        seed: int,
-        indices: Sequence[int],
-        *,
-        resolution: int,
-        records: int,
-        device: torch.device | str,
-    ) -> Solution:
-        """Solve the samples with these numbers, and check them."""
-
-
-def check_positive(**parameters: float) -> None:
-    """Refuse parameters that are not positive and finite.
-
-    Raises:
-        UserError: It names the first such parameter.
-    """
-    for name, value in parameters.items():
-        if not 0 < value < torch.inf:
-            raise UserError(
-                f"{name}={value:g}", "a positive number", "change the value"
-            )
 
 
 def solve_guarded(
@@ -97,29 +49,29 @@ def solve_guarded(
     The decision is a sample's own, so the result does not depend on its batch.
 
     Args:
-        run: (initial states ``[B, ...]``, dt) to (records ``[B, T, ...]``, guard
+        run: (initial states ``[B, ...]``, dt) to (time steps ``[B, T, ...]``, guard
             ``[B]``). The guard number must stay below 2; a step is stable there.
         initial: Initial states ``[B, ...]``.
         dt: First step to try.
         name: The equation, for the message.
 
     Returns:
-        Records ``[B, T, ...]`` and the step used for each sample ``[B]``.
+        Time steps ``[B, T, ...]`` and the step used for each sample ``[B]``.
 
     Raises:
         UserError: A sample's guard still fails after four halvings.
     """
-    records, guard = run(initial, dt)
+    u, guard = run(initial, dt)
     steps = torch.full_like(guard, dt)
     for _ in range(_HALVINGS):
         bad = ~(guard < GUARD)
         if not bad.any():
-            return records, steps
+            return u, steps
         dt /= 2
-        records[bad], guard[bad] = run(initial[bad], dt)
+        u[bad], guard[bad] = run(initial[bad], dt)
         steps[bad] = dt
     if bool((guard < GUARD).all()):
-        return records, steps
+        return u, steps
     worst = float(guard.nan_to_num(torch.inf).max())
     raise UserError(
         f"{name} with step guard {worst:.3g} at dt={dt:.3g}",
@@ -137,7 +89,7 @@ def check_samples(
     """Refuse a batch with a value that is not finite or a quantity past its limit.
 
     Args:
-        u: Records ``[B, ...]``.
+        u: Time steps ``[B, ...]``.
         limits: Quantity to its value in each sample ``[B]`` and its upper limit.
         indices: Sample numbers, for the message.
         name: The equation, for the message.
@@ -164,21 +116,21 @@ def check_samples(
 
 
 def spectral_tail(u: Tensor, dim: int) -> Tensor:
-    """Share of the variance in the outer tenth of the modes that a 2/3 mask keeps.
+    """Fraction of the variance in the outer tenth of the modes that a 2/3 mask keeps.
 
-    An unresolved field piles up there; the share is about the square of its relative
-    error.
+    The variance of an unresolved field piles up there; the fraction is about the square
+    of its relative error.
 
     Args:
-        u: Records ``[B, T, *S]`` on a periodic grid.
+        u: Time steps ``[B, T, *S]`` on a periodic grid.
         dim: Number of spatial axes, all of one length.
 
     Returns:
-        The largest share over 16 records or more, ``[B]``.
+        The largest fraction over 16 time steps or more, ``[B]``.
     """
     n = u.shape[-1]
     axes = tuple(range(-dim, 0))
-    # Fronts live for many records: some of them, the last included, show a pile-up.
+    # Fronts live for many time steps: some of them, the last included, show a pile-up.
     u = u.flip(1)[:, :: max(1, u.shape[1] // 16)]
     power = torch.view_as_real(torch.fft.rfftn(u, dim=axes)).square().sum(dim=-1)
     k = torch.fft.fftfreq(n, 1 / n, device=u.device).abs()

@@ -1,64 +1,38 @@
-"""Readers of foreign formats, one file a format.
+"""Readers of all formats.
 
-Each module has a ``NAME``, ``recognise(path)``, which looks at the content and never
-raises, and ``read(path)``, which returns a :class:`~nfsgeo.data.fields.FieldFile` or
-raises a :class:`~nfsgeo.errors.UserError`. ``READERS`` lists them in the order in
-which they are asked.
+A format is a :class:`Reader` and one entry in ``READERS``, which lists them in the
+order in which they are asked whether a file is theirs.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Protocol
-
-from nfsgeo.data.fields import FieldFile
-from nfsgeo.data.readers import (
-    fno_burgers,
-    fno_burgers_series,
-    fno_darcy,
-    fno_navier_stokes,
-    mp_pde,
-    neuraloperator,
-    nfs_pickle,
-    npz,
-    npz_grid,
-    pdebench_burgers,
-    pdebench_darcy,
-    pdebench_navier_stokes,
-    table,
-    the_well,
-    vtk,
-    vtk_series,
-)
+from nfsgeo.data.native import NativeFile
+from nfsgeo.data.readers import fno, npz, pdebench, vtk
+from nfsgeo.data.readers.mp_pde import MP_PDE
+from nfsgeo.data.readers.neuraloperator import NEURALOPERATOR
+from nfsgeo.data.readers.nfs_pickle import NFS_PICKLE
+from nfsgeo.data.readers.reader import Reader
+from nfsgeo.data.readers.table import TABLE
+from nfsgeo.data.readers.the_well import THE_WELL
 
 __all__ = ["READERS", "Reader"]
 
-
-class Reader(Protocol):
-    """What a reader's module provides."""
-
-    NAME: str
-
-    def recognise(self, path: Path) -> bool: ...
-
-    def read(self, path: Path) -> FieldFile: ...
-
-
 READERS: tuple[Reader, ...] = (
-    fno_burgers,
-    fno_burgers_series,
-    fno_navier_stokes,
-    fno_darcy,
-    mp_pde,
-    pdebench_burgers,
-    pdebench_darcy,
-    pdebench_navier_stokes,
-    the_well,
-    neuraloperator,
-    nfs_pickle,
-    npz,
-    npz_grid,
-    vtk,
-    vtk_series,
-    table,
+    Reader("nfsgeo (.h5)", NativeFile.fits, NativeFile),
+    fno.BURGERS,
+    fno.BURGERS_SERIES,
+    fno.NAVIER_STOKES,
+    fno.DARCY,
+    MP_PDE,
+    pdebench.BURGERS,
+    pdebench.DARCY,
+    pdebench.NAVIER_STOKES,
+    THE_WELL,
+    NEURALOPERATOR,
+    NFS_PICKLE,
+    npz.CLOUDS,
+    npz.GRIDS,
+    vtk.MESHES,
+    vtk.SERIES,
+    TABLE,
 )

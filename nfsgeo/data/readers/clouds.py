@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
+from nfsgeo.data.fields import Doubles, FieldFile, Indices
 from nfsgeo.data.numbers import as_real, as_times
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
@@ -28,11 +28,10 @@ class CloudFile(FieldFile):
 
     Args:
         path: The file.
-        read: The reader's function, for other processes to open the file with.
         meshes: Points of each sample, ``[n, d]``; equal ones count as one mesh.
         u: Field of each sample, ``[n, T, C]``.
         a: Coefficient of each sample, ``[n, C_a]``.
-        times: Time of each record; None where the file does not tell.
+        times: Time of each time step; None where the file does not tell.
         component_names: Names of the ``C`` components.
         static_names: Names of the ``C_a`` components.
         cells: Cells of each sample by type.
@@ -46,7 +45,6 @@ class CloudFile(FieldFile):
     def __init__(
         self,
         path: Path,
-        read: Callable[[Path], FieldFile],
         *,
         meshes: Sequence[NDArray[Any]],
         u: Sequence[NDArray[Any]],
@@ -58,7 +56,7 @@ class CloudFile(FieldFile):
         equation: str = "",
         static_role: str | None = "coefficient",
     ) -> None:
-        self.path, self._reader = path, read
+        self.path = path
         self.domain_is_known = False
         self.equation, self.provenance, self.parameters = equation, {}, {}
         self.times_are_known = times is not None
@@ -73,76 +71,58 @@ class CloudFile(FieldFile):
         self.split = split_in_order(self.num_samples)
         self._u, self._a, self._cells = u, a, cells
         self._meshes: list[Doubles] = []
-        self._sample_mesh: list[int] = []
+        self.sample_mesh: list[int] = []
         self._gather(meshes)
         points = np.concatenate(self._meshes)
         self.domain = Domain.bounding(points)
 
-    def mesh_id(self, sample: int) -> int:
-        self._check_sample(sample)
-        return self._sample_mesh[sample]
-
     def coordinates(self, sample: int = 0) -> Doubles:
         return self._meshes[self.mesh_id(sample)]
-
-    def num_points(self, sample: int = 0) -> int:
-        return len(self.coordinates(sample))
 
     def cells(self, sample: int = 0) -> dict[str, Indices]:
         self._check_sample(sample)
         return dict(self._cells[sample]) if self._cells else {}
 
-    def read(
-        self, sample: int, records: slice, points: Indices | None = None
-    ) -> Floats:
-        self._check_sample(sample)
-        values = self._u[sample][:, self._check_records(records)]
-        return np.array(values if points is None else values[points], np.float32)
+    def slab(self, sample: int, steps: slice) -> NDArray[Any]:
+        return self._u[sample][:, steps].copy()
 
-    def read_static(self, sample: int, points: Indices | None = None) -> Floats:
-        self._check_sample(sample)
-        if not self.static_names:
-            num = self.num_points(sample) if points is None else len(points)
-            return np.empty((num, 0), np.float32)
-        values = self._a[sample]
-        return np.array(values if points is None else values[points], np.float32)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self._reader, (self.path,)
+    def static_slab(self, sample: int) -> NDArray[Any]:
+        return self._a[sample].copy()
 
     def _gather(self, meshes: Sequence[NDArray[Any]]) -> None:
         """Keeps each different mesh once, and checks every size against it."""
         if not np.all(np.diff(self.times) > 0) or not len(self.times):
-            raise UserError(f"{self.path}", "increasing times", "sort its records")
+            raise UserError(f"{self.path}", "increasing times", "sort its time steps")
         known: dict[bytes, int] = {}
-        records, width = len(self.times), len(self.component_names)
+        steps, width = len(self.times), len(self.component_names)
         for sample, (mesh, u) in enumerate(zip(meshes, self._u, strict=True)):
-            what = f"points of sample {sample} of {self.path}"
-            points = as_real(mesh, what).astype(np.float64)
-            if points.ndim != 2 or not 1 <= points.shape[1] <= 3:
-                raise self._misfit(sample, "points", points.shape, "(points, 1 to 3)")
+            points = as_real(mesh, f"points of sample {sample} of {self.path}")
+            points = points.astype(np.float64)
+            dims = range(1, 4)
+            if self._meshes:
+                dims = range(self._meshes[0].shape[1], self._meshes[0].shape[1] + 1)
+            if points.ndim != 2 or points.shape[1] not in dims:
+                wanted = f"(points, {' or '.join(map(str, dims))})"
+                raise self._misfit(sample, "points", points.shape, wanted)
             if not np.isfinite(points).all():
                 raise UserError(
                     f"sample {sample} of {self.path}", "finite points", "repair it"
                 )
-            if self._meshes and points.shape[1] != self._meshes[0].shape[1]:
-                wanted = f"as many axes as sample 0, {self._meshes[0].shape[1]}"
-                raise self._misfit(sample, "points", points.shape, wanted)
-            fits = (len(points), records, width)
-            as_real(u, f"fields of sample {sample} of {self.path}")
-            if u.shape != fits:
-                raise self._misfit(sample, "fields", u.shape, str(fits))
-            a = None
+            self._check(sample, "fields", u, (len(points), steps, width))
             if self.static_names:
-                what = f"coefficient of sample {sample} of {self.path}"
-                a = as_real(self._a[sample], what).shape
-            if a is not None and a != (len(points), len(self.static_names)):
-                wanted = str((len(points), len(self.static_names)))
-                raise self._misfit(sample, "coefficient", a, wanted)
+                shape = (len(points), len(self.static_names))
+                self._check(sample, "coefficient", self._a[sample], shape)
             number = known.setdefault(points.tobytes(), len(self._meshes))
             if number == len(self._meshes):
                 self._meshes.append(points)
-            self._sample_mesh.append(number)
+            self.sample_mesh.append(number)
+
+    def _check(
+        self, sample: int, what: str, values: NDArray[Any], shape: tuple[int, ...]
+    ) -> None:
+        found = as_real(values, f"{what} of sample {sample} of {self.path}").shape
+        if found != shape:
+            raise self._misfit(sample, what, found, str(shape))
 
     def _misfit(
         self, sample: int, what: str, shape: tuple[int, ...], wanted: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles, FieldFile, GridFile, Indices
+from nfsgeo.data.fields import SPACE, Doubles, GridFile, Indices, check_axes
 from nfsgeo.data.numbers import as_times, missing_values
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 __all__ = ["ArrayFile", "Field", "even_axis", "cell_centres", "nodes"]
-
-SPACE = "xyz"
 
 
 @dataclass
@@ -27,7 +25,7 @@ class Field:
 
     Attributes:
         array: Anything that slices into numpy: an array or a data set of a file.
-        order: A letter for each of its axes: ``n`` sample, ``t`` record, ``x``, ``y``,
+        order: A letter for each of its axes: ``n`` sample, ``t`` time, ``x``, ``y``,
             ``z`` space; any other letter runs over components. What the field does
             not depend on is left out.
         names: Names of its components.
@@ -37,9 +35,9 @@ class Field:
     order: str
     names: list[str]
 
-    def take(self, sample: int, records: slice, dim: int) -> NDArray[Any]:
-        """Records of a sample, ``[T', *S, c]``, axes of length 1 where constant."""
-        chosen = {"n": sample, "t": records}
+    def take(self, sample: int, steps: slice, dim: int) -> NDArray[Any]:
+        """Time steps of a sample, ``[T', *S, c]``, axes of length 1 where constant."""
+        chosen = {"n": sample, "t": steps}
         index = tuple(chosen.get(letter, slice(None)) for letter in self.order)
         values = np.asarray(self.array[index])
         self._check_present(values)
@@ -67,10 +65,9 @@ class ArrayFile(GridFile):
 
     Args:
         path: The file.
-        read: The reader's function, for other processes to open the file with.
         fields: The components of ``u``.
         axes: Coordinates of each grid axis.
-        times: Time of each record; None where the file does not tell.
+        times: Time of each time step; None where the file does not tell.
         domain: Box that holds the grid.
         static: The components of the static field.
         static_role: ``"coefficient"``, ``"initial condition"`` or None.
@@ -87,7 +84,6 @@ class ArrayFile(GridFile):
     def __init__(
         self,
         path: Path,
-        read: Callable[[Path], FieldFile],
         *,
         fields: Sequence[Field],
         axes: Sequence[Doubles],
@@ -101,12 +97,12 @@ class ArrayFile(GridFile):
         split: Mapping[str, Indices] | None = None,
         handle: Any = None,
     ) -> None:
-        self.path, self._reader, self._handle = path, read, handle
+        self.path, self._handle = path, handle
         self._fields, self._static = list(fields), list(static)
         self.axes = tuple(np.asarray(axis, dtype=np.float64) for axis in axes)
         self.times_are_known = times is not None
         self.times = as_times(
-            np.arange(self._num_records()) if times is None else times,
+            np.arange(self._num_steps()) if times is None else times,
             f"times of {path}",
         )
         self.domain, self.equation, self.static_role = domain, equation, static_role
@@ -117,63 +113,33 @@ class ArrayFile(GridFile):
         self.num_samples = self._count()
         self.split = dict(split or split_in_order(self.num_samples))
 
-    def slab(self, sample: int, records: slice) -> NDArray[Any]:
-        return self._joined(self._fields, sample, records)
+    def slab(self, sample: int, steps: slice) -> NDArray[Any]:
+        length = len(range(len(self.times))[steps])
+        return self._joined(self._fields, sample, steps, length)
 
     def static_slab(self, sample: int) -> NDArray[Any]:
-        if not self._static:
-            return super().static_slab(sample)
-        return self._joined(self._static, sample, slice(None))[0]
+        return self._joined(self._static, sample, slice(None), 1)[0]
 
     def close(self) -> None:
         if self._handle is not None:
             self._handle.close()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self._reader, (self.path,)
-
-    def _joined(self, fields: list[Field], sample: int, records: slice) -> NDArray[Any]:
-        parts = [field.take(sample, records, len(self.axes)) for field in fields]
-        length = len(range(len(self.times))[records]) if fields is self._fields else 1
-        shape = (length, *(len(axis) for axis in self.axes))
+    def _joined(
+        self, fields: list[Field], sample: int, steps: slice, length: int
+    ) -> NDArray[Any]:
+        parts = [field.take(sample, steps, len(self.axes)) for field in fields]
+        shape = (length, *map(len, self.axes))
         parts = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in parts]
         return np.concatenate(parts, axis=-1)
 
-    def _num_records(self) -> int:
-        """Of the first field that varies in time, 1 where none does."""
+    def _num_steps(self) -> int:
+        """Time steps of the first field that varies in time, 1 where none does."""
         varying = (field for field in self._fields if "t" in field.order)
         return next((f.array.shape[f.order.index("t")] for f in varying), 1)
 
-    def _check_axes(self) -> None:
-        domain = self.domain
-        if len(self.axes) != domain.dim:
-            raise ValueError(f"{len(self.axes)} axes on a domain of {domain.dim}")
-        for i, (name, axis) in enumerate(zip(SPACE, self.axes, strict=False)):
-            if axis.ndim != 1 or len(axis) < 2 or not np.isfinite(axis).all():
-                raise UserError(
-                    f"{self.path} with axis {name} of shape {axis.shape}",
-                    "two finite coordinates or more on each axis",
-                    "leave the axis out or repair it",
-                )
-            if not np.all(np.diff(axis) > 0):
-                raise UserError(
-                    f"{self.path} with axis {name} from {axis[0]:g} to {axis[-1]:g}",
-                    "coordinates that increase along the axis",
-                    "sort it and the fields with it",
-                )
-            lower, upper, wraps = domain.lower[i], domain.upper[i], domain.periodic[i]
-            if axis[0] < lower or axis[-1] > upper or (wraps and axis[-1] == upper):
-                raise UserError(
-                    f"{self.path} with axis {name} from {axis[0]:g} to {axis[-1]:g} "
-                    f"in a domain from {lower:g} to {upper:g}",
-                    "a domain that holds the axis, a periodic one without its upper "
-                    "end, which is its lower end again",
-                    "give the period as `upper`, or leave the last point out",
-                )
-
     def _count(self) -> int:
         """Number of samples, once all sizes agree."""
-        self._check_axes()
+        check_axes(self.path, self.axes, self.domain, least=2)
         sizes = dict(zip(SPACE, map(len, self.axes), strict=False))
         sizes["t"] = len(self.times)
         if not np.all(np.diff(self.times) > 0):

@@ -1,7 +1,4 @@
-"""Arrays of MATLAB files of version 5 and of version 7.3, which is HDF5.
-
-SciPy reads those of version 5. Some damage to them makes it end the process.
-"""
+"""Arrays of MATLAB files: version 5, which SciPy reads, and 7.3, which is HDF5."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.io import loadmat, matlab, whosmat
 
-__all__ = ["load", "shapes", "whole"]
+__all__ = ["load", "shapes"]
 
 BLOCK_BYTES = 2**28
 VERSION_5 = 1  # as SciPy numbers it; it takes many other files for version 4
@@ -24,7 +21,8 @@ NUMBERS = re.compile("double|single|u?int|logical")
 class Reversed:
     """An array of version 7.3, which stores axes in reverse, samples last.
 
-    One sample is spread over the whole data set, so samples are read in blocks.
+    One sample is spread over the whole data set, so samples are read in blocks;
+    ``np.asarray`` reads all of it.
     """
 
     def __init__(self, dataset: h5py.Dataset) -> None:
@@ -43,9 +41,8 @@ class Reversed:
             self._block = block
         return self._values[(sample - block * self._step, *rest)]
 
-    def whole(self) -> NDArray[Any]:
-        """All of it."""
-        return self._dataset[...].T
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
+        return np.asarray(self._dataset[...].T, dtype)
 
 
 def shapes(path: Path) -> dict[str, tuple[int, ...]]:
@@ -73,8 +70,3 @@ def load(path: Path, *names: str) -> tuple[dict[str, Any], h5py.File | None]:
         return arrays, None
     file = h5py.File(path, "r")
     return {name: Reversed(file[name]) for name in names if name in file}, file
-
-
-def whole(array: Any) -> NDArray[Any]:
-    """An array of :func:`load`, in memory and writable."""
-    return array.whole() if isinstance(array, Reversed) else array

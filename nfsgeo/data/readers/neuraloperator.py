@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from nfsgeo.data.fields import FieldFile, reading
+from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.readers.gridded import ArrayFile, Field, nodes
+from nfsgeo.data.readers.reader import Reader
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["NAME", "read", "recognise"]
+__all__ = ["NEURALOPERATOR"]
 
 NAME = "neuraloperator (.pt)"
 EXPECTED = f"{NAME}: a dict of tensors x and y, no other objects"
@@ -24,27 +25,22 @@ SNAPSHOTS, STEP = 17, 0.06  # of burgers_lowres.pt
 LEGACY = bytes.fromhex("80028a0a6cfc9c46f920")
 
 
-def recognise(path: Path) -> bool:
+def _is_torch(path: Path) -> bool:
     """A file of ``torch.save``, new or legacy; what is in it is checked on reading."""
-    try:
-        with path.open("rb") as stream:
-            if stream.read(len(LEGACY)) == LEGACY:
-                return True
-        if not zipfile.is_zipfile(path):
-            return False
-        with zipfile.ZipFile(path) as archive:
-            return any(name.endswith("/data.pkl") for name in archive.namelist())
-    except Exception:  # a damaged file is not recognised, whatever breaks in it
-        return False
+    with path.open("rb") as stream:
+        if stream.read(len(LEGACY)) == LEGACY:
+            return True
+    with zipfile.ZipFile(path) as archive:
+        return any(name.endswith("/data.pkl") for name in archive.namelist())
 
 
-def read(path: Path) -> FieldFile:
+def _neuraloperator(path: Path) -> FieldFile:
     """Fields of a dict with tensors ``x`` and ``y``, on the unit box.
 
     - ``x`` of two values, ``y`` (samples, x, y): Darcy flow, coefficient to solution,
       bounded.
     - ``x`` float of the shape of ``y``: forcing to vorticity, periodic.
-    - ``y`` with one axis more, (samples, records, x): trajectories that begin at
+    - ``y`` with one axis more, (samples, time steps, x): trajectories that begin at
       ``x``, periodic; ``visc`` becomes a parameter. The file tells no times. The
       library's own has 17 snapshots, every sixth of 101 from t = 0 to 1; the times of
       any other have to be given.
@@ -52,31 +48,29 @@ def read(path: Path) -> FieldFile:
     The tensors were thinned out from a finer grid, which leaves nodes at i/n even on
     bounded axes.
     """
-    with reading(path, EXPECTED):
-        tensors = _load(path)
-        x, y = tensors["x"].numpy(), tensors["y"].numpy()
-        steady = x.ndim == y.ndim
-        darcy = steady and len(np.unique(x[:8])) <= 2
-        dim = x.ndim - 1
-        letters = "xyz"[:dim]
-        times: Any = [0.0] if steady else None
-        if y.ndim == 3 and y.shape[1] == SNAPSHOTS and not steady:
-            times = STEP * np.arange(SNAPSHOTS)
-        parameters = {}
-        if "visc" in tensors:
-            parameters["viscosity"] = float(tensors["visc"].flatten()[0])
-        return ArrayFile(
-            path,
-            read,
-            fields=[Field(y, "n" + ("" if steady else "t") + letters, ["u"])],
-            static=[Field(x, "n" + letters, ["a"])],
-            static_role="coefficient" if steady else "initial condition",
-            axes=[nodes(size, periodic=True) for size in x.shape[1:]],
-            times=times,
-            domain=Domain.unit(dim, periodic=not darcy),
-            equation="darcy" if darcy else "navier-stokes" if steady else "burgers",
-            provenance={"parameters": parameters},
-        )
+    tensors = _load(path)
+    x, y = tensors["x"].numpy(), tensors["y"].numpy()
+    steady = x.ndim == y.ndim
+    darcy = steady and len(np.unique(x[:8])) <= 2
+    dim = x.ndim - 1
+    letters = "xyz"[:dim]
+    times: Any = [0.0] if steady else None
+    if y.ndim == 3 and y.shape[1] == SNAPSHOTS and not steady:
+        times = STEP * np.arange(SNAPSHOTS)
+    parameters = {}
+    if "visc" in tensors:
+        parameters["viscosity"] = float(tensors["visc"].flatten()[0])
+    return ArrayFile(
+        path,
+        fields=[Field(y, "n" + ("" if steady else "t") + letters, ["u"])],
+        static=[Field(x, "n" + letters, ["a"])],
+        static_role="coefficient" if steady else "initial condition",
+        axes=[nodes(size, periodic=True) for size in x.shape[1:]],
+        times=times,
+        domain=Domain.unit(dim, periodic=not darcy),
+        equation="darcy" if darcy else "navier-stokes" if steady else "burgers",
+        provenance={"parameters": parameters},
+    )
 
 
 def _load(path: Path) -> dict[str, torch.Tensor]:
@@ -110,3 +104,6 @@ def _load(path: Path) -> dict[str, torch.Tensor]:
 
 def _kind(value: object) -> str:
     return type(value).__name__.lower()
+
+
+NEURALOPERATOR = Reader(NAME, _is_torch, _neuraloperator, EXPECTED)

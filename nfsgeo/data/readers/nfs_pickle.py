@@ -14,71 +14,67 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import FieldFile, reading
+from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.readers.clouds import CloudFile
 from nfsgeo.data.readers.gridded import ArrayFile, Field, nodes
+from nfsgeo.data.readers.reader import Reader
 from nfsgeo.geometry import Domain
 
-__all__ = ["NAME", "read", "recognise"]
+__all__ = ["NFS_PICKLE"]
 
 NAME = "NFS authors' data (.pkl)"
+EXPECTED = f"{NAME}: a dictionary of numpy arrays, no other objects"
 
 
-def recognise(path: Path) -> bool:
+def _is_pickle(path: Path) -> bool:
     """A pickle of protocol 2 or later; what is in it is checked on reading."""
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(16)
-    except OSError:
-        return False
+    with path.open("rb") as stream:
+        head = stream.read(16)
     # PROTO, then (from protocol 4) FRAME, then an empty dictionary.
     start = head[11:12] if head[2:3] == b"\x95" else head[2:3]
     return head[:1] == b"\x80" and head[1:2] in b"\2\3\4\5" and start == b"}"
 
 
-def read(path: Path) -> FieldFile:
-    """``u`` (samples, x[, y], records) and ``a`` (samples, x[, y]).
+def _nfs_pickle(path: Path) -> FieldFile:
+    """``u`` (samples, x[, y], time steps) and ``a`` (samples, x[, y]).
 
     Without ``x`` the points are a grid on the unit torus; with ``x`` of shape
     (points, axes) or (x, y, axes) they are a point cloud. ``a`` is the coefficient
-    where there is one record, else the initial condition. The file tells no times.
+    where there is one time step, else the initial condition. The file tells no times.
     """
-    with reading(path, f"{NAME}: a dictionary of numpy arrays, no other objects"):
-        with path.open("rb") as stream:
-            found = _Restricted(stream).load()
-        arrays = {key: _array(found[key]) for key in ("u", "a", "x") if key in found}
-        u, a = arrays["u"], arrays["a"]
-        times = [0.0] if u.shape[-1] == 1 else None
-        role = "coefficient" if u.shape[-1] == 1 else "initial condition"
-        if "x" in arrays:
-            x = arrays["x"]
-            points = x.reshape(-1, x.shape[-1])
-            if u.shape[1:-1] != x.shape[:-1] and u.shape[1:-1] != (len(points),):
-                raise ValueError(f"u {u.shape} does not fit x {x.shape}")
-            flat = u.reshape(len(u), len(points), u.shape[-1], 1)
-            return CloudFile(
-                path,
-                read,
-                meshes=[points] * len(u),
-                u=list(flat),
-                times=times,
-                component_names=["u"],
-                a=list(a.reshape(len(u), len(points), 1)),
-                static_names=["a"],
-                static_role=role,
-            )
-        grid = u.shape[1:-1]
-        letters = "xyz"[: len(grid)]
-        return ArrayFile(
+    with path.open("rb") as stream:
+        found = _Restricted(stream).load()
+    arrays = {key: _array(found[key]) for key in ("u", "a", "x") if key in found}
+    u, a = arrays["u"], arrays["a"]
+    times = [0.0] if u.shape[-1] == 1 else None
+    role = "coefficient" if u.shape[-1] == 1 else "initial condition"
+    if "x" in arrays:
+        x = arrays["x"]
+        points = x.reshape(-1, x.shape[-1])
+        if u.shape[1:-1] != x.shape[:-1] and u.shape[1:-1] != (len(points),):
+            raise ValueError(f"u {u.shape} does not fit x {x.shape}")
+        flat = u.reshape(len(u), len(points), u.shape[-1], 1)
+        return CloudFile(
             path,
-            read,
-            fields=[Field(u, f"n{letters}t", ["u"])],
-            static=[Field(a, f"n{letters}", ["a"])],
-            static_role=role,
-            axes=[nodes(size, periodic=True) for size in grid],
+            meshes=[points] * len(u),
+            u=list(flat),
             times=times,
-            domain=Domain.unit(len(grid)),
+            component_names=["u"],
+            a=list(a.reshape(len(u), len(points), 1)),
+            static_names=["a"],
+            static_role=role,
         )
+    grid = u.shape[1:-1]
+    letters = "xyz"[: len(grid)]
+    return ArrayFile(
+        path,
+        fields=[Field(u, f"n{letters}t", ["u"])],
+        static=[Field(a, f"n{letters}", ["a"])],
+        static_role=role,
+        axes=[nodes(size, periodic=True) for size in grid],
+        times=times,
+        domain=Domain.unit(len(grid)),
+    )
 
 
 class _Array:
@@ -152,3 +148,6 @@ class _Restricted(pickle._Unpickler):
 
     def persistent_load(self, pid: Any) -> Any:
         raise pickle.UnpicklingError("it asks for objects from elsewhere")
+
+
+NFS_PICKLE = Reader(NAME, _is_pickle, _nfs_pickle, EXPECTED)

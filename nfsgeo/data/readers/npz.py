@@ -1,34 +1,40 @@
-"""Point clouds in ``.npz`` archives."""
+"""``.npz`` archives: gridded fields and point clouds."""
 
 from __future__ import annotations
 
+import json
 import zipfile
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import FieldFile, reading
+from nfsgeo.data.fields import SPACE, FieldFile
 from nfsgeo.data.readers.clouds import CloudFile
+from nfsgeo.data.readers.gridded import ArrayFile, Field
+from nfsgeo.data.readers.reader import Reader
 from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
 
-__all__ = ["NAME", "known", "read", "recognise"]
+__all__ = ["CLOUDS", "GRIDS", "PARAMETER", "SPLIT"]
 
-NAME = "point clouds (.npz)"
-NAMES = ("coords", "offsets", "u", "a", "t", "names")
-
-
-def recognise(path: Path) -> bool:
-    """An archive with arrays ``coords`` and ``u``."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {"coords.npy", "u.npy"} <= set(archive.namelist())
-    except Exception:  # a damaged file is not recognised, whatever breaks in it
-        return False
+PARAMETER, SPLIT = "parameter_", "split_"  # how names of such arrays begin
+CLOUD_NAMES = ("coords", "offsets", "u", "a", "t", "names")
+BOX = ("lower", "upper", "periodic")
+GRID_NAMES = ("u", *SPACE, "t", "a", *BOX, "about", PARAMETER, SPLIT)
 
 
-def read(path: Path) -> FieldFile:
+def _members(path: Path) -> set[str]:
+    with zipfile.ZipFile(path) as archive:
+        return set(archive.namelist())
+
+
+def _is_clouds(path: Path) -> bool:
+    return {"coords.npy", "u.npy"} <= _members(path)
+
+
+def _clouds(path: Path) -> FieldFile:
     """Points, fields, times and a coefficient, on one mesh or one for each sample.
 
     ============  ==========================  ==========================================
@@ -42,72 +48,134 @@ def read(path: Path) -> FieldFile:
     ============  ==========================  ==========================================
 
     Trailing axes of ``u`` and ``a`` of length one may be left out: components first,
-    then records. ``names`` may name the components.
+    then time steps. ``names`` may name the components.
     """
-    with reading(path, f"{NAME}: arrays coords, u and optionally offsets, a, t, names"):
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        coords, u = arrays["coords"], arrays["u"]
-        if "offsets" in arrays:
-            ends = arrays["offsets"]
-            if ends[0] != 0 or ends[-1] != len(coords) or np.any(np.diff(ends) <= 0):
-                raise ValueError("offsets do not run from 0 to the number of points")
-            cuts = ends[1:-1]
-            _fits(u, len(coords), 0, "u")
-            meshes, fields = np.split(coords, cuts), np.split(_filled(u, 3), cuts)
-            static = np.split(_filled(arrays["a"], 2), cuts) if "a" in arrays else []
-            if "a" in arrays:
-                _fits(arrays["a"], len(coords), 0, "a")
-        else:
-            _fits(u, len(coords), 1, "u")
-            fields = list(_filled(u, 4))
-            meshes = [coords] * len(fields)
-            static = list(_filled(arrays["a"], 3)) if "a" in arrays else []
-            if "a" in arrays and arrays["a"].shape[:2] != u.shape[:2]:
-                raise ValueError(f"a {arrays['a'].shape} does not fit u {u.shape}")
-        known(path, arrays, NAMES)
-        width = fields[0].shape[2]
-        names = arrays.get("names", ["u"] if width == 1 else np.arange(width))
-        wide = static[0].shape[1] if static else 0
-        return CloudFile(
-            path,
-            read,
-            meshes=meshes,
-            u=fields,
-            a=static,
-            times=arrays.get("t"),
-            component_names=[str(name) for name in names],
-            static_names=["a"] if wide == 1 else [f"a_{i}" for i in range(wide)],
-        )
+    arrays = _load(path, CLOUD_NAMES)
+    coords, ends = arrays["coords"], arrays.get("offsets")
+    split = 1 if ends is None else 0  # the axis of the points
+    if ends is not None and (
+        ends[0] != 0 or ends[-1] != len(coords) or np.any(np.diff(ends) <= 0)
+    ):
+        raise ValueError("offsets do not run from 0 to the number of points")
+
+    def by_sample(name: str, ndim: int) -> list[NDArray]:
+        values = arrays[name]
+        if values.ndim <= split or values.shape[split] != len(coords):
+            raise ValueError(f"{name} of shape {values.shape} on {len(coords)} points")
+        values = values.reshape(*values.shape, *[1] * (ndim + split - values.ndim))
+        return list(values) if ends is None else np.split(values, ends[1:-1])
+
+    fields = by_sample("u", 3)
+    static = by_sample("a", 2) if "a" in arrays else []
+    if static and len(static) != len(fields):
+        raise ValueError(f"a of {len(static)} samples and u of {len(fields)}")
+    width, wide = fields[0].shape[2], static[0].shape[1] if static else 0
+    names = arrays.get("names", ["u"] if width == 1 else np.arange(width))
+    return CloudFile(
+        path,
+        meshes=[coords] * len(fields) if ends is None else np.split(coords, ends[1:-1]),
+        u=fields,
+        a=static,
+        times=arrays.get("t"),
+        component_names=[str(name) for name in names],
+        static_names=_numbered("a", wide),
+    )
 
 
-def known(path: Path, arrays: Iterable[str], names: tuple[str, ...]) -> None:
-    """Makes sure that no array of a file goes unread, such as a mask.
+def _is_grid(path: Path) -> bool:
+    names = _members(path)
+    return {"u.npy", "x.npy"} <= names and "coords.npy" not in names
 
-    Args:
-        path: The file.
-        arrays: Names of its arrays.
-        names: Those that are read, or how they begin, with a ``_`` at the end.
 
-    Raises:
-        UserError: There is another.
+def _grid(path: Path) -> FieldFile:
+    """Fields, axes, times and a coefficient; what :func:`~nfsgeo.data.export` writes.
+
+    ===================  =========================================================
+    array                content
+    ===================  =========================================================
+    ``u``                (N, T, X[, Y[, Z]], C)
+    ``x``, ``y``, ``z``  coordinates of each axis
+    ``t``                (T); dates become seconds; may be left out where T is 1
+    ``a``                (N, X[, Y[, Z]], C_a), optional
+    ``lower, upper``     (axes), optional: ends of the box, that of the axes if left
+                         out; a periodic axis needs its upper end
+    ``periodic``         (axes), optional: whether an axis is; none if left out
+    ``parameter_NAME``   (N), optional: a scalar of each sample
+    ``split_PART``       (n), optional: samples of train, valid and test
+    ``about``            JSON text, optional: equation, component_names,
+                         static_names, static_role, provenance
+    ===================  =========================================================
     """
-    starts = tuple(name for name in names if name.endswith("_"))
-    other = [name for name in arrays if name not in names]
-    other = [name for name in other if not name.startswith(starts)]
-    if other:
-        raise UserError(
-            f"{path} with an array {other[0]!r}",
-            f"no arrays but {', '.join(names)}",
-            "rename it or leave it out",
-        )
+    arrays = _load(path, GRID_NAMES)
+    u, a = arrays["u"], arrays.get("a")
+    axes = [arrays[name] for name in SPACE if name in arrays]
+    about: dict[str, Any] = json.loads(str(arrays.get("about", "{}")))
+    order = SPACE[: len(axes)]
+    names = about.get("component_names") or _numbered("u", u.shape[-1])
+    static = []
+    if a is not None:
+        given = about.get("static_names") or _numbered("a", a.shape[-1])
+        static = [Field(a, f"n{order}c", given)]
+    lower = arrays.get("lower", [np.min(axis) for axis in axes])
+    upper = arrays.get("upper", [np.max(axis) for axis in axes])
+    periodic = arrays.get("periodic", [False] * len(axes))
+    if np.any(periodic) and "upper" not in arrays:
+        raise ValueError("a periodic axis, and no `upper` that tells its period")
+    return ArrayFile(
+        path,
+        fields=[Field(u, f"nt{order}c", names)],
+        axes=axes,
+        times=arrays.get("t"),
+        domain=Domain(
+            tuple(map(float, lower)),
+            tuple(map(float, upper)),
+            tuple(map(bool, periodic)),
+        ),
+        static=static,
+        static_role=about.get("static_role", "coefficient") if static else None,
+        equation=about.get("equation", ""),
+        parameters=_named(arrays, PARAMETER),
+        provenance=about.get("provenance"),
+        split=_named(arrays, SPLIT),
+    )
 
 
-def _fits(values: NDArray, num: int, axis: int, name: str) -> None:
-    if values.ndim <= axis or values.shape[axis] != num:
-        raise ValueError(f"{name} of shape {values.shape}, not {num} on axis {axis}")
+def _load(path: Path, known: tuple[str, ...]) -> dict[str, NDArray]:
+    """The arrays of an archive, once none of them would go unread, such as a mask."""
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    starts = tuple(name for name in known if name.endswith("_"))
+    for name in arrays:
+        if name not in known and not name.startswith(starts):
+            raise UserError(
+                f"{path} with an array {name!r}",
+                f"no arrays but {', '.join(known)}",
+                "rename it or leave it out",
+            )
+    return arrays
 
 
-def _filled(values: NDArray, ndim: int) -> NDArray:
-    """With the axes that were left out at the end."""
-    return values.reshape(*values.shape, *[1] * (ndim - values.ndim))
+def _numbered(name: str, num: int) -> list[str]:
+    return [name] if num == 1 else [f"{name}_{i}" for i in range(num)]
+
+
+def _named(arrays: dict[str, Any], start: str) -> dict[str, Any]:
+    return {
+        name.removeprefix(start): values
+        for name, values in arrays.items()
+        if name.startswith(start)
+    }
+
+
+CLOUDS = Reader(
+    "point clouds (.npz)",
+    _is_clouds,
+    _clouds,
+    "point clouds (.npz): arrays coords, u and optionally offsets, a, t, names",
+)
+GRIDS = Reader(
+    "gridded fields (.npz)",
+    _is_grid,
+    _grid,
+    "gridded fields (.npz): arrays u, x and optionally y, z, t, a, periodic",
+)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
-import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles, FieldFile, reading
-from nfsgeo.data.numbers import as_real, as_times, missing_values
+from nfsgeo.data.fields import Doubles, FieldFile
+from nfsgeo.data.numbers import as_real, as_times, finite, missing_values
 from nfsgeo.data.readers.clouds import CloudFile, is_static
 from nfsgeo.data.readers.columns import roles_of
+from nfsgeo.data.readers.reader import Reader
 from nfsgeo.errors import UserError
 
-__all__ = ["NAME", "read", "recognise"]
+__all__ = ["TABLE", "table_with"]
 
 NAME = "tables of points (.csv, .parquet)"
 COLUMNS = "columns x[, y[, z]], optionally sample and t, and one for each component"
@@ -29,22 +30,18 @@ DATE = re.compile(
 ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
 
 
-def recognise(path: Path) -> bool:
+def _is_table(path: Path) -> bool:
     """A Parquet file, or text whose first line names several columns."""
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(512)
-        if head.startswith(b"PAR1"):
-            return True
-        names, _ = _header(path)
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return False
-    numbers = all(map(_is_number, names))
+    with path.open("rb") as stream:
+        head = stream.read(512)
+    if head.startswith(b"PAR1"):
+        return True
+    names, _ = _header(path)
     text = b"\0" not in head and not head.lstrip().startswith((b"<", b"{"))
-    return text and len(names) > 1 and not numbers
+    return text and len(names) > 1 and not all(map(_is_number, names))
 
 
-def read(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
+def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
     """One row for each point, time step and sample, in any order.
 
     Columns ``x``, ``y``, ``z`` are coordinates (or ``lon`` and ``lat``), ``t`` or
@@ -63,82 +60,72 @@ def read(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
         UserError: Also when a value is missing, a point lacks a time step or has it
             twice, or a name can be read in two ways.
     """
-    with reading(path, f"{NAME}: {COLUMNS}"):
-        table = _columns(path)
-        roles = roles_of(path, list(table), columns)
-        found = {role: table.pop(name) for role, name in roles.items()}
-        num = len(found["x"])
-        if not num:
-            raise UserError(f"{path} without rows", "a row for each point", "add them")
-        for role, name in roles.items():
-            kind, what = (
-                as_times if role == "time" else as_real,
-                f"{path}: column {name}",
-            )
-            found[role] = _present(path, name, kind(found[role], what))
-        for name, values in table.items():
-            _present(path, name, as_real(values, f"{path}: column {name}"))
-        names = [name for name in table if not is_static(name)]
-        static = [name for name in table if is_static(name)]
-        if not names:
-            raise UserError(f"{path} with no field", "a column of values", "add one")
-        zeros = np.zeros(num)
-        sample, time = found.get("sample", zeros), found.get("time", zeros)
-        space = [role for role in "xyz" if role in found]
-        points = (
-            np.stack([found[role] for role in space], axis=1) + 0.0
-        )  # no negative zeros
-        order = np.lexsort((*points.T[::-1], time, sample))
-        points, time, sample = points[order], time[order], sample[order]
-        fields = {
-            kind: np.stack([table[n] for n in group], axis=1)[order]
-            for kind, group in {"u": names, "a": static}.items()
-            if group
-        }
-        times = np.unique(time)
-        cuts = np.flatnonzero(np.diff(sample)) + 1
-        meshes, u, a = [], [], []
-        for rows in np.split(np.arange(num), cuts):
-            of = f"of sample {sample[rows[0]]:g} " if "sample" in roles else ""
-            mesh = _mesh(path, points[rows], time[rows], times, of)
-            shape = (len(times), len(mesh), -1)
-            meshes.append(mesh)
-            u.append(fields["u"][rows].reshape(shape).swapaxes(0, 1))
-            if static:
-                coefficient = fields["a"][rows].reshape(shape)
-                if not (coefficient == coefficient[0]).all():
-                    raise ValueError("a coefficient that changes in time")
-                a.append(coefficient[0])
-        return CloudFile(
-            path,
-            partial(read, columns=dict(columns)) if columns else read,
-            meshes=meshes,
-            u=u,
-            a=a,
-            times=times,
-            component_names=names,
-            static_names=static,
-        )
+    table = _columns(path)
+    roles = roles_of(path, list(table), columns)
+    found = {role: table.pop(name) for role, name in roles.items()}
+    num = len(found["x"])
+    if not num:
+        raise UserError(f"{path} without rows", "a row for each point", "add them")
+    for role, name in roles.items():
+        checked = as_times if role == "time" else as_real
+        what = f"{path}: column {name}"
+        found[role] = finite(checked(found[role], what), what)
+    for name, values in table.items():
+        what = f"{path}: column {name}"
+        finite(as_real(values, what), what)
+    names = [name for name in table if not is_static(name)]
+    static = [name for name in table if is_static(name)]
+    if not names:
+        raise UserError(f"{path} with no field", "a column of values", "add one")
+    zeros = np.zeros(num)
+    sample, time = found.get("sample", zeros), found.get("time", zeros)
+    space = [role for role in "xyz" if role in found]
+    # Adding zero turns -0 into 0.
+    points = np.stack([found[role] for role in space], axis=1) + 0.0
+    order = np.lexsort((*points.T[::-1], time, sample))
+    points, time, sample = points[order], time[order], sample[order]
+    fields = {
+        kind: np.stack([table[n] for n in group], axis=1)[order]
+        for kind, group in {"u": names, "a": static}.items()
+        if group
+    }
+    times = np.unique(time)
+    cuts = np.flatnonzero(np.diff(sample)) + 1
+    meshes, u, a = [], [], []
+    for rows in np.split(np.arange(num), cuts):
+        of = f"of sample {sample[rows[0]]:g} " if "sample" in roles else ""
+        mesh = _mesh(path, points[rows], time[rows], times, of)
+        shape = (len(times), len(mesh), -1)
+        meshes.append(mesh)
+        u.append(fields["u"][rows].reshape(shape).swapaxes(0, 1))
+        if static:
+            coefficient = fields["a"][rows].reshape(shape)
+            if not (coefficient == coefficient[0]).all():
+                raise ValueError("a coefficient that changes in time")
+            a.append(coefficient[0])
+    return CloudFile(
+        path,
+        meshes=meshes,
+        u=u,
+        a=a,
+        times=times,
+        component_names=names,
+        static_names=static,
+    )
 
 
 def _mesh(
     path: Path, points: Doubles, time: Doubles, times: Doubles, of: str
 ) -> Doubles:
-    """The points of a sample, once each of them has each time step once.
+    """The points of a sample, sorted, once each of them has each time step once.
 
     Args:
-        points: Of every row, ``[rows, d]``, sorted within each time.
-        time: Of every row, sorted.
-        times: Those of all samples.
+        path: The table, for messages.
+        points: Coordinates in each row, ``[rows, d]``.
+        time: Time in each row, ``[rows]``.
+        times: Times of all samples.
         of: Which sample, for messages.
     """
-    each = len(points) // len(times)
-    if each * len(times) == len(points):
-        blocks = points.reshape(len(times), each, -1)
-        distinct = not (blocks[0, 1:] == blocks[0, :-1]).all(axis=1).any()
-        at = time.reshape(len(times), each)
-        if distinct and (blocks == blocks[0]).all() and (at == times[:, None]).all():
-            return blocks[0]
     mesh, number = np.unique(points, axis=0, return_inverse=True)
     step = np.searchsorted(times, time)
     count = np.zeros((len(mesh), len(times)), np.int64)
@@ -162,13 +149,6 @@ def _mesh(
     return mesh
 
 
-def _present(path: Path, name: str, values: NDArray[Any]) -> NDArray[Any]:
-    missing = int((~np.isfinite(values)).sum())
-    if missing:
-        raise missing_values(f"{path}: column {name}", missing, len(values))
-    return values
-
-
 def _header(path: Path) -> tuple[list[str], str]:
     """Names of the columns, and what separates them."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
@@ -184,16 +164,9 @@ def _columns(path: Path) -> dict[str, NDArray[Any]]:
     if parquet:
         return _parquet(path)
     names, separator = _header(path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of no rows, which is refused later
-            rows = np.loadtxt(path, delimiter=separator, skiprows=1, ndmin=2)
-        if rows.shape[1] == len(names):
-            return _by_name(path, names, list(rows.T))
-    except ValueError:  # cells that are empty or no numbers, looked at one by one
-        pass
     with path.open(encoding="utf-8-sig", newline="") as stream:
         lines = [row for row in csv.reader(stream, delimiter=separator) if row][1:]
+    lines = [row for row in lines if not row[0].startswith("#")]
     odd = next((n for n, row in enumerate(lines) if len(row) != len(names)), None)
     if odd is not None:
         raise UserError(
@@ -201,19 +174,13 @@ def _columns(path: Path) -> dict[str, NDArray[Any]]:
             f"{len(names)}, one for each name",
             "repair the row",
         )
-    cells = [[cell.strip() for cell in column] for column in zip(*lines, strict=True)]
-    cells = cells or [[] for _ in names]
-    return _by_name(
-        path, names, [_values(path, n, c) for n, c in zip(names, cells, strict=True)]
-    )
-
-
-def _by_name(
-    path: Path, names: list[str], columns: list[NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
     if len(set(names)) < len(names):
         roles_of(path, names)  # says which
-    return dict(zip(names, columns, strict=True))
+    columns = list(zip(*lines, strict=True)) or [()] * len(names)
+    return {
+        name: _values(path, name, [cell.strip() for cell in cells])
+        for name, cells in zip(names, columns, strict=True)
+    }
 
 
 def _values(path: Path, name: str, cells: list[str]) -> NDArray[Any]:
@@ -261,3 +228,16 @@ def _parquet(path: Path) -> dict[str, NDArray[Any]]:
             raise missing_values(what, column.null_count, len(column))
         found[name] = column.to_numpy()
     return found
+
+
+def table_with(columns: Mapping[str, str]) -> Reader:
+    """The reader of tables whose columns are not what their names tell.
+
+    Args:
+        columns: Columns by what they are, ``sample``, ``time``, ``x``, ``y`` or ``z``;
+            an empty name where none is.
+    """
+    return replace(TABLE, load=partial(_table, columns=dict(columns)))
+
+
+TABLE = Reader(NAME, _is_table, _table, f"{NAME}: {COLUMNS}")

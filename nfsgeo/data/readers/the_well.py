@@ -4,70 +4,62 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 
-from nfsgeo.data.fields import Doubles, FieldFile, reading
+from nfsgeo.data.fields import Doubles, FieldFile
+from nfsgeo.data.layout import as_text
 from nfsgeo.data.readers.gridded import ArrayFile, Field, even_axis
+from nfsgeo.data.readers.reader import Reader
 from nfsgeo.geometry import Domain
 
-__all__ = ["NAME", "read", "recognise"]
+__all__ = ["THE_WELL"]
 
-NAME = "The Well (.hdf5)"
 ORDERS = ("t0_fields", "t1_fields", "t2_fields")
 
 
-def recognise(path: Path) -> bool:
-    """Groups ``t0_fields``, ``dimensions`` and ``boundary_conditions``."""
-    try:
-        with h5py.File(path, "r") as file:
-            return {"t0_fields", "dimensions", "boundary_conditions"} <= set(file)
-    except Exception:  # a damaged file is not recognised, whatever breaks in it
-        return False
+def _is_the_well(path: Path) -> bool:
+    with h5py.File(path, "r") as file:
+        return {"t0_fields", "dimensions", "boundary_conditions"} <= set(file)
 
 
-def read(path: Path) -> FieldFile:
+def _the_well(path: Path) -> FieldFile:
     """Every field, vectors and tensors component by component.
 
     Fields that vary in time are the solution, the others a coefficient; fields that
     do not vary along an axis or between samples are repeated there. An axis is
-    periodic if one of its boundary conditions is.
-
-    Raises:
-        UserError: Also when the coordinates or the times differ between samples.
+    periodic if one of its boundary conditions is. All samples have the same coordinates
+    and times.
     """
-    with reading(path, NAME):
-        file = h5py.File(path, "r")
-        about = file["dimensions"]
-        dims = [_text(name) for name in about.attrs["spatial_dims"]]
-        for name in ("time", *dims):
-            if about[name].attrs.get("sample_varying", False):
-                raise ValueError(f"{name} differs between samples")
-        axes, domain = _box(file, dims)
-        changing: list[Field] = []
-        constant: list[Field] = []
-        for order, group in enumerate(ORDERS):
-            for name in file[group].attrs["field_names"] if group in file else ():
-                array = file[group][_text(name)]
-                field = _field(array, _text(name), order, len(dims))
-                (changing if "t" in field.order else constant).append(field)
-        if not changing:
-            raise ValueError("no field that varies in time")
-        return ArrayFile(
-            path,
-            read,
-            fields=changing,
-            static=constant,
-            static_role="coefficient" if constant else None,
-            axes=axes,
-            times=about["time"][:],
-            domain=domain,
-            equation=_text(file.attrs.get("dataset_name", "")),
-            provenance={"parameters": _scalars(file)},
-            handle=file,
-        )
+    file = h5py.File(path, "r")
+    about = file["dimensions"]
+    dims = [as_text(name) for name in about.attrs["spatial_dims"]]
+    for name in ("time", *dims):
+        if about[name].attrs.get("sample_varying", False):
+            raise ValueError(f"{name} differs between samples")
+    axes, domain = _box(file, dims)
+    changing: list[Field] = []
+    constant: list[Field] = []
+    for order, group in enumerate(ORDERS):
+        for name in file[group].attrs["field_names"] if group in file else ():
+            array = file[group][as_text(name)]
+            field = _field(array, as_text(name), order, len(dims))
+            (changing if "t" in field.order else constant).append(field)
+    if not changing:
+        raise ValueError("no field that varies in time")
+    return ArrayFile(
+        path,
+        fields=changing,
+        static=constant,
+        static_role="coefficient" if constant else None,
+        axes=axes,
+        times=about["time"][:],
+        domain=domain,
+        equation=as_text(file.attrs.get("dataset_name", "")),
+        provenance={"parameters": _scalars(file)},
+        handle=file,
+    )
 
 
 def _field(array: h5py.Dataset, name: str, order: int, dim: int) -> Field:
@@ -86,9 +78,9 @@ def _box(file: h5py.File, dims: list[str]) -> tuple[list[Doubles], Domain]:
     periodic = dict.fromkeys(dims, False)
     for name in file["boundary_conditions"]:
         about = file["boundary_conditions"][name].attrs
-        if _text(about["bc_type"]).lower() == "periodic":
+        if as_text(about["bc_type"]).lower() == "periodic":
             for dim in np.atleast_1d(about["associated_dims"]):
-                periodic[_text(dim)] = True
+                periodic[as_text(dim)] = True
     axes, lower, upper = [], [], []
     for dim in dims:
         values = np.asarray(file["dimensions"][dim][:], dtype=np.float64)
@@ -114,5 +106,4 @@ def _scalars(file: h5py.File) -> dict[str, float]:
     return found
 
 
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+THE_WELL = Reader("The Well (.hdf5)", _is_the_well, _the_well)

@@ -1,9 +1,11 @@
-"""Meshes with point data that meshio reads: ``.vtu``, ``.vtk``, ``.xdmf``."""
+"""Meshes with point data that meshio reads, and ParaView's time series of them."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,71 +13,70 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import FieldFile, reading
-from nfsgeo.data.numbers import missing_values
+from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.joined import JoinedFile
+from nfsgeo.data.numbers import as_times, missing_values
 from nfsgeo.data.readers.clouds import CloudFile, is_static
+from nfsgeo.data.readers.reader import Reader
 from nfsgeo.errors import UserError
 
-__all__ = ["NAME", "read", "recognise"]
+__all__ = ["MESHES", "SERIES"]
 
-NAME = "meshes with point data (.vtu, .vtk, .xdmf)"
 Data = Mapping[str, NDArray[Any]]
 MARKS = {"vtkValidPointMask": 1, "vtkGhostType": 0}  # ParaView's, of usual points
 
 
-def recognise(path: Path) -> bool:
-    """The first lines of a VTK or XDMF file."""
-    return _kind(path) is not None
+def _is_mesh(path: Path) -> bool:
+    return _kind(path) in ("vtu", "vtk", "xdmf")
 
 
-def read(path: Path) -> FieldFile:
+def _mesh(path: Path) -> FieldFile:
     """One sample: points, cells and every point field, vectors by component.
 
     A field named ``a`` or ``a_...`` is the coefficient. Coordinates that are the same
     at all points, such as z of a plane mesh, are left out. An XDMF time series gives
-    one record for each time; other files give one, at their ``TimeValue`` or XDMF
-    ``Time`` where there is one. Arrays that ParaView adds to mark points are not
+    one time step for each of its times; other files give one, at their ``TimeValue`` or
+    XDMF ``Time`` where there is one. Arrays that ParaView adds to mark points are not
     fields.
 
     Raises:
         UserError: Also where ParaView marks points as without a value or as ghosts.
     """
-    with reading(path, NAME):
-        try:
-            import meshio
-        except ImportError as error:
-            raise UserError(
-                f"{path}, a mesh", "meshio", "pip install 'nfsgeo[formats]'"
-            ) from error
-        kind = _kind(path)
-        records: list[tuple[float | None, Data]] = []
-        if kind == "xdmf":
-            points, cells, records = _series(path)
-        if not records:
-            read_one: Callable[[Path], Any] = {
-                "vtu": meshio.vtu.read,
-                "vtk": meshio.vtk.read,
-                "xdmf": meshio.xdmf.read,
-            }[str(kind)]
-            mesh = read_one(path)
-            points, cells = mesh.points, mesh.cells
-            records = [(_time(path, kind, mesh.field_data), mesh.point_data)]
-        return _cloud(path, np.asarray(points, np.float64), cells, records)
+    try:
+        import meshio
+    except ImportError as error:
+        raise UserError(
+            f"{path}, a mesh", "meshio", "pip install 'nfsgeo[formats]'"
+        ) from error
+    kind = _kind(path)
+    steps: list[tuple[float | None, Data]] = []
+    if kind == "xdmf":
+        points, cells, steps = _xdmf_series(path)
+    if not steps:
+        read_one: Callable[[Path], Any] = {
+            "vtu": meshio.vtu.read,
+            "vtk": meshio.vtk.read,
+            "xdmf": meshio.xdmf.read,
+        }[str(kind)]
+        mesh = read_one(path)
+        points, cells = mesh.points, mesh.cells
+        steps = [(_time(path, kind, mesh.field_data), mesh.point_data)]
+    return _cloud(path, np.asarray(points, np.float64), cells, steps)
 
 
 def _cloud(
     path: Path,
     points: NDArray[Any],
     cells: Sequence[Any],
-    records: list[tuple[float | None, Data]],
+    steps: list[tuple[float | None, Data]],
 ) -> FieldFile:
-    for _, data in records:
+    for _, data in steps:
         _check_marks(path, data)
-    if not _fields(records[0][1]):
+    if not _fields(steps[0][1]):
         raise ValueError("no data at the points")
     moving = np.ptp(points, axis=0) > 0
     moving[0] |= not moving.any()
-    fields = [_components(data) for _, data in records]
+    fields = [_components(data) for _, data in steps]
     names = [name for name in fields[0] if not is_static(name)]
     static = [name for name in fields[0] if is_static(name)]
     u = np.stack([np.stack([f[n] for n in names], axis=1) for f in fields], axis=1)
@@ -85,11 +86,10 @@ def _cloud(
         blocks.setdefault(block.type, []).append(np.asarray(block.data))
     return CloudFile(
         path,
-        read,
         meshes=[points[:, moving]],
         u=[u],
         a=a,
-        times=None if records[0][0] is None else [time for time, _ in records],
+        times=None if steps[0][0] is None else [time for time, _ in steps],
         component_names=names,
         static_names=static,
         cells=[{kind: np.concatenate(parts) for kind, parts in blocks.items()}],
@@ -127,8 +127,8 @@ def _time(path: Path, kind: str | None, about: Data) -> float | None:
     return float(np.ravel(about["TimeValue"])[0]) if "TimeValue" in about else None
 
 
-def _series(path: Path) -> tuple[Any, Any, list[tuple[float | None, Data]]]:
-    """Records of an XDMF time series, none where the file holds a single grid."""
+def _xdmf_series(path: Path) -> tuple[Any, Any, list[tuple[float | None, Data]]]:
+    """Time steps of an XDMF time series, none where the file holds a single grid."""
     import meshio
 
     try:
@@ -140,14 +140,59 @@ def _series(path: Path) -> tuple[Any, Any, list[tuple[float | None, Data]]]:
         return None, None, []
 
 
+def _is_series(path: Path) -> bool:
+    return _kind(path) in ("pvd", "series")
+
+
+def _series(path: Path) -> FieldFile:
+    """One sample: the files that it lists, each at the time that it gives.
+
+    Raises:
+        UserError: Also when a file is missing, or a time step is in several parts.
+    """
+    if _kind(path) == "pvd":
+        sets = list(ElementTree.parse(path).getroot().iter("DataSet"))
+        listed = [(float(s.attrib["timestep"]), s.attrib["file"]) for s in sets]
+    else:
+        files = json.loads(path.read_bytes())["files"]
+        listed = [(float(entry["time"]), entry["name"]) for entry in files]
+    times = {path.parent / name: time for time, name in sorted(listed)}
+    if len(set(times.values())) != len(listed):
+        raise UserError(
+            f"{path} with several files at one time",
+            "one file for each time step",
+            "merge their parts in ParaView",
+        )
+    for each in times:
+        if not MESHES.recognise(each):
+            raise UserError(
+                f"{each}, which {path.name} lists",
+                "a .vtu or .vtk file",
+                "put it there",
+            )
+    file = JoinedFile(list(times), partial(_mesh_at, times), along="records")
+    file.path = path
+    return file
+
+
+def _mesh_at(times: Mapping[Path, float], path: Path) -> FieldFile:
+    file = MESHES.read(path)
+    file.times, file.times_are_known = as_times([times[path]], f"time of {path}"), True
+    return file
+
+
 def _kind(path: Path) -> str | None:
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(512)
-    except OSError:
-        return None
+    """What the first lines of a file say that it is."""
+    with path.open("rb") as stream:
+        head = stream.read(512)
     if head.startswith(b"# vtk DataFile"):
         return "vtk"
-    if re.search(rb"<VTKFile[^>]*\stype\s*=\s*['\"]UnstructuredGrid", head):
-        return "vtu"
+    if found := re.search(rb"<VTKFile[^>]*\stype\s*=\s*['\"](\w+)", head):
+        return {b"UnstructuredGrid": "vtu", b"Collection": "pvd"}.get(found[1])
+    if b'"file-series-version"' in head:
+        return "series"
     return "xdmf" if b"<Xdmf" in head else None
+
+
+MESHES = Reader("meshes with point data (.vtu, .vtk, .xdmf)", _is_mesh, _mesh)
+SERIES = Reader("time series of meshes (.pvd, .vtu.series)", _is_series, _series)

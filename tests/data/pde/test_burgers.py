@@ -35,7 +35,7 @@ def test_cole_hopf(steps: int, bound: float) -> None:
 
 def test_cole_hopf_at_low_viscosity() -> None:
     equation = Burgers(nu=1e-3)
-    n = equation.default_resolution()
+    n = equation.resolution
     assert (n, equation.first_step(n)) == (2048, 1 / 1600)
     x = torch.from_numpy(equation.axes(n)[0])
     u0 = torch.sin(2 * torch.pi * x)[None]
@@ -78,7 +78,7 @@ def test_resolution_does_not_matter() -> None:
 def test_time_stride() -> None:
     plain = Burgers().solve(0, [0], resolution=1024, records=41)
     strided = Burgers(time_stride=2)
-    assert strided.default_records() == 101
+    assert strided.records == 101
     every_other = strided.solve(0, [0], resolution=1024, records=21)
     assert_close(plain.u[:, ::2], every_other.u, rtol=0, atol=1e-12)
     assert_close(strided.times(21), Burgers().times(41)[::2], rtol=0, atol=1e-15)

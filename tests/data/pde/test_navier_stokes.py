@@ -99,7 +99,7 @@ def test_odd_grids_and_finer_steps() -> None:
     fine = NavierStokes().solve(0, [0], resolution=195, records=2)
     coarse = NavierStokes().solve(0, [0], resolution=65, records=2)
     assert_close(fine.u[:, :, ::3, ::3], coarse.u, rtol=0, atol=1e-5)
-    # The step shrinks with the cells and divides the time between records.
+    # The step shrinks with the cells and divides the time between stored time steps.
     assert 0.25 / float(fine.dt) == pytest.approx(16)
 
 

@@ -53,7 +53,7 @@ def test_variance_of_neumann_modes() -> None:
 
 @pytest.mark.parametrize("equation", [Burgers(), NavierStokes()])
 def test_same_field_at_twice_the_resolution(equation: Burgers | NavierStokes) -> None:
-    n = equation.default_resolution() // 2
+    n = equation.resolution // 2
     coarse = equation.initial(3, range(2), n)
     fine = equation.initial(3, range(2), 2 * n)
     every = (slice(None), *[slice(None, None, 2)] * (fine.dim() - 1))

@@ -16,7 +16,7 @@ import scipy.io
 import torch
 
 import nfsgeo.data
-from nfsgeo.data.convert import open_sources
+from nfsgeo.data.opening import open_sources
 from nfsgeo.errors import UserError
 
 RNG = np.random.default_rng(0)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import nfsgeo.data
-from nfsgeo.data.readers import nfs_pickle
+from nfsgeo.data.readers.nfs_pickle import NFS_PICKLE
 
 
 class Call:
@@ -60,7 +60,7 @@ def test_nothing_but_arrays_of_numbers_is_built(
     for content in ({"u": planted, "a": A}, {"u": U, "a": A, "more": planted}):
         raw = pickle.dumps(content, protocol=protocol)
         (tmp_path / "a.pkl").write_bytes(raw)
-        assert nfs_pickle.recognise(tmp_path / "a.pkl")
+        assert NFS_PICKLE.recognise(tmp_path / "a.pkl")
         one_line(nfsgeo.data.open, tmp_path / "a.pkl")
     assert os.listdir(tmp_path) == ["a.pkl"]
 
@@ -72,7 +72,7 @@ def test_arrays_come_back(tmp_path: Path, protocol: int, dtype: str) -> None:
     for u in (values.astype(dtype), np.asfortranarray(values.astype(dtype))):
         path = tmp_path / "a.pkl"
         path.write_bytes(pickle.dumps({"u": u, "a": u[..., 0]}, protocol=protocol))
-        with nfs_pickle.read(path) as file:
+        with NFS_PICKLE.read(path) as file:
             found = np.stack([file.read(i, slice(None))[..., 0] for i in range(3)])
         np.testing.assert_array_equal(found, u.astype(np.float32))
 
@@ -82,11 +82,11 @@ def test_arrays_of_old_numpy_come_back(tmp_path: Path) -> None:
     old = raw.replace(b"numpy._core.", b"numpy.core.")
     assert old != raw
     (tmp_path / "a.pkl").write_bytes(old)
-    with nfs_pickle.read(tmp_path / "a.pkl") as file:
+    with NFS_PICKLE.read(tmp_path / "a.pkl") as file:
         assert file.num_samples == 2 and len(file.times) == 3
 
 
-def test_one_record_means_a_coefficient(tmp_path: Path) -> None:
+def test_one_time_step_means_a_coefficient(tmp_path: Path) -> None:
     path = tmp_path / "a.pkl"
     path.write_bytes(pickle.dumps({"u": U[..., :1], "a": A}))
     with nfsgeo.data.open(path) as file:

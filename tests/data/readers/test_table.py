@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
-from nfsgeo.data.convert import open_sources
+from nfsgeo.data.opening import open_sources
 from nfsgeo.data.readers.columns import ROLES
 from nfsgeo.errors import UserError
 

@@ -1,0 +1,264 @@
+"""What every equation offers: its description, its options and its solver."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
+from torch import Tensor
+
+from nfsgeo.data.pde.etdrk4 import whole_steps
+from nfsgeo.data.pde.solution import Solution, check_samples, solve_guarded
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["Option", "PeriodicSolver", "Solver", "nearest", "option"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """A parameter of an equation that a user can choose.
+
+    Attributes:
+        name: Its name.
+        default: Its value when not given.
+        help: What it means, one line.
+        choices: The values there are, empty when any will do.
+        positive: Whether it must be greater than 0.
+    """
+
+    name: str
+    default: int | float | str
+    help: str
+    choices: tuple[str, ...] = ()
+    positive: bool = False
+
+    def parse(self, value: Any) -> int | float | str:
+        """The value in the option's type; text is converted.
+
+        Raises:
+            UserError: It cannot be.
+        """
+        kind: Any = FiniteFloat if type(self.default) is float else type(self.default)
+        if self.choices:
+            kind = Literal[self.choices]
+        try:
+            return TypeAdapter(kind).validate_python(value)
+        except ValidationError as error:
+            expected = error.errors()[0]["msg"].removeprefix("Input should be ")
+            raise UserError(
+                f"{self.name}={value!r}", expected, "change the value"
+            ) from None
+
+
+def option(
+    default: int | float | str,
+    help: str,
+    *,
+    choices: Sequence[str] = (),
+    positive: bool = False,
+) -> Any:
+    """A field of a solver that is an :class:`Option` of its equation."""
+    about = {"help": help, "choices": tuple(choices), "positive": positive}
+    return field(default=default, metadata=about)
+
+
+@dataclass(frozen=True)
+class Solver(ABC):
+    """An equation with the values of its options, and how its samples are solved.
+
+    Attributes:
+        name: Name of the equation on the command line.
+        title: The equation in one line.
+        dim: Number of spatial dimensions.
+        component_names: Components of ``u``.
+        static_names: Components of ``a``.
+        static_role: ``"initial condition"`` or ``"coefficient"``.
+        method: How it is solved, for the file.
+        units: Units of the coordinates, the time and the fields, for the file.
+        samples: Number of samples in a full set.
+
+    Raises:
+        UserError: An option has a value that it cannot have.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    dim: ClassVar[int]
+    component_names: ClassVar[tuple[str, ...]] = ("u",)
+    static_names: ClassVar[tuple[str, ...]] = ("u0",)
+    static_role: ClassVar[str] = "initial condition"
+    method: ClassVar[Mapping[str, str]]
+    units: ClassVar[Mapping[str, str]]
+    samples: ClassVar[int] = 1200
+
+    def __post_init__(self) -> None:
+        for each in self.options:
+            value: Any = getattr(self, each.name)
+            if each.choices and value not in each.choices:
+                raise UserError(
+                    f"{each.name} {value!r}",
+                    f"one of {', '.join(each.choices)}",
+                    "choose one of these",
+                )
+            if each.positive and not 0 < value < np.inf:
+                raise UserError(
+                    f"{each.name}={value:g}", "a positive number", "change the value"
+                )
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """What can be chosen."""
+        return tuple(
+            Option(each.name, getattr(type(self), each.name), **each.metadata)
+            for each in fields(self)
+        )
+
+    @property
+    def components(self) -> int:
+        """Number of components of ``u``."""
+        return len(self.component_names)
+
+    def with_options(self, given: Mapping[str, Any] | None) -> Self:
+        """The same equation with other options, by their names; text is converted.
+
+        Raises:
+            UserError: An option does not exist or has a value that it cannot have.
+        """
+        known = {each.name: each for each in self.options}
+        for name in given or {}:
+            if name not in known:
+                raise UserError(
+                    f"option {name!r} of {self.name}",
+                    f"one of {', '.join(known)}",
+                    nearest(name, known),
+                )
+        values: Any = {k: known[k].parse(v) for k, v in (given or {}).items()}
+        return dataclasses.replace(self, **values)
+
+    @property
+    @abstractmethod
+    def resolution(self) -> int:
+        """Number of points on each axis, unless another is asked for."""
+
+    @property
+    @abstractmethod
+    def records(self) -> int:
+        """Number of time steps to store, unless another is asked for."""
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """Box that holds the grid."""
+
+    @abstractmethod
+    def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
+        """Coordinates of each axis."""
+
+    @abstractmethod
+    def times(self, records: int) -> np.ndarray:
+        """Times of so many stored time steps."""
+
+    @abstractmethod
+    def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
+        """Initial condition or coefficient ``[B, *S]`` of some samples, on the CPU."""
+
+    @abstractmethod
+    def solve(
+        self,
+        seed: int,
+        indices: Sequence[int],
+        *,
+        resolution: int,
+        records: int,
+        device: torch.device | str = "cpu",
+    ) -> Solution:
+        """Solve the samples with these numbers, and check them.
+
+        Raises:
+            UserError: A solution fails its checks.
+        """
+
+
+class PeriodicSolver(Solver):
+    """An equation on equispaced points of the unit torus, stepped by ETDRK4."""
+
+    method: ClassVar[Mapping[str, str]] = {
+        "time": "ETDRK4 (Krogstad), contour-averaged phi functions",
+        "space": "Fourier, strict 2/3 mask",
+        "precision": "float64",
+    }
+
+    @abstractmethod
+    def coarsest(self) -> int:
+        """Points on each axis that carry the solution; coarser grids sample it."""
+
+    @abstractmethod
+    def first_step(self, resolution: int) -> float:
+        """Time step to try first with so many points on each axis."""
+
+    @abstractmethod
+    def evolve(
+        self, state: Tensor, /, records: int, *, dt: float, spacing: float
+    ) -> tuple[Tensor, Tensor]:
+        """Advance the state.
+
+        Args:
+            state: Initial condition ``[B, *S]``, float64.
+            records: Number of time steps to return, ``spacing`` apart.
+            dt: Largest step of the integration; it is shortened to divide ``spacing``.
+            spacing: Time from one that is returned to the next.
+
+        Returns:
+            The time steps ``[B, records, *S]`` and the guard of each sample ``[B]``,
+            see :func:`~nfsgeo.data.pde.solution.solve_guarded`.
+        """
+
+    @abstractmethod
+    def limits(self, u: Tensor) -> Mapping[str, tuple[Tensor, float]]:
+        """Quantities of a solution to check, see :func:`check_samples`."""
+
+    @property
+    def domain(self) -> Domain:
+        return Domain.unit(self.dim, periodic=True)
+
+    def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
+        return (np.arange(resolution) / resolution,) * self.dim
+
+    def solve(
+        self,
+        seed: int,
+        indices: Sequence[int],
+        *,
+        resolution: int,
+        records: int,
+        device: torch.device | str = "cpu",
+    ) -> Solution:
+        stride = -(-self.coarsest() // resolution)
+        n = stride * resolution
+        start = self.initial(seed, indices, n).to(device)
+        first, second = self.times(2).tolist()
+        spacing = second - first
+        _, dt = whole_steps(spacing, self.first_step(n))
+        u, steps = solve_guarded(
+            lambda state, dt: self.evolve(state, records, dt=dt, spacing=spacing),
+            start,
+            dt,
+            name=self.name,
+        )
+        check_samples(u, self.limits(u), indices, self.name)
+        kept = (..., *[slice(None, None, stride)] * self.dim, None)
+        return Solution(u=u[kept], a=start[kept], dt=steps)
+
+
+def nearest(name: str, known: Mapping[str, Any]) -> str:
+    """What to do about a name that does not exist."""
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else "choose one of these"
