@@ -24,7 +24,7 @@ def find_run(run: Path) -> RunPaths:
     """The folder of a run, or of a model that comes with nfsgeo.
 
     Args:
-        run: The folder; or a name, where there is no such folder.
+        run: The folder, or else the name of such a model.
 
     Raises:
         UserError: It is neither.
@@ -35,15 +35,15 @@ def find_run(run: Path) -> RunPaths:
 
 
 def ship_run(run: RunPaths, folder: Path) -> RunPaths:
-    """Copies what predicting needs of an evaluated run, and where it came from.
+    """Copies what prediction needs of an evaluated run, and its provenance.
 
-    The checkpoint holds the best weights, the scales of the fields, the model's
-    settings and its provenance, and no state of the optimiser. Grids will be observed
+    The checkpoint holds the best weights, the scales of the fields, the settings of the
+    model and its provenance, without the state of the optimiser. Grids will be observed
     at all of their points.
 
     Args:
-        run: Trained and evaluated.
-        folder: To be made.
+        run: A run that was trained and evaluated.
+        folder: The folder to create.
 
     Raises:
         UserError: The run has no checkpoint or no summary, or the folder exists.
@@ -54,7 +54,7 @@ def ship_run(run: RunPaths, folder: Path) -> RunPaths:
     summary = read_summary(run)
     if not summary:
         raise UserError(f"{run.root}", "a run with its errors", "evaluate it first")
-    # Where the file lay is nobody's business.
+    # The path of the file means nothing elsewhere.
     summary["data"] = Path(summary["data"]).name
     environment = json.loads(run.environment.read_text())
     shipped = RunPaths(folder)

@@ -1,4 +1,4 @@
-"""Points to predict at, from a file."""
+"""Query points from a file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["read_points"]
 
 def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
     """Coordinates ``[M, d]`` from ``.npy``, ``.npz`` (its only array, or ``pos``) or
-    ``.csv`` (a column for each axis; in any order where a line names them).
+    ``.csv`` (one column per axis, in any order if the first line names them).
 
     Args:
         path: The file.
-        domain: The box that must hold the points.
+        domain: The box that must contain the points.
 
     Raises:
         UserError: The file cannot be read, or a point is not finite or lies outside
