@@ -11,39 +11,38 @@ from nfsgeo.report.curves import error_in_time, training_curves, unseen_curve
 from nfsgeo.report.lines import profiles, space_time
 from nfsgeo.report.maps import field_maps, points_and_field
 from nfsgeo.report.numbers import positive
-from nfsgeo.report.run_folder import Evaluation, RunFolder
-from nfsgeo.report.scales import Column
-from nfsgeo.report.selection import evenly, slug
+from nfsgeo.report.panels import Column
+from nfsgeo.report.run_folder import Predictions, RunFolder
 from nfsgeo.report.style import Picture, styled
 
-__all__ = ["run_pictures"]
+__all__ = ["evenly", "run_pictures", "slug"]
 
 Array = NDArray[np.float64]
 SAMPLES = 2  # test samples shown, each with every component
-RECORDS = 4  # records shown of each
+TIME_STEPS = 4  # time steps shown of each
 COMPONENTS = 3
 
 
 def run_pictures(run: RunFolder) -> list[Picture]:
-    """Every picture that the files of a run allow, in the order of the report."""
+    """Every picture that the files of a run provide for, in the order of the report."""
     with styled():
-        pictures = list(_field_pictures(run.evaluation)) if run.evaluation else []
+        pictures = list(_field_pictures(run.predictions)) if run.predictions else []
         pictures += _curves(run)
     return pictures
 
 
-def _field_pictures(evaluation: Evaluation) -> Iterator[Picture]:
-    """Truth, prediction and error of a few test samples, with what the model saw."""
-    for c in range(min(COMPONENTS, len(evaluation.component_names))):
-        if evaluation.steady:
-            yield _steady_picture(evaluation, c)
+def _field_pictures(e: Predictions) -> Iterator[Picture]:
+    """Truth, prediction and error of a few test samples."""
+    for c in range(min(COMPONENTS, len(e.component_names))):
+        if e.steady:
+            yield _steady_picture(e, c)
             continue
-        for s in range(min(SAMPLES, len(evaluation.samples))):
-            yield from _sample_pictures(evaluation, s, c)
+        for s in range(min(SAMPLES, len(e.samples))):
+            yield from _sample_pictures(e, s, c)
 
 
-def _sample_pictures(e: Evaluation, s: int, c: int) -> Iterator[Picture]:
-    shown = evenly(e.truth.shape[2], RECORDS)
+def _sample_pictures(e: Predictions, s: int, c: int) -> Iterator[Picture]:
+    shown = evenly(e.truth.shape[2], TIME_STEPS)
     truth, prediction = (a[s, :, :, c].T for a in (e.truth, e.prediction))
     error = prediction - truth
     labels = [
@@ -70,8 +69,8 @@ def _sample_pictures(e: Evaluation, s: int, c: int) -> Iterator[Picture]:
         yield Picture(f"space-time-{suffix}", "fields", caption, figure)
 
 
-def _steady_picture(e: Evaluation, c: int) -> Picture:
-    rows = slice(0, RECORDS)
+def _steady_picture(e: Predictions, c: int) -> Picture:
+    rows = slice(0, TIME_STEPS)
     truth, prediction = (a[rows, :, -1, c] for a in (e.truth, e.prediction))
     error = prediction - truth
     labels = [
@@ -94,29 +93,29 @@ def _steady_picture(e: Evaluation, c: int) -> Picture:
     return Picture(name, "fields", caption, figure)
 
 
-def _mesh_picture(e: Evaluation) -> Picture:
-    """What the model is given: the points, and an input on them."""
+def _mesh_picture(e: Predictions) -> Picture:
+    """The observed points, and an input on them."""
     first, last = e.x[0, :, 0, 0], e.x[0, :, -1, 0]
     title = "input" if e.steady else f"observed, t = {e.times[e.x.shape[2] - 1]:.4g}"
     if e.domain.dim == 1:
-        lines = {"last observed record": last[None]}
+        lines = {"last observed time step": last[None]}
         if not e.steady:
-            lines = {"first observed record": first[None], **lines}
+            lines = {"first observed time step": first[None], **lines}
         figure = profiles(e.domain, e.pos, lines, [f"{len(e.pos)} points"])
     else:
         figure = points_and_field(e.domain, e.pos, last, title)
-    caption = f"What the model is given, test sample {int(e.samples[0])}"
+    caption = f"Observed points and input of the model, test sample {int(e.samples[0])}"
     if not e.steady and len(e.quantities) > 1:
         caption += f", {e.quantities[0]}"
     return Picture("mesh", "training", f"{caption}.", figure)
 
 
 def _curves(run: RunFolder) -> Iterator[Picture]:
-    e = run.evaluation
-    if e and len(e.times_out) > 1 and not e.steady and "model" in e.error_by_record:
+    e = run.predictions
+    if e and len(e.times_out) > 1 and not e.steady and "model" in e.error_by_time_step:
         several = e.quantities[:COMPONENTS] if len(e.quantities) > 1 else []
-        figure = error_in_time(e.times_out, e.error_by_record, several)
-        caption = "Error of each predicted record, mean over the test set."
+        figure = error_in_time(e.times_out, e.error_by_time_step, several)
+        caption = "Error at each predicted time step, mean over the test set."
         if len(several) < len(e.quantities) > 1:
             caption += f" The first {COMPONENTS} of {len(e.quantities)} components."
         yield Picture("error-in-time", "errors", caption, figure)
@@ -128,7 +127,7 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
     if {"factor", "mae"} <= run.unseen.keys():
         seen = positive((run.summary.get("test") or {}).get("mae"))
         caption = (
-            "Error on larger meshes that hold the one of training; bands are one "
+            "Error on larger meshes that contain the training mesh; bands are one "
             "standard deviation over the repeats."
         )
         pooled = bool(run.summary.get("components"))
@@ -136,6 +135,16 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
         yield Picture("unseen-meshes", "unseen", caption, figure)
 
 
-def _caption(which: str, e: Evaluation) -> str:
+def _caption(which: str, e: Predictions) -> str:
     where = "points" if e.domain.dim == 2 else "points next to the middle plane"
     return f"{which}. Dots are the {where}; colours between them are interpolated."
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """Up to ``most`` of ``count`` indices, the first and the last among them."""
+    return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
+
+
+def slug(name: str) -> str:
+    """A name that is safe as part of a file name."""
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in name) or "field"

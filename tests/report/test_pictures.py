@@ -22,9 +22,8 @@ from nfsgeo.report.curves import (
     unseen_curve,
 )
 from nfsgeo.report.lines import profiles, space_time
-from nfsgeo.report.maps import field_maps, points_and_field
-from nfsgeo.report.raster import Raster
-from nfsgeo.report.scales import Column, colour_scale
+from nfsgeo.report.maps import Raster, field_maps, points_and_field
+from nfsgeo.report.panels import Column, colour_scale
 from nfsgeo.report.style import DPI, styled
 
 MakeRun = Callable[..., Path]

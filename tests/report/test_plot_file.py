@@ -12,7 +12,7 @@ import nfsgeo.data
 from nfsgeo.data import GridWriter, PointWriter
 from nfsgeo.geometry import Domain
 from nfsgeo.report import plot_file
-from nfsgeo.report.mesh_figures import mesh_figure
+from nfsgeo.report.file_figures import mesh_figure
 
 
 def waves(pos: np.ndarray, times: np.ndarray) -> np.ndarray:
