@@ -22,7 +22,6 @@ def our_search(
     """All pairs of random points in a square, sorted, by one of our backends.
 
     Args:
-        folder: Unused.
         points: Number of sources, and of targets.
         neighbours: Of a target, on average.
         backend: As :func:`nfsgeo.geometry.radius_edges` names it.
@@ -34,11 +33,7 @@ def our_search(
 def torch_cluster_search(
     folder: Path, *, points: int, neighbours: float
 ) -> Callable[[], object]:
-    """The same by torch-cluster alone, with room for every neighbour.
-
-    Args:
-        folder, points, neighbours: As for :func:`our_search`.
-    """
+    """The same by torch-cluster alone, with room for every neighbour."""
     from torch_cluster import radius as search
 
     source, target, radius = _points(points, neighbours)
@@ -49,11 +44,7 @@ def torch_cluster_search(
 def dense_search(
     folder: Path, *, points: int, neighbours: float
 ) -> Callable[[], object]:
-    """The same by the distances of all pairs, as neuraloperator searches in 2-D.
-
-    Args:
-        folder, points, neighbours: As for :func:`our_search`.
-    """
+    """The same by the distances of all pairs, as neuraloperator searches in 2-D."""
     source, target, radius = _points(points, neighbours)
     return lambda: (torch.cdist(target, source) <= radius).nonzero()
 

@@ -13,7 +13,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_json
 from nfsgeo_benchmarks.suites.runner import RUNS, Progress, is_finished
 from nfsgeo_benchmarks.suites.runs import Run
-from nfsgeo_benchmarks.suites.worker import Recorded, read_failure, record_failure
+from nfsgeo_benchmarks.suites.worker import GuardedRun, read_failure, record_failure
 
 __all__ = ["SHARED", "submit_all"]
 
@@ -42,9 +42,9 @@ def submit_all(
     every node. Jobs that a killed launcher has left are ended first.
 
     Args:
-        runs: What to do; finished ones are skipped.
-        folder: Of the suite; logs are kept in ``slurm`` there.
-        jobs: Jobs that Slurm runs at a time.
+        runs: The runs; finished ones are skipped.
+        folder: Folder of the suite; logs go to ``slurm`` there.
+        jobs: Jobs that Slurm runs at the same time.
         options: :data:`SHARED` ones, or those of ``sbatch`` (``partition``, ``time``).
         progress: Called with what is being done, how much is done and in all.
         ended: Called after each run.
@@ -63,7 +63,8 @@ def submit_all(
     total = len(waiting)
     with executor.batch():
         submitted = [
-            executor.submit(Recorded(run, folder / RUNS / run.name)) for run in waiting
+            executor.submit(GuardedRun(run, folder / RUNS / run.name))
+            for run in waiting
         ]
     busy = dict(zip(submitted, waiting, strict=True))
     write_json(folder / SUBMITTED, {"jobs": [job.job_id for job in submitted]})
@@ -82,9 +83,9 @@ def submit_all(
 
 
 def _end_jobs_left(folder: Path) -> None:
-    """Cancels what a launcher that was killed has left, and waits for its end.
+    """Cancels the jobs of a launcher that was killed, and waits until they end.
 
-    A run that two jobs train at once would be nobody's.
+    Otherwise two jobs could train the same run.
     """
     noted = folder / SUBMITTED
     if not noted.exists():
@@ -106,7 +107,7 @@ def _job(folder: Path, number: str) -> Any:
 
 
 def _settle(job: Any, run: Run, folder: Path) -> None:
-    """Records a job that ended without saying how its run did."""
+    """Records the failure of a job that ended without a result or a message."""
     root = folder / RUNS / run.name
     if not is_finished(run, folder) and read_failure(root) is None:
         status = "OOM" if "OUT_OF_ME" in job.state else "failed"

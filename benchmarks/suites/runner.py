@@ -21,7 +21,7 @@ RUNS = "runs"
 
 
 def is_finished(run: Run, folder: Path) -> bool:
-    """Whether a run has all its results, in the folder of the suite."""
+    """Whether a run has all its results; ``folder`` is that of the suite."""
     return RunPaths(folder / RUNS / run.name).report.exists()
 
 
@@ -33,15 +33,15 @@ def carry_out_all(
     progress: Progress = lambda what, done, total: None,
     ended: Callable[[Run], None] = lambda run: None,
 ) -> None:
-    """Carries out what is not finished yet, each run in a process of its own.
+    """Carries out the runs that are not finished, each in a process of its own.
 
     A run that fails is recorded and does not stop the others; a run that was killed
-    goes on where it was. The cores are shared out among the processes.
+    continues where it was. The cores are divided among the processes.
 
     Args:
-        runs: What to do; finished ones are skipped.
-        folder: Of the suite.
-        jobs: Runs at a time.
+        runs: The runs; finished ones are skipped.
+        folder: Folder of the suite.
+        jobs: Runs at the same time.
         progress: Called with what is being done, how much is done and in all.
         ended: Called after each run.
 
@@ -84,7 +84,7 @@ class _Process:
         self.epochs = 0
 
     def listen(self) -> bool:
-        """Takes what the process has sent; False when it has ended."""
+        """Receives what the process sent; False when it has ended."""
         try:
             self.epochs = self.connection.recv()
             return True

@@ -35,7 +35,7 @@ from nfsgeo_benchmarks.suites.runs import Run
 __all__ = [
     "MEMORY",
     "STATES",
-    "Recorded",
+    "GuardedRun",
     "carry_out",
     "read_failure",
     "record_failure",
@@ -50,12 +50,12 @@ MEMORY = "memory.json"
 def carry_out(
     run: Run, folder: Path, epoch_ended: Callable[[int], None] = lambda epoch: None
 ) -> None:
-    """Trains, evaluates and reports, from wherever the folder stands.
+    """Trains, evaluates and reports a run, or continues it in its folder.
 
     Args:
-        run: What to do.
-        folder: Of the run.
-        epoch_ended: Called with the number of epochs that are finished.
+        run: The run.
+        folder: Folder of the run.
+        epoch_ended: Called with the number of finished epochs.
     """
     if RunPaths(folder).config.exists():
         experiment, paths = resume_run(folder)
@@ -84,27 +84,15 @@ def carry_out(
 
 
 def work(run: Run, folder: Path, threads: int, connection: Connection) -> None:
-    """What a process does with a run: sends its epochs, and records what goes wrong.
-
-    Args:
-        run: What to do.
-        folder: Of the run.
-        threads: For torch.
-        connection: Where the numbers of finished epochs go.
-    """
+    """Carries out a run in a process of its own, and sends its finished epochs."""
     threading.Thread(target=end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
-    Recorded(run, folder)(connection.send)
+    GuardedRun(run, folder)(connection.send)
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """A call of :func:`carry_out` that writes down what goes wrong in it.
-
-    Attributes:
-        run: What to do.
-        folder: Of the run.
-    """
+class GuardedRun:
+    """A call of :func:`carry_out` that writes failures to the folder of the run."""
 
     run: Run
     folder: Path
@@ -132,14 +120,14 @@ class Recorded:
 
 
 def record_failure(folder: Path, status: str, message: str) -> None:
-    """Writes down why a run has no result."""
+    """Writes to the folder of a run why it has no result."""
     folder.mkdir(parents=True, exist_ok=True)
     line = " ".join(message.split())[:400]
     write_json(folder / FAILURE, {"status": status, "message": line})
 
 
 def read_failure(folder: Path) -> dict[str, Any] | None:
-    """What :func:`record_failure` wrote, None where nothing went wrong."""
+    """What :func:`record_failure` wrote, None if nothing."""
     path = folder / FAILURE
     return json.loads(path.read_text()) if path.exists() else None
 
