@@ -1,4 +1,4 @@
-"""The group of all verbs."""
+"""The group of all commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def main(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for verb in (
+for command in (
     train,
     evaluate,
     predict,
@@ -47,4 +47,4 @@ for verb in (
     datasets,
     bench,
 ):
-    main.add_command(verb)
+    main.add_command(command)
