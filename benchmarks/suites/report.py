@@ -119,7 +119,8 @@ def _about(here: Mapping[str, SeedMean]) -> str | None:
     points = f"{count_text(first['n_s'])} points"
     if find_equation(first["equation"]).records == 1:
         return f"{points}, the solution from the coefficient"
-    return f"{points}, {first['n_t']} time steps in and {first['n_t_out']} out"
+    steps = "time steps" if first["n_t"] > 1 else "time step"
+    return f"{points}, {first['n_t']} {steps} in and {first['n_t_out']} out"
 
 
 def _row(variant: str, mean: SeedMean, best: Mapping[str, float]) -> dict[str, Any]:
