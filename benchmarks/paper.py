@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Printed", "printed"]
-
 
 @dataclass(frozen=True)
 class Printed:

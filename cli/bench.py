@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from nfsgeo_benchmarks.perf.entry import Measurement
 
-__all__ = ["bench"]
-
 
 class Suites(click.Group):
     """A command for each shipped suite and each YAML file, beside its own commands."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from nfsgeo_benchmarks.suites import Run
     from nfsgeo_benchmarks.suites.table import Means
 
-__all__ = ["run_suites", "suite_command"]
-
 
 def suite_command(name: str, path: Path) -> click.Command:
     """The command that runs the suite of a YAML file."""

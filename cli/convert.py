@@ -13,8 +13,6 @@ from nfsgeo_cli.terminal import as_json, progress_bar, report
 if TYPE_CHECKING:
     from nfsgeo.geometry import Domain
 
-__all__ = ["convert"]
-
 
 MOST_TIMES = 10**7
 
@@ -80,20 +78,20 @@ def convert(
             "a native file, .h5",
             "convert to one first",
         )
-    told: dict[str, Any] = {
+    options: dict[str, Any] = {
         "series": series,
         "times": None if times is None else _times(times),
         "columns": None if columns is None else _columns(columns),
     }
     with progress_bar() as progress:
         if exporting:
-            with open_sources(sources, **told) as file:
+            with open_sources(sources, **options) as file:
                 export(file, out, progress=progress)
         else:
             convert_files(
                 sources,
                 out,
-                **told,
+                **options,
                 domain=_domain(axes) if axes else None,
                 equation=equation,
                 progress=progress,

@@ -6,8 +6,6 @@ import click
 
 from nfsgeo_cli.terminal import as_json, print_json
 
-__all__ = ["datasets"]
-
 
 @click.command(
     epilog="""\b

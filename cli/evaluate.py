@@ -16,8 +16,6 @@ from nfsgeo_cli.terminal import (
     table,
 )
 
-__all__ = ["evaluate"]
-
 
 @click.command(
     short_help="Errors of a run and of the baselines.",

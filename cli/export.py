@@ -9,8 +9,6 @@ import click
 
 from nfsgeo_cli.terminal import as_json, report
 
-__all__ = ["export"]
-
 
 @click.command(
     short_help="A run as a program that needs no nfsgeo.",

@@ -12,8 +12,6 @@ import click
 
 from nfsgeo.errors import UserError
 
-__all__ = ["OneLineErrors"]
-
 USER_ERROR, DEFECT, INTERRUPTED = 2, 1, 130
 FULL = (errno.ENOSPC, errno.EDQUOT)
 

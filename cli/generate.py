@@ -11,8 +11,6 @@ import click
 from nfsgeo.errors import UserError
 from nfsgeo_cli.terminal import as_json, progress_bar, report
 
-__all__ = ["generate"]
-
 ALL = "all"
 
 

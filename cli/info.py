@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from nfsgeo.data import FieldFile
 
-__all__ = ["info"]
 
 LOOKED_AT = 8
 

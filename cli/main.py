@@ -18,8 +18,6 @@ from nfsgeo_cli.plot import plot
 from nfsgeo_cli.predict import predict
 from nfsgeo_cli.train import train
 
-__all__ = ["main"]
-
 
 @click.group(
     cls=OneLineErrors,

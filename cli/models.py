@@ -7,8 +7,6 @@ import click
 from nfsgeo.pretrained import NAMES
 from nfsgeo_cli.terminal import print_json, show
 
-__all__ = ["models"]
-
 
 @click.command(
     epilog="""\b

@@ -8,8 +8,6 @@ import click
 
 from nfsgeo_cli.terminal import as_json, report
 
-__all__ = ["plot"]
-
 
 @click.command(
     short_help="Draw a run's figures and report, or a file's fields.",

@@ -9,8 +9,6 @@ import click
 from nfsgeo.pretrained import FOLDER, NAMES
 from nfsgeo_cli.terminal import as_json, device, progress_bar, report
 
-__all__ = ["predict"]
-
 
 @click.command(
     epilog="""\b

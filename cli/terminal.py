@@ -13,16 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-__all__ = [
-    "as_json",
-    "device",
-    "error_table",
-    "print_json",
-    "progress_bar",
-    "report",
-    "show",
-    "table",
-]
 
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."

@@ -13,7 +13,6 @@ from nfsgeo_cli.terminal import as_json, error_table, progress_bar, report
 if TYPE_CHECKING:
     from nfsgeo.training import Experiment, RunPaths
 
-__all__ = ["train"]
 
 # What each option sets in the configuration.
 KEYS = {
@@ -118,7 +117,7 @@ def train(
     try:
         fit(experiment, paths, [ShowProgress()])
     except KeyboardInterrupt:
-        click.echo(f"To go on: nfsgeo train --resume {paths.root}", err=True)
+        click.echo(f"To continue: nfsgeo train --resume {paths.root}", err=True)
         raise
     with progress_bar() as progress:
         summary = evaluate_run(paths.root, progress=progress)

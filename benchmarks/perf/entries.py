@@ -34,8 +34,6 @@ from nfsgeo_benchmarks.perf.solver import (
     plain_nfs_step,
 )
 
-__all__ = ["ENTRIES", "POINT_ENTRIES"]
-
 MILLION = 1024**2
 # Points, predicted time steps, samples per batch.
 STEPS = (

@@ -13,8 +13,6 @@ import torch
 
 from nfsgeo.errors import UserError
 
-__all__ = ["Entry", "Measurement", "Times", "Work"]
-
 CUDA = "a CUDA device"
 # How to install what `pip install NAME` alone does not.
 INSTALL = {

@@ -10,8 +10,6 @@ import torch
 from nfsgeo.data.batches import Task, batch_size_for, solve_batches
 from nfsgeo.data.equations import find_equation
 
-__all__ = ["batch_of", "calibration", "instances"]
-
 
 def batch_of(equation: str) -> int:
     """Instances that `nfsgeo generate` solves together on the CPU."""

@@ -11,8 +11,6 @@ import torch
 from nfsgeo.geometry import Domain, bipartite_graph, equispaced_grid, spatial_order
 from nfsgeo.nn import ChannelKernel, EdgeNetwork, KernelInterpolation
 
-__all__ = ["up_and_down"]
-
 CHANNELS, GROUPS, HIDDEN, FEATURES = 32, 8, 32, 10
 
 

@@ -15,8 +15,6 @@ from nfsgeo.training.datamodule import windows
 from nfsgeo.training.optimiser import make_optimiser
 from nfsgeo.training.quiet import quiet_lightning
 
-__all__ = ["read_batch", "training_step"]
-
 SAMPLES = 12
 
 

@@ -13,8 +13,6 @@ from nfsgeo.geometry import BipartiteGraph, Domain, GraphBuilder, equispaced_gri
 from nfsgeo.models import Problem, build_model
 from nfsgeo_benchmarks.perf.steps import step
 
-__all__ = ["nfs_beside_gino", "our_fno", "their_fno", "their_gino"]
-
 
 def our_fno(
     folder: Path,

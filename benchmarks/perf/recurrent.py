@@ -17,8 +17,6 @@ from nfsgeo.models import Model, Problem, build_model
 from nfsgeo.models.recurrent import RecurrentOperator
 from nfsgeo_benchmarks.perf.steps import step
 
-__all__ = ["our_dcrnn", "their_batched_dcrnn", "their_dcrnn"]
-
 WIDTH, ORDER = 64, 2
 
 

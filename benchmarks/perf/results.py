@@ -12,8 +12,6 @@ from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
 from nfsgeo.training.artifacts import write_bytes, write_rows
 from nfsgeo_benchmarks.perf.entry import Measurement
 
-__all__ = ["as_row", "write_results"]
-
 
 def as_row(measured: Measurement) -> dict[str, object]:
     """A measurement by column; None where there is no bound."""

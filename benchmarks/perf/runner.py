@@ -1,4 +1,4 @@
-"""Times a variant and its reference in turn, each in a process of its own."""
+"""Times a variant and its reference alternately, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from nfsgeo.training.memory import release_memory
 from nfsgeo_benchmarks.perf.entry import Entry, Measurement, Times, Work
 from nfsgeo_benchmarks.processes import process_context
 
-__all__ = ["held_memory", "measure", "peak_memory"]
-
 
 class Repetition(NamedTuple):
     """What one repetition took, and the number that it returned, if any."""
@@ -37,8 +35,8 @@ def measure(
     """Runs an entry.
 
     One process prepares and repeats the variant, another the reference; both live
-    throughout and work in turn, on one thread, so that what else goes on on the
-    machine meets both alike.
+    throughout and work in turn, on one thread, so that other work on the
+    machine affects both alike.
 
     Args:
         entry: What to measure.
@@ -83,7 +81,7 @@ def _difference(pairs: Sequence[tuple[object, object]]) -> float:
 
 
 class Process:
-    """A process that has prepared some work and does it when told to."""
+    """A process that prepares some work and repeats it on request."""
 
     def __init__(self, work: Work, folder: Path, device: str) -> None:
         context = process_context("nfsgeo_benchmarks.perf.entries")

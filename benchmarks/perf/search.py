@@ -10,8 +10,6 @@ import torch
 
 from nfsgeo.geometry import Domain, radius_edges
 
-__all__ = ["dense_search", "our_search", "torch_cluster_search"]
-
 # A box without periodic axes, of which the others know nothing.
 DOMAIN = Domain.unit(2, periodic=False)
 

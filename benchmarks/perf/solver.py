@@ -14,8 +14,6 @@ from nfsgeo.models import MixerOperator, Problem, build_model
 from nfsgeo.nn import InterpolationResampling, LiftedBy, Points, Resampling
 from nfsgeo_benchmarks.perf.steps import step
 
-__all__ = ["core_step", "nfs_prediction", "nfs_step", "plain_nfs_step"]
-
 STEPS_IN = 10
 DOMAIN = Domain.unit(2)
 

@@ -15,8 +15,6 @@ from nfsgeo_benchmarks.suites.runner import RUNS, Progress, is_finished
 from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.worker import GuardedRun, read_failure, record_failure
 
-__all__ = ["SHARED", "submit_all"]
-
 CLUSTER = "slurm"
 POLL_SECONDS = 5.0
 # Jobs of a launcher that has not ended, in the folder of the suite.
@@ -37,7 +35,7 @@ def submit_all(
 ) -> None:
     """Submits what is not finished as one array, a job for each run, and waits.
 
-    A job that Slurm stops at its time limit is queued again and goes on where it was.
+    A job that Slurm stops at its time limit is queued again and continues.
     Data are generated here first. The folder and the user's cache must be seen by
     every node. Jobs that a killed launcher has left are ended first.
 
@@ -51,7 +49,7 @@ def submit_all(
 
     Raises:
         UserError: There is no ``submitit``, no Slurm, or no such option.
-        KeyboardInterrupt: Interrupted, and all jobs cancelled; the same call goes on.
+        KeyboardInterrupt: Interrupted, and all jobs cancelled; the same call continues.
     """
     executor = _executor(folder, jobs, options or {})
     _end_jobs_left(folder)
@@ -139,6 +137,6 @@ def _executor(folder: Path, jobs: int, options: Mapping[str, Any]) -> Any:
         raise UserError(
             f"--slurm {' '.join(f'{n}={v}' for n, v in options.items())}",
             f"options that submitit knows ({first})",
-            "mend it",
+            "correct them",
         ) from None
     return executor

@@ -18,28 +18,14 @@ from nfsgeo.report.run_folder import Predictions, read_run_folder
 from nfsgeo.report.style import COLOURS
 from nfsgeo_benchmarks.suites.table import Means
 
-__all__ = [
-    "SIZE",
-    "error_against_cost",
-    "error_against_setting",
-    "field_figures",
-    "learning_curves",
-]
-
 SIZE = (4.4, 3.0)  # inches; text large enough for a phone
 LINE = 9.5  # points from one label to the next
 
 
 def error_against_cost(means: Means, problem: str, leading: str) -> Figure | None:
-    """Error over the time of training, a point for each variant.
+    """MAE against training time, one point per variant, that of ``leading`` in colour.
 
-    Args:
-        means: Of the suite.
-        problem: Which column.
-        leading: The variant to stand out.
-
-    Returns:
-        None without two points to compare.
+    None without two variants to compare.
     """
     found = {
         variant: (
@@ -71,13 +57,13 @@ def error_against_cost(means: Means, problem: str, leading: str) -> Figure | Non
 def error_against_setting(
     means: Means, problem: str, abscissae: Mapping[str, float], label: str
 ) -> Figure | None:
-    """Error over a setting of the variants; a level for those that do not have it.
+    """MAE against a setting of the variants, with horizontal lines for the others.
 
     Args:
-        means: Of the suite.
-        problem: Which column.
-        abscissae: The setting's value by variant.
-        label: What it is.
+        means: Means of the suite.
+        problem: Name of the problem.
+        abscissae: Value of the setting by variant.
+        label: Label of the setting.
 
     Returns:
         None without two values to compare.
@@ -120,14 +106,9 @@ def error_against_setting(
 def learning_curves(
     histories: Mapping[str, Sequence[Mapping[str, float]]], leading: str
 ) -> Figure | None:
-    """Validation errors over the epochs.
+    """Validation MAE over the epochs, from rows of ``metrics.csv`` by variant.
 
-    Args:
-        histories: Rows of ``metrics.csv`` by variant.
-        leading: The variant to stand out.
-
-    Returns:
-        None without any.
+    The curve of ``leading`` is in colour. None without any rows.
     """
     curves = {name: rows for name, rows in histories.items() if rows}
     if not curves:
@@ -155,14 +136,14 @@ def learning_curves(
 
 
 def _scale(values: Sequence[float]) -> str:
-    """Logarithmic but for values close together, whose ticks would run together."""
+    """Logarithmic, except for close values, whose tick labels would overlap."""
     return "log" if max(values) > 3 * min(values) > 0 else "linear"
 
 
 def _label(
     ax: Axes, points: Mapping[str, tuple[float, float]], leading: str, aside: float
 ) -> None:
-    """Names to the right of points, moved up where they would cover each other."""
+    """Names to the right of points, moved up where they would overlap."""
     taken: list[tuple[float, float, float]] = []
     ax.autoscale_view()  # else limits are still those of an empty plot
     shown = ax.transData.transform(list(points.values())) * 72 / ax.figure.dpi
@@ -187,14 +168,14 @@ def _label(
 def field_figures(
     folder: Path, rows: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, Figure]]:
-    """The best prediction of a test sample beside the second best, with captions.
+    """Captions and figures: a test sample predicted by the two best variants.
 
     Args:
-        folder: Of the suite.
-        rows: Of one problem and seed; those without predictions are left out.
+        folder: Folder of the suite.
+        rows: Results of one problem and seed.
 
     Returns:
-        Captions and figures, none without a finished run.
+        An empty list without a finished run.
     """
     done = sorted((row for row in rows if row["status"] == "ok"), key=_error)
     found = {

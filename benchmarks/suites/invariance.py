@@ -18,8 +18,6 @@ from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo_benchmarks.suites.table import Means, SeedMean
 
-__all__ = ["COLUMNS", "error_against_mesh", "errors_on_meshes", "write_invariance"]
-
 COLUMNS = (
     "pde",
     "n_t",
@@ -103,14 +101,9 @@ def _place(orders: Sequence[Sequence[str]], row: Mapping[str, Any]) -> tuple[int
 
 
 def error_against_mesh(means: Means, meshes: Sequence[str]) -> Figure | None:
-    """Errors of all variants on every mesh, a panel for each problem.
+    """Errors of all variants on every mesh, one panel per problem.
 
-    Args:
-        means: Of the suite.
-        meshes: From left to right.
-
-    Returns:
-        None without a finished run.
+    None without a finished run.
     """
     problems = list(dict.fromkeys(where for (_, where), mean in means.items()))
     variants = list(dict.fromkeys(name.removesuffix(GRID) for name, _ in means))

@@ -32,8 +32,6 @@ from nfsgeo_benchmarks.suites.states import state_figures
 from nfsgeo_benchmarks.suites.suite import Scale, Suite
 from nfsgeo_benchmarks.suites.table import Means, SeedMean, best_of, judge, seed_means
 
-__all__ = ["measure_title", "mesh_picture", "problem_section", "write_suite_report"]
-
 TITLES = {
     "mae": "MAE",
     "rmse": "RMSE",

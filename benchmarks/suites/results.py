@@ -19,15 +19,6 @@ from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.states import differences
 from nfsgeo_benchmarks.suites.worker import MEMORY, read_failure
 
-__all__ = [
-    "COLUMNS",
-    "collect",
-    "expected_seconds",
-    "memory_column",
-    "shipped_rows",
-    "write_results",
-]
-
 COLUMNS = (
     "problem",
     "variant",
@@ -118,8 +109,8 @@ def _row(run: Run, folder: Path) -> dict[str, Any]:
         if run.meshes:
             row |= errors_on_meshes(paths)
         if run.memory:
-            held = json.loads((paths.root / MEMORY).read_text())
-            row |= {memory_column(part): size for part, size in held.items()}
+            memory = json.loads((paths.root / MEMORY).read_text())
+            row |= {memory_column(part): size for part, size in memory.items()}
         row["status"] = "ok"
     elif failure := read_failure(paths.root):
         row |= failure

@@ -16,8 +16,6 @@ from nfsgeo_benchmarks.processes import process_context
 from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.worker import record_failure, work
 
-__all__ = ["RUNS", "Progress", "carry_out_all", "is_finished"]
-
 Progress = Callable[[str, int, int], None]
 RUNS = "runs"
 
@@ -48,7 +46,7 @@ def carry_out_all(
         ended: Called after each run.
 
     Raises:
-        KeyboardInterrupt: Interrupted; the same call goes on.
+        KeyboardInterrupt: Interrupted; the same call continues.
     """
     waiting = [run for run in runs if not is_finished(run, folder)]
     for data in {run.data for run in waiting}:

@@ -16,8 +16,6 @@ from nfsgeo.training.config_errors import unknown
 from nfsgeo_benchmarks.paper import Printed, printed
 from nfsgeo_benchmarks.suites.suite import DataSet, Scale, Suite, in_file
 
-__all__ = ["Run", "paper_values", "runs_of"]
-
 
 @dataclass(frozen=True)
 class Run:

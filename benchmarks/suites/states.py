@@ -20,8 +20,6 @@ from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.suite import DIFFERENCES
 from nfsgeo_benchmarks.suites.worker import STATES
 
-__all__ = ["PLACES", "common_states", "diff_history", "differences", "state_figures"]
-
 PLACES = ("begin", "end")
 
 

@@ -22,19 +22,6 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.invariance import mesh_columns
 from nfsgeo.training.config_errors import explained, unknown
 
-__all__ = [
-    "DIFFERENCES",
-    "Claim",
-    "DataSet",
-    "SuiteProblem",
-    "Ratio",
-    "Scale",
-    "Suite",
-    "in_file",
-    "read_scales",
-    "read_suite",
-]
-
 # Differences between the states of a run and those of other variants, before and after
 # the blocks, untrained and trained.
 DIFFERENCES = ("diff_begin_0", "diff_begin", "diff_end_0", "diff_end")
@@ -292,7 +279,7 @@ def _read(path: Path) -> dict[str, Any]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"{path} ({reason})", "a YAML file", "mend it") from None
+        raise UserError(f"{path} ({reason})", "a YAML file", "correct it") from None
     if not isinstance(content, dict):
         raise UserError(f"{path}", "keys and values", "see the suites that are shipped")
     return content

@@ -10,8 +10,6 @@ from typing import Any
 
 from nfsgeo_benchmarks.suites.suite import Claim, Ratio
 
-__all__ = ["SeedMean", "Verdict", "best_of", "seed_means", "judge"]
-
 Row = Mapping[str, Any]
 # How the names of the columns to average begin.
 STARTS = ("mae", "rmse", "rel_l2", "diff", "seconds_per_epoch")

@@ -30,16 +30,6 @@ from nfsgeo.training.artifacts import write_json
 from nfsgeo.training.datamodule import windows
 from nfsgeo_benchmarks.suites.runs import Run
 
-__all__ = [
-    "MEMORY",
-    "STATES",
-    "GuardedRun",
-    "carry_out",
-    "read_failure",
-    "record_failure",
-    "work",
-]
-
 FAILURE = "failure.json"
 STATES = "states"
 MEMORY = "memory.json"

@@ -8,8 +8,6 @@ import io
 import logging
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -65,7 +63,7 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
     ):
         raise UserError(
             f"a run of {config.model.name}",
-            "nfs or one of its kin (nfs-...), whose graphs can be arguments",
+            "nfs or one of its variants (nfs-...), whose graphs can be arguments",
             "export a run of these",
         )
     domain = model.problem.domain
@@ -211,32 +209,21 @@ def _to_onnx(program: ExportedProgram, name: str) -> bytes:
             "pip install 'nfsgeo[onnx]'",
         )
     try:
-        with _quiet(), torch.no_grad():
+        with warnings.catch_warnings(), torch.no_grad():
+            # The exporter warns of packages that it does not need here.
+            warnings.simplefilter("ignore")
+            logging.disable(logging.WARNING)
             made = torch.onnx.export(program, (), dynamo=True, verbose=False)
     except torch.onnx.OnnxExporterError as error:
         raise UserError(
             f"{name}, which needs {_lacking(error)}",
-            "operators that ONNX has, as nfs and all of its kin but nfs-fnet",
+            "operators that ONNX has, as for nfs and its variants but nfs-fnet",
             "leave out --format onnx",
         ) from error
+    finally:
+        logging.disable(logging.NOTSET)
     assert made is not None
     return made.model_proto.SerializeToString()
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the exporter's warnings, of packages that it does not need here."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
 
 
 def _lacking(error: BaseException) -> str:

@@ -25,7 +25,7 @@ from nfsgeo.evaluation.scoring import predictions
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
 from nfsgeo.training import Forecaster, RunConfig
-from nfsgeo.training.observation import Observation, observe
+from nfsgeo.training.observation import observe
 
 __all__ = ["predict"]
 
@@ -69,16 +69,21 @@ def predict(
     config, forecaster = open_run(find_run(folder), device)
     with nfsgeo.data.open(source) as file:
         check_fields(forecaster, file)
-        mesh = _observation(config, file)
+        # A point cloud is observed everywhere; a model that needs a grid refuses it.
+        at_all = file.shape is None and MODELS[config.model.name].points
+        mesh = MeshOfFile(file) if at_all else observe(config.data, file, config.seed)
         points = (
             None if query_points is None else read_points(query_points, file.domain)
         )
-        _check_room(target, config, file, points)
+        most = max(map(file.num_points, range(file.num_samples)))
+        num = config.data.points or most if points is None else len(points)
+        values = 4 * (config.data.n_out or 1) * file.components
+        check_room(target, file.num_samples * num * (values + 8 * file.domain.dim))
         observed, ahead = _window(forecaster, config, file, first)
         samples = range(file.num_samples)
         windows = WindowDataset(file, samples, len(observed), 0, mesh, numbers=observed)
-        most = max(map(file.num_points, samples)) if points is None else len(points)
-        size = max(1, min(config.data.batch_size, POINTS // most))
+        queried = most if points is None else len(points)
+        size = max(1, min(config.data.batch_size, POINTS // queried))
         writer = PointWriter(
             target,
             equation=file.equation,
@@ -116,26 +121,6 @@ def _connect(
     return forecaster.connect(pos, query_pos=file.domain.wrap(queries))
 
 
-def _check_room(
-    target: Path,
-    config: RunConfig,
-    file: FieldFile,
-    points: NDArray[np.float64] | None,
-) -> None:
-    """Refuses to begin where the disk cannot hold the result."""
-    most = max(map(file.num_points, range(file.num_samples)))
-    num = config.data.points or most if points is None else len(points)
-    each = num * (4 * (config.data.n_out or 1) * file.components + 8 * file.domain.dim)
-    check_room(target, file.num_samples * each)
-
-
-def _observation(config: RunConfig, file: FieldFile) -> Observation:
-    """Where each sample is observed; a model that needs a grid refuses a cloud."""
-    if file.shape is None and MODELS[config.model.name].points:
-        return MeshOfFile(file)
-    return observe(config.data, file, config.seed)
-
-
 def _window(
     forecaster: Forecaster, config: RunConfig, file: FieldFile, first: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -161,20 +146,15 @@ def _window(
     # The one gap that is learned where a single snapshot is observed.
     step = np.diff(trained).min()
     if not np.allclose(file.times[found], wanted, rtol=0, atol=1e-3 * step * n_in):
-        raise _misfit(file, n_in, step, first or 0)
+        gaps = np.diff(file.times[first or 0 :])
+        given = f"{file.path} with {len(gaps) + 1} snapshots"
+        if len(gaps):
+            equal = np.allclose(gaps, gaps[0], rtol=1e-3)
+            given += f", {gaps.min():g}{'' if equal else f' to {gaps.max():g}'} apart"
+        raise UserError(
+            given + (f", from number {first} on" if first else ""),
+            f"at least {n_in}, {step:g} apart, as in training",
+            "use a file with such snapshots at its end, or choose others by the number "
+            "of the first, --first",
+        )
     return found, file.times[found[-1]] + around[n_in:]
-
-
-def _misfit(file: FieldFile, n_in: int, step: float, first: int) -> UserError:
-    gaps = np.diff(file.times[first:])
-    apart = f"{gaps.min():g}" if len(gaps) else ""
-    if len(gaps) and not np.allclose(gaps, gaps[0], rtol=1e-3):
-        apart += f" to {gaps.max():g}"
-    return UserError(
-        f"{file.path} with {len(gaps) + 1} snapshots"
-        + (f", {apart} apart" if apart else "")
-        + (f", from number {first} on" if first else ""),
-        f"at least {n_in}, {step:g} apart, as in training",
-        "use a file with such snapshots at its end, or choose others by the number of "
-        "the first, --first",
-    )

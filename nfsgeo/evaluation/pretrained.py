@@ -6,7 +6,6 @@ import io
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -18,6 +17,9 @@ from nfsgeo.training.artifacts import write_bytes, write_json, write_yaml
 from nfsgeo.training.checkpoints import read_checkpoint
 
 __all__ = ["find_run", "ship_run"]
+
+# Entries of the summary that the checkpoint of a shipped model holds.
+PROVENANCE = ("equation", "provenance", "seed", "n_s", "epochs", "test")
 
 
 def find_run(run: Path) -> RunPaths:
@@ -73,25 +75,17 @@ def ship_run(run: RunPaths, folder: Path) -> RunPaths:
     for name in ("metrics", "unseen"):
         if (table := getattr(run, name)).exists():
             shutil.copyfile(table, getattr(shipped, name))
-    _write_weights(checkpoint, _provenance(summary, environment), shipped.best)
-    return shipped
-
-
-def _provenance(summary: dict[str, Any], environment: dict[str, Any]) -> dict[str, Any]:
-    told = ("equation", "provenance", "seed", "n_s", "epochs", "test")
-    return {key: summary[key] for key in told if key in summary} | {
-        "nfsgeo": environment["nfsgeo"],
-        "commit": environment["commit"],
-        "torch": environment["packages"]["torch"],
-        "license": "MIT",
+    description = checkpoint["nfsgeo"] | {
+        "provenance": {key: summary[key] for key in PROVENANCE if key in summary}
+        | {
+            "nfsgeo": environment["nfsgeo"],
+            "commit": environment["commit"],
+            "torch": environment["packages"]["torch"],
+            "license": "MIT",
+        }
     }
-
-
-def _write_weights(
-    checkpoint: dict[str, Any], provenance: dict[str, Any], path: Path
-) -> None:
     content = io.BytesIO()
-    description = checkpoint["nfsgeo"] | {"provenance": provenance}
-    kept = {"state_dict": checkpoint["state_dict"], "nfsgeo": description}
-    torch.save(kept, content)
-    write_bytes(path, content.getbuffer())
+    weights = {"state_dict": checkpoint["state_dict"], "nfsgeo": description}
+    torch.save(weights, content)
+    write_bytes(shipped.best, content.getbuffer())
+    return shipped

@@ -117,7 +117,7 @@ def unseen_curve(
     for name, label, look in (
         (
             "mae_seen",
-            "at the points of the training mesh",
+            "at training points",
             (COLOURS["third"], "s", "--"),
         ),
         ("mae_unseen", "at unseen points", (COLOURS["second"], "^", "-.")),

@@ -20,6 +20,7 @@ __all__ = ["evenly", "run_pictures", "slug"]
 Array = NDArray[np.float64]
 SAMPLES = 2  # test samples shown, each with every component
 TIME_STEPS = 4  # time steps shown of each
+SAMPLES_STEADY = 4  # samples shown where the problem has no time
 COMPONENTS = 3
 
 
@@ -42,55 +43,60 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
 
 
 def _sample_pictures(e: Predictions, s: int, c: int) -> Iterator[Picture]:
+    """One sample at a few time steps, and in one dimension over space and time."""
     shown = evenly(e.truth.shape[2], TIME_STEPS)
     truth, prediction = (a[s, :, :, c].T for a in (e.truth, e.prediction))
     error = prediction - truth
-    labels = [
-        f"t = {e.times_out[r]:.4g}\nMAE {np.abs(error[r]).mean():#.2g}" for r in shown
-    ]
-    suffix = f"{int(e.samples[s])}-{slug(e.component_names[c])}"
-    which = f"Test sample {int(e.samples[s])}, {e.quantities[c]}"
     columns = [
         Column("truth", truth, "field"),
         Column("prediction", prediction, "field"),
         Column("prediction − truth", error, "error"),
     ]
-    if e.domain.dim > 1:
-        columns = [Column(k.title, k.values[shown], k.scale) for k in columns]
-        figure = field_maps(e.domain, e.pos, columns, labels)
-        yield Picture(f"fields-{suffix}", "fields", _caption(which, e), figure)
-        return
-    lines = {"truth": truth[shown], "prediction": prediction[shown]}
-    figure = profiles(e.domain, e.pos, lines, labels)
-    yield Picture(f"fields-{suffix}", "fields", f"{which}, at several times.", figure)
-    if len(truth) >= 4:
+    rows = [Column(k.title, k.values[shown], k.scale) for k in columns]
+    labels = [
+        f"t = {e.times_out[r]:.4g}\nMAE {np.abs(error[r]).mean():#.2g}" for r in shown
+    ]
+    suffix = f"{int(e.samples[s])}-{slug(e.component_names[c])}"
+    which = f"Test sample {int(e.samples[s])}, {e.quantities[c]}"
+    yield _fields(e, suffix, which, rows, labels)
+    if e.domain.dim == 1 and len(truth) >= 4:
         figure = space_time(e.domain, e.pos, e.times_out, columns)
         caption = f"{which}, over space and time."
         yield Picture(f"space-time-{suffix}", "fields", caption, figure)
 
 
 def _steady_picture(e: Predictions, c: int) -> Picture:
-    rows = slice(0, TIME_STEPS)
+    """A few samples of a problem without time."""
+    rows = slice(0, SAMPLES_STEADY)
     truth, prediction = (a[rows, :, -1, c] for a in (e.truth, e.prediction))
     error = prediction - truth
+    columns = [
+        Column("input", e.x[rows, :, -1, 0], "input"),
+        Column("truth", truth, "field"),
+        Column("prediction", prediction, "field"),
+        Column("error", error, "error"),
+    ]
     labels = [
         f"sample {int(number)}\nMAE {np.abs(row).mean():#.2g}"
         for number, row in zip(e.samples[rows], error, strict=True)
     ]
-    caption = _caption(f"Test samples, {e.quantities[c]}", e)
-    if e.domain.dim == 1:
-        lines = {"truth": truth, "prediction": prediction}
-        figure = profiles(e.domain, e.pos, lines, labels)
-    else:
-        columns = [
-            Column("input", e.x[rows, :, -1, 0], "input"),
-            Column("truth", truth, "field"),
-            Column("prediction", prediction, "field"),
-            Column("error", error, "error"),
-        ]
+    which = f"Test samples, {e.quantities[c]}"
+    return _fields(e, slug(e.component_names[c]), which, columns, labels)
+
+
+def _fields(
+    e: Predictions, suffix: str, which: str, columns: list[Column], labels: list[str]
+) -> Picture:
+    """Maps of the columns, or in one dimension profiles of truth and prediction."""
+    if e.domain.dim > 1:
         figure = field_maps(e.domain, e.pos, columns, labels)
-    name = f"fields-{slug(e.component_names[c])}"
-    return Picture(name, "fields", caption, figure)
+        where = "points" if e.domain.dim == 2 else "points next to the middle plane"
+        caption = f"{which}. Dots are the {where}; colours between are interpolated."
+    else:
+        lines = {k.title: k.values for k in columns if k.scale == "field"}
+        figure = profiles(e.domain, e.pos, lines, labels)
+        caption = f"{which}." if e.steady else f"{which}, at several times."
+    return Picture(f"fields-{suffix}", "fields", caption, figure)
 
 
 def _mesh_picture(e: Predictions) -> Picture:
@@ -133,11 +139,6 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
         pooled = bool(run.summary.get("components"))
         figure = unseen_curve(run.unseen, seen, pooled=pooled)
         yield Picture("unseen-meshes", "unseen", caption, figure)
-
-
-def _caption(which: str, e: Predictions) -> str:
-    where = "points" if e.domain.dim == 2 else "points next to the middle plane"
-    return f"{which}. Dots are the {where}; colours between them are interpolated."
 
 
 def evenly(count: int, most: int) -> list[int]:

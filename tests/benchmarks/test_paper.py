@@ -27,7 +27,7 @@ KEYS = {
     "variant",
     "mesh_factor",
 }
-DOUBTFUL = {  # by table, equation, variant, points, records in and out
+DOUBTFUL = {  # by table, equation, variant, points, time steps in and out
     ("darcy", "darcy", "fno", 16384, 0, 1),
     ("equispaced-from-1", "kdv", "nfs", 1024, 1, 20),
     ("equispaced-from-1", "kdv", "fno", 512, 1, 40),

@@ -218,7 +218,7 @@ def test_training_curves_mark_the_best_epoch() -> None:
             },
         ),
     ],
-    ids=["line", "space", "steady", "one record"],
+    ids=["line", "space", "steady", "one time step"],
 )
 def test_every_kind_of_problem_has_its_pictures(
     make_run: MakeRun, kind: dict[str, int], names: set[str]
