@@ -35,7 +35,7 @@ def measure(
     """Runs an entry.
 
     One process prepares and repeats the variant, another the reference; both live
-    throughout and work in turn, on one thread, so that other work on the
+    throughout and run alternately, on one thread each, so that other work on the
     machine affects both alike.
 
     Args:
