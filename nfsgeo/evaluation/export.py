@@ -208,6 +208,7 @@ def _to_onnx(program: ExportedProgram, name: str) -> bytes:
             "the package onnxscript, which makes ONNX files",
             "pip install 'nfsgeo[onnx]'",
         )
+    disabled = logging.root.manager.disable
     try:
         with warnings.catch_warnings(), torch.no_grad():
             # The exporter warns of packages that it does not need here.
@@ -221,7 +222,7 @@ def _to_onnx(program: ExportedProgram, name: str) -> bytes:
             "leave out --format onnx",
         ) from error
     finally:
-        logging.disable(logging.NOTSET)
+        logging.disable(disabled)
     assert made is not None
     return made.model_proto.SerializeToString()
 
