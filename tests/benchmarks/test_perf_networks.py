@@ -11,9 +11,8 @@ import torch
 
 from nfsgeo.models import MODELS, num_parameters
 from nfsgeo_benchmarks.perf import (
-    fourier,
-    gino,
     interpolation,
+    neuraloperator,
     recurrent,
     search,
     solver,
@@ -27,7 +26,7 @@ DCRNN = {"points": 20, "time_steps": 3, "samples": 2, "radius": 0.4}
 def networks(monkeypatch: pytest.MonkeyPatch) -> list[torch.nn.Module]:
     """Collects the networks that learn."""
     found: list[torch.nn.Module] = []
-    for module in (fourier, recurrent, solver, gino):
+    for module in (neuraloperator, recurrent, solver):
         plain = module.step
 
         def step(network, predict, target, plain=plain):
@@ -46,8 +45,8 @@ def learns(run: Callable[[], float]) -> None:
 def test_fno_has_as_many_weights_as_neuraloperators(
     tmp_path: Path, networks: list[torch.nn.Module]
 ) -> None:
-    learns(fourier.our_fno(tmp_path, **FNO))
-    learns(fourier.their_fno(tmp_path, **FNO))
+    learns(neuraloperator.our_fno(tmp_path, **FNO))
+    learns(neuraloperator.their_fno(tmp_path, **FNO))
     ours, theirs = networks
     assert num_parameters(ours) == num_parameters(theirs)
 
@@ -134,7 +133,7 @@ def test_gino_is_of_the_same_size(
     sizes = {"side": 8, "samples": 2, "width": 8, "depth": 2, "modes": 2}
     for time_steps in (None, 3):
         networks.clear()
-        for make in (gino.nfs_beside_gino, gino.their_gino):
+        for make in (neuraloperator.nfs_beside_gino, neuraloperator.their_gino):
             learns(make(tmp_path, **sizes, hidden=8, radius=0.2, time_steps=time_steps))
         ours, theirs = networks
         block, convolution = ours.blocks[0].mix, theirs.fno_blocks.convs[0]
