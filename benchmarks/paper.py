@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["Printed", "printed"]
-
 
 @dataclass(frozen=True)
 class Printed:
-    """A cell of a table of the paper.
+    """A value in a table of the paper.
 
     Attributes:
         value: None where the model ran out of memory.
         spread: Standard deviation over seeds; None where none is printed.
-        doubt: Why it cannot be right, empty for a sound cell.
+        doubt: Why it cannot be right, empty for a sound value.
     """
 
     value: float | None
@@ -47,30 +45,30 @@ def printed(
     Args:
         equation: Its name.
         n_s: Number of points.
-        n_t: Input records, 0 where a coefficient is the input.
-        n_t_out: Output records.
+        n_t: Input time steps, 0 where a coefficient is the input.
+        n_t_out: Predicted time steps.
         grid: Whether the points are equispaced.
         measure: As in the file.
         mesh_factor: As in the file.
     """
     points = "grid" if grid else "irregular"
     key = (equation, n_s, n_t, n_t_out, points, mesh_factor, measure)
-    return _cells().get(key, {})
+    return _values().get(key, {})
 
 
 @cache
-def _cells() -> dict[tuple[object, ...], dict[str, Printed]]:
-    cells: dict[tuple[object, ...], dict[str, Printed]] = {}
+def _values() -> dict[tuple[object, ...], dict[str, Printed]]:
+    values: dict[tuple[object, ...], dict[str, Printed]] = {}
     with open(Path(__file__).parent / "paper.csv", newline="") as file:
         for row in csv.DictReader(file):
             numbers = (int(row[name]) for name in ("n_s", "n_t", "n_t_out"))
             where = (row["points"], int(row["mesh_factor"]), row["measure"])
-            cell = Printed(
+            entry = Printed(
                 None if row["value"] == "OOM" else float(row["value"]),
                 float(row["spread"]) if row["spread"] else None,
                 row["doubt"],
             )
             # What several tables repeat has its spread in the first.
-            here = cells.setdefault((row["equation"], *numbers, *where), {})
-            here.setdefault(row["variant"], cell)
-    return cells
+            here = values.setdefault((row["equation"], *numbers, *where), {})
+            here.setdefault(row["variant"], entry)
+    return values

@@ -5,8 +5,6 @@ from __future__ import annotations
 import multiprocessing
 from multiprocessing.context import ForkServerContext, SpawnContext
 
-__all__ = ["process_context"]
-
 
 def process_context(*modules: str) -> ForkServerContext | SpawnContext:
     """Processes that are forked from one which has imported modules, where there are.

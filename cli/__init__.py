@@ -1,4 +1,4 @@
-"""The command line of nfsgeo: one file a verb."""
+"""The command line of nfsgeo: one file per command."""
 
 from nfsgeo_cli.main import main
 

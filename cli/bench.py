@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
     from nfsgeo_benchmarks.perf.entry import Measurement
 
-__all__ = ["bench"]
-
 
 class Suites(click.Group):
-    """A command for each suite that is shipped or a file, and those of its own."""
+    """A command for each shipped suite and each YAML file, beside its own commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         from nfsgeo_benchmarks.suites import shipped_suites
@@ -52,7 +50,7 @@ class Suites(click.Group):
       nfsgeo bench perf --out perf
     """,
 )
-@click.option("--list", "listed", is_flag=True, help="List the suites and leave.")
+@click.option("--list", "listed", is_flag=True, help="List the suites.")
 @click.option("--scale", help="Run every suite at this scale: smoke, cpu or paper.")
 @click.option("--out", type=Path, help="Folder for all of them.")
 @click.option("--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]")
@@ -64,7 +62,7 @@ def bench(
     out: Path | None,
     jobs: int,
 ) -> None:
-    """Run a benchmark suite, one of one's own from its YAML file, or all of them."""
+    """Run a benchmark suite, by name or from a YAML file of your own, or all suites."""
     if listed or (context.invoked_subcommand is None and scale is None):
         for name in bench.list_commands(context):
             if suite := bench.get_command(context, name):
@@ -88,9 +86,11 @@ def bench(
 )
 @click.option("--out", type=Path, required=True, help="Folder for table and picture.")
 @click.option(
-    "--check", is_flag=True, help="Exit with 1 where a ratio is larger than held."
+    "--check", is_flag=True, help="Exit with 1 where a ratio exceeds its bound."
 )
-@click.option("--only", multiple=True, metavar="NAME", help="Measure this; repeatable.")
+@click.option(
+    "--only", multiple=True, metavar="NAME", help="Measure only this entry; repeatable."
+)
 @as_json
 @click.pass_context
 def perf(
@@ -100,9 +100,9 @@ def perf(
     only: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Speed and memory, each over a reference measured beside it.
+    """Speed and memory, each relative to a reference measured beside it.
 
-    Both work in turn on one thread. A ratio that is held must not be exceeded.
+    Both run alternately, on one thread each. A ratio must not exceed its bound.
     """
     from nfsgeo_benchmarks.perf.entries import ENTRIES
     from nfsgeo_benchmarks.perf.results import as_row, write_results
@@ -142,13 +142,13 @@ def _table(measured: Sequence[Measurement]) -> Table:
     for each in measured:
         entry = each.entry
         style = "bold red" if each.missed else "none"
-        cells = [f"[{style}]{each.ratio:.2f}[/]", _held(entry.held)]
+        cells = [f"[{style}]{each.ratio:.2f}[/]", _bound(entry.bound)]
         cells.append(f"{each.variant_seconds:.3g}")
-        cells += [f"[{style}]{each.memory_ratio:.2f}[/]", _held(entry.held_memory)]
+        cells += [f"[{style}]{each.memory_ratio:.2f}[/]", _bound(entry.memory_bound)]
         cells.append(f"{each.variant_memory / 2**20:.0f}")
         rows.append([entry.name, *cells])
-    return table(["benchmark", "time", "held", "s", "memory", "held", "MiB"], rows)
+    return table(["benchmark", "time", "bound", "s", "memory", "bound", "MiB"], rows)
 
 
-def _held(ratio: float | None) -> str:
+def _bound(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:g}"

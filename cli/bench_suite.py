@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show, table
+from nfsgeo_cli.terminal import as_json, progress_bar, report, show, table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from nfsgeo_benchmarks.suites import Run
-    from nfsgeo_benchmarks.suites.table import Cell
-
-__all__ = ["run_suites", "suite_command"]
+    from nfsgeo_benchmarks.suites.table import Means
 
 
 def suite_command(name: str, path: Path) -> click.Command:
-    """The command of this name, that runs the suite of a YAML file."""
+    """The command that runs the suite of a YAML file."""
     from nfsgeo_benchmarks.suites import read_suite
 
     title = read_suite(path).title
@@ -29,8 +27,8 @@ def suite_command(name: str, path: Path) -> click.Command:
     @click.command(
         name,
         help=f"{title}.\n\nEvery run has a folder of its own. Finished runs are "
-        "skipped, those that were stopped go on, and one that fails stops no other; "
-        "the exit status is 1 then.",
+        "skipped and stopped ones continue. A run that fails does not stop the others; "
+        "the exit status is then 1.",
         short_help=title,
         epilog=f"""\b
         Examples:
@@ -42,10 +40,7 @@ def suite_command(name: str, path: Path) -> click.Command:
     @click.option("--scale", required=True, help="smoke, cpu or paper.")
     @click.option("--out", type=Path, required=True, help="Folder of the suite.")
     @click.option(
-        "--only",
-        multiple=True,
-        metavar="NAME",
-        help="This variant or problem; repeatable.",
+        "--only", multiple=True, metavar="NAME", help="Variant or problem; repeatable."
     )
     @click.option(
         "--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]"
@@ -53,14 +48,13 @@ def suite_command(name: str, path: Path) -> click.Command:
     @click.option(
         "--dry-run",
         is_flag=True,
-        help="Say what would run and about how long it takes, and leave.",
+        help="Print the runs and about how long they will take.",
     )
     @click.option(
         "--launcher",
         type=click.Choice(["local", "slurm"]),
         default="local",
-        help="Processes on this machine, or a Slurm job a run, --jobs at a time.  "
-        "[local]",
+        help="Processes on this machine, or one Slurm job per run.  [local]",
     )
     @click.option(
         "--slurm",
@@ -109,7 +103,7 @@ def _run(
     from nfsgeo_benchmarks.suites import (
         carry_out_all,
         collect,
-        paper_cells,
+        paper_values,
         read_suite,
         runs_of,
         shipped_scales,
@@ -135,7 +129,7 @@ def _run(
         (row,) = collect([run], out)
         found = row["message"] or row["status"]
         if row["status"] == "ok":
-            found = f"MAE {row['mae']:.3e}, {row['seconds_per_epoch']:.3g} s an epoch"
+            found = f"MAE {row['mae']:.3e}, {row['seconds_per_epoch']:.3g} s per epoch"
         click.echo(f"{run.problem} {run.variant} seed {run.seed}: {found}", err=True)
 
     out.mkdir(parents=True, exist_ok=True)
@@ -153,20 +147,16 @@ def _run(
             if suite.meshes:
                 write_invariance(found, suite.meshes, out)
             command = f"nfsgeo bench {name} --scale {scale} --out {out}"
-            paper = paper_cells(suite, scales)
-            report = write_suite_report(
-                suite, scales[scale], command, found, out, paper
-            )
+            paper = paper_values(suite, scales)
+            page = write_suite_report(suite, scales[scale], command, found, out, paper)
     rows = collect(runs, out)
-    if as_json:
-        print_json({"results": rows})
-    else:
-        show(*_tables(rows, suite.rivals), f"results  {written}", f"report   {report}")
+    lines = (*_tables(rows, suite.rivals), f"results  {written}", f"report   {page}")
+    report(as_json, {"results": rows}, *lines)
     return not any(row["status"] == "failed" for row in rows)
 
 
 def _plan(runs: Sequence[Run], out: Path, jobs: int, suite: str, scale: str) -> None:
-    """Says what would run, and how long each and all of them will take."""
+    """Prints which runs are left, and how long each and all of them will take."""
     from nfsgeo.report.numbers import seconds_text
     from nfsgeo_benchmarks.suites import (
         collect,
@@ -189,15 +179,15 @@ def _plan(runs: Sequence[Run], out: Path, jobs: int, suite: str, scale: str) -> 
     unknown = len(times) - len(known)
     if known or not unknown:
         total = seconds_text(sum(known) / jobs)
-        click.echo(f"in all  {total:>11} with {jobs} at a time")
+        click.echo(f"total   {total:>11} with {jobs} at a time")
     if unknown:
         click.echo(
-            f"{unknown} of {len(runs)} runs not counted: nothing like them is known"
+            f"{unknown} of {len(runs)} runs not counted: no similar run is known"
         )
 
 
 def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
-    """Those of the variants and problems that are named, of all where none is."""
+    """The runs of the named variants and problems; all variants or problems if none."""
     variants = {run.variant for run in runs}
     problems = {run.problem for run in runs}
     for name in only:
@@ -210,39 +200,39 @@ def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
 
 
 def _tables(rows: Sequence[Mapping[str, Any]], rivals: Sequence[str]) -> list[Table]:
-    """Mean absolute errors, variants down and as many problems across as fit."""
-    from nfsgeo_benchmarks.suites.table import cells_of
+    """Mean absolute errors: variants are rows, as many problems as fit are columns."""
+    from nfsgeo_benchmarks.suites.table import seed_means
 
-    cells = cells_of(rows)
-    problems = list(dict.fromkeys(problem for _, problem in cells))
-    variants = list(dict.fromkeys(variant for variant, _ in cells))
+    means = seed_means(rows)
+    problems = list(dict.fromkeys(problem for _, problem in means))
+    variants = list(dict.fromkeys(variant for variant, _ in means))
     room = 80 - max(map(len, variants)) - 3
-    shares: list[list[str]] = [[]]
+    groups: list[list[str]] = [[]]
     for problem in problems:
-        used = sum(max(len(name), 9) + 2 for name in [*shares[-1], problem])
-        if shares[-1] and used > room:
-            shares.append([])
-        shares[-1].append(problem)
-    return [_table(cells, variants, share, rivals) for share in shares]
+        used = sum(max(len(name), 9) + 2 for name in [*groups[-1], problem])
+        if groups[-1] and used > room:
+            groups.append([])
+        groups[-1].append(problem)
+    return [_table(means, variants, group, rivals) for group in groups]
 
 
 def _table(
-    cells: Mapping[tuple[str, str], Cell],
+    means: Means,
     variants: Sequence[str],
     problems: Sequence[str],
     rivals: Sequence[str],
 ) -> Table:
     from nfsgeo_benchmarks.suites.table import best_of
 
-    best = {problem: best_of(cells, problem, "mae", rivals) for problem in problems}
+    best = {problem: best_of(means, problem, "mae", rivals) for problem in problems}
     rows = []
     for variant in variants:
         texts = []
         for problem in problems:
-            cell = cells.get((variant, problem))
-            value = cell.values.get("mae") if cell else None
+            mean = means.get((variant, problem))
+            value = mean.values.get("mae") if mean else None
             if value is None:
-                texts.append(cell.status if cell else "-")
+                texts.append(mean.status if mean else "-")
             else:
                 bold = value == best[problem] and variant in rivals
                 texts.append(f"[{'bold' if bold else 'none'}]{value:.3e}[/]")

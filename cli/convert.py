@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show
+from nfsgeo_cli.terminal import as_json, progress_bar, report
 
 if TYPE_CHECKING:
     from nfsgeo.geometry import Domain
-
-__all__ = ["convert"]
 
 
 MOST_TIMES = 10**7
@@ -39,7 +37,7 @@ MOST_TIMES = 10**7
 @click.option(
     "--times",
     metavar="START:STOP:STEP|T,T,...",
-    help="Time of each time step, where the files do not tell.",
+    help="Time of each time step, where the files do not hold it.",
 )
 @click.option(
     "--columns",
@@ -51,7 +49,7 @@ MOST_TIMES = 10**7
     "axes",
     multiple=True,
     metavar="LOW:HIGH[:periodic]",
-    help="The domain, axis by axis, in place of the format's.",
+    help="The domain, one option per axis, in place of the format's.",
 )
 @click.option("--equation", help="Name of the equation.")
 @as_json
@@ -65,7 +63,7 @@ def convert(
     equation: str | None,
     as_json: bool,
 ) -> None:
-    """Turn files of other programs into nfsgeo's own, or gridded ones into .npz.
+    """Convert files of other programs to nfsgeo's format, or gridded data to .npz.
 
     Formats are recognised by their content, see `nfsgeo datasets`.
     """
@@ -80,28 +78,25 @@ def convert(
             "a native file, .h5",
             "convert to one first",
         )
-    told: dict[str, Any] = {
+    options: dict[str, Any] = {
         "series": series,
         "times": None if times is None else _times(times),
         "columns": None if columns is None else _columns(columns),
     }
     with progress_bar() as progress:
         if exporting:
-            with open_sources(sources, **told) as file:
+            with open_sources(sources, **options) as file:
                 export(file, out, progress=progress)
         else:
             convert_files(
                 sources,
                 out,
-                **told,
+                **options,
                 domain=_domain(axes) if axes else None,
                 equation=equation,
                 progress=progress,
             )
-    if as_json:
-        print_json({"output": str(out)})
-    else:
-        show(f"written  {out}")
+    report(as_json, {"output": str(out)}, f"written  {out}")
 
 
 def _times(text: str) -> list[float]:

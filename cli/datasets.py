@@ -6,8 +6,6 @@ import click
 
 from nfsgeo_cli.terminal import as_json, print_json
 
-__all__ = ["datasets"]
-
 
 @click.command(
     epilog="""\b
@@ -37,9 +35,9 @@ def datasets(as_json: bool) -> None:
         return
     for equation in EQUATIONS.values():
         size = " x ".join([str(equation.resolution)] * equation.dim)
-        records = f", {equation.records} records" if equation.records > 1 else ""
+        steps = f", {equation.records} time steps" if equation.records > 1 else ""
         click.echo(f"{equation.name}: {equation.title}")
-        click.echo(f"    {size} points{records}, {equation.samples} samples")
+        click.echo(f"    {size} points{steps}, {equation.samples} samples")
         for option in equation.options:
             default = f"{option.name}={option.default}"
             click.echo(f"    --option {default:<18}{option.help}")

@@ -11,17 +11,14 @@ from nfsgeo_cli.terminal import (
     as_json,
     device,
     error_table,
-    print_json,
     progress_bar,
-    show,
+    report,
     table,
 )
 
-__all__ = ["evaluate"]
-
 
 @click.command(
-    short_help="Errors of a run beside the baselines'.",
+    short_help="Errors of a run and of the baselines.",
     epilog="""\b
     Examples:
       nfsgeo evaluate runs/x --unseen 2 --unseen 4 --repeats 100
@@ -30,12 +27,12 @@ __all__ = ["evaluate"]
 )
 @click.argument("run", type=Path)
 @click.option(
-    "--data", type=Path, help="Score another file, all of its samples and points."
+    "--data", type=Path, help="Another file to evaluate on, at all of its points."
 )
 @click.option(
     "--part",
     type=click.Choice(["all", "test"]),
-    help="Samples of --data to score.  [all]",
+    help="Samples of --data to evaluate on.  [all]",
 )
 @click.option(
     "--unseen",
@@ -43,7 +40,8 @@ __all__ = ["evaluate"]
     type=float,
     multiple=True,
     metavar="K",
-    help="Also on meshes of K times the points, around the training mesh.",
+    help="Also evaluate on meshes that contain the training mesh, K times as large; "
+    "repeatable.",
 )
 @click.option(
     "--repeats",
@@ -55,9 +53,9 @@ __all__ = ["evaluate"]
 @click.option(
     "--unseen-at",
     type=click.Choice(["off-grid", "file"]),
-    help="Where further points lie: between those of the file's grid, the default "
-    "where the grid resolves the fields, or among the file's points that training "
-    "has not seen.",
+    help="Where the additional points lie: between those of the file's grid, the "
+    "default where the grid resolves the fields, or among the file's points that "
+    "training has not seen.",
 )
 @device
 @as_json
@@ -71,9 +69,9 @@ def evaluate(
     device: str | None,
     as_json: bool,
 ) -> None:
-    """Errors of a run beside the baselines', in the units of the data.
+    """Errors of a run and of the baselines, in the units of the data.
 
-    Without --data on the test samples of the run, at the points that it observes.
+    Without --data these are errors on the test samples of the run, at its points.
     """
     from nfsgeo.evaluation import evaluate_run
     from nfsgeo.report import write_report
@@ -91,16 +89,13 @@ def evaluate(
         )
     if data is None:
         write_report(run)
-    if as_json:
-        print_json(summary)
-        return
-    show(error_table(summary))
-    if factors:
-        show(_unseen_table(summary), _where_unseen(summary["unseen_points"]))
+    unseen = (_unseen_table(summary), _where_unseen(summary)) if factors else ()
+    report(as_json, summary, error_table(summary), *unseen)
 
 
-def _where_unseen(points: dict[str, Any]) -> str:
+def _where_unseen(summary: dict[str, Any]) -> str:
     """What training has seen of the file, and where unseen points were drawn."""
+    points = summary["unseen_points"]
     seen = f"Training has seen {points['trained']} of the file's {points['points']}"
     if points["at"] == "file":
         return f"{seen} points; unseen points are among the others."
@@ -108,7 +103,7 @@ def _where_unseen(points: dict[str, Any]) -> str:
 
 
 def _unseen_table(summary: dict[str, Any]) -> Any:
-    """Mean and spread of the MAE on larger meshes, by how much larger."""
+    """Mean and standard deviation of the MAE on larger meshes, by their size."""
     rows = [["1 x points", f"{summary['test']['mae']:.3e}", "", ""]]
     for factor, errors in summary["unseen"].items():
         cells = [

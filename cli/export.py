@@ -7,9 +7,7 @@ from typing import Literal
 
 import click
 
-from nfsgeo_cli.terminal import as_json, print_json, show
-
-__all__ = ["export"]
+from nfsgeo_cli.terminal import as_json, report
 
 
 @click.command(
@@ -35,13 +33,10 @@ def export(
 ) -> None:
     """Write a run as a program for one sample on any mesh.
 
-    It runs without nfsgeo, for nfs and its kin. Graphs are arguments:
+    The program of nfs or one of its variants runs without nfsgeo. Graphs are arguments:
     nfsgeo.evaluation.program_inputs makes them.
     """
     from nfsgeo.evaluation import export_run
 
     export_run(run, out, format=format)
-    if as_json:
-        print_json({"output": str(out), "format": format})
-    else:
-        show(f"written  {out}")
+    report(as_json, {"output": str(out), "format": format}, f"written  {out}")

@@ -1,4 +1,4 @@
-"""How a command ends: its status, and one line where something is wrong."""
+"""How a command ends: its exit status, and one line for a user error."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ import click
 
 from nfsgeo.errors import UserError
 
-__all__ = ["OneLineErrors"]
-
-MENDABLE, DEFECT, INTERRUPTED = 2, 1, 130
+USER_ERROR, DEFECT, INTERRUPTED = 2, 1, 130
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class OneLineErrors(click.Group):
-    """A group whose commands exit 2 with one line on stderr for what a user can mend.
+    """A group whose commands exit 2 with one line on stderr for user errors.
 
-    A full disk, a file without permission and memory that runs out on the device
-    belong to it. Ctrl-C exits 130; anything else is a defect, exit 1 and a traceback.
+    These include a full disk, missing permissions and running out of device memory.
+    Ctrl-C exits 130; anything else is a defect, with exit status 1 and a traceback.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # as a run goes, not by the alphabet
+        return list(self.commands)  # in the order of a workflow, not of the alphabet
 
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any
@@ -36,22 +34,25 @@ class OneLineErrors(click.Group):
         except click.Abort:
             sys.exit(INTERRUPTED)
         except Exception as error:
-            message = _mendable(error)
+            message = _user_error(error)
             if message is None:
                 traceback.print_exc()
                 sys.exit(DEFECT)
             click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
             click.echo(" ".join(message.split()), err=True)
-            sys.exit(MENDABLE)
+            sys.exit(USER_ERROR)
         sys.exit(status if isinstance(status, int) else 0)
 
 
-def _mendable(error: Exception) -> str | None:
-    """What to tell the user, None when it is not theirs to mend."""
+def _user_error(error: Exception) -> str | None:
+    """The message of a user error, None for a defect."""
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, click.ClickException):
-        return _usage(error)
+        message = error.format_message().rstrip(".")
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            message += f"; see {error.ctx.command_path} --help"
+        return message
     text = str(error)
     if getattr(error, "errno", None) in FULL or "No space left on device" in text:
         return "the disk is full: expected room to write; free some and try again"
@@ -61,10 +62,3 @@ def _mendable(error: Exception) -> str | None:
         name, reason = error.filename, error.strerror
         return f"{name} ({reason}): expected a usable path; choose another"
     return None
-
-
-def _usage(error: click.ClickException) -> str:
-    message = error.format_message().rstrip(".")
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        return f"{message}; see {error.ctx.command_path} --help"
-    return message

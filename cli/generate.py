@@ -9,9 +9,7 @@ from typing import Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show
-
-__all__ = ["generate"]
+from nfsgeo_cli.terminal import as_json, progress_bar, report
 
 ALL = "all"
 
@@ -19,11 +17,11 @@ ALL = "all"
 @click.command(
     short_help="Make a data set by simulation.",
     epilog="""\b
-    Equations, their full size, and their options with the defaults first:
-      burgers        1024, 201 records      nu=0.01 time_stride=1
-      kdv            1024, 201 records      ic=cos|sech2 preset=standard|long
-      darcy          256 x 256              coefficient=12/3|12/4|lognormal
-      navier-stokes  128 x 128, 50 records  nu=0.001 sigma2=343.0 forcing=0.1
+    Equations, their full size, and their options with the default first:
+      burgers        1024, 201 time steps      nu=0.01 time_stride=1
+      kdv            1024, 201 time steps      ic=cos|sech2 preset=standard|long
+      darcy          256 x 256                 coefficient=12/3|12/4|lognormal
+      navier-stokes  128 x 128, 50 time steps  nu=0.001 sigma2=343.0 forcing=0.1
 
     \b
     Examples:
@@ -34,11 +32,11 @@ ALL = "all"
 )
 @click.argument("equation", metavar="burgers|kdv|darcy|navier-stokes|all")
 @click.option("--out", type=Path, required=True, help="File to make; a folder for all.")
-@click.option("--samples", type=int, help="How many.  [1200]")
+@click.option("--samples", type=int, help="Number of samples.  [1200]")
 @click.option("--resolution", type=int, help="Points along each axis.")
-@click.option("--records", type=int, help="Records to store.")
+@click.option("--records", type=int, help="Time steps to store.")
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="Of the initial fields."
+    "--seed", type=int, default=0, show_default=True, help="Seed of the initial fields."
 )
 @click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
 @click.option(
@@ -49,7 +47,7 @@ ALL = "all"
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Of the equation, see below; may be repeated.",
+    help="Option of the equation, see below; may be repeated.",
 )
 @as_json
 def generate(
@@ -59,11 +57,10 @@ def generate(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Solve an equation from random initial conditions and keep the fields.
+    """Solve an equation from random initial conditions and store the fields.
 
-    A generation that was stopped goes on where it was when the command is repeated.
-    `all` makes a file of each equation in a folder, and leaves those alone that are
-    there.
+    Repeating the command continues a generation that was stopped. `all` makes a file
+    for each equation in a folder, and keeps the files that exist.
     """
     from nfsgeo.data.generation import generate as generate_file
     from nfsgeo.data.generation import generate_all
@@ -84,7 +81,6 @@ def generate(
                     equation, out, options=chosen, progress=progress, **settings
                 )
             ]
-    if as_json:
-        print_json({"output": [str(p) for p in paths] if equation == ALL else str(out)})
-    else:
-        show(*(f"{'kept' if p in kept else 'written':<9}{p}" for p in paths))
+    output = [str(path) for path in paths] if equation == ALL else str(out)
+    lines = (f"{'kept' if path in kept else 'written':<9}{path}" for path in paths)
+    report(as_json, {"output": output}, *lines)

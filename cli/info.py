@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from nfsgeo.data import FieldFile
 
-__all__ = ["info"]
 
 LOOKED_AT = 8
 
@@ -31,7 +30,7 @@ LOOKED_AT = 8
 @click.argument("source", metavar="FILE|RUN|NAME", type=Path)
 @as_json
 def info(source: Path, as_json: bool) -> None:
-    """Show what a data file, a run folder or a model that comes trained holds."""
+    """Show the content of a data file, a run folder or a pretrained model."""
     from nfsgeo.data.opening import check_format
 
     if str(source) in NAMES and not source.exists():
@@ -51,7 +50,7 @@ def info(source: Path, as_json: bool) -> None:
 
 
 def _file_facts(file: FieldFile) -> dict[str, Any]:
-    """Sizes, ranges and origin; ranges are those of the first few samples."""
+    """Sizes, ranges of the first few samples, and provenance."""
     import numpy as np
 
     looked_at = range(min(LOOKED_AT, file.num_samples))
@@ -82,7 +81,7 @@ def _file_facts(file: FieldFile) -> dict[str, Any]:
 
 
 def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts in words, without those that there are none of."""
+    """The facts in words, without empty ones."""
     domain, looked_at = facts["domain"], min(LOOKED_AT, sum(facts["samples"].values()))
     axes = zip(domain["lower"], domain["upper"], domain["periodic"], strict=True)
     named = {
@@ -100,7 +99,7 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
         "samples": facts["samples"],
         "fields": [*fields, f"in the first {looked_at} samples"],
         "static": [f"{name}, {role}" for name, role in facts["static"].items()],
-        "records": f"{facts['records']}, t = {_range(facts['times'])}",
+        "time steps": f"{facts['records']}, t = {_range(facts['times'])}",
     }
     if facts["grid"] is None:
         words |= {"points": _range(facts["points"]), "meshes": facts["meshes"]}
@@ -115,7 +114,7 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _range(ends: Any) -> str:
-    """``a to b`` of two numbers that differ."""
+    """``a to b``, or one number if both are equal."""
     low, high = ends if isinstance(ends, list) else (ends, ends)
     return _text(low) if low == high else f"{_text(low)} to {_text(high)}"
 
@@ -146,8 +145,9 @@ def _show_run(source: Path, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    del facts["summary"]
-    show(_table(facts), *([error_table(summary)] if "test" in summary else []))
+    words = {k.replace("records", "time steps"): v for k, v in facts.items()}
+    del words["summary"]
+    show(_table(words), *([error_table(summary)] if "test" in summary else []))
 
 
 def _table(facts: dict[str, Any]) -> Table:

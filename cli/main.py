@@ -1,4 +1,4 @@
-"""The group of all verbs."""
+"""The group of all commands."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from nfsgeo_cli.plot import plot
 from nfsgeo_cli.predict import predict
 from nfsgeo_cli.train import train
 
-__all__ = ["main"]
-
 
 @click.group(
     cls=OneLineErrors,
@@ -34,7 +32,7 @@ def main(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for verb in (
+for command in (
     train,
     evaluate,
     predict,
@@ -47,4 +45,4 @@ for verb in (
     datasets,
     bench,
 ):
-    main.add_command(verb)
+    main.add_command(command)

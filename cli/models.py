@@ -7,8 +7,6 @@ import click
 from nfsgeo.pretrained import NAMES
 from nfsgeo_cli.terminal import print_json, show
 
-__all__ = ["models"]
-
 
 @click.command(
     epilog="""\b
@@ -20,9 +18,9 @@ __all__ = ["models"]
 def models(as_json: bool) -> None:
     """List the models.
 
-    POINTS: takes irregular points. UNSEEN: works on meshes it was not trained on.
-    The last columns are the numbers of parameters at the paper's setting for
-    Navier-Stokes, ours and the paper's.
+    POINTS: takes irregular points. UNSEEN: works on meshes it was not trained on. The
+    last columns are numbers of parameters at the paper's setting for Navier-Stokes:
+    nfsgeo's and the paper's.
     """
     from nfsgeo.models import MODELS, parameters_at_paper_setting
 
@@ -47,4 +45,4 @@ def models(as_json: bool) -> None:
             f"{parameters_at_paper_setting(row['name']):,}",
             "" if count is None else f"{count:,}",
         )
-    show(table, f"come trained, for nfsgeo predict --model: {', '.join(NAMES)}")
+    show(table, f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import click
 
-from nfsgeo_cli.terminal import as_json, print_json, show
-
-__all__ = ["plot"]
+from nfsgeo_cli.terminal import as_json, report
 
 
 @click.command(
@@ -27,15 +25,13 @@ def plot(source: Path, out: Path | None, as_json: bool) -> None:
     from nfsgeo.report import plot_file, write_report
 
     if source.is_dir():
-        report = write_report(source)
-        written = [*sorted((source / "figures").glob("*.png")), report]
+        page = write_report(source)
+        written = [*sorted((source / "figures").glob("*.png")), page]
     else:
         import nfsgeo.data
 
         with nfsgeo.data.open(source) as file:
             folder = out or source.with_name(f"{source.stem}-figures")
             written = plot_file(file, folder)
-    if as_json:
-        print_json({"written": [str(path) for path in written]})
-    else:
-        show(*(f"written  {path}" for path in written))
+    names = [str(path) for path in written]
+    report(as_json, {"written": names}, *(f"written  {name}" for name in names))

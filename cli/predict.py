@@ -7,9 +7,7 @@ from pathlib import Path
 import click
 
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.terminal import as_json, device, print_json, progress_bar, show
-
-__all__ = ["predict"]
+from nfsgeo_cli.terminal import as_json, device, progress_bar, report
 
 
 @click.command(
@@ -22,19 +20,19 @@ __all__ = ["predict"]
 )
 @click.argument("run", type=Path, required=False)
 @click.option(
-    "--model", type=click.Choice(NAMES), help="One that comes trained, in place of RUN."
+    "--model", type=click.Choice(NAMES), help="A pretrained model, in place of RUN."
 )
 @click.option("--input", "source", type=Path, required=True, help="Observed fields.")
 @click.option("--output", "target", type=Path, required=True, help="File to make.")
 @click.option(
     "--query-points",
     type=Path,
-    help="Where to predict: .npy, .npz or .csv; the observed points if unset.",
+    help="Where to predict: .npy, .npz or .csv file; default: the observed points.",
 )
 @click.option(
     "--first",
     type=int,
-    help="Number of the first observed snapshot, from 0; the file's last if unset.",
+    help="Number of the first observed snapshot, from 0; default: the last ones.",
 )
 @device
 @as_json
@@ -48,12 +46,12 @@ def predict(
     device: str | None,
     as_json: bool,
 ) -> None:
-    """Predict every sample of a file, beyond its end.
+    """Predict what follows the end of a file, for every sample.
 
-    The last snapshots of the file are observed, as far apart as in training. To
-    compare with what the file holds, `nfsgeo evaluate`. A point cloud is observed at
-    all its points, a grid at the points of the run, or at all of them with --model.
-    The result is a native file of the predicted snapshots.
+    The last snapshots of the file are observed, as far apart as in training. To score
+    predictions within the file, use `nfsgeo evaluate`. A point cloud is observed at all
+    of its points, a grid at the points of the run, or at all of them with --model. The
+    result is a native file of the predicted snapshots.
     """
     from nfsgeo.data import open as open_file
     from nfsgeo.evaluation import predict as predict_file
@@ -75,7 +73,5 @@ def predict(
         )
     with open_file(target) as predicted:
         ends = predicted.times[[0, -1]].tolist()
-    if as_json:
-        print_json({"output": str(target), "times": ends})
-    else:
-        show(f"written  {target}, t = {ends[0]:g} to {ends[1]:g}")
+    line = f"written  {target}, t = {ends[0]:g} to {ends[1]:g}"
+    report(as_json, {"output": str(target), "times": ends}, line)

@@ -1,4 +1,4 @@
-"""Tables on stdout, progress on stderr, options that several verbs share."""
+"""Tables on stdout, progress on stderr, options that several commands share."""
 
 from __future__ import annotations
 
@@ -13,15 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-__all__ = [
-    "as_json",
-    "device",
-    "error_table",
-    "print_json",
-    "progress_bar",
-    "show",
-    "table",
-]
 
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
@@ -46,8 +37,16 @@ def print_json(content: Any) -> None:
     click.echo(json_text(content))
 
 
+def report(as_json: bool, content: dict[str, Any], *lines: Any) -> None:
+    """One JSON object on stdout, or else tables and text."""
+    if as_json:
+        print_json(content)
+    else:
+        show(*lines)
+
+
 def show(*lines: Any) -> None:
-    """Tables and text on stdout, as wide as the terminal and no more."""
+    """Tables and text on stdout, at most as wide as the terminal."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -57,9 +56,9 @@ def show(*lines: Any) -> None:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Gives a function of what is being done, how much is done, and how much in all.
+    """A function that shows progress: a description, the number done, and the total.
 
-    Draws a bar with the time left on stderr, for one thing after the other, and
+    It draws a bar with the remaining time on stderr, one task after the other, and
     nothing where stderr is no terminal.
     """
     from rich.console import Console
@@ -87,7 +86,7 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         if what not in tasks:
             for earlier in tasks.values():
                 bars.update(earlier, visible=False)
-            # What was there before says nothing about the speed.
+            # What was done before says nothing about the speed.
             tasks[what] = bars.add_task(what, total=total, completed=done)
         bars.update(tasks[what], completed=done, total=total)
 
@@ -96,7 +95,7 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table under a rule; all columns but the first are aligned at the right."""
+    """A table whose columns but the first are aligned to the right."""
     from rich import box
     from rich.table import Table
 
@@ -109,10 +108,10 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def error_table(summary: Mapping[str, Any]) -> Group:
-    """Errors of the model beside those of the baselines, the smallest bold.
+    """Errors of the model and of the baselines, the smallest in bold.
 
-    Of several components each has its rows, after those that pool them. Below stands
-    how many samples and points the errors are over.
+    Each of several components has its own rows, after those of the pooled errors. A
+    sentence below says how many samples and points the errors are over.
     """
     from rich.console import Group
     from rich.markup import escape
@@ -143,7 +142,6 @@ def _add_rows(
     baselines: Mapping[str, Mapping[str, Any]],
     indent: str = "",
 ) -> None:
-    """A row for the model and one for each baseline."""
     names = NAMES
     if summary.get("scored", {}).get("part") == "all":
         names = NAMES | {"mean": "mean of these samples"}
@@ -159,7 +157,7 @@ def _add_rows(
 
 
 def _scored(summary: Mapping[str, Any]) -> str:
-    """The samples and points that the errors are over, in a sentence."""
+    """How many samples and points the errors are over, in a sentence."""
     scored = summary["scored"]
     samples, of = scored["samples"], scored["of_samples"]
     which = f"all {of}" if samples == of else f"{samples} of {of}"

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import as_json, error_table, print_json, progress_bar, show
+from nfsgeo_cli.terminal import as_json, error_table, progress_bar, report
 
 if TYPE_CHECKING:
     from nfsgeo.training import Experiment, RunPaths
 
-__all__ = ["train"]
 
 # What each option sets in the configuration.
 KEYS = {
@@ -49,18 +47,24 @@ KEYS = {
 @click.option(
     "--data", type=Path, help="Data file; a small Navier-Stokes set if unset."
 )
-@click.option("--points", type=int, help="Points observed; a quarter of the grid's.")
+@click.option(
+    "--points",
+    type=int,
+    help="Number of observed points; default: a quarter of the grid's.",
+)
 @click.option("--mesh", help="random-subset, grid, all, off-grid, clustered, jittered.")
 @click.option("--grid", type=int, help="Points along each axis of a coarser grid.")
-@click.option("--n-in", type=int, help="Observed records.  [10]")
-@click.option("--n-out", type=int, help="Records to predict.  [10]")
+@click.option("--n-in", type=int, help="Observed time steps.  [10]")
+@click.option("--n-out", type=int, help="Time steps to predict.  [10]")
 @click.option("--epochs", type=int, help="Passes over the training samples.")
-@click.option("--batch-size", type=int, help="Samples of a step, on each device.")
+@click.option("--batch-size", type=int, help="Samples per step, on each device.")
 @click.option("--lr", type=float, help="Highest learning rate.")
-@click.option("--seed", type=int, help="Of points, weights and order.  [0]")
+@click.option("--seed", type=int, help="Seed of points, weights and sample order.  [0]")
 @click.option("--preset", help="default, or paper for the paper's protocol.")
 @click.option("--device", help="cpu, cuda or auto.  [auto]")
-@click.option("--devices", type=int, help="How many, to train data-parallel.  [1]")
+@click.option(
+    "--devices", type=int, help="Number of devices, trained data-parallel.  [1]"
+)
 @click.option("--precision", help="32, 64, 16-mixed or bf16-mixed.  [32]")
 @click.option("--workers", type=int, help="Processes that read data.  [0]")
 @click.option("--config", type=Path, help="YAML file, like config.yaml of a run.")
@@ -68,7 +72,7 @@ KEYS = {
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other setting."
 )
 @click.option("--out", type=Path, help="New folder of the run.  [runs/MODEL-DATA-K]")
-@click.option("--resume", type=Path, metavar="RUN", help="Go on with a run.")
+@click.option("--resume", type=Path, metavar="RUN", help="Continue a run.")
 @as_json
 def train(
     resume: Path | None,
@@ -80,7 +84,7 @@ def train(
 ) -> None:
     """Train a model, evaluate it and write a report.
 
-    With no option at all this makes a small Navier-Stokes data set, keeps it in the
+    Without any option this generates a small Navier-Stokes data set, keeps it in the
     user's cache, and trains on it within minutes on two cores.
     """
     given = {name: value for name, value in flags.items() if value is not None}
@@ -88,32 +92,42 @@ def train(
         _alone(given, config=config, set=settings or None, out=out)
     from nfsgeo.evaluation import evaluate_run
     from nfsgeo.report import write_report
-    from nfsgeo.training import fit, resume_run
+    from nfsgeo.training import (
+        RunPaths,
+        begin_run,
+        fit,
+        load_config,
+        parse_settings,
+        prepare,
+        resume_run,
+    )
     from nfsgeo.training.progress import ShowProgress
 
     with progress_bar() as progress:
         if resume is not None:
             experiment, paths = resume_run(resume, progress)
         else:
+            # Everything is checked before the folder of the run is made.
+            RunPaths.check_free(out)
             overrides = {KEYS[name]: value for name, value in given.items()}
-            experiment, paths = _begin(config, overrides, settings, out, progress)
+            overrides |= parse_settings(settings)
+            experiment = prepare(load_config(config, overrides), progress)
+            paths = begin_run(experiment, out)
     _announce(experiment, paths)
     try:
         fit(experiment, paths, [ShowProgress()])
     except KeyboardInterrupt:
-        click.echo(f"To go on: nfsgeo train --resume {paths.root}", err=True)
+        click.echo(f"To continue: nfsgeo train --resume {paths.root}", err=True)
         raise
     with progress_bar() as progress:
         summary = evaluate_run(paths.root, progress=progress)
-    report = write_report(paths.root)
-    if as_json:
-        print_json({"run": str(paths.root), "report": str(report)} | summary)
-    else:
-        show(error_table(summary), f"report  {report}")
+    page = write_report(paths.root)
+    content = {"run": str(paths.root), "report": str(page)} | summary
+    report(as_json, content, error_table(summary), f"report  {page}")
 
 
 def _alone(given: dict[str, Any], **others: Any) -> None:
-    """Refuses options beside ``--resume``, which has all of them from the run."""
+    """Refuses options beside ``--resume``, which takes them from the run."""
     names = [*given, *(name for name, value in others.items() if value is not None)]
     if names:
         raise UserError(
@@ -123,46 +137,22 @@ def _alone(given: dict[str, Any], **others: Any) -> None:
         )
 
 
-def _begin(
-    config: Path | None,
-    overrides: dict[str, Any],
-    settings: tuple[str, ...],
-    out: Path | None,
-    progress: Callable[[str, int, int], None],
-) -> tuple[Experiment, RunPaths]:
-    """Checks everything, then makes the folder of a new run."""
-    from nfsgeo.training import (
-        RunPaths,
-        begin_run,
-        load_config,
-        parse_settings,
-        prepare,
-    )
-
-    RunPaths.check_free(out)
-    experiment = prepare(
-        load_config(config, overrides | parse_settings(settings)),
-        progress,
-    )
-    return experiment, begin_run(experiment, out)
-
-
 def _announce(experiment: Experiment, paths: RunPaths) -> None:
-    """Says on stderr what is about to be trained."""
+    """Prints on stderr what will be trained."""
     from nfsgeo.models import num_parameters
     from nfsgeo.training.environment import device_of
 
     config, file, problem = experiment.config, experiment.file, experiment.problem
     count = num_parameters(experiment.forecaster.model)
-    records = f"{problem.n_in} records in, {problem.n_out} out"
+    steps = f"{problem.n_in} time steps in, {problem.n_out} out"
     if not problem.has_time:
-        records = "a coefficient in, the solution out"
+        steps = "a coefficient in, the solution out"
     split = " + ".join(f"{len(s)} {part}" for part, s in file.split.items())
     for name, value in {
         "model": f"{config.model.name}, {count:,} parameters, on "
         f"{device_of(config.trainer).type}",
         "data": f"{file.equation or file.path.name}: {split} samples",
-        "points": f"{problem.num_points} ({config.data.mesh}), {records}",
+        "points": f"{problem.num_points} ({config.data.mesh}), {steps}",
         "run": str(paths.root),
     }.items():
         click.echo(f"{name:<8}{value}", err=True)

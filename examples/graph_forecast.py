@@ -36,13 +36,13 @@ class Sensors(InMemoryDataset):
         samples = []
         for _ in range(num_samples):
             level = torch.randn(num_nodes, generator=random)
-            speed, records = torch.zeros(num_nodes), []
+            speed, steps = torch.zeros(num_nodes), []
             for _ in range(SEEN + AHEAD):
                 # A damped wave on the graph.
                 speed = 0.95 * speed + 0.5 * (walk @ level - level)
                 level = level + speed
-                records.append(level)
-            series = torch.stack(records, dim=1)
+                steps.append(level)
+            series = torch.stack(steps, dim=1)
             samples.append(
                 Data(x=series[:, :SEEN], y=series[:, SEEN:], edge_index=edge_index)
             )
@@ -50,7 +50,7 @@ class Sensors(InMemoryDataset):
 
 
 class Forecast(nn.Module):
-    """Reads the seen records one by one, then goes on with its own predictions."""
+    """Reads the observed time steps, then continues with its own predictions."""
 
     def __init__(self, hidden: int = 32) -> None:
         super().__init__()
@@ -61,8 +61,8 @@ class Forecast(nn.Module):
         """Records to come, ``[N, 3]``."""
         support = chebyshev_support(node_graph(data.edge_index, data.num_nodes))
         h = data.x.new_zeros(data.num_nodes, self.cell.hidden_channels)
-        for record in data.x.unbind(1):
-            h = self.cell(record[:, None], h, support)
+        for step in data.x.unbind(1):
+            h = self.cell(step[:, None], h, support)
         predicted = []
         last = data.x[:, -1:]
         for _ in range(AHEAD):
@@ -93,7 +93,7 @@ def main() -> None:
         error = (model(test) - test.y).abs().mean()
     persistence = (test.x[:, -1:] - test.y).abs().mean()
     print(f"error of the cell   {error:.3f}")
-    print(f"of the last record  {persistence:.3f}")
+    print(f"of the last time step {persistence:.3f}")
 
 
 if __name__ == "__main__":

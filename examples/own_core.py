@@ -57,7 +57,7 @@ class HeatSolver(nn.Module):
 
     def forward(self, data: HeteroData) -> Tensor:
         """Temperatures later, ``[N, 1]``."""
-        x = self.lift(data["point"].x).unsqueeze(1)  # [N, 1, C]: one record
+        x = self.lift(data["point"].x).unsqueeze(1)  # [N, 1, C]: one time step
         graph = graph_between(data, POINT_TO_GRID)
         x = self.to_grid(x, data["point"].pos, graph)  # [B m, 1, C]
         x = x.squeeze(1).unflatten(0, (-1, *SHAPE)).movedim(-1, 1)  # [B, C, 16, 16]

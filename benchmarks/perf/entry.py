@@ -13,18 +13,16 @@ import torch
 
 from nfsgeo.errors import UserError
 
-__all__ = ["Entry", "Measurement", "Times", "Work"]
-
 CUDA = "a CUDA device"
-# Of what comes in another way than by the name of a package alone.
+# How to install what `pip install NAME` alone does not.
 INSTALL = {
     CUDA: "measure where there is one",
     # What it depends on must be compiled, and is not needed here.
     "torch-geometric-temporal": "pip install --no-deps torch-geometric-temporal",
 }
 
-# Prepares in a folder that variant and reference share, and returns what is timed.
-# It goes to another process: a function of a module, with functools.partial.
+# Prepares in a folder that variant and reference share, and returns what is timed. It
+# is sent to another process: a function of a module, with functools.partial.
 Work = Callable[[Path], Callable[[], object]]
 
 
@@ -44,8 +42,8 @@ class Entry:
         title: What is compared, one line.
         variant: Prepares the variant.
         reference: Prepares the reference, after the variant.
-        held: Largest ratio that is accepted; None to only report it.
-        held_memory: The same for the ratio of peak memory.
+        bound: Largest ratio that is accepted; None to only report the ratio.
+        memory_bound: The same for the ratio of peak memory.
         most_memory: Largest peak memory of the variant that is accepted, in bytes.
         agreement: Largest relative difference that is accepted between what a
             repetition of the variant returns, a number, and one of the reference;
@@ -55,15 +53,15 @@ class Entry:
             work on the machine disturbs least.
         repeats: Pairs that are timed, after one that is not.
         requires: Packages that it needs besides nfsgeo's own, as they are installed.
-        device: Where both make their tensors. On CUDA, memory is that of the device.
+        device: Where both create their tensors. On CUDA, memory is that of the device.
     """
 
     name: str
     title: str
     variant: Work
     reference: Work
-    held: float | None = None
-    held_memory: float | None = None
+    bound: float | None = None
+    memory_bound: float | None = None
     most_memory: int | None = None
     agreement: float | None = None
     clock: Literal["wall", "cpu"] = "wall"
@@ -115,11 +113,10 @@ class Measurement:
         entry: What was measured.
         ratio: Cost of the variant over that of the reference.
         variant_seconds, reference_seconds: Of a repetition.
-        variant_memory, reference_memory: Most that the process held at a time, or that
-            PyTorch held on the device, in bytes, less what it held before the first
-            repetition.
-        difference: Largest relative difference of what the two returned; None where
-            none is held.
+        variant_memory, reference_memory: Peak memory in bytes of the process, or of
+            PyTorch on the device, less what was held before the first repetition.
+        difference: Largest relative difference of the returned numbers; None where the
+            entry has no bound for it.
     """
 
     entry: Entry
@@ -137,17 +134,17 @@ class Measurement:
 
     @property
     def missed(self) -> bool:
-        """Whether something is larger than what is held."""
+        """Whether a ratio, the memory or the difference exceeds its bound."""
         entry = self.entry
         pairs = (
-            (self.ratio, entry.held),
-            (self.memory_ratio, entry.held_memory),
+            (self.ratio, entry.bound),
+            (self.memory_ratio, entry.memory_bound),
             (self.variant_memory, entry.most_memory),
             (self.difference, entry.agreement),
         )
         return any(
-            held is not None and not (value is not None and value <= held)
-            for value, held in pairs
+            bound is not None and not (value is not None and value <= bound)
+            for value, bound in pairs
         )
 
 

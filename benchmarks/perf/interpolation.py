@@ -11,8 +11,6 @@ import torch
 from nfsgeo.geometry import Domain, bipartite_graph, equispaced_grid, spatial_order
 from nfsgeo.nn import ChannelKernel, EdgeNetwork, KernelInterpolation
 
-__all__ = ["up_and_down"]
-
 CHANNELS, GROUPS, HIDDEN, FEATURES = 32, 8, 32, 10
 
 
@@ -20,27 +18,25 @@ def up_and_down(
     folder: Path,
     *,
     points: int,
-    records: int,
+    time_steps: int,
     training: bool,
     fused: bool = True,
     compiled: bool = False,
     neighbours: float = 16,
     ordered: bool = False,
 ) -> Callable[[], float]:
-    """Two fields from random points to a grid, and all records back.
+    """Interpolates two fields from random points to a grid, and all time steps back.
 
-    Kernels as `nfs` has them, with twice its hidden units; its width, and the inputs
-    that it sees.
+    The kernels are those of `nfs` with twice as many hidden units, at its width and
+    with its inputs.
 
     Args:
-        folder: Unused.
-        points: Number of them, a square; there are as many nodes.
-        records: That go back.
-        training: Whether to go backwards as well.
-        fused: Whether to sum by sparse products or one kernel, or to write the
-            messages out.
-        compiled: Whether PyTorch's compiler puts a layer together.
-        neighbours: Of a node, on average.
+        points: Number of points, a square number; there are as many nodes.
+        time_steps: Number of time steps on the way back.
+        training: Whether to run the backward pass as well.
+        fused: Whether to sum by sparse products or a fused kernel, not by messages.
+        compiled: Whether to compile the layers with PyTorch.
+        neighbours: Mean number of neighbours of a node.
         ordered: Whether the points are in spatial order.
     """
     torch.manual_seed(0)
@@ -58,7 +54,7 @@ def up_and_down(
     for graph in graphs:
         assert graph.transpose  # which the first backward pass would make
     x = torch.randn(points, 2, CHANNELS, requires_grad=training)
-    field = torch.randn(points, records, CHANNELS, requires_grad=training)
+    field = torch.randn(points, time_steps, CHANNELS, requires_grad=training)
     features = torch.randn(points, FEATURES)
 
     def run() -> float:

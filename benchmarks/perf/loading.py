@@ -15,8 +15,6 @@ from nfsgeo.training.datamodule import windows
 from nfsgeo.training.optimiser import make_optimiser
 from nfsgeo.training.processes import quiet_lightning
 
-__all__ = ["read_batch", "training_step"]
-
 SAMPLES = 12
 
 
@@ -32,7 +30,7 @@ def read_batch(
     Args:
         folder: Where the file is, or is made.
         cached: Whether the samples were read before, as from the second epoch on.
-        size: Resolution and records of the file, in place of the defaults.
+        size: Resolution and time steps of the file, in place of the defaults.
         settings: Of the training, by dotted key, in place of the defaults.
     """
     experiment = _experiment(folder, size, settings)
@@ -54,13 +52,7 @@ def training_step(
     size: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Callable[[], object]:
-    """A step of training on that batch: forwards, backwards, and the optimiser's.
-
-    Args:
-        folder: As for :func:`read_batch`.
-        size: As for :func:`read_batch`.
-        settings: As for :func:`read_batch`.
-    """
+    """A step of training on that batch: forwards, backwards, and the optimiser's."""
     experiment = _experiment(folder, size, settings)
     forecaster = experiment.forecaster
     weights = forecaster.model.parameters()

@@ -17,57 +17,48 @@ from nfsgeo.models import DCRNN, Model, Problem, build_model
 from nfsgeo.models.frames.radius_graph import graph_builder
 from nfsgeo_benchmarks.perf.steps import step
 
-__all__ = ["our_dcrnn", "their_batched_dcrnn", "their_dcrnn"]
-
 WIDTH, ORDER = 64, 2
 
 
 def our_dcrnn(
-    folder: Path, *, points: int, records: int, samples: int, radius: float
+    folder: Path, *, points: int, time_steps: int, samples: int, radius: float
 ) -> Callable[[], float]:
-    """A training step of `dcrnn` at the paper's setting, as many records in as out.
+    """A training step of `dcrnn` at the paper's setting, as many time steps in as out.
 
     Args:
-        folder: Unused.
-        points: Of a sample; all have the same.
-        records: Of the input and of the result.
-        samples: Of a batch.
-        radius: Of the graph, on the unit square with periodic sides.
+        points: Points per sample; all samples have the same.
+        time_steps: Number of input and of predicted time steps.
+        samples: Samples per batch.
+        radius: Radius of the graph, on the periodic unit square.
     """
-    problem = _problem(points, records)
+    problem = _problem(points, time_steps)
     return _step(build_model("dcrnn", problem, {"radius": radius}), problem, samples)
 
 
 def their_dcrnn(
-    folder: Path, *, points: int, records: int, samples: int, radius: float
+    folder: Path, *, points: int, time_steps: int, samples: int, radius: float
 ) -> Callable[[], float]:
     """The same network of the package's cell ``DCRNN``, a sample after the other.
 
     It makes a dense adjacency matrix in every convolution, so that samples joined in
     one graph would take three times as long. It takes the edges to be sorted by their
     first ends; ours are by their second, and go both ways.
-
-    Args:
-        folder, points, records, samples, radius: As for :func:`our_dcrnn`.
     """
-    problem = _problem(points, records)
+    problem = _problem(points, time_steps)
     cells = [_Samples(_published().DCRNN(c, WIDTH, ORDER), points) for c in (1, WIDTH)]
     return _step(_frame(problem, cells, radius, first=True), problem, samples)
 
 
 def their_batched_dcrnn(
-    folder: Path, *, points: int, records: int, samples: int, radius: float
+    folder: Path, *, points: int, time_steps: int, samples: int, radius: float
 ) -> Callable[[], float]:
     """The same network of the gates of the package's ``BatchedDCRNN``.
 
     It keeps what follows from the graph, and takes the samples as one graph. Its
     forward pass starts from zeros for every sequence and could not decode, so its
     parts are called one by one.
-
-    Args:
-        folder, points, records, samples, radius: As for :func:`our_dcrnn`.
     """
-    problem = _problem(points, records)
+    problem = _problem(points, time_steps)
     cells = [_Gates(_published().BatchedDCRNN(c, WIDTH, ORDER)) for c in (1, WIDTH)]
     return _step(_frame(problem, cells, radius, first=False), problem, samples)
 
@@ -85,7 +76,7 @@ class _Samples(nn.Module):
 
 
 class _Gates(nn.Module):
-    """Calls the gates of a batched cell of theirs for one record."""
+    """Calls the gates of a batched cell of theirs for one time step."""
 
     def __init__(self, cell: Any) -> None:
         super().__init__()
@@ -132,17 +123,17 @@ def _frame(
     return network
 
 
-def _problem(points: int, records: int) -> Problem:
-    return Problem(Domain.unit(2), 1, 1, records, records, points, None, True)
+def _problem(points: int, time_steps: int) -> Problem:
+    return Problem(Domain.unit(2), 1, 1, time_steps, time_steps, points, None, True)
 
 
 def _step(network: Model, problem: Problem, samples: int) -> Callable[[], float]:
     random = torch.Generator().manual_seed(0)
-    points, records = problem.num_points, problem.n_in
+    points, time_steps = problem.num_points, problem.n_in
     pos = torch.rand(points, 2, generator=random).repeat(samples, 1)
     batch = torch.arange(samples).repeat_interleave(points)
-    x = torch.randn(len(pos), records, 1, generator=random)
-    target = torch.randn(len(pos), records, 1, generator=random)
+    x = torch.randn(len(pos), time_steps, 1, generator=random)
+    target = torch.randn(len(pos), time_steps, 1, generator=random)
     graphs = network.connect(pos, batch)
     return step(network, lambda: network(x, pos, batch, graphs=graphs), target)
 

@@ -12,18 +12,16 @@ from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
 from nfsgeo.training.artifacts import write_bytes, write_rows
 from nfsgeo_benchmarks.perf.entry import Measurement
 
-__all__ = ["as_row", "write_results"]
-
 
 def as_row(measured: Measurement) -> dict[str, object]:
-    """A measurement by column; what is not held is None."""
+    """A measurement by column; None where there is no bound."""
     entry = measured.entry
     return {
         "name": entry.name,
         "ratio": measured.ratio,
-        "held": entry.held,
+        "held": entry.bound,
         "memory_ratio": measured.memory_ratio,
-        "held_memory": entry.held_memory,
+        "held_memory": entry.memory_bound,
         "difference": measured.difference,
         "held_difference": entry.agreement,
         "variant_seconds": measured.variant_seconds,
@@ -57,26 +55,26 @@ def write_results(measured: Sequence[Measurement], folder: Path) -> list[Path]:
 
 
 def _ratios(measured: Sequence[Measurement]) -> Figure:
-    """A bar for each ratio, and a mark where it is held."""
+    """A bar for each ratio, and a mark at its bound."""
     figure = Figure((WIDTH, 0.28 * len(measured) + 0.8), layout="constrained")
     ax = figure.subplots()
     rows = np.arange(len(measured))
     ratios = [each.ratio for each in measured]
-    held = [each.entry.held or np.nan for each in measured]
+    bounds = [each.entry.bound or np.nan for each in measured]
     memory = [
-        np.nan if each.entry.held_memory is None else each.memory_ratio
+        np.nan if each.entry.memory_bound is None else each.memory_ratio
         for each in measured
     ]
     colours = [COLOURS["second" if each.missed else "model"] for each in measured]
-    low = 0.5 * np.nanmin([*ratios, *held, *memory])
+    low = 0.5 * np.nanmin([*ratios, *bounds, *memory])
     ax.barh(rows, np.array(ratios) - low, left=low, height=0.55, color=colours)
-    ax.plot(held, rows, "|", ms=14, mew=2, c=COLOURS["ink"], label="held")
+    ax.plot(bounds, rows, "|", ms=14, mew=2, c=COLOURS["ink"], label="bound")
     ax.plot(memory, rows, "o", ms=4, c=COLOURS["ink"], label="peak memory")
     beside = ax.get_yaxis_transform()
     for row, ratio in enumerate(ratios):
         ax.text(1.02, row, f"{ratio:.2g}", va="center", transform=beside)
     ax.set_xscale("log")
-    ax.set_xlim(low, 2 * np.nanmax([*ratios, *held, *memory]))
+    ax.set_xlim(low, 2 * np.nanmax([*ratios, *bounds, *memory]))
     ax.set_yticks(rows, [each.entry.name for each in measured])
     ax.invert_yaxis()
     ax.set_xlabel("cost of the variant over its reference")

@@ -1,4 +1,4 @@
-"""Times a variant and its reference in turn, each in a process of its own."""
+"""Times a variant and its reference alternately, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from nfsgeo.training.callbacks import release_memory
 from nfsgeo_benchmarks.perf.entry import Entry, Measurement, Times, Work
 from nfsgeo_benchmarks.processes import process_context
 
-__all__ = ["held_memory", "measure", "peak_memory"]
-
 
 class Repetition(NamedTuple):
     """What one repetition took, and the number that it returned, if any."""
@@ -37,8 +35,8 @@ def measure(
     """Runs an entry.
 
     One process prepares and repeats the variant, another the reference; both live
-    throughout and work in turn, on one thread, so that what else goes on on the
-    machine meets both alike.
+    throughout and run alternately, on one thread each, so that other work on the
+    machine affects both alike.
 
     Args:
         entry: What to measure.
@@ -83,7 +81,7 @@ def _difference(pairs: Sequence[tuple[object, object]]) -> float:
 
 
 class Process:
-    """A process that has prepared some work and does it when told to."""
+    """A process that prepares some work and repeats it on request."""
 
     def __init__(self, work: Work, folder: Path, device: str) -> None:
         context = process_context("nfsgeo_benchmarks.perf.entries")
@@ -126,22 +124,24 @@ class Process:
 
 
 def _serve(connection: Connection, work: Work, folder: Path, device: str) -> None:
-    """What the process does: prepare, then repeat until nobody asks any more."""
+    """Prepares in the process, then repeats the work whenever it is asked to."""
     torch.set_num_threads(1)
-    meter = _OfProcess if device == "cpu" else _OfDevice
-    if device != "cpu":  # which would only cost time there
+    on_device = device != "cpu"
+    if on_device:
         torch.set_default_device(device)
     try:
         repeat = work(folder)
-        before = meter.held()
+        before = _held_on_device() if on_device else held_memory()
         connection.send((Repetition(Times(0, 0), None), 0))
         while connection.recv():
             wall, cpu = time.perf_counter(), time.process_time()
             result = repeat()
-            meter.finish()
+            if on_device:
+                torch.cuda.synchronize()
             times = Times(time.perf_counter() - wall, time.process_time() - cpu)
             number = result if isinstance(result, float) else None
-            connection.send((Repetition(times, number), meter.peak() - before))
+            peak = torch.cuda.max_memory_allocated() if on_device else peak_memory()
+            connection.send((Repetition(times, number), peak - before))
             del result
     except (EOFError, KeyboardInterrupt):
         return
@@ -149,38 +149,11 @@ def _serve(connection: Connection, work: Work, folder: Path, device: str) -> Non
         connection.send(error)
 
 
-class _OfProcess:
-    """Memory of this process, which does its work at once."""
-
-    @staticmethod
-    def held() -> int:
-        return held_memory()
-
-    @staticmethod
-    def peak() -> int:
-        return peak_memory()
-
-    @staticmethod
-    def finish() -> None:
-        pass
-
-
-class _OfDevice:
-    """Memory of the CUDA device, which works on when it is told the next thing."""
-
-    @staticmethod
-    def held() -> int:
-        gc.collect()
-        torch.cuda.reset_peak_memory_stats()
-        return torch.cuda.memory_allocated()
-
-    @staticmethod
-    def peak() -> int:
-        return torch.cuda.max_memory_allocated()
-
-    @staticmethod
-    def finish() -> None:
-        torch.cuda.synchronize()
+def _held_on_device() -> int:
+    """Memory that PyTorch holds on the device; its peak is counted anew from here."""
+    gc.collect()
+    torch.cuda.reset_peak_memory_stats()
+    return torch.cuda.memory_allocated()
 
 
 def held_memory() -> int:

@@ -10,8 +10,6 @@ import torch
 
 from nfsgeo.geometry import Domain, radius_edges
 
-__all__ = ["dense_search", "our_search", "torch_cluster_search"]
-
 # A box without periodic axes, of which the others know nothing.
 DOMAIN = Domain.unit(2, periodic=False)
 
@@ -22,7 +20,6 @@ def our_search(
     """All pairs of random points in a square, sorted, by one of our backends.
 
     Args:
-        folder: Unused.
         points: Number of sources, and of targets.
         neighbours: Of a target, on average.
         backend: As :func:`nfsgeo.geometry.radius_edges` names it.
@@ -34,11 +31,7 @@ def our_search(
 def torch_cluster_search(
     folder: Path, *, points: int, neighbours: float
 ) -> Callable[[], object]:
-    """The same by torch-cluster alone, with room for every neighbour.
-
-    Args:
-        folder, points, neighbours: As for :func:`our_search`.
-    """
+    """The same by torch-cluster alone, with room for every neighbour."""
     from torch_cluster import radius as search
 
     source, target, radius = _points(points, neighbours)
@@ -49,11 +42,7 @@ def torch_cluster_search(
 def dense_search(
     folder: Path, *, points: int, neighbours: float
 ) -> Callable[[], object]:
-    """The same by the distances of all pairs, as neuraloperator searches in 2-D.
-
-    Args:
-        folder, points, neighbours: As for :func:`our_search`.
-    """
+    """The same by the distances of all pairs, as neuraloperator searches in 2-D."""
     source, target, radius = _points(points, neighbours)
     return lambda: (torch.cdist(target, source) <= radius).nonzero()
 

@@ -14,9 +14,7 @@ from nfsgeo.models import MixerOperator, Problem, build_model
 from nfsgeo.nn import InterpolationResampling, LiftedBy, Points, Resampling
 from nfsgeo_benchmarks.perf.steps import step
 
-__all__ = ["core_step", "nfs_prediction", "nfs_step", "plain_nfs_step"]
-
-RECORDS_IN = 10
+STEPS_IN = 10
 DOMAIN = Domain.unit(2)
 
 
@@ -24,21 +22,20 @@ def nfs_step(
     folder: Path,
     *,
     points: int,
-    records: int,
+    time_steps: int,
     samples: int,
     settings: Mapping[str, Any] | None = None,
 ) -> Callable[[], float]:
     """A training step of `nfs` on random points; the graphs are there already.
 
     Args:
-        folder: Unused.
-        points: Of a sample, a square number; there are as many nodes.
-        records: Of the result; of the input there are 10.
-        samples: Of a batch, each with points of its own.
-        settings: Of the model, where they are not the defaults.
+        points: Points per sample, a square number; there are as many nodes.
+        time_steps: Number of predicted time steps, after 10 observed ones.
+        samples: Samples per batch, each with its own points.
+        settings: Settings of the model that differ from the defaults.
     """
-    network, _, batch = _nfs(points, records, samples, settings or {})
-    target = torch.randn(len(batch["pos"]), records, 1)
+    network, _, batch = _nfs(points, time_steps, samples, settings or {})
+    target = torch.randn(len(batch["pos"]), time_steps, 1)
     return step(network, lambda: network(**batch), target)
 
 
@@ -46,54 +43,50 @@ def plain_nfs_step(
     folder: Path,
     *,
     points: int,
-    records: int,
+    time_steps: int,
     samples: int,
     settings: Mapping[str, Any],
 ) -> Callable[[], float]:
     """The same numbers by equation (7) of the paper, written out edge by edge.
 
-    Every record goes up, every edge holds its matrix, and its message for each record.
-
-    Args:
-        folder, points, records, samples, settings: As for :func:`nfs_step`.
+    Every time step is interpolated to the grid, and every edge holds its matrix and its
+    message for each time step.
     """
-    network, resampling, batch = _nfs(points, records, samples, settings)
-    target = torch.randn(len(batch["pos"]), records, 1)
+    network, resampling, batch = _nfs(points, time_steps, samples, settings)
+    target = torch.randn(len(batch["pos"]), time_steps, 1)
     network.resampling = _WrittenOut(resampling)
     return step(network, lambda: network(**batch), target)
 
 
 def core_step(
-    folder: Path, *, points: int, records: int, samples: int, norm: str = "channel"
+    folder: Path, *, points: int, time_steps: int, samples: int, norm: str = "channel"
 ) -> Callable[[], float]:
     """A training step of the Fourier blocks of `nfs` on a grid of as many points.
 
     Args:
-        folder: Unused.
-        points, records, samples: As for :func:`nfs_step`.
+        points, time_steps, samples: As for :func:`nfs_step`.
         norm: Layer-Norm, as `nfs` has it by default; ``none`` makes it `fno`.
     """
     side = _side(points)
-    problem = Problem(DOMAIN, 1, 1, RECORDS_IN, records, points, (side, side), True)
+    problem = Problem(DOMAIN, 1, 1, STEPS_IN, time_steps, points, (side, side), True)
     network = build_model("fno", problem, {"norm": norm})
     pos = equispaced_grid(DOMAIN, (side, side)).repeat(samples, 1)
     batch = torch.arange(samples).repeat_interleave(points)
-    x, target = torch.randn(len(pos), RECORDS_IN, 1), torch.randn(len(pos), records, 1)
+    x, target = torch.randn(len(pos), STEPS_IN, 1), torch.randn(len(pos), time_steps, 1)
     return step(network, lambda: network(x, pos, batch), target)
 
 
 def nfs_prediction(
-    folder: Path, *, points: int, records: int, queries: int
+    folder: Path, *, points: int, time_steps: int, queries: int
 ) -> Callable[[], float]:
     """A prediction of `nfs` at random query points; the graphs are there already.
 
     Args:
-        folder: Unused.
-        points: That are observed, a square number.
-        records: Of the result.
+        points: Number of observed points, a square number.
+        time_steps: Number of predicted time steps.
         queries: Number of query points.
     """
-    network, _, batch = _nfs(points, records, 1, {})
+    network, _, batch = _nfs(points, time_steps, 1, {})
     graphs = network.connect(batch["pos"], query_pos=torch.rand(queries, 2))
 
     def run() -> float:
@@ -104,11 +97,11 @@ def nfs_prediction(
 
 
 def _nfs(
-    points: int, records: int, samples: int, settings: Mapping[str, Any]
+    points: int, time_steps: int, samples: int, settings: Mapping[str, Any]
 ) -> tuple[MixerOperator, InterpolationResampling, dict[str, Any]]:
     """The network and a batch, drawn alike whatever is done with them."""
     torch.manual_seed(0)
-    problem = Problem(DOMAIN, 1, 1, RECORDS_IN, records, points, None, True)
+    problem = Problem(DOMAIN, 1, 1, STEPS_IN, time_steps, points, None, True)
     network = build_model("nfs", problem, {"grid": _side(points), **settings})
     assert isinstance(network, MixerOperator)
     pos = torch.rand(samples * points, 2)
@@ -118,7 +111,7 @@ def _nfs(
     graphs = network.connect(pos, batch)
     for graph in graphs.edges.values():
         assert graph.transpose  # which the first backward pass would make
-    x = torch.randn(len(pos), RECORDS_IN, 1)
+    x = torch.randn(len(pos), STEPS_IN, 1)
     return network, resampling, {"x": x, "pos": pos, "batch": batch, "graphs": graphs}
 
 
@@ -130,7 +123,7 @@ def _side(points: int) -> int:
 
 
 class _WrittenOut(Resampling):
-    """Learned interpolation of every record, without anything saved.
+    """Learned interpolation of every time step, without any saving.
 
     Args:
         sparing: The one whose layers and graphs it uses.

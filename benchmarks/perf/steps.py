@@ -8,8 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
-__all__ = ["step"]
-
 
 def step(
     network: nn.Module, predict: Callable[[], Tensor], target: Tensor

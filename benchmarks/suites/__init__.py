@@ -15,12 +15,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from nfsgeo_benchmarks.suites.cluster import submit_all
-from nfsgeo_benchmarks.suites.estimate import expected_seconds, shipped_rows
 from nfsgeo_benchmarks.suites.invariance import write_invariance
 from nfsgeo_benchmarks.suites.report import write_suite_report
-from nfsgeo_benchmarks.suites.results import collect, write_results
+from nfsgeo_benchmarks.suites.results import (
+    collect,
+    expected_seconds,
+    shipped_rows,
+    write_results,
+)
 from nfsgeo_benchmarks.suites.runner import carry_out_all, is_finished
-from nfsgeo_benchmarks.suites.runs import Run, paper_cells, runs_of
+from nfsgeo_benchmarks.suites.runs import Run, paper_values, runs_of
 from nfsgeo_benchmarks.suites.suite import Scale, Suite, read_scales, read_suite
 
 __all__ = [
@@ -31,7 +35,7 @@ __all__ = [
     "collect",
     "expected_seconds",
     "is_finished",
-    "paper_cells",
+    "paper_values",
     "read_suite",
     "runs_of",
     "shipped_rows",

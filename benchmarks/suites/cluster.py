@@ -13,9 +13,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_json
 from nfsgeo_benchmarks.suites.runner import RUNS, Progress, is_finished
 from nfsgeo_benchmarks.suites.runs import Run
-from nfsgeo_benchmarks.suites.worker import Recorded, read_failure, record_failure
-
-__all__ = ["SHARED", "submit_all"]
+from nfsgeo_benchmarks.suites.worker import GuardedRun, read_failure, record_failure
 
 CLUSTER = "slurm"
 POLL_SECONDS = 5.0
@@ -37,21 +35,21 @@ def submit_all(
 ) -> None:
     """Submits what is not finished as one array, a job for each run, and waits.
 
-    A job that Slurm stops at its time limit is queued again and goes on where it was.
+    A job that Slurm stops at its time limit is queued again and continues.
     Data are generated here first. The folder and the user's cache must be seen by
     every node. Jobs that a killed launcher has left are ended first.
 
     Args:
-        runs: What to do; finished ones are skipped.
-        folder: Of the suite; logs are kept in ``slurm`` there.
-        jobs: Jobs that Slurm runs at a time.
+        runs: The runs; finished ones are skipped.
+        folder: Folder of the suite; logs go to ``slurm`` there.
+        jobs: Jobs that Slurm runs at the same time.
         options: :data:`SHARED` ones, or those of ``sbatch`` (``partition``, ``time``).
         progress: Called with what is being done, how much is done and in all.
         ended: Called after each run.
 
     Raises:
         UserError: There is no ``submitit``, no Slurm, or no such option.
-        KeyboardInterrupt: Interrupted, and all jobs cancelled; the same call goes on.
+        KeyboardInterrupt: Interrupted, and all jobs cancelled; the same call continues.
     """
     executor = _executor(folder, jobs, options or {})
     _end_jobs_left(folder)
@@ -63,7 +61,8 @@ def submit_all(
     total = len(waiting)
     with executor.batch():
         submitted = [
-            executor.submit(Recorded(run, folder / RUNS / run.name)) for run in waiting
+            executor.submit(GuardedRun(run, folder / RUNS / run.name))
+            for run in waiting
         ]
     busy = dict(zip(submitted, waiting, strict=True))
     write_json(folder / SUBMITTED, {"jobs": [job.job_id for job in submitted]})
@@ -82,9 +81,9 @@ def submit_all(
 
 
 def _end_jobs_left(folder: Path) -> None:
-    """Cancels what a launcher that was killed has left, and waits for its end.
+    """Cancels the jobs of a launcher that was killed, and waits until they end.
 
-    A run that two jobs train at once would be nobody's.
+    Otherwise two jobs could train the same run.
     """
     noted = folder / SUBMITTED
     if not noted.exists():
@@ -106,7 +105,7 @@ def _job(folder: Path, number: str) -> Any:
 
 
 def _settle(job: Any, run: Run, folder: Path) -> None:
-    """Records a job that ended without saying how its run did."""
+    """Records the failure of a job that ended without a result or a message."""
     root = folder / RUNS / run.name
     if not is_finished(run, folder) and read_failure(root) is None:
         status = "OOM" if "OUT_OF_ME" in job.state else "failed"
@@ -138,6 +137,6 @@ def _executor(folder: Path, jobs: int, options: Mapping[str, Any]) -> Any:
         raise UserError(
             f"--slurm {' '.join(f'{n}={v}' for n, v in options.items())}",
             f"options that submitit knows ({first})",
-            "mend it",
+            "correct them",
         ) from None
     return executor

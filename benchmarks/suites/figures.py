@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter, MaxNLocator
 
+from nfsgeo.report.lines import profiles, space_time
+from nfsgeo.report.maps import field_maps
+from nfsgeo.report.panels import Column
+from nfsgeo.report.run_folder import Predictions, read_run_folder
 from nfsgeo.report.style import COLOURS
-from nfsgeo_benchmarks.suites.table import Cell
-
-__all__ = ["SIZE", "error_against_cost", "error_against_setting", "learning_curves"]
+from nfsgeo_benchmarks.suites.table import Means
 
 SIZE = (4.4, 3.0)  # inches; text large enough for a phone
 LINE = 9.5  # points from one label to the next
-Cells = Mapping[tuple[str, str], Cell]
 
 
-def error_against_cost(cells: Cells, problem: str, leading: str) -> Figure | None:
-    """Error over the time of training, a point for each variant.
+def error_against_cost(means: Means, problem: str, leading: str) -> Figure | None:
+    """MAE against training time, one point per variant, that of ``leading`` in colour.
 
-    Args:
-        cells: Of the suite.
-        problem: Which column.
-        leading: The variant to stand out.
-
-    Returns:
-        None without two points to compare.
+    None without two variants to compare.
     """
     found = {
         variant: (
-            cell.values["seconds_per_epoch"] * float(cell.first["epochs"]) / 60,
-            cell.values["mae"],
+            mean.values["seconds_per_epoch"] * float(mean.first["epochs"]) / 60,
+            mean.values["mae"],
         )
-        for (variant, where), cell in cells.items()
-        if where == problem and cell.values
+        for (variant, where), mean in means.items()
+        if where == problem and mean.values
     }
     if len(found) < 2:
         return None
@@ -57,23 +55,23 @@ def error_against_cost(cells: Cells, problem: str, leading: str) -> Figure | Non
 
 
 def error_against_setting(
-    cells: Cells, problem: str, abscissae: Mapping[str, float], label: str
+    means: Means, problem: str, abscissae: Mapping[str, float], label: str
 ) -> Figure | None:
-    """Error over a setting of the variants; a level for those that do not have it.
+    """MAE against a setting of the variants, with horizontal lines for the others.
 
     Args:
-        cells: Of the suite.
-        problem: Which column.
-        abscissae: The setting's value by variant.
-        label: What it is.
+        means: Means of the suite.
+        problem: Name of the problem.
+        abscissae: Value of the setting by variant.
+        label: Label of the setting.
 
     Returns:
         None without two values to compare.
     """
     here = {
-        variant: cell
-        for (variant, where), cell in cells.items()
-        if where == problem and cell.values
+        variant: mean
+        for (variant, where), mean in means.items()
+        if where == problem and mean.values
     }
     along = sorted((abscissae[name], name) for name in here if name in abscissae)
     if len(along) < 2:
@@ -84,7 +82,7 @@ def error_against_setting(
     figure = Figure(SIZE, layout="constrained")
     ax = figure.subplots()
     ax.errorbar(values, errors, spread, fmt="o-", ms=5, color=COLOURS["model"])
-    levels = {n: cell.values["mae"] for n, cell in here.items() if n not in abscissae}
+    levels = {n: mean.values["mae"] for n, mean in here.items() if n not in abscissae}
     for name, level in levels.items():
         ax.axhline(level, color=COLOURS["muted"], lw=1, ls="--")
         ax.annotate(
@@ -108,14 +106,9 @@ def error_against_setting(
 def learning_curves(
     histories: Mapping[str, Sequence[Mapping[str, float]]], leading: str
 ) -> Figure | None:
-    """Validation errors over the epochs.
+    """Validation MAE over the epochs, from rows of ``metrics.csv`` by variant.
 
-    Args:
-        histories: Rows of ``metrics.csv`` by variant.
-        leading: The variant to stand out.
-
-    Returns:
-        None without any.
+    The curve of ``leading`` is in colour. None without any rows.
     """
     curves = {name: rows for name, rows in histories.items() if rows}
     if not curves:
@@ -143,14 +136,14 @@ def learning_curves(
 
 
 def _scale(values: Sequence[float]) -> str:
-    """Logarithmic but for values close together, whose ticks would run together."""
+    """Logarithmic, except for close values, whose tick labels would overlap."""
     return "log" if max(values) > 3 * min(values) > 0 else "linear"
 
 
 def _label(
     ax: Axes, points: Mapping[str, tuple[float, float]], leading: str, aside: float
 ) -> None:
-    """Names to the right of points, moved up where they would cover each other."""
+    """Names to the right of points, moved up where they would overlap."""
     taken: list[tuple[float, float, float]] = []
     ax.autoscale_view()  # else limits are still those of an empty plot
     shown = ax.transData.transform(list(points.values())) * 72 / ax.figure.dpi
@@ -170,3 +163,70 @@ def _label(
             color=COLOURS["model" if name == leading else "muted"],
             fontsize=8,
         )
+
+
+def field_figures(
+    folder: Path, rows: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, Figure]]:
+    """Captions and figures: a test sample predicted by the two best variants.
+
+    Args:
+        folder: Folder of the suite.
+        rows: Results of one problem and seed.
+
+    Returns:
+        An empty list without a finished run.
+    """
+    done = sorted((row for row in rows if row["status"] == "ok"), key=_error)
+    found = {
+        row["variant"]: found_there
+        for row in done[:2]
+        if (found_there := read_run_folder(folder / row["folder"]).predictions)
+    }
+    if not found:
+        return []
+    first, *others = found.values()
+    if others and not np.array_equal(first.pos, others[0].pos):
+        found.popitem()  # on points of its own, no truth is common to both
+    title = f"Test sample {int(first.samples[0])}"
+    if not first.steady:
+        title += f" at t = {first.times[-1]:.4g}, the last time step"
+    others_too = " and the second best" if len(found) > 1 else ""
+    caption = f"{title}, by the best of the variants{others_too}."
+    labels = [
+        f"{name}\nMAE {np.abs(_last(e.prediction - e.truth)).mean():#.2g}"
+        for name, e in found.items()
+    ]
+    truth = np.stack([_last(e.truth) for e in found.values()])
+    prediction = np.stack([_last(e.prediction) for e in found.values()])
+    if first.domain.dim > 1:
+        columns = [
+            Column("truth", truth, "field"),
+            Column("prediction", prediction, "field"),
+            Column("prediction − truth", prediction - truth, "error"),
+        ]
+        figure = field_maps(first.domain, first.pos, columns, labels)
+        return [(caption, figure)]
+    lines = {"truth": truth, "prediction": prediction}
+    figures = [(caption, profiles(first.domain, first.pos, lines, labels))]
+    if first.truth.shape[2] > 1:
+        same = "The same over space and time: truth, and prediction − truth."
+        figures.append((same, _over_time(first, found)))
+    return figures
+
+
+def _over_time(first: Predictions, found: Mapping[str, Predictions]) -> Figure:
+    columns = [Column("truth", first.truth[0, :, :, 0].T, "field")]
+    for name, e in found.items():
+        error = (e.prediction - e.truth)[0, :, :, 0].T
+        columns.append(Column(f"error of {name}", error, "error"))
+    return space_time(first.domain, first.pos, first.times_out, columns)
+
+
+def _last(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The first component of the first sample at its last time step."""
+    return values[0, :, -1, 0]
+
+
+def _error(row: Mapping[str, Any]) -> float:
+    return float(row["mae"])

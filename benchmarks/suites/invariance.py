@@ -16,9 +16,7 @@ from matplotlib.figure import Figure
 from nfsgeo.report.style import COLOURS, WIDTH
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_rows
-from nfsgeo_benchmarks.suites.table import Cell
-
-__all__ = ["COLUMNS", "error_against_mesh", "errors_on_meshes", "write_invariance"]
+from nfsgeo_benchmarks.suites.table import Means, SeedMean
 
 COLUMNS = (
     "pde",
@@ -38,7 +36,7 @@ COLUMNS = (
 # A variant of this name is the one before it, trained on a grid of as many points.
 GRID = "-equispaced"
 # Time steps at the end of a problem's name; they have columns of their own.
-RECORDS = re.compile(r"-\d+-to-\d+$")
+TIME_STEPS = re.compile(r"-\d+-to-\d+$")
 
 
 def errors_on_meshes(paths: RunPaths) -> dict[str, float]:
@@ -76,7 +74,7 @@ def write_invariance(
     for row in rows:
         if row["status"] == "ok":
             same = {name: row[name] for name in COLUMNS if name in row}
-            same["pde"] = RECORDS.sub("", row["problem"])
+            same["pde"] = TIME_STEPS.sub("", row["problem"])
             same["variant"] = row["variant"].removesuffix(GRID)
             for found in _meshes_of(RunPaths(folder / row["folder"])):
                 table.append(same | found)
@@ -102,23 +100,16 @@ def _place(orders: Sequence[Sequence[str]], row: Mapping[str, Any]) -> tuple[int
     return (*places, row["seed"])
 
 
-def error_against_mesh(
-    cells: Mapping[tuple[str, str], Cell], meshes: Sequence[str]
-) -> Figure | None:
-    """Errors of all variants on every mesh, a panel for each problem.
+def error_against_mesh(means: Means, meshes: Sequence[str]) -> Figure | None:
+    """Errors of all variants on every mesh, one panel per problem.
 
-    Args:
-        cells: Of the suite.
-        meshes: From left to right.
-
-    Returns:
-        None without a finished run.
+    None without a finished run.
     """
-    problems = list(dict.fromkeys(where for (_, where), cell in cells.items()))
-    variants = list(dict.fromkeys(name.removesuffix(GRID) for name, _ in cells))
-    on_grids = any(name.endswith(GRID) for name, _ in cells)
+    problems = list(dict.fromkeys(where for (_, where), mean in means.items()))
+    variants = list(dict.fromkeys(name.removesuffix(GRID) for name, _ in means))
+    on_grids = any(name.endswith(GRID) for name, _ in means)
     columns = [*(["equispaced"] if on_grids else []), *meshes]
-    if not any(cell.values for cell in cells.values()):
+    if not any(mean.values for mean in means.values()):
         return None
     figure = Figure((2 * WIDTH, 2.1 * len(problems) + 0.6), layout="constrained")
     panels = figure.subplots(len(problems), 1, squeeze=False, sharex=True)[:, 0]
@@ -126,7 +117,7 @@ def error_against_mesh(
         for number, variant in enumerate(variants):
             shift = 0.5 * (number + 0.5) / len(variants) - 0.25
             found = [
-                cells.get((variant + (GRID if mesh == "equispaced" else ""), problem))
+                means.get((variant + (GRID if mesh == "equispaced" else ""), problem))
                 for mesh in columns
             ]
             _errors(panel, found, columns, shift, number, variant)
@@ -139,7 +130,7 @@ def error_against_mesh(
 
 def _errors(
     panel: Axes,
-    cells: Sequence[Cell | None],
+    means: Sequence[SeedMean | None],
     columns: Sequence[str],
     shift: float,
     number: int,
@@ -149,17 +140,17 @@ def _errors(
     colours = ["model", "second", "third", "muted", "pale", "ink"]
     colour = COLOURS[colours[number % len(colours)]]
     for prefix, filled in (("mae_", True), ("mae_unobserved_", False)):
-        places, means, spreads = [], [], []
-        for place, (cell, mesh) in enumerate(zip(cells, columns, strict=True)):
-            value = cell.values.get(prefix + mesh) if cell else None
-            if cell is not None and value is not None:
-                spread = cell.spread[prefix + mesh]
+        places, values, spreads = [], [], []
+        for place, (mean, mesh) in enumerate(zip(means, columns, strict=True)):
+            value = mean.values.get(prefix + mesh) if mean else None
+            if mean is not None and value is not None:
+                spread = mean.spread[prefix + mesh]
                 places.append(place + shift + (0 if filled else 0.06))
-                means.append(value)
+                values.append(value)
                 spreads.append(0.0 if math.isnan(spread) else spread)
         panel.errorbar(
             places,
-            means,
+            values,
             spreads,
             fmt="o",
             ms=4,

@@ -2,27 +2,179 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
+from nfsgeo.data.equations import find_equation
 from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.report.html import HERE, template
-from nfsgeo.report.numbers import error_text
+from nfsgeo.report.numbers import bytes_text, count_text, error_text, seconds_text
+from nfsgeo.report.style import Picture, styled
+from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
+from nfsgeo.training.history import read_history
 from nfsgeo.version import __version__
 from nfsgeo_benchmarks.paper import Printed
-from nfsgeo_benchmarks.suites.section import (
-    measure_title,
-    mesh_picture,
-    problem_section,
+from nfsgeo_benchmarks.suites.figures import (
+    error_against_cost,
+    error_against_setting,
+    field_figures,
+    learning_curves,
 )
+from nfsgeo_benchmarks.suites.invariance import error_against_mesh
+from nfsgeo_benchmarks.suites.results import memory_column
+from nfsgeo_benchmarks.suites.states import state_figures
 from nfsgeo_benchmarks.suites.suite import Scale, Suite
-from nfsgeo_benchmarks.suites.table import Cell, cells_of, judge
+from nfsgeo_benchmarks.suites.table import Means, SeedMean, best_of, judge, seed_means
 
-__all__ = ["write_suite_report"]
-
+TITLES = {
+    "mae": "MAE",
+    "rmse": "RMSE",
+    "rel_l2": "relative L2",
+    "diff_begin_0": "Diff before blocks, untrained",
+    "diff_begin": "trained",
+    "diff_end_0": "Diff after blocks, untrained",
+    "diff_end": "trained",
+}
 Row = Mapping[str, Any]
+
+
+def problem_section(
+    problem: str,
+    suite: Suite,
+    means: Means,
+    rows: Sequence[Row],
+    folder: Path,
+    paper: Mapping[tuple[str, str], Printed],
+) -> dict[str, Any]:
+    """The table of a problem and its pictures, as the template takes them."""
+    here = {name: mean for (name, where), mean in means.items() if where == problem}
+    best = {m: best_of(means, problem, m, suite.rivals) for m in suite.measures}
+    first = [row for row in rows if row["problem"] == problem and row["seed"] == 0]
+    with styled():
+        pictures = [
+            _shown(caption, figure)
+            for caption, figure in _figures(problem, suite, means, first, folder)
+        ]
+    return {
+        "name": problem,
+        "about": _about(here),
+        "rows": [
+            _row(name, mean, best)
+            | {
+                "paper": _printed(paper.get((name, problem))),
+                "reference": bool(suite.rivals) and name in suite.references,
+            }
+            for name, mean in here.items()
+        ],
+        "paper": any(where == problem for _, where in paper),
+        "pictures": pictures,
+    }
+
+
+def measure_title(measure: str) -> str:
+    """Title of a column of errors."""
+    name, _, factor = measure.partition("_")
+    return TITLES.get(measure) or f"{TITLES[name]} at {factor} n"
+
+
+def _figures(
+    problem: str,
+    suite: Suite,
+    means: Means,
+    rows: Sequence[Row],
+    folder: Path,
+) -> Iterator[tuple[str, Figure]]:
+    """Captions and figures of the first seed's runs, and errors over all seeds."""
+    leading = next(iter(suite.variants))
+    if suite.against:
+        label, values = suite.against.label, suite.abscissae
+        if along := error_against_setting(means, problem, values, label):
+            yield f"Test MAE against {label}; dashed: variants without it.", along
+    if cost := error_against_cost(means, problem, leading):
+        yield "Test MAE against training time.", cost
+    histories = {
+        row["variant"]: read_history(RunPaths(folder / row["folder"]).metrics)
+        for row in rows
+    }
+    if curves := learning_curves(histories, leading):
+        yield "Validation MAE after each epoch, first seed.", curves
+    if suite.states:
+        yield from state_figures(folder, rows)
+    rivals = [row for row in rows if row["variant"] in suite.rivals]
+    yield from field_figures(folder, rivals or rows)
+
+
+def _about(here: Mapping[str, SeedMean]) -> str | None:
+    first = next((mean.first for mean in here.values() if mean.values), None)
+    if first is None:
+        return None
+    points = f"{count_text(first['n_s'])} points"
+    if find_equation(first["equation"]).records == 1:
+        return f"{points}, the solution from the coefficient"
+    steps = "time steps" if first["n_t"] > 1 else "time step"
+    return f"{points}, {first['n_t']} {steps} in and {first['n_t_out']} out"
+
+
+def _row(variant: str, mean: SeedMean, best: Mapping[str, float]) -> dict[str, Any]:
+    errors = []
+    for measure, smallest in best.items():
+        value = mean.values.get(measure)
+        spread = mean.spread.get(measure, math.nan)
+        errors.append(
+            {
+                "text": mean.status if value is None else f"{value:.2e}",
+                "spread": "" if math.isnan(spread) else f"{spread:.0e}",
+                "best": value == smallest,
+            }
+        )
+    known = mean.first
+    return {
+        "name": variant,
+        "errors": errors,
+        "epochs": count_text(known["epochs"]),
+        "parameters": count_text(known["parameters"]),
+        "time": seconds_text(known["seconds_per_epoch"]),
+        "memory": bytes_text(known["peak_memory_bytes"]),
+        "parts": [
+            bytes_text(known[column])
+            for column in map(memory_column, PARTS)
+            if column in known
+        ],
+    }
+
+
+def _printed(entry: Printed | None) -> str:
+    """An error of the paper, in brackets where it cannot be right."""
+    if entry is None:
+        return ""
+    text = "OOM" if entry.value is None else f"{entry.value:.2e}"
+    return f"({text})" if entry.doubt else text
+
+
+def mesh_picture(suite: Suite, means: Means) -> dict[str, str] | None:
+    """The picture of errors against meshes; None for a suite without meshes."""
+    if not suite.meshes:
+        return None
+    caption = (
+        "MAE against the mesh on which test samples are observed, one panel per "
+        "problem: at observed points (filled) and at unobserved ones (open), mean and "
+        "standard deviation over seeds."
+    )
+    with styled():
+        figure = error_against_mesh(means, suite.meshes)
+        return None if figure is None else _shown(caption, figure)
+
+
+def _shown(caption: str, figure: Figure) -> dict[str, str]:
+    png = Picture("", "errors", caption, figure).png()
+    source = "data:image/png;base64," + base64.b64encode(png).decode()
+    return {"caption": caption, "source": source}
 
 
 def write_suite_report(
@@ -33,20 +185,17 @@ def write_suite_report(
     folder: Path,
     paper: Mapping[tuple[str, str], Printed] | None = None,
 ) -> Path:
-    """Writes ``report.html`` from whatever runs there are.
+    """Writes ``report.html``, a page that loads nothing and runs no script.
 
     Args:
-        suite: What is compared.
-        scale: At which sizes.
-        command: That makes it again.
+        suite: The suite.
+        scale: The scale at which it ran.
+        command: The command that makes the page again.
         rows: From :func:`~nfsgeo_benchmarks.suites.results.collect`.
-        folder: Of the suite.
-        paper: What the paper prints, by variant and problem.
-
-    Returns:
-        The path of the page, which loads nothing and runs no script.
+        folder: Folder of the suite.
+        paper: Errors in the paper, by variant and problem.
     """
-    cells = cells_of(rows)
+    means = seed_means(rows)
     done = sum(row["status"] == "ok" for row in rows)
     page = template("suite.html.j2", Path(__file__).parent, HERE).render(
         title=suite.title,
@@ -59,11 +208,11 @@ def write_suite_report(
         parts=PARTS if suite.memory else (),
         measures=[measure_title(measure) for measure in suite.measures],
         sections=[
-            problem_section(problem, suite, cells, rows, folder, paper or {})
+            problem_section(problem, suite, means, rows, folder, paper or {})
             for problem in dict.fromkeys(row["problem"] for row in rows)
         ],
-        claims=_claims(suite, cells),
-        overview=mesh_picture(suite, cells),
+        claims=_claims(suite, means),
+        overview=mesh_picture(suite, means),
         failures=[row for row in rows if row["message"]],
     )
     path = folder / "report.html"
@@ -71,26 +220,18 @@ def write_suite_report(
     return path
 
 
-def _claims(
-    suite: Suite, cells: Mapping[tuple[str, str], Cell]
-) -> list[dict[str, Any]]:
-    """Each claim with what became of it on every problem."""
-    shown = []
-    for claim in suite.claims:
-        verdicts = judge([claim], cells)
-        shown.append(
+def _claims(suite: Suite, means: Means) -> list[dict[str, Any]]:
+    """Each claim with its verdict on every problem."""
+    shown: dict[str, dict[str, Any]] = {}
+    for verdict in judge(suite.claims, means):
+        claim = verdict.claim
+        new = {"title": claim.title, "at_most": f"{claim.at_most:g}", "verdicts": []}
+        shown.setdefault(claim.title, new)["verdicts"].append(
             {
-                "title": claim.title,
-                "at_most": f"{claim.at_most:g}",
-                "verdicts": [
-                    {
-                        "problem": verdict.problem,
-                        "ratio": error_text(verdict.ratio),
-                        "text": verdict.text,
-                        "tried": verdict.tried,
-                    }
-                    for verdict in verdicts
-                ],
+                "problem": verdict.problem,
+                "ratio": error_text(verdict.ratio),
+                "text": verdict.text,
+                "tried": verdict.tried,
             }
         )
-    return [claim for claim in shown if claim["verdicts"]]
+    return list(shown.values())

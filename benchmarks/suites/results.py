@@ -1,23 +1,23 @@
-"""What the runs of a suite found, one row each."""
+"""Results of the runs of a suite, one row each, and what they tell of further runs."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.evaluation.invariance import mesh_columns
-from nfsgeo.training import RunPaths
+from nfsgeo.training import RunPaths, load_config
 from nfsgeo.training.artifacts import write_rows
-from nfsgeo_benchmarks.suites.convergence import deviations
+from nfsgeo.training.history import read_history
 from nfsgeo_benchmarks.suites.invariance import errors_on_meshes
 from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
 from nfsgeo_benchmarks.suites.runs import Run
+from nfsgeo_benchmarks.suites.states import differences
 from nfsgeo_benchmarks.suites.worker import MEMORY, read_failure
-
-__all__ = ["COLUMNS", "collect", "memory_column", "write_results"]
 
 COLUMNS = (
     "problem",
@@ -68,7 +68,7 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     rows = [_row(run, folder) for run in runs]
     for row, run in zip(rows, runs, strict=True):
         if run.states:
-            row |= deviations(run, runs, folder)
+            row |= differences(run, runs, folder)
     return rows
 
 
@@ -109,9 +109,44 @@ def _row(run: Run, folder: Path) -> dict[str, Any]:
         if run.meshes:
             row |= errors_on_meshes(paths)
         if run.memory:
-            held = json.loads((paths.root / MEMORY).read_text())
-            row |= {memory_column(part): size for part, size in held.items()}
+            memory = json.loads((paths.root / MEMORY).read_text())
+            row |= {memory_column(part): size for part, size in memory.items()}
         row["status"] = "ok"
     elif failure := read_failure(paths.root):
         row |= failure
     return row
+
+
+SHIPPED = Path(__file__).parents[1] / "results"
+
+
+def shipped_rows(suite: str, scale: str) -> list[dict[str, str]]:
+    """Rows of the committed results of a suite, empty without any."""
+    path = SHIPPED / scale / suite / "results.csv"
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def expected_seconds(
+    run: Run, folder: Path, rows: Sequence[Mapping[str, Any]]
+) -> float | None:
+    """How long the remaining epochs of a run will take.
+
+    Args:
+        run: The run.
+        folder: Folder of the suite.
+        rows: Results; the first finished one of the same problem and variant gives the
+            time per epoch.
+
+    Returns:
+        None where there is no such row.
+    """
+    wanted = (run.problem, run.variant, "ok")
+    for row in rows:
+        if (row["problem"], row["variant"], row["status"]) == wanted:
+            epochs = load_config(overrides=run.settings).trainer.epochs
+            trained = len(read_history(RunPaths(folder / RUNS / run.name).metrics))
+            return float(row["seconds_per_epoch"]) * max(0, epochs - trained)
+    return None

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from nfsgeo.data.generation import cached_file
 from nfsgeo.training import RunPaths
@@ -14,14 +16,12 @@ from nfsgeo_benchmarks.processes import process_context
 from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.worker import record_failure, work
 
-__all__ = ["RUNS", "Progress", "carry_out_all", "is_finished"]
-
 Progress = Callable[[str, int, int], None]
 RUNS = "runs"
 
 
 def is_finished(run: Run, folder: Path) -> bool:
-    """Whether a run has all its results, in the folder of the suite."""
+    """Whether a run has all its results; ``folder`` is that of the suite."""
     return RunPaths(folder / RUNS / run.name).report.exists()
 
 
@@ -33,72 +33,53 @@ def carry_out_all(
     progress: Progress = lambda what, done, total: None,
     ended: Callable[[Run], None] = lambda run: None,
 ) -> None:
-    """Carries out what is not finished yet, each run in a process of its own.
+    """Carries out the runs that are not finished, each in a process of its own.
 
     A run that fails is recorded and does not stop the others; a run that was killed
-    goes on where it was. The cores are shared out among the processes.
+    continues where it was. The cores are divided among the processes.
 
     Args:
-        runs: What to do; finished ones are skipped.
-        folder: Of the suite.
-        jobs: Runs at a time.
+        runs: The runs; finished ones are skipped.
+        folder: Folder of the suite.
+        jobs: Runs at the same time.
         progress: Called with what is being done, how much is done and in all.
         ended: Called after each run.
 
     Raises:
-        KeyboardInterrupt: Interrupted; the same call goes on.
+        KeyboardInterrupt: Interrupted; the same call continues.
     """
     waiting = [run for run in runs if not is_finished(run, folder)]
     for data in {run.data for run in waiting}:
         cached_file(**data.model_dump(), progress=progress)
-    left = len(waiting)
+    total = len(waiting)
     threads = max(1, (os.cpu_count() or 1) // jobs)
-    busy: dict[Connection, _Process] = {}
+    context = process_context(work.__module__)
+    busy: dict[Any, tuple[Run, BaseProcess]] = {}  # by sentinel
     try:
         while waiting or busy:
             while waiting and len(busy) < jobs:
-                process = _Process(waiting.pop(0), folder, threads)
-                busy[process.connection] = process
-            for connection in wait(list(busy)):
-                process = busy[connection]  # type: ignore[index]
-                if not process.listen():
-                    del busy[process.connection]
-                    ended(process.run)
-            done = left - len(waiting) - len(busy)
-            progress("runs", done, left)
+                run = waiting.pop(0)
+                arguments = (run, folder / RUNS / run.name, threads)
+                started = context.Process(target=work, args=arguments)
+                started.start()
+                busy[started.sentinel] = run, started
+            for sentinel in wait(list(busy)):
+                run, process = busy.pop(sentinel)
+                process.join()
+                _record_exit(folder / RUNS / run.name, process.exitcode)
+                ended(run)
+            progress("runs", total - len(waiting) - len(busy), total)
     finally:
-        for process in busy.values():
-            process.interrupt()
+        # As Ctrl-C would, so that the runs can be continued later.
+        for _, process in busy.values():
+            if process.pid is not None and process.is_alive():
+                os.kill(process.pid, signal.SIGINT)
+                process.join()
 
 
-class _Process:
-    def __init__(self, run: Run, folder: Path, threads: int) -> None:
-        context = process_context(work.__module__)
-        self.run, self.folder = run, folder / RUNS / run.name
-        self.connection, there = context.Pipe(duplex=False)
-        self._process = context.Process(
-            target=work, args=(run, self.folder, threads, there)
-        )
-        self._process.start()
-        there.close()
-        self.epochs = 0
-
-    def listen(self) -> bool:
-        """Takes what the process has sent; False when it has ended."""
-        try:
-            self.epochs = self.connection.recv()
-            return True
-        except EOFError:
-            self._process.join()
-        code = self._process.exitcode
-        if code == -signal.SIGKILL:
-            record_failure(self.folder, "OOM", "killed, as happens without memory")
-        elif code:
-            record_failure(self.folder, "failed", f"the process ended with {code}")
-        return False
-
-    def interrupt(self) -> None:
-        """Ends it as Ctrl-C would, so that the run can go on later."""
-        if self._process.pid is not None and self._process.is_alive():
-            os.kill(self._process.pid, signal.SIGINT)
-            self._process.join()
+def _record_exit(folder: Path, code: int | None) -> None:
+    """Records the failure of a process that did not end by itself."""
+    if code == -signal.SIGKILL:
+        record_failure(folder, "OOM", "killed, as happens without memory")
+    elif code:
+        record_failure(folder, "failed", f"the process ended with {code}")

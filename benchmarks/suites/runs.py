@@ -16,24 +16,22 @@ from nfsgeo.training.config_errors import unknown
 from nfsgeo_benchmarks.paper import Printed, printed
 from nfsgeo_benchmarks.suites.suite import DataSet, Scale, Suite, in_file
 
-__all__ = ["Run", "paper_cells", "runs_of"]
-
 
 @dataclass(frozen=True)
 class Run:
     """One training of one variant on one problem.
 
     Attributes:
-        problem: Its name.
-        variant: Its name.
-        seed: Of points, weights and order.
-        data: What it learns from.
-        settings: By dotted key, all that differs from the defaults.
-        unseen: Larger meshes to evaluate on: how many times as many points.
-        repeats: Such meshes for each of them.
-        states: Epochs after which states on the grid are kept; 0 for never.
+        problem: Name of the problem.
+        variant: Name of the variant.
+        seed: Seed of points, weights and the order of samples.
+        data: The data set.
+        settings: Settings that differ from the defaults, by dotted key.
+        unseen: Sizes of larger meshes to evaluate on, relative to the training mesh.
+        repeats: Meshes to draw for each of these sizes.
+        states: Epochs between two saved states on the grid; 0 to save none.
         meshes: Meshes of other kinds to evaluate on.
-        memory: Whether to measure what the parts of interpolations hold.
+        memory: Whether to measure the memory of the parts of interpolations.
     """
 
     problem: str
@@ -49,26 +47,24 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Of the folder: what it is, and a digest of everything that determines it."""
+        """Name of the folder, with a digest of everything that determines the run."""
         content = [self.data.model_dump(), self.settings, self.unseen, self.repeats]
-        content += [self.states] if self.states else []
-        content += [self.meshes] if self.meshes else []
-        content += [self.memory] if self.memory else []
+        content += filter(None, (self.states, self.meshes, self.memory))
         text = json.dumps(content, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         return f"{self.problem}-{self.variant}-seed{self.seed}-{digest}"
 
 
 def runs_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[Run]:
-    """All runs of a suite at a scale: whole tables, one seed after the other.
+    """All runs of a suite at a scale, ordered by seed, problem and variant.
 
     Args:
-        suite: What is compared.
+        suite: The suite.
         scale_name: A key of ``scales``.
-        scales: Sizes by name.
+        scales: Scales by name.
 
     Raises:
-        UserError: A name or a setting is wrong; tells where it stands.
+        UserError: A name or a setting is wrong; the message says where it stands.
     """
     if scale_name not in scales:
         raise unknown(f"--scale {scale_name}", "a scale", scale_name, scales)
@@ -137,11 +133,11 @@ def _run(
     )
 
 
-def paper_cells(
+def paper_values(
     suite: Suite, scales: Mapping[str, Scale], measure: str = "mae"
 ) -> dict[tuple[str, str], Printed]:
-    """What the paper prints, at its own sizes, by variant and problem of a suite."""
-    cells: dict[tuple[str, str], Printed] = {}
+    """The paper's values of a measure, by variant and problem of a suite."""
+    entries: dict[tuple[str, str], Printed] = {}
     runs = runs_of(suite, "paper", scales) if "paper" in scales else []
     for run in {run.problem: run for run in runs}.values():
         equation = find_equation(run.data.equation)
@@ -156,8 +152,8 @@ def paper_cells(
             grid=side is not None,
             measure=measure,
         )
-        cells |= {(name, run.problem): cell for name, cell in found.items()}
-    return cells
+        entries |= {(name, run.problem): entry for name, entry in found.items()}
+    return entries
 
 
 def _check(settings: Mapping[str, Any], place: str) -> None:

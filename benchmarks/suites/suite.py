@@ -22,22 +22,9 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.invariance import mesh_columns
 from nfsgeo.training.config_errors import explained, unknown
 
-__all__ = [
-    "DEVIATIONS",
-    "Claim",
-    "DataSet",
-    "Problem",
-    "Ratio",
-    "Scale",
-    "Suite",
-    "in_file",
-    "read_scales",
-    "read_suite",
-]
-
-# Of the states of a run from those of other variants, before and after the blocks, in
-# the beginning and after training.
-DEVIATIONS = ("diff_begin_0", "diff_begin", "diff_end_0", "diff_end")
+# Differences between the states of a run and those of other variants, before and after
+# the blocks, untrained and trained.
+DIFFERENCES = ("diff_begin_0", "diff_begin", "diff_end_0", "diff_end")
 
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
 Settings = dict[str, Any]
@@ -56,7 +43,7 @@ class DataSet(Part):
         equation: Its name.
         samples: Number of samples.
         resolution: Points on each axis.
-        records: Number of records.
+        records: Number of time steps.
     """
 
     equation: str
@@ -69,11 +56,11 @@ class Scale(Part):
     """Sizes at which suites run.
 
     Attributes:
-        title: What it is for, one line.
+        title: Its purpose, one line.
         seeds: Number of seeds, from 0.
         data: The data sets by name.
-        settings: Of every run.
-        models: Further settings of the runs of a model, by its name.
+        settings: Settings of every run.
+        models: Additional settings by model.
     """
 
     title: str
@@ -83,15 +70,15 @@ class Scale(Part):
     models: dict[str, Settings] = {}
 
 
-class Problem(Part):
-    """A column of the table: data, and what is predicted from what.
+class SuiteProblem(Part):
+    """A column of the table: a data set, and what is predicted from what.
 
     Attributes:
-        data: Name of the data set, at whatever scale.
-        settings: Of its runs.
-        models: Further settings of the runs of a model, by its name.
-        at: Further settings by scale; it is left out at a scale that is not there.
-        models_at: Further settings of the runs of a model by scale and its name.
+        data: Name of the data set in the scale.
+        settings: Settings of its runs.
+        models: Additional settings by model.
+        at: Additional settings by scale; the problem does not run at other scales.
+        models_at: Additional settings by scale and model.
     """
 
     data: str
@@ -105,10 +92,10 @@ class Ratio(Part):
     """One error over another on the same problem.
 
     Attributes:
-        variant: Whose error.
-        over: The variants that it is compared with, the best of them.
-        measure: Which error, ``mae_4`` for that on four times as many points.
-        over_measure: Which error of the others; the same where it is None.
+        variant: The variant in the numerator.
+        over: The variants that it is compared with; the smallest error counts.
+        measure: Which error, such as ``mae_4`` on four times as many points.
+        over_measure: Which error of the others; ``measure`` if None.
     """
 
     variant: str
@@ -118,14 +105,14 @@ class Ratio(Part):
 
 
 class Claim(Ratio):
-    """What the errors of a suite should show: that a ratio of them is small.
+    """A claim that a ratio of errors is small.
 
     Attributes:
-        title: In words, one line.
-        problems: Where; everywhere when empty.
+        title: The claim in words, one line.
+        problems: Problems for which it is made; all if empty.
         than: Another ratio, by which this one is divided.
-        at_most: Largest ratio.
-        tried: What was done about it where it did not hold, by problem; printed there.
+        at_most: Largest ratio for which the claim holds.
+        tried: By problem, what was tried where it did not hold; shown in the report.
     """
 
     title: str
@@ -136,11 +123,11 @@ class Claim(Ratio):
 
 
 class Against(Part):
-    """A setting that errors are drawn against.
+    """A setting against which errors are drawn.
 
     Attributes:
-        setting: That variants set to numbers; those that do not are levels.
-        label: Of the axis.
+        setting: Its key. Variants that do not set it are drawn as horizontal lines.
+        label: Label of the axis.
     """
 
     setting: str
@@ -152,25 +139,25 @@ class Suite(Part):
 
     Attributes:
         title: What is compared, one line.
-        problems: By name.
-        variants: Settings by name; a name of a model stands for that model.
-        references: Variants that others are measured by and that do not compete.
-        unseen: Also evaluate on meshes with so many times as many points.
-        repeats: Such meshes for each factor, by scale.
-        states: Also keep the states on the grid, every so many epochs, by scale; the
-            variants of a seed are compared by them.
+        problems: Problems by name.
+        variants: Settings by name; the name of a model selects that model.
+        references: Variants that are shown for comparison and never marked as best.
+        unseen: Also evaluate on larger meshes, these multiples of the training mesh.
+        repeats: Meshes to draw for each factor, by scale.
+        states: Also save the states on the grid every so many epochs, by scale, and
+            compare those of the variants of a seed.
         meshes: Also evaluate on these, see :func:`nfsgeo.evaluation.evaluate_meshes`;
-            their errors are ``mae_half`` at observed points, ``mae_unobserved_half`` at
-            others, which training has not seen, and go into a table of their own.
+            errors such as ``mae_half`` at observed and ``mae_unobserved_half`` at
+            unobserved points go into a table of their own.
         against: Also draw errors against a setting of the variants.
-        memory: Also say what the parts of interpolations hold in a training step of
-            one sample, see :func:`nfsgeo.evaluation.interpolation_memory`.
-        seeds: Number of seeds by scale, where it is not the scale's.
-        claims: What it should show.
+        memory: Also measure the memory of the parts of interpolations in a training
+            step of one sample, see :func:`nfsgeo.evaluation.interpolation_memory`.
+        seeds: Number of seeds by scale, in place of the scale's.
+        claims: What the results should show.
     """
 
     title: str
-    problems: dict[str, Problem]
+    problems: dict[str, SuiteProblem]
     variants: dict[str, Settings]
     references: tuple[str, ...] = ()
     unseen: tuple[float, ...] = ()
@@ -192,7 +179,7 @@ class Suite(Part):
     def measures(self) -> tuple[str, ...]:
         """Columns: errors on the mesh of training, on larger meshes, deviations."""
         larger = (f"mae_{factor:g}" for factor in self.unseen)
-        return ("mae", "rmse", "rel_l2", *larger, *(DEVIATIONS if self.states else ()))
+        return ("mae", "rmse", "rel_l2", *larger, *(DIFFERENCES if self.states else ()))
 
     @property
     def abscissae(self) -> dict[str, float]:
@@ -250,7 +237,7 @@ def read_suite(path: Path) -> Suite:
     content = _read(path)
     keys = [
         *Suite.model_fields,
-        *(f"problems.*.{key}" for key in Problem.model_fields),
+        *(f"problems.*.{key}" for key in SuiteProblem.model_fields),
         *(f"claims.*.{key}" for key in Claim.model_fields),
         *(f"against.{key}" for key in Against.model_fields),
     ]
@@ -292,7 +279,7 @@ def _read(path: Path) -> dict[str, Any]:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
-        raise UserError(f"{path} ({reason})", "a YAML file", "mend it") from None
+        raise UserError(f"{path} ({reason})", "a YAML file", "correct it") from None
     if not isinstance(content, dict):
         raise UserError(f"{path}", "keys and values", "see the suites that are shipped")
     return content

@@ -1,4 +1,4 @@
-"""Rows of results, gathered over seeds into the cells of a table."""
+"""Means over the seeds of each variant on each problem, and claims about them."""
 
 from __future__ import annotations
 
@@ -10,27 +10,20 @@ from typing import Any
 
 from nfsgeo_benchmarks.suites.suite import Claim, Ratio
 
-__all__ = ["Cell", "Verdict", "best_of", "cells_of", "judge"]
-
 Row = Mapping[str, Any]
-STARTS = (
-    "mae",
-    "rmse",
-    "rel_l2",
-    "diff",
-    "seconds_per_epoch",
-)  # of the columns to average
+# How the names of the columns to average begin.
+STARTS = ("mae", "rmse", "rel_l2", "diff", "seconds_per_epoch")
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What the seeds of one variant on one problem found.
+class SeedMean:
+    """Mean results of one variant on one problem over the seeds.
 
     Attributes:
         values: Mean over the seeds that finished, by measure; empty without any.
-        spread: Standard deviation over them, NaN for a single one.
-        first: A row that finished, or else any.
-        status: ``ok``, or why there is no value: that of the last row.
+        spread: Standard deviation over these seeds, NaN for a single one.
+        first: The row of the first seed that finished, or else of the first seed.
+        status: ``ok``, or the status of the last row where no seed finished.
     """
 
     values: Mapping[str, float]
@@ -39,22 +32,22 @@ class Cell:
     status: str
 
 
-def cells_of(rows: Sequence[Row]) -> dict[tuple[str, str], Cell]:
-    """Cells by variant and problem, in the order of the rows."""
+def seed_means(rows: Sequence[Row]) -> dict[tuple[str, str], SeedMean]:
+    """Means by variant and problem, in the order of the rows."""
     gathered: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         gathered.setdefault((row["variant"], row["problem"]), []).append(row)
     return {key: _cell(here) for key, here in gathered.items()}
 
 
-def _cell(rows: Sequence[Row]) -> Cell:
+def _cell(rows: Sequence[Row]) -> SeedMean:
     done = [row for row in rows if row["status"] == "ok"]
     names = [n for n in (done or rows)[0] if n.startswith(STARTS)]
     columns = {
         name: [float(row[name]) for row in done if row[name] is not None]
         for name in names
     }
-    return Cell(
+    return SeedMean(
         {name: fmean(column) for name, column in columns.items() if column},
         {n: stdev(c) if len(c) > 1 else math.nan for n, c in columns.items()},
         (done or rows)[0],
@@ -63,7 +56,7 @@ def _cell(rows: Sequence[Row]) -> Cell:
 
 
 def best_of(
-    cells: Mapping[tuple[str, str], Cell],
+    means: Means,
     problem: str,
     measure: str,
     variants: Sequence[str],
@@ -71,12 +64,16 @@ def best_of(
     """The smallest error on a problem among some variants, infinite without any."""
     return min(
         (
-            cell.values[measure]
-            for (variant, where), cell in cells.items()
-            if where == problem and variant in variants and measure in cell.values
+            mean.values[measure]
+            for (variant, where), mean in means.items()
+            if where == problem and variant in variants and measure in mean.values
         ),
         default=math.inf,
     )
+
+
+# By variant and problem.
+Means = Mapping[tuple[str, str], SeedMean]
 
 
 @dataclass(frozen=True)
@@ -85,9 +82,9 @@ class Verdict:
 
     Attributes:
         claim: What is claimed.
-        problem: Where.
-        ratio: Error over the best of those it is compared with, over the same of
-            :attr:`Claim.than`; None while some of them are missing.
+        problem: The problem on which it is judged.
+        ratio: Error over the smallest of those it is compared with, divided by the
+            ratio :attr:`Claim.than` if any; None while some of them are missing.
     """
 
     claim: Claim
@@ -103,38 +100,35 @@ class Verdict:
 
     @property
     def tried(self) -> str | None:
-        """What was done about it, where it does not hold."""
-        held = self.ratio is None or self.ratio <= self.claim.at_most
-        return None if held else self.claim.tried.get(self.problem)
+        """What was tried where it does not hold."""
+        failed = self.text == "does not hold"
+        return self.claim.tried.get(self.problem) if failed else None
 
 
-def judge(
-    claims: Sequence[Claim], cells: Mapping[tuple[str, str], Cell]
-) -> list[Verdict]:
+def judge(claims: Sequence[Claim], means: Means) -> list[Verdict]:
     """Every claim on every problem that it is made for and that was run."""
-    problems = dict.fromkeys(problem for _, problem in cells)
+    problems = dict.fromkeys(problem for _, problem in means)
     return [
-        Verdict(claim, problem, _claimed(claim, problem, cells))
+        Verdict(claim, problem, _claimed(claim, problem, means))
         for claim in claims
         for problem in problems
         if problem in (claim.problems or problems)
     ]
 
 
-def _claimed(
-    claim: Claim, problem: str, cells: Mapping[tuple[str, str], Cell]
-) -> float | None:
-    ratio = _ratio(claim, problem, cells)
-    than = _ratio(claim.than, problem, cells) if claim.than else 1.0
+def _claimed(claim: Claim, problem: str, means: Means) -> float | None:
+    ratio = _ratio(claim, problem, means)
+    than = _ratio(claim.than, problem, means) if claim.than else 1.0
     return None if ratio is None or than is None else ratio / than
 
 
-def _ratio(
-    ratio: Ratio, problem: str, cells: Mapping[tuple[str, str], Cell]
-) -> float | None:
-    """A variant without a result is no rival, unless it can still get one."""
-    own = cells.get((ratio.variant, problem))
-    others = [cells.get((name, problem)) for name in ratio.over]
+def _ratio(ratio: Ratio, problem: str, means: Means) -> float | None:
+    """A ratio of errors, None while a run that it needs is missing.
+
+    Variants that failed or ran out of memory are left out of the comparison.
+    """
+    own = means.get((ratio.variant, problem))
+    others = [means.get((name, problem)) for name in ratio.over]
     if own is None or ratio.measure not in own.values:
         return None
     if any(other is None or other.status == "missing" for other in others):

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import Callback
 
 from nfsgeo.data.batches import end_with_parent
 from nfsgeo.data.generation import cached_file
@@ -32,31 +30,13 @@ from nfsgeo.training.artifacts import write_json
 from nfsgeo.training.datamodule import windows
 from nfsgeo_benchmarks.suites.runs import Run
 
-__all__ = [
-    "MEMORY",
-    "STATES",
-    "Recorded",
-    "carry_out",
-    "read_failure",
-    "record_failure",
-    "work",
-]
-
 FAILURE = "failure.json"
 STATES = "states"
 MEMORY = "memory.json"
 
 
-def carry_out(
-    run: Run, folder: Path, epoch_ended: Callable[[int], None] = lambda epoch: None
-) -> None:
-    """Trains, evaluates and reports, from wherever the folder stands.
-
-    Args:
-        run: What to do.
-        folder: Of the run.
-        epoch_ended: Called with the number of epochs that are finished.
-    """
+def carry_out(run: Run, folder: Path) -> None:
+    """Trains, evaluates and reports a run in its folder, or continues it there."""
     if RunPaths(folder).config.exists():
         experiment, paths = resume_run(folder)
     else:
@@ -65,7 +45,7 @@ def carry_out(
         config = load_config(overrides={**run.settings, "data.file": file})
         experiment = prepare(config)
         paths = begin_run(experiment, folder)
-    callbacks: list[Callback] = [_TellEpochs(epoch_ended)]
+    callbacks: list[Callback] = []
     if run.states:
         window = windows(
             experiment.config.data, experiment.file, experiment.mesh, "test"
@@ -83,35 +63,23 @@ def carry_out(
     (folder / FAILURE).unlink(missing_ok=True)
 
 
-def work(run: Run, folder: Path, threads: int, connection: Connection) -> None:
-    """What a process does with a run: sends its epochs, and records what goes wrong.
-
-    Args:
-        run: What to do.
-        folder: Of the run.
-        threads: For torch.
-        connection: Where the numbers of finished epochs go.
-    """
+def work(run: Run, folder: Path, threads: int) -> None:
+    """Carries out a run in a process of its own, with so many threads for torch."""
     threading.Thread(target=end_with_parent, daemon=True).start()
     torch.set_num_threads(threads)
-    Recorded(run, folder)(connection.send)
+    GuardedRun(run, folder)()
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """A call of :func:`carry_out` that writes down what goes wrong in it.
-
-    Attributes:
-        run: What to do.
-        folder: Of the run.
-    """
+class GuardedRun:
+    """A call of :func:`carry_out` that writes failures to the folder of the run."""
 
     run: Run
     folder: Path
 
-    def __call__(self, epoch_ended: Callable[[int], None] = lambda epoch: None) -> None:
+    def __call__(self) -> None:
         try:
-            carry_out(self.run, self.folder, epoch_ended)
+            carry_out(self.run, self.folder)
         except (MemoryError, torch.OutOfMemoryError) as error:
             record_failure(self.folder, "OOM", str(error) or "out of memory")
         except RuntimeError as error:
@@ -132,24 +100,13 @@ class Recorded:
 
 
 def record_failure(folder: Path, status: str, message: str) -> None:
-    """Writes down why a run has no result."""
+    """Writes to the folder of a run why it has no result."""
     folder.mkdir(parents=True, exist_ok=True)
     line = " ".join(message.split())[:400]
     write_json(folder / FAILURE, {"status": status, "message": line})
 
 
 def read_failure(folder: Path) -> dict[str, Any] | None:
-    """What :func:`record_failure` wrote, None where nothing went wrong."""
+    """What :func:`record_failure` wrote, None if nothing."""
     path = folder / FAILURE
     return json.loads(path.read_text()) if path.exists() else None
-
-
-class _TellEpochs(Callback):
-    def __init__(self, tell: Callable[[int], None]) -> None:
-        self._tell = tell
-
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._tell(trainer.current_epoch)
-
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._tell(trainer.current_epoch + 1)

@@ -21,7 +21,7 @@ MESHES += ["clustered", "own", "noise-1", "noise-10"]
 NOISE = ["seen", "noise-1", "noise-10"]
 TITLES = {
     ("darcy-1024", "1"): "Darcy, 1024 points",
-    ("burgers-512", "1"): "Burgers, 512 points, from one record",
+    ("burgers-512", "1"): "Burgers, 512 points, from one time step",
     ("burgers-512", "10"): "Burgers, 512 points",
     ("ns-1024", "10"): "Navier–Stokes, 1024 points",
     ("ns-4096", "10"): "Navier–Stokes, 4096 points",
@@ -32,7 +32,7 @@ Errors = Mapping[tuple[str, ...], tuple[float, float]]
 
 
 def read_errors(path: Path = CSV) -> Errors:
-    """Observed and unobserved MAE by pde, records, variant, mesh and seed."""
+    """Observed and unobserved MAE by PDE, input time steps, variant, mesh and seed."""
     found = {}
     with open(path, newline="") as table:
         for row in csv.DictReader(table):
@@ -42,7 +42,7 @@ def read_errors(path: Path = CSV) -> Errors:
 
 
 def invariance_tables(errors: Errors) -> str:
-    """Errors on the mesh of training, those elsewhere over them, noise, the bounds."""
+    """Tables: errors on the training mesh, ratios on other meshes, noise, bounds."""
     head = ["", "seen", "grid", "over grid", "off-grid", "unobserved"]
     lines = [f"| {' | '.join(head)} |", "|---" + "|--:" * (len(head) - 1) + "|"]
     for title, variant, by_mesh in _rows(errors):
@@ -69,7 +69,7 @@ BySeed = dict[str, tuple[float, float]]
 
 
 class Bound(NamedTuple):
-    """How large the errors of the default may be, over others of its problem."""
+    """A bound on the ratio of an error of the default to another one."""
 
     name: str
     at_most: float
@@ -77,7 +77,7 @@ class Bound(NamedTuple):
     over_mesh: str = "seen"
     over_variant: str = "default"
     unobserved: bool = False
-    one_record: tuple[bool, ...] = (False, True)
+    one_step: tuple[bool, ...] = (False, True)
 
 
 BOUNDS = (
@@ -88,8 +88,8 @@ BOUNDS = (
     Bound("`disjoint` over `seen`", 1.05, "disjoint"),
     Bound("`quarter` over `seen`", 1.5, "quarter"),
     Bound("`clustered` over `seen`", 1.2, "clustered"),
-    Bound("`seen` over `grid`", 1.05, "seen", "equispaced", one_record=(False,)),
-    Bound("the same from one record", 1.5, "seen", "equispaced", one_record=(True,)),
+    Bound("`seen` over `grid`", 1.05, "seen", "equispaced", one_step=(False,)),
+    Bound("the same from one time step", 1.5, "seen", "equispaced", one_step=(True,)),
 )
 
 
@@ -100,7 +100,7 @@ def _bounds(errors: Errors) -> list[str]:
     for bound in BOUNDS:
         found = []
         for title, variant in rows:
-            if variant == "default" and ("one record" in title) in bound.one_record:
+            if variant == "default" and ("one time step" in title) in bound.one_step:
                 above = rows[title, variant].get(bound.mesh, {})
                 below = rows.get((title, bound.over_variant), {})
                 ratio = _ratio(
@@ -118,13 +118,13 @@ def _bounds(errors: Errors) -> list[str]:
 def _rows(errors: Errors) -> list[tuple[str, str, dict[str, BySeed]]]:
     """Problem, variant, and errors by mesh and seed."""
     found: dict[tuple[str, ...], dict[str, BySeed]] = defaultdict(dict)
-    for (pde, records, variant, mesh, seed), pair in errors.items():
-        found[pde, records, variant].setdefault(mesh, {})[seed] = pair
+    for (pde, n_in, variant, mesh, seed), pair in errors.items():
+        found[pde, n_in, variant].setdefault(mesh, {})[seed] = pair
     return [
-        (title, variant, found[pde, records, variant])
-        for (pde, records), title in TITLES.items()
+        (title, variant, found[pde, n_in, variant])
+        for (pde, n_in), title in TITLES.items()
         for variant in ("default", "paper")
-        if "seen" in found[pde, records, variant]
+        if "seen" in found[pde, n_in, variant]
     ]
 
 
@@ -132,12 +132,12 @@ def _spread(by_seed: BySeed, which: int) -> str:
     values = [pair[which] for pair in by_seed.values()]
     if not values:
         return "–"
-    deviation = f" ± {stdev(values):.1e}" if len(values) > 1 else ""
-    return f"{mean(values):.2e}{deviation}"
+    spread = f" ± {stdev(values):.1e}" if len(values) > 1 else ""
+    return f"{mean(values):.2e}{spread}"
 
 
 def _ratio(above: BySeed, below: BySeed, which: int) -> float | None:
-    """Of the means over the seeds that both have."""
+    """Ratio of the means over the seeds that both have."""
     seeds = above.keys() & below.keys()
     if not seeds:
         return None

@@ -1,4 +1,4 @@
-"""Prints how well base interpolations follow the demonstration's fields.
+"""Prints errors of the base interpolations on the demonstration's fields.
 
 For docs/mesh-invariance.md: ``python docs/making/mesh_errors.py``.
 """
@@ -20,7 +20,7 @@ from nfsgeo.geometry import (
 from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.training.demo import demo_file
 
-RECORD, SAMPLES, SEEDS = 9, 6, 3
+TIME_STEP, SAMPLES, SEEDS = 9, 6, 3
 METHODS: tuple[Interpolation, ...] = ("mean", "linear", "quadratic", "spline")
 MESHES = {
     "1024": (random_subset, 1024),
@@ -37,7 +37,7 @@ def measured(
     others: Mesh,
     method: Interpolation,
 ) -> tuple[float, float]:
-    """Mean error at other points, and how much independent noise grows at nodes."""
+    """MAE at other points, and the amplification of independent noise at nodes."""
     pos = torch.from_numpy(mesh.pos)
     radius = radius_for(len(mesh), file.domain, 2.3)
     nodes = equispaced_grid(file.domain, (32, 32), dtype=torch.float64)
@@ -53,8 +53,8 @@ def measured(
 
 def main() -> None:
     with nfsgeo.open(demo_file()) as file:
-        records = slice(RECORD, RECORD + 1)
-        values = [file.read(s, records) for s in file.split["valid"][:SAMPLES]]
+        step = slice(TIME_STEP, TIME_STEP + 1)
+        values = [file.read(s, step) for s in file.split["valid"][:SAMPLES]]
         fields = torch.from_numpy(np.stack(values, axis=-1)[:, 0, 0]).double()
         print(f"standard deviation of the fields {fields.std():.3f}")
         for method in METHODS:

@@ -12,8 +12,8 @@ from torch import Tensor
 from nfsgeo.geometry import Domain, bipartite_graph, equispaced_grid, radius_for
 from nfsgeo.nn import ChannelKernel, EdgeNetwork, KernelInterpolation, SpectralConv
 from nfsgeo.report.style import COLOURS, styled
-from nfsgeo_benchmarks.suites.estimate import shipped_rows
 from nfsgeo_benchmarks.suites.figures import error_against_cost
+from nfsgeo_benchmarks.suites.results import shipped_rows
 from nfsgeo_benchmarks.suites.table import cells_of
 
 __all__ = ["draw"]

@@ -1,16 +1,16 @@
 """How good a trained model is, and what it predicts.
 
-- :func:`evaluate_run`: errors of a run folder beside the baselines', in the data's
-  units, and on larger meshes; :func:`evaluate` and :func:`evaluate_unseen` below it
-- :func:`interpolation_memory`: memory of search, kernels and sums apart
+- :func:`evaluate_run`: errors of a run folder beside those of the baselines, in the
+  data's units, and on larger meshes; it calls :func:`evaluate`, :func:`evaluate_unseen`
 - :func:`evaluate_meshes`: errors on meshes of every kind, at observed and other points
-- :class:`KeepStates`: the states of a network on its grid, kept over training;
-  :func:`grid_states`, :func:`deviation`: what they are, and how far two are apart
+- :func:`interpolation_memory`: memory of the search, the kernels and the sums
+- :class:`KeepStates`: saves the states of a network on its grid during training;
+  :func:`grid_states`, :func:`deviation`: these states, and how far two of them differ
 - :func:`predict`: fields at observed or other points, for new data
-- :func:`export_run`: a trained model as a program of ``torch.export``;
-  :func:`program_inputs`: what to call it with
-- :func:`find_run`: a run's folder, or a model that comes with nfsgeo by its name;
-  :func:`ship_run`: a run made as small as those
+- :func:`export_run`: a trained model as a program of ``torch.export`` or ONNX;
+  :func:`program_inputs`: its arguments
+- :func:`find_run`: the folder of a run, or of a model that comes with nfsgeo;
+  :func:`ship_run`: reduces a run to what such a model needs
 - :func:`persistence`, :func:`linear_extrapolation`, :func:`training_mean`: baselines
 - :class:`FieldErrors`, :class:`ErrorByTimeStep`: the metrics
 """

@@ -1,4 +1,4 @@
-"""Predictions that need no learning, to hold a model against."""
+"""Predictions that need no learning, as baselines for a model."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Predictor = Callable[[Batch], Tensor]
 
 
 def baselines(train: WindowDataset) -> dict[str, Predictor]:
-    """Every baseline that the problem admits, by its name in a summary.
+    """Every baseline that applies to the problem, by its name in a summary.
 
-    Persistence needs a record to repeat, linear extrapolation two.
+    Persistence needs one observed time step, linear extrapolation two.
 
     Args:
-        train: Training windows; they tell the sizes, and the mean is theirs.
+        train: Training windows, which also give the mean.
     """
     found: dict[str, Predictor] = {}
     components, num_out = train.file.components, train.n_out
@@ -39,16 +39,16 @@ def baselines(train: WindowDataset) -> dict[str, Predictor]:
 
 
 def persistence(u: Tensor, num_out: int) -> Tensor:
-    """The last record of ``u [N, n_in, C]``, ``num_out`` times: ``[N, num_out, C]``."""
+    """The last time step of ``u [N, n_in, C]``, repeated: ``[N, num_out, C]``."""
     return u[:, -1:].expand(-1, num_out, -1)
 
 
 def linear_extrapolation(u: Tensor, times: Tensor) -> Tensor:
-    """The straight line through the last two records, ``[N, n_out, C]``.
+    """The straight line through the last two time steps, ``[N, n_out, C]``.
 
     Args:
-        u: Observed records ``[N, n_in, C]``, at least two.
-        times: Times of all records ``[n_in + n_out]``.
+        u: Observed fields ``[N, n_in, C]``, at least two time steps.
+        times: Times of all time steps ``[n_in + n_out]``.
     """
     before, last = times[u.size(1) - 2 : u.size(1)]
     ahead = (times[u.size(1) :] - last) / (last - before)
@@ -56,10 +56,10 @@ def linear_extrapolation(u: Tensor, times: Tensor) -> Tensor:
 
 
 def training_mean(train: WindowDataset) -> Predictor:
-    """The mean of the targets of the training samples ``train``.
+    """The mean of the targets of the training samples.
 
-    At each point and record where all samples share one mesh, else of each record
-    over all points.
+    It is taken at each point and time step where all samples share one mesh, else at
+    each time step over all points.
     """
     shared = isinstance(train.mesh, Mesh)
     total, count = torch.zeros((), dtype=torch.float64), 0

@@ -1,4 +1,4 @@
-"""Whether networks trained on different meshes come to the same states on the grid."""
+"""Whether networks trained on different meshes have the same states on the grid."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class GridStates:
-    """What a network has on its grid for one sample.
+    """States of a network on its grid for one sample.
 
     Args:
-        begin: Before its first block ``[C, *grid(, T)]``, channels first.
-        end: After its last block, of the same shape.
+        begin: Before the first block ``[C, *grid(, T)]``, channels first.
+        end: After the last block, of the same shape.
     """
 
     begin: Array
@@ -38,24 +38,24 @@ class GridStates:
 
     @classmethod
     def read(cls, path: Path) -> GridStates:
-        """From the file at ``path`` that :class:`KeepStates` wrote."""
+        """Reads a file that :class:`KeepStates` wrote."""
         with np.load(path, allow_pickle=False) as arrays:
             return cls(arrays["begin"], arrays["end"])
 
 
 def deviation(one: Array, others: Sequence[Array]) -> float:
-    r"""How far the states of one network are from those of others, between 0 and 1.
+    r"""Relative difference of one network's states from others, between 0 and 1.
 
     .. math:: \frac{1}{K} \sum_{j=1}^{K} \operatorname{mean}
         \frac{|H - H_j|}{|H| + |H_j|}
 
-    "Non-equispaced Fourier Neural Solvers for PDEs", appendix C: its mean over
-    networks on different meshes is the paper's Diff. The mean is over channels as
-    well as over nodes and records; where both states are zero they do not differ.
+    "Non-equispaced Fourier Neural Solvers for PDEs", appendix C: the mean of this over
+    networks on different meshes is the paper's Diff. The inner mean is over channels,
+    nodes and time steps, with 0 where both states are zero.
 
     Args:
         one: States :math:`H` of one network.
-        others: States :math:`H_j` of :math:`K` others, for the same sample.
+        others: States :math:`H_j` of :math:`K` other networks, for the same sample.
     """
     found = []
     for other in others:
@@ -100,12 +100,12 @@ def grid_states(forecaster: Forecaster, window: Data) -> GridStates:
 
 
 class KeepStates(Callback):
-    """Writes the states on the grid before training and after every few epochs.
+    """Saves the states on the grid before training and after every few epochs.
 
     Args:
-        folder: For ``epoch-<number>.npz``, the number that of the epochs trained.
-        window: The sample whose states they are.
-        every: Epochs from one file to the next; the last one always has one.
+        folder: Where to write ``epoch-<epochs trained>.npz``.
+        window: The sample whose states are saved.
+        every: Epochs between two files; the last epoch always has one.
     """
 
     def __init__(self, folder: Path, window: Data, every: int) -> None:
@@ -131,9 +131,5 @@ class KeepStates(Callback):
 
 
 def kept_states(folder: Path) -> dict[int, Path]:
-    """The files of :class:`KeepStates` by the number of epochs, in order.
-
-    Args:
-        folder: Where they lie; none where there is no such folder.
-    """
+    """The files of :class:`KeepStates` in a folder, by the number of epochs trained."""
     return {int(path.stem[6:]): path for path in sorted(folder.glob("epoch-*.npz"))}

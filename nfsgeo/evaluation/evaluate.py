@@ -2,44 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from torch_geometric.data import Batch
+from torch import Tensor
 
-from nfsgeo.data.connected_batches import batches
+from nfsgeo.data import FieldFile
 from nfsgeo.data.datasets import WindowDataset
-from nfsgeo.data.meshes import Mesh
+from nfsgeo.data.meshes import Mesh, with_queries
 from nfsgeo.evaluation.baselines import baselines
-from nfsgeo.training import ErrorByTimeStep, Forecaster
+from nfsgeo.evaluation.scoring import errors_in_parts, predictions
+from nfsgeo.models import MODELS
+from nfsgeo.training import ErrorByTimeStep, Forecaster, RunConfig
+from nfsgeo.training.datamodule import windows
+from nfsgeo.training.observation import Observation, mesh_of
 
-__all__ = ["Evaluation", "evaluate"]
+__all__ = ["Evaluation", "evaluate", "unobserved_errors"]
 
 EXAMPLES = 4
+# Query points per sample; more of them tell nothing new.
+MAX_QUERIES = 4096
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a pass over samples finds, in the units of the data.
+    """Errors on some samples, in the units of the data.
 
     Attributes:
-        errors: ``mae``, ``rmse`` and ``rel_l2``; of ``"model"`` and each baseline.
-            Pooled where there are several components, see
+        errors: ``mae``, ``rmse`` and ``rel_l2`` of ``"model"`` and of each baseline,
+            pooled where there are several components, see
             :class:`~nfsgeo.training.FieldErrors`.
-        components: Errors of each of several components, likewise; empty for one.
-        by_record: Mean absolute error at each predicted time step, likewise:
-            ``[n_out]``, of each of several components ``[n_out, C]``.
+        components: The same for each of several components; empty for one.
+        by_time_step: Mean absolute error at each predicted time step, by method:
+            ``[n_out]``, or ``[n_out, C]`` for several components.
         points: Smallest and largest number of points of a sample.
-        examples: A few samples whole: ``sample`` ``[S]``, ``pos`` ``[n, d]``, ``times``
+        examples: The first samples: ``sample`` ``[S]``, ``pos`` ``[n, d]``, ``times``
             ``[n_in + n_out]``, ``x``, ``truth`` and ``prediction`` ``[S, n, ...]``.
     """
 
     errors: dict[str, dict[str, float]]
     components: dict[str, list[dict[str, float]]]
-    by_record: dict[str, NDArray[Any]]
+    by_time_step: dict[str, NDArray[Any]]
     points: tuple[int, int]
     examples: dict[str, NDArray[Any]]
 
@@ -53,68 +60,89 @@ def evaluate(
     batch_size: int = 4,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Predicts every sample once, batch by batch.
+    """Scores the model and the baselines on every sample.
 
     Args:
         forecaster: On the device to compute on.
         test: The samples.
         train: Training samples, for the mean that is one of the baselines.
-        batch_size: Samples of a batch.
+        batch_size: Samples per batch.
         progress: Called with the number of samples done and in all.
     """
-    predictors = {
-        "model": lambda batch: forecaster(batch.x, batch.pos, graphs=batch.graphs)
-    }
-    predictors |= baselines(train)
-    errors = {name: forecaster.new_errors() for name in predictors}
-    by_record = {
+    predictors = baselines(train)
+    names = ("model", *predictors)
+    errors = {name: forecaster.new_errors() for name in names}
+    by_time_step = {
         name: ErrorByTimeStep(test.n_out, test.file.components).to(forecaster.device)
-        for name in predictors
+        for name in names
     }
-    examples: list[dict[str, torch.Tensor]] = []
-    # Samples on meshes of their own do not stack; one of them has to do.
+    examples: list[tuple[Tensor, ...]] = []
+    # Samples on meshes of their own do not stack: only the first is an example.
     wanted = EXAMPLES if isinstance(test.mesh, Mesh) else 1
-    done = 0
-    sizes: set[int] = set()
-    for batch in batches(test, batch_size, forecaster.connect):
-        batch = batch.to(forecaster.device)
-        for name, predict in predictors.items():
-            prediction = predict(batch)
-            errors[name].update(prediction, batch.y, batch.batch)
-            by_record[name].update(prediction, batch.y)
-            if name == "model" and len(examples) < wanted:
-                examples += _split(batch, prediction)
-        done += batch.num_graphs
-        sizes.update(batch.ptr.diff().tolist())
+    sizes: list[int] = []
+    for batch, prediction in predictions(forecaster, test, batch_size):
+        fields = {name: predict(batch) for name, predict in predictors.items()}
+        for name, field in {"model": prediction, **fields}.items():
+            errors[name].update(field, batch.y, batch.batch)
+            by_time_step[name].update(field, batch.y)
+        if len(examples) < wanted:
+            arrays = (batch.pos, batch.x, batch.y, prediction)
+            parts = (array.cpu().split(batch.graphs.sizes) for array in arrays)
+            examples += zip(batch.sample.cpu(), *parts, strict=True)
+        sizes += batch.graphs.sizes
         if progress is not None:
-            progress(done, len(test))
+            progress(len(sizes), len(test))
+    sample, pos, *stacks = zip(*examples[:wanted], strict=True)
+    stacked = [torch.stack(each).numpy() for each in (sample, *stacks)]
     return Evaluation(
         errors={name: metric.compute() for name, metric in errors.items()},
         components={name: metric.by_component() for name, metric in errors.items()},
-        by_record={
-            name: metric.compute().cpu().numpy() for name, metric in by_record.items()
-        },
+        by_time_step={n: m.compute().cpu().numpy() for n, m in by_time_step.items()},
         points=(min(sizes), max(sizes)),
-        examples=_stacked(examples[:wanted], test),
+        examples={
+            **dict(zip(("sample", "x", "truth", "prediction"), stacked, strict=True)),
+            "pos": pos[0].numpy(),
+            "times": test[0].times.numpy(),
+        },
     )
 
 
-def _split(batch: Batch, prediction: torch.Tensor) -> list[dict[str, torch.Tensor]]:
-    fields = {"x": batch.x, "truth": batch.y, "prediction": prediction}
-    fields |= {"pos": batch.pos}
-    ends = batch.ptr.tolist()
-    return [
-        {name: field[start:stop].cpu() for name, field in fields.items()}
-        | {"sample": batch.sample[number].cpu()}
-        for number, (start, stop) in enumerate(zip(ends, ends[1:], strict=False))
-    ]
+def unobserved_errors(
+    forecaster: Forecaster,
+    config: RunConfig,
+    file: FieldFile,
+    mesh: Observation,
+    samples: Sequence[int],
+) -> dict[str, Any]:
+    """Errors at points of the file where samples are not observed.
+
+    Args:
+        forecaster: On the device to compute on.
+        config: Configuration of the run.
+        file: The data.
+        mesh: Where the samples are observed.
+        samples: Their numbers in the file.
+
+    Returns:
+        ``{"unobserved": {"num_points", "mae", "rmse", "rel_l2"}}``, in the units of the
+        data; empty for a model that predicts at observed points alone, and where the
+        file has no other points.
+    """
+    if not MODELS[config.model.name].query_points:
+        return {}
+    # Where all samples share a mesh, its query points and graphs are made once.
+    if isinstance(mesh, Mesh):
+        queried: Observation = with_queries(mesh, file, MAX_QUERIES, 0)
+    else:
+        queried = partial(_queried, file, mesh)
+    test = windows(config.data, file, queried, "test")
+    test.samples = list(samples)
+    num = max(len(mesh_of(queried, s).queries or ()) for s in samples)
+    if not num:
+        return {}
+    *_, errors = errors_in_parts(forecaster, test, config.data.batch_size)
+    return {"unobserved": {"num_points": num, **errors}}
 
 
-def _stacked(
-    examples: list[dict[str, torch.Tensor]], test: WindowDataset
-) -> dict[str, NDArray[Any]]:
-    names = ("sample", "x", "truth", "prediction")
-    stacked = {
-        name: torch.stack([each[name] for each in examples]).numpy() for name in names
-    }
-    return stacked | {"pos": examples[0]["pos"].numpy(), "times": test[0].times.numpy()}
+def _queried(file: FieldFile, mesh: Callable[[int], Mesh], sample: int) -> Mesh:
+    return with_queries(mesh(sample), file, MAX_QUERIES, 0, sample)

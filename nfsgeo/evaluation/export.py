@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import io
+import logging
+import re
+import warnings
 from pathlib import Path
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.export import Dim, export, save
+from torch.export import Dim, ExportedProgram, export, save
 
 from nfsgeo.data.layout import check_ending
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.export_onnx import to_onnx
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.geometry import BipartiteGraph, Graphs
@@ -36,10 +39,9 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
     """Writes the best model of a run as a program for one sample on any mesh.
 
     ``torch.export.load(target).module()`` is called with what :func:`program_inputs`
-    makes, and returns ``[m, n_out, C]``, in the units of the data. Searching
-    neighbours is no part of it: the graphs are arguments. A session of ONNX takes the
-    same, by the names of the arguments; the complex weights of `nfs-fnet` are
-    nothing that it has.
+    makes, and returns ``[m, n_out, C]``, in the units of the data. The program does not
+    search for neighbours: the graphs are arguments. An ONNX session takes the same
+    arguments by name; it cannot hold the complex weights of `nfs-fnet`.
 
     Args:
         folder: The run's folder, or the name of a model that comes with nfsgeo.
@@ -61,7 +63,7 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
     ):
         raise UserError(
             f"a run of {config.model.name}",
-            "nfs or one of its kin (nfs-...), whose graphs can be arguments",
+            "nfs or one of its variants (nfs-...), whose graphs can be arguments",
             "export a run of these",
         )
     domain = model.problem.domain
@@ -69,7 +71,7 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
         torch.tensor(ends, dtype=torch.float64)
         for ends in (domain.lower, domain.lengths)
     )
-    # Interpolation of the last record needs some neighbours; any points will do.
+    # Interpolating the last time step needs some neighbours; any points will do.
     pos = lower + lengths * torch.rand(EXAMPLE_POINTS, domain.dim)
     query_pos = lower + lengths * torch.rand(EXAMPLE_QUERIES, domain.dim)
     x = torch.zeros(EXAMPLE_POINTS, model.problem.n_in, model.problem.in_components)
@@ -77,7 +79,7 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
     with torch.no_grad():
         program = export(_Program(forecaster), inputs, dynamic_shapes=_sizes())
     if format == "onnx":
-        write_bytes(target, to_onnx(program, f"a run of {config.model.name}"))
+        write_bytes(target, _to_onnx(program, f"a run of {config.model.name}"))
         return target
     content = io.BytesIO()
     save(program, content)
@@ -88,7 +90,7 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
 def program_inputs(
     forecaster: Forecaster, x: Tensor, pos: Tensor, query_pos: Tensor | None = None
 ) -> tuple[Tensor, ...]:
-    """What an exported program is called with, for one sample.
+    """The arguments of an exported program, for one sample.
 
     Args:
         forecaster: The model that was exported, from :func:`nfsgeo.load`.
@@ -118,7 +120,7 @@ def program_inputs(
 
 
 class _Program(nn.Module):
-    """A forecaster that is given its graphs as tensors."""
+    """A forecaster that takes its graphs as tensors."""
 
     def __init__(self, forecaster: Forecaster) -> None:
         super().__init__()
@@ -131,7 +133,7 @@ class _Program(nn.Module):
         self.expected = torch.zeros((), dtype=torch.float64)
         if forecaster.covariance is not None:
             self.expected = forecaster.covariance.expected
-        # Of the grid, which does not change.
+        # The graph among the nodes of the grid does not change.
         resampling = self.model.resampling
         assert isinstance(resampling, InterpolationResampling)
         self.nodes = resampling.among_nodes(torch.device("cpu"))
@@ -187,10 +189,46 @@ def _graph(
 
 
 def _sizes() -> tuple[dict[int, Dim], ...]:
-    """Which sizes of the inputs may change."""
+    """The sizes of the inputs that may change."""
     points, queries = Dim("points", min=2), Dim("queries", min=2)
     sizes: list[dict[int, Dim]] = [{0: points}, {0: points}, {0: queries}]
     for name in ("up", "down", "last"):
         edges = Dim(f"{name}_edges", min=2)
         sizes += [{1: edges}, {0: edges}, {0: edges}]
     return tuple(sizes)
+
+
+def _to_onnx(program: ExportedProgram, name: str) -> bytes:
+    """The content of an ``.onnx`` file; ``name`` stands for the model in messages."""
+    if importlib.util.find_spec("onnxscript") is None:
+        raise UserError(
+            "--format onnx",
+            "the package onnxscript, which makes ONNX files",
+            "pip install 'nfsgeo[onnx]'",
+        )
+    disabled = logging.root.manager.disable
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            # The exporter warns of packages that it does not need here.
+            warnings.simplefilter("ignore")
+            logging.disable(logging.WARNING)
+            made = torch.onnx.export(program, (), dynamo=True, verbose=False)
+    except torch.onnx.OnnxExporterError as error:
+        raise UserError(
+            f"{name}, which needs {_lacking(error)}",
+            "operators that ONNX has, as for nfs and its variants but nfs-fnet",
+            "leave out --format onnx",
+        ) from error
+    finally:
+        logging.disable(disabled)
+    assert made is not None
+    return made.model_proto.SerializeToString()
+
+
+def _lacking(error: BaseException) -> str:
+    """The operator at which the conversion stopped."""
+    found = re.search(r"op='([\w.]+)'.*?(complex)?-valued|op='([\w.]+)'", str(error))
+    if found is None:
+        return "an operator that it does not name"
+    operator = found[1] or found[3]
+    return f"{operator} of complex numbers" if found[2] else operator

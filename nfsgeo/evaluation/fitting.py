@@ -1,25 +1,40 @@
-"""Whether a file holds what a trained model takes."""
+"""Whether a file fits a trained model, and which of its samples and points to score."""
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import compress
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
+import nfsgeo.data
 from nfsgeo.data import FieldFile
 from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.fields import Doubles
+from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
-from nfsgeo.training import Forecaster
+from nfsgeo.models import MODELS
+from nfsgeo.training import Forecaster, RunConfig
+from nfsgeo.training.observation import mesh_of, observe
 
-__all__ = ["check_fields", "check_times"]
+__all__ = [
+    "Part",
+    "check_fields",
+    "check_times",
+    "choose_part",
+    "describe_scored",
+    "for_named_file",
+]
+
+Part = Literal["all", "test"]
 
 
 def check_fields(forecaster: Forecaster, file: FieldFile) -> None:
-    """Makes sure that a file holds the kind of fields that a model was trained on.
+    """Refuses a file with another static input, other components or another domain.
 
     Raises:
-        UserError: A static input is missing or superfluous, or the components or the
-            domain are others.
+        UserError: These are not those of the training data.
     """
     problem = forecaster.description["problem"]
     trained = problem["out_components"]
@@ -41,10 +56,10 @@ def check_fields(forecaster: Forecaster, file: FieldFile) -> None:
 
 
 def check_times(forecaster: Forecaster, windows: WindowDataset) -> None:
-    """Makes sure that the time steps of a file are those of training.
+    """Refuses a file whose time steps are longer or shorter than those of training.
 
     Raises:
-        UserError: They are longer or shorter.
+        UserError: They are.
     """
     found = np.diff(windows[0].times.numpy())
     usual = np.diff(np.array(forecaster.description["times"]))
@@ -54,6 +69,103 @@ def check_times(forecaster: Forecaster, windows: WindowDataset) -> None:
             f"time steps of {usual.mean():g}, as in training",
             "use data with the same time steps",
         )
+
+
+def choose_part(part: Part | None, file: FieldFile, named: Path | None) -> Part:
+    """The samples to score: all of a named file, the test part of the run's own.
+
+    ``"all"`` becomes the split of the file, so that whatever takes its test part takes
+    every sample.
+
+    Args:
+        part: What was asked for; None for the default.
+        file: The open file, whose split is set.
+        named: The path of a named file, None for the run's own file.
+
+    Raises:
+        UserError: ``"all"`` without a named file, or there is no test part.
+    """
+    part = part or ("test" if named is None else "all")
+    if part == "all" and named is None:
+        raise UserError(
+            "--part all of the data of the run",
+            "the test part, since the model was trained on the others",
+            "leave it out, or name the file to score with --data FILE",
+        )
+    if part == "all":
+        file.split = dict.fromkeys(SPLITS, np.arange(file.num_samples))
+    elif not len(file.split["test"]):
+        raise UserError(
+            f"{file.path} without test samples, {file.num_samples} in all",
+            "at least one to score",
+            "give --part all with --data FILE",
+        )
+    return part
+
+
+def for_named_file(
+    config: RunConfig, file: FieldFile, num_points: int, *, around: bool
+) -> RunConfig:
+    """The configuration for scoring a named file: all of its samples and points.
+
+    A model that is tied to the points of training keeps them.
+
+    Args:
+        config: Configuration of the run.
+        file: The named file.
+        num_points: Number of points in training.
+        around: Whether to keep the points of training, for larger meshes around them.
+
+    Raises:
+        UserError: The file lacks the points that the model is tied to, or the grid
+            that it needs.
+    """
+    info = MODELS[config.model.name]
+    changes: dict[str, Any] = {"max_test": None, "max_train": None}
+    if not info.points and file.shape is None:
+        raise UserError(
+            f"the point cloud {file.path} with model {info.name}",
+            "fields on a grid",
+            "use a model that takes any points, such as nfs",
+        )
+    if not info.unseen_meshes:
+        _check_tied(config, file, num_points)
+    elif not around:
+        # No more points per batch than in training.
+        most = max(map(file.num_points, range(file.num_samples)))
+        fraction = num_points / max(num_points, most)
+        changes |= {
+            "mesh": "all",
+            "points": None,
+            "grid": None,
+            "mesh_per_sample": False,
+            "batch_size": max(1, int(config.data.batch_size * fraction)),
+        }
+    data = config.data.model_copy(update=changes)
+    return config.model_copy(update={"data": data})
+
+
+def describe_scored(
+    config: RunConfig, test: WindowDataset, part: Part, points: tuple[int, int]
+) -> dict[str, Any]:
+    """What was scored: the entry ``"scored"`` of a summary.
+
+    ``"points"`` is one number, or the smallest and the largest where samples differ;
+    ``"of_points"`` is the number in the file, None where points lie between these.
+    ``"trained_on"`` counts samples that the run was trained or validated on.
+    """
+    file = test.file
+    there = [file.num_points(sample) for sample in test.samples]
+    between = mesh_of(test.mesh, test.samples[0]).index is None
+    return {
+        "part": part,
+        "samples": len(test),
+        "of_samples": file.num_samples,
+        "points": _span(*points),
+        "of_points": None if between else _span(min(there), max(there)),
+        "trained_on": _num_seen(config, file) if part == "all" else 0,
+        "tied": not MODELS[config.model.name].unseen_meshes,
+    }
 
 
 def _check_static(forecaster: Forecaster, file: FieldFile) -> None:
@@ -72,15 +184,11 @@ def _check_static(forecaster: Forecaster, file: FieldFile) -> None:
         )
     names = ", ".join(file.static_names)
     given = f"{file.path} with a static input of {_components(found)} ({names})"
-    if not trained:
-        raise UserError(
-            given, f"none, as {model} was trained", "leave it out of the file"
-        )
-    raise UserError(
-        given,
-        f"{_components(trained)}, as {model} was trained with",
-        "use the coefficient of the training data",
-    )
+    expected, todo = f"none, as {model} was trained", "leave it out of the file"
+    if trained:
+        expected = f"{_components(trained)}, as {model} was trained with"
+        todo = "use the coefficient of the training data"
+    raise UserError(given, expected, todo)
 
 
 def _components(number: int) -> str:
@@ -91,17 +199,47 @@ def _box(domain: dict[str, Any]) -> str:
     """A domain in short: ``[0, 1] x [-3.2, 4], periodic along y``."""
     ends = zip(domain["lower"], domain["upper"], strict=True)
     text = " x ".join(f"[{low:.6g}, {high:.6g}]" for low, high in ends)
-    periodic = [
-        name for name, wraps in zip("xyz", domain["periodic"], strict=False) if wraps
-    ]
-    return f"{text}, " + (
-        f"periodic along {', '.join(periodic)}" if periodic else "not periodic"
-    )
+    axes = ", ".join(compress("xyz", domain["periodic"]))
+    return f"{text}, {f'periodic along {axes}' if axes else 'not periodic'}"
 
 
 def _axes(domain: dict[str, Any]) -> str:
-    """The options that give `nfsgeo convert` a domain, to the last digit."""
+    """The options of `nfsgeo convert` for a domain, with all digits."""
     axes = zip(domain["lower"], domain["upper"], domain["periodic"], strict=True)
     return " ".join(
         f"--axis {low!r}:{high!r}{':periodic' * wraps}" for low, high, wraps in axes
     )
+
+
+def _check_tied(config: RunConfig, file: FieldFile, num_points: int) -> None:
+    """Refuses a file whose points are not those of training."""
+    pos = _first_points(config, file)
+    same = len(pos) == num_points
+    own = config.data.file
+    if same and own is not None and own.exists() and own != file.path.resolve():
+        with nfsgeo.data.open(own) as trained:
+            same = np.allclose(_first_points(config, trained), pos)
+    if not same:
+        raise UserError(
+            f"{file.path} with other points than those of training",
+            f"the same {num_points}, which {config.model.name} is tied to",
+            "use data at these points, or a model that takes any, such as nfs",
+        )
+
+
+def _first_points(config: RunConfig, file: FieldFile) -> Doubles:
+    return mesh_of(observe(config.data, file, config.seed), 0).pos
+
+
+def _num_seen(config: RunConfig, file: FieldFile) -> int:
+    """Training and validation samples of the run, if this is its own file."""
+    if config.data.file != file.path.resolve():
+        return 0
+    with nfsgeo.data.open(file.path) as own:
+        train, valid = len(own.split["train"]), len(own.split["valid"])
+    limits = config.data.max_train or train, config.data.max_valid or valid
+    return min(train, limits[0]) + min(valid, limits[1])
+
+
+def _span(least: int, most: int) -> int | list[int]:
+    return least if least == most else [least, most]

@@ -19,9 +19,9 @@ PARTS = ("search", "kernel", "sum")
 
 
 def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, int]:
-    """What the interpolations of a model hold in a training step of one sample.
+    """Memory that the interpolations of a model hold in a training step of one sample.
 
-    Gradients are cleared.
+    Clears the gradients of the model.
 
     Args:
         model: The network.
@@ -29,10 +29,10 @@ def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, 
         pos: Positions ``[N, d]``.
 
     Returns:
-        Bytes of the graphs that were searched, with all that is kept of them
-        (``search``), and of what is kept for the backward pass by the networks of the
-        kernels (``kernel``) and by the sums over neighbours (``sum``), weights of
-        edges in the latter; nothing for a model without such interpolations.
+        Bytes of the graphs with everything cached in them (``search``), and bytes saved
+        for the backward pass by the kernels' networks (``kernel``) and by the sums over
+        neighbours, edge weights included (``sum``); empty for a model without such
+        interpolations.
     """
     if not isinstance(model, MixerOperator):
         return {}
@@ -58,28 +58,19 @@ def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, 
 
 @contextmanager
 def _counted(module: nn.Module, sizes: dict[int, int]) -> Iterator[None]:
-    """Notes the storages that a module keeps for its backward pass, by address."""
+    """Collects the storages that a module keeps for its backward pass, by address."""
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         sizes[storage.data_ptr()] = storage.nbytes()
         return tensor
 
-    hooks: list[saved_tensors_hooks] = []
+    def counted(*args: Any) -> Any:
+        with saved_tensors_hooks(pack, lambda tensor: tensor):
+            return type(module).forward(module, *args)
 
-    def before(*_: Any) -> None:
-        hooks.append(saved_tensors_hooks(pack, lambda tensor: tensor))
-        hooks[-1].__enter__()
-
-    def after(*_: Any) -> None:
-        hooks.pop().__exit__(None, None, None)
-
-    handles = [
-        module.register_forward_pre_hook(before),
-        module.register_forward_hook(after),
-    ]
+    module.forward = counted
     try:
         yield
     finally:
-        for handle in handles:
-            handle.remove()
+        del module.forward

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch_geometric.data import Batch
 
 import nfsgeo.data
 from nfsgeo.data import FieldFile
-from nfsgeo.data.connected_batches import batches
-from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.fields import Indices
 from nfsgeo.data.grid_meshes import between, philox, shuffled
 from nfsgeo.data.meshes import MESH_KINDS, Mesh, MeshesInTurn, disjoint, nested
@@ -25,21 +20,16 @@ from nfsgeo.data.streams import Stream
 from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import open_run
+from nfsgeo.evaluation.scoring import errors_in_parts
 from nfsgeo.evaluation.unseen import samples_to_look_at
-from nfsgeo.geometry import Graphs
-from nfsgeo.training import Forecaster, RunPaths
+from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.datamodule import windows
-from nfsgeo.training.observation import (
-    Observation,
-    mesh_of,
-    observe,
-    trained_points,
-)
+from nfsgeo.training.observation import Observation, mesh_of, observe, trained_points
 
 __all__ = ["COLUMNS", "DRAWS", "MESHES", "evaluate_meshes", "mesh_columns"]
 
-# Of meshes of a kind: errors on one may be a tenth larger than on the next.
+# Meshes of each kind: errors on one may be a tenth larger than on the next.
 DRAWS = 8
 
 COLUMNS = ("mesh", "num_points", "mae_observed", "mae_unobserved", "mae")
@@ -59,8 +49,8 @@ MESHES = (
     "noise-10",
 )
 
-# Meshes of points of the file that training has not seen: by what of ``n`` they have.
-SHARES = {"disjoint": 1, "half": 2, "quarter": 4}
+# Meshes of points that training has not seen, by the ratio of ``n`` to their number.
+COARSENING = {"disjoint": 1, "half": 2, "quarter": 4}
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +62,7 @@ def evaluate_meshes(
     device: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Observes the test samples on other meshes, and predicts there and elsewhere.
+    """Observes the test samples on other meshes; scores observed and other points.
 
     Meshes are drawn from the run's seed, :data:`DRAWS` of each kind, which samples
     cycle through. With ``n`` the points of the mesh that the run was trained on:
@@ -100,8 +90,8 @@ def evaluate_meshes(
     known there, else points of the file, as many as there are.
 
     Args:
-        folder: Of the run; ``meshes.csv`` is written there.
-        names: Of the meshes.
+        folder: Folder of the run; ``meshes.csv`` is written there.
+        names: The meshes to evaluate on.
         device: In place of the run's own.
         progress: Called with the number of meshes done and in all.
 
@@ -140,8 +130,12 @@ def evaluate_meshes(
             test = windows(config.data, file, where, "test")
             size = len(mesh_of(inputs, test.samples[0]))
             noise = _amount(name) / 100 if name.startswith("noise-") else 0.0
-            found = _errors(forecaster, test, size, config.data.batch_size, noise)
-            rows.append({"mesh": name, "num_points": size} | found)
+            parts = errors_in_parts(
+                forecaster, test, config.data.batch_size, noise=noise
+            )
+            mae, observed, unobserved = (errors["mae"] for errors in parts)
+            values = (name, size, observed, unobserved, mae)
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
             if progress is not None:
                 progress(number + 1, len(names))
     write_rows(paths.meshes, COLUMNS, rows)
@@ -149,7 +143,7 @@ def evaluate_meshes(
 
 
 def mesh_columns(names: Sequence[str]) -> list[str]:
-    """Names of the errors on meshes, one after the other."""
+    """Column names of the errors on meshes."""
     return [
         f"{column}_{name}"
         for name in (*names, "equispaced")
@@ -168,7 +162,7 @@ class _Training:
 
 
 def _those_there_are(names: Sequence[str], training: _Training) -> list[str]:
-    """The meshes that the file has points for."""
+    """The meshes for which the file has enough points."""
     sample = int(samples_to_look_at(training.file)[0])
     first, seen = mesh_of(training.first, sample), training.points(sample)
     if first.index is not None:
@@ -197,14 +191,14 @@ def _those_there_are(names: Sequence[str], training: _Training) -> list[str]:
 
 
 def _num_unseen(name: str, num: int) -> int:
-    """How many points of the file a mesh wants that training has not seen."""
+    """How many unseen points of the file a mesh needs."""
     if name.startswith("nested-"):
         return round(_amount(name) * num) - num
-    return num // SHARES[name] if name in SHARES else 0
+    return num // COARSENING[name] if name in COARSENING else 0
 
 
 def _in_turn(mesh: Callable[[int], Mesh], num: int | None) -> Callable[[int], Mesh]:
-    """The first ``num`` meshes, in turn; for each sample its own when None."""
+    """Cycles through the first ``num`` meshes; each sample has its own if None."""
     if num is None:
         return mesh
     return MeshesInTurn(tuple(mesh(number) for number in range(num)))
@@ -216,13 +210,13 @@ def _is_seen(name: str) -> bool:
 
 
 def _drawn(name: str, training: _Training, seed: int, item: int) -> Mesh:
-    """A mesh by name, for a sample."""
+    """The mesh of this name for a sample, without query points."""
     file, seen = training.file, mesh_of(training.first, item)
     num = len(seen)
     if _is_seen(name):
         return seen
-    if name.startswith("nested-") or name in SHARES:
-        draw, more = (disjoint, 0) if name in SHARES else (nested, num)
+    if name.startswith("nested-") or name in COARSENING:
+        draw, more = (disjoint, 0) if name in COARSENING else (nested, num)
         size, trained = more + _num_unseen(name, num), training.points(item)
         return draw(seen, file, size, seed, item, trained=trained)
     kind = MESH_KINDS.get("random-subset" if name == "own" else name)
@@ -247,63 +241,14 @@ def _amount(name: str) -> float:
 def _with_others(
     training: _Training, inputs: Observation, seed: int, item: int
 ) -> Mesh:
-    """A mesh with as many points after its own, neither observed nor trained on."""
-    file, mesh, rng = (
-        training.file,
-        mesh_of(inputs, item),
-        philox(seed, Stream.UNSEEN_POINTS, item),
-    )
+    """A mesh with as many query points, neither observed nor trained on."""
+    file, mesh = training.file, mesh_of(inputs, item)
+    rng = philox(seed, Stream.UNSEEN_POINTS, item)
     if training.off_grid:
-        return Mesh(np.concatenate([mesh.pos, between(file, len(mesh), rng)]), None)
+        return replace(mesh, queries=Mesh(between(file, len(mesh), rng), None))
     known = training.points(item)
     if mesh.index is not None:
         known = np.union1d(known, mesh.index)
     rest = np.setdiff1d(np.arange(file.num_points(item)), known)
     chosen = rest[shuffled(len(rest), rng)[: len(mesh)]]
-    if mesh.index is None:
-        pos = np.concatenate([mesh.pos, file.coordinates(item)[chosen]])
-        return Mesh(pos, None)
-    index = np.concatenate([mesh.index, chosen])
-    return Mesh(file.coordinates(item)[index], index)
-
-
-@torch.no_grad()
-def _errors(
-    forecaster: Forecaster,
-    test: WindowDataset,
-    size: int,
-    batch_size: int,
-    noise: float,
-) -> dict[str, float]:
-    everywhere, observed, others = (forecaster.new_errors() for _ in range(3))
-    for batch in batches(test, batch_size, partial(_connect, forecaster, size)):
-        batch = batch.to(forecaster.device)
-        number = torch.arange(len(batch.batch), device=batch.batch.device)
-        first = number - batch.ptr[batch.batch] < size
-        prediction = forecaster(
-            batch.x[first] + noise * _noise(forecaster, batch)[first],
-            batch.pos[first],
-            graphs=batch.graphs,
-        )
-        everywhere.update(prediction, batch.y, batch.batch)
-        for errors, points in ((observed, first), (others, ~first)):
-            errors.update(prediction[points], batch.y[points], batch.batch[points])
-    return {
-        "mae_observed": observed.compute()["mae"],
-        "mae_unobserved": others.compute()["mae"],
-        "mae": everywhere.compute()["mae"],
-    }
-
-
-def _connect(forecaster: Forecaster, size: int, pos: Tensor) -> Graphs:
-    """From the observed points, which come first, to all points of a sample."""
-    return forecaster.connect(pos[:size], query_pos=pos)
-
-
-def _noise(forecaster: Forecaster, batch: Batch) -> Tensor:
-    """Normal numbers of the inputs' standard deviation, those of a sample its own."""
-    drawn = []
-    for sample, points in zip(batch.sample.tolist(), batch.ptr.diff(), strict=True):
-        generator = torch.Generator().manual_seed(sample)
-        drawn.append(torch.randn(points, *batch.x.shape[1:], generator=generator))
-    return torch.cat(drawn).to(batch.x) * forecaster.inputs.std.to(batch.x)
+    return replace(mesh, queries=Mesh(file.coordinates(item)[chosen], chosen))

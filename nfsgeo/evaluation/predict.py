@@ -13,26 +13,26 @@ from torch import Tensor
 
 import nfsgeo.data
 from nfsgeo.data import FieldFile, PointWriter
-from nfsgeo.data.connected_batches import batches
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.disk import check_room
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation.fitting import check_fields
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.query_points import read_points
-from nfsgeo.evaluation.run_evaluation import check_fields, open_run
+from nfsgeo.evaluation.run_evaluation import open_run
+from nfsgeo.evaluation.scoring import predictions
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
 from nfsgeo.training import Forecaster, RunConfig
-from nfsgeo.training.observation import Observation, observe
+from nfsgeo.training.observation import observe
 
 __all__ = ["predict"]
 
-# Points at which a batch predicts, about; a sample always is one.
+# Points that a batch predicts at, approximately; a batch has at least one sample.
 POINTS = 1 << 16
 
 
-@torch.no_grad()
 def predict(
     folder: Path,
     source: Path,
@@ -45,20 +45,20 @@ def predict(
 ) -> Path:
     """Predicts every sample of a file and writes a native file of point clouds.
 
-    The last snapshots of the file are observed, as far apart as in training, and what
-    comes after its end is predicted.
+    The last snapshots of the file are observed, as far apart as in training, and the
+    time steps after its end are predicted.
 
     A point cloud is observed at all of its points, a grid at the points of the run,
     or at all of them for a model that comes with nfsgeo.
 
     Args:
         folder: The run's folder, or the name of a model that comes with nfsgeo.
-        source: Fields with at least the run's input snapshots.
+        source: Fields with at least as many snapshots as the run has input time steps.
         target: The file to make.
         query_points: Where to predict, see :func:`read_points`; None for the observed
             points.
-        first: Number of the first snapshot that is observed, from 0, to predict from
-            elsewhere in the file; None for the last ones.
+        first: Number of the first observed snapshot, from 0, to predict from an earlier
+            time; None for the last ones.
         device: In place of the run's own.
         progress: Called with the number of samples done and in all.
 
@@ -69,16 +69,21 @@ def predict(
     config, forecaster = open_run(find_run(folder), device)
     with nfsgeo.data.open(source) as file:
         check_fields(forecaster, file)
-        mesh = _observation(config, file)
+        # A point cloud is observed everywhere; a model that needs a grid refuses it.
+        at_all = file.shape is None and MODELS[config.model.name].points
+        mesh = MeshOfFile(file) if at_all else observe(config.data, file, config.seed)
         points = (
             None if query_points is None else read_points(query_points, file.domain)
         )
-        _check_room(target, config, file, points)
+        most = max(map(file.num_points, range(file.num_samples)))
+        num = config.data.points or most if points is None else len(points)
+        values = 4 * (config.data.n_out or 1) * file.components
+        check_room(target, file.num_samples * num * (values + 8 * file.domain.dim))
         observed, ahead = _window(forecaster, config, file, first)
         samples = range(file.num_samples)
         windows = WindowDataset(file, samples, len(observed), 0, mesh, numbers=observed)
-        most = max(map(file.num_points, samples)) if points is None else len(points)
-        size = max(1, min(config.data.batch_size, POINTS // most))
+        queried = most if points is None else len(points)
+        size = max(1, min(config.data.batch_size, POINTS // queried))
         writer = PointWriter(
             target,
             equation=file.equation,
@@ -89,19 +94,16 @@ def predict(
             split=file.split,
         )
         queries = None if points is None else torch.from_numpy(points)
+        connect = partial(_connect, forecaster, file, queries)
         with writer:
             written: tuple[Tensor, int] | None = None
             done = 0
-            for batch in batches(
-                windows, size, partial(_connect, forecaster, file, queries)
-            ):
-                batch = batch.to(forecaster.device)
-                u = forecaster(batch.x, batch.pos, graphs=batch.graphs)
+            for batch, u in predictions(forecaster, windows, size, connect=connect):
                 sizes = batch.graphs.query_sizes or batch.graphs.sizes
                 places = batch.pos.cpu().split(batch.graphs.sizes)
                 for pos, values in zip(places, u.cpu().split(sizes), strict=True):
                     where = pos if queries is None else queries
-                    # A mesh that the last sample had too is stored once.
+                    # A mesh that the previous sample had too is stored once.
                     if written is None or not torch.equal(written[0], where):
                         written = where, writer.add_mesh(where.numpy())
                     writer.write(values.numpy(), written[1])
@@ -119,39 +121,13 @@ def _connect(
     return forecaster.connect(pos, query_pos=file.domain.wrap(queries))
 
 
-def _check_room(
-    target: Path,
-    config: RunConfig,
-    file: FieldFile,
-    points: NDArray[np.float64] | None,
-) -> None:
-    """Makes sure that the disk can hold the result.
-
-    Raises:
-        UserError: It cannot, or only compressed.
-    """
-    most = max(map(file.num_points, range(file.num_samples)))
-    num = config.data.points or most if points is None else len(points)
-    each = num * (4 * (config.data.n_out or 1) * file.components + 8 * file.domain.dim)
-    check_room(target, file.num_samples * each)
-
-
-def _observation(config: RunConfig, file: FieldFile) -> Observation:
-    """Where each sample is observed; a model that needs a grid refuses a cloud."""
-    if file.shape is None and MODELS[config.model.name].points:
-        return MeshOfFile(file)
-    return observe(config.data, file, config.seed)
-
-
 def _window(
     forecaster: Forecaster, config: RunConfig, file: FieldFile, first: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Numbers of the snapshots that are observed, and the times that are predicted.
+    """Numbers of the observed snapshots, and the times that are predicted.
 
-    Both lie about the last observed one as in training.
-
-    Raises:
-        UserError: The file has too few snapshots, or none at some of these times.
+    Relative to the last observed snapshot, all times are those of training. A file
+    with too few snapshots, or none at some of these times, is refused.
     """
     trained = np.array(forecaster.description["times"])
     n_in, num = config.data.n_in or 0, len(file.times)
@@ -170,20 +146,15 @@ def _window(
     # The one gap that is learned where a single snapshot is observed.
     step = np.diff(trained).min()
     if not np.allclose(file.times[found], wanted, rtol=0, atol=1e-3 * step * n_in):
-        raise _misfit(file, n_in, step, first or 0)
+        gaps = np.diff(file.times[first or 0 :])
+        given = f"{file.path} with {len(gaps) + 1} snapshots"
+        if len(gaps):
+            equal = np.allclose(gaps, gaps[0], rtol=1e-3)
+            given += f", {gaps.min():g}{'' if equal else f' to {gaps.max():g}'} apart"
+        raise UserError(
+            given + (f", from number {first} on" if first else ""),
+            f"at least {n_in}, {step:g} apart, as in training",
+            "use a file with such snapshots at its end, or choose others by the number "
+            "of the first, --first",
+        )
     return found, file.times[found[-1]] + around[n_in:]
-
-
-def _misfit(file: FieldFile, n_in: int, step: float, first: int) -> UserError:
-    gaps = np.diff(file.times[first:])
-    apart = f"{gaps.min():g}" if len(gaps) else ""
-    if len(gaps) and not np.allclose(gaps, gaps[0], rtol=1e-3):
-        apart += f" to {gaps.max():g}"
-    return UserError(
-        f"{file.path} with {len(gaps) + 1} snapshots"
-        + (f", {apart} apart" if apart else "")
-        + (f", from number {first} on" if first else ""),
-        f"at least {n_in}, {step:g} apart, as in training",
-        "use a file with such snapshots at its end, or choose others by the number of "
-        "the first, --first",
-    )

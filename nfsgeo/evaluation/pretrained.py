@@ -6,7 +6,6 @@ import io
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -19,12 +18,15 @@ from nfsgeo.training.checkpoints import read_checkpoint
 
 __all__ = ["find_run", "ship_run"]
 
+# Entries of the summary that the checkpoint of a shipped model holds.
+PROVENANCE = ("equation", "provenance", "seed", "n_s", "epochs", "test")
+
 
 def find_run(run: Path) -> RunPaths:
     """The folder of a run, or of a model that comes with nfsgeo.
 
     Args:
-        run: The folder; or a name, where there is no such folder.
+        run: The folder, or else the name of such a model.
 
     Raises:
         UserError: It is neither.
@@ -35,15 +37,15 @@ def find_run(run: Path) -> RunPaths:
 
 
 def ship_run(run: RunPaths, folder: Path) -> RunPaths:
-    """Copies what predicting needs of an evaluated run, and where it came from.
+    """Copies what prediction needs of an evaluated run, and its provenance.
 
-    The checkpoint holds the best weights, the scales of the fields, the model's
-    settings and its provenance, and no state of the optimiser. Grids will be observed
+    The checkpoint holds the best weights, the scales of the fields, the settings of the
+    model and its provenance, without the state of the optimiser. Grids will be observed
     at all of their points.
 
     Args:
-        run: Trained and evaluated.
-        folder: To be made.
+        run: A run that was trained and evaluated.
+        folder: The folder to create.
 
     Raises:
         UserError: The run has no checkpoint or no summary, or the folder exists.
@@ -54,7 +56,7 @@ def ship_run(run: RunPaths, folder: Path) -> RunPaths:
     summary = read_summary(run)
     if not summary:
         raise UserError(f"{run.root}", "a run with its errors", "evaluate it first")
-    # Where the file lay is nobody's business.
+    # The path of the file means nothing elsewhere.
     summary["data"] = Path(summary["data"]).name
     environment = json.loads(run.environment.read_text())
     shipped = RunPaths(folder)
@@ -73,25 +75,17 @@ def ship_run(run: RunPaths, folder: Path) -> RunPaths:
     for name in ("metrics", "unseen"):
         if (table := getattr(run, name)).exists():
             shutil.copyfile(table, getattr(shipped, name))
-    _write_weights(checkpoint, _provenance(summary, environment), shipped.best)
-    return shipped
-
-
-def _provenance(summary: dict[str, Any], environment: dict[str, Any]) -> dict[str, Any]:
-    told = ("equation", "provenance", "seed", "n_s", "epochs", "test")
-    return {key: summary[key] for key in told if key in summary} | {
-        "nfsgeo": environment["nfsgeo"],
-        "commit": environment["commit"],
-        "torch": environment["packages"]["torch"],
-        "license": "MIT",
+    description = checkpoint["nfsgeo"] | {
+        "provenance": {key: summary[key] for key in PROVENANCE if key in summary}
+        | {
+            "nfsgeo": environment["nfsgeo"],
+            "commit": environment["commit"],
+            "torch": environment["packages"]["torch"],
+            "license": "MIT",
+        }
     }
-
-
-def _write_weights(
-    checkpoint: dict[str, Any], provenance: dict[str, Any], path: Path
-) -> None:
     content = io.BytesIO()
-    description = checkpoint["nfsgeo"] | {"provenance": provenance}
-    kept = {"state_dict": checkpoint["state_dict"], "nfsgeo": description}
-    torch.save(kept, content)
-    write_bytes(path, content.getbuffer())
+    weights = {"state_dict": checkpoint["state_dict"], "nfsgeo": description}
+    torch.save(weights, content)
+    write_bytes(shipped.best, content.getbuffer())
+    return shipped

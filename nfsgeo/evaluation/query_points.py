@@ -1,4 +1,4 @@
-"""Points to predict at, from a file."""
+"""Query points from a file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["read_points"]
 
 def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
     """Coordinates ``[M, d]`` from ``.npy``, ``.npz`` (its only array, or ``pos``) or
-    ``.csv`` (a column for each axis; in any order where a line names them).
+    ``.csv`` (one column per axis, in any order if the first line names them).
 
     Args:
         path: The file.
-        domain: The box that must hold the points.
+        domain: The box that must contain the points.
 
     Raises:
         UserError: The file cannot be read, or a point is not finite or lies outside
@@ -29,7 +29,7 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
     """
     if not path.is_file():
         raise UserError(f"{path}", "an existing file", "check the name")
-    readers = {".npy": _npy, ".npz": _npz, ".csv": _csv}
+    readers = {".npy": _numpy, ".npz": _numpy, ".csv": _csv}
     if path.suffix not in readers:
         raise UserError(
             f"{path}", "a .npy, .npz or .csv file", "save the points as one"
@@ -38,7 +38,9 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
         points = np.asarray(readers[path.suffix](path), dtype=np.float64)
     except Exception as error:  # whatever breaks in a damaged file
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise UserError(f"{path} ({reason})", "an array of points", "mend it") from None
+        raise UserError(
+            f"{path} ({reason})", "an array of points", "correct the file"
+        ) from None
     if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
         raise UserError(
             f"{path} with an array of shape {points.shape}",
@@ -56,12 +58,11 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
     return points
 
 
-def _npy(path: Path) -> NDArray[np.float64]:
-    return np.load(path, allow_pickle=False)
-
-
-def _npz(path: Path) -> NDArray[np.float64]:
-    with np.load(path, allow_pickle=False) as arrays:
+def _numpy(path: Path) -> NDArray[np.float64]:
+    arrays = np.load(path, allow_pickle=False)
+    if isinstance(arrays, np.ndarray):
+        return arrays
+    with arrays:
         names = list(arrays)
         if "pos" not in names and len(names) != 1:
             raise KeyError(f"arrays {names}, none of them named pos")

@@ -1,4 +1,4 @@
-"""Evaluates a run folder and writes what it finds there."""
+"""Evaluates a run folder and writes the results into it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 import nfsgeo.data
 from nfsgeo.data import FieldFile
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.evaluate import Evaluation, evaluate
-from nfsgeo.evaluation.fitting import check_fields, check_times
-from nfsgeo.evaluation.pretrained import find_run
-from nfsgeo.evaluation.scored import (
+from nfsgeo.evaluation.evaluate import Evaluation, evaluate, unobserved_errors
+from nfsgeo.evaluation.fitting import (
     Part,
+    check_fields,
+    check_times,
     choose_part,
     describe_scored,
     for_named_file,
 )
+from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.summary import POOLED, describe_run
-from nfsgeo.evaluation.unobserved import unobserved_errors
 from nfsgeo.evaluation.unseen import (
     COLUMNS,
     UnseenAt,
@@ -36,9 +36,16 @@ from nfsgeo.training.datamodule import windows
 from nfsgeo.training.environment import check_device, device_of
 from nfsgeo.training.observation import observe
 
-__all__ = ["check_fields", "evaluate_run", "open_run"]
+__all__ = ["evaluate_run", "open_run"]
 
 Progress = Callable[[str, int, int], None]
+
+# Arrays of evaluation.npz that hold errors at each time step, by method.
+BY_TIME_STEP = {
+    "model": "error_by_record",
+    "persistence": "persistence_by_record",
+    "linear_extrapolation": "linear_by_record",
+}
 
 
 def evaluate_run(
@@ -55,27 +62,27 @@ def evaluate_run(
     """Errors of a run on the test samples, and on larger meshes if asked for.
 
     On the run's own data this writes ``summary.json``, ``evaluation.npz`` and, with
-    ``factors``, ``unseen.csv``. A file that is named is scored whole and nothing is
-    written: all samples, unless ``part`` says otherwise, at all points, unless the
-    model is tied to those of training or ``factors`` ask for meshes around them.
+    ``factors``, ``unseen.csv``. On another file nothing is written, and the errors are
+    over all samples unless ``part`` says otherwise, and at all points unless the model
+    is tied to those of training or ``factors`` ask for meshes around them.
 
     Args:
         folder: The run's folder, or the name of a model that comes with nfsgeo.
-        data: Another file to score.
+        data: Another file to evaluate on.
         part: ``"all"`` samples of that file, or its ``"test"`` part.
-        factors: Also evaluate on meshes with so many times as many points.
+        factors: Also evaluate on meshes with this many times as many points.
         repeats: Meshes to draw for each factor.
-        unseen_at: Where their further points lie, as for :func:`evaluate_unseen`. On
-            other data, training counts as having seen the points that it would have
-            been given of them.
+        unseen_at: Where their additional points lie, as for :func:`evaluate_unseen`.
+            On other data, training counts as having seen the points that it would have
+            drawn from them.
         device: In place of the run's own.
         progress: Called with what is being done, how much is done and in all.
 
     Returns:
         The summary; ``"scored"`` says how many samples and points the errors are over.
         Where larger meshes were asked for, their errors are ``"unseen"``, and
-        ``"unseen_points"`` says where the further points lie and how many of the file's
-        points training has seen.
+        ``"unseen_points"`` says where the additional points lie and how many of the
+        file's points training has seen.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it.
@@ -89,7 +96,7 @@ def evaluate_run(
         )
     with nfsgeo.data.open(source) as file:
         check_fields(forecaster, file)
-        part = choose_part(part, config, file, data)
+        part = choose_part(part, file, data)
         if data is not None:
             num_points = forecaster.description["problem"]["num_points"]
             config = for_named_file(config, file, num_points, around=bool(factors))
@@ -130,12 +137,7 @@ def evaluate_run(
 def open_run(
     paths: RunPaths, device: str | None = None
 ) -> tuple[RunConfig, Forecaster]:
-    """The configuration of a run and its best model, on the device to compute on.
-
-    Args:
-        paths: The run's folder.
-        device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.
-    """
+    """The configuration of a run and its best model, on ``device`` or the run's own."""
     config = read_config(paths.config)
     section = config.trainer.model_copy(
         update={"device": device or config.trainer.device, "devices": 1}
@@ -147,7 +149,7 @@ def open_run(
 def _scores(
     found: Evaluation, forecaster: Forecaster, file: FieldFile
 ) -> dict[str, Any]:
-    """Errors of the model and of the baselines, as ``summary.json`` ends."""
+    """Errors of the model and of the baselines, with which ``summary.json`` ends."""
     baselines = {name: e for name, e in found.errors.items() if name != "model"}
     scores: dict[str, Any] = {"test": found.errors["model"], "baselines": baselines}
     units = [file.units.get(name) for name in file.component_names]
@@ -172,16 +174,11 @@ def _write(
     summary: dict[str, Any],
     rows: Sequence[dict[str, Any]],
 ) -> None:
-    names = {
-        "model": "error_by_record",
-        "persistence": "persistence_by_record",
-        "linear_extrapolation": "linear_by_record",
-    }
-    by_record = {
-        names[name]: errors for name, errors in found.by_record.items() if name in names
-    }
     box = {name: np.array(ends) for name, ends in file.domain.to_dict().items()}
-    arrays: dict[str, Any] = {**found.examples, **by_record, **box}
+    arrays: dict[str, Any] = {**found.examples, **box}
+    for name, errors in found.by_time_step.items():
+        if name in BY_TIME_STEP:
+            arrays[BY_TIME_STEP[name]] = errors
     arrays["component_names"] = np.array(file.component_names)
     units = [file.units.get(name, "") for name in file.component_names]
     if any(units):

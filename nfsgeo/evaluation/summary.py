@@ -1,4 +1,4 @@
-"""What a run was, in a few numbers."""
+"""Sizes, cost and errors of a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POOLED = (
 
 
 def read_summary(paths: RunPaths) -> dict[str, Any]:
-    """What ``summary.json`` holds, nothing where there is none.
+    """The content of ``summary.json``, empty where there is none.
 
     Raises:
         UserError: It is damaged.
@@ -49,7 +49,7 @@ def read_summary(paths: RunPaths) -> dict[str, Any]:
 
 
 def _components(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """Errors of each of several components, once their texts are texts."""
+    """Errors of each of several components; their texts are checked first."""
     found = content.get("components", {})
     if found:
         str.lower(content["pooled"])
@@ -61,11 +61,11 @@ def _components(content: dict[str, Any]) -> list[dict[str, Any]]:
 def describe_run(
     paths: RunPaths, config: RunConfig, forecaster: Forecaster, file: FieldFile
 ) -> dict[str, Any]:
-    """Sizes and cost of a run, as ``summary.json`` begins.
+    """Sizes and cost of a run, with which ``summary.json`` begins.
 
     ``seconds_per_epoch`` is the mean over the epochs trained, validation included;
     ``peak_memory_bytes`` is that of the CUDA device, or of the process on the CPU, and
-    None where only the best checkpoint was kept.
+    None where the last checkpoint is missing.
     """
     problem = forecaster.description["problem"]
     rows = read_history(paths.metrics)

@@ -7,16 +7,14 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import torch
 
 from nfsgeo.data import FieldFile
-from nfsgeo.data.connected_batches import batches
-from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.fields import Indices
 from nfsgeo.data.meshes import Mesh, nested
 from nfsgeo.data.streams import derived_seed
 from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation.scoring import errors_in_parts
 from nfsgeo.models import MODELS
 from nfsgeo.training import Forecaster
 from nfsgeo.training.config import RunConfig
@@ -60,19 +58,19 @@ def evaluate_unseen(
     """Observes and predicts the test samples on meshes around the training mesh.
 
     The paper's test of mesh invariance: a mesh has ``factor`` times the points, the
-    training mesh among them. No point set of training contains any of the further
-    points. They are drawn anew for each repeat, from the run's seed, the factor and
+    training mesh among them. No point set of training contains any of the additional
+    points, which are drawn anew for each repeat, from the run's seed, the factor and
     the repeat.
 
     Args:
         forecaster: On the device to compute on.
-        config: Of the run.
+        config: Configuration of the run.
         file: The data.
         mesh: The mesh on which test samples are observed, the first of training.
         factors: How many times as many points, above 1.
         repeats: Meshes to draw for each factor.
-        at: Further points lie ``"off-grid"``, between the points of the file, or are
-            points of the ``"file"`` as in the paper; None as in
+        at: Whether additional points lie ``"off-grid"``, between the points of the
+            file, or are points of the ``"file"`` as in the paper; None as in
             :func:`seen_by_training`.
         progress: Called with the number of meshes done and in all.
 
@@ -93,12 +91,15 @@ def evaluate_unseen(
             seed = _seed(config, factor, repeat)
             larger = partial(_enlarged, file, mesh, factor, seed, trained)
             test = windows(config.data, file, larger, "test")
-            seen = {s: len(mesh_of(mesh, s)) for s in test.samples}
-            measured = _errors(forecaster, test, seen, config.data.batch_size)
-            size = len(larger(test.samples[0]))
-            rows.append(
-                {"factor": factor, "repeat": repeat, "num_points": size} | measured
+            errors, seen, unseen = errors_in_parts(
+                forecaster,
+                test,
+                config.data.batch_size,
+                num_first=lambda sample: len(mesh_of(mesh, sample)),
             )
+            size = len(larger(test.samples[0]))
+            row = {"factor": factor, "repeat": repeat, "num_points": size, **errors}
+            rows.append(row | {"mae_seen": seen["mae"], "mae_unseen": unseen["mae"]})
             if progress is not None:
                 progress(len(rows), len(factors) * repeats)
     return rows
@@ -110,15 +111,15 @@ def seen_by_training(
     """How many points of a file training has seen, and where unseen ones are drawn.
 
     Args:
-        config: Of the run.
+        config: Configuration of the run.
         file: The data.
-        at: As for :func:`evaluate_unseen`. None for off the grid where the file tells
-            its fields there (:func:`~nfsgeo.data.trigonometric.is_band_limited`), else
-            for points of the file.
+        at: As for :func:`evaluate_unseen`. None chooses off-grid points where the file
+            resolves its fields (:func:`~nfsgeo.data.trigonometric.is_band_limited`),
+            else points of the file.
 
     Returns:
-        ``at``, resolved, ``points``, those of a test sample, and ``trained``, as
-        many of these as any training point set contains.
+        ``at``, resolved; ``points``, the number of points of a test sample; and
+        ``trained``, how many of these any point set of training contains.
 
     Raises:
         UserError: The fields of the file are not known between its points.
@@ -192,34 +193,14 @@ def _enlarged(
     trained: Callable[[int], Indices] | None,
     sample: int,
 ) -> Mesh:
+    """The mesh of a sample with ``factor`` times its points."""
     seen = mesh_of(mesh, sample)
     num = round(factor * len(seen))
     if trained is None:
-        # Around a mesh without numbers in the file, further points lie between its own.
+        # Without numbers in the file, additional points lie between those of the file.
         return nested(Mesh(seen.pos, None), file, num, seed, sample)
     return nested(seen, file, num, seed, sample, trained=trained(sample))
 
 
 def _seed(config: RunConfig, factor: float, repeat: int) -> int:
     return derived_seed(config.seed, round(1000 * factor), repeat)
-
-
-@torch.no_grad()
-def _errors(
-    forecaster: Forecaster, test: WindowDataset, seen: dict[int, int], batch_size: int
-) -> dict[str, float]:
-    everywhere, old, new = (forecaster.new_errors() for _ in range(3))
-    for batch in batches(test, batch_size, forecaster.connect):
-        batch = batch.to(forecaster.device)
-        prediction = forecaster(batch.x, batch.pos, graphs=batch.graphs)
-        everywhere.update(prediction, batch.y, batch.batch)
-        sizes = torch.tensor([seen[s] for s in batch.sample.tolist()])
-        number = torch.arange(len(batch.batch), device=batch.batch.device)
-        number = number - batch.ptr[batch.batch]
-        first = number < sizes.to(number.device)[batch.batch]
-        for errors, points in ((old, first), (new, ~first)):
-            errors.update(prediction[points], batch.y[points], batch.batch[points])
-    return everywhere.compute() | {
-        "mae_seen": old.compute()["mae"],
-        "mae_unseen": new.compute()["mae"],
-    }

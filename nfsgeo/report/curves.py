@@ -1,4 +1,4 @@
-"""Curves of training, of the error over time, and of unseen meshes."""
+"""Curves of the training, of the error over time, and over unseen meshes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def training_curves(metrics: dict[str, Array]) -> Figure:
                 epoch, metrics[name], label=label, color=colour, marker=marker, ms=2.5
             )
     losses.set_yscale("log")
-    # The model kept is the one of least validation RMSE, not of least loss.
+    # The best model has the smallest validation RMSE, not the smallest loss.
     scores = metrics.get("valid_rmse", np.array([]))
     if np.isfinite(scores).any() and "valid_loss" in metrics:
         at = int(np.nanargmin(scores))
@@ -80,10 +80,10 @@ def error_in_time(
     """Mean absolute error at each predicted time step, by method.
 
     Args:
-        times: Times of the predicted records ``[n_out]``.
-        errors: For each method, its errors ``[n_out]``; ``[n_out, C]`` for a panel for
-            each of several components.
-        components: The first of several, with their units.
+        times: Times of the predicted time steps ``[n_out]``.
+        errors: Errors by method, ``[n_out]``, or ``[n_out, C]`` for one panel per
+            component.
+        components: Names of these components, with their units.
     """
     num = max(1, len(components))
     figure = Figure((WIDTH, 1.2 + 1.5 * num), layout="constrained")
@@ -105,18 +105,22 @@ def error_in_time(
 def unseen_curve(
     unseen: dict[str, Array], seen_mae: float | None, *, pooled: bool = False
 ) -> Figure:
-    """Error on meshes that the model never saw, against their size.
+    """Error on unseen meshes, against their size.
 
     Args:
         unseen: Columns of ``unseen.csv``.
-        seen_mae: Error on the mesh of training, drawn as a line; may be absent.
+        seen_mae: Error on the training mesh, drawn as a line; may be absent.
         pooled: Whether errors are means over several components.
     """
     figure = Figure((WIDTH, 2.9), layout="constrained")
     ax = figure.subplots()
     for name, label, look in (
-        ("mae_seen", "at the points of training", (COLOURS["third"], "s", "--")),
-        ("mae_unseen", "at points never seen", (COLOURS["second"], "^", "-.")),
+        (
+            "mae_seen",
+            "at training points",
+            (COLOURS["third"], "s", "--"),
+        ),
+        ("mae_unseen", "at unseen points", (COLOURS["second"], "^", "-.")),
         ("mae", "all points", (COLOURS["model"], "o", "-")),
     ):
         if name in unseen and np.isfinite(unseen[name]).any():
@@ -130,7 +134,7 @@ def unseen_curve(
         ax.text(
             1.0,
             seen_mae,
-            "mesh of training",
+            "training mesh",
             transform=ax.get_yaxis_transform(),
             ha="right",
             va="bottom",
@@ -138,18 +142,13 @@ def unseen_curve(
             fontsize=7.5,
         )
     ax.set_ylim(0, 1.15 * ax.dataLim.ymax)  # room for that text
-    ax.set_xlabel("points, as a multiple of the mesh of training")
+    ax.set_xlabel("points, as a multiple of the training mesh")
     _finish(ax, f"pooled {MAE}" if pooled else MAE)
     return figure
 
 
 def mean_and_spread(unseen: dict[str, Array], name: str) -> tuple[Array, Array, Array]:
-    """Factors, and mean and standard deviation of a column over the repeats.
-
-    Args:
-        unseen: Columns of ``unseen.csv``.
-        name: The column.
-    """
+    """Factors, and mean and standard deviation of a column of ``unseen.csv``."""
     factors = np.unique(unseen["factor"])
     groups = [unseen[name][unseen["factor"] == factor] for factor in factors]
     mean = np.array([group.mean() for group in groups])

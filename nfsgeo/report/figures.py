@@ -11,112 +11,117 @@ from nfsgeo.report.curves import error_in_time, training_curves, unseen_curve
 from nfsgeo.report.lines import profiles, space_time
 from nfsgeo.report.maps import field_maps, points_and_field
 from nfsgeo.report.numbers import positive
-from nfsgeo.report.run_folder import Evaluation, RunFolder
-from nfsgeo.report.scales import Column
-from nfsgeo.report.selection import evenly, slug
+from nfsgeo.report.panels import Column
+from nfsgeo.report.run_folder import Predictions, RunFolder
 from nfsgeo.report.style import Picture, styled
 
-__all__ = ["run_pictures"]
+__all__ = ["evenly", "run_pictures", "slug"]
 
 Array = NDArray[np.float64]
 SAMPLES = 2  # test samples shown, each with every component
-RECORDS = 4  # records shown of each
+TIME_STEPS = 4  # time steps shown of each
+SAMPLES_STEADY = 4  # samples shown where the problem has no time
 COMPONENTS = 3
 
 
 def run_pictures(run: RunFolder) -> list[Picture]:
-    """Every picture that the files of a run allow, in the order of the report."""
+    """Every picture that the files of a run provide for, in the order of the report."""
     with styled():
-        pictures = list(_field_pictures(run.evaluation)) if run.evaluation else []
+        pictures = list(_field_pictures(run.predictions)) if run.predictions else []
         pictures += _curves(run)
     return pictures
 
 
-def _field_pictures(evaluation: Evaluation) -> Iterator[Picture]:
-    """Truth, prediction and error of a few test samples, with what the model saw."""
-    for c in range(min(COMPONENTS, len(evaluation.component_names))):
-        if evaluation.steady:
-            yield _steady_picture(evaluation, c)
+def _field_pictures(e: Predictions) -> Iterator[Picture]:
+    """Truth, prediction and error of a few test samples."""
+    for c in range(min(COMPONENTS, len(e.component_names))):
+        if e.steady:
+            yield _steady_picture(e, c)
             continue
-        for s in range(min(SAMPLES, len(evaluation.samples))):
-            yield from _sample_pictures(evaluation, s, c)
+        for s in range(min(SAMPLES, len(e.samples))):
+            yield from _sample_pictures(e, s, c)
 
 
-def _sample_pictures(e: Evaluation, s: int, c: int) -> Iterator[Picture]:
-    shown = evenly(e.truth.shape[2], RECORDS)
+def _sample_pictures(e: Predictions, s: int, c: int) -> Iterator[Picture]:
+    """One sample at a few time steps, and in one dimension over space and time."""
+    shown = evenly(e.truth.shape[2], TIME_STEPS)
     truth, prediction = (a[s, :, :, c].T for a in (e.truth, e.prediction))
     error = prediction - truth
-    labels = [
-        f"t = {e.times_out[r]:.4g}\nMAE {np.abs(error[r]).mean():#.2g}" for r in shown
-    ]
-    suffix = f"{int(e.samples[s])}-{slug(e.component_names[c])}"
-    which = f"Test sample {int(e.samples[s])}, {e.quantities[c]}"
     columns = [
         Column("truth", truth, "field"),
         Column("prediction", prediction, "field"),
         Column("prediction − truth", error, "error"),
     ]
-    if e.domain.dim > 1:
-        columns = [Column(k.title, k.values[shown], k.scale) for k in columns]
-        figure = field_maps(e.domain, e.pos, columns, labels)
-        yield Picture(f"fields-{suffix}", "fields", _caption(which, e), figure)
-        return
-    lines = {"truth": truth[shown], "prediction": prediction[shown]}
-    figure = profiles(e.domain, e.pos, lines, labels)
-    yield Picture(f"fields-{suffix}", "fields", f"{which}, at several times.", figure)
-    if len(truth) >= 4:
+    rows = [Column(k.title, k.values[shown], k.scale) for k in columns]
+    labels = [
+        f"t = {e.times_out[r]:.4g}\nMAE {np.abs(error[r]).mean():#.2g}" for r in shown
+    ]
+    suffix = f"{int(e.samples[s])}-{slug(e.component_names[c])}"
+    which = f"Test sample {int(e.samples[s])}, {e.quantities[c]}"
+    yield _fields(e, suffix, which, rows, labels)
+    if e.domain.dim == 1 and len(truth) >= 4:
         figure = space_time(e.domain, e.pos, e.times_out, columns)
         caption = f"{which}, over space and time."
         yield Picture(f"space-time-{suffix}", "fields", caption, figure)
 
 
-def _steady_picture(e: Evaluation, c: int) -> Picture:
-    rows = slice(0, RECORDS)
+def _steady_picture(e: Predictions, c: int) -> Picture:
+    """A few samples of a problem without time."""
+    rows = slice(0, SAMPLES_STEADY)
     truth, prediction = (a[rows, :, -1, c] for a in (e.truth, e.prediction))
     error = prediction - truth
+    columns = [
+        Column("input", e.x[rows, :, -1, 0], "input"),
+        Column("truth", truth, "field"),
+        Column("prediction", prediction, "field"),
+        Column("error", error, "error"),
+    ]
     labels = [
         f"sample {int(number)}\nMAE {np.abs(row).mean():#.2g}"
         for number, row in zip(e.samples[rows], error, strict=True)
     ]
-    caption = _caption(f"Test samples, {e.quantities[c]}", e)
-    if e.domain.dim == 1:
-        lines = {"truth": truth, "prediction": prediction}
-        figure = profiles(e.domain, e.pos, lines, labels)
-    else:
-        columns = [
-            Column("input", e.x[rows, :, -1, 0], "input"),
-            Column("truth", truth, "field"),
-            Column("prediction", prediction, "field"),
-            Column("error", error, "error"),
-        ]
+    which = f"Test samples, {e.quantities[c]}"
+    return _fields(e, slug(e.component_names[c]), which, columns, labels)
+
+
+def _fields(
+    e: Predictions, suffix: str, which: str, columns: list[Column], labels: list[str]
+) -> Picture:
+    """Maps of the columns, or in one dimension profiles of truth and prediction."""
+    if e.domain.dim > 1:
         figure = field_maps(e.domain, e.pos, columns, labels)
-    name = f"fields-{slug(e.component_names[c])}"
-    return Picture(name, "fields", caption, figure)
+        where = "points" if e.domain.dim == 2 else "points next to the middle plane"
+        caption = f"{which}. Dots are the {where}; colours between are interpolated."
+    else:
+        lines = {k.title: k.values for k in columns if k.scale == "field"}
+        figure = profiles(e.domain, e.pos, lines, labels)
+        caption = f"{which}." if e.steady else f"{which}, at several times."
+    return Picture(f"fields-{suffix}", "fields", caption, figure)
 
 
-def _mesh_picture(e: Evaluation) -> Picture:
-    """What the model is given: the points, and an input on them."""
+def _mesh_picture(e: Predictions) -> Picture:
+    """The observed points, and an input on them."""
     first, last = e.x[0, :, 0, 0], e.x[0, :, -1, 0]
     title = "input" if e.steady else f"observed, t = {e.times[e.x.shape[2] - 1]:.4g}"
     if e.domain.dim == 1:
-        lines = {"last observed record": last[None]}
+        lines = {"last observed time step": last[None]}
         if not e.steady:
-            lines = {"first observed record": first[None], **lines}
+            lines = {"first observed time step": first[None], **lines}
         figure = profiles(e.domain, e.pos, lines, [f"{len(e.pos)} points"])
     else:
         figure = points_and_field(e.domain, e.pos, last, title)
-    caption = f"What the model is given, test sample {int(e.samples[0])}"
+    caption = f"Observed points and input of the model, test sample {int(e.samples[0])}"
     if not e.steady and len(e.quantities) > 1:
         caption += f", {e.quantities[0]}"
     return Picture("mesh", "training", f"{caption}.", figure)
 
 
 def _curves(run: RunFolder) -> Iterator[Picture]:
-    e = run.evaluation
-    if e and len(e.times_out) > 1 and not e.steady and "model" in e.error_by_record:
+    e = run.predictions
+    if e and len(e.times_out) > 1 and not e.steady and "model" in e.error_by_time_step:
         several = e.quantities[:COMPONENTS] if len(e.quantities) > 1 else []
-        figure = error_in_time(e.times_out, e.error_by_record, several)
-        caption = "Error of each predicted record, mean over the test set."
+        figure = error_in_time(e.times_out, e.error_by_time_step, several)
+        caption = "Error at each predicted time step, mean over the test set."
         if len(several) < len(e.quantities) > 1:
             caption += f" The first {COMPONENTS} of {len(e.quantities)} components."
         yield Picture("error-in-time", "errors", caption, figure)
@@ -128,7 +133,7 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
     if {"factor", "mae"} <= run.unseen.keys():
         seen = positive((run.summary.get("test") or {}).get("mae"))
         caption = (
-            "Error on larger meshes that hold the one of training; bands are one "
+            "Error on larger meshes that contain the training mesh; bands are one "
             "standard deviation over the repeats."
         )
         pooled = bool(run.summary.get("components"))
@@ -136,6 +141,11 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
         yield Picture("unseen-meshes", "unseen", caption, figure)
 
 
-def _caption(which: str, e: Evaluation) -> str:
-    where = "points" if e.domain.dim == 2 else "points next to the middle plane"
-    return f"{which}. Dots are the {where}; colours between them are interpolated."
+def evenly(count: int, most: int) -> list[int]:
+    """Up to ``most`` of ``count`` indices, the first and the last among them."""
+    return sorted({round(i) for i in np.linspace(0, count - 1, min(most, count))})
+
+
+def slug(name: str) -> str:
+    """A name that is safe as part of a file name."""
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in name) or "field"

@@ -1,34 +1,36 @@
-"""The pictures of a data file."""
+"""Pictures of a data file: its fields and its meshes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.native import NativeFile
+from nfsgeo.geometry import Domain
+from nfsgeo.report.figures import evenly, slug
 from nfsgeo.report.lines import profiles
 from nfsgeo.report.maps import field_maps
-from nfsgeo.report.mesh_figures import mesh_figure
-from nfsgeo.report.scales import Column
-from nfsgeo.report.selection import evenly, slug
-from nfsgeo.report.style import Picture, styled
+from nfsgeo.report.panels import Column
+from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
 from nfsgeo.training.artifacts import write_bytes
 
-__all__ = ["plot_file"]
+__all__ = ["mesh_figure", "plot_file"]
 
 SAMPLES = 3
-RECORDS = 4
+TIME_STEPS = 4
 
 
 def plot_file(file: FieldFile, out_dir: Path) -> list[Path]:
-    """Draws the first samples of a data file at several records, and its meshes.
+    """Draws the first samples of a data file at several time steps, and its meshes.
 
-    Of a point cloud the meshes of those samples, of a grid those published with it.
+    The meshes of a point cloud are those of the samples drawn, the meshes of gridded
+    data those stored with them.
 
     Args:
         file: An open data file.
@@ -40,9 +42,10 @@ def plot_file(file: FieldFile, out_dir: Path) -> list[Path]:
     """
     out_dir.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, figure in _figures(file):
-        written.append(out_dir / f"{name}.png")
-        write_bytes(written[-1], Picture(name, "fields", "", figure).png())
+    with styled():
+        for name, figure in _figures(file):
+            written.append(out_dir / f"{name}.png")
+            write_bytes(written[-1], Picture(name, "fields", "", figure).png())
     return written
 
 
@@ -51,34 +54,29 @@ def _figures(file: FieldFile) -> Iterator[tuple[str, Figure]]:
     samples = range(min(SAMPLES, file.num_samples))
     for sample in samples:
         for name, panels in _panels(file, sample).items():
-            with styled():
-                figure = _drawn(file, sample, name, panels)
-            yield f"sample-{sample}-{slug(name)}", figure
+            yield f"sample-{sample}-{slug(name)}", _drawn(file, sample, name, panels)
     if file.shape is None:
-        for mesh in dict.fromkeys(map(file.mesh_id, samples)):
-            sample = next(s for s in samples if file.mesh_id(s) == mesh)
-            pos, cells = file.coordinates(sample), file.cells(sample)
-            with styled():
-                figure = mesh_figure(file.domain, pos, cells)
-            yield f"mesh-{mesh}", figure
+        firsts = {file.mesh_id(sample): sample for sample in reversed(samples)}
+        for mesh, sample in sorted(firsts.items()):
+            pos, elements = file.coordinates(sample), file.cells(sample)
+            yield f"mesh-{mesh}", mesh_figure(file.domain, pos, elements)
     elif isinstance(file, NativeFile):
         for name, index in file.meshes.items():
-            with styled():
-                figure = mesh_figure(file.domain, file.coordinates()[index])
+            figure = mesh_figure(file.domain, file.coordinates()[index])
             yield f"mesh-{slug(name)}", figure
 
 
 def _panels(file: FieldFile, sample: int) -> dict[str, dict[str, NDArray[np.float64]]]:
-    """For each component, a field for each panel, by the text over it."""
-    shown = evenly(len(file.times), RECORDS)
+    """The fields of each component, by the titles of their panels."""
+    shown = evenly(len(file.times), TIME_STEPS)
     panels: dict[str, dict[str, NDArray[np.float64]]] = {}
     if file.static_components:
         static = file.read_static(sample).astype(np.float64)
         for c, name in enumerate(file.static_names):
             panels[name] = {file.static_role or "static": static[:, c]}
-    for record in shown:
-        values = file.read(sample, slice(record, record + 1))[:, 0].astype(np.float64)
-        label = f"t = {file.times[record]:.4g}" if len(file.times) > 1 else "solution"
+    for k in shown:
+        values = file.read(sample, slice(k, k + 1))[:, 0].astype(np.float64)
+        label = f"t = {file.times[k]:.4g}" if len(file.times) > 1 else "solution"
         for c, name in enumerate(file.component_names):
             panels.setdefault(name, {})[label] = values[:, c]
     return panels
@@ -93,3 +91,54 @@ def _drawn(
         return profiles(file.domain, pos, {name: rows}, [*panels])
     columns = [Column(label, field[None], name) for label, field in panels.items()]
     return field_maps(file.domain, pos, columns, [name])
+
+
+CORNERS = {"line": 2, "triangle": 3, "quad": 4}
+
+
+def mesh_figure(
+    domain: Domain,
+    pos: NDArray[np.float64],
+    elements: Mapping[str, NDArray[np.int64]] | None = None,
+) -> Figure:
+    """Draws points in their box, and lines, triangles and quadrilaterals in the plane.
+
+    Points in space are seen along the last axis.
+
+    Args:
+        domain: Box that holds the points.
+        pos: Points ``[n, d]``.
+        elements: Point numbers ``[num, k]`` by type, as meshio names them.
+    """
+    lower, lengths = domain.lower, domain.lengths
+    flat = domain.dim > 1
+    height = min(WIDTH, WIDTH * lengths[1] / lengths[0]) if flat else 0.6
+    figure = Figure((WIDTH, height + 0.6), layout="compressed")
+    ax = figure.subplots()
+    shown = pos[:, :2] if flat else np.c_[pos, np.zeros(len(pos))]
+    if domain.dim == 2:
+        lines = shown[_edges(elements or {})]
+        ax.add_collection(LineCollection(list(lines), lw=0.4, color=COLOURS["pale"]))
+    size = float(np.clip(150 / np.sqrt(len(pos)), 1.0, 4.0))
+    ax.plot(*shown.T, ".", ms=size, mew=0, c=COLOURS["ink"])
+    ax.set_title(f"{len(pos)} points" + ", seen along z" * (domain.dim == 3))
+    ax.set_xlim(lower[0], domain.upper[0])
+    ax.set_xlabel("x")
+    if flat:
+        ax.set_ylim(lower[1], domain.upper[1])
+        ax.set_ylabel("y")
+        ax.set_aspect("equal")
+    else:
+        ax.set_yticks([])
+        ax.spines["left"].set_visible(False)
+    return figure
+
+
+def _edges(elements: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Sides of all elements ``[edges, 2]``, each once."""
+    pairs = [np.empty((0, 2), np.int64)]
+    for kind, nodes in elements.items():
+        corners = nodes[:, : CORNERS.get(kind.rstrip("0123456789"), 0)]
+        for k in range(corners.shape[1]):
+            pairs.append(np.sort(corners[:, [k - 1, k]], axis=1))
+    return np.unique(np.concatenate(pairs), axis=0)

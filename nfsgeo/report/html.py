@@ -15,7 +15,7 @@ from nfsgeo.report.tables import (
     component_tables,
     error_table,
     facts,
-    record_tables,
+    settings_tables,
     unseen_table,
     verdict,
 )
@@ -64,7 +64,7 @@ def write_report(run_dir: Path) -> Path:
         units=run.summary.get("units"),
         pictures=by_section,
         unseen=unseen_table(run),
-        tables=list(record_tables(run)),
+        tables=list(settings_tables(run)),
     )
     path = run.path / "report.html"
     write_bytes(path, page.encode())
@@ -72,11 +72,11 @@ def write_report(run_dir: Path) -> Path:
 
 
 def template(name: str, *folders: Path) -> jinja2.Template:
-    """A page to fill in; what is not text of its own is escaped.
+    """A Jinja template that escapes what is filled in.
 
     Args:
-        name: Of its file.
-        folders: Where it is, and what it includes.
+        name: Name of its file.
+        folders: Where the file and those that it includes are.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folders),

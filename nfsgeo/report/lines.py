@@ -11,8 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from nfsgeo.geometry import Domain
-from nfsgeo.report.panels import colour_bar, panels
-from nfsgeo.report.scales import Column, scale_groups
+from nfsgeo.report.panels import Column, colour_bar, panels, scale_groups
 from nfsgeo.report.style import COLOURS, WIDTH, legend_above
 
 __all__ = ["profiles", "space_time"]
@@ -58,7 +57,7 @@ def space_time(
     Args:
         domain: Interval that holds the points.
         pos: Points ``[n, 1]``.
-        times: Times of the records ``[T]``, at least two.
+        times: Times of the time steps ``[T]``, at least two.
         columns: What to show; their ``values`` are ``[T, n]``.
     """
     x, order = _along(domain, pos)
@@ -78,7 +77,7 @@ def space_time(
 
 
 def _along(domain: Domain, pos: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Increasing coordinates, up to the seam of a periodic axis, and whose they are."""
+    """Increasing coordinates, continued over a periodic seam, and their indices."""
     order = np.argsort(pos[:, 0])
     x = pos[order, 0]
     if domain.periodic[0]:

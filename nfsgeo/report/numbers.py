@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them."""
+"""Numbers as text for a reader."""
 
 from __future__ import annotations
 
@@ -21,23 +21,22 @@ MISSING = "–"
 
 
 def finite(value: Any) -> float | None:
-    """The number, None where there is none: NaN, infinity, anything else."""
+    """A finite number as float; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
 
 
 def positive(value: Any) -> float | None:
-    """The number, None where it is not above zero."""
+    """A positive finite number as float; None for anything else."""
     number = finite(value)
     return number if number is not None and number > 0 else None
 
 
 def decimals_for(values: Iterable[Any]) -> int | None:
-    """Decimals that show three digits of the least value of a column.
+    """Decimals that show three digits of the smallest value of a column.
 
-    Returns:
-        None where so many zeros would follow the point that powers of ten read better.
+    None for values so small or large that powers of ten read better.
     """
     sizes = [abs(v) for v in map(finite, values) if v]
     if not sizes or min(sizes) < 1e-5 or max(sizes) >= 1e6:
@@ -46,7 +45,7 @@ def decimals_for(values: Iterable[Any]) -> int | None:
 
 
 def error_text(value: Any, decimals: int | None = None) -> str:
-    """An error, with the decimals of its column or else three digits."""
+    """An error with the decimals of its column, or with three digits."""
     number = finite(value)
     if number is None:
         return MISSING
@@ -54,7 +53,7 @@ def error_text(value: Any, decimals: int | None = None) -> str:
 
 
 def count_text(value: Any) -> str:
-    """A whole number, its thousands set apart."""
+    """A whole number with its thousands separated."""
     number = finite(value)
     if number is None:
         return MISSING

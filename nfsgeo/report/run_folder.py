@@ -1,4 +1,4 @@
-"""What a run folder holds, read into plain arrays and dictionaries."""
+"""The content of a run folder, as plain arrays and dictionaries."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ import yaml
 from numpy.typing import NDArray
 
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP
 from nfsgeo.geometry import Domain
 from nfsgeo.report.numbers import with_unit
 
-__all__ = ["Evaluation", "RunFolder", "read_run_folder"]
+__all__ = ["Predictions", "RunFolder", "read_run_folder"]
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Predictions:
     """Predictions for a few test samples, in the data's own units.
 
     Args:
         domain: Box that holds the points.
         pos: Points ``[n, d]``.
-        times: Times of the records, inputs first ``[n_in + n_out]``.
+        times: Times of all time steps, inputs first ``[n_in + n_out]``.
         samples: Numbers of the samples in the data file ``[S]``.
         x: Inputs ``[S, n, n_in, F]``.
         truth: ``[S, n, n_out, C]``.
         prediction: ``[S, n, n_out, C]``.
-        error_by_record: Mean absolute error of each record over the test set, by
-            method: ``"model"`` and the baselines ``[n_out]``, of each of several
-            components ``[n_out, C]``.
+        error_by_time_step: Mean absolute error at each time step over the test set, by
+            method: ``"model"`` and the baselines ``[n_out]``, or ``[n_out, C]`` for
+            several components.
         component_names: Names of the ``C`` components.
         component_units: Their units, ``""`` where it is not known.
     """
@@ -49,7 +50,7 @@ class Evaluation:
     x: Array
     truth: Array
     prediction: Array
-    error_by_record: dict[str, Array]
+    error_by_time_step: dict[str, Array]
     component_names: list[str]
     component_units: list[str]
 
@@ -66,7 +67,7 @@ class Evaluation:
 
     @property
     def times_out(self) -> Array:
-        """Times of the predicted records ``[n_out]``."""
+        """Times of the predicted time steps ``[n_out]``."""
         return self.times[-self.truth.shape[2] :]
 
 
@@ -80,7 +81,7 @@ class RunFolder:
     summary: dict[str, Any] = field(default_factory=dict)
     metrics: dict[str, Array] = field(default_factory=dict)
     unseen: dict[str, Array] = field(default_factory=dict)
-    evaluation: Evaluation | None = None
+    predictions: Predictions | None = None
 
 
 def read_run_folder(path: Path) -> RunFolder:
@@ -102,7 +103,7 @@ def read_run_folder(path: Path) -> RunFolder:
         summary=_read(path / "summary.json", _mapping(json.loads)) or {},
         metrics=_read(path / "metrics.csv", _columns) or {},
         unseen=_read(path / "unseen.csv", _columns) or {},
-        evaluation=_read_evaluation(path / "evaluation.npz"),
+        predictions=_read_predictions(path / "evaluation.npz"),
     )
 
 
@@ -144,54 +145,37 @@ def _columns(text: str) -> dict[str, Array]:
     }
 
 
-def _read_evaluation(path: Path) -> Evaluation | None:
+def _read_predictions(path: Path) -> Predictions | None:
     if not path.is_file():
         return None
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            return _evaluation(dict(arrays))
-    except (ValueError, KeyError, OSError, EOFError) as error:
-        raise _damaged(path, error) from error
+            return _predictions(dict(arrays))
     except Exception as error:  # zipfile's own errors derive from Exception
         raise _damaged(path, error) from error
 
 
-def _evaluation(arrays: dict[str, NDArray[Any]]) -> Evaluation:
+def _predictions(arrays: dict[str, NDArray[Any]]) -> Predictions:
     truth = arrays["truth"]
-    pos = arrays["pos"].astype(np.float64)
-    by_record = {
-        "model": "error_by_record",
-        "persistence": "persistence_by_record",
-        "linear_extrapolation": "linear_by_record",
-    }
-    if "lower" in arrays:
-        domain = Domain(
-            tuple(map(float, arrays["lower"])),
-            tuple(map(float, arrays["upper"])),
-            tuple(map(bool, arrays["periodic"])),
-        )
-    else:
-        domain = Domain.bounding(pos, pad=0.02)
-    if "component_names" in arrays:
-        names = [str(name) for name in arrays["component_names"]]
-    else:
-        names = ["u"] if truth.shape[-1] == 1 else [f"u{i}" for i in range(9)]
-    names = names[: truth.shape[-1]]
-    units = [""] * len(names)
-    if "component_units" in arrays:
-        units = [str(unit) for unit in arrays["component_units"]]
-        if len(units) != len(names):
-            raise ValueError(f"{len(units)} units of {len(names)} components")
-    return Evaluation(
+    domain = Domain(
+        tuple(map(float, arrays["lower"])),
+        tuple(map(float, arrays["upper"])),
+        tuple(map(bool, arrays["periodic"])),
+    )
+    names = [str(name) for name in arrays["component_names"]]
+    units = [str(unit) for unit in arrays.get("component_units", [""] * len(names))]
+    if not len(units) == len(names) == truth.shape[-1]:
+        raise ValueError(f"{len(names)} names and {len(units)} units of components")
+    return Predictions(
         domain=domain,
-        pos=pos,
+        pos=arrays["pos"].astype(np.float64),
         times=arrays["times"].astype(np.float64).reshape(-1),
         samples=arrays["sample"],
         x=arrays["x"].astype(np.float64),
         truth=truth.astype(np.float64),
         prediction=arrays["prediction"].astype(np.float64),
-        error_by_record={
-            name: arrays[key] for name, key in by_record.items() if key in arrays
+        error_by_time_step={
+            name: arrays[key] for name, key in BY_TIME_STEP.items() if key in arrays
         },
         component_names=names,
         component_units=units,

@@ -1,4 +1,4 @@
-"""One look for every figure: colours, type sizes, and what a picture carries."""
+"""The style of all figures, and a picture with its caption."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
     "styled",
 ]
 
-# Okabe and Ito's colours, told apart with every common kind of colour blindness.
+# Okabe and Ito's colours, which the colour-blind can tell apart.
 COLOURS = {
     "ink": "#1b1f24",
     "muted": "#6b7280",
@@ -71,7 +71,7 @@ STYLE: Any = {
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with what a reader needs beside it.
+    """A figure with its caption.
 
     Args:
         name: File name without ending, unique in a report.

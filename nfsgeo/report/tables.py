@@ -25,7 +25,7 @@ __all__ = [
     "component_tables",
     "error_table",
     "facts",
-    "record_tables",
+    "settings_tables",
     "unseen_table",
     "verdict",
 ]
@@ -44,10 +44,10 @@ def facts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     n_in, n_out = summary.get("n_t"), summary.get("n_t_out")
     named = [
         ("points", count_text(summary.get("n_s"))),
-        ("records in → out", f"{count_text(n_in)} → {count_text(n_out)}"),
+        ("time steps in → out", f"{count_text(n_in)} → {count_text(n_out)}"),
         ("parameters", count_text(summary.get("parameters"))),
         ("epochs", count_text(summary.get("epochs"))),
-        ("time an epoch", seconds_text(summary.get("seconds_per_epoch"))),
+        ("time per epoch", seconds_text(summary.get("seconds_per_epoch"))),
         ("peak memory", bytes_text(summary.get("peak_memory_bytes"))),
     ]
     return [(name, text) for name, text in named if set(text) - set("– →")]
@@ -85,10 +85,9 @@ def error_table(summary: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def component_tables(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Test errors of each of several components in its own unit.
+    """The :func:`error_table` of each of several components, in its own unit.
 
-    Returns:
-        Of each component what :func:`error_table` does, with its ``title`` and ``std``.
+    Each table has a ``title`` and the standard deviation ``std`` of the component.
     """
     tables: list[dict[str, Any]] = []
     for name, errors in (summary.get("components") or {}).items():
@@ -145,7 +144,7 @@ def unseen_table(run: RunFolder) -> list[Row]:
     return rows
 
 
-def record_tables(run: RunFolder) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def settings_tables(run: RunFolder) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Everything needed to repeat the run, as titled lists of names and values."""
     provenance = run.summary.get("provenance") or {}
     for title, content in (

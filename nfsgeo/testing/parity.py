@@ -1,4 +1,4 @@
-"""Two ways to compute one thing, held equal."""
+"""Comparison of a fast path with its plain reference."""
 
 from __future__ import annotations
 

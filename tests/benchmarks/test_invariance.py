@@ -18,7 +18,7 @@ from nfsgeo_benchmarks.suites.invariance import (
     errors_on_meshes,
 )
 from nfsgeo_benchmarks.suites.suite import read_suite
-from nfsgeo_benchmarks.suites.table import cells_of, judge
+from nfsgeo_benchmarks.suites.table import judge, seed_means
 
 MESHES = ("seen", "half")
 
@@ -76,7 +76,7 @@ def test_the_table_has_grids_with_their_variant(
 
 
 def test_cells_hold_the_meshes_that_there_are(rows: list[dict[str, Any]]) -> None:
-    cells = cells_of(rows)
+    cells = seed_means(rows)
     seen = cells["default", "ns-64-4-to-2"].values
     assert seen["mae_seen"] == 2 and seen["mae_unobserved_half"] == 6
     assert "mae_equispaced" not in seen
@@ -84,11 +84,11 @@ def test_cells_hold_the_meshes_that_there_are(rows: list[dict[str, Any]]) -> Non
     assert figure is not None and len(figure.axes) == 1
     ticks = [text.get_text() for text in figure.axes[0].get_xticklabels()]
     assert ticks == ["equispaced", *MESHES]
-    assert error_against_mesh(cells_of(rows[-1:]), MESHES) is None
+    assert error_against_mesh(seed_means(rows[-1:]), MESHES) is None
 
 
 def test_grids_have_a_place_where_there_are_any(rows: list[dict[str, Any]]) -> None:
-    figure = error_against_mesh(cells_of(rows[1:]), MESHES)
+    figure = error_against_mesh(seed_means(rows[1:]), MESHES)
     assert figure is not None
     ticks = [text.get_text() for text in figure.axes[0].get_xticklabels()]
     assert ticks == list(MESHES)
@@ -100,5 +100,5 @@ def test_bounds_are_judged_over_meshes_and_grids(rows: list[dict[str, Any]]) -> 
         for claim in read_suite(shipped_suites()["invariance"]).claims
         if claim.measure == "mae_seen" and claim.over != ("paper",)
     ]
-    ratios = {verdict.ratio for verdict in judge(claims, cells_of(rows))}
+    ratios = {verdict.ratio for verdict in judge(claims, seed_means(rows))}
     assert ratios == {2.0}

@@ -10,7 +10,7 @@ import pytest
 import nfsgeo_benchmarks
 from nfsgeo_benchmarks.paper import printed
 from nfsgeo_benchmarks.suites import (
-    paper_cells,
+    paper_values,
     read_suite,
     shipped_scales,
     shipped_suites,
@@ -27,7 +27,7 @@ KEYS = {
     "variant",
     "mesh_factor",
 }
-DOUBTFUL = {  # by table, equation, variant, points, records in and out
+DOUBTFUL = {  # by table, equation, variant, points, time steps in and out
     ("darcy", "darcy", "fno", 16384, 0, 1),
     ("equispaced-from-1", "kdv", "nfs", 1024, 1, 20),
     ("equispaced-from-1", "kdv", "fno", 512, 1, 40),
@@ -92,7 +92,7 @@ KEYS = (
 @pytest.mark.parametrize("name", ["irregular", "equispaced"])
 def test_every_problem_of_the_headline_suites_stands_in_the_paper(name: str) -> None:
     suite = read_suite(shipped_suites()[name])
-    cells = paper_cells(suite, shipped_scales())
+    cells = paper_values(suite, shipped_scales())
     assert {problem for _, problem in cells} == set(suite.problems)
     for problem in suite.problems:
         assert cells["nfs", problem].value is not None

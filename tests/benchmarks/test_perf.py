@@ -17,10 +17,9 @@ from click.testing import CliRunner, Result
 
 from nfsgeo.data.equations import EQUATIONS
 from nfsgeo.errors import UserError
-from nfsgeo_benchmarks.perf.calibration import calibration
 from nfsgeo_benchmarks.perf.entries import ENTRIES
 from nfsgeo_benchmarks.perf.entry import Entry, Measurement, Times
-from nfsgeo_benchmarks.perf.generators import instances
+from nfsgeo_benchmarks.perf.generators import calibration, instances
 from nfsgeo_benchmarks.perf.loading import read_batch, training_step
 from nfsgeo_benchmarks.perf.results import write_results
 from nfsgeo_benchmarks.perf.runner import measure, peak_memory
@@ -50,7 +49,7 @@ FOUR_TIMES = Entry(
     title="",
     variant=partial(calibration, seconds=0.4),
     reference=partial(calibration, seconds=0.1),
-    held=20,
+    bound=20,
     clock="cpu",
     repeats=3,
 )
@@ -71,7 +70,7 @@ def test_ratios() -> None:
 
 def test_what_is_measured() -> None:
     assert [*ENTRIES] == [entry.name for entry in ENTRIES.values()]
-    held = {name: entry.held for name, entry in ENTRIES.items()}
+    held = {name: entry.bound for name, entry in ENTRIES.items()}
     for equation in EQUATIONS:
         assert held[f"generate-{equation}"] == 1.5
         assert ENTRIES[f"generate-{equation}"].clock == "cpu"
@@ -81,10 +80,10 @@ def test_what_is_measured() -> None:
     for points in (1024, 4096, 16384):
         for records in (10, 40):
             entry = ENTRIES[f"nfs-{points}x{records}"]
-            assert entry.held == entry.held_memory == 1.3
+            assert entry.bound == entry.memory_bound == 1.3
     dense = ENTRIES["nfs-dense"]
-    assert (dense.held, dense.held_memory, dense.agreement) == (0.2, 0.1, 1e-4)
-    assert held["nfs-gino"] == ENTRIES["nfs-gino"].held_memory == 1 / 3
+    assert (dense.bound, dense.memory_bound, dense.agreement) == (0.2, 0.1, 1e-4)
+    assert held["nfs-gino"] == ENTRIES["nfs-gino"].memory_bound == 1 / 3
     assert held["search-torch-cluster"] == 1 and held["search-cell-list"] == 5
     assert held["interpolate-step-growth"] == pytest.approx(256**1.1, rel=1e-3)
     assert ENTRIES["predict-million"].most_memory == 4e9
@@ -121,7 +120,7 @@ def test_memory_is_that_of_the_work_alone(tmp_path: Path) -> None:
         variant=partial(takes, before=3 * 10**8, during=10**8),
         reference=partial(takes, before=0, during=2 * 10**8),
         repeats=1,
-        held_memory=0.4,
+        memory_bound=0.4,
     )
     measured = measure(entry, tmp_path)
     assert measured.variant_memory == pytest.approx(10**8, rel=0.1)
@@ -141,7 +140,7 @@ def test_results_that_are_to_agree(tmp_path: Path) -> None:
         variant=partial(counts, by=1.01),
         reference=partial(counts, by=1.0),
         repeats=2,
-        held=None,
+        bound=None,
     )
     assert measure(entry, tmp_path).difference is None
     measured = measure(replace(entry, agreement=0.02), tmp_path)
@@ -222,7 +221,7 @@ def test_errors_of_the_work_come_through(tmp_path: Path) -> None:
 
 
 def a_measurement(ratio: float, held: float | None) -> Measurement:
-    return Measurement(replace(FOUR_TIMES, held=held), ratio, 2 * ratio, 2.0, 10, 20)
+    return Measurement(replace(FOUR_TIMES, bound=held), ratio, 2 * ratio, 2.0, 10, 20)
 
 
 def test_results(tmp_path: Path) -> None:
@@ -243,7 +242,9 @@ Command = Callable[..., Result]
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs `nfsgeo bench` with one small entry, which is held or is not."""
     monkeypatch.setitem(ENTRIES, "held", replace(FOUR_TIMES, name="held"))
-    monkeypatch.setitem(ENTRIES, "missed", replace(FOUR_TIMES, name="missed", held=0.1))
+    monkeypatch.setitem(
+        ENTRIES, "missed", replace(FOUR_TIMES, name="missed", bound=0.1)
+    )
     monkeypatch.chdir(tmp_path)
     return lambda *arguments: CliRunner().invoke(main, ["bench", *arguments])
 

@@ -11,23 +11,22 @@ import torch
 
 from nfsgeo.models import MODELS, num_parameters
 from nfsgeo_benchmarks.perf import (
-    fourier,
-    gino,
     interpolation,
+    neuraloperator,
     recurrent,
     search,
     solver,
 )
 
-FNO = {"size": 8, "records": 4, "samples": 2, "width": 8, "depth": 2, "modes": 2}
-DCRNN = {"points": 20, "records": 3, "samples": 2, "radius": 0.4}
+FNO = {"size": 8, "time_steps": 4, "samples": 2, "width": 8, "depth": 2, "modes": 2}
+DCRNN = {"points": 20, "time_steps": 3, "samples": 2, "radius": 0.4}
 
 
 @pytest.fixture
 def networks(monkeypatch: pytest.MonkeyPatch) -> list[torch.nn.Module]:
     """Collects the networks that learn."""
     found: list[torch.nn.Module] = []
-    for module in (fourier, recurrent, solver, gino):
+    for module in (neuraloperator, recurrent, solver):
         plain = module.step
 
         def step(network, predict, target, plain=plain):
@@ -46,8 +45,8 @@ def learns(run: Callable[[], float]) -> None:
 def test_fno_has_as_many_weights_as_neuraloperators(
     tmp_path: Path, networks: list[torch.nn.Module]
 ) -> None:
-    learns(fourier.our_fno(tmp_path, **FNO))
-    learns(fourier.their_fno(tmp_path, **FNO))
+    learns(neuraloperator.our_fno(tmp_path, **FNO))
+    learns(neuraloperator.their_fno(tmp_path, **FNO))
     ours, theirs = networks
     assert num_parameters(ours) == num_parameters(theirs)
 
@@ -79,7 +78,7 @@ def test_dcrnn_is_the_published_one(
 
 
 def test_nfs_with_everything_saved_is_nfs_written_out(tmp_path: Path) -> None:
-    sizes = {"points": 16, "records": 3, "samples": 2}
+    sizes = {"points": 16, "time_steps": 3, "samples": 2}
     small = {"width": 4, "depth": 1, "modes": 1, "hidden": 4}
     settings = {**MODELS["nfs"].paper, **small}
     run = solver.nfs_step(tmp_path, **sizes, settings=settings)
@@ -91,24 +90,24 @@ def test_nfs_with_everything_saved_is_nfs_written_out(tmp_path: Path) -> None:
 def test_the_core_is_nfs_without_interpolation(
     tmp_path: Path, networks: list[torch.nn.Module]
 ) -> None:
-    sizes = {"points": 16, "records": 3, "samples": 2}
+    sizes = {"points": 16, "time_steps": 3, "samples": 2}
     learns(solver.nfs_step(tmp_path, **sizes, settings={"back_width": None}))
     learns(solver.core_step(tmp_path, **sizes))
     nfs, core = networks
     for part in ("lift", "blocks", "projector"):
         assert num_parameters(getattr(nfs, part)) == num_parameters(getattr(core, part))
     with pytest.raises(ValueError, match="15 points: expected a square"):
-        solver.core_step(tmp_path, points=15, records=3, samples=2)
+        solver.core_step(tmp_path, points=15, time_steps=3, samples=2)
 
 
 def test_predictions_at_other_points(tmp_path: Path) -> None:
-    run = solver.nfs_prediction(tmp_path, points=16, records=3, queries=50)
+    run = solver.nfs_prediction(tmp_path, points=16, time_steps=3, queries=50)
     assert run() == run()
 
 
 @pytest.mark.parametrize("training", [False, True])
 def test_interpolation_written_out_is_the_same(tmp_path: Path, training: bool) -> None:
-    sizes = {"points": 64, "records": 3, "training": training}
+    sizes = {"points": 64, "time_steps": 3, "training": training}
     fused = interpolation.up_and_down(tmp_path, **sizes)
     plain = interpolation.up_and_down(tmp_path, **sizes, fused=False)
     assert fused() == pytest.approx(plain(), rel=1e-5)
@@ -132,11 +131,11 @@ def test_gino_is_of_the_same_size(
     if importlib.util.find_spec("torch_scatter") is None:
         pytest.skip("torch-scatter is not installed")
     sizes = {"side": 8, "samples": 2, "width": 8, "depth": 2, "modes": 2}
-    for records in (None, 3):
+    for time_steps in (None, 3):
         networks.clear()
-        for make in (gino.nfs_beside_gino, gino.their_gino):
-            learns(make(tmp_path, **sizes, hidden=8, radius=0.2, records=records))
+        for make in (neuraloperator.nfs_beside_gino, neuraloperator.their_gino):
+            learns(make(tmp_path, **sizes, hidden=8, radius=0.2, time_steps=time_steps))
         ours, theirs = networks
         block, convolution = ours.blocks[0].mix, theirs.fno_blocks.convs[0]
-        if records is None:
+        if time_steps is None:
             assert block.weight.numel() == convolution.weight.numel()

@@ -17,7 +17,7 @@ from nfsgeo.models import MODELS
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, runs_of
 from nfsgeo_benchmarks.suites.suite import read_scales, read_suite
-from nfsgeo_benchmarks.suites.table import cells_of, judge
+from nfsgeo_benchmarks.suites.table import judge, seed_means
 
 Table = Callable[[list[Run], Path], list[dict[str, Any]]]
 DATA = {"equation": "burgers", "samples": 12, "resolution": 64, "records": 4}
@@ -247,7 +247,7 @@ def test_unseen_meshes_have_columns_of_their_own(tmp_path: Path) -> None:
         for name in ("mae", "mae_1.5", "mae_2"):
             assert row[name] > 0 and float(text[name]) == row[name]
     claims = read_suite(tmp_path / "small.yaml").claims
-    (verdict,) = judge(claims, cells_of(rows))
+    (verdict,) = judge(claims, seed_means(rows))
     assert verdict.ratio == rows[1]["mae_1.5"] / rows[0]["mae_1.5"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from nfsgeo_benchmarks.suites.figures import error_against_setting
 from nfsgeo_benchmarks.suites.suite import Claim, Suite
-from nfsgeo_benchmarks.suites.table import best_of, cells_of, judge
+from nfsgeo_benchmarks.suites.table import best_of, judge, seed_means
 
 AHEAD = Claim(title="wide is ahead", variant="wide", over=("dse",))
 
@@ -24,7 +24,7 @@ def row(variant: str, mae: float | None, seed: int = 0, **more: Any) -> dict[str
 def test_cells_are_means_over_seeds_that_finished() -> None:
     rows = [row("dse", 1.0), row("dse", 3.0, 1), row("dse", None, 2)]
     rows += [row("wide", 4.0), row("agcrn", None, status="OOM")]
-    cells = cells_of(rows)
+    cells = seed_means(rows)
     assert cells["dse", "waves"].values["mae"] == 2
     assert math.isclose(cells["dse", "waves"].spread["mae"], math.sqrt(2))
     assert math.isnan(cells["wide", "waves"].spread["mae"])
@@ -45,7 +45,7 @@ def test_cells_are_means_over_seeds_that_finished() -> None:
     ],
 )
 def test_claims(rows: list[dict[str, Any]], text: str) -> None:
-    (verdict,) = judge([AHEAD], cells_of(rows))
+    (verdict,) = judge([AHEAD], seed_means(rows))
     assert verdict.text == text
 
 
@@ -62,7 +62,7 @@ def test_what_was_tried_is_said_where_a_claim_does_not_hold(
     mae: float | None, where: str, tried: str | None
 ) -> None:
     claim = AHEAD.model_copy(update={"tried": {where: "more epochs"}})
-    (verdict,) = judge([claim], cells_of([row("wide", mae), row("dse", 1.9)]))
+    (verdict,) = judge([claim], seed_means([row("wide", mae), row("dse", 1.9)]))
     assert verdict.tried == tried
 
 
@@ -75,7 +75,7 @@ def test_a_claim_may_compare_two_errors_of_one_variant() -> None:
         over_measure="mae",
         at_most=1.5,
     )
-    (verdict,) = judge([far], cells_of([row("dse", 2.0, mae_4=3.0)]))
+    (verdict,) = judge([far], seed_means([row("dse", 2.0, mae_4=3.0)]))
     assert verdict.ratio == 1.5 and verdict.text == "holds"
 
 
@@ -84,9 +84,9 @@ def test_a_claim_may_compare_two_ratios() -> None:
     gain = {"variant": "wide", "over": ["dse"]}
     more = Claim.model_validate(gain | {"title": "t", "measure": "mae_4", "than": gain})
     rows = [row("wide", 1.0, mae_4=1.0), row("dse", 2.0, mae_4=8.0)]
-    (verdict,) = judge([more], cells_of(rows))
+    (verdict,) = judge([more], seed_means(rows))
     assert verdict.ratio == (1 / 8) / (1 / 2) and verdict.text == "holds"
-    (verdict,) = judge([more], cells_of([rows[0], row("dse", None)]))
+    (verdict,) = judge([more], seed_means([rows[0], row("dse", None)]))
     assert verdict.text == "not known yet"
 
 
@@ -99,7 +99,7 @@ def test_references_do_not_compete() -> None:
             "references": ["wide"],
         }
     )
-    cells = cells_of([row("wide", 1.0), row("dse", 2.0)])
+    cells = seed_means([row("wide", 1.0), row("dse", 2.0)])
     assert best_of(cells, "waves", "mae", suite.rivals) == 2
 
 
@@ -117,7 +117,7 @@ def test_errors_are_drawn_against_a_setting() -> None:
     rows = [row("wide", 1.0), row("wide", 3.0, 1), row("narrow", 5.0), row("dse", 4.0)]
     values = suite.abscissae
     assert values == {"wide": 8, "narrow": 4}
-    figure = error_against_setting(cells_of(rows), "waves", values, "width")
+    figure = error_against_setting(seed_means(rows), "waves", values, "width")
     assert figure is not None
     (ax,) = figure.axes
     along, *_, level = ax.lines
@@ -125,4 +125,4 @@ def test_errors_are_drawn_against_a_setting() -> None:
     assert list(level.get_ydata()) == [4, 4] and ax.texts[0].get_text() == "dse"
     (bars,) = ax.collections
     assert bars.get_segments()[1][:, 1].tolist() == [2 - math.sqrt(2), 2 + math.sqrt(2)]
-    assert error_against_setting(cells_of(rows[:2]), "waves", values, "w") is None
+    assert error_against_setting(seed_means(rows[:2]), "waves", values, "w") is None

@@ -110,7 +110,7 @@ def test_the_plan_counts_on_results_that_come_along(
     shipped.parent.mkdir(parents=True)
     lines = ("problem,variant,status,seconds_per_epoch", "waves,dse,ok,30")
     shipped.write_text("\n".join(lines))
-    monkeypatch.setattr(suites.estimate, "SHIPPED", tmp_path / "results")
+    monkeypatch.setattr(suites.results, "SHIPPED", tmp_path / "results")
     plan = bench("small", "--scale", "tiny", "--out", "o", "--dry-run", "--jobs", "2")
     first, second, total, rest = plan.stdout.splitlines()
     assert "60 s" in first and "unknown" in second

@@ -16,9 +16,9 @@ from nfsgeo_benchmarks.suites import (
     runs_of,
     write_suite_report,
 )
-from nfsgeo_benchmarks.suites.convergence import diff_history
-from nfsgeo_benchmarks.suites.suite import DEVIATIONS, Suite, read_scales
-from nfsgeo_benchmarks.suites.table import cells_of, judge
+from nfsgeo_benchmarks.suites.states import diff_history
+from nfsgeo_benchmarks.suites.suite import DIFFERENCES, Suite, read_scales
+from nfsgeo_benchmarks.suites.table import judge, seed_means
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_deviations_are_columns_claims_and_a_picture(
     out.mkdir()
     carry_out_all(runs, out, jobs=2)
     rows = collect(runs, out)
-    for name in DEVIATIONS:
+    for name in DIFFERENCES:
         one, other = (row[name] for row in rows)
         assert 0 < one < 1 and one == pytest.approx(
             other
@@ -56,14 +56,14 @@ def test_deviations_are_columns_claims_and_a_picture(
     assert [row["epoch"] for row in history] == [0, 2]
     assert history[0]["begin"] == pytest.approx(rows[0]["diff_begin_0"])
     assert history[-1]["end"] == pytest.approx(rows[0]["diff_end"])
-    (verdict,) = judge(suite.claims, cells_of(rows))
+    (verdict,) = judge(suite.claims, seed_means(rows))
     assert verdict.ratio == rows[0]["diff_end"] / rows[0]["diff_end_0"]
     scale = read_scales(small / "scales.yaml")["tiny"]
     whole = write_suite_report(suite, scale, "", rows, out).read_text()
     assert "Diff of the states of 2 networks" in whole
     shutil.rmtree(out / rows[1]["folder"])
     left = collect(runs, out)
-    assert [left[0][name] for name in DEVIATIONS] == [None] * 4
+    assert [left[0][name] for name in DIFFERENCES] == [None] * 4
     half = write_suite_report(suite, scale, "", left, out).read_text()
     assert "not known yet" in half and "Diff of the states" not in half
 

@@ -1,4 +1,4 @@
-"""What a user can mend: status 2, one line that says how, and whole files."""
+"""User errors: exit status 2, one line that says what to do, and whole files."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_folder_of_zarr(nfsgeo: Command, tmp_path: Path) -> None:
         refused(nfsgeo(*arguments, "st.zarr"), "Zarr, which is not read", "open_zarr")
 
 
-def test_fewer_records_than_asked_for(nfsgeo: Command, waves: Path) -> None:
+def test_fewer_time_steps_than_asked_for(nfsgeo: Command, waves: Path) -> None:
     result = nfsgeo("train", "--data", waves, "--n-in", 10, "--n-out", 40)
     refused(result, "--n-out 40", "at most the 24 time steps")
 

@@ -23,7 +23,7 @@ def settings(**values: object) -> list[str]:
 
 @pytest.fixture
 def fine(tmp_path: Path) -> Path:
-    """Ten samples of noise on a 128 x 128 grid, two records each."""
+    """Ten samples of noise on a 128 x 128 grid, two time steps each."""
     axis = np.arange(128) / 128
     with GridWriter(
         tmp_path / "fine.h5",

@@ -154,12 +154,12 @@ def test_generate_lists_equations_with_sizes_and_options(nfsgeo: Command) -> Non
     for equation in EQUATIONS.values():
         size = " x ".join([str(equation.resolution)] * equation.dim)
         if equation.records > 1:
-            size += f", {equation.records} records"
+            size += f", {equation.records} time steps"
         settings = [
             f"{each.name}={'|'.join(each.choices) or each.default}"
             for each in equation.options
         ]
-        assert f"{equation.name:<14} {size:<22} {' '.join(settings)}\n" in shown
+        assert f"{equation.name:<14} {size:<25} {' '.join(settings)}\n" in shown
         assert all(o.choices[0] == o.default for o in equation.options if o.choices)
 
 

@@ -68,9 +68,9 @@ def test_train_on_meshes_of_different_sizes(
         in_time = len(file.times) > 1
 
     settings = [f"--set=model.settings.{key}={value}" for key, value in TINY.items()]
-    records = ["--n-in", 2, "--n-out", 2] if in_time else []
+    steps = ["--n-in", 2, "--n-out", 2] if in_time else []
     options = ["--data", "own.h5", "--epochs", 30, "--out", "run", "--json"]
-    trained = nfsgeo("train", *options, *records, *settings)
+    trained = nfsgeo("train", *options, *steps, *settings)
     assert trained.exit_code == 0, trained.output
     summary = json.loads(trained.stdout)
     assert summary["test"]["mae"] < 0.5 * summary["baselines"]["mean"]["mae"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from nfsgeo_benchmarks.suites.estimate import shipped_rows
+from nfsgeo_benchmarks.suites.results import shipped_rows
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 PROBLEMS = (

@@ -19,11 +19,11 @@ def memory(num_points: int, name: str = "nfs", **settings: Any) -> dict[str, int
     problem = Problem(Domain.unit(2), 1, 1, 3, 4, num_points, None, True)
     small = {"width": 8, "modes": 2} if name == "nfs" else {}
     model = build_model(name, problem, {**small, **settings})
-    held = interpolation_memory(
+    found = interpolation_memory(
         model, torch.randn(num_points, 3, 1), torch.rand(num_points, 2)
     )
     assert all(p.grad is None for p in model.parameters())
-    return held
+    return found
 
 
 def test_grows_with_the_points() -> None:
@@ -36,8 +36,8 @@ def test_grows_with_the_points() -> None:
 
 def test_graphs_hold_their_edges() -> None:
     """Two graphs of 16 points and as many nodes, all within reach of each other."""
-    held = memory(16, base="mean", radius=2.0)["search"]
-    assert held > 2 * 16 * 16 * EDGES
+    found = memory(16, base="mean", radius=2.0)["search"]
+    assert found > 2 * 16 * 16 * EDGES
 
 
 def test_matrices_of_edges_hold_more_than_their_weights() -> None:

@@ -22,9 +22,8 @@ from nfsgeo.report.curves import (
     unseen_curve,
 )
 from nfsgeo.report.lines import profiles, space_time
-from nfsgeo.report.maps import field_maps, points_and_field
-from nfsgeo.report.raster import Raster
-from nfsgeo.report.scales import Column, colour_scale
+from nfsgeo.report.maps import Raster, field_maps, points_and_field
+from nfsgeo.report.panels import Column, colour_scale
 from nfsgeo.report.style import DPI, styled
 
 MakeRun = Callable[..., Path]
@@ -219,7 +218,7 @@ def test_training_curves_mark_the_best_epoch() -> None:
             },
         ),
     ],
-    ids=["line", "space", "steady", "one record"],
+    ids=["line", "space", "steady", "one time step"],
 )
 def test_every_kind_of_problem_has_its_pictures(
     make_run: MakeRun, kind: dict[str, int], names: set[str]

@@ -12,7 +12,7 @@ import nfsgeo.data
 from nfsgeo.data import GridWriter, PointWriter
 from nfsgeo.geometry import Domain
 from nfsgeo.report import plot_file
-from nfsgeo.report.mesh_figures import mesh_figure
+from nfsgeo.report.file_figures import mesh_figure
 
 
 def waves(pos: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -20,11 +20,11 @@ def waves(pos: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.sin(2 * np.pi * (pos.sum(-1, keepdims=True) - times))[..., None]
 
 
-def write_grid(path: Path, dim: int, records: int, role: str | None) -> None:
+def write_grid(path: Path, dim: int, time_steps: int, role: str | None) -> None:
     axes = [np.arange(16) / 16] * dim
     pos = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dim)
-    times = np.arange(records) / 10
-    u = np.moveaxis(waves(pos, times), 1, 0).reshape(1, records, *[16] * dim, 1)
+    times = np.arange(time_steps) / 10
+    u = np.moveaxis(waves(pos, times), 1, 0).reshape(1, time_steps, *[16] * dim, 1)
     with GridWriter(
         path,
         equation="waves",
@@ -41,7 +41,7 @@ def write_grid(path: Path, dim: int, records: int, role: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "dim, records, role, names",
+    "dim, time_steps, role, names",
     [
         (1, 7, None, {"u"}),
         (2, 7, None, {"u"}),
@@ -50,9 +50,9 @@ def write_grid(path: Path, dim: int, records: int, role: str | None) -> None:
     ],
 )
 def test_first_samples_of_a_grid_are_drawn(
-    tmp_path: Path, dim: int, records: int, role: str | None, names: set[str]
+    tmp_path: Path, dim: int, time_steps: int, role: str | None, names: set[str]
 ) -> None:
-    write_grid(tmp_path / "data.h5", dim, records, role)
+    write_grid(tmp_path / "data.h5", dim, time_steps, role)
     with nfsgeo.data.open(tmp_path / "data.h5") as file:
         written = plot_file(file, tmp_path / "pictures" / "of data")
     expected = {f"sample-{s}-{name}.png" for s in range(3) for name in names}

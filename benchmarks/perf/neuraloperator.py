@@ -1,4 +1,4 @@
-"""`nfs` beside the library neuraloperator's Geometry-Informed Neural Operator."""
+"""What is measured over the library neuraloperator: its FNO and its GINO."""
 
 from __future__ import annotations
 
@@ -13,7 +13,78 @@ from nfsgeo.geometry import BipartiteGraph, Domain, GraphBuilder, equispaced_gri
 from nfsgeo.models import Problem, build_model
 from nfsgeo_benchmarks.perf.steps import step
 
-__all__ = ["nfs_beside_gino", "their_gino"]
+
+def our_fno(
+    folder: Path,
+    *,
+    size: int,
+    time_steps: int,
+    samples: int,
+    width: int,
+    depth: int,
+    modes: int,
+) -> Callable[[], float]:
+    """A training step of `fno` over space and time, as many time steps in as out.
+
+    Args:
+        size: Nodes on each of the two axes.
+        time_steps: Number of input and of predicted time steps.
+        samples: Samples per batch.
+        width: Channels.
+        depth: Blocks.
+        modes: Frequencies of either sign on each space axis; in time all.
+    """
+    domain = Domain.unit(2)
+    problem = Problem(domain, 1, 1, time_steps, time_steps, size**2, (size, size), True)
+    time_modes = time_steps // 2 + 1
+    network = build_model(
+        "fno",
+        problem,
+        {"width": width, "depth": depth, "modes": modes, "time_modes": time_modes},
+    )
+    pos = equispaced_grid(domain, (size, size)).repeat(samples, 1)
+    batch = torch.arange(samples).repeat_interleave(size**2)
+    x = torch.randn(len(pos), time_steps, 1)
+    target = torch.randn(len(pos), time_steps, 1)
+    return step(network, lambda: network(x, pos, batch), target)
+
+
+def their_fno(
+    folder: Path,
+    *,
+    size: int,
+    time_steps: int,
+    samples: int,
+    width: int,
+    depth: int,
+    modes: int,
+) -> Callable[[], float]:
+    """The same for neuraloperator: as many weights, GELU, one linear map to lift.
+
+    Its input already has a copy for each predicted time step, and it has no activation
+    after the last block; both save it a little time.
+
+    Args:
+        size, time_steps, samples, width, depth, modes: As for :func:`our_fno`.
+    """
+    with warnings.catch_warnings():
+        # The import changes the filters of the whole process.
+        from neuralop.models import FNO
+    network = FNO(
+        n_modes=(2 * modes, 2 * modes, time_steps),  # of which it keeps n / 2 + 1
+        in_channels=time_steps,
+        out_channels=1,
+        hidden_channels=width,
+        n_layers=depth,
+        lifting_channel_ratio=0,
+        projection_channel_ratio=128 / width,
+        use_channel_mlp=False,
+        channel_mlp_skip=None,
+    )
+    x = torch.randn(samples, time_steps, size, size, time_steps)
+    target = torch.randn(samples, 1, size, size, time_steps)
+    return step(network, lambda: network(x), target)
+
 
 DOMAIN = Domain.unit(2)
 INPUTS = 10
@@ -29,24 +100,23 @@ def nfs_beside_gino(
     modes: int,
     hidden: int,
     radius: float,
-    records: int | None = None,
+    time_steps: int | None = None,
 ) -> Callable[[], float]:
     """A training step of `nfs`, of 10 inputs at a point.
 
     Args:
-        folder: Unused.
         side: Nodes on each axis; there are as many random points as nodes, the same
-            in all samples, for theirs knows no others.
-        samples: Of a batch.
+            in all samples, since GINO takes no others.
+        samples: Samples per batch.
         width: Channels on the grid.
         depth: Fourier layers.
         modes: Frequencies of either sign on each axis.
         hidden: Width of the networks that give the kernels.
-        radius: Of the neighbourhoods.
-        records: Of the result, in time; None for one result without time.
+        radius: Radius of the neighbourhoods.
+        time_steps: Number of predicted time steps; None for a problem without time.
     """
-    points, time = side**2, records is not None
-    problem = Problem(DOMAIN, INPUTS, 1, 1, records or 1, points, None, time)
+    points, time = side**2, time_steps is not None
+    problem = Problem(DOMAIN, INPUTS, 1, 1, time_steps or 1, points, None, time)
     settings = {"width": width, "depth": depth, "modes": modes, "hidden": hidden}
     # Theirs brings all channels back.
     own = {"back_width": None}
@@ -58,7 +128,10 @@ def nfs_beside_gino(
     graphs = network.connect(pos, batch)
     for graph in graphs.edges.values():
         assert graph.transpose  # which the first backward pass would make
-    x, target = torch.randn(len(pos), 1, INPUTS), torch.randn(len(pos), records or 1, 1)
+    x, target = (
+        torch.randn(len(pos), 1, INPUTS),
+        torch.randn(len(pos), time_steps or 1, 1),
+    )
     return step(network, lambda: network(x, pos, batch, graphs=graphs), target)
 
 
@@ -72,23 +145,19 @@ def their_gino(
     modes: int,
     hidden: int,
     radius: float,
-    records: int | None = None,
+    time_steps: int | None = None,
 ) -> Callable[[], float]:
     """A training step of ``neuralop.models.GINO`` with torch-scatter.
 
     Width, modes and the edges are those of :func:`nfs_beside_gino`; the search, which
-    theirs repeats in every step, is left out. Records are channels of the result.
-
-    Args:
-        folder, side, samples, width, depth, modes, hidden, radius, records: As for
-            :func:`nfs_beside_gino`.
+    GINO repeats in every step, is left out. Time steps are channels of its result.
     """
     with warnings.catch_warnings():
         # It changes the filters of the whole process.
         from neuralop.models import GINO
     network = GINO(
         in_channels=INPUTS,
-        out_channels=records or 1,
+        out_channels=time_steps or 1,
         gno_coord_dim=2,
         in_gno_radius=radius,
         out_gno_radius=radius,
@@ -107,7 +176,7 @@ def their_gino(
     network.gno_out.neighbor_search = _Known(near.grid_to_points(grid, points))
     nodes = grid.view(1, side, side, 2)
     x = torch.randn(samples, len(points), INPUTS)
-    target = torch.randn(samples, len(points), records or 1)
+    target = torch.randn(samples, len(points), time_steps or 1)
     return step(network, lambda: network(points[None], nodes, points[None], x), target)
 
 

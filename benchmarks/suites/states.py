@@ -1,4 +1,4 @@
-"""Pictures of states on the grid, and of how alike they become."""
+"""States of networks on the grid: how far apart they are, over training."""
 
 from __future__ import annotations
 
@@ -11,17 +11,74 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from nfsgeo.evaluation.convergence import GridStates
+from nfsgeo.evaluation.convergence import GridStates, deviation, kept_states
 from nfsgeo.report.style import COLOURS, WIDTH
 from nfsgeo_benchmarks.paper import printed
-from nfsgeo_benchmarks.suites.convergence import (
-    PLACES,
-    common_states,
-    diff_history,
-)
 from nfsgeo_benchmarks.suites.figures import SIZE
+from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
+from nfsgeo_benchmarks.suites.runs import Run
+from nfsgeo_benchmarks.suites.suite import DIFFERENCES
+from nfsgeo_benchmarks.suites.worker import STATES
 
-__all__ = ["state_figures"]
+PLACES = ("begin", "end")
+
+
+def differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float | None]:
+    """The columns :data:`DIFFERENCES` of a run.
+
+    Its states are compared with those of the finished runs of other variants on the
+    same problem and seed.
+    """
+    alike = [
+        other
+        for other in runs
+        if (other.problem, other.seed) == (run.problem, run.seed)
+        and other.variant != run.variant
+        and is_finished(other, folder)
+    ]
+    found: dict[str, float | None] = dict.fromkeys(DIFFERENCES)
+    if not alike or not is_finished(run, folder):
+        return found
+    kept = common_states([folder / RUNS / each.name for each in (run, *alike)])
+    for when, epoch in (("_0", min(kept)), ("", max(kept))):
+        own, *others = map(GridStates.read, kept[epoch])
+        for place in PLACES:
+            found[f"diff_{place}{when}"] = deviation(
+                getattr(own, place), [getattr(other, place) for other in others]
+            )
+    return found
+
+
+def diff_history(folders: Sequence[Path]) -> list[dict[str, float]]:
+    """The paper's Diff during training, the mean over all pairs of runs.
+
+    Args:
+        folders: Runs that saved their states for the same sample.
+
+    Returns:
+        ``epoch``, ``begin`` and ``end`` for the epochs that all runs have in common.
+    """
+    rows = []
+    for epoch, paths in common_states(folders).items():
+        states = [GridStates.read(path) for path in paths]
+        row = {"epoch": float(epoch)}
+        for place in PLACES:
+            fields = [getattr(each, place) for each in states]
+            pairs = [
+                deviation(field, fields[:number] + fields[number + 1 :])
+                for number, field in enumerate(fields)
+            ]
+            row[place] = sum(pairs) / len(pairs)
+        rows.append(row)
+    return rows
+
+
+def common_states(folders: Sequence[Path]) -> dict[int, list[Path]]:
+    """The saved states of several runs, by the epochs that all of them have."""
+    kept = [kept_states(folder / STATES) for folder in folders]
+    epochs = [epoch for epoch in kept[0] if all(epoch in each for each in kept)]
+    return {epoch: [each[epoch] for each in kept] for epoch in epochs}
+
 
 NAMES = {"begin": "before the blocks", "end": "after the blocks"}
 
@@ -29,14 +86,14 @@ NAMES = {"begin": "before the blocks", "end": "after the blocks"}
 def state_figures(
     folder: Path, rows: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, Figure]]:
-    """Diff over training and the states of two variants, with captions.
+    """Captions and figures: Diff during training, and the states of two variants.
 
     Args:
-        folder: Of the suite.
-        rows: Of one problem and seed.
+        folder: Folder of the suite.
+        rows: Results of one problem and seed.
 
     Returns:
-        None of them without two finished runs that kept states.
+        An empty list without two finished runs that saved their states.
     """
     done = [row for row in rows if row["status"] == "ok"]
     folders = [folder / row["folder"] for row in done]
@@ -46,15 +103,15 @@ def state_figures(
     captions = (
         f"Diff of the states of {len(done)} networks for one test sample, mean over "
         f"all pairs. {_of_the_paper()}",
-        "One channel of the states for one test sample, in the last record: that in "
-        f"which they vary most, of {names[0]} and {names[1]}, and their difference.",
+        "States for one test sample at the last time step, of the channel with the "
+        f"largest variance: {names[0]}, {names[1]} and their difference.",
     )
     figures = (_curves(diff_history(folders)), _maps(folders[:2], names))
     return list(zip(captions, figures, strict=True))
 
 
 def _of_the_paper() -> str:
-    """What it prints, in a sentence."""
+    """The paper's values, in a sentence."""
     texts = []
     for place in PLACES:
         first, last = (
@@ -110,5 +167,5 @@ def _maps(folders: Sequence[Path], names: Sequence[str]) -> Figure:
 
 
 def _plane(state: NDArray[Any]) -> NDArray[Any]:
-    """The last record of a field on the plane; a line is shown over its records."""
+    """The last time step of a 2-D field; a 1-D field over its time steps."""
     return state[..., -1] if state.ndim == 3 else state

@@ -1,0 +1,93 @@
+"""The loop behind every evaluation: predict batch by batch, and score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from nfsgeo.data.connected_batches import Connect, batches
+from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.training import Forecaster
+
+__all__ = ["errors_in_parts", "predictions"]
+
+
+@torch.no_grad()
+def predictions(
+    forecaster: Forecaster,
+    windows: WindowDataset,
+    batch_size: int,
+    *,
+    connect: Connect | None = None,
+    noise: float = 0.0,
+) -> Iterator[tuple[Batch, Tensor]]:
+    """Batches of samples, in order, with the fields that are predicted for each.
+
+    Args:
+        forecaster: On the device to compute on.
+        windows: The samples.
+        batch_size: Samples per batch.
+        connect: Makes the graphs of a sample; the forecaster's own if None.
+        noise: Standard deviation of Gaussian noise on the inputs, relative to that of
+            the inputs; each sample's noise depends on its number alone.
+
+    Yields:
+        A batch and its prediction ``[M, n_out, C]``, in the units of the data.
+    """
+    for batch in batches(windows, batch_size, connect or forecaster.connect):
+        batch = batch.to(forecaster.device)
+        x = batch.x
+        if noise:
+            x = x + noise * (_normal(batch) * forecaster.inputs.std.to(x))
+        yield batch, forecaster(x, batch.pos, graphs=batch.graphs)
+
+
+def errors_in_parts(
+    forecaster: Forecaster,
+    windows: WindowDataset,
+    batch_size: int,
+    *,
+    num_first: Callable[[int], int] | None = None,
+    noise: float = 0.0,
+) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
+    """Errors at all predicted points, at the first ones of each sample, at the others.
+
+    Args:
+        forecaster, windows, batch_size, noise: As for :func:`predictions`.
+        num_first: Number of first points of a sample; its observed points if None.
+
+    Returns:
+        Three times ``mae``, ``rmse`` and ``rel_l2``, NaN where there are no points.
+    """
+    everywhere, first, others = (forecaster.new_errors() for _ in range(3))
+    for batch, prediction in predictions(forecaster, windows, batch_size, noise=noise):
+        graphs = batch.graphs
+        truth = batch.y if graphs.query_sizes is None else batch.query_y
+        sample = torch.zeros_like(truth[:, 0, 0], dtype=torch.long)
+        if graphs.query_batch is not None:
+            sample = graphs.query_batch
+        everywhere.update(prediction, truth, sample)
+        nums = graphs.sizes
+        if num_first is not None:
+            nums = tuple(map(num_first, batch.sample.tolist()))
+        sizes = graphs.query_sizes or graphs.sizes
+        is_first = torch.cat(
+            [torch.arange(n) < k for n, k in zip(sizes, nums, strict=True)]
+        ).to(forecaster.device)
+        for errors, points in ((first, is_first), (others, ~is_first)):
+            errors.update(prediction[points], truth[points], sample[points])
+    return everywhere.compute(), first.compute(), others.compute()
+
+
+def _normal(batch: Batch) -> Tensor:
+    """Normal numbers of the shape of the inputs, seeded by each sample's number."""
+    drawn = []
+    sizes, queries = batch.graphs.sizes, batch.graphs.query_sizes or batch.graphs.sizes
+    for sample, num, total in zip(batch.sample.tolist(), sizes, queries, strict=True):
+        generator = torch.Generator().manual_seed(sample)
+        shape = total, *batch.x.shape[1:]
+        drawn.append(torch.randn(shape, generator=generator)[:num])
+    return torch.cat(drawn).to(batch.x)
