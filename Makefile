@@ -1,6 +1,7 @@
-# make demo    train NFS on a small Navier-Stokes set and write a report (minutes)
-# make test    run the test suite
-# make docs    build the documentation into site/
+# make demo        train NFS on a small Navier-Stokes set and write a report (minutes)
+# make test        run the tests but those marked slow (five minutes on two cores)
+# make test-all    run every test (a quarter of an hour)
+# make docs        build the documentation into site/
 # make pretrained  train the models that come with nfsgeo (ten minutes)
 # All set up what they need in .venv first; Python 3.11 or later is all they ask.
 
@@ -12,7 +13,7 @@ IS_311 := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
             $$p -c '$(IS_311)' >/dev/null 2>&1 && echo $$p && break; done)
 
-.PHONY: demo test docs pretrained lint types format setup constraints clean
+.PHONY: demo test test-all docs pretrained lint types format setup constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)
@@ -26,6 +27,9 @@ demo: $(STAMP)
 	fi
 
 test: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+test-all: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 docs: $(STAMP)

@@ -61,11 +61,15 @@ def waves(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tiny() -> dict[str, Any]:
-    """Overrides that make a run a matter of a second."""
+    """Overrides that make a run a matter of a second.
+
+    Without query points, for which a covariance is fitted in seconds.
+    """
     settings = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1}
     settings |= {"grid": 8, "hidden": 8}
     chosen = {f"model.settings.{key}": value for key, value in settings.items()}
-    return chosen | {"trainer.epochs": 3, "trainer.device": "cpu"}
+    chosen |= {"trainer.epochs": 3, "trainer.device": "cpu"}
+    return chosen | {"data.query_points": 0}
 
 
 @pytest.fixture
