@@ -11,6 +11,7 @@ from nfsgeo.models.info import ModelInfo
 from nfsgeo.models.modes import PAPER_MODES
 from nfsgeo.models.mppde import MPPDE, MPPDESettings
 from nfsgeo.models.recurrent_settings import RecurrentSettings
+from nfsgeo.models.transolver import Transolver, TransolverSettings
 
 __all__ = ["GRAPH_MODELS", "POINT_REFERENCES"]
 
@@ -81,5 +82,13 @@ POINT_REFERENCES: dict[str, ModelInfo] = {
         points=True,
         unseen_meshes=True,
         source="Geometry-Informed Neural Operator (neuraloperator)",
+    ),
+    "transolver": ModelInfo(
+        name="transolver",
+        config=TransolverSettings,
+        build=Transolver,
+        points=True,
+        unseen_meshes=True,
+        source="Transolver: A Fast Transformer Solver for PDEs on General Geometries",
     ),
 }
