@@ -60,6 +60,7 @@ from nfsgeo.models.mlpmixer import (
 from nfsgeo.models.mppde import MPPDE, MPPDE_INFO
 from nfsgeo.models.nfs import NFS, NFS_INFO
 from nfsgeo.models.pfno import NFS_PFNO_INFO, NFSPFNO, PFNO, PFNO_INFO
+from nfsgeo.models.transolver import TRANSOLVER_INFO, Transolver
 from nfsgeo.models.vit import NFS_VIT_INFO, VIT_INFO, NFSViT, ViT
 
 __all__ = [
@@ -92,6 +93,7 @@ __all__ = [
     "NFSViT",
     "OwnLoss",
     "Problem",
+    "Transolver",
     "ViT",
     "build_model",
     "num_parameters",
@@ -111,6 +113,7 @@ MODELS: dict[str, ModelInfo] = {
     "mppde": MPPDE_INFO,
     "dse": DSE_INFO,
     "gino": GINO_INFO,
+    "transolver": TRANSOLVER_INFO,
     "fno": FNO_INFO,
     "pfno": PFNO_INFO,
     "vit": VIT_INFO,

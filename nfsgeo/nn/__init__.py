@@ -48,6 +48,7 @@ node_graph                 a graph in PyTorch Geometric's format, for supports
 MPPDELayer                 messages with relative fields and positions
 TemporalDecoder            several time steps at once from one hidden state
 PointSpectralConv          convolution in Fourier space at irregular points
+PhysicsAttention           attention among learned slices of a point set
 PointWaves                 Fourier transform at irregular points, and back
 adjacency_bytes            memory that learned graphs need
 =========================  =====================================================
@@ -69,6 +70,7 @@ from nfsgeo.nn.mixer import MixerBlock
 from nfsgeo.nn.neighbour_sum import neighbour_sum, neighbour_sum_reference
 from nfsgeo.nn.normalisation import FieldLayerNorm
 from nfsgeo.nn.patches import PatchEmbedding, PatchUnembedding
+from nfsgeo.nn.physics_attention import PhysicsAttention
 from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
 from nfsgeo.nn.pointwise import Lift, Pointwise, Projector
 from nfsgeo.nn.recurrent_cells import (
@@ -127,6 +129,7 @@ __all__ = [
     "ModulusGELU",
     "PatchEmbedding",
     "PatchUnembedding",
+    "PhysicsAttention",
     "PointSpectralConv",
     "PointWaves",
     "Points",

@@ -1,0 +1,103 @@
+"""Attention among slices of a point set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.errors import UserError
+
+__all__ = ["PhysicsAttention"]
+
+# Keeps the mean over a slice that no point belongs to finite, as its authors do.
+LEAST_WEIGHT = 1e-5
+
+
+class PhysicsAttention(nn.Module):
+    r"""Multi-head attention among learned slices of a point set, linear in its size.
+
+    "Transolver: A Fast Transformer Solver for PDEs on General Geometries", section 3.2,
+    equations (2) to (4). In every head each point :math:`i` belongs to slice :math:`g`
+    with weight :math:`w_{ig}`; the token of a slice is the mean of its points,
+    attention mixes tokens, and points gather them by the same weights:
+
+    .. math::
+        w_i = \mathrm{softmax}\big((A x_i + a) / \tau\big), \qquad
+        z_g = \frac{\sum_i w_{ig} f_i}{\sum_i w_{ig}}, \qquad
+        z' = \mathrm{softmax}\Big(\frac{(Q z)(K z)^T}{\sqrt{C / H}}\Big) V z, \qquad
+        v'_i = \sum_g w_{ig} z'_g
+
+    with :math:`x` and :math:`f` linear maps of the input, one temperature
+    :math:`\tau` for each head, and :math:`A, Q, K, V` shared by the heads.
+
+    Args:
+        channels: :math:`C`, a multiple of ``heads``.
+        heads: :math:`H`.
+        num_slices: slices in each head.
+        dropout: probability of dropping an attention weight or an output in training.
+
+    Shapes:
+        ``x`` ``[N, C]`` to the same; ``sizes`` has the number of points of each
+        sample, which are attended to separately.
+
+    Raises:
+        UserError: when the heads do not divide the channels.
+    """
+
+    def __init__(
+        self, channels: int, heads: int, num_slices: int, *, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        if channels % heads:
+            raise UserError(
+                f"{heads} heads for {channels} channels",
+                "a number of heads that divides the channels",
+                "change heads or width",
+            )
+        self.heads = heads
+        self.dropout = dropout
+        per_head = channels // heads
+        # Channels by which points are sliced, and channels that slices average.
+        self.input = nn.Linear(channels, 2 * channels)
+        self.slices = nn.Linear(per_head, num_slices)
+        self.temperature = nn.Parameter(torch.full((heads, 1), 0.5))
+        self.query_key_value = nn.Linear(per_head, 3 * per_head, bias=False)
+        self.output = nn.Linear(channels, channels)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weights anew; those of the slices are orthogonal."""
+        for layer in (self.input, self.query_key_value, self.output):
+            layer.reset_parameters()
+        nn.init.orthogonal_(self.slices.weight)
+        nn.init.zeros_(self.slices.bias)
+        nn.init.constant_(self.temperature, 0.5)
+
+    def forward(self, x: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Mix the points of each sample through its slices."""
+        by, values = self.input(x).unflatten(1, (2, self.heads, -1)).unbind(1)
+        weight = torch.softmax(self.slices(by) / self.temperature, dim=-1)
+        if len(set(sizes)) == 1:
+            shape = (len(sizes), sizes[0])
+            mixed = self._mixed(weight.unflatten(0, shape), values.unflatten(0, shape))
+            mixed = mixed.flatten(0, 1)
+        else:
+            samples = zip(weight.split(sizes), values.split(sizes), strict=True)
+            mixed = torch.cat([self._mixed(w[None], v[None])[0] for w, v in samples])
+        out: Tensor = self.output(mixed.flatten(1))
+        return nn.functional.dropout(out, self.dropout, self.training)
+
+    def _mixed(self, weight: Tensor, values: Tensor) -> Tensor:
+        """From ``[B, n, H, G]`` and ``[B, n, H, C / H]`` to ``[B, n, H, C / H]``."""
+        total = weight.sum(1).unsqueeze(-1) + LEAST_WEIGHT
+        tokens = torch.einsum("bnhg,bnhc->bhgc", weight, values) / total
+        query, key, value = self.query_key_value(tokens).chunk(3, dim=-1)
+        tokens = nn.functional.scaled_dot_product_attention(
+            query, key, value, dropout_p=self.dropout if self.training else 0.0
+        )
+        return torch.einsum("bnhg,bhgc->bnhc", weight, tokens)
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, dropout={self.dropout}"

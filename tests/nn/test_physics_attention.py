@@ -1,0 +1,87 @@
+"""Attention among slices: the equations written out, and its symmetries."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+from nfsgeo.nn import PhysicsAttention
+
+CHANNELS, HEADS, SLICES = 12, 3, 5
+
+
+@pytest.fixture
+def layer() -> PhysicsAttention:
+    torch.manual_seed(0)
+    layer = PhysicsAttention(CHANNELS, HEADS, SLICES).double()
+    for parameter in layer.parameters():
+        parameter.data.normal_()
+    layer.temperature.data.uniform_(0.5, 1.0)
+    return layer
+
+
+def points(*shape: int) -> Tensor:
+    return torch.randn(*shape, CHANNELS, dtype=torch.float64)
+
+
+def written_out(layer: PhysicsAttention, x: Tensor) -> Tensor:
+    """Equations (2) to (4) of the paper, head by head and point by point."""
+    size = CHANNELS // HEADS
+    to_slice, to_value = layer.input(x).chunk(2, dim=1)
+    query, key, value = layer.query_key_value.weight.chunk(3)
+    heads = []
+    for head in range(HEADS):
+        own = slice(head * size, (head + 1) * size)
+        logits = to_slice[:, own] @ layer.slices.weight.t() + layer.slices.bias
+        weight = (logits / layer.temperature[head]).softmax(1)
+        tokens = torch.stack(
+            [
+                sum(weight[i, g] * to_value[i, own] for i in range(len(x)))
+                / (sum(weight[i, g] for i in range(len(x))) + 1e-5)
+                for g in range(SLICES)
+            ]
+        )
+        scores = (tokens @ query.t()) @ (tokens @ key.t()).t() / math.sqrt(size)
+        heads.append(weight @ (scores.softmax(1) @ (tokens @ value.t())))
+    return layer.output(torch.cat(heads, dim=1))
+
+
+def test_the_equations(layer: PhysicsAttention) -> None:
+    x = points(7)
+    torch.testing.assert_close(layer(x, [7]), written_out(layer, x))
+
+
+@pytest.mark.parametrize("sizes", [(4, 4, 4), (3, 7, 2)])
+def test_samples_are_attended_to_separately(
+    layer: PhysicsAttention, sizes: tuple[int, ...]
+) -> None:
+    x = points(sum(sizes))
+    alone = torch.cat([layer(part, [len(part)]) for part in x.split(sizes)])
+    torch.testing.assert_close(layer(x, sizes), alone)
+
+
+def test_the_order_of_points_does_not_matter(layer: PhysicsAttention) -> None:
+    x, order = points(9), torch.randperm(9)
+    torch.testing.assert_close(layer(x[order], [9]), layer(x, [9])[order])
+
+
+def test_repeated_points_change_nothing(layer: PhysicsAttention) -> None:
+    """Tokens are means: they do not depend on how many points there are."""
+    layer.slices.weight.data.mul_(0.1)  # slices to which every point belongs
+    x = points(6)
+    twice = layer(torch.cat([x, x]), [12])
+    torch.testing.assert_close(twice[:6], layer(x, [6]), atol=1e-4, rtol=1e-4)
+
+
+def test_gradients(layer: PhysicsAttention) -> None:
+    x = points(4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: layer(x, [3, 1]), (x,))
+
+
+def test_heads_divide_channels() -> None:
+    with pytest.raises(UserError, match="5 heads for 12 channels"):
+        PhysicsAttention(12, 5, 4)
