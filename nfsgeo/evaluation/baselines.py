@@ -72,7 +72,7 @@ def extrapolation(u: Tensor, times: Tensor, degree: int) -> Tensor:
 
 
 def training_mean(train: WindowDataset) -> Predictor:
-    """The mean of the targets of the training samples.
+    """The mean of the targets of the training samples ``train``.
 
     It is taken at each point and time step where all samples share one mesh, else at
     each time step over all points.
