@@ -68,7 +68,9 @@ def extrapolation(u: Tensor, times: Tensor, degree: int) -> Tensor:
     factors = (ahead[:, None, None] - known) / between.fill_diagonal_(1)
     eye = torch.eye(degree + 1, dtype=torch.bool, device=times.device)
     weights = factors.masked_fill(eye, 1).prod(2)  # [n_out, degree + 1]
-    return torch.einsum("on,pnc->poc", weights.to(u), u[:, n_in - degree - 1 :])
+    # In double precision: the weights of cubics are large and cancel.
+    last = u[:, n_in - degree - 1 :].double()
+    return torch.einsum("on,pnc->poc", weights.to(last), last).to(u)
 
 
 def training_mean(train: WindowDataset) -> Predictor:

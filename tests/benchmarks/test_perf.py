@@ -25,6 +25,9 @@ from nfsgeo_benchmarks.perf.results import write_results
 from nfsgeo_benchmarks.perf.runner import measure, peak_memory
 from nfsgeo_cli import main
 
+# Most of them measure in processes of their own.
+pytestmark = pytest.mark.slow
+
 SIZE = {"resolution": 64, "records": 4}
 SETTINGS = {
     "data.points": 64,

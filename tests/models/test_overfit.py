@@ -1,4 +1,4 @@
-"""Each model learns four samples by heart."""
+"""Each model memorises four samples."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from torch import Tensor
 
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MODELS, Problem, build_model
+
+pytestmark = pytest.mark.slow
 
 SIZE, RECORDS, STEPS = 8, 4, 1000
 PROBLEM = Problem(

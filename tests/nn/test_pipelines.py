@@ -183,6 +183,7 @@ def test_cells_and_mixers_in_a_hetero_conv():
     torch.testing.assert_close(found, block(field), rtol=0, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fused", [True, False])
 def test_compiles_with_gradients_on_meshes_of_any_size(fused):
     """What is written out is one graph; sparse products break it, and still agree."""
@@ -202,6 +203,7 @@ def test_compiles_with_gradients_on_meshes_of_any_size(fused):
         torch.testing.assert_close(*results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mixer", "chebyshev", "diffusion"])
 def test_mixers_and_cells_compile(kind):
     support = chebyshev_support(node_graph(ring(9), 9))
