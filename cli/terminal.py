@@ -23,11 +23,6 @@ device = click.option(
     help="Where to compute; the run's own if unset.",
 )
 MEASURES = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
-NAMES = {
-    "persistence": "persistence",
-    "linear_extrapolation": "linear extrapolation",
-    "mean": "training mean",
-}
 
 
 def print_json(content: Any) -> None:
@@ -142,11 +137,11 @@ def _add_rows(
     baselines: Mapping[str, Mapping[str, Any]],
     indent: str = "",
 ) -> None:
-    names = NAMES
-    if summary.get("scored", {}).get("part") == "all":
-        names = NAMES | {"mean": "mean of these samples"}
+    everything = summary.get("scored", {}).get("part") == "all"
+    mean = "mean of these samples" if everything else "training mean"
     rows = {summary["model"]: test}
-    rows |= {names.get(name, name): errors for name, errors in baselines.items()}
+    for name, errors in baselines.items():
+        rows[mean if name == "mean" else name.replace("_", " ")] = errors
     for name, errors in rows.items():
         cells = []
         for measure in MEASURES:

@@ -13,6 +13,11 @@ import torch
 
 from nfsgeo.data import GridWriter
 from nfsgeo.geometry import Domain
+from nfsgeo.training import covariance
+
+# The parameters of a covariance, which training fits where points are few, need not be
+# the best; finding those takes seconds of every short run.
+covariance.TRIALS = 20
 
 
 @pytest.fixture(

@@ -145,7 +145,7 @@ class _WrittenOut(Resampling):
         assert slope is not None
         fields = value.unsqueeze(1) + times[:, None] * slope
         graph = points.graphs.edges["up"]
-        field = self.sparing.to_grid(fields, graph, pos, points.features)
+        field = self.sparing.to_grid(fields, pos, graph, points.features)
         shape = points.graphs.num_samples, *self.sparing.shape
         return field.unflatten(0, shape).movedim(-1, 1)
 

@@ -191,7 +191,8 @@ def cached_file(
     """A data set of one equation in the user's cache, made where it is not there yet.
 
     The cache is ``$XDG_CACHE_HOME/nfsgeo``, or ``~/.cache/nfsgeo``. All cores work.
-    Arguments and errors are those of :func:`generate`.
+    ``samples``, ``resolution``, ``records``, ``seed`` and ``progress``, and the errors,
+    are those of :func:`generate`.
     """
     solver = find_equation(equation)
     samples = solver.samples if samples is None else samples

@@ -72,7 +72,11 @@ class Mesh:
 
 @dataclass(frozen=True)
 class MeshesInTurn:
-    """Point sets that samples cycle through: each is on the next one in every turn."""
+    """Point sets that samples cycle through: each is on the next one in every turn.
+
+    Attributes:
+        meshes: The point sets.
+    """
 
     meshes: tuple[Mesh, ...]
 
@@ -128,6 +132,12 @@ def off_grid(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Me
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
     interpolation.
 
+    Args:
+        file: The data.
+        num_points: Number of points.
+        seed: Of the draw.
+        sample: Number of the sample; each has its own draw.
+
     Raises:
         UserError: The file has no grid or no periodic axis.
     """
@@ -164,6 +174,13 @@ def jittered(
     """A coarser grid, each point moved at random by up to ``amount / 2`` spacings.
 
     Along a bounded axis a point moves to one of the file's coordinates in its cell.
+
+    Args:
+        file: The data.
+        resolution: Points along each axis.
+        seed: Of the draw.
+        sample: Number of the sample; each has its own draw.
+        amount: Largest distance of two points that one may become, in spacings.
 
     Raises:
         UserError: As for :func:`sub_grid`.

@@ -71,6 +71,12 @@ class MeshOfFile:
 def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:
     """Points drawn from the file's own, uniformly without replacement (the paper's).
 
+    Args:
+        file: The data.
+        num_points: Number of points.
+        seed: Of the draw.
+        sample: Number of the sample; each has its own draw.
+
     Raises:
         UserError: The sample has fewer points.
     """
@@ -83,6 +89,10 @@ def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) 
 
 def stored(file: NativeFile, name: str) -> Mesh:
     """A mesh that was published with the data, its points in their order there.
+
+    Args:
+        file: The data.
+        name: Of the mesh.
 
     Raises:
         UserError: The file has no such mesh.
@@ -223,7 +233,12 @@ def clustered(
 def per_sample(
     sampler: Callable[..., Mesh], file: FieldFile, num_points: int, seed: int
 ) -> Callable[[int], Mesh]:
-    """A mesh of its own for every sample, drawn by one of the samplers above."""
+    """A mesh of its own for every sample.
+
+    Args:
+        sampler: One of the functions above.
+        file, num_points, seed: Its arguments.
+    """
     return partial(sampler, file, num_points, seed)
 
 

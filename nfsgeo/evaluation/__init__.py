@@ -11,12 +11,12 @@
   :func:`program_inputs`: its arguments
 - :func:`find_run`: the folder of a run, or of a model that comes with nfsgeo;
   :func:`ship_run`: reduces a run to what such a model needs
-- :func:`persistence`, :func:`linear_extrapolation`, :func:`training_mean`: baselines
+- :func:`persistence`, :func:`extrapolation`, :func:`training_mean`: baselines
 - :class:`FieldErrors`, :class:`ErrorByTimeStep`: the metrics
 """
 
 from nfsgeo.evaluation.baselines import (
-    linear_extrapolation,
+    extrapolation,
     persistence,
     training_mean,
 )
@@ -54,7 +54,7 @@ __all__ = [
     "grid_states",
     "interpolation_memory",
     "kept_states",
-    "linear_extrapolation",
+    "extrapolation",
     "persistence",
     "predict",
     "program_inputs",

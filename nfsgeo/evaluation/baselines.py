@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -11,18 +12,22 @@ from torch_geometric.data import Batch
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.meshes import Mesh
 
-__all__ = ["baselines", "linear_extrapolation", "persistence", "training_mean"]
+__all__ = ["baselines", "extrapolation", "persistence", "training_mean"]
 
 Predictor = Callable[[Batch], Tensor]
+
+# Polynomials in time through the last observed values, from the first degree on.
+DEGREES = ("linear", "quadratic", "cubic")
 
 
 def baselines(train: WindowDataset) -> dict[str, Predictor]:
     """Every baseline that applies to the problem, by its name in a summary.
 
-    Persistence needs one observed time step, linear extrapolation two.
+    Persistence needs one observed time step, extrapolation by a polynomial one more
+    than its degree.
 
     Args:
-        train: Training windows, which also give the mean.
+        train: Training windows; they have the sizes, and the mean is over them.
     """
     found: dict[str, Predictor] = {}
     components, num_out = train.file.components, train.n_out
@@ -30,12 +35,16 @@ def baselines(train: WindowDataset) -> dict[str, Predictor]:
         found["persistence"] = lambda batch: persistence(
             batch.x[..., :components], num_out
         )
-    if train.n_in >= 2:
-        times = train[0].times
-        found["linear_extrapolation"] = lambda batch: linear_extrapolation(
-            batch.x[..., :components], times.to(batch.x)
-        )
+    for degree, name in enumerate(DEGREES, start=1):
+        if train.n_in > degree:
+            found[f"{name}_extrapolation"] = partial(
+                _extrapolated, train[0].times, components, degree
+            )
     return found | {"mean": training_mean(train)}
+
+
+def _extrapolated(times: Tensor, components: int, degree: int, batch: Batch) -> Tensor:
+    return extrapolation(batch.x[..., :components], times, degree)
 
 
 def persistence(u: Tensor, num_out: int) -> Tensor:
@@ -43,20 +52,27 @@ def persistence(u: Tensor, num_out: int) -> Tensor:
     return u[:, -1:].expand(-1, num_out, -1)
 
 
-def linear_extrapolation(u: Tensor, times: Tensor) -> Tensor:
-    """The straight line through the last two time steps, ``[N, n_out, C]``.
+def extrapolation(u: Tensor, times: Tensor, degree: int) -> Tensor:
+    """The polynomial in time through the last observed values, ``[N, n_out, C]``.
 
     Args:
-        u: Observed fields ``[N, n_in, C]``, at least two time steps.
-        times: Times of all time steps ``[n_in + n_out]``.
+        u: Fields at the observed time steps ``[N, n_in, C]``, more than ``degree``.
+        times: Times of all time steps ``[n_in + n_out]``, which may be uneven.
+        degree: Of the polynomial: 1 for linear extrapolation.
     """
-    before, last = times[u.size(1) - 2 : u.size(1)]
-    ahead = (times[u.size(1) :] - last) / (last - before)
-    return u[:, -1:] + ahead[:, None] * (u[:, -1:] - u[:, -2:-1])
+    n_in = u.size(1)
+    times = times.double()
+    known, ahead = times[n_in - degree - 1 : n_in], times[n_in:]
+    # Lagrange's weights: products over the other times.
+    between = known[:, None] - known
+    factors = (ahead[:, None, None] - known) / between.fill_diagonal_(1)
+    eye = torch.eye(degree + 1, dtype=torch.bool, device=times.device)
+    weights = factors.masked_fill(eye, 1).prod(2)  # [n_out, degree + 1]
+    return torch.einsum("on,pnc->poc", weights.to(u), u[:, n_in - degree - 1 :])
 
 
 def training_mean(train: WindowDataset) -> Predictor:
-    """The mean of the targets of the training samples.
+    """The mean of the targets of the training samples ``train``.
 
     It is taken at each point and time step where all samples share one mesh, else at
     each time step over all points.

@@ -38,7 +38,7 @@ class GridStates:
 
     @classmethod
     def read(cls, path: Path) -> GridStates:
-        """Reads a file that :class:`KeepStates` wrote."""
+        """Reads the file at ``path`` that :class:`KeepStates` wrote."""
         with np.load(path, allow_pickle=False) as arrays:
             return cls(arrays["begin"], arrays["end"])
 

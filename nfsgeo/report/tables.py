@@ -31,11 +31,6 @@ __all__ = [
 ]
 
 MEASURES = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
-METHODS = {
-    "persistence": "Persistence",
-    "mean": "Training mean",
-    "linear_extrapolation": "Linear extrapolation",
-}
 Row = dict[str, Any]
 
 
@@ -57,7 +52,8 @@ def _methods(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Errors of the model, and of every baseline, by the name shown."""
     methods: dict[str, Any] = {str(summary.get("model", "model")): summary.get("test")}
     for name, errors in (summary.get("baselines") or {}).items():
-        methods[METHODS.get(name, name)] = errors
+        label = "training mean" if name == "mean" else name.replace("_", " ")
+        methods[label.capitalize()] = errors
     return {k: v for k, v in methods.items() if isinstance(v, Mapping) and v}
 
 

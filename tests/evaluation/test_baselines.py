@@ -11,7 +11,7 @@ from torch_geometric.loader import DataLoader
 import nfsgeo.data
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.meshes import per_sample, random_subset
-from nfsgeo.evaluation import linear_extrapolation, persistence, training_mean
+from nfsgeo.evaluation import extrapolation, persistence, training_mean
 from nfsgeo.evaluation.baselines import baselines
 
 
@@ -20,11 +20,16 @@ def test_persistence_repeats_the_last_record() -> None:
     assert torch.equal(persistence(u, 4), u[:, 2:].repeat(1, 4, 1))
 
 
-def test_linear_extrapolation_is_exact_for_straight_lines_at_uneven_times() -> None:
-    times = torch.tensor([0.0, 1.0, 1.5, 2.0, 4.0])
-    slope, start = torch.randn(2, 6, 1, 2)
-    u = start + slope * times[:, None]
-    assert torch.allclose(linear_extrapolation(u[:, :3], times), u[:, 3:], atol=1e-5)
+@pytest.mark.parametrize("degree", [0, 1, 2, 3])
+def test_extrapolation_is_exact_for_polynomials_at_uneven_times(degree: int) -> None:
+    times = torch.tensor([0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0], dtype=torch.float64)
+    powers = times[:, None] ** torch.arange(degree + 1)
+    u = (torch.randn(6, 1, 2, degree + 1).double() * powers[:, None]).sum(-1)
+    found = extrapolation(u[:, :5], times, degree)
+    torch.testing.assert_close(found, u[:, 5:])
+    assert degree == 0 or not torch.allclose(
+        extrapolation(u[:, :5], times, degree - 1), u[:, 5:]
+    )
 
 
 @pytest.mark.parametrize("shared", [True, False])

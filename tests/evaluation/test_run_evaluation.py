@@ -56,6 +56,8 @@ def test_the_summary_has_what_it_promises(run: RunPaths) -> None:
     assert set(summary["baselines"]) == {
         "persistence",
         "linear_extrapolation",
+        "quadratic_extrapolation",
+        "cubic_extrapolation",
         "mean",
     }
     for errors in (summary["test"], *summary["baselines"].values()):

@@ -127,7 +127,10 @@ class Solver(ABC):
         return len(self.component_names)
 
     def with_options(self, given: Mapping[str, Any] | None) -> Self:
-        """The same equation with other options, by their names; text is converted.
+        """The same equation with other options.
+
+        Args:
+            given: Values by the options' names; text is converted.
 
         Raises:
             UserError: An option does not exist or has a value that it cannot have.
@@ -160,15 +163,21 @@ class Solver(ABC):
 
     @abstractmethod
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
-        """Coordinates of each axis."""
+        """Coordinates of each axis, of ``resolution`` points."""
 
     @abstractmethod
     def times(self, records: int) -> np.ndarray:
-        """Times of so many stored time steps."""
+        """Times of ``records`` stored time steps."""
 
     @abstractmethod
     def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
-        """Initial condition or coefficient ``[B, *S]`` of some samples, on the CPU."""
+        """Initial condition or coefficient ``[B, *S]`` of some samples, on the CPU.
+
+        Args:
+            seed: Of the data set.
+            indices: Numbers of the samples.
+            resolution: Number of points on each axis.
+        """
 
     @abstractmethod
     def solve(
@@ -180,7 +189,12 @@ class Solver(ABC):
         records: int,
         device: torch.device | str = "cpu",
     ) -> Solution:
-        """Solve the samples with these numbers, and check them.
+        """Solve some samples and check them.
+
+        Args:
+            seed, indices, resolution: As for :meth:`initial`.
+            records: Number of time steps to store.
+            device: Where to compute.
 
         Raises:
             UserError: A solution fails its checks.
