@@ -14,7 +14,7 @@ from nfsgeo.nn import ChannelKernel, EdgeNetwork, KernelInterpolation, SpectralC
 from nfsgeo.report.style import COLOURS, styled
 from nfsgeo_benchmarks.suites.figures import error_against_cost
 from nfsgeo_benchmarks.suites.results import shipped_rows
-from nfsgeo_benchmarks.suites.table import cells_of
+from nfsgeo_benchmarks.suites.table import seed_means
 
 __all__ = ["draw"]
 
@@ -62,7 +62,7 @@ def neighbourhood() -> Figure:
 def irregular() -> Figure:
     """Errors of the shipped results on Navier-Stokes against the time of training."""
     rows = shipped_rows("irregular", "cpu")
-    cells = cells_of([row for row in rows if row["variant"] != "nfs-equispaced"])
+    cells = seed_means([row for row in rows if row["variant"] != "nfs-equispaced"])
     figure = error_against_cost(cells, "navier-stokes-10-to-10", "nfs")
     if figure is None:
         raise SystemExit("benchmarks/results/cpu/irregular: no results to draw")

@@ -13,7 +13,8 @@ POINTS, SAMPLES = 48, 2
 # Origin and unit of both axes.
 UNITS = [(1e6, 1.0), (0.0, 1e-3), (0.0, 1e3), (-250.0, 0.1), (1e6, 1e3)]
 NAMES = [name for name, info in MODELS.items() if info.points]
-AT_QUERIES = [n for n in NAMES if n.startswith("nfs") or n == "gino"]
+AT_QUERIES = [n for n in NAMES if MODELS[n].model.predicts_anywhere]
+BY_RADIUS = [n for n in NAMES if "radius" in MODELS[n].config.model_fields]
 
 
 def made(name: str, domain: Domain, has_time: bool = True) -> Model:
@@ -75,7 +76,7 @@ def test_networks_see_numbers_of_order_one_in_degrees(name):
     assert 0.25 < found.std() / expected.std() < 4
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("agcrn", "dse")])
+@pytest.mark.parametrize("name", BY_RADIUS)
 def test_a_radius_is_in_the_units_of_the_positions(name):
     x, pos, batch, _ = cloud()
     box = Domain((0, 0), (20, 20), (True, True))

@@ -19,6 +19,7 @@ NAMES = [
     for name, info in MODELS.items()
     if info.points and not issubclass(info.model, PointMixer) and name != "gino"
 ]
+AT_OWN_POINTS = [n for n in NAMES if not MODELS[n].model.predicts_anywhere]
 ANY_MESH = [name for name in NAMES if MODELS[name].unseen_meshes]
 SMALL = {"width": 8, "radius": 0.3, "window": 3, "modes": 2, "time_modes": 2}
 # One channel for each of the decoder's kernels.
@@ -132,6 +133,7 @@ def test_every_parameter_learns(name, changes):
     assert not silent
 
 
+@pytest.mark.parametrize("name", AT_OWN_POINTS)
 def test_predicts_at_the_observed_points_alone(name):
     p = problem()
     made, (x, pos) = make(name, p), sample(p)
