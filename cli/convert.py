@@ -23,7 +23,7 @@ MOST_TIMES = 10**7
       nfsgeo convert NavierStokes_V1e-3_N5000_T50.mat --out ns.h5
       nfsgeo convert fields.npz --out f.h5 --axis 0:360:periodic --axis -90:90
       nfsgeo convert ns.h5 --out ns.npz
-      nfsgeo convert step_*.vtu --out f.h5 --series records --times 0:10:0.5
+      nfsgeo convert step_*.vtu --out f.h5 --series time-steps --times 0:10:0.5
       nfsgeo convert sea.csv --out sea.h5 --columns time=date,x=lon,y=lat
     """
 )
@@ -31,7 +31,7 @@ MOST_TIMES = 10**7
 @click.option("--out", type=Path, required=True, help="File to make: native, or .npz.")
 @click.option(
     "--series",
-    type=click.Choice(["samples", "records"]),
+    type=click.Choice(["samples", "time-steps"]),
     help="What several sources are: samples, or time steps of one.",
 )
 @click.option(

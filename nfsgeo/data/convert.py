@@ -45,8 +45,8 @@ def convert(
         sources: A file, several of one kind, or a folder of them, which are taken in
             the order of the numbers in their names.
         out: The native file to make.
-        series: Whether several files are ``"samples"`` or ``"records"``, time steps of
-            one; has to be said where each holds one time step on the same points.
+        series: Whether several files are ``"samples"``, or ``"time-steps"`` of one; has
+            to be said where each holds one time step on the same points.
         times: Time of each time step, ``[T]``, in place of what the files tell.
         columns: Columns of a table by what they are, see
             :func:`~nfsgeo.data.readers.table.table_with`.

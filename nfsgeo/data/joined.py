@@ -39,7 +39,7 @@ class JoinedFile(FieldFile):
     Args:
         paths: The files, in order.
         opener: Opens one of them.
-        along: ``"samples"``, or ``"records"`` where every file has time steps of one
+        along: ``"samples"``, or ``"time-steps"`` where every file has time steps of one
             sample. None for samples, where they cannot be the other: on different
             points, or of several time steps each.
 
@@ -143,7 +143,7 @@ class JoinedFile(FieldFile):
                 f"{len(self._paths)} files of one time step each on the same points, "
                 f"from {self.path}",
                 "to be told whether they are samples or time steps of one sample",
-                "give --series samples or --series records",
+                "give --series samples or --series time-steps",
             )
         if self._along == "samples":
             self.times = times[0]
@@ -154,7 +154,7 @@ class JoinedFile(FieldFile):
                     raise UserError(
                         f"{path} with other times than {self.path}",
                         "samples with the same times",
-                        "give --series records if they are time steps of one sample, "
+                        "give --series time-steps if they are those of one sample, "
                         "else convert it by itself",
                     )
             self.num_samples = sum(self._counts)
@@ -189,7 +189,7 @@ class JoinedFile(FieldFile):
 
     def _find(self, sample: int) -> tuple[FieldFile, int]:
         self._check_sample(sample)
-        if self._along == "records":
+        if self._along == "time-steps":
             return self._open(0), 0
         number = int(np.searchsorted(self._first, sample, side="right")) - 1
         return self._open(number), sample - self._first[number]

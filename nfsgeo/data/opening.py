@@ -50,8 +50,8 @@ def open_sources(
         UserError: One of them cannot be read, they differ in kind, or their times are
             not known.
     """
-    if series not in (None, "samples", "records"):
-        raise ValueError(f"series {series!r}: expected 'samples' or 'records'")
+    if series not in (None, "samples", "time-steps"):
+        raise ValueError(f"series {series!r}: expected 'samples' or 'time-steps'")
     several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
     paths: list[Path] = []
     for path in map(check_path, several):

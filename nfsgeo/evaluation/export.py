@@ -199,7 +199,7 @@ def _sizes() -> tuple[dict[int, Dim], ...]:
 
 
 def _to_onnx(program: ExportedProgram, name: str) -> bytes:
-    """The content of an ``.onnx`` file; ``name`` stands for the model in messages."""
+    """The content of an ``.onnx`` file; messages call the model ``name``."""
     if importlib.util.find_spec("onnxscript") is None:
         raise UserError(
             "--format onnx",

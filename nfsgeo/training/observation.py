@@ -33,8 +33,8 @@ Observation = Mesh | Callable[[int], Mesh]
 def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
     """The mesh of all samples, or a function from a sample to its own.
 
-    Of several meshes that training samples take turns on, the first one: all others
-    are observed there.
+    Where training samples cycle through several point sets this is the first, on which
+    all other samples are observed.
 
     Args:
         data: Which points, resolved.

@@ -97,16 +97,16 @@ def test_files_become_time_steps(tmp_path: Path, one_line: Callable[..., str]) -
     paths = [tmp_path / f"{k}.npz" for k in range(3)]
     parts = [cloud(p, points, k + 1, first=(0, 1, 3)[k]) for k, p in enumerate(paths)]
     whole = np.concatenate(parts, axis=2)[0]
-    with open_sources(paths, series="records") as file:
+    with open_sources(paths, series="time-steps") as file:
         assert file.num_samples == 1
         np.testing.assert_array_equal(file.times, np.arange(6))
         for steps in (slice(None), slice(1, 5), slice(0, 6, 2), slice(2, 6, 3)):
             np.testing.assert_array_equal(file.read(0, steps), whole[:, steps])
     for times in (np.arange(5.0), np.arange(6.0)[::-1], [0.0, np.nan, 2, 3, 4, 5]):
-        one_line(open_sources, paths, series="records", times=times)
-    with open_sources(paths, series="records", times=2 * np.arange(6.0)) as file:
+        one_line(open_sources, paths, series="time-steps", times=times)
+    with open_sources(paths, series="time-steps", times=2 * np.arange(6.0)) as file:
         np.testing.assert_array_equal(file.times, 2 * np.arange(6.0))
-    out = convert(paths, tmp_path / "out.h5", series="records")
+    out = convert(paths, tmp_path / "out.h5", series="time-steps")
     with nfsgeo.data.open(out) as file:
         np.testing.assert_array_equal(file.read(0, slice(None)), whole)
 
@@ -139,20 +139,20 @@ def test_files_of_different_kinds_are_refused(
 ) -> None:
     out = tmp_path / "out.h5"
     one_line(convert, [grid_case.path, point_case.path], out)
-    one_line(convert, [grid_case.path, grid_case.path], out, series="records")
-    one_line(convert, [point_case.path] * 2, out, series="records")
+    one_line(convert, [grid_case.path, grid_case.path], out, series="time-steps")
+    one_line(convert, [point_case.path] * 2, out, series="time-steps")
     a, b = tmp_path / "a.npz", tmp_path / "b.npz"
     cloud(a, RNG.random((4, 2)))
     cloud(b, RNG.random((4, 2)), records=3)
     one_line(convert, [a, b], out)
     cloud(b, RNG.random((4, 2)), first=2)
-    assert "--series records" in one_line(convert, [a, b], out)
+    assert "--series time-steps" in one_line(convert, [a, b], out)
     cloud(b, RNG.random((4, 3)))
     one_line(convert, [a, b], out)
     empty = tmp_path / "empty"
     empty.mkdir()
     one_line(convert, empty, out)
-    with pytest.raises(ValueError, match="records"):
+    with pytest.raises(ValueError, match="time-steps"):
         convert(a, out, series="others")
     assert not out.exists() and not list(tmp_path.glob("*.partial"))
 

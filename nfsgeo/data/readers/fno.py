@@ -51,7 +51,7 @@ def _burgers_series(path: Path) -> FieldFile:
     time steps, points), whose first time step is unreliable and replaced by ``input``.
 
     The file holds neither viscosity nor times; they are taken from its name:
-    ``v100`` stands for 1/100, ``t200`` for 200 steps from t = 0 to 1.
+    ``v100`` means 1/100, ``t200`` for 200 steps from t = 0 to 1.
     """
     arrays, _ = mat.load(path, "input", "output")
     u, first = (np.asarray(arrays[name]) for name in ("output", "input"))

@@ -170,7 +170,7 @@ def _series(path: Path) -> FieldFile:
                 "a .vtu or .vtk file",
                 "put it there",
             )
-    file = JoinedFile(list(times), partial(_mesh_at, times), along="records")
+    file = JoinedFile(list(times), partial(_mesh_at, times), along="time-steps")
     file.path = path
     return file
 

@@ -292,16 +292,16 @@ def test_a_series_of_meshes_needs_its_times(
     tmp_path: Path, one_line: Callable[..., str]
 ) -> None:
     paths = series(tmp_path, [None] * 3)
-    assert "--series samples or --series records" in one_line(open_sources, paths)
-    message = one_line(open_sources, paths, series="records")
+    assert "--series samples or --series time-steps" in one_line(open_sources, paths)
+    message = one_line(open_sources, paths, series="time-steps")
     assert "3 time steps and no times" in message and "--times" in message
-    with open_sources(paths, series="records", times=[0.0, 0.5, 2.0]) as file:
+    with open_sources(paths, series="time-steps", times=[0.0, 0.5, 2.0]) as file:
         check_series(file, [0.0, 0.5, 2.0])
 
 
 def test_a_series_of_meshes_that_hold_their_times(tmp_path: Path) -> None:
     paths = series(tmp_path, [0.0, 0.25, 0.75])
-    with open_sources(paths, series="records") as file:
+    with open_sources(paths, series="time-steps") as file:
         check_series(file, [0.0, 0.25, 0.75])
 
 
