@@ -94,6 +94,7 @@ def test_unequal_time_steps(nfsgeo: Command, waves: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 11])
 def test_equal_time_steps_within_the_window(
     waves: Path, tmp_path: Path, first: int

@@ -74,6 +74,7 @@ def weather(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_each_component_is_shown_in_its_unit(
     nfsgeo: Command, weather: Path, tmp_path: Path
 ) -> None:

@@ -46,6 +46,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.slow
 def test_training(spawn: Spawn, quick: list[str], small_disk: Path) -> None:
     process = spawn("train", *quick, "--out", small_disk / "run")
     status, _, errors = process.ended()

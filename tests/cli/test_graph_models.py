@@ -62,6 +62,7 @@ def test_train_evaluate_and_predict(
     assert "train nfs, which predicts anywhere" in refused.stderr
 
 
+@pytest.mark.slow
 def test_agcrn_knows_one_mesh(nfsgeo: Command, waves: Path) -> None:
     options = ["--model", "agcrn", "--data", waves, *OPTIONS, *settings(width=4)]
     assert nfsgeo("train", *options, "--out", "run").exit_code == 0

@@ -52,6 +52,7 @@ def moving(folder: Path) -> str:
     return "*.xdmf"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [steady, moving])
 def test_train_on_meshes_of_different_sizes(
     write: Callable[[Path], str], nfsgeo: Command, tmp_path: Path

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import Result
 
 from nfsgeo.training.history import read_history
@@ -44,6 +45,7 @@ def test_nothing_but_ours_is_printed(training: Result) -> None:
     assert len(training.stderr.splitlines()) == 4 + 2  # about the run, and each epoch
 
 
+@pytest.mark.slow
 def test_json_is_all_there_is_on_stdout(nfsgeo: Command, waves: Path) -> None:
     settings = [f"--set=model.settings.{s}" for s in ("width=4", "modes=2", "depth=1")]
     options = ("--model", "fno", "--data", waves, "--epochs", 1, *settings)
@@ -54,6 +56,7 @@ def test_json_is_all_there_is_on_stdout(nfsgeo: Command, waves: Path) -> None:
     assert Path(summary["report"]).exists()
 
 
+@pytest.mark.slow
 def test_a_saved_configuration_makes_the_same_run_again(
     nfsgeo: Command, trained: Path, tmp_path: Path
 ) -> None:
@@ -66,6 +69,7 @@ def test_a_saved_configuration_makes_the_same_run_again(
     assert losses[0] == losses[1]
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_run_that_goes_on(
     spawn: Spawn, quick: list[str], tmp_path: Path
 ) -> None:

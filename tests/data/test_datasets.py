@@ -175,6 +175,7 @@ def test_items_do_not_share_memory_with_the_cache(file: FieldFile) -> None:
     assert again.pos.abs().sum() > 0 and again.times.sum() > 0 and again.y.any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "workers"), [("fork", 2), ("spawn", 1)])
 def test_workers_read_the_same(file: FieldFile, method: str, workers: int) -> None:
     mesh = per_sample(random_subset, file, 8, 0)

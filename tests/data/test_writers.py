@@ -71,6 +71,7 @@ with GridWriter(sys.argv[1], equation="x", domain=Domain.unit(1),
 """
 
 
+@pytest.mark.slow
 def test_killed_writer_goes_on_where_it_stopped(
     tmp_path: Path, one_line: Callable[..., str]
 ) -> None:

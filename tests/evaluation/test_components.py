@@ -218,6 +218,7 @@ def test_one_component_has_no_statistics(waves: Path) -> None:
     assert "statistics" not in experiment.forecaster.description
 
 
+@pytest.mark.slow
 def test_the_report_shows_each_component(
     run: RunPaths, summary: dict[str, Any]
 ) -> None:

@@ -62,6 +62,7 @@ def test_models_without_a_grid_have_no_states(settings: dict[str, Any]) -> None:
         grid_states(experiment.forecaster, experiment.data.parts["valid"][0])
 
 
+@pytest.mark.slow
 def test_weights_and_points_have_seeds_of_their_own(settings: dict[str, Any]) -> None:
     first, second = (
         prepare(load_config(overrides=settings | {"data.mesh_seed": seed}))
@@ -80,6 +81,7 @@ def test_weights_and_points_have_seeds_of_their_own(settings: dict[str, Any]) ->
     assert np.array_equal(first.mesh.pos, unset.mesh.pos)
 
 
+@pytest.mark.slow
 def test_states_are_kept_every_few_epochs_and_change_no_training(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -144,6 +144,7 @@ def test_onnx_names_the_operator_that_it_lacks(tmp_path: Path, waves: Path):
     assert not (tmp_path / "no.onnx").exists()
 
 
+@pytest.mark.slow
 def test_onnx_without_its_package(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

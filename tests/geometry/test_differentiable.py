@@ -21,6 +21,7 @@ def points(dim: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     return source.requires_grad_(), target.requires_grad_()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("periodic", [True, False])
 @pytest.mark.parametrize("dim", [1, 2])
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)

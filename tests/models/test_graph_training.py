@@ -51,11 +51,12 @@ def loss_of(model: Model, x: Tensor, y: Tensor, graphs: Graphs) -> Tensor:
     return mse_loss(model.predict(x, graphs), y[:, : PROBLEM.n_out])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "goal"),
     [("gcgru", 0.02), ("dcrnn", 0.02), ("agcrn", 0.05), ("mppde", 0.02), ("dse", 0.02)],
 )
-def test_learns_four_samples_by_heart(name, goal):
+def test_memorises_four_samples(name, goal):
     """The result, that is: the pushforward trick has mppde learn what follows too."""
     one = {"window": PROBLEM.n_out, "pushforward": False} if name == "mppde" else {}
     model = build_model(name, PROBLEM, SMALL[name] | one)

@@ -124,6 +124,7 @@ def beyond(figure: Figure) -> float:
     return float(np.max(edges))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [3e-7, 2.5e-5, 2.5e-3, 0.02, 1.0, 150.0, 4e4, 7e8])
 def test_nothing_is_cut_off(size: float) -> None:
     """There is room for numbers of any size, negative ones too."""

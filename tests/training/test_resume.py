@@ -36,6 +36,7 @@ fit(experiment, begin_run(experiment, out), [Kill()])
 """
 
 
+@pytest.mark.slow
 def test_killed_in_mid_epoch_and_resumed_gives_the_very_numbers(
     train: Train, resume: Train, tmp_path: Path
 ) -> None:
@@ -65,10 +66,13 @@ class Interrupt(Callback):
     "extra",
     [
         {"optimiser.schedule": "step", "optimiser.step_epochs": 2},
-        {"trainer.patience": 3},
-        {"data.mesh_per_sample": True},
-        {"data.workers": 1},
-        {"data.points": 20, "data.query_points": 12, "data.workers": 1},
+        pytest.param({"trainer.patience": 3}, marks=pytest.mark.slow),
+        pytest.param({"data.mesh_per_sample": True}, marks=pytest.mark.slow),
+        pytest.param({"data.workers": 1}, marks=pytest.mark.slow),
+        pytest.param(
+            {"data.points": 20, "data.query_points": 12, "data.workers": 1},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 @pytest.mark.parametrize("epoch", [0, 2])
@@ -85,6 +89,7 @@ def test_interrupted_and_resumed_gives_the_very_numbers(
     assert resume(tmp_path / "run").is_the_same_as(undisturbed)
 
 
+@pytest.mark.slow
 def test_killed_between_the_row_and_the_checkpoint(train: Train, resume: Train) -> None:
     constant = {"optimiser.schedule": "constant"}
     undisturbed = train("undisturbed", constant)

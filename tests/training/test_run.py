@@ -74,6 +74,7 @@ def test_a_restored_model_predicts_the_same(train: Train) -> None:
     assert torch.equal(trained, restored)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1])
 def test_the_same_seed_gives_the_same_numbers(train: Train, workers: int) -> None:
     one = train("one")
@@ -172,6 +173,7 @@ def test_two_devices_take_the_steps_of_one(train: Train) -> None:
         assert alone == pytest.approx(shared, rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["64", "bf16-mixed"])
 def test_precision(train: Train, precision: str) -> None:
     single = train("single").rows()

@@ -57,6 +57,7 @@ def test_soliton_across_the_seam() -> None:
     assert (u[0, -1] - soliton(around(x - 3), 1.0, L)).abs().max() < 1e-8
 
 
+@pytest.mark.slow
 def test_two_solitons_meet() -> None:
     # On the line, far from the ends of a period, where both are below 1e-9.
     x = physical_grid(512) - L / 2
@@ -74,6 +75,7 @@ def test_two_solitons_meet() -> None:
     assert (drift(u, L) < BOUNDS).all()
 
 
+@pytest.mark.slow
 def test_accuracy_of_the_shipped_step() -> None:
     equation = KdV()
     u0 = equation.initial(0, range(16), 1024)
