@@ -35,10 +35,11 @@ def baselines(train: WindowDataset) -> dict[str, Predictor]:
         found["persistence"] = lambda batch: persistence(
             batch.x[..., :components], num_out
         )
+    times = train[0].times
     for degree, name in enumerate(DEGREES, start=1):
         if train.n_in > degree:
             found[f"{name}_extrapolation"] = partial(
-                _extrapolated, train[0].times, components, degree
+                _extrapolated, times, components, degree
             )
     return found | {"mean": training_mean(train)}
 

@@ -20,7 +20,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.geometry.bipartite import pointers
+from nfsgeo.geometry.csr import pointers
 from nfsgeo.models import MixerOperator
 from nfsgeo.nn import InterpolationResampling, SpectralConv
 from nfsgeo.training import Forecaster

@@ -21,9 +21,9 @@
 from nfsgeo.geometry.bipartite import (
     BipartiteGraph,
     GraphTensors,
-    SparseRows,
     batch_graphs,
 )
+from nfsgeo.geometry.csr import SparseRows
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.graphs import Graphs
 from nfsgeo.geometry.grids import equispaced_grid

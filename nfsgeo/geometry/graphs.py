@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.bipartite import BipartiteGraph, batch_graphs, outside_inference
+from nfsgeo.geometry.bipartite import BipartiteGraph, batch_graphs
+from nfsgeo.geometry.csr import outside_inference
 
 __all__ = ["Graphs", "sample_sizes"]
 

@@ -9,7 +9,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.bipartite import BipartiteGraph, outside_inference, pointers
+from nfsgeo.geometry.bipartite import BipartiteGraph
+from nfsgeo.geometry.csr import outside_inference, pointers
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.nearest import nearest_neighbours, nearest_sources

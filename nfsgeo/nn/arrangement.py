@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph
-from nfsgeo.geometry.bipartite import inverse
+from nfsgeo.geometry.csr import inverse
 
 __all__ = ["in_arrangement"]
 

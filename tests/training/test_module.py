@@ -11,7 +11,7 @@ from nfsgeo.data.connected_batches import ConnectedBatches
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Graphs, equispaced_grid
-from nfsgeo.models import Model, Problem
+from nfsgeo.models import NFS, Model, Problem
 from nfsgeo.nn.kriging import StationaryCovariance
 from nfsgeo.training import Forecaster
 from nfsgeo.training.config import OptimiserSection
@@ -187,3 +187,30 @@ def test_a_forecaster_with_a_covariance_keeps_what_was_observed() -> None:
     constant = torch.full_like(x, 7.0)
     result = module(constant, pos, query_pos=torch.rand(9, 2))
     torch.testing.assert_close(result, torch.full((9, 2, 1), 7.0))
+
+
+@pytest.mark.parametrize("kriging", [False, True])
+def test_residual_predictions_are_differentiable_in_query_positions(
+    kriging: bool,
+) -> None:
+    """Through the last snapshot at the queries, too, not through the model alone."""
+    torch.manual_seed(0)
+    domain = Domain((0.0, 0.0), (7.0, 7.0), (True, True))
+    sizes = {"width": 8, "modes": 2, "time_modes": 2, "depth": 1, "hidden": 8}
+    scale = FieldNormaliser(torch.tensor([0.5]), torch.tensor([2.0]))
+    parameters = torch.tensor([0.0, 0.0, 1.0, -5.0, -2.0, -9.0])
+    fitted = StationaryCovariance(domain.normalised, parameters, torch.tensor([0.5]))
+    module = Forecaster(
+        NFS(Problem(domain, 1, 1, 3, 2, 40, None, True), grid=8, **sizes),
+        scale,
+        scale,
+        OptimiserSection(),
+        {},
+        residual=True,
+        covariance=fitted if kriging else None,
+    ).double()
+    pos, x = 7 * torch.rand(40, 2).double(), torch.randn(40, 3, 1).double()
+    query_pos = (1 + 5 * torch.rand(2, 2).double()).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda at: module(x, pos, query_pos=at), (query_pos,), fast_mode=True
+    )
