@@ -147,8 +147,13 @@ def generate_all(
 
     Args:
         folder: Where to; it is made when it does not exist.
-        samples, resolution, records, seed, device, workers: As in :func:`generate`.
-        progress: As in :func:`generate`; names the equation as well.
+        samples: As in :func:`generate`, like all that follow.
+        resolution: Points on each axis.
+        records: Number of time steps to store.
+        seed: Seed of the initial conditions.
+        device: ``"cpu"`` or ``"cuda"``.
+        workers: Number of processes.
+        progress: Called with the equation's name as well.
 
     Returns:
         The path of the file of each equation.

@@ -122,8 +122,11 @@ def nested(
 
     Args:
         mesh: The mesh of training, or the first of several.
-        file, num_points, seed, sample: As for every sampler; ``num_points`` is the size
-            of the result, in the paper's test 1.3 to 4 times that of ``mesh``.
+        file: Where the points come from.
+        num_points: Size of the result, in the paper's test 1.3 to 4 times that of
+            ``mesh``.
+        seed: Of the random numbers.
+        sample: Whose points, where every sample has its own.
         trained: Numbers of further points that training has seen, none of which is
             drawn: those of :func:`~nfsgeo.training.observation.trained_points`.
 
@@ -165,7 +168,10 @@ def disjoint(
     Args:
         mesh: The points to leave out; those between the points of the file are none
             of its points.
-        file, num_points, seed, sample: As for every sampler.
+        file: Where the points come from.
+        num_points: How many.
+        seed: Of the random numbers.
+        sample: Whose points, where every sample has its own.
         trained: Numbers of further points to leave out, as for :func:`nested`.
 
     Raises:
@@ -196,7 +202,10 @@ def clustered(
     proportional to it, exactly (systematic sampling in a random order).
 
     Args:
-        file, num_points, seed, sample: As for every sampler.
+        file: Where the points come from.
+        num_points: How many.
+        seed: Of the random numbers.
+        sample: Whose points, where every sample has its own.
         ratio: Highest over lowest density.
         centre: Where the density peaks; anywhere when None.
 
@@ -237,7 +246,9 @@ def per_sample(
 
     Args:
         sampler: One of the functions above.
-        file, num_points, seed: Its arguments.
+        file: Where the points come from.
+        num_points: How many for each sample.
+        seed: Of the random numbers.
     """
     return partial(sampler, file, num_points, seed)
 
@@ -252,8 +263,10 @@ def with_queries(
 
     Args:
         mesh: The observed points.
-        file, num_points, seed, sample: As for every sampler; ``num_points`` counts the
-            query points, which are fewer where the file has no more.
+        file: Where the query points come from.
+        num_points: How many query points; fewer where the file has no more.
+        seed: Of the random numbers.
+        sample: Whose points, where every sample has its own.
     """
     if mesh.index is None:
         pos = between(file, num_points, philox(seed, Stream.QUERY_POINTS, sample))

@@ -81,7 +81,11 @@ def neighbour_sum_reference(
     """The same as :func:`neighbour_sum`, written out edge by edge.
 
     Args:
-        x, weight, graph, base_weight, mean_weight: as there.
+        x: Fields at the sources ``[F, n, D]``.
+        weight: Of each edge ``[R, E]``.
+        graph: The edges.
+        base_weight: :math:`b_{ij}` ``[E]``.
+        mean_weight: :math:`m_{ij}` ``[E]``.
     """
     _check(x, weight, graph)
     return _reference(x, weight, graph, base_weight, mean_weight)

@@ -194,6 +194,16 @@ def test_arguments_are_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SHOWN))
+def test_each_argument_has_an_entry_of_its_own(name: str) -> None:
+    """The site's builder refuses an entry for several arguments."""
+    node = SHOWN[name]
+    for part in [node, *methods(node)]:
+        for text in re.findall(r"^Args:\n((?:[ ].*\n?|\n)+)", doc(part), re.MULTILINE):
+            entries = re.findall(r"^ {4}([^ :][^:]*):", text, re.MULTILINE)
+            assert entries and not [entry for entry in entries if "," in entry]
+
+
+@pytest.mark.parametrize("name", sorted(SHOWN))
 def test_fields_are_told(name: str) -> None:
     node = SHOWN[name]
     # Buffers of modules and states of metrics are annotated, and nobody else's matter.

@@ -192,7 +192,9 @@ class Solver(ABC):
         """Solve some samples and check them.
 
         Args:
-            seed, indices, resolution: As for :meth:`initial`.
+            seed: Of the data set.
+            indices: Numbers of the samples.
+            resolution: Number of points on each axis.
             records: Number of time steps to store.
             device: Where to compute.
 
