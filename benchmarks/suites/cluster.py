@@ -56,7 +56,7 @@ def submit_all(
     waiting = [run for run in runs if not is_finished(run, folder)]
     if not waiting:
         return
-    for data in {run.data for run in waiting}:
+    for data in {run.data.key: run.data for run in waiting}.values():
         cached_file(**data.model_dump(), progress=progress)
     total = len(waiting)
     with executor.batch():

@@ -49,7 +49,7 @@ def carry_out_all(
         KeyboardInterrupt: Interrupted; the same call continues.
     """
     waiting = [run for run in runs if not is_finished(run, folder)]
-    for data in {run.data for run in waiting}:
+    for data in {run.data.key: run.data for run in waiting}.values():
         cached_file(**data.model_dump(), progress=progress)
     total = len(waiting)
     threads = max(1, (os.cpu_count() or 1) // jobs)

@@ -44,12 +44,19 @@ class DataSet(Part):
         samples: Number of samples.
         resolution: Points on each axis.
         records: Number of time steps.
+        options: Options of the equation that differ from its defaults, by name.
     """
 
     equation: str
     samples: PositiveInt | None = None
     resolution: PositiveInt | None = None
     records: PositiveInt | None = None
+    options: Settings = {}
+
+    @property
+    def key(self) -> str:
+        """The same text for the same data."""
+        return self.model_dump_json()
 
 
 class Scale(Part):

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from torch.utils.data import Dataset
 from torch_geometric.data import Data
 
 from nfsgeo.data.fields import Doubles, FieldFile, Floats
 from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
 from nfsgeo.data.numbers import finite
+from nfsgeo.data.streams import derived_seed
 from nfsgeo.data.trigonometric import TrigonometricInterpolation
 from nfsgeo.errors import UserError
 
@@ -75,6 +77,9 @@ class WindowDataset(Dataset[Data]):
 
     Attributes:
         turn: How far samples have cycled through the point sets of ``mesh``.
+        noise: Standard deviation of Gaussian noise on each component of ``x``, ``[F]``
+            in the units of the data; None for no noise. It depends on the number of
+            the sample and on ``turn`` alone.
     """
 
     def __init__(
@@ -119,6 +124,7 @@ class WindowDataset(Dataset[Data]):
         self.n_in, self.n_out = n_in, n_out
         self.mesh = mesh
         self.turn = 0
+        self.noise: Tensor | None = None
         self.volumes = volumes
         self.cache_bytes = cache_bytes
         self._numbers = numbers
@@ -142,6 +148,10 @@ class WindowDataset(Dataset[Data]):
         x = u[:, : self.n_in] if self.n_in else a[:, None]
         if self.n_in and self._with_static:
             x = torch.cat([x, a[:, None].expand(-1, self.n_in, -1)], dim=-1)
+        if self.noise is not None:
+            seed = derived_seed(sample, self.turn)
+            drawn = torch.randn(x.shape, generator=torch.Generator().manual_seed(seed))
+            x = x + self.noise * drawn
         # Copies, so that nothing done to an item reaches the cache.
         item = Data(
             x=x.clone(memory_format=torch.contiguous_format),

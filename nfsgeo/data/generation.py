@@ -191,21 +191,25 @@ def cached_file(
     resolution: int | None = None,
     records: int | None = None,
     seed: int = 0,
+    options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """A data set of one equation in the user's cache, made where it is not there yet.
 
     The cache is ``$XDG_CACHE_HOME/nfsgeo``, or ``~/.cache/nfsgeo``. All cores work.
-    ``samples``, ``resolution``, ``records``, ``seed`` and ``progress``, and the errors,
-    are those of :func:`generate`.
+    ``samples``, ``resolution``, ``records``, ``seed``, ``options`` and ``progress``,
+    and the errors, are those of :func:`generate`.
     """
-    solver = find_equation(equation)
+    solver = find_equation(equation).with_options(options)
     samples = solver.samples if samples is None else samples
     resolution = solver.resolution if resolution is None else resolution
     records = solver.records if records is None else records
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    name = f"{solver.name}-{resolution}-{records}-{samples}-seed{seed}.h5"
-    path = caches / "nfsgeo" / name
+    name = f"{solver.name}-{resolution}-{records}-{samples}-seed{seed}"
+    for each in solver.options:
+        if (value := getattr(solver, each.name)) != each.default:
+            name += f"-{each.name}={value}".replace("/", "_")
+    path = caches / "nfsgeo" / f"{name}.h5"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         generate(
@@ -215,6 +219,7 @@ def cached_file(
             resolution=resolution,
             records=records,
             seed=seed,
+            options=options,
             workers=os.cpu_count() or 1,
             progress=progress,
         )

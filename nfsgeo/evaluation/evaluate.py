@@ -135,7 +135,7 @@ def unobserved_errors(
         queried: Observation = with_queries(mesh, file, MAX_QUERIES, 0)
     else:
         queried = partial(_queried, file, mesh)
-    test = windows(config.data, file, queried, "test")
+    test = windows(config.data, file, queried, "test", inputs=forecaster.inputs)
     test.samples = list(samples)
     num = max(len(mesh_of(queried, s).queries or ()) for s in samples)
     if not num:

@@ -122,6 +122,7 @@ def for_named_file(
     """
     info = MODELS[config.model.name]
     changes: dict[str, Any] = {"max_test": None, "max_train": None}
+    changes["input_noise"] = 0.0  # what was measured has its own
     if not info.points and file.shape is None:
         raise UserError(
             f"the point cloud {file.path} with model {info.name}",

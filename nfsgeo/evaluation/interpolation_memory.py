@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from nfsgeo.models import MixerOperator
-from nfsgeo.nn import InterpolationResampling
+from nfsgeo.nn import InterpolationResampling, KernelInterpolation
 
 __all__ = ["PARTS", "interpolation_memory"]
 
@@ -43,6 +43,8 @@ def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, 
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
     with ExitStack() as stack, torch.enable_grad():
         for layer in (resampling.to_grid, resampling.from_grid):
+            if not isinstance(layer, KernelInterpolation):
+                continue
             stack.enter_context(_counted(layer.kernel, kept["sum"]))
             if isinstance(network := getattr(layer.kernel, "network", None), nn.Module):
                 stack.enter_context(_counted(network, kept["kernel"]))

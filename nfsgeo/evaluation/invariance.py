@@ -127,12 +127,11 @@ def evaluate_meshes(
             num = None if own else 1 if _is_seen(name) else DRAWS
             inputs = _in_turn(partial(_drawn, name, training, config.seed), num)
             where = _in_turn(partial(_with_others, training, inputs, config.seed), num)
-            test = windows(config.data, file, where, "test")
+            test = windows(config.data, file, where, "test", inputs=forecaster.inputs)
+            if name.startswith("noise-"):
+                test.noise = _amount(name) / 100 * forecaster.inputs.std.cpu()
             size = len(mesh_of(inputs, test.samples[0]))
-            noise = _amount(name) / 100 if name.startswith("noise-") else 0.0
-            parts = errors_in_parts(
-                forecaster, test, config.data.batch_size, noise=noise
-            )
+            parts = errors_in_parts(forecaster, test, config.data.batch_size)
             mae, observed, unobserved = (errors["mae"] for errors in parts)
             values = (name, size, observed, unobserved, mae)
             rows.append(dict(zip(COLUMNS, values, strict=True)))

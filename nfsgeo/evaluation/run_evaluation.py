@@ -101,7 +101,7 @@ def evaluate_run(
             num_points = forecaster.description["problem"]["num_points"]
             config = for_named_file(config, file, num_points, around=bool(factors))
         mesh = observe(config.data, file, config.seed)
-        test = windows(config.data, file, mesh, "test")
+        test = windows(config.data, file, mesh, "test", inputs=forecaster.inputs)
         check_times(forecaster, test)
         reference = "train" if len(file.split["train"]) else "test"
         found = evaluate(

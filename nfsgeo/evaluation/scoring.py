@@ -22,7 +22,6 @@ def predictions(
     batch_size: int,
     *,
     connect: Connect | None = None,
-    noise: float = 0.0,
 ) -> Iterator[tuple[Batch, Tensor]]:
     """Batches of samples, in order, with the fields that are predicted for each.
 
@@ -31,18 +30,13 @@ def predictions(
         windows: The samples.
         batch_size: Samples per batch.
         connect: Makes the graphs of a sample; the forecaster's own if None.
-        noise: Standard deviation of Gaussian noise on the inputs, relative to that of
-            the inputs; each sample's noise depends on its number alone.
 
     Yields:
         A batch and its prediction ``[M, n_out, C]``, in the units of the data.
     """
     for batch in batches(windows, batch_size, connect or forecaster.connect):
         batch = batch.to(forecaster.device)
-        x = batch.x
-        if noise:
-            x = x + noise * (_normal(batch) * forecaster.inputs.std.to(x))
-        yield batch, forecaster(x, batch.pos, graphs=batch.graphs)
+        yield batch, forecaster(batch.x, batch.pos, graphs=batch.graphs)
 
 
 def errors_in_parts(
@@ -51,19 +45,18 @@ def errors_in_parts(
     batch_size: int,
     *,
     num_first: Callable[[int], int] | None = None,
-    noise: float = 0.0,
 ) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
     """Errors at all predicted points, at the first ones of each sample, at the others.
 
     Args:
-        forecaster, windows, batch_size, noise: As for :func:`predictions`.
+        forecaster, windows, batch_size: As for :func:`predictions`.
         num_first: Number of first points of a sample; its observed points if None.
 
     Returns:
         Three times ``mae``, ``rmse`` and ``rel_l2``, NaN where there are no points.
     """
     everywhere, first, others = (forecaster.new_errors() for _ in range(3))
-    for batch, prediction in predictions(forecaster, windows, batch_size, noise=noise):
+    for batch, prediction in predictions(forecaster, windows, batch_size):
         graphs = batch.graphs
         truth = batch.y if graphs.query_sizes is None else batch.query_y
         sample = torch.zeros_like(truth[:, 0, 0], dtype=torch.long)
@@ -80,14 +73,3 @@ def errors_in_parts(
         for errors, points in ((first, is_first), (others, ~is_first)):
             errors.update(prediction[points], truth[points], sample[points])
     return everywhere.compute(), first.compute(), others.compute()
-
-
-def _normal(batch: Batch) -> Tensor:
-    """Normal numbers of the shape of the inputs, seeded by each sample's number."""
-    drawn = []
-    sizes, queries = batch.graphs.sizes, batch.graphs.query_sizes or batch.graphs.sizes
-    for sample, num, total in zip(batch.sample.tolist(), sizes, queries, strict=True):
-        generator = torch.Generator().manual_seed(sample)
-        shape = total, *batch.x.shape[1:]
-        drawn.append(torch.randn(shape, generator=generator)[:num])
-    return torch.cat(drawn).to(batch.x)

@@ -90,7 +90,7 @@ def evaluate_unseen(
         for repeat in range(repeats):
             seed = _seed(config, factor, repeat)
             larger = partial(_enlarged, file, mesh, factor, seed, trained)
-            test = windows(config.data, file, larger, "test")
+            test = windows(config.data, file, larger, "test", inputs=forecaster.inputs)
             errors, seen, unseen = errors_in_parts(
                 forecaster,
                 test,

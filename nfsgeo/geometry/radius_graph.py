@@ -138,6 +138,7 @@ class GraphBuilder:
             :func:`~nfsgeo.geometry.quadrature_weights`.
         ball_to_grid: Whether the nodes of a grid have neighbours within the radius; if
             not, only those of a spline.
+        ball_from_grid: The same for points among the nodes of a grid.
     """
 
     domain: Domain
@@ -147,6 +148,7 @@ class GraphBuilder:
     interpolation: Interpolation = "mean"
     quadrature: bool = False
     ball_to_grid: bool = True
+    ball_from_grid: bool = True
 
     def points_to_grid(self, pos: Tensor, grid: Tensor) -> BipartiteGraph:
         """Points ``pos [n, d]`` to the nodes of a ``grid [m, d]``.
@@ -165,7 +167,8 @@ class GraphBuilder:
     def grid_to_points(self, grid: Tensor, pos: Tensor) -> BipartiteGraph:
         """The nodes of a ``grid [m, d]`` to points ``pos [n, d]``."""
         nearest = spline_neighbours(self.domain.dim, on_grid=True)
-        return self._graph(grid, pos, self.radius, nearest=nearest)
+        radius = self.radius if self.ball_from_grid else None
+        return self._graph(grid, pos, radius, nearest=nearest)
 
     def points_to_points(self, pos: Tensor) -> BipartiteGraph:
         """Points ``pos [n, d]`` to each other, themselves included."""

@@ -58,6 +58,7 @@ from nfsgeo.models.mlpmixer import (
     NFSMLPMixer,
 )
 from nfsgeo.models.mppde import MPPDE, MPPDE_INFO
+from nfsgeo.models.neuralop_fno import NEURALOP_FNO_INFO, NeuralopFNO
 from nfsgeo.models.nfs import NFS, NFS_INFO
 from nfsgeo.models.pfno import NFS_PFNO_INFO, NFSPFNO, PFNO, PFNO_INFO
 from nfsgeo.models.transolver import TRANSOLVER_INFO, Transolver
@@ -91,6 +92,7 @@ __all__ = [
     "NFSFNet",
     "NFSMLPMixer",
     "NFSViT",
+    "NeuralopFNO",
     "OwnLoss",
     "Problem",
     "Transolver",
@@ -115,6 +117,7 @@ MODELS: dict[str, ModelInfo] = {
     "gino": GINO_INFO,
     "transolver": TRANSOLVER_INFO,
     "fno": FNO_INFO,
+    "neuralop-fno": NEURALOP_FNO_INFO,
     "pfno": PFNO_INFO,
     "vit": VIT_INFO,
     "mlpmixer": MLPMIXER_INFO,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +10,12 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs, equispaced_grid
 from nfsgeo.models.frames.fourier import modes_for
 from nfsgeo.models.frames.info import ModelInfo
 from nfsgeo.models.frames.interpolation import grid_shape_for
 from nfsgeo.models.frames.model import Model
+from nfsgeo.models.frames.neuraloperator import library_model
 from nfsgeo.models.frames.problem import Problem
 from nfsgeo.models.frames.radius_graph import GraphSettings, graph_builder
 from nfsgeo.nn import neighbour_sum
@@ -72,7 +71,7 @@ class GINO(Model):
         self.builder = graph_builder(problem, settings, num_ends)
         radius = self.builder.radius
         modes = modes_for(settings.modes, problem)
-        theirs: Any = _library()(
+        theirs: Any = library_model("GINO", "gino")(
             in_channels=problem.num_features,
             out_channels=problem.n_out * problem.out_components,
             gno_coord_dim=domain.dim,
@@ -132,21 +131,6 @@ def _integral(
     ends = embed(source)[graph.edge_index[0]], embed(target)[graph.edge_index[1]]
     kernel = network(torch.cat(ends, dim=-1))
     return neighbour_sum(x.T.unsqueeze(-1), kernel.T, graph)[..., 0].T
-
-
-def _library() -> type[nn.Module]:
-    try:
-        with warnings.catch_warnings():
-            # The library changes the warning filters of the whole process.
-            from neuralop.models import GINO as TheirGINO
-    except ImportError:
-        raise UserError(
-            "model gino without the library neuraloperator",
-            "the library to be installed",
-            "pip install nfsgeo[gino]",
-        ) from None
-    model: type[nn.Module] = TheirGINO
-    return model
 
 
 GINO_INFO = ModelInfo(

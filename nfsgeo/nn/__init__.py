@@ -9,6 +9,7 @@ ChannelKernel              a weight for every edge and channel
 GaussianKernel             a Gaussian of learned centre and widths
 EdgeNetwork                default network of a learned kernel
 interpolate                local polyharmonic splines, nothing learned
+BaseInterpolation          base interpolation of a graph, nothing learned
 neighbour_sum              weighted sums over neighbourhoods
 InterpolationResampling    points to a fixed grid and back
 =========================  =====================================================
@@ -54,7 +55,7 @@ adjacency_bytes            memory that learned graphs need
 =========================  =====================================================
 """
 
-from nfsgeo.nn.base_interpolation import interpolate
+from nfsgeo.nn.base_interpolation import BaseInterpolation, interpolate
 from nfsgeo.nn.edge_network import EdgeNetwork
 from nfsgeo.nn.grid_resampling import GridResampling, grid_shape
 from nfsgeo.nn.interpolation import KernelInterpolation
@@ -107,6 +108,7 @@ __all__ = [
     "AdaptiveConv",
     "AdaptiveGRU",
     "Attention",
+    "BaseInterpolation",
     "ChannelKernel",
     "ChebConvGRU",
     "ChebyshevConv",

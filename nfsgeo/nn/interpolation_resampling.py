@@ -16,7 +16,7 @@ from nfsgeo.geometry import (
     Interpolation,
     equispaced_grid,
 )
-from nfsgeo.nn.base_interpolation import interpolate_along
+from nfsgeo.nn.base_interpolation import BaseInterpolation, interpolate_along
 from nfsgeo.nn.interpolation import KernelInterpolation
 from nfsgeo.nn.resampling import LiftedBy, Points, Resampling
 
@@ -38,8 +38,9 @@ class InterpolationResampling(Resampling):
     have different meshes.
 
     Args:
-        to_grid: interpolation from points to grid.
-        from_grid: interpolation from grid to query points.
+        to_grid: interpolation from points to grid; a
+            :class:`~nfsgeo.nn.BaseInterpolation` where nothing is to be learned.
+        from_grid: interpolation from grid to query points; the same.
         domain: the box of the points.
         shape: sizes of the grid.
         radius: radius of the neighbourhoods, in the units of the positions.
@@ -56,8 +57,8 @@ class InterpolationResampling(Resampling):
 
     def __init__(
         self,
-        to_grid: KernelInterpolation,
-        from_grid: KernelInterpolation,
+        to_grid: KernelInterpolation | BaseInterpolation,
+        from_grid: KernelInterpolation | BaseInterpolation,
         domain: Domain,
         shape: Sequence[int],
         radius: float,
@@ -72,13 +73,19 @@ class InterpolationResampling(Resampling):
         self.from_grid = from_grid
         self.shape = tuple(shape)
         self.kernel_at = kernel_at
+        learned = [
+            isinstance(each, KernelInterpolation) for each in (to_grid, from_grid)
+        ]
+        self.kernel_among_nodes = kernel_at == "nodes" and learned[0]
         self.builder = GraphBuilder(
             domain,
             radius,
             interpolation=interpolation,
             quadrature=quadrature,
             # If kernels are among nodes, a spline needs no neighbours but its own.
-            ball_to_grid=kernel_at == "points" or interpolation != "spline",
+            ball_to_grid=interpolation != "spline"
+            or (kernel_at == "points" and learned[0]),
+            ball_from_grid=interpolation != "spline" or learned[1],
             backend=backend,
         )
         grid = equispaced_grid(domain, self.shape)
@@ -120,8 +127,10 @@ class InterpolationResampling(Resampling):
             # a field has few components to interpolate, none of which is trained.
             features, pos = self._at_nodes(points)
             fields = _stacked(*lift(features, pos))
-            nodes = self.grid.repeat(graphs.num_samples, 1)
-            field = self.to_grid(fields, nodes, graphs.edges["nodes"], features)
+            field = fields
+            if self.kernel_among_nodes:
+                nodes = self.grid.repeat(graphs.num_samples, 1)
+                field = self.to_grid(fields, nodes, graphs.edges["nodes"], features)
         field = field.unflatten(0, (graphs.num_samples, *self.shape)).movedim(-1, 1)
         if field.size(-1) == 1:
             return field.squeeze(-1)
@@ -143,9 +152,9 @@ class InterpolationResampling(Resampling):
     def among_nodes(self, device: torch.device) -> BipartiteGraph | None:
         """The graph among the nodes, on a ``device``; it does not depend on the mesh.
 
-        None where kernels have their sources at the points.
+        None without a kernel that has its sources there.
         """
-        if self.kernel_at == "nodes" and device not in self._nodes:
+        if self.kernel_among_nodes and device not in self._nodes:
             grid = equispaced_grid(self.builder.domain, self.shape)
             self._nodes[device] = self.builder.points_to_points(grid).to(device)
         return self._nodes.get(device)

@@ -68,6 +68,9 @@ class DataSection(Section):
         n_out: Number of time steps to predict, right after them.
         first_step: Index of the first observed time step.
         time_stride: Time steps of the file from one that is used to the next.
+        input_noise: Standard deviation of Gaussian noise on the observed values,
+            relative to theirs in the training data, in every part; targets have none.
+            Training sees new noise in every epoch.
         max_train, max_valid, max_test: Use no more samples than this of each part.
         batch_size: Samples of a step, on each device.
         workers: Processes that read data; 0 reads in the training process.
@@ -85,6 +88,7 @@ class DataSection(Section):
     n_out: PositiveInt | None = None
     first_step: NonNegativeInt = 0
     time_stride: PositiveInt = 1
+    input_noise: NonNegativeFloat = 0.0
     max_train: PositiveInt | None = None
     max_valid: PositiveInt | None = None
     max_test: PositiveInt | None = None

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, Sampler
 from nfsgeo.data import FieldFile
 from nfsgeo.data.connected_batches import Connect, ConnectedBatches
 from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.data.streams import epoch_order
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.observation import Observation
@@ -26,6 +27,7 @@ def windows(
     *,
     beyond: int = 0,
     volumes: bool = False,
+    inputs: FieldNormaliser | None = None,
 ) -> WindowDataset:
     """Training, validation or test samples of a file.
 
@@ -36,12 +38,14 @@ def windows(
         part: ``"train"``, ``"valid"`` or ``"test"``.
         beyond: Further time steps after the predicted ones, as far as there are any.
         volumes: Whether batches carry the quadrature weights of their points.
+        inputs: Scale of the inputs, to which ``data.input_noise`` is relative; without
+            it there is no noise.
     """
     n_in, n_out = data.n_in or 0, data.n_out or 1
     left = len(range(len(file.times))[data.first_step :: data.time_stride])
     left -= n_in + n_out
     most = {"train": data.max_train, "valid": data.max_valid, "test": data.max_test}
-    return WindowDataset(
+    found = WindowDataset(
         file,
         file.split[part][: most[part]],
         n_in,
@@ -51,6 +55,9 @@ def windows(
         time_stride=data.time_stride,
         volumes=volumes,
     )
+    if inputs is not None and data.input_noise:
+        found.noise = data.input_noise * inputs.std.cpu()
+    return found
 
 
 class EpochSampler(Sampler[int]):

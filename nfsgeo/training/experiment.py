@@ -101,6 +101,8 @@ def prepare(
         _read_through(windows_of_part, partial(progress, "reading samples"))
     residual = config.model.is_residual(problem)
     inputs, outputs = _fit_normalisers(train, problem, residual)
+    if config.data.input_noise:
+        train.noise = valid.noise = config.data.input_noise * inputs.std
     description = {
         "model": config.model.name,
         "settings": config.model.settings,

@@ -32,6 +32,8 @@ COUNTS = {
 UNUSED = 33_792
 GRIDS = [name for name, info in MODELS.items() if not info.points]
 POINTS = [name for name, i in MODELS.items() if issubclass(i.model, PointMixer)]
+# The layers of a library are not called one by one.
+OURS = [name for name in GRIDS + POINTS if name != "neuralop-fno"]
 TIED = [name for name in GRIDS if not MODELS[name].unseen_meshes]
 SIZE = 8
 
@@ -110,7 +112,7 @@ def test_every_parameter_learns(name, dim, has_time):
     assert not silent
 
 
-@pytest.mark.parametrize("name", GRIDS + POINTS)
+@pytest.mark.parametrize("name", OURS)
 def test_every_layer_is_connected(name, dim):
     """Whatever layer falls silent, also one without weights, the prediction changes."""
     p = problem(dim, True)

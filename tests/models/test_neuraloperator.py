@@ -178,3 +178,29 @@ def test_network(name):
 
     x = torch.randn(len(pos), problem.n_in, problem.in_components)
     assert_same(lambda x: ours(x, pos, batch), plain, (x,), ours.parameters())
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_neuralop_fno_is_the_library_s(name):
+    p = PROBLEMS[name]
+    model = build_model("neuralop-fno", p, {"width": 8, "depth": 2, "modes": 2})
+    theirs = FNO(
+        n_modes=(4,) * p.domain.dim,
+        in_channels=p.num_features,
+        out_channels=p.n_out * p.out_components,
+        hidden_channels=8,
+        n_layers=2,
+    )
+    for part, other in (
+        (theirs.lifting, model.lifting),
+        (theirs.fno_blocks, model.blocks),
+        (theirs.projection, model.projection),
+    ):
+        part.load_state_dict(other.state_dict())
+    pos = equispaced_grid(p.domain, p.grid_shape)
+    x = torch.randn(2, p.num_points, p.n_in, p.in_components)
+    batch = torch.arange(2).repeat_interleave(p.num_points)
+    found = model(x.flatten(0, 1), pos.repeat(2, 1), batch)
+    channels = x.flatten(2).transpose(1, 2).unflatten(2, p.grid_shape)
+    expected = theirs(channels).flatten(2).transpose(1, 2).flatten(0, 1)
+    torch.testing.assert_close(found.flatten(1), expected)

@@ -137,3 +137,28 @@ def test_many_queries_are_answered_some_at_a_time(rows, monkeypatch):
 def test_backends_are_those_of_the_radius_search():
     field = InterpolationSettings.model_fields["backend"]
     assert set(field.annotation.__args__) == {"auto", *BACKENDS}
+
+
+@pytest.mark.parametrize("has_time", [True, False])
+@pytest.mark.parametrize("kernel_at", ["points", "nodes"])
+def test_without_a_kernel_the_base_interpolation_is_left(kernel_at, has_time):
+    """A kernel whose parameters are all zero adds nothing to it, either."""
+    p = replace(problem(num_points=60), has_time=has_time, n_in=1)
+    sizes = {"width": 8, "modes": 2, "back_width": None, "radius_factor": 9}
+    sizes["kernel_at"] = kernel_at
+    learned = build_model("nfs", p, sizes)
+    for layer in (learned.resampling.to_grid, learned.resampling.from_grid):
+        for parameter in layer.parameters():
+            torch.nn.init.zeros_(parameter)
+    plain = build_model("nfs", p, {**sizes, "kernel": "none"})
+    missing, unexpected = plain.load_state_dict(learned.state_dict(), strict=False)
+    assert not missing and {name.split(".")[1] for name in unexpected} == {
+        "to_grid",
+        "from_grid",
+    }
+    x, pos = torch.randn(60, 1, 1), torch.rand(60, 2)
+    query_pos = torch.rand(7, 2)
+    found = plain(x, pos, query_pos=query_pos)
+    torch.testing.assert_close(found, learned(x, pos, query_pos=query_pos))
+    edges = [m.connect(pos).edges["down"].edge_index.size(1) for m in (plain, learned)]
+    assert edges[0] < edges[1] or not has_time

@@ -18,6 +18,7 @@ Definition = ast.FunctionDef | ast.ClassDef
 
 # Layers that come from no paper: what they are is all that can be said.
 PLAIN = {
+    "BaseInterpolation",
     "GridResampling",
     "InterpolationKernel",
     "Lift",

@@ -69,7 +69,12 @@ class NavierStokes(PeriodicSolver):
         return 128
 
     def coarsest(self) -> int:
-        return 64
+        """Twice as many points as at the paper's viscosity where there is less.
+
+        At 1e-5 the outer tenth of the modes then has less than 1e-5 of the variance to
+        t=10.
+        """
+        return 64 if self.nu >= 1e-3 else 128
 
     def first_step(self, resolution: int) -> float:
         return self.step * min(1.0, 128 / resolution)

@@ -15,6 +15,7 @@ from nfsgeo.models.frames.mixer import MixerOperator, MixerSettings
 from nfsgeo.models.frames.problem import Problem
 from nfsgeo.models.frames.radius_graph import GraphSettings, radius_of
 from nfsgeo.nn import (
+    BaseInterpolation,
     ChannelKernel,
     DenseKernel,
     EdgeNetwork,
@@ -52,7 +53,8 @@ class InterpolationSettings(MixerSettings, GraphSettings):
             ``c log n`` neighbours among ``n`` points on average, or every point among
             ``n`` nodes where there are fewer nodes than points.
         kernel: a ``dense`` matrix for each edge, one of low ``rank``, a weight for
-            each ``channel``, or a ``gaussian``.
+            each ``channel``, or a ``gaussian``; ``none`` leaves the base interpolation
+            as it is, with nothing learned in it.
         rank: number of learned matrices of the ``low-rank`` kernel.
         shared_by: number of channels that share a weight of the ``channel`` kernel, a
             divisor of ``width``.
@@ -78,7 +80,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
 
     grid: PositiveInt | None = None
     radius_factor: PositiveFloat = 2.3
-    kernel: Literal["dense", "low-rank", "channel", "gaussian"] = "channel"
+    kernel: Literal["dense", "low-rank", "channel", "gaussian", "none"] = "channel"
     rank: PositiveInt = 8
     shared_by: PositiveInt = 4
     hidden: PositiveInt = 16
@@ -117,9 +119,7 @@ class PointMixer(MixerOperator):
         # would leave points without a node.
         radius = radius_of(problem, settings, min(num_points, math.prod(shape)))
         to_grid, to_points = (
-            KernelInterpolation(
-                _kernel(problem, settings, radius, width), exact_for=settings.exact_for
-            )
+            _interpolation(problem, settings, radius, width)
             for width in (settings.width, back_width or settings.width)
         )
         resampling = InterpolationResampling(
@@ -182,6 +182,15 @@ def grid_shape_for(domain: Domain, grid: int | None, num_nodes: int) -> tuple[in
         grid if length == shortest else max(2, 2 * round(grid * length / shortest / 2))
         for length in domain.lengths
     )
+
+
+def _interpolation(
+    problem: Problem, settings: InterpolationSettings, radius: float, width: int
+) -> KernelInterpolation | BaseInterpolation:
+    if settings.kernel == "none" and settings.exact_for is None:
+        return BaseInterpolation()
+    kernel = _kernel(problem, settings, radius, width)
+    return KernelInterpolation(kernel, exact_for=settings.exact_for)
 
 
 def _kernel(
