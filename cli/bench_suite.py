@@ -72,6 +72,89 @@ def suite_command(name: str, path: Path) -> click.Command:
     return command
 
 
+def tune_suite(
+    name: str,
+    path: Path,
+    scale: str,
+    out: Path,
+    *,
+    only: tuple[str, ...] = (),
+    jobs: int = 1,
+    dry_run: bool = False,
+    as_json: bool = False,
+) -> bool:
+    """Runs the trials of a suite's search and writes what they choose.
+
+    Returns:
+        Whether no trial failed.
+    """
+    from nfsgeo.training.processes import only_here
+    from nfsgeo_benchmarks.suites import (
+        carry_out_all,
+        is_finished,
+        read_suite,
+        shipped_scales,
+        trial_rows,
+        trials_of,
+        write_choices,
+    )
+
+    suite, scales = read_suite(path), shipped_scales()
+    if scale not in scales:
+        raise UserError(f"--scale {scale}", f"one of {', '.join(scales)}", "choose one")
+    everything = trials_of(suite, scale, scales)
+    if not everything:
+        raise UserError(
+            f"{name} without a search", "a suite with a search", "add one to its file"
+        )
+    runs = _chosen(everything, _with_trials(everything, only))
+    if dry_run:
+        for run in runs:
+            state = "finished" if is_finished(run, out) else "to run"
+            click.echo(f"{state:<10}{run.settings['trainer.epochs']:>4} {run.name}")
+        return True
+    out.mkdir(parents=True, exist_ok=True)
+
+    def ended(run: Run) -> None:
+        for row in trial_rows(suite, [run], out):
+            error = row["valid_rmse"]
+            found = "no result" if error is None else f"validation RMSE {error:.3e}"
+            click.echo(f"{run.problem} {run.variant}: {found}", err=True)
+
+    with only_here(out, "a search"):
+        try:
+            with progress_bar() as progress:
+                carry_out_all(runs, out, jobs=jobs, progress=progress, ended=ended)
+        finally:
+            rows = trial_rows(suite, everything, out)
+            written = write_choices(rows, out)
+    columns = ["problem", "variant", "choice", "validation RMSE", "default's"]
+    shown = []
+    for row in rows:
+        if row["chosen"]:
+            (default,) = (
+                each["valid_rmse"]
+                for each in rows
+                if each["trial"] == rows[0]["trial"]
+                and (each["problem"], each["variant"])
+                == (row["problem"], row["variant"])
+            )
+            before = "-" if default is None else f"{default:.3e}"
+            error = f"{row['valid_rmse']:.3e}"
+            shown.append([row["problem"], row["variant"], row["trial"], error, before])
+    report(as_json, {"trials": rows}, table(columns, shown), f"choices  {written}")
+    return all(is_finished(run, out) for run in runs)
+
+
+def _with_trials(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
+    """Names of problems and trials, with all trials of the variants among them."""
+    found: list[str] = []
+    for name in names:
+        trials = [r.variant for r in runs if r.variant.split("@")[0] == name]
+        found += dict.fromkeys(trials) or [name]
+    return found
+
+
 def run_suites(paths: Mapping[str, Path], scale: str, out: Path, jobs: int) -> bool:
     """Runs several suites, each in a folder of its own name.
 
@@ -108,6 +191,7 @@ def _run(
         runs_of,
         shipped_scales,
         submit_all,
+        with_trivial,
         write_invariance,
         write_results,
         write_suite_report,
@@ -142,14 +226,15 @@ def _run(
                 else:
                     carry_out_all(runs, out, **say)
         finally:
-            found = collect(everything, out)
-            written = write_results(found, out)
+            rows = collect(everything, out)
             if suite.meshes:
-                write_invariance(found, suite.meshes, out)
+                write_invariance(rows, suite.meshes, out)
+            found = with_trivial(rows, out)
+            written = write_results(found, out)
             command = f"nfsgeo bench {name} --scale {scale} --out {out}"
             paper = paper_values(suite, scales)
             page = write_suite_report(suite, scales[scale], command, found, out, paper)
-    rows = collect(runs, out)
+    rows = with_trivial(collect(runs, out), out)
     lines = (*_tables(rows, suite.rivals), f"results  {written}", f"report   {page}")
     report(as_json, {"results": rows}, *lines)
     return not any(row["status"] == "failed" for row in rows)
@@ -222,9 +307,9 @@ def _table(
     problems: Sequence[str],
     rivals: Sequence[str],
 ) -> Table:
-    from nfsgeo_benchmarks.suites.table import best_of
+    from nfsgeo_benchmarks.suites.table import leader
 
-    best = {problem: best_of(means, problem, "mae", rivals) for problem in problems}
+    best = {problem: leader(means, problem, "mae", rivals) for problem in problems}
     rows = []
     for variant in variants:
         texts = []
@@ -234,7 +319,7 @@ def _table(
             if value is None:
                 texts.append(mean.status if mean else "-")
             else:
-                bold = value == best[problem] and variant in rivals
+                bold = variant == best[problem]
                 texts.append(f"[{'bold' if bold else 'none'}]{value:.3e}[/]")
         rows.append([variant, *texts])
     return table(["MAE", *problems], rows)

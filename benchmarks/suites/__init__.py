@@ -21,10 +21,12 @@ from nfsgeo_benchmarks.suites.results import (
     collect,
     expected_seconds,
     shipped_rows,
+    with_trivial,
     write_results,
 )
 from nfsgeo_benchmarks.suites.runner import carry_out_all, is_finished
 from nfsgeo_benchmarks.suites.runs import Run, paper_values, runs_of
+from nfsgeo_benchmarks.suites.search import trial_rows, trials_of, write_choices
 from nfsgeo_benchmarks.suites.suite import Scale, Suite, read_scales, read_suite
 
 __all__ = [
@@ -42,6 +44,10 @@ __all__ = [
     "shipped_scales",
     "shipped_suites",
     "submit_all",
+    "trial_rows",
+    "trials_of",
+    "with_trivial",
+    "write_choices",
     "write_invariance",
     "write_results",
     "write_suite_report",

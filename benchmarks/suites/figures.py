@@ -33,7 +33,7 @@ def error_against_cost(means: Means, problem: str, leading: str) -> Figure | Non
             mean.values["mae"],
         )
         for (variant, where), mean in means.items()
-        if where == problem and mean.values
+        if where == problem and mean.values and mean.first["model"]
     }
     if len(found) < 2:
         return None

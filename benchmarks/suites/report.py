@@ -15,7 +15,7 @@ from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.report.html import HERE, template
 from nfsgeo.report.numbers import bytes_text, count_text, error_text, seconds_text
 from nfsgeo.report.style import Picture, styled
-from nfsgeo.training import RunPaths
+from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.training.history import read_history
 from nfsgeo.version import __version__
@@ -29,8 +29,15 @@ from nfsgeo_benchmarks.suites.figures import (
 from nfsgeo_benchmarks.suites.invariance import error_against_mesh
 from nfsgeo_benchmarks.suites.results import memory_column
 from nfsgeo_benchmarks.suites.states import state_figures
-from nfsgeo_benchmarks.suites.suite import Scale, Suite
-from nfsgeo_benchmarks.suites.table import Means, SeedMean, best_of, judge, seed_means
+from nfsgeo_benchmarks.suites.suite import TRIVIAL, Scale, Suite
+from nfsgeo_benchmarks.suites.table import (
+    Means,
+    SeedMean,
+    best_of,
+    judge,
+    leader,
+    seed_means,
+)
 
 TITLES = {
     "mae": "MAE",
@@ -42,6 +49,20 @@ TITLES = {
     "diff_end": "trained",
 }
 Row = Mapping[str, Any]
+# Settings of training that are not the model's; the caption says which differ.
+CONDITIONS = (
+    "model.prediction",
+    "data.point_sets",
+    "data.query_points",
+    "data.batch_size",
+    "loss.name",
+    "loss.weighting",
+    "optimiser.name",
+    "optimiser.lr",
+    "optimiser.weight_decay",
+    "optimiser.schedule",
+    "trainer.epochs",
+)
 
 
 def problem_section(
@@ -54,8 +75,12 @@ def problem_section(
 ) -> dict[str, Any]:
     """The table of a problem and its pictures, as the template takes them."""
     here = {name: mean for (name, where), mean in means.items() if where == problem}
-    best = {m: best_of(means, problem, m, suite.rivals) for m in suite.measures}
-    first = [row for row in rows if row["problem"] == problem and row["seed"] == 0]
+    best = {m: leader(means, problem, m, suite.rivals) for m in suite.measures}
+    first = [
+        row
+        for row in rows
+        if row["problem"] == problem and row["seed"] == 0 and row["model"]
+    ]
     with styled():
         pictures = [
             _shown(caption, figure)
@@ -64,11 +89,13 @@ def problem_section(
     return {
         "name": problem,
         "about": _about(here),
+        "trivial": _over_best(problem, suite, means),
+        "conditions": _conditions(first, folder),
         "rows": [
             _row(name, mean, best)
             | {
                 "paper": _printed(paper.get((name, problem))),
-                "reference": bool(suite.rivals) and name in suite.references,
+                "reference": bool(suite.rivals) and name not in suite.rivals,
             }
             for name, mean in here.items()
         ],
@@ -121,16 +148,58 @@ def _about(here: Mapping[str, SeedMean]) -> str | None:
     return f"{points}, {first['n_t']} {steps} in and {first['n_t_out']} out"
 
 
-def _row(variant: str, mean: SeedMean, best: Mapping[str, float]) -> dict[str, Any]:
+def _over_best(problem: str, suite: Suite, means: Means) -> str | None:
+    """The smallest error of what learns nothing, over that of the best model."""
+    trivial = best_of(means, problem, "mae", tuple(TRIVIAL.values()))
+    best = best_of(means, problem, "mae", tuple(suite.variants))
+    return f"{trivial / best:.2g}" if trivial < math.inf and best < math.inf else None
+
+
+def _conditions(rows: Sequence[Row], folder: Path) -> dict[str, Any]:
+    """How the variants were trained: settings that all share, and the others.
+
+    Returns:
+        ``shared``, a text, and ``own``: the other settings of each variant by name, in
+        the order of ``names``.
+    """
+    found = {}
+    for row in rows:
+        path = RunPaths(folder / row["folder"]).config
+        if row["status"] == "ok" and path.exists():
+            config = read_config(path).model_dump(mode="json")
+            found[row["variant"]] = {key: _get(config, key) for key in CONDITIONS}
+    if len(found) < 2:
+        return {}
+    values = {key: [each[key] for each in found.values()] for key in CONDITIONS}
+    shared = {key: v[0] for key, v in values.items() if all(e == v[0] for e in v)}
+    names = [key for key in CONDITIONS if key not in shared]
+    return {
+        "shared": ", ".join(f"{key}={value}" for key, value in shared.items()),
+        "names": names,
+        "own": {
+            variant: [str(each[key]) for key in names]
+            for variant, each in found.items()
+        },
+    }
+
+
+def _get(config: Mapping[str, Any], key: str) -> Any:
+    section, name = key.split(".")
+    return config[section][name]
+
+
+def _row(
+    variant: str, mean: SeedMean, best: Mapping[str, str | None]
+) -> dict[str, Any]:
     errors = []
-    for measure, smallest in best.items():
+    for measure, leading in best.items():
         value = mean.values.get(measure)
         spread = mean.spread.get(measure, math.nan)
         errors.append(
             {
                 "text": mean.status if value is None else f"{value:.2e}",
                 "spread": "" if math.isnan(spread) else f"{spread:.0e}",
-                "best": value == smallest,
+                "best": variant == leading,
             }
         )
     known = mean.first
@@ -196,14 +265,15 @@ def write_suite_report(
         paper: Errors in the paper, by variant and problem.
     """
     means = seed_means(rows)
-    done = sum(row["status"] == "ok" for row in rows)
+    runs = [row for row in rows if row["model"]]
+    done = sum(row["status"] == "ok" for row in runs)
     page = template("suite.html.j2", Path(__file__).parent, HERE).render(
         title=suite.title,
         scale=scale.title,
         command=command,
         version=__version__,
         done=done,
-        total=len(rows),
+        total=len(runs),
         references=suite.references if suite.rivals else (),
         parts=PARTS if suite.memory else (),
         measures=[measure_title(measure) for measure in suite.measures],

@@ -15,8 +15,9 @@ from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.history import read_history
 from nfsgeo_benchmarks.suites.invariance import errors_on_meshes
 from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
-from nfsgeo_benchmarks.suites.runs import Run
+from nfsgeo_benchmarks.suites.runs import SHIPPED, Run
 from nfsgeo_benchmarks.suites.states import differences
+from nfsgeo_benchmarks.suites.suite import TRIVIAL
 from nfsgeo_benchmarks.suites.worker import MEMORY, read_failure
 
 COLUMNS = (
@@ -72,6 +73,43 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def with_trivial(rows: Sequence[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
+    """Rows of runs, and after those of a problem and seed the references without any.
+
+    These are what predicts without learning, :data:`TRIVIAL`, on the points of the
+    first finished run.
+
+    Args:
+        rows: From :func:`collect`.
+        folder: Of the suite.
+    """
+    found = []
+    for number, row in enumerate(rows):
+        found.append(row)
+        here = (row["problem"], row["seed"])
+        following = rows[number + 1] if number + 1 < len(rows) else None
+        if following and (following["problem"], following["seed"]) == here:
+            continue
+        done = [
+            each
+            for each in rows
+            if (each["problem"], each["seed"]) == here and each["status"] == "ok"
+        ]
+        if done:
+            found += _trivial(done[0], folder)
+    return found
+
+
+def _trivial(row: Mapping[str, Any], folder: Path) -> list[dict[str, Any]]:
+    summary = json.loads(RunPaths(folder / row["folder"]).summary.read_text())
+    kept = ("problem", "equation", "n_s", "n_t", "n_t_out", "seed", "status")
+    same = dict.fromkeys(row) | {name: row[name] for name in kept}
+    return [
+        {**same, "variant": TRIVIAL[name], **errors, "epochs": 0, "parameters": 0}
+        for name, errors in summary["baselines"].items()
+    ]
+
+
 def memory_column(part: str) -> str:
     """Column of the memory of a part of interpolations, in bytes."""
     return f"{part}_bytes"
@@ -115,9 +153,6 @@ def _row(run: Run, folder: Path) -> dict[str, Any]:
     elif failure := read_failure(paths.root):
         row |= failure
     return row
-
-
-SHIPPED = Path(__file__).parents[1] / "results"
 
 
 def shipped_rows(suite: str, scale: str) -> list[dict[str, str]]:

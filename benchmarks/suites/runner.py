@@ -14,7 +14,7 @@ from nfsgeo.data.generation import cached_file
 from nfsgeo.training import RunPaths
 from nfsgeo_benchmarks.processes import process_context
 from nfsgeo_benchmarks.suites.runs import Run
-from nfsgeo_benchmarks.suites.worker import record_failure, work
+from nfsgeo_benchmarks.suites.worker import TRAINED, record_failure, work
 
 Progress = Callable[[str, int, int], None]
 RUNS = "runs"
@@ -22,7 +22,8 @@ RUNS = "runs"
 
 def is_finished(run: Run, folder: Path) -> bool:
     """Whether a run has all its results; ``folder`` is that of the suite."""
-    return RunPaths(folder / RUNS / run.name).report.exists()
+    paths = RunPaths(folder / RUNS / run.name)
+    return (paths.report if run.scored else paths.root / TRAINED).exists()
 
 
 def carry_out_all(

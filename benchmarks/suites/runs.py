@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from nfsgeo.data.equations import find_equation
@@ -14,7 +16,12 @@ from nfsgeo.models import MODELS
 from nfsgeo.training import load_config
 from nfsgeo.training.config_errors import unknown
 from nfsgeo_benchmarks.paper import Printed, printed
-from nfsgeo_benchmarks.suites.suite import DataSet, Scale, Suite, in_file
+from nfsgeo_benchmarks.suites.suite import DataSet, Scale, Settings, Suite, in_file
+
+# Committed results, by scale and suite.
+SHIPPED = Path(__file__).parents[1] / "results"
+# Choices of a suite's search, beside its results.
+CHOICES = "tuned.csv"
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,7 @@ class Run:
         states: Epochs between two saved states on the grid; 0 to save none.
         meshes: Meshes of other kinds to evaluate on.
         memory: Whether to measure the memory of the parts of interpolations.
+        scored: Whether test samples are scored; they are not in trials of a search.
     """
 
     problem: str
@@ -44,12 +52,18 @@ class Run:
     states: int = 0
     meshes: tuple[str, ...] = ()
     memory: bool = False
+    scored: bool = True
 
     @property
     def name(self) -> str:
         """Name of the folder, with a digest of everything that determines the run."""
-        content = [self.data.model_dump(), self.settings, self.unseen, self.repeats]
+        data = self.data.model_dump()
+        if not self.data.options:
+            del data["options"]
+        content = [data, self.settings, self.unseen, self.repeats]
         content += filter(None, (self.states, self.meshes, self.memory))
+        if not self.scored:
+            content.append("trial")
         text = json.dumps(content, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         return f"{self.problem}-{self.variant}-seed{self.seed}-{digest}"
@@ -103,6 +117,49 @@ def _run(
     scale_name: str,
     scale: Scale,
 ) -> Run:
+    problem = suite.problems[problem_name]
+    data = scale.data[problem.data]
+    chosen = chosen_settings(suite, scale_name, find_equation(data.equation).dim)
+    settings = settings_of(
+        suite,
+        problem_name,
+        variant,
+        seed,
+        scale_name,
+        scale,
+        chosen.get(variant, {}),
+    )
+    return Run(
+        problem_name,
+        variant,
+        seed,
+        data,
+        settings,
+        suite.unseen,
+        suite.repeats.get(scale_name, 5) if suite.unseen else 0,
+        suite.states.get(scale_name, 0),
+        suite.meshes,
+        suite.memory,
+    )
+
+
+def settings_of(
+    suite: Suite,
+    problem_name: str,
+    variant: str,
+    seed: int,
+    scale_name: str,
+    scale: Scale,
+    chosen: Settings,
+) -> Settings:
+    """Settings of a run, checked.
+
+    Those of the scale, the scale's model, the problem, the problem's model, the same at
+    this scale, the choice of a search, and the variant's own, the last counting most.
+
+    Raises:
+        UserError: One of them is wrong.
+    """
     problem, own = suite.problems[problem_name], suite.variants[variant]
     model = own.get("model.name", variant)
     if model not in MODELS:
@@ -115,22 +172,34 @@ def _run(
         **problem.models.get(model, {}),
         **problem.at[scale_name],
         **problem.models_at.get(scale_name, {}).get(model, {}),
+        **chosen,
         **own,
         "seed": seed,
     }
     _check(settings, f"problems.{problem_name} with variants.{variant}")
-    return Run(
-        problem_name,
-        variant,
-        seed,
-        scale.data[problem.data],
-        settings,
-        suite.unseen,
-        suite.repeats.get(scale_name, 5) if suite.unseen else 0,
-        suite.states.get(scale_name, 0),
-        suite.meshes,
-        suite.memory,
-    )
+    return settings
+
+
+def chosen_settings(suite: Suite, scale: str, dim: int) -> dict[str, Settings]:
+    """What the suite's search has chosen for problems in ``dim`` dimensions.
+
+    Returns:
+        Settings by variant; empty where no search has been run at this scale.
+    """
+    if suite.search is None or suite.path is None:
+        return {}
+    path = SHIPPED / scale / suite.path.stem / CHOICES
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["chosen"] == "1"]
+    found = {
+        row["variant"]: json.loads(row["settings"])
+        for row in rows
+        if row["dim"] == str(dim)
+    }
+    same = suite.search.same.items()
+    return found | {name: found[other] for name, other in same if other in found}
 
 
 def paper_values(

@@ -26,6 +26,15 @@ from nfsgeo.training.config_errors import explained, unknown
 # the blocks, untrained and trained.
 DIFFERENCES = ("diff_begin_0", "diff_begin", "diff_end_0", "diff_end")
 
+# References that learn nothing: their names in a summary and in tables.
+TRIVIAL = {
+    "persistence": "persistence",
+    "linear_extrapolation": "linear-extrapolation",
+    "quadratic_extrapolation": "quadratic-extrapolation",
+    "cubic_extrapolation": "cubic-extrapolation",
+    "mean": "training-mean",
+}
+
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
 Settings = dict[str, Any]
 
@@ -141,6 +150,27 @@ class Against(Part):
     label: str
 
 
+class Search(Part):
+    """Short trials on validation samples, by which settings of variants are chosen.
+
+    Attributes:
+        problems: One problem for each number of space dimensions; what is chosen there
+            holds for all problems in as many dimensions.
+        epochs: Epochs of a trial over those of a run.
+        variants: The variants that are tried.
+        same: Variants that take the choice of another, by name.
+        trials: Settings by name of the trial.
+        models: Further trials by model.
+    """
+
+    problems: tuple[str, ...]
+    epochs: PositiveFloat = 1 / 3
+    variants: tuple[str, ...]
+    same: dict[str, str] = {}
+    trials: dict[str, Settings]
+    models: dict[str, dict[str, Settings]] = {}
+
+
 class Suite(Part):
     """A comparison of variants on problems.
 
@@ -160,6 +190,7 @@ class Suite(Part):
         memory: Also measure the memory of the parts of interpolations in a training
             step of one sample, see :func:`nfsgeo.evaluation.interpolation_memory`.
         seeds: Number of seeds by scale, in place of the scale's.
+        search: How settings of variants are chosen, see ``nfsgeo bench tune``.
         claims: What the results should show.
     """
 
@@ -174,6 +205,7 @@ class Suite(Part):
     against: Against | None = None
     memory: bool = False
     seeds: dict[str, PositiveInt] = {}
+    search: Search | None = None
     claims: tuple[Claim, ...] = ()
     _path: Path | None = PrivateAttr(None)
 
@@ -218,11 +250,18 @@ class Suite(Part):
                 "a setting that a variant sets to a number",
                 "name it as the variants do",
             )
+        if self.search is not None:
+            named = (*self.search.variants, *self.search.same)
+            for name in (*named, *self.search.same.values()):
+                _known(f"search: {name}", "a variant", name, self.variants)
+            for name in self.search.problems:
+                _known(f"search: {name}", "a problem", name, self.problems)
         errors = (*self.measures, *mesh_columns(self.meshes))
+        known = (*self.variants, *TRIVIAL.values())
         for claim in self.claims:
             for ratio in filter(None, (claim, claim.than)):
                 for name in (ratio.variant, *ratio.over):
-                    _known(f"claims: {name}", "a variant", name, self.variants)
+                    _known(f"claims: {name}", "a variant", name, known)
                 for name in filter(None, (ratio.measure, ratio.over_measure)):
                     _known(f"claims: {name}", "an error", name, errors)
             for name in (*claim.problems, *claim.tried):
@@ -247,6 +286,7 @@ def read_suite(path: Path) -> Suite:
         *(f"problems.*.{key}" for key in SuiteProblem.model_fields),
         *(f"claims.*.{key}" for key in Claim.model_fields),
         *(f"against.{key}" for key in Against.model_fields),
+        *(f"search.{key}" for key in Search.model_fields),
     ]
     with in_file(path), explained(known=keys):
         suite = Suite.model_validate(content)

@@ -72,6 +72,26 @@ def best_of(
     )
 
 
+def leader(
+    means: Means, problem: str, measure: str, variants: Sequence[str]
+) -> str | None:
+    """The variant whose lead over all others exceeds two standard deviations.
+
+    Those of the two are compared, the larger one counts; None where there is no such
+    lead, or a single seed.
+    """
+    found = sorted(
+        (mean.values[measure], mean.spread[measure], variant)
+        for (variant, where), mean in means.items()
+        if where == problem and variant in variants and measure in mean.values
+    )
+    if len(found) < 2:
+        return None
+    (best, spread, name), (second, other, _) = found[:2]
+    known = not math.isnan(spread + other)
+    return name if known and second - best > 2 * max(spread, other) else None
+
+
 # By variant and problem.
 Means = Mapping[tuple[str, str], SeedMean]
 

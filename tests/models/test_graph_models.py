@@ -197,3 +197,19 @@ def test_dse_on_a_grid_is_fno():
     torch.testing.assert_close(
         ours(x, pos, batch), fno(x, pos, batch), rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("has_time", [True, False])
+@pytest.mark.parametrize("name", ["gcgru", "dcrnn", "agcrn"])
+def test_recurrent_models_see_coordinates_where_they_are_asked_to(name, has_time):
+    p = problem() if has_time else problem(**DARCY)
+    _, pos = sample(p)
+    x = torch.ones(len(pos), p.n_in, 1)
+    moved = (pos + 0.25) % 1.0  # the same graph on the torus
+    for coordinates in (False, True):
+        torch.manual_seed(0)
+        model = make(name, p, coordinates=coordinates)
+        torch.manual_seed(0)
+        other = make(name, p, coordinates=coordinates)
+        same = torch.allclose(model(x, pos), other(x, moved), atol=1e-5)
+        assert same is not coordinates

@@ -30,6 +30,7 @@ class CellSettings(ModelSettings):
         order: terms of every graph convolution, one more than its hops.
         residual: whether the cells predict the change since the last input time step
             instead of the field, where there is time.
+        coordinates: whether the normalised position of a point is an input there.
         sampling_decay: training steps over which scheduled sampling replaces the true
             time steps fed to the decoder by predictions; ``None`` feeds predictions
             from the start.
@@ -39,6 +40,7 @@ class CellSettings(ModelSettings):
     depth: PositiveInt = 2
     order: PositiveInt = 2
     residual: bool = True
+    coordinates: bool = False
     sampling_decay: PositiveFloat | None = None
 
 
@@ -74,7 +76,10 @@ class RecurrentOperator(Model):
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__(problem, settings, **keywords)
         width = self.settings.width
-        inputs = [problem.in_components] + [width] * (self.settings.depth - 1)
+        first = problem.in_components
+        if self.settings.coordinates:
+            first += problem.domain.dim
+        inputs = [first] + [width] * (self.settings.depth - 1)
         self.cells = nn.ModuleList(self.make_cell(channels) for channels in inputs)
         self.output = nn.Linear(width, problem.out_components)
         # A resumed run must know how far sampling has come.
@@ -127,6 +132,10 @@ class RecurrentOperator(Model):
     ) -> Tensor:
         """The result; where ``true [n_t']`` holds, the ``target`` is fed back."""
         matrices = self.matrices(graphs)
+        if self.settings.coordinates:
+            # They stay the same at all time steps, as coefficients do.
+            pos = graphs.pos.to(x.dtype)[:, None].expand(-1, x.size(1), -1)
+            x = torch.cat([x, pos], dim=-1)
         hidden = [x.new_zeros(len(x), self.settings.width) for _ in self.cells]
         for field in x.unbind(1):
             hidden = self._step(field, hidden, matrices)

@@ -1,0 +1,117 @@
+"""Settings of each variant of a suite, chosen by short trials on validation samples."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nfsgeo.data.equations import find_equation
+from nfsgeo.training import RunPaths, load_config
+from nfsgeo.training.artifacts import write_rows
+from nfsgeo.training.history import read_history
+from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
+from nfsgeo_benchmarks.suites.runs import CHOICES, Run, settings_of
+from nfsgeo_benchmarks.suites.suite import Scale, Suite, in_file
+
+__all__ = ["TRIAL_COLUMNS", "trial_rows", "trials_of", "write_choices"]
+
+TRIAL_COLUMNS = (
+    "dim",
+    "problem",
+    "variant",
+    "trial",
+    "settings",
+    "epochs",
+    "seconds",
+    "valid_rmse",
+    "chosen",
+)
+
+
+def trials_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[Run]:
+    """All trials of a suite's search, which train for a fraction of the epochs.
+
+    Args:
+        suite: The suite; without a search there are no trials.
+        scale_name: A key of ``scales``.
+        scales: Scales by name.
+
+    Raises:
+        UserError: A name or a setting is wrong.
+    """
+    search, scale = suite.search, scales[scale_name]
+    runs: list[Run] = []
+    if search is None:
+        return runs
+    for problem_name in search.problems:
+        problem = suite.problems[problem_name]
+        for variant in search.variants:
+            model = suite.variants[variant].get("model.name", variant)
+            trials = {**search.trials, **search.models.get(model, {})}
+            for trial, changes in trials.items():
+                with in_file(suite.path):
+                    settings = settings_of(
+                        suite, problem_name, variant, 0, scale_name, scale, changes
+                    )
+                epochs = load_config(overrides=settings).trainer.epochs
+                settings["trainer.epochs"] = max(1, round(search.epochs * epochs))
+                runs.append(
+                    Run(
+                        problem_name,
+                        f"{variant}@{trial}",
+                        0,
+                        scale.data[problem.data],
+                        settings,
+                        scored=False,
+                    )
+                )
+    return runs
+
+
+def trial_rows(suite: Suite, runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
+    """A row of :data:`TRIAL_COLUMNS` for each trial.
+
+    The smallest validation RMSE of the epochs counts. The best finished trial of a
+    variant on a problem is its choice for all problems in as many space dimensions.
+
+    Args:
+        suite: The suite.
+        runs: From :func:`trials_of`.
+        folder: Of the search.
+    """
+    assert suite.search is not None
+    rows = []
+    for run in runs:
+        variant, trial = run.variant.split("@")
+        model = run.settings["model.name"]
+        trials = {**suite.search.trials, **suite.search.models.get(model, {})}
+        row: dict[str, Any] = dict.fromkeys(TRIAL_COLUMNS) | {
+            "dim": find_equation(run.data.equation).dim,
+            "problem": run.problem,
+            "variant": variant,
+            "trial": trial,
+            "settings": json.dumps(trials[trial]),
+            "chosen": 0,
+        }
+        if is_finished(run, folder):
+            history = read_history(RunPaths(folder / RUNS / run.name).metrics)
+            row["epochs"] = len(history)
+            row["seconds"] = sum(each["seconds"] for each in history)
+            row["valid_rmse"] = min(each["valid_rmse"] for each in history)
+        rows.append(row)
+    done = [row for row in rows if row["valid_rmse"] is not None]
+    best: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in sorted(done, key=lambda row: row["valid_rmse"]):
+        best.setdefault((row["problem"], row["variant"]), row)
+    for row in best.values():
+        row["chosen"] = 1
+    return rows
+
+
+def write_choices(rows: Sequence[dict[str, Any]], folder: Path) -> Path:
+    """Writes ``tuned.csv`` into the folder of the search, and returns its path."""
+    path = folder / CHOICES
+    write_rows(path, TRIAL_COLUMNS, rows)
+    return path
