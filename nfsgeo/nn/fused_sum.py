@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
 from nfsgeo.nn.hidden_layer import edge_weights_reference
 from nfsgeo.nn.neighbour_sum import neighbour_sum_reference
 from nfsgeo.nn.second_derivatives import twice_differentiable
@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 # Most numbers of a point, over all time steps and channels, that registers hold.
 LARGEST_FIELD = 4096
+# Largest relative difference from the reference, in the Euclidean norm.
+TOLERANCE = 1e-4
 # Kernels address memory by 32-bit offsets.
 LARGEST_OFFSET = 2**31
 
@@ -109,7 +111,10 @@ def fused_sum_reference(
 def fused_sum_runs(x: Tensor, groups: int, graph: BipartiteGraph) -> bool:
     """Whether :func:`fused_sum` supports such a field: on CUDA, with Triton installed.
 
-    The environment variable ``NFSGEO_TRITON=0`` turns it off.
+    At its first use on a device the kernel is compared with its reference; where it
+    fails or differs, a warning says so and sparse products take its place. The
+    environment variable ``NFSGEO_TRITON`` decides without it: ``0`` leaves the kernel
+    out, and ``1`` takes it unchecked.
 
     Args:
         x: field at the sources ``[n, T, C]``.
@@ -126,21 +131,24 @@ def fused_sum_runs(x: Tensor, groups: int, graph: BipartiteGraph) -> bool:
         and held <= LARGEST_FIELD
         and points * of_point < LARGEST_OFFSET
         and os.environ.get("NFSGEO_TRITON") != "0"
-        and _triton_works()
+        and _triton_works(x.device)
     )
 
 
 @cache
-def _triton_works() -> bool:
-    """Whether Triton is installed and compiles here; warns if it does not compile."""
+def _triton_works(device: torch.device) -> bool:
+    """Whether Triton is installed and its kernel is right here; warns if it is not."""
     if importlib.util.find_spec("triton") is None:
         return False
+    if os.environ.get("NFSGEO_TRITON") == "1":
+        return True
     try:
-        _try()
+        _check_kernel(device)
     # Whatever a compiler may raise: sparse products compute the same.
     except Exception as error:
         logger.warning(
-            "Triton's kernel fails (%s: %s); interpolating by sparse products",
+            "Triton's kernel fails on %s (%s: %s); interpolating by sparse products",
+            device,
             type(error).__name__,
             error,
         )
@@ -150,18 +158,37 @@ def _triton_works() -> bool:
 
 @torch.inference_mode(False)
 @torch.enable_grad()
-def _try() -> None:
-    """The sum over one edge, forward and backward."""
-    one = torch.ones(1, 1, device="cuda")
-    edge = torch.zeros(2, 1, dtype=torch.int64, device="cuda")
-    ptr = torch.arange(2, device="cuda")
-    graph = BipartiteGraph(edge, ptr, one, one[0], num_source=1, num_target=1)
-    weight = one.clone().requires_grad_()
-    sums = fused_sum(
-        one[None], one, None, weight, one[0], weight, one[0], one[0], one[0], graph
-    )
-    sums.backward()
-    torch.cuda.synchronize()
+def _check_kernel(device: torch.device) -> None:
+    """Compare the kernel with its reference on a small random graph.
+
+    Raises:
+        ArithmeticError: values or gradients differ by more than :data:`TOLERANCE`.
+    """
+    generator = torch.Generator().manual_seed(0)
+    sources, targets, hidden = 9, 7, 5
+
+    def draw(*size: int) -> Tensor:
+        return torch.randn(*size, generator=generator).to(device)
+
+    ends = torch.rand(sources + targets, 2, generator=generator).to(device)
+    box = Domain.unit(2)
+    graph = bipartite_graph(ends[:sources], ends[sources:], 0.3, box)
+    relative, base, mean = draw(graph.num_edges, 3), *draw(2, graph.num_edges)
+    leaves = [draw(sources, 3, 8), draw(sources, hidden), draw(hidden, 3)]
+    leaves += [draw(hidden), draw(2, hidden), draw(2)]
+    leaves = [leaf.requires_grad_() for leaf in leaves]
+    found = []
+    for function in (fused_sum, fused_sum_reference):
+        x, node, weight, bias, mix, mix_bias = leaves
+        network = (weight, bias, mix, mix_bias)
+        sums = function(x, relative, node, *network, base, mean, graph)
+        found.append([sums.detach(), *torch.autograd.grad(sums.square().sum(), leaves)])
+    for fast, plain in zip(*found, strict=True):
+        error = float((fast - plain).norm() / plain.norm())
+        if not error <= TOLERANCE:
+            raise ArithmeticError(
+                f"differs from the reference by {error:.1e}, more than {TOLERANCE:g}"
+            )
 
 
 class _FusedSum(torch.autograd.Function):

@@ -143,6 +143,39 @@ def test_low_precision_comes_back_as_from_sparse_products(device, monkeypatch):
     torch.testing.assert_close(*results, rtol=2e-2, atol=2e-2)
 
 
+def test_the_kernel_checks_itself(device):
+    module._check_kernel(device)
+
+
+@pytest.mark.parametrize("factor", [1.01, float("nan")])
+def test_a_wrong_kernel_is_found_out(monkeypatch, factor):
+    """In its values, and in its gradients alone."""
+    plain = fused_sum_reference
+
+    class WrongGradient(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Tensor:
+            return factor * grad
+
+    cpu = torch.device("cpu")
+    monkeypatch.setattr(module, "fused_sum", plain)
+    module._check_kernel(cpu)
+    monkeypatch.setattr(module, "fused_sum", lambda *given: factor * plain(*given))
+    with pytest.raises(ArithmeticError, match=r"differs from the reference"):
+        module._check_kernel(cpu)
+    monkeypatch.setattr(
+        module,
+        "fused_sum",
+        lambda x, *given: plain(WrongGradient.apply(x), *given),
+    )
+    with pytest.raises(ArithmeticError, match=r"differs from the reference"):
+        module._check_kernel(cpu)
+
+
 COMPILE = """
 import sys
 from triton import compile
@@ -184,13 +217,14 @@ class OnCuda:
     """A field that says it is on a GPU."""
 
     is_cuda = True
+    device = torch.device("cuda", 0)
 
     def __init__(self, *shape: int) -> None:
         self.size = shape.__getitem__
 
 
 def test_where_it_runs(monkeypatch, caplog):
-    def fails() -> None:
+    def fails(device: torch.device) -> None:
         raise RuntimeError("no assembler")
 
     graph = graph_on(torch.device("cpu"))
@@ -199,7 +233,8 @@ def test_where_it_runs(monkeypatch, caplog):
         return fused_sum_runs(OnCuda(*shape), 8, graph)
 
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr(module, "_try", lambda: None)
+    monkeypatch.delenv("NFSGEO_TRITON", raising=False)
+    monkeypatch.setattr(module, "_check_kernel", lambda device: None)
     module._triton_works.cache_clear()
     try:
         assert not fused_sum_runs(torch.empty(9, 10, 32), 8, graph)
@@ -212,11 +247,16 @@ def test_where_it_runs(monkeypatch, caplog):
         monkeypatch.delenv("NFSGEO_TRITON")
 
         module._triton_works.cache_clear()
-        monkeypatch.setattr(module, "_try", fails)
+        monkeypatch.setattr(module, "_check_kernel", fails)
         with caplog.at_level(logging.WARNING, logger="nfsgeo"):
             assert not runs(9, 10, 32)
             assert not runs(9, 10, 32)
         assert caplog.text.count("no assembler") == 1
+
+        module._triton_works.cache_clear()
+        monkeypatch.setenv("NFSGEO_TRITON", "1")  # unchecked
+        assert runs(9, 10, 32)
+        monkeypatch.delenv("NFSGEO_TRITON")
 
         module._triton_works.cache_clear()
         monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
