@@ -124,7 +124,7 @@ class MPPDE(Model):
             pushed = self.pushforward and bool(torch.rand(()) < 0.5)
             ahead = self.window if pushed and choices > self.window else 0
             # Each sample has a start of its own.
-            start = torch.randint(choices - ahead, (num_samples,)).to(x.device)
+            start = torch.randint(choices - ahead, (num_samples,), device=x.device)
             start = start.expand(len(x)) if batch is None else start[batch]
             time = start + self.window - fields.size(1)
             window = _time_steps(true, start, self.window)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from pydantic import PositiveInt
 from torch import Tensor
 
@@ -58,15 +59,18 @@ class NeuralopFNO(Model):
             n_layers=settings.depth,
         )
         # Only its parts: the whole would put more than weights into a checkpoint.
-        self.embedding = theirs.positional_embedding
         self.lifting, self.blocks = theirs.lifting, theirs.fno_blocks
         self.projection = theirs.projection
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the nodes of the grid; see :class:`Model`."""
         assert graphs.grid_shape is not None, "graphs of points that were not checked"
+        # The library's embedding keeps its grid on the device of the first call.
+        axes = [torch.arange(n, device=x.device) / n for n in graphs.grid_shape]
+        place = torch.stack(torch.meshgrid(*axes, indexing="ij")).to(x)
         field = x.flatten(1).view(graphs.num_samples, *graphs.grid_shape, -1)
-        field = self.lifting(self.embedding(field.movedim(-1, 1)))
+        place = place.expand(graphs.num_samples, *place.shape)
+        field = self.lifting(torch.cat([field.movedim(-1, 1), place], dim=1))
         for layer in range(self.blocks.n_layers):
             field = self.blocks(field, layer)
         result: Tensor = self.projection(field).movedim(1, -1).flatten(0, -2)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from nfsgeo.geometry import Domain, equispaced_grid, radius_graph
 from nfsgeo.models import MODELS, Model, OwnLoss, Problem, build_model
+from nfsgeo.nn.neighbour_sum import _NeighbourSum, _reference
 
 SAMPLES, SIZE = 3, 6
 # Operations whose result depends on values: on a GPU each waits for the device.
@@ -44,8 +48,10 @@ def batch_for(name: str) -> tuple[Model, Tensor, Tensor, Tensor]:
     return model, torch.randn(len(pos), 3, 1), pos, batch
 
 
-def step(model: Model, x: Tensor, pos: Tensor, batch: Tensor, graphs) -> Tensor:
-    target = torch.zeros(len(x), 4, 1)
+def step(
+    model: Model, x: Tensor, pos: Tensor, batch: Tensor, graphs, target=None
+) -> Tensor:
+    target = torch.zeros(len(x), 4, 1) if target is None else target
     if isinstance(model, OwnLoss):
         return model.training_loss(x, target, graphs, nn.functional.mse_loss)
     return nn.functional.mse_loss(model(x, pos, batch, graphs=graphs), target)
@@ -84,3 +90,35 @@ def test_connecting_leaves_the_model_as_it_is(name):
     assert all(
         torch.equal(before[k].nan_to_num(), after[k].nan_to_num()) for k in after
     )
+
+
+class NothingOnTheHost(TorchDispatchMode):
+    """Fails where a tensor is made on the CPU, or one that is there is used."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for each in tree_leaves((args, kwargs, out)):
+            if isinstance(each, Tensor):
+                assert each.device.type == "meta", (func, each.shape)
+        return out
+
+
+@pytest.fixture
+def meta(monkeypatch):
+    """Lets models run on the meta device, which has no autocast and no CSR products."""
+    monkeypatch.setattr(torch, "autocast", lambda *given, **more: nullcontext())
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda *given: False)
+    monkeypatch.setattr(_NeighbourSum, "apply", _reference)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_warm_step_makes_no_tensor_on_the_host(name, meta):
+    model, x, pos, batch = batch_for(name)
+    graphs = model.connect(pos, batch)
+    step(model, x, pos, batch, graphs).backward()  # makes what is kept of the edges
+    model, graphs = model.to("meta"), graphs.to("meta")
+    x, pos, batch, target = (
+        each.to("meta") for each in (x, pos, batch, torch.zeros(len(x), 4, 1))
+    )
+    with NothingOnTheHost():
+        step(model, x, pos, batch, graphs, target).backward()

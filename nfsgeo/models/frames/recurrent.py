@@ -115,7 +115,7 @@ class RecurrentOperator(Model):
         """The loss, with scheduled sampling where it is asked for."""
         true, decay = None, self.settings.sampling_decay
         if decay is not None:
-            chance = torch.rand(self.problem.n_out).to(self.steps.device)
+            chance = torch.rand(self.problem.n_out, device=self.steps.device)
             true = chance < self._true_probability(decay)
             self.steps += 1
         return loss(self._predict(x, graphs, target, true), target)
