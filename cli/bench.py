@@ -126,6 +126,11 @@ def tune(context: click.Context, suite: str, **options: Any) -> None:
 @click.option(
     "--only", multiple=True, metavar="NAME", help="Measure only this entry; repeatable."
 )
+@click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    help="Measure only what runs on this device.",
+)
 @as_json
 @click.pass_context
 def perf(
@@ -133,11 +138,13 @@ def perf(
     out: Path,
     check: bool,
     only: tuple[str, ...],
+    device: str | None,
     as_json: bool,
 ) -> None:
     """Speed and memory, each relative to a reference measured beside it.
 
     Both run alternately, on one thread each. A ratio must not exceed its bound.
+    Results are written after each entry; one that fails does not stop the others.
     """
     from nfsgeo_benchmarks.perf.entries import ENTRIES
     from nfsgeo_benchmarks.perf.results import as_row, write_results
@@ -150,14 +157,28 @@ def perf(
             )
     skipped = {} if only else {n: e.missing() for n, e in ENTRIES.items()}
     names = only or [name for name in ENTRIES if not skipped[name]]
+    names = [n for n in names if device in (None, ENTRIES[n].device)]
     for name in names:
         ENTRIES[name].check()
+    if not names:
+        raise UserError(
+            f"--device {device} without any entry to measure",
+            "entries that run there, with what they need installed",
+            "see what is skipped without --device",
+        )
     out.mkdir(parents=True, exist_ok=True)
-    measured = []
+    measured, failed, written = [], {}, []
     with progress_bar() as progress, tempfile.TemporaryDirectory() as folder:
         for name in names:
-            measured.append(measure(ENTRIES[name], Path(folder), progress))
-    written = write_results(measured, out)
+            try:
+                measured.append(measure(ENTRIES[name], Path(folder), progress))
+            # Whatever its processes raise: the other entries have their own.
+            except Exception as error:
+                failed[name] = " ".join(str(error).split()) or type(error).__name__
+                continue
+            written = write_results(measured, out)
+    for name, message in failed.items():
+        click.echo(f"failed  {name}: {message}", err=True)
     if as_json:
         print_json({"results": [as_row(each) for each in measured]})
     else:
@@ -168,7 +189,7 @@ def perf(
                 by_lack.setdefault(" and ".join(lack), []).append(name)
         for lack, without in by_lack.items():
             show(f"skipped  without {lack}: {', '.join(without)}")
-    if check and any(each.missed for each in measured):
+    if failed or (check and any(each.missed for each in measured)):
         context.exit(1)
 
 

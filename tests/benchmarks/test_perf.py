@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -282,6 +283,30 @@ def test_json(bench: Command) -> None:
     (row,) = json.loads(result.stdout)["results"]
     assert row["name"] == "missed" and row["status"] == "missed"
     assert result.exit_code == 0  # nothing was to be checked
+
+
+def broken(folder: Path) -> Callable[[], float]:
+    """Work whose process ends in the middle."""
+    return lambda: os._exit(1)
+
+
+def test_an_entry_that_fails_does_not_stop_the_others(
+    bench: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails = replace(FOUR_TIMES, name="fails", variant=broken)
+    monkeypatch.setitem(ENTRIES, "fails", fails)
+    result = bench("perf", "--out", "o", "--only", "fails", "--only", "held")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("failed  fails: a process of the benchmark that")
+    with open("o/results.csv") as file:
+        assert [row["name"] for row in csv.DictReader(file)] == ["held"]
+
+
+def test_entries_of_one_device(bench: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ("perf", "--out", "o", "--only", "held")
+    result = bench(*options, "--device", "cuda")
+    assert result.exit_code == 2 and "--device cuda without any" in result.stderr
+    assert bench(*options, "--device", "cpu").exit_code == 0
 
 
 def test_an_entry_that_does_not_exist(bench: Command) -> None:
