@@ -43,6 +43,8 @@ TITLES = {
     "mae": "MAE",
     "rmse": "RMSE",
     "rel_l2": "relative L2",
+    "rel_l1": "relative L1",
+    "rel_l1_last_median": "relative L1, last step, median",
     "diff_begin_0": "Diff before blocks, untrained",
     "diff_begin": "trained",
     "diff_end_0": "Diff after blocks, untrained",
@@ -195,9 +197,11 @@ def _row(
     for measure, leading in best.items():
         value = mean.values.get(measure)
         spread = mean.spread.get(measure, math.nan)
+        # Runs of earlier versions may lack an error.
+        missing = "–" if mean.values else mean.status
         errors.append(
             {
-                "text": mean.status if value is None else f"{value:.2e}",
+                "text": missing if value is None else f"{value:.2e}",
                 "spread": "" if math.isnan(spread) else f"{spread:.0e}",
                 "best": variant == leading,
             }

@@ -35,6 +35,8 @@ TRIVIAL = {
     "mean": "training-mean",
 }
 
+ERRORS = ("mae", "rmse", "rel_l2", "rel_l1")
+
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
 Settings = dict[str, Any]
 
@@ -218,7 +220,7 @@ class Suite(Part):
     def measures(self) -> tuple[str, ...]:
         """Columns: errors on the mesh of training, on larger meshes, deviations."""
         larger = (f"mae_{factor:g}" for factor in self.unseen)
-        return ("mae", "rmse", "rel_l2", *larger, *(DIFFERENCES if self.states else ()))
+        return (*ERRORS, *larger, *(DIFFERENCES if self.states else ()))
 
     @property
     def abscissae(self) -> dict[str, float]:
