@@ -14,7 +14,7 @@ from nfsgeo_cli.terminal import as_json, progress_bar, report, show, table
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from nfsgeo_benchmarks.suites import Run
+    from nfsgeo_benchmarks.suites import Run, Suite
     from nfsgeo_benchmarks.suites.table import Means
 
 
@@ -39,6 +39,12 @@ def suite_command(name: str, path: Path) -> click.Command:
     )
     @click.option("--scale", required=True, help="smoke, cpu or paper.")
     @click.option("--out", type=Path, required=True, help="Folder of the suite.")
+    @click.option(
+        "--data-folder",
+        type=Path,
+        metavar="FOLDER",
+        help="Where the files are that the suite's problems name, if they do.",
+    )
     @click.option(
         "--only", multiple=True, metavar="NAME", help="Variant or problem; repeatable."
     )
@@ -161,9 +167,14 @@ def run_suites(paths: Mapping[str, Path], scale: str, out: Path, jobs: int) -> b
     Returns:
         Whether no run failed.
     """
+    from nfsgeo_benchmarks.suites import read_suite
+
     well = True
     for name, path in paths.items():
         show(f"[bold]{name}[/]")
+        if read_suite(path).needs_files:
+            show("skipped  for it needs files, see --data-folder of this suite")
+            continue
         well &= _run(name, path, scale, out / name, jobs=jobs)
     return well
 
@@ -174,6 +185,7 @@ def _run(
     scale: str,
     out: Path,
     *,
+    data_folder: Path | None = None,
     only: tuple[str, ...] = (),
     jobs: int = 1,
     dry_run: bool = False,
@@ -186,11 +198,13 @@ def _run(
     from nfsgeo_benchmarks.suites import (
         carry_out_all,
         collect,
+        is_finished,
         paper_values,
         read_suite,
         runs_of,
         shipped_scales,
         submit_all,
+        with_files,
         with_trivial,
         write_invariance,
         write_results,
@@ -198,7 +212,10 @@ def _run(
     )
 
     suite, scales = read_suite(path), shipped_scales()
-    everything = runs_of(suite, scale, scales)
+    _check_folder(name, suite, data_folder)
+    planned = runs_of(suite, scale, scales, data_folder)
+    everything = with_files(planned, lambda run: is_finished(run, out))
+    _say_skipped(planned, everything, data_folder, err=not dry_run)
     runs = _chosen(everything, only)
     options = parse_settings(slurm, "--slurm")
     if options and launcher != "slurm":
@@ -231,13 +248,51 @@ def _run(
                 write_invariance(rows, suite.meshes, out)
             found = with_trivial(rows, out)
             written = write_results(found, out)
-            command = f"nfsgeo bench {name} --scale {scale} --out {out}"
+            where = "" if data_folder is None else f" --data-folder {data_folder}"
+            command = f"nfsgeo bench {name} --scale {scale}{where} --out {out}"
             paper = paper_values(suite, scales)
             page = write_suite_report(suite, scales[scale], command, found, out, paper)
     rows = with_trivial(collect(runs, out), out)
     lines = (*_tables(rows, suite.rivals), f"results  {written}", f"report   {page}")
     report(as_json, {"results": rows}, *lines)
     return not any(row["status"] == "failed" for row in rows)
+
+
+def _check_folder(name: str, suite: Suite, folder: Path | None) -> None:
+    if suite.needs_files and folder is None:
+        raise UserError(
+            f"suite {name} without --data-folder",
+            "the folder of the files that its problems name",
+            "give --data-folder FOLDER",
+        )
+    if folder is not None and not suite.needs_files:
+        raise UserError(
+            f"--data-folder with suite {name}",
+            "a suite whose problems name files",
+            "leave it out, for its data are generated",
+        )
+    if folder is not None and not folder.is_dir():
+        raise UserError(f"--data-folder {folder}", "a folder", "check the name")
+
+
+def _say_skipped(
+    planned: Sequence[Run],
+    there: Sequence[Run],
+    folder: Path | None,
+    *,
+    err: bool,
+) -> None:
+    """A line for each problem whose files are missing."""
+    left = {run.problem for run in there}
+    absent = {run.problem: run.data for run in planned if run.problem not in left}
+    for problem, data in absent.items():
+        click.echo(f"skipped  {problem}: no {data.missing} in {folder}", err=err)
+    if absent and not there:
+        raise UserError(
+            f"--data-folder {folder} with the files of none of {len(absent)} problems",
+            "those of one or more",
+            "put them there",
+        )
 
 
 def _plan(runs: Sequence[Run], out: Path, jobs: int, suite: str, scale: str) -> None:

@@ -22,7 +22,12 @@ device = click.option(
     metavar="cpu|cuda|auto",
     help="Where to compute; the run's own if unset.",
 )
-MEASURES = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
+MEASURES = {
+    "mae": "MAE",
+    "rmse": "RMSE",
+    "rel_l2": "relative L2",
+    "rel_l1": "relative L1",
+}
 
 
 def print_json(content: Any) -> None:
@@ -115,12 +120,14 @@ def error_table(summary: Mapping[str, Any]) -> Group:
     title = "errors" if scored.get("part") == "all" else "test errors"
     units = summary.get("units")
     title = escape(f"{title} ({units})" if units else title)
-    made = table([title, *MEASURES.values()], [])
+    # Summaries of earlier versions have fewer of them.
+    measures = [name for name in MEASURES if name in summary["test"]]
+    made = table([title, *(MEASURES[name] for name in measures)], [])
     below = [_scored(summary)] if scored else []
     if not components:
         _add_rows(made, summary, summary["test"], summary["baselines"])
         return Group(made, *below)
-    made.add_row("[bold]pooled*[/]", "", "", "")
+    made.add_row("[bold]pooled*[/]")
     _add_rows(made, summary, summary["test"], summary["baselines"], "  ")
     for name, errors in components.items():
         label = f"{name} ({errors['unit']})" if errors["unit"] else name
@@ -144,7 +151,7 @@ def _add_rows(
         rows[mean if name == "mean" else name.replace("_", " ")] = errors
     for name, errors in rows.items():
         cells = []
-        for measure in MEASURES:
+        for measure in (name for name in MEASURES if name in test):
             smallest = errors[measure] <= min(row[measure] for row in rows.values())
             style = "bold" if smallest else "none"
             cells.append(f"[{style}]{errors[measure]:.3e}[/]")

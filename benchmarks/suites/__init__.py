@@ -3,6 +3,7 @@
 - :func:`shipped_suites`, :func:`shipped_scales`: what there is
 - :func:`read_suite`: a checked :class:`Suite` of problems and variants
 - :func:`runs_of`: its :class:`Run` s at a scale
+- :func:`with_files`: those whose files are there
 - :func:`carry_out_all`: trains and evaluates those that are not finished
 - :func:`submit_all`: the same as jobs of a Slurm cluster
 - :func:`expected_seconds`: how long a run will take, as :func:`shipped_rows` tell
@@ -25,7 +26,7 @@ from nfsgeo_benchmarks.suites.results import (
     write_results,
 )
 from nfsgeo_benchmarks.suites.runner import carry_out_all, is_finished
-from nfsgeo_benchmarks.suites.runs import Run, paper_values, runs_of
+from nfsgeo_benchmarks.suites.runs import Run, paper_values, runs_of, with_files
 from nfsgeo_benchmarks.suites.search import trial_rows, trials_of, write_choices
 from nfsgeo_benchmarks.suites.suite import Scale, Suite, read_scales, read_suite
 
@@ -46,6 +47,7 @@ __all__ = [
     "submit_all",
     "trial_rows",
     "trials_of",
+    "with_files",
     "with_trivial",
     "write_choices",
     "write_invariance",

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nfsgeo.data.generation import cached_file
 from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_json
-from nfsgeo_benchmarks.suites.runner import RUNS, Progress, is_finished
+from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
 from nfsgeo_benchmarks.suites.runs import Run
+from nfsgeo_benchmarks.suites.suite import Progress
 from nfsgeo_benchmarks.suites.worker import GuardedRun, read_failure, record_failure
 
 CLUSTER = "slurm"
@@ -57,7 +57,7 @@ def submit_all(
     if not waiting:
         return
     for data in {run.data.key: run.data for run in waiting}.values():
-        cached_file(**data.model_dump(), progress=progress)
+        data.obtain(progress)
     total = len(waiting)
     with executor.batch():
         submitted = [

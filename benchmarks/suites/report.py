@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from nfsgeo.data.equations import find_equation
+from nfsgeo.data.equations import EQUATIONS
 from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.report.html import HERE, template
 from nfsgeo.report.numbers import bytes_text, count_text, error_text, seconds_text
@@ -20,6 +20,7 @@ from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.training.history import read_history
 from nfsgeo.version import __version__
 from nfsgeo_benchmarks.paper import Printed
+from nfsgeo_benchmarks.published import published
 from nfsgeo_benchmarks.suites.figures import (
     error_against_cost,
     error_against_setting,
@@ -43,6 +44,8 @@ TITLES = {
     "mae": "MAE",
     "rmse": "RMSE",
     "rel_l2": "relative L2",
+    "rel_l1": "relative L1",
+    "rel_l1_last_median": "relative L1, last step, median",
     "diff_begin_0": "Diff before blocks, untrained",
     "diff_begin": "trained",
     "diff_end_0": "Diff after blocks, untrained",
@@ -88,7 +91,7 @@ def problem_section(
         ]
     return {
         "name": problem,
-        "about": _about(here),
+        "about": _about(here, suite.problems[problem].settings.get("data.n_in") == 0),
         "trivial": _over_best(problem, suite, means),
         "conditions": _conditions(first, folder),
         "rows": [
@@ -100,6 +103,7 @@ def problem_section(
             for name, mean in here.items()
         ],
         "paper": any(where == problem for _, where in paper),
+        "published": _published(problem) if suite.published else [],
         "pictures": pictures,
     }
 
@@ -137,12 +141,13 @@ def _figures(
     yield from field_figures(folder, rivals or rows)
 
 
-def _about(here: Mapping[str, SeedMean]) -> str | None:
+def _about(here: Mapping[str, SeedMean], steady: bool) -> str | None:
     first = next((mean.first for mean in here.values() if mean.values), None)
     if first is None:
         return None
     points = f"{count_text(first['n_s'])} points"
-    if find_equation(first["equation"]).records == 1:
+    known = EQUATIONS.get(first["equation"])
+    if steady or (known is not None and known.records == 1):
         return f"{points}, the solution from the coefficient"
     steps = "time steps" if first["n_t"] > 1 else "time step"
     return f"{points}, {first['n_t']} {steps} in and {first['n_t_out']} out"
@@ -195,9 +200,11 @@ def _row(
     for measure, leading in best.items():
         value = mean.values.get(measure)
         spread = mean.spread.get(measure, math.nan)
+        # Runs of earlier versions may lack an error.
+        missing = "–" if mean.values else mean.status
         errors.append(
             {
-                "text": mean.status if value is None else f"{value:.2e}",
+                "text": missing if value is None else f"{value:.2e}",
                 "spread": "" if math.isnan(spread) else f"{spread:.0e}",
                 "best": variant == leading,
             }
@@ -224,6 +231,20 @@ def _printed(entry: Printed | None) -> str:
         return ""
     text = "OOM" if entry.value is None else f"{entry.value:.2e}"
     return f"({text})" if entry.doubt else text
+
+
+def _published(problem: str) -> list[dict[str, str]]:
+    """What others print of a problem, a row for each figure."""
+    return [
+        {
+            "method": each.method,
+            "measure": TITLES[each.measure],
+            "value": f"{each.value:.2e}"
+            + (f" to {each.highest:.2e}" if each.highest else ""),
+            "source": each.source,
+        }
+        for each in published(problem)
+    ]
 
 
 def mesh_picture(suite: Suite, means: Means) -> dict[str, str] | None:

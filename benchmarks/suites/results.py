@@ -33,6 +33,8 @@ COLUMNS = (
     "mae",
     "rmse",
     "rel_l2",
+    "rel_l1",
+    "rel_l1_last_median",
     "parameters",
     "seconds_per_epoch",
     "peak_memory_bytes",

@@ -10,13 +10,12 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from nfsgeo.data.generation import cached_file
 from nfsgeo.training import RunPaths
 from nfsgeo_benchmarks.processes import process_context
 from nfsgeo_benchmarks.suites.runs import Run
+from nfsgeo_benchmarks.suites.suite import Progress
 from nfsgeo_benchmarks.suites.worker import TRAINED, record_failure, work
 
-Progress = Callable[[str, int, int], None]
 RUNS = "runs"
 
 
@@ -51,7 +50,7 @@ def carry_out_all(
     """
     waiting = [run for run in runs if not is_finished(run, folder)]
     for data in {run.data.key: run.data for run in waiting}.values():
-        cached_file(**data.model_dump(), progress=progress)
+        data.obtain(progress)
     total = len(waiting)
     threads = max(1, (os.cpu_count() or 1) // jobs)
     context = process_context(work.__module__)

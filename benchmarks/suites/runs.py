@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from nfsgeo.models import MODELS
 from nfsgeo.training import load_config
 from nfsgeo.training.config_errors import unknown
 from nfsgeo_benchmarks.paper import Printed, printed
+from nfsgeo_benchmarks.suites.files import DataFiles
 from nfsgeo_benchmarks.suites.suite import DataSet, Scale, Settings, Suite, in_file
 
 # Committed results, by scale and suite.
@@ -45,7 +46,7 @@ class Run:
     problem: str
     variant: str
     seed: int
-    data: DataSet
+    data: DataSet | DataFiles
     settings: Mapping[str, Any]
     unseen: tuple[float, ...] = ()
     repeats: int = 0
@@ -58,8 +59,8 @@ class Run:
     def name(self) -> str:
         """Name of the folder, with a digest of everything that determines the run."""
         data = self.data.model_dump()
-        if not self.data.options:
-            del data["options"]
+        if not data.get("options"):
+            data.pop("options", None)
         content = [data, self.settings, self.unseen, self.repeats]
         content += filter(None, (self.states, self.meshes, self.memory))
         if not self.scored:
@@ -69,13 +70,19 @@ class Run:
         return f"{self.problem}-{self.variant}-seed{self.seed}-{digest}"
 
 
-def runs_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[Run]:
+def runs_of(
+    suite: Suite,
+    scale_name: str,
+    scales: Mapping[str, Scale],
+    folder: Path | None = None,
+) -> list[Run]:
     """All runs of a suite at a scale, ordered by seed, problem and variant.
 
     Args:
         suite: The suite.
         scale_name: A key of ``scales``.
         scales: Scales by name.
+        folder: Where files are that problems name.
 
     Raises:
         UserError: A name or a setting is wrong; the message says where it stands.
@@ -85,12 +92,27 @@ def runs_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[
     with in_file(suite.path):
         _check_problems(suite, scale_name, scales)
         return [
-            _run(suite, problem, variant, seed, scale_name, scales[scale_name])
+            _run(suite, problem, variant, seed, scale_name, scales[scale_name], folder)
             for seed in range(suite.seeds.get(scale_name, scales[scale_name].seeds))
             for problem in suite.problems
             if scale_name in suite.problems[problem].at
             for variant in suite.variants
         ]
+
+
+def with_files(runs: Sequence[Run], finished: Callable[[Run], bool]) -> list[Run]:
+    """The runs that can be carried out, and those that need not be any more.
+
+    Args:
+        runs: Runs of a suite.
+        finished: Whether a run has its results, so that its files may be gone.
+    """
+    missing = {
+        run.problem: run.data.missing is not None
+        for run in {run.problem: run for run in runs}.values()
+        if isinstance(run.data, DataFiles)
+    }
+    return [run for run in runs if not missing.get(run.problem) or finished(run)]
 
 
 def _check_problems(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> None:
@@ -100,7 +122,8 @@ def _check_problems(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) 
             for scale in getattr(problem, key):
                 if scale not in scales:
                     raise unknown(f"{here}.{key}.{scale}", "a scale", scale, scales)
-        if scale_name in problem.at and problem.data not in known:
+        here_too = scale_name in problem.at and not problem.files
+        if here_too and problem.data not in known:
             raise unknown(
                 f"{here}.data={problem.data}",
                 f"data of the scale {scale_name}",
@@ -116,10 +139,15 @@ def _run(
     seed: int,
     scale_name: str,
     scale: Scale,
+    folder: Path | None,
 ) -> Run:
     problem = suite.problems[problem_name]
-    data = scale.data[problem.data]
-    chosen = chosen_settings(suite, scale_name, find_equation(data.equation).dim)
+    data: DataSet | DataFiles = DataFiles(files=problem.files, folder=folder)
+    chosen: dict[str, Settings] = {}
+    if not problem.files:
+        data = scale.data[problem.data]
+        dim = find_equation(data.equation).dim
+        chosen = chosen_settings(suite, scale_name, dim)
     settings = settings_of(
         suite,
         problem_name,
@@ -209,6 +237,8 @@ def paper_values(
     entries: dict[tuple[str, str], Printed] = {}
     runs = runs_of(suite, "paper", scales) if "paper" in scales else []
     for run in {run.problem: run for run in runs}.values():
+        if isinstance(run.data, DataFiles):
+            continue
         equation = find_equation(run.data.equation)
         side = run.settings.get("data.grid")
         points = side**equation.dim if side else run.settings.get("data.points", 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from pydantic import (
     model_validator,
 )
 
+from nfsgeo.data.generation import cached_file
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.invariance import mesh_columns
 from nfsgeo.training.config_errors import explained, unknown
@@ -35,14 +36,24 @@ TRIVIAL = {
     "mean": "training-mean",
 }
 
+ERRORS = ("mae", "rmse", "rel_l2", "rel_l1")
+
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
 Settings = dict[str, Any]
+
+# Called with what is being done, how much is done and in all.
+Progress = Callable[[str, int, int], None]
 
 
 class Part(BaseModel):
     """Base of all parts: unknown keys are errors, values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @property
+    def key(self) -> str:
+        """The same text for the same content."""
+        return self.model_dump_json()
 
 
 class DataSet(Part):
@@ -62,10 +73,9 @@ class DataSet(Part):
     records: PositiveInt | None = None
     options: Settings = {}
 
-    @property
-    def key(self) -> str:
-        """The same text for the same data."""
-        return self.model_dump_json()
+    def obtain(self, progress: Progress | None = None) -> Path:
+        """The file in the user's cache, generated where it is not there yet."""
+        return cached_file(**self.model_dump(), progress=progress)
 
 
 class Scale(Part):
@@ -90,18 +100,27 @@ class SuiteProblem(Part):
     """A column of the table: a data set, and what is predicted from what.
 
     Attributes:
-        data: Name of the data set in the scale.
+        data: Name of the data set in the scale; empty where ``files`` are given.
+        files: Names of files that the user has, the first to be opened.
         settings: Settings of its runs.
         models: Additional settings by model.
         at: Additional settings by scale; the problem does not run at other scales.
         models_at: Additional settings by scale and model.
     """
 
-    data: str
+    data: str = ""
+    files: tuple[str, ...] = ()
     settings: Settings = {}
     models: dict[str, Settings] = {}
     at: dict[str, Settings]
     models_at: dict[str, dict[str, Settings]] = {}
+
+    @model_validator(mode="after")
+    def _check_data(self) -> SuiteProblem:
+        if bool(self.data) == bool(self.files):
+            given = f"data={self.data!r} and files={list(self.files)}"
+            raise UserError(given, "one of the two", "leave one out")
+        return self
 
 
 class Ratio(Part):
@@ -191,6 +210,8 @@ class Suite(Part):
             step of one sample, see :func:`nfsgeo.evaluation.interpolation_memory`.
         seeds: Number of seeds by scale, in place of the scale's.
         search: How settings of variants are chosen, see ``nfsgeo bench tune``.
+        published: Also show what others published on its problems, and the median
+            relative L1 that some of them print.
         claims: What the results should show.
     """
 
@@ -206,6 +227,7 @@ class Suite(Part):
     memory: bool = False
     seeds: dict[str, PositiveInt] = {}
     search: Search | None = None
+    published: bool = False
     claims: tuple[Claim, ...] = ()
     _path: Path | None = PrivateAttr(None)
 
@@ -218,7 +240,14 @@ class Suite(Part):
     def measures(self) -> tuple[str, ...]:
         """Columns: errors on the mesh of training, on larger meshes, deviations."""
         larger = (f"mae_{factor:g}" for factor in self.unseen)
-        return ("mae", "rmse", "rel_l2", *larger, *(DIFFERENCES if self.states else ()))
+        medians = ("rel_l1_last_median",) if self.published else ()
+        states = DIFFERENCES if self.states else ()
+        return (*ERRORS, *medians, *larger, *states)
+
+    @property
+    def needs_files(self) -> bool:
+        """Whether a problem is on files that the user has."""
+        return any(problem.files for problem in self.problems.values())
 
     @property
     def abscissae(self) -> dict[str, float]:
@@ -254,8 +283,9 @@ class Suite(Part):
             named = (*self.search.variants, *self.search.same)
             for name in (*named, *self.search.same.values()):
                 _known(f"search: {name}", "a variant", name, self.variants)
+            generated = [name for name, each in self.problems.items() if each.data]
             for name in self.search.problems:
-                _known(f"search: {name}", "a problem", name, self.problems)
+                _known(f"search: {name}", "a generated problem", name, generated)
         errors = (*self.measures, *mesh_columns(self.meshes))
         known = (*self.variants, *TRIVIAL.values())
         for claim in self.claims:

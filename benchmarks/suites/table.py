@@ -12,7 +12,7 @@ from nfsgeo_benchmarks.suites.suite import Claim, Ratio
 
 Row = Mapping[str, Any]
 # How the names of the columns to average begin.
-STARTS = ("mae", "rmse", "rel_l2", "diff", "seconds_per_epoch")
+STARTS = ("mae", "rmse", "rel_l", "diff", "seconds_per_epoch")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import torch
 from lightning.pytorch import Callback
 
 from nfsgeo.data.batches import end_with_parent
-from nfsgeo.data.generation import cached_file
 from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.evaluation import evaluate_meshes, evaluate_run, interpolation_memory
 from nfsgeo.evaluation.convergence import KeepStates
@@ -42,8 +41,8 @@ def carry_out(run: Run, folder: Path) -> None:
         experiment, paths = resume_run(folder)
     else:
         shutil.rmtree(folder, ignore_errors=True)  # stopped before there was a run
-        file = cached_file(**run.data.model_dump())
-        config = load_config(overrides={**run.settings, "data.file": file})
+        settings = {**run.settings, "data.file": run.data.obtain()}
+        config = load_config(overrides=settings)
         experiment = prepare(config)
         paths = begin_run(experiment, folder)
     callbacks: list[Callback] = []

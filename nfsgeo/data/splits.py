@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SPLITS", "check_split", "split_in_order"]
+__all__ = ["SPLITS", "check_split", "published_split", "split_in_order"]
 
 SPLITS = ("train", "valid", "test")
 
@@ -45,6 +45,33 @@ def split_in_order(
         "train": order[:train],
         "valid": order[train : train + valid],
         "test": order[train + valid :],
+    }
+
+
+def published_split(
+    num_samples: int, train: int, valid: int, test: int, *, test_last: bool = True
+) -> dict[str, NDArray[np.int64]]:
+    """The first samples for training, and the test samples that others report on.
+
+    Where there are fewer samples than published, as :func:`split_in_order`.
+
+    Args:
+        num_samples: How many samples there are.
+        train: Training samples, the first.
+        valid: Validation samples, the first of the others.
+        test: Test samples.
+        test_last: Whether these are the last samples; else they follow those of
+            training, and validation samples follow them.
+    """
+    if num_samples < train + valid + test:
+        return split_in_order(num_samples)
+    order = np.arange(num_samples, dtype=np.int64)
+    first_valid = train if test_last else train + test
+    first_test = num_samples - test if test_last else train
+    return {
+        "train": order[:train],
+        "valid": order[first_valid : first_valid + valid],
+        "test": order[first_test : first_test + test],
     }
 
 

@@ -19,6 +19,7 @@ from nfsgeo.evaluation.scoring import errors_in_parts, predictions
 from nfsgeo.models import MODELS
 from nfsgeo.training import ErrorByTimeStep, Forecaster, RunConfig
 from nfsgeo.training.datamodule import windows
+from nfsgeo.training.metrics import errors_by_sample
 from nfsgeo.training.observation import Observation, mesh_of
 
 __all__ = ["Evaluation", "evaluate", "unobserved_errors"]
@@ -33,10 +34,13 @@ class Evaluation:
     """Errors on some samples, in the units of the data.
 
     Attributes:
-        errors: ``mae``, ``rmse`` and ``rel_l2`` of ``"model"`` and of each baseline,
-            pooled where there are several components, see
-            :class:`~nfsgeo.training.FieldErrors`.
-        components: The same for each of several components; empty for one.
+        errors: ``mae``, ``rmse``, ``rel_l2`` and ``rel_l1`` of ``"model"`` and of each
+            baseline, pooled where there are several components, see
+            :class:`~nfsgeo.training.FieldErrors`, and ``rel_l1_last_median``: of the
+            relative L1 at the last predicted time step, with the mean of the training
+            targets removed from each component, the median over samples, and its mean
+            over components.
+        components: The first four for each of several components; empty for one.
         by_time_step: Mean absolute error at each predicted time step, by method:
             ``[n_out]``, or ``[n_out, C]`` for several components.
         points: Smallest and largest number of points of a sample.
@@ -72,6 +76,7 @@ def evaluate(
     predictors = baselines(train)
     names = ("model", *predictors)
     errors = {name: forecaster.new_errors() for name in names}
+    last: dict[str, list[Tensor]] = {name: [] for name in names}
     by_time_step = {
         name: ErrorByTimeStep(test.n_out, test.file.components).to(forecaster.device)
         for name in names
@@ -82,9 +87,12 @@ def evaluate(
     sizes: list[int] = []
     for batch, prediction in predictions(forecaster, test, batch_size):
         fields = {name: predict(batch) for name, predict in predictors.items()}
+        mean = fields["mean"].double().mean(dim=(0, 1))
         for name, field in {"model": prediction, **fields}.items():
             errors[name].update(field, batch.y, batch.batch)
             by_time_step[name].update(field, batch.y)
+            ends = field[:, -1:], batch.y[:, -1:], batch.batch
+            last[name].append(errors_by_sample(*ends, mean=mean)["rel_l1"])
         if len(examples) < wanted:
             arrays = (batch.pos, batch.x, batch.y, prediction)
             parts = (array.cpu().split(batch.graphs.sizes) for array in arrays)
@@ -95,7 +103,15 @@ def evaluate(
     sample, pos, *stacks = zip(*examples[:wanted], strict=True)
     stacked = [torch.stack(each).numpy() for each in (sample, *stacks)]
     return Evaluation(
-        errors={name: metric.compute() for name, metric in errors.items()},
+        errors={
+            name: metric.compute()
+            | {
+                "rel_l1_last_median": float(
+                    torch.cat(last[name]).quantile(0.5, 0).mean()
+                )
+            }
+            for name, metric in errors.items()
+        },
         components={name: metric.by_component() for name, metric in errors.items()},
         by_time_step={n: m.compute().cpu().numpy() for n, m in by_time_step.items()},
         points=(min(sizes), max(sizes)),
@@ -124,9 +140,9 @@ def unobserved_errors(
         samples: Their numbers in the file.
 
     Returns:
-        ``{"unobserved": {"num_points", "mae", "rmse", "rel_l2"}}``, in the units of the
-        data; empty for a model that predicts at observed points alone, and where the
-        file has no other points.
+        ``{"unobserved": {"num_points", "mae", "rmse", "rel_l2", "rel_l1"}}``, in the
+        units of the data; empty for a model that predicts at observed points alone,
+        and where the file has no other points.
     """
     if not MODELS[config.model.name].query_points:
         return {}

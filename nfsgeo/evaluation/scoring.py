@@ -53,7 +53,8 @@ def errors_in_parts(
         num_first: Number of first points of a sample; its observed points if None.
 
     Returns:
-        Three times ``mae``, ``rmse`` and ``rel_l2``, NaN where there are no points.
+        Three times the errors of :class:`~nfsgeo.training.FieldErrors`, NaN where
+        there are no points.
     """
     everywhere, first, others = (forecaster.new_errors() for _ in range(3))
     for batch, prediction in predictions(forecaster, windows, batch_size):

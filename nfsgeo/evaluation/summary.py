@@ -17,8 +17,8 @@ __all__ = ["POOLED", "describe_run", "read_summary"]
 SCORED = ("part", "samples", "of_samples", "points", "of_points", "trained_on", "tied")
 POOLED = (
     "Pooled errors are means over the components: of MAE and RMSE divided by the "
-    "component's standard deviation in the training data, and of relative L2 with the "
-    "component's mean removed from the fields."
+    "component's standard deviation in the training data, and of relative L2 "
+    "and L1 with the component's mean removed from the fields."
 )
 
 

@@ -39,6 +39,7 @@ COLUMNS = (
     "mae",
     "rmse",
     "rel_l2",
+    "rel_l1",
     "mae_seen",
     "mae_unseen",
 )

@@ -114,10 +114,10 @@ class MPPDE(Model):
         :class:`~nfsgeo.models.OwnLoss`.
         """
         fields, coefficients = self._split(x)
-        true = torch.cat([fields, target], dim=1)
-        choices = true.size(1) - 2 * self.window + 1
+        choices = fields.size(1) + target.size(1) - 2 * self.window + 1
         if not self.problem.has_time or choices < 1:
             return loss(self.predict(x, graphs), target[:, : self.problem.n_out])
+        true = torch.cat([fields, target], dim=1)
         batch, num_samples = graphs.batch, graphs.num_samples
         losses = []
         for _ in range(0, self.problem.n_out, self.window):

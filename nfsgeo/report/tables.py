@@ -30,7 +30,12 @@ __all__ = [
     "verdict",
 ]
 
-MEASURES = {"mae": "MAE", "rmse": "RMSE", "rel_l2": "relative L2"}
+MEASURES = {
+    "mae": "MAE",
+    "rmse": "RMSE",
+    "rel_l2": "relative L2",
+    "rel_l1": "relative L1",
+}
 Row = dict[str, Any]
 
 

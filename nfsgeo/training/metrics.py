@@ -2,30 +2,79 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-__all__ = ["ErrorByTimeStep", "FieldErrors"]
+__all__ = ["ErrorByTimeStep", "FieldErrors", "errors_by_sample"]
 
-NAMES = ("mae", "rmse", "rel_l2")
+NAMES = ("mae", "rmse", "rel_l2", "rel_l1")
+
+
+def errors_by_sample(
+    prediction: Tensor,
+    truth: Tensor,
+    batch: Tensor | None = None,
+    *,
+    mean: Tensor | None = None,
+) -> dict[str, Tensor]:
+    """Errors of each sample, as :class:`FieldErrors` defines them.
+
+    Args:
+        prediction: ``[N, n_t, C]``, in the units of the data.
+        truth: ``[N, n_t, C]``.
+        batch: Sample of each point ``[N]``, sorted; None for one sample.
+        mean: Removed from the truth in relative errors, ``[C]``; components then stay
+            apart. None to take the values of all components together.
+
+    Returns:
+        ``[S]`` by name, or ``[S, C]`` where components stay apart, each in its own
+        unit. Samples without points are left out.
+    """
+    if batch is None:
+        batch = torch.zeros(len(truth), dtype=torch.long, device=truth.device)
+    truth = truth.double()
+    error = prediction.double() - truth
+    points = torch.bincount(batch)
+    size = points * (truth[0].numel() if mean is None else truth.size(1))
+    if mean is not None:
+        size, truth = size[:, None], truth - mean
+
+    def total(values: Tensor) -> Tensor:
+        values = values.sum(dim=(1, 2) if mean is None else 1)
+        sums = values.new_zeros(len(points), *values.shape[1:])
+        return sums.index_add(0, batch, values)
+
+    absolute, square = total(error.abs()), total(error.square())
+    # A sample that is zero everywhere is held against the smallest double.
+    tiny = torch.finfo(torch.float64).tiny
+    found = {
+        "mae": absolute / size,
+        "rmse": (square / size).sqrt(),
+        "rel_l2": (square / total(truth.square()).clamp_min(tiny)).sqrt(),
+        "rel_l1": absolute / total(truth.abs()).clamp_min(math.sqrt(tiny)),
+    }
+    return {name: values[points > 0] for name, values in found.items()}
 
 
 class FieldErrors(Metric):
     r"""Mean over samples of each sample's own error over points and time steps.
 
     With :math:`e = \hat u - u` of one sample, ``mae`` is the mean of :math:`|e|`,
-    ``rmse`` the root of the mean of :math:`e^2` and ``rel_l2`` is
-    :math:`\|e\|_2 / \|u\|_2`. Sums are kept in double precision.
+    ``rmse`` the root of the mean of :math:`e^2`, ``rel_l2`` is
+    :math:`\|e\|_2 / \|u\|_2` and ``rel_l1`` is :math:`\|e\|_1 / \|u\|_1`. Sums are
+    kept in double precision.
 
     Values of all components are taken together, unless their statistics are given.
     Then each of the ``C`` components has errors of its own, its ``rel_l2`` being
     :math:`\|e\|_2 / \|u - \bar u\|_2`, in which an offset :math:`\bar u` makes no
-    error look small. The pooled ``mae`` and ``rmse`` are means over the components of
-    errors that are each divided by the component's standard deviation, and the pooled
-    ``rel_l2`` is the mean of theirs.
+    error look small, and its ``rel_l1`` likewise. The pooled ``mae`` and ``rmse`` are
+    means over the components of errors that are each divided by the component's
+    standard deviation, and the pooled ``rel_l2`` and ``rel_l1`` are the means of
+    theirs.
 
     Args:
         mean: Mean of each component in the training data, ``C`` numbers.
@@ -39,6 +88,7 @@ class FieldErrors(Metric):
     mae: Tensor
     rmse: Tensor
     rel_l2: Tensor
+    rel_l1: Tensor
     count: Tensor
 
     def __init__(
@@ -69,29 +119,14 @@ class FieldErrors(Metric):
         """
         if not len(truth):
             return
-        if batch is None:
-            batch = torch.zeros(len(truth), dtype=torch.long, device=truth.device)
-        truth = truth.double()
-        error = prediction.double() - truth
-        points = torch.bincount(batch)
-        if self.mean is None:
-            size = points[points > 0] * truth[0].numel()
-        else:
-            size = (points[points > 0] * truth.size(1))[:, None]
-            truth = truth - truth.new_tensor(self.mean)
-        absolute, square, energy = (
-            self._sum_by_sample(values, batch)[points > 0]
-            for values in (error.abs(), error.square(), truth.square())
-        )
-        self.mae += (absolute / size).sum(0)
-        self.rmse += (square / size).sqrt().sum(0)
-        # A sample that is zero everywhere is held against the smallest double.
-        tiny = torch.finfo(torch.float64).tiny
-        self.rel_l2 += (square / energy.clamp_min(tiny)).sqrt().sum(0)
-        self.count += len(size)
+        mean = None if self.mean is None else truth.new_tensor(self.mean).double()
+        errors = errors_by_sample(prediction, truth, batch, mean=mean)
+        for name, values in errors.items():
+            setattr(self, name, getattr(self, name) + values.sum(0))
+        self.count += len(errors["mae"])
 
     def compute(self) -> dict[str, float]:
-        """``mae``, ``rmse`` and ``rel_l2``; NaN before the first sample."""
+        """The errors by name; NaN before the first sample."""
         errors = {name: getattr(self, name) / self.count for name in NAMES}
         if self.std is not None:
             for name in ("mae", "rmse"):
@@ -107,12 +142,6 @@ class FieldErrors(Metric):
             {name: float(getattr(self, name)[c] / self.count) for name in NAMES}
             for c in range(len(self.std or ()))
         ]
-
-    def _sum_by_sample(self, values: Tensor, batch: Tensor) -> Tensor:
-        """Of ``[N, n_t, C]``: ``[S]``, or ``[S, C]`` where components stay apart."""
-        values = values.sum(dim=(1, 2) if self.std is None else 1)
-        sums = values.new_zeros(int(batch[-1]) + 1, *values.shape[1:])
-        return sums.index_add(0, batch, values)
 
 
 class ErrorByTimeStep(Metric):

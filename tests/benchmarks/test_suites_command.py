@@ -50,7 +50,7 @@ def test_the_command(
     page = Path("o/report.html").read_text()
     assert "1 of 2 runs finished" in page and "not known yet" in page
     assert "more epochs" not in page
-    assert page.count("missing</td>") == 3 and page.count("<img") == 3
+    assert page.count("missing</td>") == 4 and page.count("<img") == 3
     whole = json.loads(bench(*options, "--json").stdout)["results"]
     assert [row["status"] for row in whole if row["model"]] == ["ok", "ok"]
     hopeless = ("--only", "wide", "--out", "p")

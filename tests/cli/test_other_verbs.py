@@ -27,12 +27,15 @@ def ok(result: Result) -> Result:
 
 def test_evaluate(nfsgeo: Command, run: Path, waves: Path) -> None:
     result = ok(nfsgeo("evaluate", run, "--unseen", 2, "--repeats", 2))
+    assert "relative L1" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
     assert "persistence" in result.stdout and "2 x points" in result.stdout
     assert "Training has seen 25" in result.stdout
     assert len((run / "unseen.csv").read_text().splitlines()) == 3
     result = ok(nfsgeo("evaluate", run, "--data", waves, "--json"))
     summary = json.loads(result.stdout)
-    assert set(summary["test"]) == {"mae", "rmse", "rel_l2"}
+    names = {"mae", "rmse", "rel_l2", "rel_l1", "rel_l1_last_median"}
+    assert set(summary["test"]) == names
 
 
 def test_predict(nfsgeo: Command, run: Path, waves: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import observe
 
 NAMES = ["temperature", "pressure"]
-MEASURES = ("mae", "rmse", "rel_l2")
+MEASURES = ("mae", "rmse", "rel_l2", "rel_l1")
 SMALL = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1, "grid": 8}
 
 
@@ -124,6 +124,8 @@ def test_each_component_has_errors_in_its_own_unit(
             errors["rmse"].append(error.square().mean(0).sqrt())
             away = (y.flatten(0, 1) - mean).norm(dim=0)
             errors["rel_l2"].append(error.norm(dim=0) / away)
+            away = (y.flatten(0, 1) - mean).norm(1, dim=0)
+            errors["rel_l1"].append(error.norm(1, dim=0) / away)
     found = {name: torch.stack(each).mean(0) for name, each in errors.items()}
     for c, (name, unit) in enumerate(zip(NAMES, ("°C", "hPa"), strict=True)):
         component = summary["components"][name]
@@ -134,7 +136,7 @@ def test_each_component_has_errors_in_its_own_unit(
             assert component[measure] == expected
     # Neither dwarfs the other, and the offset does not make the errors small.
     assert 0.1 < summary["test"]["rel_l2"] < 2
-    assert set(summary["test"]) == set(MEASURES)
+    assert set(summary["test"]) == {*MEASURES, "rel_l1_last_median"}
 
 
 def test_the_pooled_error_is_the_mean_over_standard_deviations(
@@ -147,7 +149,7 @@ def test_the_pooled_error_is_the_mean_over_standard_deviations(
         pooled = summary["test"] if own else summary["baselines"][method]
         parts = [c if own else c["baselines"][method] for c in components]
         for measure in MEASURES:
-            scale = [1 if measure == "rel_l2" else c["std"] for c in components]
+            scale = [1 if "rel" in measure else c["std"] for c in components]
             each = [p[measure] / s for p, s in zip(parts, scale, strict=True)]
             assert pooled[measure] == pytest.approx(np.mean(each), rel=1e-6)
 

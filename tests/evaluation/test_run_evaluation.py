@@ -24,16 +24,23 @@ def test_errors_are_those_of_the_fields_in_their_units(
     summary = evaluate_run(run.root)
     config = read_config(run.config)
     forecaster = restore(run, config)
-    mae, rmse, rel = [], [], []
+    mae, rmse, rel, rel_1, last = [], [], [], [], []
     with nfsgeo.data.open(waves) as file, torch.no_grad():
         test = windows(config.data, file, observe(config.data, file, 0), "test")
+        train = windows(config.data, file, observe(config.data, file, 0), "train")
+        targets = [train[item].y.double() for item in range(len(train))]
+        centre = torch.stack(targets).mean()
         for item in range(len(test)):
             data = test[item]
             error = (forecaster(data.x, data.pos) - data.y).double()
             mae.append(error.abs().mean())
             rmse.append(error.square().mean().sqrt())
             rel.append(error.norm() / data.y.double().norm())
+            rel_1.append(error.norm(1) / data.y.double().norm(1))
+            away = data.y[:, -1].double() - centre
+            last.append(error[:, -1].norm(1) / away.norm(1))
     expected = {"mae": np.mean(mae), "rmse": np.mean(rmse), "rel_l2": np.mean(rel)}
+    expected |= {"rel_l1": np.mean(rel_1), "rel_l1_last_median": np.median(last)}
     assert summary["test"] == pytest.approx(expected, rel=1e-5)
 
 
@@ -61,7 +68,8 @@ def test_the_summary_has_what_it_promises(run: RunPaths) -> None:
         "mean",
     }
     for errors in (summary["test"], *summary["baselines"].values()):
-        assert set(errors) == {"mae", "rmse", "rel_l2"}
+        names = {"mae", "rmse", "rel_l2", "rel_l1", "rel_l1_last_median"}
+        assert set(errors) == names
         assert errors["mae"] <= errors["rmse"]
 
 

@@ -51,6 +51,15 @@ def loss_of(model: Model, x: Tensor, y: Tensor, graphs: Graphs) -> Tensor:
     return mse_loss(model.predict(x, graphs), y[:, : PROBLEM.n_out])
 
 
+def test_a_steady_problem_may_have_more_inputs_than_results() -> None:
+    p = replace(PROBLEM, in_components=2, n_in=1, n_out=1, has_time=False)
+    model = build_model("mppde", p, SMALL["mppde"])
+    _, pos, batch, y = waves()
+    x, graphs = torch.randn(len(pos), 1, 2), model.connect(pos, batch)
+    loss = model.training_loss(x, y[:, :1], graphs, mse_loss)
+    torch.testing.assert_close(loss, mse_loss(model.predict(x, graphs), y[:, :1]))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "goal"),

@@ -15,7 +15,12 @@ def test_closed_forms() -> None:
     errors = FieldErrors()
     errors.update(truth + torch.tensor([1.0, -3.0]).view(2, 1, 1), truth)
     assert errors.compute() == pytest.approx(
-        {"mae": 2.0, "rmse": math.sqrt(5), "rel_l2": math.sqrt(10) / 5}
+        {
+            "mae": 2.0,
+            "rmse": math.sqrt(5),
+            "rel_l2": math.sqrt(10) / 5,
+            "rel_l1": 4 / 7,
+        }
     )
 
 
@@ -25,7 +30,8 @@ def test_rmse_is_the_mean_of_each_samples_own() -> None:
     prediction = truth + torch.tensor([1.0, 3.0, 3.0, 3.0]).view(4, 1, 1)
     errors = FieldErrors()
     errors.update(prediction, truth, torch.tensor([0, 1, 1, 1]))
-    assert errors.compute() == pytest.approx({"mae": 2.0, "rmse": 2.0, "rel_l2": 2.0})
+    names = ("mae", "rmse", "rel_l2", "rel_l1")
+    assert errors.compute() == pytest.approx(dict.fromkeys(names, 2.0))
 
 
 def test_batches_do_not_matter() -> None:
@@ -61,12 +67,12 @@ def test_components_have_errors_of_their_own() -> None:
     errors = FieldErrors(mean, std)
     errors.update(prediction, truth)
     temperature, pressure = errors.by_component()
-    assert temperature == pytest.approx({"mae": 1.0, "rmse": 1.0, "rel_l2": 0.25})
+    expected = {"mae": 1.0, "rmse": 1.0, "rel_l2": 0.25, "rel_l1": 0.25}
+    assert temperature == pytest.approx(expected)
     # As wrong as the pressure varies, however large the pressure itself.
-    expected = {"mae": 2.0, "rmse": 2.0, "rel_l2": 1.0}
+    expected = {"mae": 2.0, "rmse": 2.0, "rel_l2": 1.0, "rel_l1": 1.0}
     assert pressure == pytest.approx(expected, rel=1e-4)
-    pooled = {"mae": 0.625, "rmse": 0.625, "rel_l2": 0.625}
-    assert errors.compute() == pytest.approx(pooled, rel=1e-4)
+    assert errors.compute() == pytest.approx(dict.fromkeys(expected, 0.625), rel=1e-4)
     together = FieldErrors()
     together.update(prediction, truth)
     assert together.compute()["rel_l2"] < 0.003 and together.by_component() == []
@@ -97,6 +103,13 @@ def test_batches_do_not_matter_to_components() -> None:
 def test_a_mean_without_a_standard_deviation_is_refused() -> None:
     with pytest.raises(ValueError, match="give both"):
         FieldErrors([0.0, 1.0])
+
+
+def test_relative_errors_of_a_sample_that_is_zero_are_large_and_finite() -> None:
+    errors = FieldErrors()
+    errors.update(torch.ones(3, 1, 1), torch.zeros(3, 1, 1))
+    found = errors.compute()
+    assert 1e100 < found["rel_l1"] < math.inf and 1e100 < found["rel_l2"] < math.inf
 
 
 def test_error_of_each_record_and_component() -> None:

@@ -7,7 +7,8 @@ order in which they are asked whether a file is theirs.
 from __future__ import annotations
 
 from nfsgeo.data.native import NativeFile
-from nfsgeo.data.readers import fno, npz, pdebench, vtk
+from nfsgeo.data.readers import fno, geo_fno, npz, pdebench, vtk
+from nfsgeo.data.readers.camlab import CAMLAB
 from nfsgeo.data.readers.mp_pde import MP_PDE
 from nfsgeo.data.readers.neuraloperator import NEURALOPERATOR
 from nfsgeo.data.readers.nfs_pickle import NFS_PICKLE
@@ -28,6 +29,10 @@ READERS: tuple[Reader, ...] = (
     pdebench.DARCY,
     pdebench.NAVIER_STOKES,
     THE_WELL,
+    CAMLAB,
+    geo_fno.ELASTICITY,
+    geo_fno.PIPE,
+    geo_fno.AIRFOIL,
     NEURALOPERATOR,
     NFS_PICKLE,
     npz.CLOUDS,

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles, FieldFile, Indices
+from nfsgeo.data.fields import Doubles, FieldFile, Indices, reading
 from nfsgeo.data.numbers import as_real, as_times
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["CloudFile", "is_static"]
+__all__ = ["CloudFile", "LazyCloudFile", "is_static", "numbered"]
 
 
 def is_static(name: str) -> bool:
     """Whether a named field is the coefficient: ``a``, ``a_permeability``, ..."""
     return name == "a" or name.startswith("a_")
+
+
+def numbered(name: str, num: int) -> list[str]:
+    """Names of so many components: ``u``, or ``u_0``, ``u_1``, ..."""
+    return [name] if num == 1 else [f"{name}_{i}" for i in range(num)]
 
 
 class CloudFile(FieldFile):
@@ -132,3 +137,87 @@ class CloudFile(FieldFile):
             wanted,
             "reorder its axes",
         )
+
+
+class LazyCloudFile(FieldFile):
+    """Point clouds of one size that are read sample by sample.
+
+    Args:
+        path: The file.
+        num_samples: Number of samples ``N``.
+        num_points: Number of points of each sample ``n``.
+        points: Returns the points of a sample, ``[n, d]``.
+        shared: Whether these are the same for all samples.
+        fields: Returns time steps of the field of a sample, ``[n, T', C]``.
+        times: Time of each time step.
+        times_are_known: Whether these are from the file or its documentation.
+        component_names: Names of the ``C`` components.
+        split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
+        coefficient: Returns the coefficient of a sample, ``[n, C_a]``.
+        static_names: Names of the ``C_a`` components.
+        domain: Box that holds the points; drawn around them when None.
+        handle: To be closed with the file.
+
+    Raises:
+        ValueError: A coordinate is not finite.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        num_samples: int,
+        num_points: int,
+        points: Callable[[int], NDArray[Any]],
+        shared: bool,
+        fields: Callable[[int, slice], NDArray[Any]],
+        times: Doubles,
+        component_names: Sequence[str],
+        times_are_known: bool = True,
+        split: Mapping[str, Indices] | None = None,
+        coefficient: Callable[[int], NDArray[Any]] | None = None,
+        static_names: Sequence[str] = (),
+        domain: Domain | None = None,
+        handle: Any = None,
+    ) -> None:
+        self.path, self._handle = path, handle
+        self.equation, self.provenance, self.parameters = "", {}, {}
+        self.times, self.times_are_known = times, times_are_known
+        self.component_names = list(component_names)
+        self.static_names = list(static_names)
+        self.static_role = "coefficient" if self.static_names else None
+        self.axes = None
+        self.num_samples, self._num_points = num_samples, num_points
+        self.sample_mesh = None if shared else np.arange(num_samples)
+        self.split = dict(split or split_in_order(num_samples))
+        self._points, self._fields, self._coefficient = points, fields, coefficient
+        self.domain_is_known = domain is not None
+        self.domain = domain or self._around(1 if shared else num_samples)
+
+    def coordinates(self, sample: int = 0) -> Doubles:
+        self._check_sample(sample)
+        with reading(self.path, f"points of sample {sample} to be readable"):
+            return self._points(sample).astype(np.float64)
+
+    def num_points(self, sample: int = 0) -> int:
+        self._check_sample(sample)
+        return self._num_points
+
+    def slab(self, sample: int, steps: slice) -> NDArray[Any]:
+        return self._fields(sample, steps)
+
+    def static_slab(self, sample: int) -> NDArray[Any]:
+        if self._coefficient is None:
+            return super().static_slab(sample)
+        return self._coefficient(sample)
+
+    def close(self) -> None:
+        if self._handle is not None:
+            self._handle.close()
+
+    def _around(self, num_meshes: int) -> Domain:
+        ends: list[Doubles] = []
+        for sample in range(num_meshes):
+            points = self.coordinates(sample)
+            ends += [points.min(axis=0), points.max(axis=0)]
+        return Domain.bounding(np.stack(ends))

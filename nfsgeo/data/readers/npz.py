@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import SPACE, FieldFile
-from nfsgeo.data.readers.clouds import CloudFile
+from nfsgeo.data.readers.clouds import CloudFile, numbered
 from nfsgeo.data.readers.gridded import ArrayFile, Field
 from nfsgeo.data.readers.reader import Reader
 from nfsgeo.errors import UserError
@@ -78,7 +78,7 @@ def _clouds(path: Path) -> FieldFile:
         a=static,
         times=arrays.get("t"),
         component_names=[str(name) for name in names],
-        static_names=_numbered("a", wide),
+        static_names=numbered("a", wide),
     )
 
 
@@ -111,10 +111,10 @@ def _grid(path: Path) -> FieldFile:
     axes = [arrays[name] for name in SPACE if name in arrays]
     about: dict[str, Any] = json.loads(str(arrays.get("about", "{}")))
     order = SPACE[: len(axes)]
-    names = about.get("component_names") or _numbered("u", u.shape[-1])
+    names = about.get("component_names") or numbered("u", u.shape[-1])
     static = []
     if a is not None:
-        given = about.get("static_names") or _numbered("a", a.shape[-1])
+        given = about.get("static_names") or numbered("a", a.shape[-1])
         static = [Field(a, f"n{order}c", given)]
     lower = arrays.get("lower", [np.min(axis) for axis in axes])
     upper = arrays.get("upper", [np.max(axis) for axis in axes])
@@ -153,10 +153,6 @@ def _load(path: Path, known: tuple[str, ...]) -> dict[str, NDArray]:
                 "rename it or leave it out",
             )
     return arrays
-
-
-def _numbered(name: str, num: int) -> list[str]:
-    return [name] if num == 1 else [f"{name}_{i}" for i in range(num)]
 
 
 def _named(arrays: dict[str, Any], start: str) -> dict[str, Any]:

@@ -1,0 +1,152 @@
+"""The suite of public data sets, on small files in their layouts."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from nfsgeo_benchmarks import published as table
+from nfsgeo_benchmarks.published import published
+from nfsgeo_benchmarks.suites import (
+    read_suite,
+    runs_of,
+    shipped_rows,
+    shipped_scales,
+    shipped_suites,
+)
+from nfsgeo_benchmarks.suites.report import TITLES, _row
+from nfsgeo_benchmarks.suites.table import seed_means
+from nfsgeo_cli import main
+
+SUITE = shipped_suites()["foreign"]
+Bench = Callable[..., Any]
+PROBLEMS = ("wave-c-sines", "elasticity", "pipe")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A set of each layout, 12 samples with waves on 70 points."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "files"
+    (folder / "geo-fno").mkdir(parents=True)
+    x, times = rng.random((1, 1, 70, 2)), np.arange(21)[:, None, None] / 20
+    phase = rng.random((12, 1, 1, 1))
+    with h5py.File(folder / "wave_c_sines.nc", "w") as file:
+        file["u"] = np.sin(6 * (x[..., :1] + phase) - times)
+        file["x"] = x
+    xy = rng.random((70, 2, 12))
+    np.save(folder / "geo-fno" / "Random_UnitCell_XY_10.npy", xy)
+    np.save(folder / "geo-fno" / "Random_UnitCell_sigma_10.npy", 5 + xy.sum(1))
+    for axis in "XY":
+        np.save(folder / "geo-fno" / f"Pipe_{axis}.npy", rng.random((12, 7, 10)))
+    np.save(folder / "geo-fno" / "Pipe_Q.npy", rng.random((12, 3, 7, 10)))
+    return folder
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(main, ["bench", *arguments])
+
+
+def foreign(files: Path, *more: str) -> tuple[str, ...]:
+    folder = ("--data-folder", str(files))
+    return ("foreign", "--scale", "smoke", *folder, "--out", "o", *more)
+
+
+def test_absent_files_are_skipped_with_a_line(bench: Bench, files: Path) -> None:
+    (files / "geo-fno" / "Pipe_Y.npy").unlink()
+    plan = bench(*foreign(files, "--dry-run"))
+    assert plan.exit_code == 0, plan.output
+    skipped = [each for each in plan.stdout.splitlines() if each.startswith("skipped")]
+    suite = read_suite(SUITE)
+    assert len(skipped) == len(suite.problems) - 2
+    assert f"skipped  pipe: no Pipe_Y.npy in {files}" in skipped
+    assert f"skipped  ns-gauss: no NS-Gauss.nc in {files}" in skipped
+    left = [each for each in plan.stdout.splitlines() if each.startswith("to run")]
+    assert len(left) == 2 * len(suite.variants)
+
+
+def test_a_folder_has_to_be_given_where_files_are_named(
+    bench: Bench, files: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    plain = ("foreign", "--scale", "smoke", "--dry-run", "--out", "o")
+    for arguments, word in (
+        (plain, "without --data-folder"),
+        ((*plain, "--data-folder", "nowhere"), "nowhere"),
+        ((*plain, "--data-folder", "empty"), "none of 13 problems"),
+        (("irregular", *foreign(files, "--dry-run")[1:]), "are generated"),
+    ):
+        refused = bench(*arguments)
+        assert refused.exit_code == 2 and word in refused.stderr
+        assert refused.stderr.count("\n") == 1
+    (files / "again").mkdir()
+    (files / "again" / "Pipe_Q.npy").touch()
+    assert "one file of that name" in bench(*foreign(files, "--dry-run")).stderr
+
+
+def test_where_files_are_is_no_part_of_a_run(tmp_path: Path) -> None:
+    suite, scales = read_suite(SUITE), shipped_scales()
+    found = [
+        [run.name for run in runs_of(suite, "cpu", scales, folder)]
+        for folder in (None, tmp_path)
+    ]
+    assert found[0] == found[1]
+    own = {run.name.rsplit("-", 1)[1] for run in runs_of(suite, "cpu", scales)}
+    assert len(own) == len(found[0])
+
+
+@pytest.mark.slow
+def test_the_suite_runs_on_files_of_every_layout(bench: Bench, files: Path) -> None:
+    ran = bench(*foreign(files, "--only", "nfs"))
+    assert ran.exit_code == 0, ran.output
+    assert "skipped  airfoil: no NACA_Cylinder_Q.npy" in ran.stderr
+    with open("o/results.csv") as file:
+        rows = [row for row in csv.DictReader(file) if row["status"] == "ok"]
+    for variant in ("nfs", "training-mean"):
+        found = [row["problem"] for row in rows if row["variant"] == variant]
+        assert sorted(found) == sorted(PROBLEMS)
+    for row in rows:
+        assert float(row["rel_l1"]) > 0 and float(row["rel_l1_last_median"]) > 0
+    page = Path("o/report.html").read_text()
+    assert page.count("Published, not run here") == len(PROBLEMS)
+    assert "64 points, the solution from the coefficient" in page
+    for figure in ("4.65e-02", "6.40e-03", "6.80e-03 to 9.20e-03", "own table"):
+        assert figure in page
+    for path in files.rglob("*.n*"):
+        path.unlink()
+    again = bench(*foreign(files, "--only", "nfs", "--dry-run"))
+    assert again.stdout.count("finished") == len(PROBLEMS)
+
+
+def test_published_figures_are_of_problems_and_measures_there_are() -> None:
+    problems = read_suite(SUITE).problems
+    with (Path(table.__file__).parent / "published.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["problem"] for row in rows} <= set(problems)
+    for row in rows:
+        assert row["measure"] in TITLES and row["source"]
+        assert 0 < float(row["value"]) < float(row["highest"] or 1)
+    found = {(each.method, each.value) for each in published("poisson-gauss")}
+    assert {("GAOT", 0.0083), ("GAOT", 0.0203)} <= found  # both, as they contradict
+
+
+def test_committed_results_without_the_newer_errors_are_shown() -> None:
+    suite = read_suite(shipped_suites()["irregular"])
+    rows: list[dict[str, Any]] = [*shipped_rows("irregular", "cpu")]
+    for row in rows:
+        row |= {name: row[name] or None for name in ("epochs", "peak_memory_bytes")}
+        row.pop("rel_l1", None)
+    mean = seed_means(rows)["nfs", "navier-stokes-10-to-10"]
+    mean.first["parameters"], mean.first["seconds_per_epoch"] = 1, 1.0
+    shown = _row("nfs", mean, dict.fromkeys(suite.measures, 0.0))["errors"]
+    texts = dict(zip(suite.measures, (cell["text"] for cell in shown), strict=True))
+    assert texts["rel_l1"] == "–" and float(texts["rel_l2"]) > 0
