@@ -31,12 +31,11 @@ LOOKED_AT = 8
 @as_json
 def info(source: Path, as_json: bool) -> None:
     """Show the content of a data file, a run folder or a pretrained model."""
-    from nfsgeo.data.opening import check_format
+    from nfsgeo.data.opening import is_source
 
     if str(source) in NAMES and not source.exists():
         source = FOLDER / source
-    if source.is_dir():
-        check_format(source)
+    if source.is_dir() and not is_source(source):
         _show_run(source, as_json)
         return
     import nfsgeo.data

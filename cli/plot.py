@@ -22,9 +22,10 @@ from nfsgeo_cli.terminal import as_json, report
 @as_json
 def plot(source: Path, out: Path | None, as_json: bool) -> None:
     """Draw the figures and the report of a run, or the fields of a file."""
+    from nfsgeo.data.opening import is_source
     from nfsgeo.report import plot_file, write_report
 
-    if source.is_dir():
+    if source.is_dir() and not is_source(source):
         page = write_report(source)
         written = [*sorted((source / "figures").glob("*.png")), page]
     else:

@@ -63,6 +63,8 @@ class FieldFile(ABC):
         provenance: How the data were made, plain JSON types; ``units`` maps names to
             units, see :attr:`units`.
         num_samples: Number of samples ``N``.
+        longitude: Degrees that the first axis spans, where it is a longitude that may
+            or may not be periodic; else None.
         times: Time of each time step, float64 ``[T]``, in the data's own units.
         times_are_known: Whether the file gives them; else they are 0, 1, 2, ...
         component_names: One name for each of the ``C`` components of ``u``.
@@ -80,6 +82,7 @@ class FieldFile(ABC):
     equation: str
     domain: Domain
     domain_is_known: bool = True
+    longitude: float | None = None
     provenance: dict[str, Any]
     num_samples: int
     times: Doubles

@@ -24,6 +24,7 @@ ADOPTED = (
     "provenance",
     "domain",
     "domain_is_known",
+    "longitude",
     "component_names",
     "static_names",
     "static_role",

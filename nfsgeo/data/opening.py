@@ -9,22 +9,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.fields import FieldFile, check_axes
 from nfsgeo.data.heaps import check_heaps
 from nfsgeo.data.joined import JoinedFile
 from nfsgeo.data.numbers import as_times
 from nfsgeo.data.readers import READERS
-from nfsgeo.data.readers.table import TABLE, table_with
+from nfsgeo.data.readers.netcdf import is_store
 from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
 
-__all__ = ["check_format", "check_path", "open_file", "open_sources"]
+__all__ = ["check_path", "is_source", "open_file", "open_sources"]
 
-READ = "HDF5 of nfsgeo, .npz, .csv, .parquet, .vtu and those of `nfsgeo datasets`"
-ZARR = (".zgroup", ".zarray", ".zattrs", "zarr.json")
+SERIES = ("samples", "time-steps")
+PLACES = ("points", "cells")
 
 
 def open_file(path: str | os.PathLike[str]) -> FieldFile:
@@ -34,7 +34,7 @@ def open_file(path: str | os.PathLike[str]) -> FieldFile:
         UserError: The file does not exist, is damaged or does not tell its times, or
             no reader knows it.
     """
-    return _with_times(_open_any(path), None)
+    return _settled(_open_any(path))
 
 
 def open_sources(
@@ -43,60 +43,68 @@ def open_sources(
     series: str | None = None,
     times: ArrayLike | None = None,
     columns: Mapping[str, str] | None = None,
+    at: str | None = None,
+    domain: Domain | None = None,
 ) -> FieldFile:
     """Opens a file, or several as one; arguments as in :func:`nfsgeo.data.convert`.
 
     Raises:
-        UserError: One of them cannot be read, they differ in kind, or their times are
-            not known.
+        UserError: One of them cannot be read, they differ in kind, or their times or
+            the ends of their longitudes are not known.
     """
-    if series not in (None, "samples", "time-steps"):
-        raise ValueError(f"series {series!r}: expected 'samples' or 'time-steps'")
+    for name, value, known in (("series", series, SERIES), ("at", at, PLACES)):
+        if value not in (None, *known):
+            raise ValueError(f"{name} {value!r}: expected {' or '.join(known)}")
     several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
     paths: list[Path] = []
     for path in map(check_path, several):
-        if path.is_dir():
-            check_format(path)
-        inside = [entry for entry in path.iterdir()] if path.is_dir() else [path]
-        paths += sorted((entry for entry in inside if not entry.is_dir()), key=_natural)
+        folder = path.is_dir() and not is_source(path)
+        inside = [entry for entry in path.iterdir()] if folder else [path]
+        paths += sorted(
+            (entry for entry in inside if is_source(entry) or not folder), key=_natural
+        )
     if not paths:
         raise UserError(f"{several}", "at least one file", "check the names")
-    opener = partial(_open_any, columns=columns)
+    options = {"columns": columns, "at": at}
     if len(paths) == 1:
-        return _with_times(opener(paths[0]), times)
-    return _with_times(JoinedFile(paths, opener, along=series), times)
+        file = _open_any(paths[0], options | {"series": series})
+    else:
+        file = JoinedFile(paths, partial(_open_any, options=options), along=series)
+    return _settled(file, times, domain)
+
+
+def is_source(path: Path) -> bool:
+    """Whether there is a file, or a folder that is a Zarr store."""
+    return path.is_file() or is_store(path)
 
 
 def _open_any(
-    path: str | os.PathLike[str], columns: Mapping[str, str] | None = None
+    path: str | os.PathLike[str], options: Mapping[str, Any] | None = None
 ) -> FieldFile:
-    """Opens a file, which need not tell its times; ``columns`` are those of a table."""
+    """Opens a file, which need not tell its times; see :meth:`Reader.told`."""
     path = check_path(path)
-    if not path.is_file():
-        check_format(path)
+    if not is_source(path):
         raise UserError(f"{path}", "an existing file", "check the name")
-    check_heaps(path)
+    if path.is_file():
+        check_heaps(path)
     reader = next((each for each in READERS if each.recognise(path)), None)
-    if columns:
-        if reader is not TABLE:
-            raise UserError(
-                f"columns of {path}",
-                "a table, .csv or .parquet",
-                "leave the columns out",
-            )
-        reader = table_with(columns)
-    if reader is not None:
-        return reader.read(path)
-    check_format(path)
-    raise UserError(
-        f"{path}",
-        "an undamaged file of nfsgeo or of a format that it reads",
-        "see `nfsgeo datasets` for the formats",
-    )
+    if reader is None:
+        raise UserError(
+            f"{path}",
+            "an undamaged file of nfsgeo or of a format that it reads",
+            "see `nfsgeo datasets` for the formats",
+        )
+    return reader.told(path, options or {}).read(path)
 
 
-def _with_times(file: FieldFile, given: ArrayLike | None) -> FieldFile:
-    """The file with the given times, or its own where it tells them; else closes it."""
+def _settled(
+    file: FieldFile, given: ArrayLike | None = None, domain: Domain | None = None
+) -> FieldFile:
+    """The file with the given times, or its own where it tells them; else closes it.
+
+    Likewise closes a file whose longitudes may be periodic or not, which only a domain
+    can decide.
+    """
     last = len(file.times) - 1
     try:
         if given is not None:
@@ -115,6 +123,20 @@ def _with_times(file: FieldFile, given: ArrayLike | None) -> FieldFile:
                 "a file that tells them",
                 f"give them: nfsgeo convert {file.path} --out NAME.h5 --times "
                 f"START:STOP:STEP, as in --times 0:{last}:1",
+            )
+        if domain is not None:
+            if file.axes is not None:
+                check_axes(file.path, file.axes, domain)
+            file.domain, file.domain_is_known = domain, True
+        if file.longitude is not None and domain is None:
+            ends = f"{file.domain.lower[0]:g}:{file.domain.upper[0]:g}"
+            rest = " --axis LOW:HIGH" * (file.domain.dim - 1)
+            raise UserError(
+                f"{file.path} with longitudes over {file.longitude:g} degrees",
+                "to be told whether they close around the globe",
+                f"give the domain: nfsgeo convert {file.path} --out NAME.h5 --axis "
+                f"LOW:HIGH:periodic{rest}, as in --axis 0:360:periodic, or without "
+                f":periodic, --axis {ends}",
             )
     except UserError:
         file.close()
@@ -138,49 +160,6 @@ def check_path(path: Any) -> Path:
         'write arrays to one with numpy.savez("data.npz", coords=points, u=fields, '
         "t=times) or nfsgeo.data.PointWriter",
     )
-
-
-def check_format(path: Path) -> None:
-    """Refuses healthy files of formats that nfsgeo does not read.
-
-    Raises:
-        UserError: It is netCDF or Zarr; says how to convert it.
-    """
-    kind = "Zarr" if _is_zarr(path) else "netCDF" if _is_netcdf(path) else None
-    if kind is None:
-        return
-    opened = "open_zarr" if kind == "Zarr" else "open_dataset"
-    raise UserError(
-        f"{path}, {kind}, which is not read",
-        READ,
-        f'convert it: ds = xarray.{opened}("{path.name}"); '
-        f'numpy.savez("{path.stem}.npz", u=ds["NAME"].transpose("time", "x", "y")'
-        '.values[None, ..., None], t=ds["time"], x=ds["x"], y=ds["y"])',
-    )
-
-
-def _is_zarr(path: Path) -> bool:
-    if path.is_dir():
-        return any((path / name).exists() for name in ZARR)
-    return path.suffix == ".zip" and path.stem.endswith(".zarr")
-
-
-def _is_netcdf(path: Path) -> bool:
-    try:
-        with path.open("rb") as stream:
-            if stream.read(4) in (b"CDF\1", b"CDF\2", b"CDF\5"):
-                return True
-        if not h5py.is_hdf5(path):
-            return False
-        with h5py.File(path, "r") as file:
-            scales = any(
-                value.attrs.get("CLASS") == b"DIMENSION_SCALE"
-                for value in file.values()
-                if isinstance(value, h5py.Dataset)
-            )
-            return "_NCProperties" in file.attrs or scales
-    except Exception:  # not there, or damaged: for the readers to say
-        return False
 
 
 def _natural(path: Path) -> list[tuple[int, int, str]]:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from nfsgeo.data.native import NativeFile
 from nfsgeo.data.readers import fno, geo_fno, npz, pdebench, vtk
 from nfsgeo.data.readers.camlab import CAMLAB
+from nfsgeo.data.readers.graphs import GRAPHS
+from nfsgeo.data.readers.mesh_graph_nets import MESH_GRAPH_NETS
 from nfsgeo.data.readers.mp_pde import MP_PDE
+from nfsgeo.data.readers.netcdf import NETCDF, ZARR
 from nfsgeo.data.readers.neuraloperator import NEURALOPERATOR
 from nfsgeo.data.readers.nfs_pickle import NFS_PICKLE
 from nfsgeo.data.readers.reader import Reader
@@ -33,11 +36,15 @@ READERS: tuple[Reader, ...] = (
     geo_fno.ELASTICITY,
     geo_fno.PIPE,
     geo_fno.AIRFOIL,
+    MESH_GRAPH_NETS,
+    GRAPHS,
     NEURALOPERATOR,
     NFS_PICKLE,
     npz.CLOUDS,
     npz.GRIDS,
     vtk.MESHES,
     vtk.SERIES,
+    ZARR,
+    NETCDF,
     TABLE,
 )

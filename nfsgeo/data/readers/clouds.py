@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,18 @@ from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["CloudFile", "LazyCloudFile", "is_static", "numbered"]
+__all__ = [
+    "EPOCH",
+    "HALF_CIRCLE",
+    "CloudFile",
+    "Lazy",
+    "LazyCloudFile",
+    "is_static",
+    "numbered",
+]
+
+EPOCH = "seconds since 1970-01-01"  # unit of times that were dates
+HALF_CIRCLE = 180.0  # degrees of longitude from which on an axis may be periodic
 
 
 def is_static(name: str) -> bool:
@@ -28,13 +40,26 @@ def numbered(name: str, num: int) -> list[str]:
     return [name] if num == 1 else [f"{name}_{i}" for i in range(num)]
 
 
+@dataclass
+class Lazy:
+    """A field that is read when it is asked for.
+
+    Attributes:
+        shape: Its points, time steps and components, ``(n, T, C)``.
+        read: Reads some time steps, ``[n, T', C]``.
+    """
+
+    shape: tuple[int, int, int]
+    read: Callable[[slice], NDArray[Any]]
+
+
 class CloudFile(FieldFile):
-    """Point clouds in memory.
+    """Point clouds.
 
     Args:
         path: The file.
         meshes: Points of each sample, ``[n, d]``; equal ones count as one mesh.
-        u: Field of each sample, ``[n, T, C]``.
+        u: Field of each sample, ``[n, T, C]``, in memory or lazy.
         a: Coefficient of each sample, ``[n, C_a]``.
         times: Time of each time step; None where the file does not tell.
         component_names: Names of the ``C`` components.
@@ -42,6 +67,11 @@ class CloudFile(FieldFile):
         cells: Cells of each sample by type.
         equation: Name of the equation.
         static_role: What the static field is.
+        parameters: Scalars of each sample.
+        provenance: What the file says about its making; units belong here.
+        domain: Box that holds the points; drawn around them when None.
+        split: Its own split; in order 0.7/0.1/0.2 when None.
+        handle: To be closed with the file.
 
     Raises:
         UserError: A size contradicts another, or a coordinate is not finite.
@@ -52,7 +82,7 @@ class CloudFile(FieldFile):
         path: Path,
         *,
         meshes: Sequence[NDArray[Any]],
-        u: Sequence[NDArray[Any]],
+        u: Sequence[NDArray[Any] | Lazy],
         times: Any,
         component_names: Sequence[str],
         a: Sequence[NDArray[Any]] = (),
@@ -60,10 +90,16 @@ class CloudFile(FieldFile):
         cells: Sequence[Mapping[str, NDArray[Any]]] = (),
         equation: str = "",
         static_role: str | None = "coefficient",
+        parameters: Mapping[str, NDArray[Any]] | None = None,
+        provenance: Mapping[str, Any] | None = None,
+        domain: Domain | None = None,
+        split: Mapping[str, Indices] | None = None,
+        handle: Any = None,
     ) -> None:
-        self.path = path
-        self.domain_is_known = False
-        self.equation, self.provenance, self.parameters = equation, {}, {}
+        self.path, self._handle = path, handle
+        self.domain_is_known = domain is not None
+        self.equation, self.parameters = equation, dict(parameters or {})
+        self.provenance = dict(provenance or {})
         self.times_are_known = times is not None
         self.times = as_times(
             np.arange(u[0].shape[1]) if times is None else times, f"times of {path}"
@@ -73,13 +109,13 @@ class CloudFile(FieldFile):
         self.static_role = static_role if self.static_names else None
         self.axes = None
         self.num_samples = len(u)
-        self.split = split_in_order(self.num_samples)
+        self.split = dict(split or split_in_order(self.num_samples))
         self._u, self._a, self._cells = u, a, cells
         self._meshes: list[Doubles] = []
         self.sample_mesh: list[int] = []
         self._gather(meshes)
         points = np.concatenate(self._meshes)
-        self.domain = Domain.bounding(points)
+        self.domain = Domain.bounding(points) if domain is None else domain
 
     def coordinates(self, sample: int = 0) -> Doubles:
         return self._meshes[self.mesh_id(sample)]
@@ -89,10 +125,15 @@ class CloudFile(FieldFile):
         return dict(self._cells[sample]) if self._cells else {}
 
     def slab(self, sample: int, steps: slice) -> NDArray[Any]:
-        return self._u[sample][:, steps].copy()
+        u = self._u[sample]
+        return u.read(steps) if isinstance(u, Lazy) else u[:, steps].copy()
 
     def static_slab(self, sample: int) -> NDArray[Any]:
         return self._a[sample].copy()
+
+    def close(self) -> None:
+        if self._handle is not None:
+            self._handle.close()
 
     def _gather(self, meshes: Sequence[NDArray[Any]]) -> None:
         """Keeps each different mesh once, and checks every size against it."""
@@ -123,9 +164,15 @@ class CloudFile(FieldFile):
             self.sample_mesh.append(number)
 
     def _check(
-        self, sample: int, what: str, values: NDArray[Any], shape: tuple[int, ...]
+        self,
+        sample: int,
+        what: str,
+        values: NDArray[Any] | Lazy,
+        shape: tuple[int, ...],
     ) -> None:
-        found = as_real(values, f"{what} of sample {sample} of {self.path}").shape
+        if not isinstance(values, Lazy):
+            values = as_real(values, f"{what} of sample {sample} of {self.path}")
+        found = values.shape
         if found != shape:
             raise self._misfit(sample, what, found, str(shape))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nfsgeo.errors import UserError
 
-__all__ = ["ROLES", "bare_name", "roles_of"]
+__all__ = ["LONGITUDE", "ROLES", "ask_role", "bare_name", "check_roles", "roles_of"]
 
 # The names that a column of each role may have, in any case, with a unit after them.
 ROLES: dict[str, tuple[str, ...]] = {
@@ -18,6 +18,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "y": ("y", "lat", "latitude", "northing"),
     "z": ("z",),
 }
+LONGITUDE = ("lon", "long", "lng", "longitude")
 UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg)$")
 
 
@@ -36,7 +37,7 @@ def roles_of(
         UserError: A column is not there, or the names can be read in two ways.
     """
     given = given or {}
-    _check(path, names, given)
+    check_roles(path, names, given)
     found = {role: name for role, name in given.items() if name}
     left = [name for name in names if name not in found.values()]
     for role, known in ROLES.items():
@@ -46,7 +47,7 @@ def roles_of(
         if role == "time":
             fitting = _times(path, left, fitting)
         if len(fitting) > 1:
-            raise _ask(path, role, fitting)
+            raise ask_role(path, role, fitting)
         found |= dict.fromkeys([role], fitting[0]) if fitting else {}
     space = [role for role in "xyz" if role in found]
     if not space or space != list("xyz"[: len(space)]):
@@ -69,11 +70,12 @@ def _times(path: Path, names: Sequence[str], fitting: list[str]) -> list[str]:
         n for n in names if n in fitting or set(re.findall("[a-z]+", n.lower())) & words
     ]
     if maybe:
-        raise _ask(path, "time", maybe)
+        raise ask_role(path, "time", maybe)
     return []
 
 
-def _ask(path: Path, role: str, names: Sequence[str]) -> UserError:
+def ask_role(path: Path, role: str, names: Sequence[str]) -> UserError:
+    """The question which of several columns has a role, or whether one has it."""
     what = {"time": "the time", "sample": "the sample"}.get(role, f"coordinate {role}")
     several = len(names) > 1
     return UserError(
@@ -85,7 +87,12 @@ def _ask(path: Path, role: str, names: Sequence[str]) -> UserError:
     )
 
 
-def _check(path: Path, names: Sequence[str], given: Mapping[str, str]) -> None:
+def check_roles(path: Path, names: Sequence[str], given: Mapping[str, str]) -> None:
+    """Makes sure that columns by role are there, and have names that differ.
+
+    Raises:
+        UserError: They do not.
+    """
     for role, name in given.items():
         if role not in ROLES:
             raise UserError(

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.readers.graphs import is_graphs
 from nfsgeo.data.readers.gridded import ArrayFile, Field, nodes
 from nfsgeo.data.readers.reader import Reader
 from nfsgeo.errors import UserError
@@ -31,7 +32,9 @@ def _is_torch(path: Path) -> bool:
         if stream.read(len(LEGACY)) == LEGACY:
             return True
     with zipfile.ZipFile(path) as archive:
-        return any(name.endswith("/data.pkl") for name in archive.namelist())
+        return not is_graphs(path) and any(
+            name.endswith("/data.pkl") for name in archive.namelist()
+        )
 
 
 def _neuraloperator(path: Path) -> FieldFile:

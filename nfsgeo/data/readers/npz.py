@@ -31,7 +31,8 @@ def _members(path: Path) -> set[str]:
 
 
 def _is_clouds(path: Path) -> bool:
-    return {"coords.npy", "u.npy"} <= _members(path)
+    names = _members(path)
+    return {"coords.npy", "u.npy"} <= names and "node_type.npy" not in names
 
 
 def _clouds(path: Path) -> FieldFile:

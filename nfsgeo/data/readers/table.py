@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles, FieldFile
+from nfsgeo.data.extras import require
+from nfsgeo.data.fields import Doubles, FieldFile, Indices
 from nfsgeo.data.numbers import as_real, as_times, finite, missing_values
-from nfsgeo.data.readers.clouds import CloudFile, is_static
-from nfsgeo.data.readers.columns import roles_of
+from nfsgeo.data.readers.clouds import EPOCH, HALF_CIRCLE, CloudFile, is_static
+from nfsgeo.data.readers.columns import LONGITUDE, bare_name, roles_of
 from nfsgeo.data.readers.reader import Reader
 from nfsgeo.errors import UserError
 
-__all__ = ["TABLE", "table_with"]
+__all__ = ["TABLE", "scattered"]
 
 NAME = "tables of points (.csv, .parquet)"
 COLUMNS = "columns x[, y[, z]], optionally sample and t, and one for each component"
-DATE = re.compile(
-    r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?)(?:Z|\+00:00)?"
-)
 ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
 
 
@@ -47,7 +43,8 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
     Columns ``x``, ``y``, ``z`` are coordinates (or ``lon`` and ``lat``), ``t`` or
     ``time`` the time, ``sample`` tells the samples apart, see
     :mod:`nfsgeo.data.readers.columns`; columns ``a`` or ``a_...`` are the
-    coefficient, all others are components. Dates become seconds since 1970. A sample
+    coefficient, all others are components. Dates become seconds since 1970, those with
+    an offset in UTC. A sample
     has the same points at every time, and every sample the same times; points are
     sorted by their coordinates.
 
@@ -66,13 +63,14 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
     num = len(found["x"])
     if not num:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
+    dates = found.get("time", np.empty(0)).dtype.kind == "M"
     for role, name in roles.items():
         checked = as_times if role == "time" else as_real
         what = f"{path}: column {name}"
         found[role] = finite(checked(found[role], what), what)
     for name, values in table.items():
         what = f"{path}: column {name}"
-        finite(as_real(values, what), what)
+        table[name] = finite(as_real(values, what), what)
     names = [name for name in table if not is_static(name)]
     static = [name for name in table if is_static(name)]
     if not names:
@@ -82,28 +80,28 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
     space = [role for role in "xyz" if role in found]
     # Adding zero turns -0 into 0.
     points = np.stack([found[role] for role in space], axis=1) + 0.0
-    order = np.lexsort((*points.T[::-1], time, sample))
-    points, time, sample = points[order], time[order], sample[order]
-    fields = {
-        kind: np.stack([table[n] for n in group], axis=1)[order]
-        for kind, group in {"u": names, "a": static}.items()
+    fields, coefficient = (
+        np.stack([table[name] for name in group], axis=1)
         if group
-    }
+        else np.empty((num, 0))
+        for group in (names, static)
+    )
     times = np.unique(time)
-    cuts = np.flatnonzero(np.diff(sample)) + 1
     meshes, u, a = [], [], []
-    for rows in np.split(np.arange(num), cuts):
-        of = f"of sample {sample[rows[0]]:g} " if "sample" in roles else ""
-        mesh = _mesh(path, points[rows], time[rows], times, of)
-        shape = (len(times), len(mesh), -1)
+    for each in np.unique(sample):
+        rows = np.flatnonzero(sample == each)
+        of = f"of sample {each:g} " if "sample" in roles else ""
+        mesh, point = np.unique(points[rows], axis=0, return_inverse=True)
+        at = point.reshape(-1), np.searchsorted(times, time[rows])
+        _check_rows(path, mesh, times, at, of)
         meshes.append(mesh)
-        u.append(fields["u"][rows].reshape(shape).swapaxes(0, 1))
+        u.append(scattered(fields[rows], at, (len(mesh), len(times))))
         if static:
-            coefficient = fields["a"][rows].reshape(shape)
-            if not (coefficient == coefficient[0]).all():
+            values = scattered(coefficient[rows], at, (len(mesh), len(times)))
+            if not (values == values[:, :1]).all():
                 raise ValueError("a coefficient that changes in time")
-            a.append(coefficient[0])
-    return CloudFile(
+            a.append(values[:, 0])
+    file = CloudFile(
         path,
         meshes=meshes,
         u=u,
@@ -111,25 +109,37 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
         times=times,
         component_names=names,
         static_names=static,
+        provenance={"units": {"time": EPOCH}} if dates else None,
     )
+    degrees = float(np.ptp(points[:, 0]))
+    if degrees > HALF_CIRCLE and bare_name(roles["x"]) in LONGITUDE:
+        file.longitude = degrees
+    return file
 
 
-def _mesh(
-    path: Path, points: Doubles, time: Doubles, times: Doubles, of: str
+def scattered(
+    rows: NDArray[Any], at: tuple[Indices, Indices], shape: tuple[int, int]
 ) -> Doubles:
-    """The points of a sample, sorted, once each of them has each time step once.
+    """Rows at their points and time steps, ``[n, T, C]``, NaN where there is no row."""
+    values = np.full((*shape, rows.shape[1]), np.nan)
+    values[at] = rows
+    return values
+
+
+def _check_rows(
+    path: Path, mesh: Doubles, times: Doubles, at: tuple[Indices, Indices], of: str
+) -> None:
+    """Makes sure that each point of a sample has each time step once.
 
     Args:
         path: The table, for messages.
-        points: Coordinates in each row, ``[rows, d]``.
-        time: Time in each row, ``[rows]``.
+        mesh: The points of the sample, ``[n, d]``.
         times: Times of all samples.
+        at: Point and time step of each row.
         of: Which sample, for messages.
     """
-    mesh, number = np.unique(points, axis=0, return_inverse=True)
-    step = np.searchsorted(times, time)
     count = np.zeros((len(mesh), len(times)), np.int64)
-    np.add.at(count, (number.reshape(-1), step), 1)
+    np.add.at(count, at, 1)
     if count.max() > 1:
         point, step = np.argwhere(count > 1)[0]
         raise UserError(
@@ -146,7 +156,6 @@ def _mesh(
             f"{times[step]:g}, and so"
         )
         raise missing_values(what, int((count < 1).sum()), count.size)
-    return mesh
 
 
 def _header(path: Path) -> tuple[list[str], str]:
@@ -184,18 +193,15 @@ def _columns(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _values(path: Path, name: str, cells: list[str]) -> NDArray[Any]:
-    """A column of text as numbers, or as dates."""
-    missing = sum(cell.lower() in ABSENT for cell in cells)
-    if missing:
-        raise missing_values(f"{path}: column {name}", missing, len(cells))
+    """A column of text as numbers or dates, NaN or NaT where a cell is empty."""
     try:
-        return np.array(cells, dtype=np.float64)
+        return np.array([_number(cell) for cell in cells])
     except ValueError:
         pass
     try:
-        found = [DATE.fullmatch(cell) for cell in cells]
-        dates = [match[1] if match else "no date" for match in found]
-        return np.array(dates, "datetime64[us]")
+        return _dates(path, name, cells)
+    except UserError:
+        raise
     except ValueError:
         wrong = next(cell for cell in cells if not _is_number(cell))
         raise UserError(
@@ -205,39 +211,51 @@ def _values(path: Path, name: str, cells: list[str]) -> NDArray[Any]:
         ) from None
 
 
+def _dates(path: Path, name: str, cells: list[str]) -> NDArray[np.datetime64]:
+    """Dates of ISO 8601 in UTC, which those without an offset are taken to be in."""
+    given = [None if _absent(cell) else datetime.fromisoformat(cell) for cell in cells]
+    if len({date.tzinfo is None for date in given if date is not None}) > 1:
+        raise UserError(
+            f"{path} with dates with and without an offset from UTC in column {name}",
+            "dates of one kind",
+            "write the offset of each, such as 2026-01-31T12:00Z",
+        )
+    utc = [
+        date if date is None or date.tzinfo is None else date.astimezone(UTC)
+        for date in given
+    ]
+    naive = [date and date.replace(tzinfo=None) for date in utc]
+    return np.array(naive, "datetime64[us]")
+
+
+def _absent(cell: str) -> bool:
+    return cell.lower() in ABSENT
+
+
+def _number(cell: str) -> float:
+    return np.nan if _absent(cell) else float(cell)
+
+
 def _is_number(cell: str) -> bool:
     try:
-        float(cell)
+        _number(cell)
     except ValueError:
         return False
     return True
 
 
 def _parquet(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise UserError(
-            f"{path}, a Parquet file", "pyarrow", "pip install 'nfsgeo[formats]'"
-        ) from error
+    require("pyarrow", f"{path}, a Parquet file")
+    from pyarrow import parquet
+
     table = parquet.read_table(path, partitioning=None)
     found = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if column.null_count:
-            what = f"{path}: column {name}"
-            raise missing_values(what, column.null_count, len(column))
-        found[name] = column.to_numpy()
+        values = column.to_numpy()
+        if all(isinstance(value, str) or value is None for value in values[:1]):
+            values = _values(path, name, [value or "" for value in values])
+        found[name] = values
     return found
 
 
-def table_with(columns: Mapping[str, str]) -> Reader:
-    """The reader of tables whose columns are not what their names tell.
-
-    Args:
-        columns: Columns by what they are, ``sample``, ``time``, ``x``, ``y`` or ``z``;
-            an empty name where none is.
-    """
-    return replace(TABLE, load=partial(_table, columns=dict(columns)))
-
-
-TABLE = Reader(NAME, _is_table, _table, f"{NAME}: {COLUMNS}")
+TABLE = Reader(NAME, _is_table, _table, f"{NAME}: {COLUMNS}", ("columns",))

@@ -136,50 +136,6 @@ def test_torch_files_of_something_else(
     assert "numpy.savez" in message and all(word in message for word in words)
 
 
-def test_graphs_of_pytorch_geometric(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    from torch_geometric.data import Data
-
-    torch.save([Data(x=torch.zeros(3, 1), pos=torch.zeros(3, 2))], tmp_path / "a.pt")
-    message = one_line(nfsgeo.data.open, tmp_path / "a.pt")
-    assert "torch_geometric.data" in message and "numpy.savez" in message
-    assert "trust" not in message and "weights_only" not in message.lower()
-
-
-def netcdf3(path: Path) -> None:
-    with scipy.io.netcdf_file(path, "w") as file:
-        file.createDimension("x", 3)
-        file.createVariable("x", "f8", ("x",))[:] = [0, 1, 2]
-
-
-def netcdf4(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        file["x"] = np.arange(3.0)
-        file["x"].make_scale()
-
-
-def zarr(path: Path) -> None:
-    path.mkdir()
-    (path / ".zgroup").write_text('{"zarr_format": 2}')
-
-
-@pytest.mark.parametrize(
-    ("name", "write"), [("a.nc", netcdf3), ("b.nc", netcdf4), ("c.zarr", zarr)]
-)
-def test_formats_that_are_not_read_are_named(
-    tmp_path: Path,
-    one_line: Callable[..., str],
-    name: str,
-    write: Callable[[Path], None],
-) -> None:
-    write(tmp_path / name)
-    for call in (nfsgeo.data.open, open_sources, nfsgeo.prepare):
-        message = one_line(call, tmp_path / name)
-        assert ("Zarr" if name == "c.zarr" else "netCDF") in message
-        assert "xarray.open_" in message and "damaged" not in message
-
-
 def test_arrays_in_place_of_a_path(
     tmp_path: Path, one_line: Callable[..., str]
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import nfsgeo.data
 from nfsgeo.data.opening import open_sources
 from nfsgeo.data.readers.columns import ROLES
+from nfsgeo.data.readers.table import scattered
 from nfsgeo.errors import UserError
 
 HEALTH = [HealthCheck.function_scoped_fixture]
@@ -198,6 +199,45 @@ def test_dates_become_seconds(tmp_path: Path, form: str, separator: str) -> None
     path = written(tmp_path / "a.csv", ["x", "date", "u"], rows)
     with nfsgeo.data.open(path) as file:
         assert (file.times - 1767225600.0).tolist() == [0.0, 21600.0, 86400.0]
+
+
+def test_dates_with_offsets_are_in_utc(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    dates = ["2026-01-01T02:00:00.5+02:00", "2026-01-01T06:00-0100", "20260102T000000Z"]
+    seconds = [0.5, 25200.0, 86400.0]
+    rows = [[x, text, 1.0] for x in (0.0, 1.0) for text in dates]
+    path = written(tmp_path / "a.csv", ["x", "date", "u"], rows)
+    columns = dict(zip(["x", "date", "u"], zip(*rows, strict=True), strict=True))
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    for each in (path, tmp_path / "a.parquet"):
+        with nfsgeo.data.open(each) as file:
+            assert (file.times - 1767225600.0).tolist() == seconds
+            assert file.provenance["units"] == {"time": "seconds since 1970-01-01"}
+    rows[1][1] = "2026-01-01T06:00"
+    written(path, ["x", "date", "u"], rows)
+    assert "with and without an offset" in one_line(nfsgeo.data.open, path)
+
+
+def test_longitudes_around_the_globe(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    rows = [[x, y, 1.0] for x in (-170.0, 170.0) for y in (0.0, 1.0)]
+    path = written(tmp_path / "a.csv", ["lon", "lat", "u"], rows)
+    assert "340 degrees" in one_line(nfsgeo.data.open, path)
+    with nfsgeo.data.open(written(path, ["x", "y", "u"], rows)) as file:
+        assert file.num_points() == 4
+
+
+def test_rows_that_are_missing_leave_no_value() -> None:
+    """A gap is NaN, and every other row is in its place."""
+    at = np.array([0, 2, 1]), np.array([1, 0, 1])
+    values = scattered(np.array([[1.0], [2.0], [3.0]]), at, (3, 2))
+    wanted = [[np.nan, 1], [np.nan, 3], [2, np.nan]]
+    np.testing.assert_array_equal(values[..., 0], wanted)
 
 
 @pytest.mark.parametrize("cell", ["today", "1,5", "01/02/2026", "2026-01-01T00:00+05"])
