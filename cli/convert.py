@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,17 +22,18 @@ MOST_TIMES = 10**7
     Examples:
       nfsgeo convert NavierStokes_V1e-3_N5000_T50.mat --out ns.h5
       nfsgeo convert fields.npz --out f.h5 --axis 0:360:periodic --axis -90:90
-      nfsgeo convert ns.h5 --out ns.npz
+      nfsgeo convert ns.h5 --out ns.nc
+      nfsgeo convert sst.nc --out sst.h5 --axis 0:360:periodic --axis -90:90
       nfsgeo convert step_*.vtu --out f.h5 --series time-steps --times 0:10:0.5
       nfsgeo convert sea.csv --out sea.h5 --columns time=date,x=lon,y=lat
     """
 )
 @click.argument("sources", metavar="SOURCE...", type=Path, nargs=-1, required=True)
-@click.option("--out", type=Path, required=True, help="File to make: native, or .npz.")
+@click.option("--out", type=Path, required=True, help="File to make: .h5, .nc, ...")
 @click.option(
     "--series",
     type=click.Choice(["samples", "time-steps"]),
-    help="What several sources are: samples, or time steps of one.",
+    help="What several sources or graphs are: samples, or time steps of one.",
 )
 @click.option(
     "--times",
@@ -42,7 +43,12 @@ MOST_TIMES = 10**7
 @click.option(
     "--columns",
     metavar="ROLE=NAME,...",
-    help="Columns of a table that are sample, time, x, y, z; all others are fields.",
+    help="Columns of a table, or variables of NetCDF, that are sample, time, x, y, z.",
+)
+@click.option(
+    "--at",
+    type=click.Choice(["points", "cells"]),
+    help="Which fields of a mesh that has both.",
 )
 @click.option(
     "--axis",
@@ -59,43 +65,30 @@ def convert(
     series: str | None,
     times: str | None,
     columns: str | None,
+    at: str | None,
     axes: tuple[str, ...],
     equation: str | None,
     as_json: bool,
 ) -> None:
-    """Convert files of other programs to nfsgeo's format, or gridded data to .npz.
+    """Convert files of other programs to nfsgeo's format, or to others.
 
-    Formats are recognised by their content, see `nfsgeo datasets`.
+    Formats read are recognised by their content, those written by the ending of --out,
+    see `nfsgeo datasets`.
     """
     from nfsgeo.data import convert as convert_files
-    from nfsgeo.data import export
-    from nfsgeo.data.opening import open_sources
 
-    exporting = out.suffix == ".npz"
-    if exporting and (axes or equation):
-        raise UserError(
-            f"--{'axis' if axes else 'equation'} with --out {out}",
-            "a native file, .h5",
-            "convert to one first",
-        )
-    options: dict[str, Any] = {
-        "series": series,
-        "times": None if times is None else _times(times),
-        "columns": None if columns is None else _columns(columns),
-    }
     with progress_bar() as progress:
-        if exporting:
-            with open_sources(sources, **options) as file:
-                export(file, out, progress=progress)
-        else:
-            convert_files(
-                sources,
-                out,
-                **options,
-                domain=_domain(axes) if axes else None,
-                equation=equation,
-                progress=progress,
-            )
+        convert_files(
+            sources,
+            out,
+            series=series,
+            times=None if times is None else _times(times),
+            columns=None if columns is None else _columns(columns),
+            at=at,
+            domain=_domain(axes) if axes else None,
+            equation=equation,
+            progress=progress,
+        )
     report(as_json, {"output": str(out)}, f"written  {out}")
 
 

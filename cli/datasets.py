@@ -15,9 +15,10 @@ from nfsgeo_cli.terminal import as_json, print_json
 )
 @as_json
 def datasets(as_json: bool) -> None:
-    """List the equations to generate and the formats to read."""
+    """List the equations to generate and the formats to read and write."""
     from nfsgeo.data.generation import EQUATIONS
     from nfsgeo.data.readers import READERS
+    from nfsgeo.data.writers import WRITERS
 
     equations = [
         {
@@ -30,8 +31,9 @@ def datasets(as_json: bool) -> None:
         for equation in EQUATIONS.values()
     ]
     formats = [reader.name for reader in READERS]
+    written = [writer.name for writer in WRITERS]
     if as_json:
-        print_json({"equations": equations, "formats": formats})
+        print_json({"equations": equations, "formats": formats, "written": written})
         return
     for equation in EQUATIONS.values():
         size = " x ".join([str(equation.resolution)] * equation.dim)
@@ -44,3 +46,4 @@ def datasets(as_json: bool) -> None:
             if option.choices:
                 click.echo(f"{'':31}one of {', '.join(option.choices)}")
     click.echo("\nformats read\n    " + "\n    ".join(formats))
+    click.echo("\nformats written\n    " + "\n    ".join(written))

@@ -15,6 +15,7 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report
     Examples:
       nfsgeo predict runs/x --input new.h5 --output predicted.h5
       nfsgeo predict runs/x --input new.h5 --output p.h5 --query-points q.npy
+      nfsgeo predict runs/x --input stations.csv --output forecast.csv
       nfsgeo predict --model ns-small --input ns.h5 --output p.h5
     """
 )
@@ -23,7 +24,14 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report
     "--model", type=click.Choice(NAMES), help="A pretrained model, in place of RUN."
 )
 @click.option("--input", "source", type=Path, required=True, help="Observed fields.")
-@click.option("--output", "target", type=Path, required=True, help="File to make.")
+@click.option(
+    "--output",
+    "--out",
+    "target",
+    type=Path,
+    required=True,
+    help="File to make: .h5, .nc, .pvd, .vtu, .csv, .parquet or .npz.",
+)
 @click.option(
     "--query-points",
     type=Path,
@@ -51,7 +59,8 @@ def predict(
     The last snapshots of the file are observed, as far apart as in training. To score
     predictions within the file, use `nfsgeo evaluate`. A point cloud is observed at all
     of its points, a grid at the points of the run, or at all of them with --model. The
-    result is a native file of the predicted snapshots.
+    result has the format of its ending: nfsgeo's own for .h5, else one of those that
+    `nfsgeo datasets` lists.
     """
     from nfsgeo.data import open as open_file
     from nfsgeo.evaluation import predict as predict_file

@@ -135,7 +135,8 @@ def predict(
     Args:
         run: From :func:`fit`, its folder, or a name such as ``"ns-small"``.
         source: Fields with at least the run's input snapshots, or their path.
-        target: The file to make.
+        target: The file to make; its ending chooses the format, see
+            :func:`nfsgeo.data.export`.
         query_points: A .npy, .npz or .csv file of places to predict at; None for the
             observed points.
         first: Number of the first observed snapshot, from 0, to predict from elsewhere

@@ -1,14 +1,15 @@
 """Fields on grids and point clouds: files, meshes, splits and data sets.
 
 - :func:`open`: any file of fields, recognised by its content, as a :class:`FieldFile`
-- :func:`convert`: any such file, or several, into the native HDF5 file
-- :func:`export`: gridded fields into an ``.npz`` archive
+- :func:`convert`: any such file, or several, into the native HDF5 file or another
+- :func:`export`: fields into a file of the format of its ending
 - :class:`NativeFile`, :class:`GridWriter`, :class:`PointWriter`: the native file
 - :class:`Mesh` and the samplers in :mod:`nfsgeo.data.meshes`
 - :class:`WindowDataset`: samples as PyTorch Geometric graphs
 - :class:`FieldNormaliser`: mean zero and standard deviation one for each component
 - :func:`split_in_order`: training, validation and test samples
-- :mod:`nfsgeo.data.readers`: foreign formats; :mod:`nfsgeo.data.pde`: solvers
+- :mod:`nfsgeo.data.readers`, :mod:`nfsgeo.data.writers`: foreign formats
+- :mod:`nfsgeo.data.pde`: solvers
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ __all__ = [
     "check_ending",
     "checked",
     "compressed",
+    "growing",
     "members",
     "new_file",
     "partial_path",
@@ -232,6 +233,22 @@ def partial_path(path: Path, *endings: str) -> Path:
     if not path.parent.is_dir():
         raise UserError(f"folder {path.parent}", "an existing folder", "make it first")
     return path.with_name(path.name + ".partial")
+
+
+@contextmanager
+def growing(path: Path) -> Iterator[Path]:
+    """A name to write a file under, which takes its own when the block ends well.
+
+    Raises:
+        UserError: The path is taken, its folder does not exist, or the disk is full.
+    """
+    partial = partial_path(path, path.suffix.lower())
+    try:
+        with writing(path):
+            yield partial
+            os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import nfsgeo.data
 from nfsgeo.data import FieldFile, PointWriter
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.disk import check_room
+from nfsgeo.data.export import exporting
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.fitting import check_fields
@@ -43,7 +44,7 @@ def predict(
     device: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Predicts every sample of a file and writes a native file of point clouds.
+    """Predicts every sample of a file and writes a file of point clouds.
 
     The last snapshots of the file are observed, as far apart as in training, and the
     time steps after its end are predicted.
@@ -54,7 +55,8 @@ def predict(
     Args:
         folder: The run's folder, or the name of a model that comes with nfsgeo.
         source: Fields with at least as many snapshots as the run has input time steps.
-        target: The file to make.
+        target: The file to make; its ending chooses the format, see
+            :func:`nfsgeo.data.export`.
         query_points: Where to predict, see :func:`read_points`; None for the observed
             points.
         first: Number of the first observed snapshot, from 0, to predict from an earlier
@@ -67,7 +69,7 @@ def predict(
             exists.
     """
     config, forecaster = open_run(find_run(folder), device)
-    with nfsgeo.data.open(source) as file:
+    with exporting(target) as native, nfsgeo.data.open(source) as file:
         check_fields(forecaster, file)
         # A point cloud is observed everywhere; a model that needs a grid refuses it.
         at_all = file.shape is None and MODELS[config.model.name].points
@@ -85,12 +87,13 @@ def predict(
         queried = most if points is None else len(points)
         size = max(1, min(config.data.batch_size, POINTS // queried))
         writer = PointWriter(
-            target,
+            native,
             equation=file.equation,
             domain=file.domain,
             times=ahead,
             component_names=file.component_names,
-            provenance={"model": config.model.name, "predicted_from": source.name},
+            provenance={"model": config.model.name, "predicted_from": source.name}
+            | {k: v for k, v in file.provenance.items() if k == "units"},
             split=file.split,
         )
         queries = None if points is None else torch.from_numpy(points)

@@ -109,9 +109,9 @@ def test_equal_time_steps_within_the_window(
 @pytest.mark.parametrize(
     "command",
     [
-        "convert WAVES --out p.vtu",
+        "convert WAVES --out p.vtp",
         "generate burgers --out p.csv --samples 3",
-        "predict RUN --input WAVES --output p.npz",
+        "predict RUN --input WAVES --output p.npy",
         "export RUN --out p.h5",
         "export RUN --out p.onnx",
     ],
@@ -144,11 +144,11 @@ def test_columns_that_cannot_be_used(nfsgeo: Command, waves: Path) -> None:
     refused(nfsgeo("convert", waves, *options, "time"), "ROLE=NAME")
 
 
-def test_a_folder_of_zarr(nfsgeo: Command, tmp_path: Path) -> None:
+def test_a_folder_of_zarr_without_anything(nfsgeo: Command, tmp_path: Path) -> None:
     (tmp_path / "st.zarr").mkdir()
     (tmp_path / "st.zarr" / "zarr.json").write_text("{}")
     for arguments in (("info",), ("train", "--data"), ("convert", "--out", "c.h5")):
-        refused(nfsgeo(*arguments, "st.zarr"), "Zarr, which is not read", "open_zarr")
+        refused(nfsgeo(*arguments, "st.zarr"), "st.zarr", "Zarr")
 
 
 def test_fewer_time_steps_than_asked_for(nfsgeo: Command, waves: Path) -> None:

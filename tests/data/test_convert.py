@@ -13,6 +13,7 @@ import nfsgeo.data
 from nfsgeo.data.convert import convert
 from nfsgeo.data.grid_writer import GridWriter
 from nfsgeo.data.opening import open_sources
+from nfsgeo.data.writers import native
 from nfsgeo.geometry import Domain
 
 RNG = np.random.default_rng(0)
@@ -161,7 +162,7 @@ def test_interrupted_conversion_goes_on(
     grid_case: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out.h5"
-    monkeypatch.setitem(convert.__globals__, "BATCH_BYTES", 1)
+    monkeypatch.setattr(native, "BATCH_BYTES", 1)
 
     def stop(what: str, done: int, total: int) -> None:
         if (what, done) == ("converting samples", 3):

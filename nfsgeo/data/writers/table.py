@@ -1,0 +1,93 @@
+"""Tables: a row for each sample, point and time step."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nfsgeo.data.fields import SPACE, FieldFile
+from nfsgeo.data.layout import growing
+from nfsgeo.data.readers.columns import roles_of
+from nfsgeo.data.writers.writer import (
+    Progress,
+    Writer,
+    check_names,
+    dates,
+    static_names,
+)
+
+__all__ = ["CSV", "PARQUET"]
+
+
+def _columns(
+    file: FieldFile, out: Path, tick: Progress
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """The columns of one sample after the other, the first by names alone.
+
+    The coefficient's columns are called ``a_...``, by which they are known again.
+    """
+    axes, total = list(SPACE[: file.domain.dim]), file.num_samples
+    ahead = ["sample"] * (total > 1) + ["time", *axes]
+    names = [*file.component_names, *static_names(file)]
+    check_names(out, names, ahead)
+    roles_of(out, [*ahead, *names])  # which refuses a second x or time
+    yield dict.fromkeys([*ahead, *names], np.empty(0))
+    steps, times = len(file.times), dates(file)
+    for sample in range(total):
+        u, a, points = (
+            file.read(sample, slice(None)),
+            file.read_static(sample),
+            file.coordinates(sample),
+        )
+        num = len(points)
+        values = [np.tile(times, num)]
+        values += [np.repeat(column, steps) for column in points.T]
+        values += [u[..., c].reshape(-1) for c in range(u.shape[-1])]
+        values += [np.repeat(column, steps) for column in a.T]
+        if total > 1:
+            values.insert(0, np.full(num * steps, sample))
+        yield dict(zip([*ahead, *names], values, strict=True))
+        tick("exporting samples", sample + 1, total)
+
+
+def _csv(file: FieldFile, out: Path, tick: Progress) -> None:
+    """A row for each sample, point and time step; dates of ISO 8601. Parameters, cells
+    and the domain are left out.
+    """
+    parts = _columns(file, out, tick)
+    names = list(next(parts))
+    with (
+        growing(out) as partial,
+        partial.open("w", encoding="utf-8", newline="") as stream,
+    ):
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(names)
+        for columns in parts:
+            cells = [values.astype(str).tolist() for values in columns.values()]
+            writer.writerows(zip(*cells, strict=True))
+
+
+def _parquet(file: FieldFile, out: Path, tick: Progress) -> None:
+    """The columns of a ``.csv``, in a row group for each sample."""
+    import pyarrow
+    from pyarrow import parquet
+
+    parts = _columns(file, out, tick)
+    next(parts)
+    first = pyarrow.table(next(parts))
+    with (
+        growing(out) as partial,
+        parquet.ParquetWriter(partial, first.schema) as writer,
+    ):
+        writer.write_table(first)
+        for columns in parts:
+            writer.write_table(pyarrow.table(columns))
+
+
+CSV = Writer("tables of points (.csv)", (".csv",), _csv)
+PARQUET = Writer("tables of points (.parquet)", (".parquet",), _parquet, ("pyarrow",))

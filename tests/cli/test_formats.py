@@ -1,0 +1,101 @@
+"""Files of every format through the commands: in, and out by their ending."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+from nfsgeo.data import open as open_file
+from nfsgeo.data.readers import READERS
+from nfsgeo.data.writers import WRITERS
+
+Command = Callable[..., Result]
+ENDINGS = [e for writer in WRITERS for e in writer.endings if e != ".vtu"]
+
+
+def ok(result: Result) -> Result:
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def values(path: Path, sample: int) -> np.ndarray:
+    """Coordinates and values of a sample, a row a point, in order."""
+    with open_file(path) as file:
+        u = file.read(sample, slice(None))
+        rows = np.c_[file.coordinates(sample), u.reshape(len(u), -1)]
+        return rows[np.lexsort(rows.T[1::-1])]
+
+
+@pytest.mark.parametrize("ending", [e for e in ENDINGS if e != ".pvd"])
+def test_convert_and_info(
+    nfsgeo: Command, waves: Path, tmp_path: Path, ending: str
+) -> None:
+    out = tmp_path / f"out{ending}"
+    ok(nfsgeo("convert", waves, "--out", out))
+    facts = json.loads(ok(nfsgeo("info", out, "--json")).stdout)
+    assert facts["records"] == 24 and facts["points"] == 256
+    np.testing.assert_array_equal(values(out, 3), values(waves, 3))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_predict_by_the_ending(
+    nfsgeo: Command, trained: Path, waves: Path, tmp_path: Path, ending: str
+) -> None:
+    np.save(tmp_path / "q.npy", np.random.default_rng(0).random((7, 2)))
+    options = ("--input", waves, "--query-points", "q.npy")
+    ok(nfsgeo("predict", trained, *options, "--output", "native.hdf5"))
+    out = tmp_path / f"p{ending}"
+    told = json.loads(
+        ok(nfsgeo("predict", trained, *options, "--out", out, "--json")).stdout
+    )
+    with open_file(out) as file, open_file(tmp_path / "native.hdf5") as native:
+        assert told["times"] == file.times[[0, -1]].tolist()
+        np.testing.assert_array_equal(file.times, native.times)
+        assert file.num_samples == native.num_samples
+    for sample in (0, 3):
+        found = values(out, sample)
+        np.testing.assert_array_equal(found, values(tmp_path / "native.hdf5", sample))
+    left = {"q.npy", "native.hdf5", out.name} | ({"p"} if ending == ".pvd" else set())
+    assert {path.name for path in tmp_path.iterdir()} == left
+
+
+def test_predict_into_one_mesh_file(
+    nfsgeo: Command, trained: Path, waves: Path, tmp_path: Path
+) -> None:
+    result = nfsgeo("predict", trained, "--input", waves, "--output", "p.vtu")
+    assert result.exit_code == 2 and "p.pvd" in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_train_on_netcdf(nfsgeo: Command, waves: Path, quick: list[str]) -> None:
+    ok(nfsgeo("convert", waves, "--out", "waves.nc"))
+    quick[quick.index(str(waves))] = "waves.nc"
+    ok(nfsgeo("train", *quick, "--out", "run"))
+    ok(nfsgeo("evaluate", "run"))
+    ok(nfsgeo("predict", "run", "--input", "waves.nc", "--output", "p.nc"))
+
+
+def test_options_that_decide(nfsgeo: Command, tmp_path: Path) -> None:
+    rows = [
+        f"{x},{y},{t},{x + y + t}" for x in (0, 350) for y in (1, 2) for t in (0, 1)
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(["lon,lat,time,u", *rows]))
+    refused = nfsgeo("info", "a.csv")
+    assert refused.exit_code == 2 and "--axis 0:360:periodic" in refused.stderr
+    axes = ("--axis", "0:360:periodic", "--axis", "-90:90")
+    ok(nfsgeo("convert", "a.csv", "--out", "a.nc", *axes))
+    facts = json.loads(ok(nfsgeo("info", "a.nc", "--json")).stdout)
+    assert facts["domain"]["periodic"] == [True, False]
+
+
+def test_datasets_lists_all_formats(nfsgeo: Command) -> None:
+    facts = json.loads(ok(nfsgeo("datasets", "--json")).stdout)
+    assert facts["formats"] == [reader.name for reader in READERS]
+    assert facts["written"] == [writer.name for writer in WRITERS]
+    shown = ok(nfsgeo("datasets")).stdout
+    assert all(writer.name in shown for writer in WRITERS)
