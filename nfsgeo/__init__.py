@@ -1,7 +1,7 @@
 """Neural operators on irregular points: NFS and the models it is compared with.
 
-``open``, ``prepare``, ``fit``, ``evaluate``, ``predict``, ``load`` and ``export`` are
-those of :mod:`nfsgeo.api`, imported at their first use: ``import nfsgeo`` is fast.
+All functions are those of :mod:`nfsgeo.api`, imported at their first use:
+``import nfsgeo`` is fast.
 """
 
 from __future__ import annotations
@@ -12,13 +12,27 @@ from typing import TYPE_CHECKING, Any
 from nfsgeo.version import __version__
 
 if TYPE_CHECKING:
-    from nfsgeo.api import evaluate, export, fit, load, open, predict, prepare
+    from nfsgeo.api import (
+        evaluate,
+        export,
+        fit,
+        from_arrays,
+        from_pyg,
+        from_xarray,
+        load,
+        open,
+        predict,
+        prepare,
+    )
 
 __all__ = [
     "__version__",
     "evaluate",
     "export",
     "fit",
+    "from_arrays",
+    "from_pyg",
+    "from_xarray",
     "load",
     "open",
     "predict",

@@ -1,6 +1,7 @@
 """The whole of nfsgeo in five calls, with the objects that the commands use.
 
 - :func:`open`: a file of fields
+- :func:`from_arrays`, :func:`from_xarray`, :func:`from_pyg`: the same from memory
 - :func:`prepare`: a model for it, and the samples to train it on
 - :func:`fit`: train it, in a run folder
 - :func:`evaluate`: its errors beside the baselines'
@@ -30,13 +31,25 @@ from typing import Any, Literal
 import nfsgeo.evaluation
 import nfsgeo.training
 from nfsgeo.data import FieldFile, open
+from nfsgeo.data.arrays import from_arrays, from_pyg, from_xarray
 from nfsgeo.data.opening import check_path
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.evaluation.unseen import UnseenAt
 from nfsgeo.training import Experiment, Forecaster, RunPaths, begin_run, load_config
 
-__all__ = ["evaluate", "export", "fit", "load", "open", "predict", "prepare"]
+__all__ = [
+    "evaluate",
+    "export",
+    "fit",
+    "from_arrays",
+    "from_pyg",
+    "from_xarray",
+    "load",
+    "open",
+    "predict",
+    "prepare",
+]
 
 Data = FieldFile | Path | str
 Run = RunPaths | Path | str

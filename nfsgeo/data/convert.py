@@ -14,7 +14,7 @@ from nfsgeo.data.opening import open_sources
 from nfsgeo.data.writers import writer_of
 from nfsgeo.geometry import Domain
 
-__all__ = ["convert"]
+__all__ = ["convert", "padded_box"]
 
 
 def convert(
@@ -71,12 +71,17 @@ def convert(
         if equation is not None:
             file.equation = equation
         if file.axes is None and not file.domain_is_known:
-            file.domain = _box(file, pad)
+            file.domain = padded_box(file, pad)
         return export(file, out, **({} if progress is None else {"progress": progress}))
 
 
-def _box(file: FieldFile, pad: float) -> Domain:
-    """The padded box around the points of every mesh."""
+def padded_box(file: FieldFile, pad: float = 0.05) -> Domain:
+    """The box around the points of every mesh, with room on each side.
+
+    Args:
+        file: Point clouds.
+        pad: Room as a fraction of the extent.
+    """
     seen: set[int] = set()
     ends: list[Doubles] = []
     for sample in range(file.num_samples):

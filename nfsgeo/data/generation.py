@@ -28,6 +28,7 @@ __all__ = [
     "EQUATIONS",
     "Option",
     "Solver",
+    "cache_folder",
     "cached_file",
     "find_equation",
     "generate",
@@ -184,6 +185,12 @@ def generate_all(
     return paths
 
 
+def cache_folder() -> Path:
+    """The user's cache, ``$XDG_CACHE_HOME/nfsgeo`` or ``~/.cache/nfsgeo``."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return caches / "nfsgeo"
+
+
 def cached_file(
     equation: str,
     *,
@@ -196,7 +203,7 @@ def cached_file(
 ) -> Path:
     """A data set of one equation in the user's cache, made where it is not there yet.
 
-    The cache is ``$XDG_CACHE_HOME/nfsgeo``, or ``~/.cache/nfsgeo``. All cores work.
+    See :func:`cache_folder`. All cores work.
     ``samples``, ``resolution``, ``records``, ``seed``, ``options`` and ``progress``,
     and the errors, are those of :func:`generate`.
     """
@@ -204,12 +211,11 @@ def cached_file(
     samples = solver.samples if samples is None else samples
     resolution = solver.resolution if resolution is None else resolution
     records = solver.records if records is None else records
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = f"{solver.name}-{resolution}-{records}-{samples}-seed{seed}"
     for each in solver.options:
         if (value := getattr(solver, each.name)) != each.default:
             name += f"-{each.name}={value}".replace("/", "_")
-    path = caches / "nfsgeo" / f"{name}.h5"
+    path = cache_folder() / f"{name}.h5"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         generate(

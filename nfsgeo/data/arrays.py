@@ -1,0 +1,221 @@
+"""Fields in memory, as files of fields: arrays, xarray's data sets, lists of graphs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nfsgeo.data.convert import padded_box
+from nfsgeo.data.export import export
+from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.generation import cache_folder
+from nfsgeo.data.opening import open_file
+from nfsgeo.data.readers.clouds import CloudFile, numbered
+from nfsgeo.data.readers.graphs import fields_of_graphs
+from nfsgeo.data.readers.netcdf import fields_of
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+if TYPE_CHECKING:
+    import xarray
+    from torch_geometric.data import Data
+
+__all__ = ["from_arrays", "from_pyg", "from_xarray"]
+
+
+def from_arrays(
+    u: ArrayLike | Sequence[ArrayLike],
+    pos: ArrayLike | Sequence[ArrayLike],
+    t: ArrayLike | None = None,
+    *,
+    static: ArrayLike | Sequence[ArrayLike] | None = None,
+    mask: ArrayLike | Sequence[ArrayLike] | None = None,
+    domain: Domain | None = None,
+    component_names: Sequence[str] | None = None,
+    static_names: Sequence[str] | None = None,
+    equation: str = "",
+) -> FieldFile:
+    """Arrays as a file of fields, for ``prepare``, ``evaluate`` and ``predict``.
+
+    The arrays are written once, to a file in the user's cache that is named after their
+    content: a run can be resumed and evaluated later, as from any other file. Arrays
+    and tensors are taken alike.
+
+    Args:
+        u: Fields, ``[N, n, T, C]``, or one ``[n, T, C]`` for each sample. Trailing axes
+            of length one may be left out.
+        pos: Points of all samples, ``[n, d]``, or one array for each sample.
+        t: Time of each time step, ``[T]``; None where there is one.
+        static: Coefficients, ``[N, n, C_a]``, or one ``[n, C_a]`` for each sample.
+        mask: True where ``u`` is missing, as numpy has it, of its shape; besides, NaN
+            and masked arrays are missing values.
+        domain: The box and its periodic axes; drawn around the points when None.
+        component_names: Names of the ``C`` components.
+        static_names: Names of the ``C_a`` components.
+        equation: Name of the equation.
+
+    Raises:
+        UserError: A shape contradicts another, or values are no finite numbers.
+    """
+    fields = [_with_axes(each, 3) for each in _each(u, "u")]
+    if mask is not None:
+        fields = _masked(fields, [_with_axes(m, 3) for m in _each(mask, "mask")])
+    own = _is_list(pos)
+    points = [np.asarray(each) for each in (_each(pos, "pos") if own else [pos])]
+    if own and len(points) != len(fields):
+        raise _differ("pos", len(points), len(fields))
+    coefficients = [] if static is None else _each(static, "static")
+    coefficients = [_with_axes(each, 2) for each in coefficients]
+    if coefficients and len(coefficients) != len(fields):
+        raise _differ("static", len(coefficients), len(fields))
+    width, wide = fields[0].shape[-1], coefficients[0].shape[-1] if coefficients else 0
+    if t is None and fields[0].shape[1] > 1:
+        raise UserError(
+            f"u of {fields[0].shape[1]} time steps and no t",
+            "the time of each time step",
+            "give t",
+        )
+    file = CloudFile(
+        Path("arrays"),
+        meshes=points if own else points * len(fields),
+        u=fields,
+        times=np.zeros(1) if t is None else t,
+        component_names=component_names or numbered("u", width),
+        a=coefficients,
+        static_names=(static_names or numbered("a", wide)) if wide else (),
+        equation=equation,
+        domain=domain,
+    )
+    return _kept(file)
+
+
+def from_xarray(
+    dataset: xarray.Dataset,
+    *,
+    columns: Mapping[str, str] | None = None,
+    domain: Domain | None = None,
+) -> FieldFile:
+    """A data set of xarray as a file of fields; see :func:`from_arrays`.
+
+    It is read as a NetCDF file is: coordinates by the CF conventions, grids, stations
+    and unstructured meshes, fields that vary in time and coefficients that do not.
+
+    Args:
+        dataset: In memory or lazy.
+        columns: Names of variables by what they are, ``{"x": "lon"}``, where the data
+            set does not tell.
+        domain: The box and its periodic axes; that of the coordinates when None.
+
+    Raises:
+        UserError: The data set can be read in two ways, or has no field.
+    """
+    file = fields_of(Path("dataset"), dataset, columns)
+    if file.longitude is not None and domain is None:
+        raise UserError(
+            f"longitudes over {file.longitude:g} degrees",
+            "to be told whether they close around the globe",
+            "give domain=Domain(lower, upper, periodic)",
+        )
+    if domain is not None:
+        file.domain, file.domain_is_known = domain, True
+    return _kept(file)
+
+
+def from_pyg(
+    graphs: Sequence[Data],
+    *,
+    series: str | None = None,
+    domain: Domain | None = None,
+) -> FieldFile:
+    """A list of PyTorch Geometric's ``Data`` as a file; see :func:`from_arrays`.
+
+    Attributes are those of :func:`~nfsgeo.data.readers.graphs.fields_of_graphs`: each
+    graph has ``pos`` and ``x``, and ``y`` or ``t`` where there are such.
+
+    Args:
+        graphs: The samples, or the time steps of one.
+        series: ``"samples"`` or ``"time-steps"``, where it cannot be told.
+        domain: The box and its periodic axes; drawn around the points when None.
+
+    Raises:
+        UserError: Graphs differ in their attributes, or can be read in two ways.
+    """
+    if not len(graphs):
+        raise UserError("a list without graphs", "a graph for each sample", "add some")
+    file = fields_of_graphs(Path("graphs"), graphs, series)
+    if domain is not None:
+        file.domain, file.domain_is_known = domain, True
+    return _kept(file)
+
+
+def _kept(file: FieldFile) -> FieldFile:
+    """The samples of a file in memory, from a native file in the user's cache."""
+    if file.axes is None and not file.domain_is_known:
+        file.domain = padded_box(file)
+    digest = hashlib.blake2b(digest_size=16)
+    about = [file.component_names, file.static_names, file.equation, file.static_role]
+    about += [repr(file.domain), repr(sorted(file.provenance.items()))]
+    digest.update(json.dumps(about).encode())
+    digest.update(file.times.tobytes())
+    for name, values in sorted(file.parameters.items()):
+        digest.update(name.encode() + np.asarray(values).tobytes())
+    for sample in range(file.num_samples):
+        for part in (
+            file.coordinates(sample),
+            file.read(sample, slice(None)),
+            file.read_static(sample),
+        ):
+            digest.update(repr(part.shape).encode() + part.tobytes())
+    path = cache_folder() / f"{file.path.name}-{digest.hexdigest()}.h5"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        export(file, path)
+    return open_file(path)
+
+
+def _is_list(values: Any) -> bool:
+    return isinstance(values, list | tuple) and np.ndim(values[0]) > 1
+
+
+def _each(values: Any, name: str) -> list[np.ndarray]:
+    """One array for each sample.
+
+    Raises:
+        UserError: There is none.
+    """
+    found = [np.asarray(each) for each in values]
+    if not found or not all(each.ndim for each in found):
+        raise UserError(f"{name} without samples", "an array for each", "give them")
+    return found
+
+
+def _with_axes(values: np.ndarray, ndim: int) -> np.ndarray:
+    return values.reshape(*values.shape, *[1] * (ndim - values.ndim))
+
+
+def _masked(fields: list[np.ndarray], masks: list[np.ndarray]) -> list[np.ndarray]:
+    if len(masks) != len(fields):
+        raise _differ("mask", len(masks), len(fields))
+    for field, mask in zip(fields, masks, strict=True):
+        if mask.shape != field.shape or mask.dtype != bool:
+            raise UserError(
+                f"a mask of shape {mask.shape} and type {mask.dtype}",
+                f"booleans of shape {field.shape}, as the fields",
+                "give True where they are missing",
+            )
+    pairs = zip(fields, masks, strict=True)
+    return [np.where(m, np.nan, np.asarray(f, np.float64)) for f, m in pairs]
+
+
+def _differ(name: str, num: int, samples: int) -> UserError:
+    return UserError(
+        f"{name} of {num} samples and u of {samples}",
+        "as many of both",
+        "give one array for each sample, or one for all where that is allowed",
+    )

@@ -1,0 +1,166 @@
+"""Fields in memory: the same content as the arrays, and one file for one content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+import nfsgeo
+from nfsgeo.data.generation import cache_folder
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    samples=st.integers(1, 4),
+    points=st.integers(2, 6),
+    steps=st.integers(1, 3),
+    width=st.integers(1, 2),
+    wide=st.integers(0, 2),
+    dim=st.integers(1, 3),
+    own=st.booleans(),
+    tensors=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_a_file_holds_what_the_arrays_do(
+    samples: int,
+    points: int,
+    steps: int,
+    width: int,
+    wide: int,
+    dim: int,
+    own: bool,
+    tensors: bool,
+    seed: int,
+) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = [points + own * sample for sample in range(samples)]
+    u = [rng.normal(size=(n, steps, width)).astype("f4") for n in sizes]
+    a = [rng.normal(size=(n, wide)).astype("f4") for n in sizes]
+    pos = [rng.random((n, dim)) for n in sizes]
+    given_u: Any = [torch.tensor(each) for each in u] if tensors else u
+    file = nfsgeo.from_arrays(
+        given_u if own else np.stack(u),
+        pos if own else pos[0],
+        np.arange(steps) / 4 if steps > 1 else None,
+        static=(a if own else np.stack(a)) if wide else None,
+        domain=Domain.unit(dim, periodic=True),
+    )
+    assert file.num_samples == samples and file.components == width
+    assert all(file.domain.periodic) and file.domain_is_known
+    np.testing.assert_array_equal(file.times, np.arange(steps) / 4)
+    for sample in range(samples):
+        np.testing.assert_array_equal(file.read(sample, slice(None)), u[sample])
+        np.testing.assert_array_equal(
+            file.coordinates(sample), pos[sample if own else 0]
+        )
+        if wide:
+            np.testing.assert_array_equal(file.read_static(sample), a[sample])
+
+
+def test_the_same_content_is_written_once() -> None:
+    u, pos = np.random.default_rng(0).normal(size=(3, 8, 2)), np.random.rand(8, 2)
+    first = nfsgeo.from_arrays(u, pos, [0.0, 1.0])
+    assert nfsgeo.from_arrays(u.tolist(), pos, [0, 1]).path == first.path
+    assert first.path.parent == cache_folder()
+    others = [
+        nfsgeo.from_arrays(u + 1, pos, [0, 1]),
+        nfsgeo.from_arrays(u, pos, [0, 2]),
+        nfsgeo.from_arrays(u, pos, [0, 1], component_names=["p"]),
+        nfsgeo.from_arrays(u, pos, [0, 1], domain=Domain.unit(2)),
+        nfsgeo.from_arrays(u, pos, [0, 1], static=u[..., :1]),
+    ]
+    assert len({each.path for each in (first, *others)}) == 6
+
+
+def test_a_model_trains_on_arrays() -> None:
+    rng = np.random.default_rng(0)
+    pos, t = rng.random((20, 2)), np.arange(5.0)
+    phase = rng.random((10, 1, 1))
+    u = np.sin(2 * np.pi * (pos[None, :, :1] + phase) + t)
+    data = nfsgeo.from_arrays(u, pos, t)
+    small = {"data.n_in": 2, "data.n_out": 3, "trainer.epochs": 1}
+    small |= {f"model.settings.{name}": 2 for name in ("width", "modes", "hidden")}
+    small |= {"model.settings.shared_by": 1, "model.settings.back_width": 2}
+    run = nfsgeo.fit(nfsgeo.prepare(data, small), "run")
+    again = nfsgeo.from_arrays(u[:2], pos, t)
+    assert nfsgeo.evaluate(run, data=again)["scored"]["samples"] == 2
+    assert nfsgeo.predict(run, again, "predicted.h5").num_samples == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"t": None}, "u of 2 time steps and no t.*give t"),
+        ({"pos": [[[0.0, 0.0]] * 4] * 2}, "pos of 2 samples and u of 3"),
+        ({"pos": np.zeros((5, 2))}, r"fields of shape \(4, 2, 1\)"),
+        ({"static": np.zeros((2, 4))}, "static of 2 samples and u of 3"),
+        ({"mask": np.ones((3, 4, 2))}, "type float64: expected booleans of shape"),
+        ({"mask": np.ones((2, 4, 2), bool)}, "mask of 2 samples and u of 3"),
+        ({"u": []}, "u without samples"),
+        ({"pos": np.full((4, 2), np.nan)}, "finite points"),
+    ],
+)
+def test_arrays_that_do_not_fit(changes: dict[str, Any], message: str) -> None:
+    arrays: dict[str, Any] = {"u": np.zeros((3, 4, 2)), "pos": np.random.rand(4, 2)}
+    arrays |= {"t": [0.0, 1.0]} | changes
+    with pytest.raises(UserError, match=message):
+        nfsgeo.from_arrays(**arrays)
+
+
+def test_what_a_mask_hides_is_missing() -> None:
+    u, pos = np.ones((3, 4, 2)), np.random.rand(4, 2)
+    mask = np.random.default_rng(0).random(u.shape) < 0.3
+    file = nfsgeo.from_arrays(u, pos, [0, 1], mask=mask)
+    for sample in range(3):
+        missing = np.isnan(file.read(sample, slice(None))[..., 0])
+        np.testing.assert_array_equal(missing, mask[sample])
+
+
+def test_a_data_set_of_xarray() -> None:
+    values = np.random.default_rng(0).normal(size=(3, 4, 5)).astype("f4")
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "M8[ns]")
+    dataset = xarray.Dataset(
+        {"temperature": (("time", "y", "x"), values)},
+        {"time": days, "y": np.arange(4.0), "x": np.arange(5.0)},
+    )
+    file = nfsgeo.from_xarray(dataset)
+    assert file.shape == (5, 4) and file.component_names == ["temperature"]
+    assert np.diff(file.times).tolist() == [86400.0] * 2
+    read = file.read(0, slice(None))[..., 0].reshape(5, 4, 3)
+    np.testing.assert_array_equal(read, values.transpose(2, 1, 0))
+    globe = dataset.rename(x="lon").assign_coords(lon=np.arange(0, 360, 72.0))
+    globe["lon"].attrs["units"] = "degrees_east"
+    with pytest.raises(UserError, match="give domain="):
+        nfsgeo.from_xarray(globe)
+    box = Domain((0.0, -1.0), (360.0, 4.0), (True, False))
+    assert nfsgeo.from_xarray(globe, domain=box).domain == box
+    with pytest.raises(UserError, match="no field"):
+        nfsgeo.from_xarray(dataset.drop_vars("temperature"))
+
+
+def test_a_list_of_graphs() -> None:
+    graphs = [
+        Data(pos=torch.rand(4 + i, 2), x=torch.randn(4 + i, 3, 1), t=torch.arange(3.0))
+        for i in range(3)
+    ]
+    file = nfsgeo.from_pyg(graphs, domain=Domain.unit(2))
+    assert file.domain == Domain.unit(2) and file.times.tolist() == [0, 1, 2]
+    for sample, graph in enumerate(graphs):
+        np.testing.assert_array_equal(file.read(sample, slice(None)), graph.x)
+    with pytest.raises(UserError, match="a list without graphs"):
+        nfsgeo.from_pyg([])
