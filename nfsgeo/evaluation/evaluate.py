@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -82,8 +82,10 @@ def evaluate(
         for name in names
     }
     examples: list[tuple[Tensor, ...]] = []
-    # Samples on meshes of their own do not stack: only the first is an example.
-    wanted = EXAMPLES if isinstance(test.mesh, Mesh) else 1
+    # Samples on meshes of their own do not stack, and windows of one sample differ in
+    # their times: only the first is an example.
+    alike = isinstance(test.mesh, Mesh) and len(set(test.samples)) == len(test)
+    wanted = EXAMPLES if alike else 1
     sizes: list[int] = []
     for batch, prediction in predictions(forecaster, test, batch_size):
         fields = {name: predict(batch) for name, predict in predictors.items()}
@@ -128,7 +130,6 @@ def unobserved_errors(
     config: RunConfig,
     file: FieldFile,
     mesh: Observation,
-    samples: Sequence[int],
 ) -> dict[str, Any]:
     """Errors at points of the file where samples are not observed.
 
@@ -137,7 +138,6 @@ def unobserved_errors(
         config: Configuration of the run.
         file: The data.
         mesh: Where the samples are observed.
-        samples: Their numbers in the file.
 
     Returns:
         ``{"unobserved": {"num_points", "mae", "rmse", "rel_l2", "rel_l1"}}``, in the
@@ -152,8 +152,7 @@ def unobserved_errors(
     else:
         queried = partial(_queried, file, mesh)
     test = windows(config.data, file, queried, "test", inputs=forecaster.inputs)
-    test.samples = list(samples)
-    num = max(len(mesh_of(queried, s).queries or ()) for s in samples)
+    num = max(len(mesh_of(queried, s).queries or ()) for s in set(test.samples))
     if not num:
         return {}
     *_, errors = errors_in_parts(forecaster, test, config.data.batch_size)

@@ -116,7 +116,7 @@ class _Set:
 def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
     """Some training samples, by point set."""
     found: dict[int, list[Data]] = {}
-    for number in range(len(train)):
+    for number in train.by_rank():
         item = train[number]
         if "query_pos" not in item or len(item.query_pos) == len(item.pos):
             return []

@@ -30,6 +30,7 @@ from nfsgeo.training.observation import (
     observe_in_turn,
 )
 from nfsgeo.training.resolution import resolved
+from nfsgeo.training.window_starts import part_samples
 
 __all__ = ["Experiment", "prepare"]
 
@@ -142,7 +143,7 @@ def prepare(
 
 def _problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem:
     """Sizes and domain of the fields, at the mesh of the first training sample."""
-    observed = mesh_of(mesh, int(file.split["train"][0]))
+    observed = mesh_of(mesh, int(part_samples(data, file, "train")[0]))
     n_in, n_out = data.n_in or 0, data.n_out or 1
     coefficients = file.static_components if file.static_role == "coefficient" else 0
     return Problem(
