@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
 from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
-from nfsgeo.data.numbers import finite
+from nfsgeo.data.numbers import finite, not_infinite
 from nfsgeo.data.streams import derived_seed
 from nfsgeo.data.trigonometric import TrigonometricInterpolation
 from nfsgeo.errors import UserError
@@ -54,6 +54,8 @@ class WindowDataset(Dataset[Data]):
       and ``query_y`` float32 ``[n + m, n_out, C]``, the observed points first;
       ``volume`` is ``[n + m]`` then, 1 at the others
 
+    Missing values of the field are NaN in ``x``, ``y`` and ``query_y``.
+
     Samples are read when asked for, and cached while they fit into ``cache_bytes``.
     Windows of a sample share its cached time steps, or are read one by one where all
     samples together would not fit. Each worker process has a cache of its own.
@@ -72,11 +74,14 @@ class WindowDataset(Dataset[Data]):
         numbers: Numbers of the window's time steps in the file, increasing, in place of
             ``first_step`` and ``time_stride``.
         volumes: Whether items have quadrature weights.
+        drop_absent: Whether points at which all values of a window are missing are left
+            out of it, unless none would be left.
         cache_bytes: Memory for decoded samples, in bytes.
 
     Raises:
         UserError: The file has too few time steps or no coefficient for ``n_in`` 0; on
-            access, a sample is damaged or not finite.
+            access, a sample is damaged or infinite, or lacks values of the coefficient
+            or between which others are to be interpolated.
         ValueError: A number of time steps is negative.
 
     Attributes:
@@ -98,6 +103,7 @@ class WindowDataset(Dataset[Data]):
         time_stride: int = 1,
         numbers: Sequence[int] | NDArray[np.int64] | None = None,
         volumes: bool = False,
+        drop_absent: bool = False,
         cache_bytes: int = 2**30,
     ) -> None:
         starts = np.broadcast_to(np.asarray(first_step, np.int64), len(samples))
@@ -132,6 +138,9 @@ class WindowDataset(Dataset[Data]):
         self.turn = 0
         self.noise: Tensor | None = None
         self.volumes = volumes
+        self.drop_absent = drop_absent
+        # Numbers of the meshes that are left where points are absent.
+        self._left: dict[tuple[int, bytes], int] = {}
         self.cache_bytes = cache_bytes
         self._starts, self._numbers = starts.tolist(), numbers
         self._starts_of: dict[int, list[int]] = {}
@@ -157,10 +166,13 @@ class WindowDataset(Dataset[Data]):
 
     def __getitem__(self, number: int) -> Data:
         sample, numbers = self.samples[number], self._starts[number] + self._numbers
-        found = self._cached(number)
-        observed = slice(found.num_observed)
+        found, mesh = self._cached(number), self._mesh_number(number)
         inside = _as_slice(np.searchsorted(found.steps, numbers))
-        everywhere = torch.from_numpy(found.u[:, inside])
+        found = found._replace(u=found.u[:, inside])
+        if self.drop_absent and self.n_in:
+            found, mesh = self._without_absent(found, mesh)
+        observed = slice(found.num_observed)
+        everywhere = torch.from_numpy(found.u)
         u, a = everywhere[observed], torch.from_numpy(found.a)
         x = u[:, : self.n_in] if self.n_in else a[:, None]
         if self.n_in and self._with_static:
@@ -175,7 +187,7 @@ class WindowDataset(Dataset[Data]):
             x=x.clone(memory_format=torch.contiguous_format),
             y=u[:, self.n_in :].clone(memory_format=torch.contiguous_format),
             pos=torch.from_numpy(found.pos)[observed].clone(),
-            mesh=self._mesh_number(number),
+            mesh=mesh,
             sample=sample,
             times=torch.from_numpy(self.file.times[numbers]),
         )
@@ -219,6 +231,22 @@ class WindowDataset(Dataset[Data]):
             self._used -= self._cache.popitem(last=False)[1].nbytes
         return found
 
+    def _without_absent(self, found: _Sample, mesh: int) -> tuple[_Sample, int]:
+        """A window without the points that have no value in it, and its mesh."""
+        there = np.asarray(~np.isnan(found.u).all(axis=(1, 2)))
+        observed = there[: found.num_observed]
+        if there.all() or not observed.any():
+            return found, mesh
+        left = found._replace(
+            u=found.u[there],
+            a=found.a[observed],
+            pos=found.pos[there],
+            volume=found.volume[there] if self.volumes else found.volume,
+            num_observed=int(observed.sum()),
+        )
+        key = mesh, np.packbits(there).tobytes()
+        return left, self._left.setdefault(key, -1 - len(self._left))
+
     def _all_fit(self, number: int) -> bool:
         """Whether the windows of all samples fit into the cache, on every mesh."""
         mesh = self._mesh_of(number).with_queries_joined()
@@ -236,11 +264,18 @@ class WindowDataset(Dataset[Data]):
         a = np.empty((len(u), 0), np.float32)
         if self._with_static:
             a = self.file.read_static(sample, mesh.index)
+        what = f"sample {sample} of {self.file.path}"
         if mesh.index is None:
+            if np.isnan(u).any():
+                raise UserError(
+                    f"{what} with missing values",
+                    "a value at every grid point, to interpolate between them",
+                    "choose points of the file, such as --mesh random-subset",
+                )
             at = self._at(mesh, observed)
             u, a = at(u), at(a)
-        for values in (u, a):
-            finite(values, f"sample {sample} of {self.file.path}")
+        not_infinite(u, what)
+        finite(a, what)
         pos = self.file.domain.wrap(torch.from_numpy(mesh.pos))
         volume = np.empty(0, np.float32)
         if self.volumes:

@@ -187,7 +187,8 @@ def describe_scored(
 def _check_static(forecaster: Forecaster, file: FieldFile) -> None:
     problem, model = forecaster.description["problem"], forecaster.description["model"]
     fields = problem["out_components"] if problem["has_time"] else 0
-    trained = problem["in_components"] - fields
+    indicators = fields if forecaster.missing else 0
+    trained = problem["in_components"] - fields - indicators
     found = file.static_components if file.static_role == "coefficient" else 0
     if found == trained:
         return

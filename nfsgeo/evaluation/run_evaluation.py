@@ -12,7 +12,12 @@ import numpy as np
 import nfsgeo.data
 from nfsgeo.data import FieldFile
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.evaluate import Evaluation, evaluate, unobserved_errors
+from nfsgeo.evaluation.evaluate import (
+    Evaluation,
+    drops_absent,
+    evaluate,
+    unobserved_errors,
+)
 from nfsgeo.evaluation.fitting import (
     Part,
     check_fields,
@@ -105,14 +110,16 @@ def evaluate_run(
                 config, file, num_points, part=part, around=bool(factors)
             )
         mesh = observe(config.data, file, config.seed)
-        test = windows(config.data, file, mesh, "test", inputs=forecaster.inputs)
+        drop = drops_absent(forecaster, config)
+        scale = forecaster.inputs
+        test = windows(config.data, file, mesh, "test", drop_absent=drop, inputs=scale)
         check_times(forecaster, test)
         few = not len(part_samples(config.data, file, "train"))
         reference = "test" if few else "train"
         found = evaluate(
             forecaster,
             test,
-            windows(config.data, file, mesh, reference),
+            windows(config.data, file, mesh, reference, drop_absent=drop),
             batch_size=config.data.batch_size,
             progress=lambda done, total: progress("test samples", done, total),
         )

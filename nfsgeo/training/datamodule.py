@@ -33,6 +33,7 @@ def windows(
     beyond: int = 0,
     volumes: bool = False,
     inputs: FieldNormaliser | None = None,
+    drop_absent: bool = False,
 ) -> WindowDataset:
     """Training, validation or test windows of a file.
 
@@ -45,6 +46,7 @@ def windows(
         volumes: Whether batches carry the quadrature weights of their points.
         inputs: Scale of the inputs, to which ``data.input_noise`` is relative; without
             it there is no noise.
+        drop_absent: Whether windows leave out points without any value in them.
     """
     n_in, n_out = data.n_in or 0, data.n_out or 1
     steps = steps_of_parts(data, file)[part]
@@ -63,6 +65,7 @@ def windows(
         first_step=np.tile(starts, len(samples)) if several else int(starts[0]),
         time_stride=data.time_stride,
         volumes=volumes,
+        drop_absent=drop_absent,
     )
     if inputs is not None and data.input_noise:
         found.noise = data.input_noise * inputs.std.cpu()

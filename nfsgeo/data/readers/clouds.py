@@ -125,7 +125,8 @@ class CloudFile(FieldFile):
     def _check(
         self, sample: int, what: str, values: NDArray[Any], shape: tuple[int, ...]
     ) -> None:
-        found = as_real(values, f"{what} of sample {sample} of {self.path}").shape
+        name = f"{what} of sample {sample} of {self.path}"
+        found = as_real(values, name, gaps=what == "fields").shape
         if found != shape:
             raise self._misfit(sample, what, found, str(shape))
 

@@ -13,8 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles, FieldFile
-from nfsgeo.data.numbers import as_real, as_times, finite, missing_values
+from nfsgeo.data.fields import Doubles, FieldFile, Indices
+from nfsgeo.data.numbers import (
+    as_real,
+    as_times,
+    finite,
+    missing_values,
+    not_infinite,
+)
 from nfsgeo.data.readers.clouds import CloudFile, is_static
 from nfsgeo.data.readers.columns import roles_of
 from nfsgeo.data.readers.reader import Reader
@@ -49,7 +55,8 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
     :mod:`nfsgeo.data.readers.columns`; columns ``a`` or ``a_...`` are the
     coefficient, all others are components. Dates become seconds since 1970. A sample
     has the same points at every time, and every sample the same times; points are
-    sorted by their coordinates.
+    sorted by their coordinates. A value is missing where its cell is empty, and at the
+    time steps that a point has no row for.
 
     Args:
         path: The table.
@@ -57,8 +64,9 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
             ``z``, where their names do not tell; an empty name where none is.
 
     Raises:
-        UserError: Also when a value is missing, a point lacks a time step or has it
-            twice, or a name can be read in two ways.
+        UserError: Also when a coordinate, a time or a coefficient is missing, a point
+            has a time step twice, points move, samples differ in their times, or a name
+            can be read in two ways.
     """
     table = _columns(path)
     roles = roles_of(path, list(table), columns)
@@ -72,7 +80,8 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
         found[role] = finite(checked(found[role], what), what)
     for name, values in table.items():
         what = f"{path}: column {name}"
-        finite(as_real(values, what), what)
+        checked = finite if is_static(name) else not_infinite
+        checked(as_real(values, what), what)
     names = [name for name in table if not is_static(name)]
     static = [name for name in table if is_static(name)]
     if not names:
@@ -94,15 +103,17 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
     meshes, u, a = [], [], []
     for rows in np.split(np.arange(num), cuts):
         of = f"of sample {sample[rows[0]]:g} " if "sample" in roles else ""
-        mesh = _mesh(path, points[rows], time[rows], times, of)
-        shape = (len(times), len(mesh), -1)
+        mesh, at = _mesh(path, points[rows], time[rows], times, of)
         meshes.append(mesh)
-        u.append(fields["u"][rows].reshape(shape).swapaxes(0, 1))
+        values = np.full((len(mesh), len(times), len(names)), np.nan)
+        values[at] = fields["u"][rows]
+        u.append(values)
         if static:
-            coefficient = fields["a"][rows].reshape(shape)
-            if not (coefficient == coefficient[0]).all():
+            coefficient = np.empty((len(mesh), len(static)))
+            coefficient[at[0]] = fields["a"][rows]
+            if not (coefficient[at[0]] == fields["a"][rows]).all():
                 raise ValueError("a coefficient that changes in time")
-            a.append(coefficient[0])
+            a.append(coefficient)
     return CloudFile(
         path,
         meshes=meshes,
@@ -116,8 +127,8 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
 
 def _mesh(
     path: Path, points: Doubles, time: Doubles, times: Doubles, of: str
-) -> Doubles:
-    """The points of a sample, sorted, once each of them has each time step once.
+) -> tuple[Doubles, tuple[Indices, Indices]]:
+    """The points of a sample, sorted, none of which has a time step twice.
 
     Args:
         path: The table, for messages.
@@ -125,28 +136,37 @@ def _mesh(
         time: Time in each row, ``[rows]``.
         times: Times of all samples.
         of: Which sample, for messages.
+
+    Returns:
+        The points, and which point and which time step each row is of.
     """
     mesh, number = np.unique(points, axis=0, return_inverse=True)
-    step = np.searchsorted(times, time)
+    number, step = number.reshape(-1), np.searchsorted(times, time)
     count = np.zeros((len(mesh), len(times)), np.int64)
-    np.add.at(count, (number.reshape(-1), step), 1)
+    np.add.at(count, (number, step), 1)
     if count.max() > 1:
-        point, step = np.argwhere(count > 1)[0]
+        point, twice = np.argwhere(count > 1)[0]
         raise UserError(
-            f"{path} with {count[point, step]} rows for the point "
-            f"{mesh[point].tolist()} {of}at t = {times[step]:g}",
+            f"{path} with {count[point, twice]} rows for the point "
+            f"{mesh[point].tolist()} {of}at t = {times[twice]:g}",
             "one row for each point and time step of a sample",
             "leave the others out, or name the columns of time and sample, as in "
             f"nfsgeo convert {path} --out NAME.h5 --columns time=COLUMN,sample=COLUMN",
         )
-    if count.min() < 1:
-        point, step = np.argwhere(count < 1)[0]
-        what = (
-            f"{path}, whose point {mesh[point].tolist()} {of}lacks t = "
-            f"{times[step]:g}, and so"
+    without = ~count.any(axis=0)
+    if without.any():
+        raise UserError(
+            f"{path} without a row {of}at t = {times[without][0]:g}",
+            "every sample at the same times",
+            "convert samples with other times by themselves",
         )
-        raise missing_values(what, int((count < 1).sum()), count.size)
-    return mesh
+    if len(times) > 1 and count.sum(axis=1).max() < 2:
+        raise UserError(
+            f"{path} with {len(mesh)} points {of}, each of them at one time alone",
+            "points that stay where they are",
+            "interpolate the fields to such points",
+        )
+    return mesh, (number, step)
 
 
 def _header(path: Path) -> tuple[list[str], str]:
@@ -185,13 +205,14 @@ def _columns(path: Path) -> dict[str, NDArray[Any]]:
 
 def _values(path: Path, name: str, cells: list[str]) -> NDArray[Any]:
     """A column of text as numbers, or as dates."""
-    missing = sum(cell.lower() in ABSENT for cell in cells)
-    if missing:
-        raise missing_values(f"{path}: column {name}", missing, len(cells))
+    present = [cell if cell.lower() not in ABSENT else "nan" for cell in cells]
     try:
-        return np.array(cells, dtype=np.float64)
+        return np.array(present, dtype=np.float64)
     except ValueError:
         pass
+    missing = sum(cell.lower() in ABSENT for cell in cells)
+    if missing:  # of a column of dates
+        raise missing_values(f"{path}: column {name}", missing, len(cells))
     try:
         found = [DATE.fullmatch(cell) for cell in cells]
         dates = [match[1] if match else "no date" for match in found]
@@ -223,10 +244,7 @@ def _parquet(path: Path) -> dict[str, NDArray[Any]]:
     table = parquet.read_table(path, partitioning=None)
     found = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if column.null_count:
-            what = f"{path}: column {name}"
-            raise missing_values(what, column.null_count, len(column))
-        found[name] = column.to_numpy()
+        found[name] = column.to_numpy()  # NaN or NaT for nulls
     return found
 
 
