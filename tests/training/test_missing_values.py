@@ -280,7 +280,7 @@ def test_gaps_cost_little_where_the_mean_in_their_place_costs_much(
     complete = tmp_path / "ns.h5"
     generate("navier-stokes", complete, samples=150, resolution=32, records=20)
     gaps = with_gaps(complete, tmp_path / "gaps.h5", 0.3)
-    chosen = {"data.points": 64, "data.query_points": 0, "trainer.epochs": 4}
+    chosen = {"data.points": 36, "data.query_points": 0, "trainer.epochs": 5}
     chosen |= {"trainer.device": "cpu"}
 
     def error(file: Path, name: str) -> float:
