@@ -11,6 +11,7 @@ from nfsgeo.pretrained import FOLDER, NAMES
 from nfsgeo_cli.terminal import as_json, error_table, print_json, show
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from rich.table import Table
 
     from nfsgeo.data import FieldFile
@@ -68,15 +69,25 @@ def _file_facts(file: FieldFile) -> dict[str, Any]:
         "components": {
             name: {
                 "unit": file.units.get(name),
-                "min": float(values[..., c].min()),
-                "max": float(values[..., c].max()),
-                "std": float(values[..., c].std()),
             }
+            | _statistics(values[..., c])
             for c, name in enumerate(file.component_names)
         },
         "static": {name: file.static_role for name in file.static_names},
         "provenance": file.provenance,
     }
+
+
+def _statistics(values: NDArray[Any]) -> dict[str, float | None]:
+    """Of a component; None where all of its values are missing."""
+    import numpy as np
+
+    missing = np.isnan(values)
+    if missing.any():
+        values = values[~missing]
+    names = ("min", "max", "std")
+    found = {n: float(getattr(values, n)()) if values.size else None for n in names}
+    return found | {"missing": float(missing.mean())}
 
 
 def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
@@ -88,8 +99,14 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
         for name, of in facts["components"].items()
     }
     fields = [
-        f"{name}  {of['min']:z.4g} to {of['max']:z.4g}, "
-        f"standard deviation {of['std']:.4g}"
+        f"{name}  "
+        + (
+            "no value"
+            if of["min"] is None
+            else f"{of['min']:z.4g} to {of['max']:z.4g}, "
+            f"standard deviation {of['std']:.4g}"
+        )
+        + (f", {100 * of['missing']:.3g} % missing" if of["missing"] else "")
         for name, of in named.items()
     ]
     words: dict[str, Any] = {

@@ -169,7 +169,8 @@ def _scored(summary: Mapping[str, Any]) -> str:
     )
     if scored["of_points"] is not None:
         points = f"all {points}" if points == there else f"{points} of {there}"
-    text = f"Scored {which} samples at {points} points each."
+    windows = f"{scored['windows']} windows of " if "windows" in scored else ""
+    text = f"Scored {windows}{which} samples at {points} points each."
     if scored["tied"]:
         text += f" {summary['model']} is tied to the points of training."
     if scored["trained_on"]:

@@ -23,6 +23,7 @@ KEYS = {
     "grid": "data.grid",
     "n_in": "data.n_in",
     "n_out": "data.n_out",
+    "window_stride": "data.window_stride",
     "batch_size": "data.batch_size",
     "workers": "data.workers",
     "epochs": "trainer.epochs",
@@ -56,6 +57,12 @@ KEYS = {
 @click.option("--grid", type=int, help="Points along each axis of a coarser grid.")
 @click.option("--n-in", type=int, help="Observed time steps.  [10]")
 @click.option("--n-out", type=int, help="Time steps to predict.  [10]")
+@click.option(
+    "--window-stride",
+    type=int,
+    help="Time steps between the starts of training windows; default: one window of "
+    "each sample.",
+)
 @click.option("--epochs", type=int, help="Passes over the training samples.")
 @click.option("--batch-size", type=int, help="Samples per step, on each device.")
 @click.option("--lr", type=float, help="Highest learning rate.")
@@ -148,10 +155,15 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
     if not problem.has_time:
         steps = "a coefficient in, the solution out"
     split = " + ".join(f"{len(s)} {part}" for part, s in file.split.items())
+    split += " samples"
+    if config.data.split_by == "time":
+        split = f"{file.num_samples} series, split by time"
+    if config.data.window_stride is not None:
+        split += f", {len(experiment.data.parts['train'])} training windows"
     for name, value in {
         "model": f"{config.model.name}, {count:,} parameters, on "
         f"{device_of(config.trainer).type}",
-        "data": f"{file.equation or file.path.name}: {split} samples",
+        "data": f"{file.equation or file.path.name}: {split}",
         "points": f"{problem.num_points} ({config.data.mesh}), {steps}",
         "run": str(paths.root),
     }.items():

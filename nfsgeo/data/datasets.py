@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from torch_geometric.data import Data
 
-from nfsgeo.data.fields import Doubles, FieldFile, Floats
+from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
 from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
-from nfsgeo.data.numbers import finite
+from nfsgeo.data.numbers import finite, not_infinite
 from nfsgeo.data.streams import derived_seed
 from nfsgeo.data.trigonometric import TrigonometricInterpolation
 from nfsgeo.errors import UserError
@@ -24,6 +24,7 @@ __all__ = ["WindowDataset"]
 
 
 class _Sample(NamedTuple):
+    steps: Indices
     u: Floats
     a: Floats
     pos: Doubles
@@ -33,13 +34,13 @@ class _Sample(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in self[:-2])
+        return sum(array.nbytes for array in self[1:-2])
 
 
 class WindowDataset(Dataset[Data]):
-    """Samples in a window of time: ``n_in`` observed time steps, ``n_out`` to predict.
+    """Windows of time in samples: ``n_in`` observed time steps, ``n_out`` to predict.
 
-    An item holds
+    An item is a window of a sample. It holds
 
     - ``x`` float32 ``[n, n_in, F]``: the observed time steps; ``F`` is ``C`` plus the
       components of the coefficient, if there is one, repeated over the time steps. For
@@ -53,33 +54,41 @@ class WindowDataset(Dataset[Data]):
       and ``query_y`` float32 ``[n + m, n_out, C]``, the observed points first;
       ``volume`` is ``[n + m]`` then, 1 at the others
 
+    Missing values of the field are NaN in ``x``, ``y`` and ``query_y``.
+
     Samples are read when asked for, and cached while they fit into ``cache_bytes``.
-    Each worker process has a cache of its own.
+    Windows of a sample share its cached time steps, or are read one by one where all
+    samples together would not fit. Each worker process has a cache of its own.
 
     Args:
         file: Where the samples come from.
-        samples: Their numbers, for example ``file.split["train"]``.
+        samples: Their numbers, for example ``file.split["train"]``; a sample comes once
+            for each of its windows.
         n_in: Number of observed time steps.
         n_out: Number of time steps to predict; 0 for inputs alone.
         mesh: Points that all samples share, a function from a sample to its own, or
             point sets that samples cycle through.
-        first_step: Where the window begins.
+        first_step: Where the window begins; for windows that differ, a number for each
+            of ``samples``.
         time_stride: Time steps of the file from one in the window to the next.
         numbers: Numbers of the window's time steps in the file, increasing, in place of
             ``first_step`` and ``time_stride``.
         volumes: Whether items have quadrature weights.
+        drop_absent: Whether points at which all values of a window are missing are left
+            out of it, unless none would be left.
         cache_bytes: Memory for decoded samples, in bytes.
 
     Raises:
         UserError: The file has too few time steps or no coefficient for ``n_in`` 0; on
-            access, a sample is damaged or not finite.
+            access, a sample is damaged or infinite, or lacks values of the coefficient
+            or between which others are to be interpolated.
         ValueError: A number of time steps is negative.
 
     Attributes:
         turn: How far samples have cycled through the point sets of ``mesh``.
         noise: Standard deviation of Gaussian noise on each component of ``x``, ``[F]``
             in the units of the data; None for no noise. It depends on the number of
-            the sample and on ``turn`` alone.
+            the sample, that of the window in it and ``turn`` alone.
     """
 
     def __init__(
@@ -90,25 +99,28 @@ class WindowDataset(Dataset[Data]):
         n_out: int,
         mesh: Mesh | Callable[[int], Mesh],
         *,
-        first_step: int = 0,
+        first_step: int | NDArray[np.int64] = 0,
         time_stride: int = 1,
         numbers: Sequence[int] | NDArray[np.int64] | None = None,
         volumes: bool = False,
+        drop_absent: bool = False,
         cache_bytes: int = 2**30,
     ) -> None:
-        if n_in < 0 or n_out < 0 or first_step < 0 or time_stride < 1:
+        starts = np.broadcast_to(np.asarray(first_step, np.int64), len(samples))
+        first, last = int(np.min(first_step)), int(np.max(first_step))
+        if n_in < 0 or n_out < 0 or first < 0 or time_stride < 1:
             raise ValueError(
-                f"n_in={n_in}, n_out={n_out}, first_step={first_step}, "
+                f"n_in={n_in}, n_out={n_out}, first_step={first}, "
                 f"time_stride={time_stride}: expected at least 0, 0, 0 and 1"
             )
         if numbers is None:
-            numbers = first_step + time_stride * np.arange(n_in + n_out)
+            numbers = time_stride * np.arange(n_in + n_out)
         numbers = np.asarray(numbers, np.int64)
-        end = int(numbers[-1]) + 1 if len(numbers) else 0
+        end = last + int(numbers[-1]) + 1 if len(numbers) else 0
         if end > len(file.times):
             raise UserError(
                 f"{n_in} input and {n_out} output time steps, {time_stride} apart, "
-                f"from time step {first_step}",
+                f"from time step {last}",
                 f"at most the {len(file.times)} time steps of {file.path}",
                 "ask for fewer time steps or use a longer file",
             )
@@ -126,22 +138,39 @@ class WindowDataset(Dataset[Data]):
         self.turn = 0
         self.noise: Tensor | None = None
         self.volumes = volumes
+        self.drop_absent = drop_absent
+        # Numbers of the meshes that are left where points are absent.
+        self._left: dict[tuple[int, bytes], int] = {}
         self.cache_bytes = cache_bytes
-        self._numbers = numbers
+        self._starts, self._numbers = starts.tolist(), numbers
+        self._starts_of: dict[int, list[int]] = {}
+        self._ranks: list[int] = []  # of each window among those of its sample
+        for sample, start in zip(self.samples, self._starts, strict=True):
+            begun = self._starts_of.setdefault(sample, [])
+            self._ranks.append(len(begun))
+            begun.append(start)
         self._with_static = coefficient
         self._forget()
 
     @property
     def times(self) -> Doubles:
-        """Times of the window, float64 ``[n_in + n_out]``."""
-        return self.file.times[self._numbers]
+        """Times of the first window, float64 ``[n_in + n_out]``."""
+        return self.file.times[self._starts[0] + self._numbers]
+
+    def by_rank(self) -> list[int]:
+        """Numbers of all windows: the first one of every sample, then the second ..."""
+        return sorted(range(len(self)), key=self._ranks.__getitem__)
 
     def __len__(self) -> int:
         return len(self.samples)
 
     def __getitem__(self, number: int) -> Data:
-        sample = self.samples[number]
-        found = self._cached(sample)
+        sample, numbers = self.samples[number], self._starts[number] + self._numbers
+        found, mesh = self._cached(number), self._mesh_number(number)
+        inside = _as_slice(np.searchsorted(found.steps, numbers))
+        found = found._replace(u=found.u[:, inside])
+        if self.drop_absent and self.n_in:
+            found, mesh = self._without_absent(found, mesh)
         observed = slice(found.num_observed)
         everywhere = torch.from_numpy(found.u)
         u, a = everywhere[observed], torch.from_numpy(found.a)
@@ -149,7 +178,8 @@ class WindowDataset(Dataset[Data]):
         if self.n_in and self._with_static:
             x = torch.cat([x, a[:, None].expand(-1, self.n_in, -1)], dim=-1)
         if self.noise is not None:
-            seed = derived_seed(sample, self.turn)
+            rank = self._ranks[number]
+            seed = derived_seed(sample, self.turn, *[rank] * (rank > 0))
             drawn = torch.randn(x.shape, generator=torch.Generator().manual_seed(seed))
             x = x + self.noise * drawn
         # Copies, so that nothing done to an item reaches the cache.
@@ -157,9 +187,9 @@ class WindowDataset(Dataset[Data]):
             x=x.clone(memory_format=torch.contiguous_format),
             y=u[:, self.n_in :].clone(memory_format=torch.contiguous_format),
             pos=torch.from_numpy(found.pos)[observed].clone(),
-            mesh=self._mesh_number(sample),
+            mesh=mesh,
             sample=sample,
-            times=torch.from_numpy(self.times.copy()),
+            times=torch.from_numpy(self.file.times[numbers]),
         )
         if self.volumes:
             item.volume = torch.from_numpy(found.volume).clone()
@@ -179,39 +209,80 @@ class WindowDataset(Dataset[Data]):
         self._forget()
 
     def _forget(self) -> None:
-        self._cache: OrderedDict[tuple[int, int], _Sample] = OrderedDict()
+        self._cache: OrderedDict[tuple[int, int, int], _Sample] = OrderedDict()
         self._used = 0
+        self._whole: bool | None = None
         self._interpolation: TrigonometricInterpolation | None = None
 
-    def _cached(self, sample: int) -> _Sample:
-        key = (sample, self._mesh_number(sample))
+    def _cached(self, number: int) -> _Sample:
+        """What is read for a window: its sample in all windows, or it alone."""
+        sample, start = self.samples[number], self._starts[number]
+        if self._whole is None:
+            self._whole = self._all_fit(number)
+        key = (sample, self._mesh_number(number), -1 if self._whole else start)
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key]
-        found = self._cache[key] = self._load(sample)
+        starts = np.array(self._starts_of[sample] if self._whole else [start])
+        found = self._load(number, np.unique(starts[:, None] + self._numbers))
+        self._cache[key] = found
         self._used += found.nbytes
         while self._used > self.cache_bytes:  # those unused for longest go first
             self._used -= self._cache.popitem(last=False)[1].nbytes
         return found
 
-    def _load(self, sample: int) -> _Sample:
-        observed = self._mesh_of(sample)
+    def _without_absent(self, found: _Sample, mesh: int) -> tuple[_Sample, int]:
+        """A window without the points that have no value in it, and its mesh."""
+        there = np.asarray(~np.isnan(found.u).all(axis=(1, 2)))
+        observed = there[: found.num_observed]
+        if there.all() or not observed.any():
+            return found, mesh
+        left = found._replace(
+            u=found.u[there],
+            a=found.a[observed],
+            pos=found.pos[there],
+            volume=found.volume[there] if self.volumes else found.volume,
+            num_observed=int(observed.sum()),
+        )
+        key = mesh, np.packbits(there).tobytes()
+        return left, self._left.setdefault(key, -1 - len(self._left))
+
+    def _all_fit(self, number: int) -> bool:
+        """Whether the windows of all samples fit into the cache, on every mesh."""
+        mesh = self._mesh_of(number).with_queries_joined()
+        turns = len(self.mesh.meshes) if isinstance(self.mesh, MeshesInTurn) else 1
+        spans = (max(starts) - min(starts) for starts in self._starts_of.values())
+        steps = sum(spans) + len(self._starts_of) * len(self._numbers)
+        components = self.file.components
+        return 4 * turns * steps * len(mesh) * components <= self.cache_bytes
+
+    def _load(self, number: int, steps: Indices) -> _Sample:
+        """A sample at some time steps, on the mesh of a window."""
+        sample, observed = self.samples[number], self._mesh_of(number)
         mesh = observed.with_queries_joined()
-        u = self._snapshots(sample, mesh)
+        u = self._snapshots(sample, mesh, steps)
         a = np.empty((len(u), 0), np.float32)
         if self._with_static:
             a = self.file.read_static(sample, mesh.index)
+        what = f"sample {sample} of {self.file.path}"
         if mesh.index is None:
+            if np.isnan(u).any():
+                raise UserError(
+                    f"{what} with missing values",
+                    "a value at every grid point, to interpolate between them",
+                    "choose points of the file, such as --mesh random-subset",
+                )
             at = self._at(mesh, observed)
             u, a = at(u), at(a)
-        for values in (u, a):
-            finite(values, f"sample {sample} of {self.file.path}")
+        not_infinite(u, what)
+        finite(a, what)
         pos = self.file.domain.wrap(torch.from_numpy(mesh.pos))
         volume = np.empty(0, np.float32)
         if self.volumes:
             volume = np.ones(len(mesh), np.float32)
             volume[: len(observed)] = observed.volumes(self.file.domain)
         return _Sample(
+            steps,
             u,
             a[: len(observed)],
             pos.numpy(),
@@ -220,28 +291,29 @@ class WindowDataset(Dataset[Data]):
             observed.queries is not None,
         )
 
-    def _snapshots(self, sample: int, mesh: Mesh) -> Floats:
-        """The fields of a window ``[n, n_in + n_out, C]``, at points of the file."""
-        numbers = self._numbers
-        if not len(numbers):
+    def _snapshots(self, sample: int, mesh: Mesh, steps: Indices) -> Floats:
+        """The fields at some time steps ``[n, T, C]``, at points of the file."""
+        if not len(steps):
             num = self.file.num_points(sample) if mesh.index is None else len(mesh)
             return np.empty((num, 0, self.file.components), np.float32)
-        steps = np.unique(np.diff(numbers))
-        stride = int(steps[0]) if len(steps) == 1 else 1
-        span = slice(int(numbers[0]), int(numbers[-1]) + 1, stride)
-        u = self.file.read(sample, span, mesh.index)
-        return u if len(steps) <= 1 else u[:, numbers - numbers[0]]
+        span = _as_slice(steps)
+        if isinstance(span, slice):
+            return self.file.read(sample, span, mesh.index)
+        span = slice(int(steps[0]), int(steps[-1]) + 1)
+        return self.file.read(sample, span, mesh.index)[:, steps - steps[0]]
 
-    def _mesh_of(self, sample: int) -> Mesh:
+    def _mesh_of(self, number: int) -> Mesh:
+        sample = self.samples[number]
         if isinstance(self.mesh, MeshesInTurn):
-            return self.mesh(sample, self.turn)
+            return self.mesh(sample + self._ranks[number], self.turn)
         return self.mesh if isinstance(self.mesh, Mesh) else self.mesh(sample)
 
-    def _mesh_number(self, sample: int) -> int:
+    def _mesh_number(self, number: int) -> int:
+        sample = self.samples[number]
         if isinstance(self.mesh, Mesh):
             return 0
         if isinstance(self.mesh, MeshesInTurn):
-            return self.mesh.number(sample, self.turn)
+            return self.mesh.number(sample + self._ranks[number], self.turn)
         if isinstance(self.mesh, MeshOfFile):
             return self.file.mesh_id(sample)
         return sample
@@ -252,3 +324,11 @@ class WindowDataset(Dataset[Data]):
         if self._interpolation is None:
             self._interpolation = TrigonometricInterpolation(self.file, mesh.pos)
         return self._interpolation
+
+
+def _as_slice(numbers: Indices) -> slice | Indices:
+    """Increasing numbers as a slice, where they are equally far apart."""
+    apart = np.unique(np.diff(numbers)).tolist() or [1]
+    if len(apart) > 1 or not len(numbers):
+        return numbers
+    return slice(int(numbers[0]), int(numbers[-1]) + 1, apart[0])

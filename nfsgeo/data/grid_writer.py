@@ -120,12 +120,13 @@ class GridWriter:
 
         Args:
             start: Number of the first sample.
-            u: Fields, ``[B, T, *S, C]``.
+            u: Fields, ``[B, T, *S, C]``; NaN or masked where a value is missing.
             a: Static fields, ``[B, *S, C_a]``; None where there are none.
             parameters: One array ``[B]`` for each parameter name.
 
         Raises:
-            UserError: A shape is wrong, or a value is missing or not finite.
+            UserError: A shape is wrong, or a value is infinite or, but for ``u``,
+                missing.
         """
         stop = start + len(u)
         if not 0 <= start < stop <= self.num_samples:
@@ -141,7 +142,8 @@ class GridWriter:
                 dataset = self._file[name]
                 for row, sample in zip(values, range(start, stop), strict=True):
                     what = f"{name} of sample {sample}"
-                    dataset[sample] = as_float32(row, dataset.shape[1:], what)
+                    shape = dataset.shape[1:]
+                    dataset[sample] = as_float32(row, shape, what, gaps=name == "u")
                 dataset.flush()
             for name, values in (parameters or {}).items():
                 numbers = as_real(values, f"parameter {name}")

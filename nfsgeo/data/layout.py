@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.disk import abandon, writing
 from nfsgeo.data.fields import SPACE
-from nfsgeo.data.numbers import as_real, as_times, finite
+from nfsgeo.data.numbers import as_real, as_times, finite, not_infinite
 from nfsgeo.data.splits import check_split, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -174,20 +174,28 @@ def as_text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def as_float32(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.float32]:
+def as_float32(
+    values: Any, shape: tuple[int, ...], what: str, *, gaps: bool = False
+) -> NDArray[np.float32]:
     """Values as finite float32 of the given shape.
 
+    Args:
+        values: Anything that numpy makes an array of.
+        shape: What they should have.
+        what: What they are, for messages.
+        gaps: Whether values may be missing; these become NaN.
+
     Raises:
-        UserError: The shape differs, or a value is masked, no real number or not
-            finite in float32.
+        UserError: The shape differs, or a value is no real number, not finite in
+            float32, or missing where none may be.
     """
     with np.errstate(over="ignore"):
-        array = as_real(values, what).astype(np.float32)
+        array = as_real(values, what, gaps=gaps).astype(np.float32)
     if array.shape != shape:
         raise UserError(
             f"{what} of shape {array.shape}", f"shape {shape}", "reorder the axes"
         )
-    return finite(array, what)
+    return not_infinite(array, what) if gaps else finite(array, what)
 
 
 def members(group: h5py.Group, *path: str) -> list[str]:

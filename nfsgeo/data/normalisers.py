@@ -38,28 +38,36 @@ class FieldNormaliser(nn.Module):
     def fit(cls, fields: Iterable[Tensor]) -> Self:
         """Statistics over all values of each component, in one pass and in float64.
 
-        A component that never changes gets a standard deviation of one.
+        A component that never changes gets a standard deviation of one. Missing values,
+        NaN, do not count.
 
         Args:
             fields: Tensors ``[..., F]``, for example ``data.x`` of each training
                 sample; nothing but training data belongs here.
 
         Raises:
-            ValueError: There is no value to fit on.
+            ValueError: There is no value of some component to fit on.
         """
-        count, mean, spread = 0, torch.zeros(()), torch.zeros(())
+        count, mean, spread = (
+            torch.zeros((1,)).double(),
+            torch.zeros(()),
+            torch.zeros(()),
+        )
         for field in fields:
             values = field.detach().to("cpu", torch.float64).flatten(0, -2)
-            here = values.mean(dim=0)
+            num = (~values.isnan()).sum(dim=0).double()
+            whole = bool((num == len(values)).all())
+            here = values.mean(dim=0) if whole else values.nanmean(dim=0).nan_to_num()
+            values = torch.where(values.isnan(), here, values)
             # Chan, Golub and LeVeque's update: stable for any order and size.
-            total = count + len(values)
-            step = here - mean
+            total = count + num
+            step, least = here - mean, total.clamp_min(1)
             spread = spread + (values - here).square().sum(dim=0)
-            spread = spread + step.square() * (count * len(values) / total)
-            mean = mean + step * (len(values) / total)
+            spread = spread + step.square() * (count * num / least)
+            mean = mean + step * (num / least)
             count = total
-        if not count:
-            raise ValueError("a normaliser needs at least one field to be fitted on")
+        if not bool((count > 0).all()):
+            raise ValueError("a normaliser needs at least one value to be fitted on")
         std = (spread / count).sqrt()
         flat = std <= 1e-7 * mean.abs()
         return cls(mean, torch.where(flat, torch.ones_like(std), std))

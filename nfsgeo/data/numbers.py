@@ -9,30 +9,31 @@ from numpy.typing import NDArray
 
 from nfsgeo.errors import UserError
 
-__all__ = ["as_real", "as_times", "finite", "missing_values"]
+__all__ = ["as_real", "as_times", "finite", "missing_values", "not_infinite"]
 
 ABSENT = ("NoneType", "NAType", "NaTType")  # of Python and of pandas
 
 
-def as_real(values: Any, what: str) -> NDArray[Any]:
+def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
     """Values as an array of booleans, integers or floats, in their own type.
 
     Args:
-        values: Anything that numpy makes an array of. A masked array must have no
-            element masked.
+        values: Anything that numpy makes an array of.
         what: What they are, for messages.
+        gaps: Whether values may be missing: masked ones and None become NaN.
 
     Raises:
         UserError: Values are missing, complex, or no numbers at all.
     """
     masked = _num_masked(values)
-    array = np.asarray(values)
-    if masked:
+    array = np.asarray(_with_nan(values) if masked and gaps else values)
+    if masked and not gaps:
         raise missing_values(what, masked, array.size)
     if array.dtype == object:
-        absent = sum(type(value).__name__ in ABSENT for value in array.flat)
-        if absent:
-            raise missing_values(what, absent, array.size)
+        absent = [type(value).__name__ in ABSENT for value in array.flat]
+        if any(absent) and not gaps:
+            raise missing_values(what, sum(absent), array.size)
+        array = np.where(np.reshape(absent, array.shape), np.nan, array)
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
@@ -74,13 +75,29 @@ def finite(values: NDArray[Any], what: str) -> NDArray[Any]:
     return values
 
 
+def not_infinite(values: NDArray[Any], what: str) -> NDArray[Any]:
+    """The values, once none of them is infinite; NaN stands for missing ones.
+
+    Raises:
+        UserError: Some are; says how many.
+    """
+    bad = int(np.isinf(values).sum())
+    if bad:
+        raise UserError(
+            f"{what} with {bad} of {values.size} values infinite",
+            "finite values that float32 can hold, and NaN where one is missing",
+            "correct them",
+        )
+    return values
+
+
 def missing_values(what: str, num: int, total: int) -> UserError:
-    """What to say of a field that is not given everywhere."""
+    """What to say of numbers that are not given everywhere, and have to be."""
     return UserError(
         f"{what} with {num} of {total} values missing or not finite",
-        "a finite value at every point and time step, for missing values are not "
-        "supported yet",
-        "interpolate them, or leave out the points, time steps or samples they are of",
+        "a finite value everywhere: of fields that change in time alone may values "
+        "be missing",
+        "give them, or leave out the points, time steps or samples they are of",
     )
 
 
@@ -90,6 +107,15 @@ def _num_masked(values: Any) -> int:
     if isinstance(values, (list, tuple)):
         return sum(map(_num_masked, values))
     return 0
+
+
+def _with_nan(values: Any) -> Any:
+    if isinstance(values, np.ma.MaskedArray):
+        kind = np.result_type(values.dtype, np.float32)
+        return np.ma.filled(values.astype(kind), np.nan)
+    if isinstance(values, (list, tuple)):
+        return [_with_nan(value) for value in values]
+    return values
 
 
 def _no_numbers(what: str, array: NDArray[Any]) -> UserError:

@@ -149,13 +149,15 @@ class PointWriter:
         """Adds the next sample.
 
         Args:
-            u: Field at the points of the mesh, ``[P, T, C]``.
+            u: Field at the points of the mesh, ``[P, T, C]``; NaN or masked where a
+                value is missing.
             mesh: Number that :meth:`add_mesh` returned.
             a: Static field, ``[P, C_a]``; None where there is none.
             parameters: Scalars of the sample, the same names for every sample.
 
         Raises:
-            UserError: A shape is wrong, or a value is missing or not finite.
+            UserError: A shape is wrong, or a value is infinite or, but for ``u``,
+                missing.
         """
         names, sample = self._header, len(self._sample_mesh)
         num = self._mesh_offsets[mesh + 1] - self._mesh_offsets[mesh]
@@ -163,7 +165,7 @@ class PointWriter:
         if sample and set(parameters or {}) != set(self._parameters):
             raise ValueError("every sample must carry the same parameters")
         shape = (num, len(names.times), len(names.component_names))
-        u = as_float32(u, shape, f"u of sample {sample}")
+        u = as_float32(u, shape, f"u of sample {sample}", gaps=True)
         self._append("u", u, "f4", most=num)
         if a is not None:
             a = as_float32(a, (num, len(names.static_names)), f"a of sample {sample}")

@@ -78,19 +78,25 @@ def training_mean(train: WindowDataset) -> Predictor:
     """The mean of the targets of the training samples ``train``.
 
     It is taken at each point and time step where all samples share one mesh, else at
-    each time step over all points.
+    each time step over all points. Missing values do not count; where there are no
+    others, it is the mean of each component.
     """
-    shared = isinstance(train.mesh, Mesh)
-    total, count = torch.zeros((), dtype=torch.float64), 0
+    sizes = {len(train[item].pos) for item in range(len(train))}
+    shared = isinstance(train.mesh, Mesh) and len(sizes) == 1
+    total, count = torch.zeros((), dtype=torch.float64), torch.zeros(())
     for item in range(len(train)):
         y = train[item].y.double()
-        total = total + (y if shared else y.mean(dim=0, keepdim=True))
-        count += 1
-    mean = total / count
+        if not shared:
+            whole = not bool(y.isnan().any())
+            y = y.mean(dim=0, keepdim=True) if whole else y.nanmean(0, keepdim=True)
+        total = total + y.nan_to_num(0.0)
+        count = count + (~y.isnan()).double()
+    overall = total.sum((0, 1)) / count.sum((0, 1))
+    mean = torch.where(count > 0, total / count, overall)
 
     def predict(batch: Batch) -> Tensor:
-        if shared:
+        if shared and len(batch.y) == batch.num_graphs * len(mean):
             return mean.to(batch.y).repeat(batch.num_graphs, 1, 1)
-        return mean.to(batch.y).expand_as(batch.y)
+        return mean.mean(0, keepdim=True).to(batch.y).expand_as(batch.y)
 
     return predict

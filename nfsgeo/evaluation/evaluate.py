@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from nfsgeo.training.datamodule import windows
 from nfsgeo.training.metrics import errors_by_sample
 from nfsgeo.training.observation import Observation, mesh_of
 
-__all__ = ["Evaluation", "evaluate", "unobserved_errors"]
+__all__ = ["Evaluation", "drops_absent", "evaluate", "unobserved_errors"]
 
 EXAMPLES = 4
 # Query points per sample; more of them tell nothing new.
@@ -82,11 +82,16 @@ def evaluate(
         for name in names
     }
     examples: list[tuple[Tensor, ...]] = []
-    # Samples on meshes of their own do not stack: only the first is an example.
-    wanted = EXAMPLES if isinstance(test.mesh, Mesh) else 1
+    # Samples on meshes of their own do not stack, and windows of one sample differ in
+    # their times: only the first is an example.
+    alike = len(set(test.samples)) == len(test)
+    alike &= isinstance(test.mesh, Mesh) and not test.drop_absent
+    wanted = EXAMPLES if alike else 1
     sizes: list[int] = []
     for batch, prediction in predictions(forecaster, test, batch_size):
-        fields = {name: predict(batch) for name, predict in predictors.items()}
+        known = batch.clone()
+        known.x = forecaster.filled(batch.x, batch.graphs)
+        fields = {name: predict(known) for name, predict in predictors.items()}
         mean = fields["mean"].double().mean(dim=(0, 1))
         for name, field in {"model": prediction, **fields}.items():
             errors[name].update(field, batch.y, batch.batch)
@@ -107,7 +112,7 @@ def evaluate(
             name: metric.compute()
             | {
                 "rel_l1_last_median": float(
-                    torch.cat(last[name]).quantile(0.5, 0).mean()
+                    torch.cat(last[name]).nanquantile(0.5, 0).mean()
                 )
             }
             for name, metric in errors.items()
@@ -128,7 +133,6 @@ def unobserved_errors(
     config: RunConfig,
     file: FieldFile,
     mesh: Observation,
-    samples: Sequence[int],
 ) -> dict[str, Any]:
     """Errors at points of the file where samples are not observed.
 
@@ -137,7 +141,6 @@ def unobserved_errors(
         config: Configuration of the run.
         file: The data.
         mesh: Where the samples are observed.
-        samples: Their numbers in the file.
 
     Returns:
         ``{"unobserved": {"num_points", "mae", "rmse", "rel_l2", "rel_l1"}}``, in the
@@ -151,13 +154,20 @@ def unobserved_errors(
         queried: Observation = with_queries(mesh, file, MAX_QUERIES, 0)
     else:
         queried = partial(_queried, file, mesh)
-    test = windows(config.data, file, queried, "test", inputs=forecaster.inputs)
-    test.samples = list(samples)
-    num = max(len(mesh_of(queried, s).queries or ()) for s in samples)
+    drop = drops_absent(forecaster, config)
+    scale = forecaster.inputs
+    test = windows(config.data, file, queried, "test", drop_absent=drop, inputs=scale)
+    num = max(len(mesh_of(queried, s).queries or ()) for s in set(test.samples))
     if not num:
         return {}
     *_, errors = errors_in_parts(forecaster, test, config.data.batch_size)
     return {"unobserved": {"num_points": num, **errors}}
+
+
+def drops_absent(forecaster: Forecaster, config: RunConfig) -> bool:
+    """Whether windows leave out points without any value, as those of training."""
+    info = MODELS[config.model.name]
+    return forecaster.missing and info.points and info.unseen_meshes
 
 
 def _queried(file: FieldFile, mesh: Callable[[int], Mesh], sample: int) -> Mesh:

@@ -57,6 +57,12 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
     if target.exists():
         raise UserError(f"{target}", "a file that does not exist", "choose another")
     config, forecaster = open_run(find_run(folder), "cpu")
+    if forecaster.missing:
+        raise UserError(
+            f"{folder}, trained on data with missing values",
+            "a model that was trained on complete fields",
+            "train it on such data; missing inputs are filled in outside of programs",
+        )
     model = forecaster.model
     if not isinstance(model, MixerOperator) or not isinstance(
         model.resampling, InterpolationResampling

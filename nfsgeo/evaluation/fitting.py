@@ -17,6 +17,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo.training import Forecaster, RunConfig
 from nfsgeo.training.observation import mesh_of, observe
+from nfsgeo.training.window_starts import part_samples
 
 __all__ = [
     "Part",
@@ -71,7 +72,9 @@ def check_times(forecaster: Forecaster, windows: WindowDataset) -> None:
         )
 
 
-def choose_part(part: Part | None, file: FieldFile, named: Path | None) -> Part:
+def choose_part(
+    part: Part | None, file: FieldFile, named: Path | None, config: RunConfig
+) -> Part:
     """The samples to score: all of a named file, the test part of the run's own.
 
     ``"all"`` becomes the split of the file, so that whatever takes its test part takes
@@ -81,6 +84,7 @@ def choose_part(part: Part | None, file: FieldFile, named: Path | None) -> Part:
         part: What was asked for; None for the default.
         file: The open file, whose split is set.
         named: The path of a named file, None for the run's own file.
+        config: Configuration of the run.
 
     Raises:
         UserError: ``"all"`` without a named file, or there is no test part.
@@ -94,7 +98,7 @@ def choose_part(part: Part | None, file: FieldFile, named: Path | None) -> Part:
         )
     if part == "all":
         file.split = dict.fromkeys(SPLITS, np.arange(file.num_samples))
-    elif not len(file.split["test"]):
+    elif not len(part_samples(config.data, file, "test")):
         raise UserError(
             f"{file.path} without test samples, {file.num_samples} in all",
             "at least one to score",
@@ -104,7 +108,7 @@ def choose_part(part: Part | None, file: FieldFile, named: Path | None) -> Part:
 
 
 def for_named_file(
-    config: RunConfig, file: FieldFile, num_points: int, *, around: bool
+    config: RunConfig, file: FieldFile, num_points: int, *, part: Part, around: bool
 ) -> RunConfig:
     """The configuration for scoring a named file: all of its samples and points.
 
@@ -114,6 +118,7 @@ def for_named_file(
         config: Configuration of the run.
         file: The named file.
         num_points: Number of points in training.
+        part: The samples to score; windows of all of them have all time steps.
         around: Whether to keep the points of training, for larger meshes around them.
 
     Raises:
@@ -123,6 +128,8 @@ def for_named_file(
     info = MODELS[config.model.name]
     changes: dict[str, Any] = {"max_test": None, "max_train": None}
     changes["input_noise"] = 0.0  # what was measured has its own
+    if part == "all":
+        changes["split_by"] = "series"
     if not info.points and file.shape is None:
         raise UserError(
             f"the point cloud {file.path} with model {info.name}",
@@ -153,26 +160,35 @@ def describe_scored(
 
     ``"points"`` is one number, or the smallest and the largest where samples differ;
     ``"of_points"`` is the number in the file, None where points lie between these.
-    ``"trained_on"`` counts samples that the run was trained or validated on.
+    ``"trained_on"`` counts samples that the run was trained or validated on, and
+    ``"windows"`` those that were scored, where samples have several.
+
+    Args:
+        config: Configuration of the run.
+        test: What was scored.
+        part: The samples that were asked for.
+        points: Smallest and largest number of points of a sample.
     """
     file = test.file
-    there = [file.num_points(sample) for sample in test.samples]
+    samples = sorted(set(test.samples))
+    there = [file.num_points(sample) for sample in samples]
     between = mesh_of(test.mesh, test.samples[0]).index is None
     return {
         "part": part,
-        "samples": len(test),
+        "samples": len(samples),
         "of_samples": file.num_samples,
         "points": _span(*points),
         "of_points": None if between else _span(min(there), max(there)),
         "trained_on": _num_seen(config, file) if part == "all" else 0,
         "tied": not MODELS[config.model.name].unseen_meshes,
-    }
+    } | ({"windows": len(test)} if len(test) > len(samples) else {})
 
 
 def _check_static(forecaster: Forecaster, file: FieldFile) -> None:
     problem, model = forecaster.description["problem"], forecaster.description["model"]
     fields = problem["out_components"] if problem["has_time"] else 0
-    trained = problem["in_components"] - fields
+    indicators = fields if forecaster.missing else 0
+    trained = problem["in_components"] - fields - indicators
     found = file.static_components if file.static_role == "coefficient" else 0
     if found == trained:
         return
@@ -237,6 +253,8 @@ def _num_seen(config: RunConfig, file: FieldFile) -> int:
     if config.data.file != file.path.resolve():
         return 0
     with nfsgeo.data.open(file.path) as own:
+        if config.data.split_by == "time":
+            return own.num_samples
         train, valid = len(own.split["train"]), len(own.split["valid"])
     limits = config.data.max_train or train, config.data.max_valid or valid
     return min(train, limits[0]) + min(valid, limits[1])

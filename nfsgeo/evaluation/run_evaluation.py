@@ -12,7 +12,12 @@ import numpy as np
 import nfsgeo.data
 from nfsgeo.data import FieldFile
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.evaluate import Evaluation, evaluate, unobserved_errors
+from nfsgeo.evaluation.evaluate import (
+    Evaluation,
+    drops_absent,
+    evaluate,
+    unobserved_errors,
+)
 from nfsgeo.evaluation.fitting import (
     Part,
     check_fields,
@@ -35,6 +40,7 @@ from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.environment import check_device, device_of
 from nfsgeo.training.observation import observe
+from nfsgeo.training.window_starts import part_samples
 
 __all__ = ["evaluate_run", "open_run"]
 
@@ -96,25 +102,31 @@ def evaluate_run(
         )
     with nfsgeo.data.open(source) as file:
         check_fields(forecaster, file)
-        part = choose_part(part, file, data)
+        part = choose_part(part, file, data, config)
+        trained = config
         if data is not None:
             num_points = forecaster.description["problem"]["num_points"]
-            config = for_named_file(config, file, num_points, around=bool(factors))
+            config = for_named_file(
+                config, file, num_points, part=part, around=bool(factors)
+            )
         mesh = observe(config.data, file, config.seed)
-        test = windows(config.data, file, mesh, "test", inputs=forecaster.inputs)
+        drop = drops_absent(forecaster, config)
+        scale = forecaster.inputs
+        test = windows(config.data, file, mesh, "test", drop_absent=drop, inputs=scale)
         check_times(forecaster, test)
-        reference = "train" if len(file.split["train"]) else "test"
+        few = not len(part_samples(config.data, file, "train"))
+        reference = "test" if few else "train"
         found = evaluate(
             forecaster,
             test,
-            windows(config.data, file, mesh, reference),
+            windows(config.data, file, mesh, reference, drop_absent=drop),
             batch_size=config.data.batch_size,
             progress=lambda done, total: progress("test samples", done, total),
         )
         summary = describe_run(paths, config, forecaster, file)
-        summary |= {"scored": describe_scored(config, test, part, found.points)}
+        summary |= {"scored": describe_scored(trained, test, part, found.points)}
         summary |= _scores(found, forecaster, file)
-        summary |= unobserved_errors(forecaster, config, file, mesh, test.samples)
+        summary |= unobserved_errors(forecaster, config, file, mesh)
         rows = []
         if factors:
             points = seen_by_training(config, file, unseen_at)

@@ -19,6 +19,7 @@ from nfsgeo.models.frames.radius_graph import (
     graph_builder,
 )
 from nfsgeo.nn import MPPDELayer, TemporalDecoder
+from nfsgeo.nn.missing_values import fill_in_time
 
 __all__ = ["MPPDE", "MPPDE_INFO"]
 
@@ -118,6 +119,7 @@ class MPPDE(Model):
         if not self.problem.has_time or choices < 1:
             return loss(self.predict(x, graphs), target[:, : self.problem.n_out])
         true = torch.cat([fields, target], dim=1)
+        known = fill_in_time(true)
         batch, num_samples = graphs.batch, graphs.num_samples
         losses = []
         for _ in range(0, self.problem.n_out, self.window):
@@ -127,7 +129,7 @@ class MPPDE(Model):
             start = torch.randint(choices - ahead, (num_samples,), device=x.device)
             start = start.expand(len(x)) if batch is None else start[batch]
             time = start + self.window - fields.size(1)
-            window = _time_steps(true, start, self.window)
+            window = _time_steps(known, start, self.window)
             if ahead:
                 with torch.no_grad():
                     window = self._next(window, coefficients, time, graphs)

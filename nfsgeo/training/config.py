@@ -71,6 +71,18 @@ class DataSection(Section):
         input_noise: Standard deviation of Gaussian noise on the observed values,
             relative to theirs in the training data, in every part; targets have none.
             Training sees new noise in every epoch.
+        window_stride: Time steps of the file from the beginning of a training window to
+            that of the next in the same sample; None for one window of each sample,
+            from ``first_step``.
+        evaluation_stride: The same of validation and test windows; None for one of each
+            sample, or ``window_stride`` where samples are split by time.
+        split_by: ``series``, where each sample belongs to one part of the data, or
+            ``time``, where all parts have all samples, and training has the first, test
+            the last time steps of each. No time step belongs to two parts. None for
+            ``time`` where windows slide over too few samples to have some for each
+            part, else ``series``.
+        max_missing: Largest share of the values of a component that may be missing in
+            training and validation windows.
         max_train, max_valid, max_test: Use no more samples than this of each part.
         batch_size: Samples of a step, on each device.
         workers: Processes that read data; 0 reads in the training process.
@@ -89,6 +101,10 @@ class DataSection(Section):
     first_step: NonNegativeInt = 0
     time_stride: PositiveInt = 1
     input_noise: NonNegativeFloat = 0.0
+    window_stride: PositiveInt | None = None
+    evaluation_stride: PositiveInt | None = None
+    split_by: Literal["series", "time"] | None = None
+    max_missing: float = Field(default=0.9, ge=0, lt=1)
     max_train: PositiveInt | None = None
     max_valid: PositiveInt | None = None
     max_test: PositiveInt | None = None

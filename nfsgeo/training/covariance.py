@@ -58,8 +58,8 @@ def fitted_covariance(
 
     Returns:
         None where the error of the spline is below :data:`WORTH_WHILE` of the changes
-        or below that of kriging, where there are no query points, and where there are
-        too many observed ones.
+        or below that of kriging, where there are no query points or values are missing,
+        and where there are too many observed points.
     """
     if not data.query_points:
         return None
@@ -68,6 +68,10 @@ def fitted_covariance(
     train = windows(data, file, observe_in_turn(data, file, seed), "train")
     domain = file.domain.normalised
     sets = _sets(train, mean, scale)
+    if any(
+        each.values.isnan().any() or each.query_values.isnan().any() for each in sets
+    ):
+        return None
     if not sets or not within_reach(domain, len(sets[0].pos)):
         return None
     if _spline_error(sets, domain) < WORTH_WHILE:
@@ -116,7 +120,7 @@ class _Set:
 def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
     """Some training samples, by point set."""
     found: dict[int, list[Data]] = {}
-    for number in range(len(train)):
+    for number in train.by_rank():
         item = train[number]
         if "query_pos" not in item or len(item.query_pos) == len(item.pos):
             return []

@@ -15,6 +15,11 @@ from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.data.streams import epoch_order
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.observation import Observation
+from nfsgeo.training.window_starts import (
+    part_samples,
+    steps_of_parts,
+    window_starts,
+)
 
 __all__ = ["EpochSampler", "WindowData", "windows"]
 
@@ -28,8 +33,9 @@ def windows(
     beyond: int = 0,
     volumes: bool = False,
     inputs: FieldNormaliser | None = None,
+    drop_absent: bool = False,
 ) -> WindowDataset:
-    """Training, validation or test samples of a file.
+    """Training, validation or test windows of a file.
 
     Args:
         data: Time steps and limits, resolved.
@@ -40,20 +46,26 @@ def windows(
         volumes: Whether batches carry the quadrature weights of their points.
         inputs: Scale of the inputs, to which ``data.input_noise`` is relative; without
             it there is no noise.
+        drop_absent: Whether windows leave out points without any value in them.
     """
     n_in, n_out = data.n_in or 0, data.n_out or 1
-    left = len(range(len(file.times))[data.first_step :: data.time_stride])
-    left -= n_in + n_out
+    steps = steps_of_parts(data, file)[part]
+    left = len(steps[:: data.time_stride]) - (n_in + n_out)
+    n_out += max(0, min(beyond, left))
     most = {"train": data.max_train, "valid": data.max_valid, "test": data.max_test}
+    samples = part_samples(data, file, part)[: most[part]]
+    starts = window_starts(data, file, part, n_in + n_out)
+    several = len(starts) > 1
     found = WindowDataset(
         file,
-        file.split[part][: most[part]],
+        np.repeat(samples, len(starts)),
         n_in,
-        n_out + max(0, min(beyond, left)),
+        n_out,
         mesh,
-        first_step=data.first_step,
+        first_step=np.tile(starts, len(samples)) if several else int(starts[0]),
         time_stride=data.time_stride,
         volumes=volumes,
+        drop_absent=drop_absent,
     )
     if inputs is not None and data.input_noise:
         found.noise = data.input_noise * inputs.std.cpu()

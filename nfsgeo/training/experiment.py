@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 import nfsgeo.data
 from nfsgeo.data import FieldFile
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
-from nfsgeo.models import OwnLoss, Problem, build_model
+from nfsgeo.models import MODELS, Model, OwnLoss, Problem, build_model
+from nfsgeo.nn.missing_values import fitted_trend
 from nfsgeo.training.config import DataSection, RunConfig
 from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.datamodule import WindowData, windows
@@ -30,6 +32,7 @@ from nfsgeo.training.observation import (
     observe_in_turn,
 )
 from nfsgeo.training.resolution import resolved
+from nfsgeo.training.window_starts import part_samples
 
 __all__ = ["Experiment", "prepare"]
 
@@ -78,9 +81,7 @@ def prepare(
     mesh = observe(config.data, file, config.seed)
     in_turn = observe_in_turn(config.data, file, config.seed)
     problem = _problem_of(config.data, file, mesh)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        model = build_model(config.model.name, problem, config.model.settings)
+    model = _fresh(config, problem)
     train = windows(
         config.data,
         file,
@@ -96,9 +97,20 @@ def prepare(
             f"at most one for each of the {len(valid)} validation samples",
             "ask for fewer",
         )
+    counted = np.zeros((2, file.components), np.int64)
     for windows_of_part in (train, valid):
         _check_time_steps(windows_of_part)
-        _read_through(windows_of_part, partial(progress, "reading samples"))
+        tick = partial(progress, "reading samples")
+        counted += _read_through(windows_of_part, tick)
+    missing = _check_missing(counted, config.data, file)
+    if missing:
+        info = MODELS[config.model.name]
+        train.drop_absent = valid.drop_absent = info.points and info.unseen_meshes
+    if missing and problem.has_time:
+        # An indicator of each component tells where it is observed.
+        indicators = problem.in_components + problem.out_components
+        problem = replace(problem, in_components=indicators)
+        model = _fresh(config, problem)
     residual = config.model.is_residual(problem)
     inputs, outputs = _fit_normalisers(train, problem, residual)
     if config.data.input_noise:
@@ -110,6 +122,8 @@ def prepare(
         "problem": problem.to_dict(),
         "times": valid[0].times.tolist(),
     } | _statistics(train, problem)
+    if missing:
+        description |= {"missing": True, "trend": _trend(train, problem)}
     covariance = None
     if residual:
         scales = inputs.mean[: problem.out_components], outputs.std
@@ -123,6 +137,7 @@ def prepare(
         loss=LOSSES[config.loss.name],
         residual=residual,
         covariance=covariance,
+        missing=missing,
     )
     return Experiment(
         config=config,
@@ -140,9 +155,16 @@ def prepare(
     )
 
 
+def _fresh(config: RunConfig, problem: Problem) -> Model:
+    """A model with the initial weights of the configuration's seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        return build_model(config.model.name, problem, config.model.settings)
+
+
 def _problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem:
     """Sizes and domain of the fields, at the mesh of the first training sample."""
-    observed = mesh_of(mesh, int(file.split["train"][0]))
+    observed = mesh_of(mesh, int(part_samples(data, file, "train")[0]))
     n_in, n_out = data.n_in or 0, data.n_out or 1
     coefficients = file.static_components if file.static_role == "coefficient" else 0
     return Problem(
@@ -193,6 +215,16 @@ def _fit_normalisers(
     return inputs, FieldNormaliser(inputs.mean[own], inputs.std[own])
 
 
+def _trend(train: WindowDataset, problem: Problem) -> list[float]:
+    """The damped trend of each component in time, empty without time."""
+    if not problem.has_time:
+        return []
+    own = slice(problem.out_components)
+    items = (train[item] for item in range(len(train)))
+    fields = (torch.cat([each.x[..., own], each.y], dim=1) for each in items)
+    return fitted_trend(fields).tolist()
+
+
 def _statistics(train: WindowDataset, problem: Problem) -> dict[str, Any]:
     """Mean and standard deviation of several components in the training data.
 
@@ -211,12 +243,18 @@ def _statistics(train: WindowDataset, problem: Problem) -> dict[str, Any]:
     return {"statistics": found}
 
 
-def _read_through(windows: WindowDataset, progress: Callable[[int, int], None]) -> None:
+def _read_through(
+    windows: WindowDataset, progress: Callable[[int, int], None]
+) -> NDArray[np.int64]:
     """Finds out now what would stop training later; fills the cache as well.
+
+    Returns:
+        How many values of the field are missing and there are in all, ``[2, C]``.
 
     Raises:
         UserError: A sample cannot be read, is not finite or has points outside.
     """
+    counted = np.zeros((2, windows.file.components), np.int64)
     for item in range(len(windows)):
         data = windows[item]
         inside = windows.file.domain.contains(data.pos)
@@ -227,4 +265,29 @@ def _read_through(windows: WindowDataset, progress: Callable[[int, int], None]) 
                 f"points in its domain, {windows.file.domain}",
                 "repair the points or the domain",
             )
+        fields = data.y
+        if windows.n_in:
+            fields = torch.cat([data.x[..., : counted.shape[1]], fields], dim=1)
+        counted += [fields.isnan().sum((0, 1)).numpy(), [fields[..., 0].numel()]]
         progress(item + 1, len(windows))
+    return counted
+
+
+def _check_missing(
+    counted: NDArray[np.int64], data: DataSection, file: FieldFile
+) -> bool:
+    """Whether any values are missing.
+
+    Raises:
+        UserError: More of a component are than ``data.max_missing`` allows.
+    """
+    shares = counted[0] / counted[1]
+    most = int(shares.argmax())
+    if shares[most] > data.max_missing:
+        raise UserError(
+            f"{file.path} with {100 * shares[most]:.3g} % of the values of "
+            f"{file.component_names[most]} missing in training and validation samples",
+            f"at most {100 * data.max_missing:g} %",
+            "use data with fewer gaps, or allow more by --set data.max_missing",
+        )
+    return bool(counted[0].any())

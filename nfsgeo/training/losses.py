@@ -22,6 +22,8 @@ __all__ = ["LOSSES", "Loss", "LossPoints", "mae", "mse", "relative_l2"]
 
 # The smallest root mean square that a relative error refers to, in units of ``scale``.
 FLOOR = 1e-3
+# The smallest sum of weights, of no value.
+TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,14 @@ class LossPoints:
         scale: the normaliser of predictions and targets, ``C`` components.
         weight: quadrature weight of each point ``[M]``, on average 1 in each sample;
             ``None`` for uniform weights.
+        observed: whether each value of the target ``[M, n_t, C]`` is known; ``None``
+            for all of them. Where it is not, target and prediction are equal.
     """
 
     sizes: Sequence[int]
     scale: FieldNormaliser
     weight: Tensor | None = None
+    observed: Tensor | None = None
 
     def weighted(self, values: Tensor) -> Tensor:
         """The weights times ``values`` ``[M, n_t, C]``."""
@@ -45,10 +50,24 @@ class LossPoints:
             return values
         return values * self.weight.to(values.dtype)[:, None, None]
 
+    def mean(self, values: Tensor) -> Tensor:
+        """Weighted mean of the observed ``values`` ``[M, n_t, C]``; 0 without any."""
+        if self.observed is None:
+            return self.weighted(values).mean()
+        weight = self.weighted(self.observed.to(values.dtype))
+        return (weight * values).sum() / weight.sum().clamp_min(TINY)
+
     def by_sample(self, values: Tensor) -> Tensor:
-        """Weighted means of ``values`` over each sample and time, ``[S, C]``."""
-        samples = self.weighted(values).split(list(self.sizes))
-        return torch.stack([each.mean((0, 1)) for each in samples])
+        """Weighted means of the observed ``values`` of each sample, ``[S, C]``."""
+        if self.observed is None:
+            samples = self.weighted(values).split(list(self.sizes))
+            return torch.stack([each.mean((0, 1)) for each in samples])
+        weight = self.weighted(self.observed.to(values.dtype))
+        total, weights = (
+            torch.stack([each.sum((0, 1)) for each in summed.split(list(self.sizes))])
+            for summed in (weight * values, weight)
+        )
+        return total / weights.clamp_min(TINY)
 
 
 Loss = Callable[[Tensor, Tensor, LossPoints], Tensor]
@@ -66,7 +85,7 @@ def mse(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
         target: likewise.
         points: where they are, with weights.
     """
-    return points.weighted(mse_loss(prediction, target, reduction="none")).mean()
+    return points.mean(mse_loss(prediction, target, reduction="none"))
 
 
 def mae(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
@@ -77,7 +96,7 @@ def mae(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
     Every point counts alike, as for :func:`mse`, whose arguments ``prediction``,
     ``target`` and ``points`` it has.
     """
-    return points.weighted(l1_loss(prediction, target, reduction="none")).mean()
+    return points.mean(l1_loss(prediction, target, reduction="none"))
 
 
 def relative_l2(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:

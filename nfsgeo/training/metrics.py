@@ -32,16 +32,16 @@ def errors_by_sample(
 
     Returns:
         ``[S]`` by name, or ``[S, C]`` where components stay apart, each in its own
-        unit. Samples without points are left out.
+        unit. Samples without points are left out; without a value that is not missing,
+        an error is NaN.
     """
     if batch is None:
         batch = torch.zeros(len(truth), dtype=torch.long, device=truth.device)
-    truth = truth.double()
-    error = prediction.double() - truth
+    size = _num_observed(truth, batch, apart=mean is not None)
     points = torch.bincount(batch)
-    size = points * (truth[0].numel() if mean is None else truth.size(1))
-    if mean is not None:
-        size, truth = size[:, None], truth - mean
+    missing, truth = truth.isnan(), truth.double()
+    error = (prediction.double() - truth).masked_fill(missing, 0)
+    truth = (truth if mean is None else truth - mean).masked_fill(missing, 0)
 
     def total(values: Tensor) -> Tensor:
         values = values.sum(dim=(1, 2) if mean is None else 1)
@@ -49,15 +49,32 @@ def errors_by_sample(
         return sums.index_add(0, batch, values)
 
     absolute, square = total(error.abs()), total(error.square())
+    sizes = torch.ones_like(absolute)
+    sizes[points > 0] = size.clamp_min(1)
     # A sample that is zero everywhere is held against the smallest double.
     tiny = torch.finfo(torch.float64).tiny
     found = {
-        "mae": absolute / size,
-        "rmse": (square / size).sqrt(),
+        "mae": absolute / sizes,
+        "rmse": (square / sizes).sqrt(),
         "rel_l2": (square / total(truth.square()).clamp_min(tiny)).sqrt(),
         "rel_l1": absolute / total(truth.abs()).clamp_min(math.sqrt(tiny)),
     }
-    return {name: values[points > 0] for name, values in found.items()}
+    # Without any value the numbers are NaN, whatever they are divided by.
+    nan = torch.full_like(size, torch.nan)
+    return {
+        name: torch.where(size > 0, values[points > 0], nan)
+        for name, values in found.items()
+    }
+
+
+def _num_observed(truth: Tensor, batch: Tensor | None, *, apart: bool) -> Tensor:
+    """Values of each sample with points that are not missing, ``[S]`` or ``[S, C]``."""
+    if batch is None:
+        batch = torch.zeros(len(truth), dtype=torch.long, device=truth.device)
+    points = torch.bincount(batch)
+    observed = (~truth.isnan()).double().sum(dim=1 if apart else (1, 2))
+    sums = observed.new_zeros(len(points), *observed.shape[1:])
+    return sums.index_add(0, batch, observed)[points > 0]
 
 
 class FieldErrors(Metric):
@@ -66,7 +83,8 @@ class FieldErrors(Metric):
     With :math:`e = \hat u - u` of one sample, ``mae`` is the mean of :math:`|e|`,
     ``rmse`` the root of the mean of :math:`e^2`, ``rel_l2`` is
     :math:`\|e\|_2 / \|u\|_2` and ``rel_l1`` is :math:`\|e\|_1 / \|u\|_1`. Sums are
-    kept in double precision.
+    kept in double precision. Missing values of the truth, NaN, do not count, nor do
+    samples without any other.
 
     Values of all components are taken together, unless their statistics are given.
     Then each of the ``C`` components has errors of its own, its ``rel_l2`` being
@@ -104,8 +122,7 @@ class FieldErrors(Metric):
         )
         for name in NAMES:
             self.add_state(name, zeros.clone(), dist_reduce_fx="sum")
-        count = torch.zeros((), dtype=torch.float64)
-        self.add_state("count", count, dist_reduce_fx="sum")
+        self.add_state("count", zeros.clone(), dist_reduce_fx="sum")
 
     def update(
         self, prediction: Tensor, truth: Tensor, batch: Tensor | None = None
@@ -121,9 +138,11 @@ class FieldErrors(Metric):
             return
         mean = None if self.mean is None else truth.new_tensor(self.mean).double()
         errors = errors_by_sample(prediction, truth, batch, mean=mean)
+        there = _num_observed(truth, batch, apart=mean is not None) > 0
         for name, values in errors.items():
-            setattr(self, name, getattr(self, name) + values.sum(0))
-        self.count += len(errors["mae"])
+            counted = values.masked_fill(~there, 0)
+            setattr(self, name, getattr(self, name) + counted.sum(0))
+        self.count += there.sum(0)
 
     def compute(self) -> dict[str, float]:
         """The errors by name; NaN before the first sample."""
@@ -139,13 +158,13 @@ class FieldErrors(Metric):
         Empty where the values of all components are taken together.
         """
         return [
-            {name: float(getattr(self, name)[c] / self.count) for name in NAMES}
+            {name: float(getattr(self, name)[c] / self.count[c]) for name in NAMES}
             for c in range(len(self.std or ()))
         ]
 
 
 class ErrorByTimeStep(Metric):
-    """Mean absolute error at each predicted time step.
+    """Mean absolute error at each predicted time step, missing values left out.
 
     Args:
         num_steps: Time steps ``n_t``.
@@ -163,8 +182,7 @@ class ErrorByTimeStep(Metric):
         shape = (num_steps, num_components) if self.apart else (num_steps,)
         zeros = torch.zeros(shape, dtype=torch.float64)
         self.add_state("total", zeros, dist_reduce_fx="sum")
-        count = torch.zeros((), dtype=torch.float64)
-        self.add_state("count", count, dist_reduce_fx="sum")
+        self.add_state("count", zeros.clone(), dist_reduce_fx="sum")
 
     def update(self, prediction: Tensor, truth: Tensor) -> None:
         """Adds fields ``[N, n_t, C]``.
@@ -173,9 +191,11 @@ class ErrorByTimeStep(Metric):
             prediction: In the units of the data.
             truth: Likewise.
         """
-        error = (prediction.double() - truth.double()).abs()
-        self.total += error.sum(dim=0 if self.apart else (0, 2))
-        self.count += len(error) if self.apart else error[:, 0].numel()
+        missing = truth.isnan()
+        error = (prediction.double() - truth.double()).abs().masked_fill(missing, 0)
+        dim = (0,) if self.apart else (0, 2)
+        self.total += error.sum(dim)
+        self.count += (~missing).sum(dim)
 
     def compute(self) -> Tensor:
         """The errors so far, ``[n_t]``, or ``[n_t, C]`` of each component."""

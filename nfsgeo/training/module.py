@@ -17,6 +17,7 @@ from nfsgeo.geometry import BipartiteGraph, Graphs, batch_graphs
 from nfsgeo.models import BatchLoss, Model, OwnLoss
 from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
+from nfsgeo.nn.missing_values import fill_in_space, fill_in_time, neighbour_graph
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
@@ -47,6 +48,9 @@ class Forecaster(LightningModule):
             step, not the field itself.
         covariance: Of the fields, where observed points are so few that the last
             snapshot is better had by kriging than by a spline.
+        missing: Whether training data have missing values. They leave the loss, and
+            after its other inputs the model has an indicator for each component of the
+            field, 1 where it is observed and 0 where it is filled in.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class Forecaster(LightningModule):
         loss: Loss = mse,
         residual: bool = False,
         covariance: StationaryCovariance | None = None,
+        missing: bool = False,
     ) -> None:
         super().__init__()
         self.model = model
@@ -69,6 +74,7 @@ class Forecaster(LightningModule):
         self.loss = loss
         self.residual = residual
         self.covariance = covariance
+        self.missing = missing
         self.errors = self.new_errors()
         self._losses: list[tuple[Tensor, Tensor]] = []
 
@@ -82,10 +88,13 @@ class Forecaster(LightningModule):
         """The graphs of a batch of samples, a function of positions alone.
 
         Those of the model, and for residual prediction the local polyharmonic spline
-        from the observed points to the queries, or kriging where they are few.
+        from the observed points to the queries, or kriging where they are few. Where
+        values may be missing, also the neighbours that they are filled in from.
         Arguments and errors as :meth:`nfsgeo.models.Model.connect`.
         """
         graphs = self.model.connect(pos, batch, query_pos, query_batch)
+        if self.missing:
+            graphs = self._with_neighbours(graphs)
         if not self.residual or graphs.query_pos is None:
             return graphs
         if self.covariance is None:
@@ -117,8 +126,8 @@ class Forecaster(LightningModule):
         """Predicted fields ``[M, n_out, C]``, in the units of the data.
 
         Arguments as :meth:`nfsgeo.models.Model.forward`: ``x`` ``[N, n_in, F]``, in the
-        units of the data, ``pos``, ``batch``, ``query_pos``, ``query_batch``, and
-        ``graphs`` from :meth:`connect`.
+        units of the data, NaN where a value is missing, ``pos``, ``batch``,
+        ``query_pos``, ``query_batch``, and ``graphs`` from :meth:`connect`.
 
         Raises:
             UserError: ``x`` has other components or time steps than in training.
@@ -128,14 +137,57 @@ class Forecaster(LightningModule):
             graphs = self.connect(pos, batch, query_pos, query_batch)
         kind = self.inputs.mean.dtype
         x = x.to(kind)
-        prediction = self.model(self.inputs.normalise(x), pos, batch, graphs=graphs)
+        filled = self.filled(x, graphs)
+        seen = self._inputs(x, filled)
+        prediction = self.model(seen, pos, batch, graphs=graphs)
         prediction = self.outputs.denormalise(prediction.to(kind))
         if not self.residual:
             return prediction
-        last = x[:, -1:, : prediction.size(-1)]
+        last = filled[:, -1:, : prediction.size(-1)]
         if graphs.query_pos is not None:
             last = self._at_queries(last, graphs.edges["last"])
         return last + prediction
+
+    def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The inputs with their missing values filled in, in the units of the data.
+
+        See :mod:`nfsgeo.nn.missing_values`: from the time steps before and after at the
+        same point, else from the neighbours that are observed. A model that trained
+        without missing values fills them in all the same.
+
+        Args:
+            x: ``[N, n_in, F]``, in the units of the data.
+            graphs: From :meth:`connect`.
+        """
+        if not self.missing:
+            # Training data are known to be complete; asking would wait for the device.
+            complete = self.training or torch.compiler.is_compiling()
+            if complete or not bool(x.isnan().any()):
+                return x
+        if "neighbours" not in graphs.edges:
+            graphs = self._with_neighbours(graphs)
+        values = fill_in_time(self.inputs.normalise(x), self._trend(x))
+        values = fill_in_space(values, graphs.edges["neighbours"])
+        return torch.where(x.isnan(), self.inputs.denormalise(values), x)
+
+    def _trend(self, x: Tensor) -> Tensor:
+        """The damped trend of each input, 0 where training has seen no gaps."""
+        known = x.new_tensor(self.description.get("trend", []))
+        return torch.cat([known, known.new_zeros(x.size(-1) - len(known))])
+
+    def _inputs(self, x: Tensor, filled: Tensor) -> Tensor:
+        """What the model sees: normalised inputs, and indicators where any miss."""
+        seen = self.inputs.normalise(filled)
+        if not (self.missing and self.model.problem.has_time):
+            return seen
+        observed = ~x[..., : len(self.outputs.mean)].isnan()
+        return torch.cat([seen, observed.to(seen)], dim=-1)
+
+    def _with_neighbours(self, graphs: Graphs) -> Graphs:
+        domain = self.model.problem.domain.normalised
+        samples = graphs.pos.split(graphs.sizes)
+        near = batch_graphs([neighbour_graph(pos, domain) for pos in samples])
+        return replace(graphs, edges={**graphs.edges, "neighbours": near})
 
     def _at_queries(self, last: Tensor, graph: BipartiteGraph) -> Tensor:
         """The last snapshot ``[N, 1, C]`` at the query points."""
@@ -153,8 +205,9 @@ class Forecaster(LightningModule):
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         if isinstance(self.model, OwnLoss):
             graphs, kind = self._graphs(batch), self.inputs.mean.dtype
+            x = batch.x.to(kind)
             loss = self.model.training_loss(
-                self.inputs.normalise(batch.x.to(kind)),
+                self._inputs(x, self.filled(x, graphs)),
                 self.outputs.normalise(batch.y.to(kind)),
                 graphs,
                 self._loss_of(batch, graphs.sizes),
@@ -264,7 +317,15 @@ class Forecaster(LightningModule):
         """The loss as a function of normalised predictions and targets alone."""
         weight = batch.volume if "volume" in batch else None
         points = LossPoints(sizes, self.outputs, weight)
-        return lambda prediction, target: self.loss(prediction, target, points)
+        if not self.missing:
+            return lambda prediction, target: self.loss(prediction, target, points)
+
+        def of_observed(prediction: Tensor, target: Tensor) -> Tensor:
+            observed = ~target.isnan()
+            target = torch.where(observed, target, prediction.detach())
+            return self.loss(prediction, target, replace(points, observed=observed))
+
+        return of_observed
 
     def _watch(self, loss: Tensor, batch: Batch) -> None:
         self._losses.append((loss.detach(), batch.sample))

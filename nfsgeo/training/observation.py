@@ -21,6 +21,7 @@ from nfsgeo.data.meshes import (
 )
 from nfsgeo.errors import UserError
 from nfsgeo.training.config import DataSection
+from nfsgeo.training.window_starts import part_samples
 
 __all__ = ["Observation", "mesh_of", "observe", "observe_in_turn", "trained_points"]
 
@@ -67,8 +68,11 @@ def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observatio
     Raises:
         UserError: The file does not have such points.
     """
-    # Of more meshes than samples, the others would serve none.
-    num = min(data.point_sets or 1, file.num_samples)
+    # Of more meshes than windows, the others would serve none.
+    most = file.num_samples
+    if data.window_stride is not None:
+        most *= len(range(0, len(file.times), data.window_stride))
+    num = min(data.point_sets or 1, most)
     queries = 0 if data.mesh == "all" else data.query_points or 0
     drawn_from = seed if data.mesh_seed is None else data.mesh_seed
     if num > 1 and not (data.mesh_per_sample or _many(file)):
@@ -80,7 +84,7 @@ def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observatio
             return one
         if not isinstance(one, Mesh):
             return partial(_queried, one, file, queries, drawn_from)
-        meshes = [one] * min(QUERY_SETS, file.num_samples)
+        meshes = [one] * min(QUERY_SETS, most)
     if queries:
         meshes = [
             with_queries(mesh, file, queries, drawn_from, number)
@@ -125,7 +129,7 @@ def trained_points(
     elif isinstance(observation, MeshesInTurn):
         meshes = list(observation.meshes)
     else:
-        samples = file.split["train"][: data.max_train]
+        samples = part_samples(data, file, "train")[: data.max_train]
         meshes = [observation(int(sample)) for sample in samples]
     sets = [_as_rows(mesh.with_queries_joined().pos) for mesh in meshes]
     known = np.unique(np.concatenate(sets))

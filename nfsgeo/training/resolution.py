@@ -8,10 +8,12 @@ from typing import Any
 from nfsgeo.data import FieldFile
 from nfsgeo.data.grid_meshes import sub_grid_sizes
 from nfsgeo.data.meshes import MESH_KINDS
+from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, ModelInfo
 from nfsgeo.training.config import DataSection, LossSection, OptimiserSection, RunConfig
 from nfsgeo.training.presets import paper_learning_rate
+from nfsgeo.training.window_starts import part_samples, steps_of_parts
 
 __all__ = ["resolved"]
 
@@ -29,14 +31,16 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
     Raises:
         UserError: The file cannot serve: too few samples or time steps.
     """
-    for part in ("train", "valid", "test"):
-        if not len(file.split[part]):
+    data = _with_time_steps(config.data, file)
+    data = _with_windows(data, file)
+    for part in SPLITS:
+        if not len(part_samples(data, file, part)):
             raise UserError(
                 f"{file.path} with {file.num_samples} samples",
                 "at least one each to train, validate and test on",
-                "use a file with more samples",
+                "use a file with more samples, or train on windows that slide over "
+                "long ones: --window-stride 1",
             )
-    data = _with_time_steps(config.data, file)
     data = _with_points(data, file, MODELS[config.model.name])
     data = _with_queries(data, MODELS[config.model.name])
     model = config.model
@@ -60,6 +64,31 @@ def _with_time_steps(data: DataSection, file: FieldFile) -> DataSection:
             "ask for fewer or use a longer file",
         )
     return _changed(data, file=file.path.resolve(), n_in=n_in, n_out=n_out)
+
+
+def _with_windows(data: DataSection, file: FieldFile) -> DataSection:
+    if data.window_stride is None and data.split_by == "time":
+        raise UserError(
+            "data.split_by=time without windows that slide over the time steps",
+            "data.window_stride, from one of them to the next",
+            "give --window-stride 1",
+        )
+    if data.window_stride is None:
+        return _changed(data, split_by="series")
+    if not data.n_in:
+        raise UserError(
+            f"--window-stride {data.window_stride} without input time steps",
+            "fields in time",
+            "leave it out",
+        )
+    few = not all(len(file.split[part]) for part in SPLITS)
+    by = data.split_by or ("time" if few else "series")
+    stride = data.evaluation_stride
+    if by == "time":
+        stride = stride or data.window_stride
+    data = _changed(data, split_by=by, evaluation_stride=stride)
+    steps_of_parts(data, file)  # says so where there are too few
+    return data
 
 
 def _with_points(data: DataSection, file: FieldFile, model: ModelInfo) -> DataSection:

@@ -66,6 +66,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         loss=LOSSES[config.loss.name],
         residual=residual,
         covariance=covariance,
+        missing=description.get("missing", False),
     )
     check_weights(checkpoint, forecaster, paths.best)
     forecaster.load_state_dict(checkpoint["state_dict"])

@@ -22,6 +22,7 @@ from nfsgeo.geometry import Domain
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
 
 
 @settings(max_examples=15, deadline=None)

@@ -200,7 +200,7 @@ def test_values_that_are_not_finite_name_file_and_sample(
     def spoiled(sample: int, *args: Any) -> Any:
         values = read(sample, *args)
         if sample == 4:
-            values[0, 0, 0] = np.nan
+            values[0, 0, 0] = np.inf
         return values
 
     monkeypatch.setattr(file, "read", spoiled)

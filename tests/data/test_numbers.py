@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+import nfsgeo.data
 from nfsgeo.data import GridWriter, PointWriter
 from nfsgeo.data.numbers import as_real, as_times
 from nfsgeo.errors import UserError
@@ -61,6 +62,20 @@ def masked(values: Any) -> np.ma.MaskedArray:
     return values
 
 
+@pytest.mark.parametrize("kind", [np.asarray, list])
+def test_masked_values_of_fields_are_gaps(
+    grid_case: Any, tmp_path: Path, kind: Callable[..., Any]
+) -> None:
+    u = masked(grid_case.u)
+    with GridWriter(tmp_path / "a.h5", **grid_case.options) as writer:
+        given = u if kind is np.asarray else list(u)
+        writer.write(0, given, grid_case.a, {"nu": np.zeros(7)})
+    with nfsgeo.data.open(tmp_path / "a.h5") as file:
+        found = np.isnan(file.read(0, slice(None)))
+        assert found[0, 0, 0] and found.sum() == 1
+        assert not np.isnan(file.read(1, slice(None))).any()
+
+
 def test_writers_refuse_masked_arrays(
     grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
 ) -> None:
@@ -70,9 +85,8 @@ def test_writers_refuse_masked_arrays(
     axes = [masked(axis) for axis in options["axes"]]
     one_line(GridWriter, path, **options | {"axes": axes})
     with pytest.raises(ValueError), GridWriter(path, **options) as writer:
-        message = one_line(writer.write, 0, masked(u), a, {"nu": nu})
-        assert "u of sample 0 with 1 of 240 values" in message
-        one_line(writer.write, 0, list(masked(u)), a, {"nu": nu})
+        message = one_line(writer.write, 0, u, masked(a), {"nu": nu})
+        assert "a of sample 0 with 1 of 24 values" in message
         one_line(writer.write, 0, u, masked(a), {"nu": nu})
         one_line(writer.write, 0, u, a, {"nu": masked(nu)})
     points, path = np.random.default_rng(0).random((3, 2)), tmp_path / "b.h5"

@@ -27,7 +27,7 @@ def test_writer_refuses_bad_batches(
     ):
         u, a, nu = grid_case.u, grid_case.a, {"nu": np.zeros(7)}
         spoiled = u.copy()
-        spoiled[3, 0, 0, 0, 0] = np.nan
+        spoiled[3, 0, 0, 0, 0] = np.inf
         assert "sample 3" in one_line(writer.write, 0, spoiled, a, nu)
         one_line(writer.write, 0, 1e300 * u.astype(np.float64), a, nu)
         one_line(writer.write, 0, u.swapaxes(2, 3), a, nu)

@@ -171,7 +171,8 @@ class CloudFile(FieldFile):
         shape: tuple[int, ...],
     ) -> None:
         if not isinstance(values, Lazy):
-            values = as_real(values, f"{what} of sample {sample} of {self.path}")
+            name = f"{what} of sample {sample} of {self.path}"
+            values = as_real(values, name, gaps=what == "fields")
         found = values.shape
         if found != shape:
             raise self._misfit(sample, what, found, str(shape))

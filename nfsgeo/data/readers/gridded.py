@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import SPACE, Doubles, GridFile, Indices, check_axes
-from nfsgeo.data.numbers import as_times, missing_values
+from nfsgeo.data.numbers import as_times
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -39,8 +39,7 @@ class Field:
         """Time steps of a sample, ``[T', *S, c]``, axes of length 1 where constant."""
         chosen = {"n": sample, "t": steps}
         index = tuple(chosen.get(letter, slice(None)) for letter in self.order)
-        values = np.asarray(self.array[index])
-        self._check_present(values)
+        values = self._with_gaps(np.asarray(self.array[index]))
         left = self.order.replace("n", "")
         ahead = [letter for letter in "t" + SPACE[:dim] if letter in left]
         behind = [letter for letter in left if letter not in ahead]
@@ -49,15 +48,15 @@ class Field:
         shape = [sizes.get(letter, 1) for letter in "t" + SPACE[:dim]]
         return values.reshape(*shape, len(self.names))
 
-    def _check_present(self, values: NDArray[Any]) -> None:
-        """Refuses what HDF5 files of netCDF's conventions mark as missing."""
+    def _with_gaps(self, values: NDArray[Any]) -> NDArray[Any]:
+        """NaN where HDF5 files of netCDF's conventions mark values as missing."""
         attrs = getattr(self.array, "attrs", {})
         for key in ("_FillValue", "missing_value"):
             if key in attrs:
-                missing = int(np.isin(values, np.asarray(attrs[key])).sum())
-                if missing:
-                    what = f"{'/'.join(self.names[:3])} of a sample"
-                    raise missing_values(what, missing, values.size)
+                missing = np.isin(values, np.asarray(attrs[key]))
+                if missing.any():
+                    values = np.where(missing, np.float32(np.nan), values)
+        return values
 
 
 class ArrayFile(GridFile):

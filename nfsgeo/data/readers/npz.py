@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import SPACE, FieldFile
+from nfsgeo.data.numbers import as_real
 from nfsgeo.data.readers.clouds import CloudFile, numbered
 from nfsgeo.data.readers.gridded import ArrayFile, Field
 from nfsgeo.data.readers.reader import Reader
@@ -20,9 +21,9 @@ from nfsgeo.geometry import Domain
 __all__ = ["CLOUDS", "GRIDS", "PARAMETER", "SPLIT"]
 
 PARAMETER, SPLIT = "parameter_", "split_"  # how names of such arrays begin
-CLOUD_NAMES = ("coords", "offsets", "u", "a", "t", "names")
+CLOUD_NAMES = ("coords", "offsets", "u", "mask", "a", "t", "names")
 BOX = ("lower", "upper", "periodic")
-GRID_NAMES = ("u", *SPACE, "t", "a", *BOX, "about", PARAMETER, SPLIT)
+GRID_NAMES = ("u", "mask", *SPACE, "t", "a", *BOX, "about", PARAMETER, SPLIT)
 
 
 def _members(path: Path) -> set[str]:
@@ -44,12 +45,14 @@ def _clouds(path: Path) -> FieldFile:
     ``coords``    (points, axes)              (all points, axes), sample after sample
     ``offsets``   left out                    (N + 1), where each sample begins
     ``u``         (N, points, T, C)           (all points, T, C)
+    ``mask``      like ``u``, optional        like ``u``, optional
     ``a``         (N, points, C_a), optional  (all points, C_a), optional
     ``t``         (T); dates become seconds   (T), may be left out where T is 1
     ============  ==========================  ==========================================
 
     Trailing axes of ``u`` and ``a`` of length one may be left out: components first,
-    then time steps. ``names`` may name the components.
+    then time steps. ``names`` may name the components. A value of ``u`` is missing
+    where it is NaN, or ``mask`` true as in a masked array of numpy.
     """
     arrays = _load(path, CLOUD_NAMES)
     coords, ends = arrays["coords"], arrays.get("offsets")
@@ -94,7 +97,8 @@ def _grid(path: Path) -> FieldFile:
     ===================  =========================================================
     array                content
     ===================  =========================================================
-    ``u``                (N, T, X[, Y[, Z]], C)
+    ``u``                (N, T, X[, Y[, Z]], C); NaN where a value is missing
+    ``mask``             like ``u``, optional: true where a value is missing
     ``x``, ``y``, ``z``  coordinates of each axis
     ``t``                (T); dates become seconds; may be left out where T is 1
     ``a``                (N, X[, Y[, Z]], C_a), optional
@@ -142,7 +146,7 @@ def _grid(path: Path) -> FieldFile:
 
 
 def _load(path: Path, known: tuple[str, ...]) -> dict[str, NDArray]:
-    """The arrays of an archive, once none of them would go unread, such as a mask."""
+    """The arrays of an archive, once none of them would go unread."""
     with np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     starts = tuple(name for name in known if name.endswith("_"))
@@ -153,6 +157,16 @@ def _load(path: Path, known: tuple[str, ...]) -> dict[str, NDArray]:
                 f"no arrays but {', '.join(known)}",
                 "rename it or leave it out",
             )
+    mask = arrays.pop("mask", None)
+    if mask is not None:
+        u = arrays["u"]
+        if mask.dtype != bool or mask.shape != u.shape:
+            raise UserError(
+                f"{path} with a mask of type {mask.dtype} and shape {mask.shape}",
+                f"bool and {u.shape}, like u, true where a value is missing",
+                "repair it or leave it out",
+            )
+        arrays["u"] = as_real(np.ma.masked_array(u, mask), f"u of {path}", gaps=True)
     return arrays
 
 
@@ -168,11 +182,11 @@ CLOUDS = Reader(
     "point clouds (.npz)",
     _is_clouds,
     _clouds,
-    "point clouds (.npz): arrays coords, u and optionally offsets, a, t, names",
+    "point clouds (.npz): arrays coords, u and optionally mask, offsets, a, t, names",
 )
 GRIDS = Reader(
     "gridded fields (.npz)",
     _is_grid,
     _grid,
-    "gridded fields (.npz): arrays u, x and optionally y, z, t, a, periodic",
+    "gridded fields (.npz): arrays u, x and optionally mask, y, z, t, a, periodic",
 )

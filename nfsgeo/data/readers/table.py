@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.extras import require
 from nfsgeo.data.fields import Doubles, FieldFile, Indices
-from nfsgeo.data.numbers import as_real, as_times, finite, missing_values
+from nfsgeo.data.numbers import (
+    as_real,
+    as_times,
+    finite,
+    missing_values,
+    not_infinite,
+)
 from nfsgeo.data.readers.clouds import EPOCH, HALF_CIRCLE, CloudFile, is_static
 from nfsgeo.data.readers.columns import LONGITUDE, bare_name, roles_of
 from nfsgeo.data.readers.reader import Reader
@@ -46,7 +52,8 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
     coefficient, all others are components. Dates become seconds since 1970, those with
     an offset in UTC. A sample
     has the same points at every time, and every sample the same times; points are
-    sorted by their coordinates.
+    sorted by their coordinates. A value is missing where its cell is empty, and at the
+    time steps that a point has no row for.
 
     Args:
         path: The table.
@@ -54,8 +61,9 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
             ``z``, where their names do not tell; an empty name where none is.
 
     Raises:
-        UserError: Also when a value is missing, a point lacks a time step or has it
-            twice, or a name can be read in two ways.
+        UserError: Also when a coordinate, a time or a coefficient is missing, a point
+            has a time step twice, points move, samples differ in their times, or a name
+            can be read in two ways.
     """
     table = _columns(path)
     roles = roles_of(path, list(table), columns)
@@ -70,7 +78,8 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
         found[role] = finite(checked(found[role], what), what)
     for name, values in table.items():
         what = f"{path}: column {name}"
-        table[name] = finite(as_real(values, what), what)
+        checked = finite if is_static(name) else not_infinite
+        checked(as_real(values, what), what)
     names = [name for name in table if not is_static(name)]
     static = [name for name in table if is_static(name)]
     if not names:
@@ -97,10 +106,11 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
         meshes.append(mesh)
         u.append(scattered(fields[rows], at, (len(mesh), len(times))))
         if static:
-            values = scattered(coefficient[rows], at, (len(mesh), len(times)))
-            if not (values == values[:, :1]).all():
+            values = np.empty((len(mesh), len(static)))
+            values[at[0]] = coefficient[rows]
+            if not (values[at[0]] == coefficient[rows]).all():
                 raise ValueError("a coefficient that changes in time")
-            a.append(values[:, 0])
+            a.append(values)
     file = CloudFile(
         path,
         meshes=meshes,
@@ -129,7 +139,7 @@ def scattered(
 def _check_rows(
     path: Path, mesh: Doubles, times: Doubles, at: tuple[Indices, Indices], of: str
 ) -> None:
-    """Makes sure that each point of a sample has each time step once.
+    """Makes sure that no point of a sample has a time step twice.
 
     Args:
         path: The table, for messages.
@@ -141,21 +151,27 @@ def _check_rows(
     count = np.zeros((len(mesh), len(times)), np.int64)
     np.add.at(count, at, 1)
     if count.max() > 1:
-        point, step = np.argwhere(count > 1)[0]
+        point, twice = np.argwhere(count > 1)[0]
         raise UserError(
-            f"{path} with {count[point, step]} rows for the point "
-            f"{mesh[point].tolist()} {of}at t = {times[step]:g}",
+            f"{path} with {count[point, twice]} rows for the point "
+            f"{mesh[point].tolist()} {of}at t = {times[twice]:g}",
             "one row for each point and time step of a sample",
             "leave the others out, or name the columns of time and sample, as in "
             f"nfsgeo convert {path} --out NAME.h5 --columns time=COLUMN,sample=COLUMN",
         )
-    if count.min() < 1:
-        point, step = np.argwhere(count < 1)[0]
-        what = (
-            f"{path}, whose point {mesh[point].tolist()} {of}lacks t = "
-            f"{times[step]:g}, and so"
+    without = ~count.any(axis=0)
+    if without.any():
+        raise UserError(
+            f"{path} without a row {of}at t = {times[without][0]:g}",
+            "every sample at the same times",
+            "convert samples with other times by themselves",
         )
-        raise missing_values(what, int((count < 1).sum()), count.size)
+    if len(times) > 1 and count.sum(axis=1).max() < 2:
+        raise UserError(
+            f"{path} with {len(mesh)} points {of}, each of them at one time alone",
+            "points that stay where they are",
+            "interpolate the fields to such points",
+        )
 
 
 def _header(path: Path) -> tuple[list[str], str]:
@@ -198,6 +214,9 @@ def _values(path: Path, name: str, cells: list[str]) -> NDArray[Any]:
         return np.array([_number(cell) for cell in cells])
     except ValueError:
         pass
+    missing = sum(cell.lower() in ABSENT for cell in cells)
+    if missing:  # of a column of dates
+        raise missing_values(f"{path}: column {name}", missing, len(cells))
     try:
         return _dates(path, name, cells)
     except UserError:

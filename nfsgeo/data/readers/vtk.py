@@ -24,7 +24,7 @@ from nfsgeo.errors import UserError
 __all__ = ["MESHES", "SERIES"]
 
 Data = Mapping[str, NDArray[Any]]
-MARKS = {"vtkValidPointMask": 1, "vtkGhostType": 0}  # ParaView's, of usual points
+VALID, GHOST = "vtkValidPointMask", "vtkGhostType"  # marks that ParaView sets
 KINDS = {
     b"UnstructuredGrid": "vtu",
     b"vtkMultiBlockDataSet": "vtm",
@@ -62,8 +62,10 @@ def _mesh(path: Path, at: str | None = None) -> FieldFile:
             cells' centroids; None where the file has only one of them. Whole numbers
             at cells, such as those of materials, are no fields.
 
+    Points that ParaView marks as without a value have missing values.
+
     Raises:
-        UserError: Also where ParaView marks points as without a value or as ghosts.
+        UserError: Also where ParaView marks points as ghosts.
     """
     mesh = _merged(path) if _kind(path) == "vtm" else _read(path)
     for _, at_points, at_cells in mesh.steps:
@@ -119,25 +121,26 @@ def _cloud(path: Path, mesh: _Mesh) -> FieldFile:
 def _components(data: Data) -> dict[str, NDArray[Any]]:
     """Scalars by name, vectors and tensors as ``name_0``, ``name_1``, ..."""
     found = {}
+    invalid = np.asarray(data[VALID]) != 1 if VALID in data else None
     for name, values in _fields(data).items():
         flat = np.asarray(values).reshape(len(values), -1)
+        if invalid is not None and invalid.any() and not is_static(name):
+            flat = np.where(invalid[:, None], np.nan, flat)
         for i, column in enumerate(flat.T):
             found[name if flat.shape[1] == 1 else f"{name}_{i}"] = column
     return found
 
 
 def _fields(data: Data) -> Data:
-    return {name: values for name, values in data.items() if name not in MARKS}
+    return {name: values for name, values in data.items() if name not in (VALID, GHOST)}
 
 
 def _check_marks(path: Path, data: Data) -> None:
-    """Refuses points that have no value, or are there twice in files of many parts."""
-    for name, good in MARKS.items():
-        if name in data:
-            bad = int(np.sum(np.asarray(data[name]) != good))
-            if bad:
-                what = f"fields of {path}, by its {name},"
-                raise missing_values(what, bad, len(data[name]))
+    """Refuses points that are there twice in files of many parts."""
+    bad = int(np.sum(np.asarray(data.get(GHOST, 0)) != 0))
+    if bad:
+        what = f"fields of {path}, by its {GHOST},"
+        raise missing_values(what, bad, len(data[GHOST]))
 
 
 def _read(path: Path) -> _Mesh:

@@ -151,7 +151,8 @@ class RecurrentOperator(Model):
                 last = x[:, -1, :num_fields] + last
             predicted.append(last)
             if target is not None and true is not None:
-                last = torch.where(true[t], target[:, t], last)
+                known = true[t] & ~target[:, t].isnan()
+                last = torch.where(known, target[:, t], last)
         return torch.stack(predicted, dim=1)
 
     def _step(

@@ -265,7 +265,6 @@ def test_arrays_that_do_not_fit_are_refused(
 @pytest.mark.parametrize(
     "change",
     [
-        lambda c: {k: v[:-1] for k, v in c.items()},
         lambda c: {k: v for k, v in c.items() if k not in "pq"},
         lambda c: {("z" if k == "y" else k): v for k, v in c.items()},
         lambda c: c | {"x": c["x"] + np.arange(len(c["x"]))},

@@ -1,0 +1,119 @@
+r"""Missing values, NaN, replaced by those observed nearby in time and space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from nfsgeo.geometry import BipartiteGraph, Domain
+from nfsgeo.geometry.nearest import nearest_neighbours
+from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.nn.base_interpolation import interpolate_along
+
+__all__ = ["fill_in_space", "fill_in_time", "fitted_trend", "neighbour_graph"]
+
+NEIGHBOURS = 12
+
+
+def fill_in_time(x: Tensor, trend: Tensor | None = None) -> Tensor:
+    r"""Linear interpolation between the time steps that a point is observed at.
+
+    Before the first of them it is their value, and :math:`k` time steps after the last
+
+    .. math:: x_{t+k} = x_t + s \, (\phi + \phi^2 + \dots + \phi^k)
+
+    with the slope :math:`s` between the last two observed values and a damped trend
+    :math:`\phi`, see :func:`fitted_trend`. Where a point has no value at all, NaN
+    stays. Complete fields are returned bit for bit.
+
+    Args:
+        x: fields ``[N, T, F]`` at equally spaced time steps, NaN where missing.
+        trend: :math:`\phi` of each component ``[F]``, from 0 to 1; None for 0.
+    """
+    num = x.size(1)
+    observed = ~x.isnan()
+    step = torch.arange(num, device=x.device)[:, None].expand_as(x)
+    before = torch.where(observed, step, -1).cummax(1).values
+    after = torch.where(observed, step, num).flip(1).cummin(1).values.flip(1)
+    ended = (after == num) & (before >= 0)
+    first = torch.where(before < 0, after, before).clamp(max=num - 1)
+    second = torch.where(after == num, before, after).clamp(min=0)
+    share = (step - first) / (second - first).clamp_min(1)
+    filled = torch.lerp(x.gather(1, first), x.gather(1, second), share.to(x.dtype))
+    if trend is not None:
+        earlier = before.gather(1, (first - 1).clamp_min(0))
+        slope = x.gather(1, first) - x.gather(1, earlier.clamp_min(0))
+        slope = slope / (first - earlier).clamp_min(1)
+        # The sum of the powers so far, at each number of steps after the last.
+        powers = trend.to(x) ** torch.arange(1, num + 1).to(x)[:, None]
+        sums = torch.cat([torch.zeros_like(powers[:1]), powers.cumsum(0)])
+        ahead = sums.expand(len(x), -1, -1).gather(1, (step - first).clamp_min(0))
+        follows = ended & (first > 0) & (earlier >= 0)
+        filled = filled + torch.where(follows, slope * ahead, 0)
+    return torch.where(observed, x, filled)
+
+
+def fitted_trend(fields: Iterable[Tensor]) -> Tensor:
+    r"""The damped trend of each component, from 0 to 1, that tells the next change.
+
+    .. math:: \phi = \frac{\sum (x_{t+1} - x_t)(x_t - x_{t-1})}{\sum (x_t - x_{t-1})^2}
+
+    Near 1 for fields that are smooth in time; 0 for noisy ones, whose last value is
+    held.
+
+    Args:
+        fields: ``[N, T, F]`` of each training sample, NaN where missing.
+    """
+    product, square = torch.zeros(()), torch.zeros(())
+    for field in fields:
+        change = field.double().diff(dim=1)
+        pairs = change[:, 1:] * change[:, :-1]
+        squares = change[:, :-1].square().where(~pairs.isnan(), 0)
+        product = product + pairs.nansum((0, 1))
+        square = square + squares.sum((0, 1))
+    return (product / square.clamp_min(torch.finfo(square.dtype).tiny)).clamp(0, 1)
+
+
+def fill_in_space(x: Tensor, graph: BipartiteGraph) -> Tensor:
+    r"""Means over the neighbours that are observed, weights renormalised over these.
+
+    .. math:: x_i = \frac{\sum_j w_{ij} m_j x_j}{\sum_j w_{ij} m_j}
+
+    at each time step and in each component, with :math:`m_j` 1 where :math:`x_j` is
+    observed and 0 where it is missing. Zero where no neighbour is observed, which is
+    the mean of normalised fields.
+
+    Args:
+        x: normalised fields ``[N, T, F]``, NaN where missing.
+        graph: from :func:`neighbour_graph`.
+    """
+    observed = ~x.isnan()
+    known = torch.cat([x.masked_fill(~observed, 0), observed.to(x)], dim=-1)
+    total, weight = interpolate_along(known, graph).chunk(2, dim=-1)
+    found = total / weight.clamp_min(torch.finfo(x.dtype).tiny)
+    return torch.where(observed, x, found.masked_fill(weight <= 0, 0))
+
+
+def neighbour_graph(pos: Tensor, domain: Domain) -> BipartiteGraph:
+    """The nearest neighbours of each point of one sample, weighted by 1 / distance².
+
+    Args:
+        pos: positions ``[n, d]``.
+        domain: the box, with its periodic axes.
+    """
+    here = pos.detach().cpu()
+    query = RadiusQuery.create(here, here, 1.0, domain, None, None, here.device)
+    num = min(NEIGHBOURS + 1, len(here))
+    source = nearest_neighbours(query, num).flatten()
+    target = torch.arange(len(here)).repeat_interleave(num)
+    graph = BipartiteGraph.from_edges(
+        torch.stack([source, target]), (here, here), domain
+    )
+    nearness = graph.displacement.square().sum(1)
+    # Of no use is a point to itself; of those at one place, one stands for the other.
+    itself = graph.edge_index[0] == graph.edge_index[1]
+    weight = nearness.clamp_min(1e-12).reciprocal().masked_fill(itself, 0)
+    return replace(graph, base_weight=weight).to(pos.device)

@@ -1,0 +1,83 @@
+"""Which samples each part of the data has, and where its windows begin."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nfsgeo.data import FieldFile
+from nfsgeo.data.fields import Indices
+from nfsgeo.data.splits import SPLITS, split_in_order
+from nfsgeo.errors import UserError
+from nfsgeo.training.config import DataSection
+
+__all__ = ["part_samples", "steps_of_parts", "window_starts"]
+
+
+def part_samples(data: DataSection, file: FieldFile, part: str) -> Indices:
+    """Numbers of the samples of a part: all of them where parts differ in time.
+
+    Args:
+        data: Resolved.
+        file: Where the samples come from.
+        part: ``"train"``, ``"valid"`` or ``"test"``.
+    """
+    if data.split_by == "time":
+        return np.arange(file.num_samples)
+    return file.split[part]
+
+
+def steps_of_parts(data: DataSection, file: FieldFile) -> dict[str, range]:
+    """The time steps of a file that the windows of each part lie in.
+
+    Where samples are split by time, parts follow each other in the order of
+    :data:`~nfsgeo.data.splits.SPLITS`, 0.7/0.1/0.2 of the time steps, none of them
+    shorter than a window; else every part has all time steps.
+
+    Args:
+        data: Resolved.
+        file: Where the samples come from.
+
+    Raises:
+        UserError: There are fewer time steps than three windows have.
+    """
+    steps = range(data.first_step, len(file.times))
+    if data.split_by != "time":
+        return dict.fromkeys(SPLITS, steps)
+    num = (data.n_in or 0) + (data.n_out or 1)
+    least = data.time_steps(num).stop - data.first_step
+    if len(steps) < 3 * least:
+        raise UserError(
+            f"{len(steps)} time steps of {file.path}, split by time",
+            f"at least {3 * least}, for windows of {least} of each part",
+            "ask for fewer time steps by --n-in and --n-out, or use a longer file",
+        )
+    shares = split_in_order(len(steps))
+    valid, test = (max(least, len(shares[part])) for part in ("valid", "test"))
+    cuts = [steps.start, steps.stop - test - valid, steps.stop - test, steps.stop]
+    return {part: range(*cuts[i : i + 2]) for i, part in enumerate(SPLITS)}
+
+
+def window_starts(
+    data: DataSection, file: FieldFile, part: str, num_steps: int
+) -> Indices:
+    """The first time steps of the windows that each sample of a part has.
+
+    Windows whose time steps are not as far apart as most, because the file lacks some
+    between them, are left out where there are others.
+
+    Args:
+        data: Resolved.
+        file: Where the samples come from.
+        part: ``"train"``, ``"valid"`` or ``"test"``.
+        num_steps: Number of time steps of a window.
+    """
+    stride = data.window_stride if part == "train" else data.evaluation_stride
+    if stride is None:
+        return np.array([data.first_step])
+    steps = steps_of_parts(data, file)[part]
+    length = data.time_steps(num_steps).stop - data.first_step
+    starts = np.arange(steps.start, steps.stop - length + 1, stride)
+    times = file.times[starts[:, None] + data.time_stride * np.arange(num_steps)]
+    usual = np.median(file.times[data.time_stride :] - file.times[: -data.time_stride])
+    even = np.isclose(np.diff(times), usual, rtol=1e-3, atol=0).all(axis=1)
+    return starts[even] if even.any() else starts

@@ -1,0 +1,293 @@
+"""Training on fields with gaps: filled in, told to the network, never scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import nfsgeo
+from nfsgeo.data import GridWriter, PointWriter
+from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.generation import generate
+from nfsgeo.data.meshes import every_point
+from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.errors import UserError
+from nfsgeo.evaluation import evaluate_run
+from nfsgeo.evaluation.baselines import training_mean
+from nfsgeo.geometry import Domain
+from nfsgeo.models import MODELS
+from nfsgeo.training import begin_run, fit, load_config, module, prepare, restore
+from nfsgeo.training.losses import LOSSES, LossPoints
+from nfsgeo.training.metrics import ErrorByTimeStep, FieldErrors
+
+NAN = float("nan")
+
+
+def with_gaps(source: Path, target: Path, share: float) -> Path:
+    """A file on a grid with a share of its values missing at random."""
+    random = np.random.default_rng(1)
+    with nfsgeo.open(source) as file:
+        shape = file.shape or ()
+        with GridWriter(
+            target,
+            equation=file.equation,
+            domain=file.domain,
+            axes=file.axes or (),
+            times=file.times,
+            num_samples=file.num_samples,
+            component_names=file.component_names,
+        ) as writer:
+            for sample in range(file.num_samples):
+                u = file.read(sample, slice(None)).swapaxes(0, 1)
+                u = np.where(random.random(u.shape) < share, NAN, u)
+                writer.write(sample, u.reshape(1, -1, *shape, file.components))
+    return target
+
+
+@pytest.fixture
+def gaps(waves: Path, tmp_path: Path) -> Path:
+    """The waves with 30 % of their values missing."""
+    return with_gaps(waves, tmp_path / "gaps.h5", 0.3)
+
+
+@pytest.fixture
+def sensors(tmp_path: Path) -> Path:
+    """Samples of 12 sensors: one is always dead, one appears, one vanishes."""
+    points = np.random.default_rng(0).random((12, 2))
+    with PointWriter(
+        tmp_path / "sensors.h5",
+        equation="sensors",
+        domain=Domain.unit(2),
+        times=np.arange(8.0),
+        component_names=["u"],
+    ) as writer:
+        mesh = writer.add_mesh(points)
+        for sample in range(10):
+            u = np.sin(points[:, :1] * 6 + 0.3 * np.arange(8) + sample)
+            u[3], u[5, :6], u[7, 4:] = NAN, NAN, NAN
+            writer.write(u[..., None], mesh)
+    return tmp_path / "sensors.h5"
+
+
+def run_on(file: Path, out: Path, settings: dict[str, Any]) -> Path:
+    """A run in a new folder."""
+    experiment = prepare(load_config(overrides={"data.file": str(file)} | settings))
+    paths = begin_run(experiment, out)
+    fit(experiment, paths)
+    return paths.root
+
+
+TAKING = [name for name in MODELS if name != "gino"]
+
+
+@pytest.mark.parametrize("name", TAKING)
+def test_every_model_trains_and_predicts_with_gaps(
+    name: str, gaps: Path, tmp_path: Path
+) -> None:
+    chosen = {"model.name": name, "trainer.epochs": 1, "trainer.device": "cpu"}
+    chosen |= {"data.query_points": 0, "data.max_train": 3, "data.n_in": 4}
+    chosen |= {"data.n_out": 4, "data.points": 16, "data.point_sets": 1}
+    fields = MODELS[name].config.model_fields
+    small = {"width": 32 if name == "mppde" else 8, "depth": 1, "window": 4}
+    chosen |= {f"model.settings.{k}": v for k, v in small.items() if k in fields}
+    root = run_on(gaps, tmp_path / "run", chosen)
+    summary = evaluate_run(root)
+    for errors in (summary["test"], *summary["baselines"].values()):
+        assert all(np.isfinite(value) for value in errors.values()), summary
+    with nfsgeo.predict(root, gaps, tmp_path / "ahead.h5") as ahead:
+        assert np.isfinite(ahead.read(0, slice(None))).all()
+
+
+def test_the_network_is_told_what_is_observed(gaps: Path, tiny: dict[str, Any]) -> None:
+    chosen = tiny | {"data.file": str(gaps), "data.n_in": 3, "data.n_out": 2}
+    experiment = prepare(load_config(overrides=chosen))
+    seen = []
+    forecaster = experiment.forecaster
+    forecaster.model.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    item = experiment.data.parts["train"][0]
+    forecaster(item.x, item.pos)
+    missing = item.x[..., 0].isnan()
+    assert 0.2 < missing.float().mean() < 0.4
+    assert seen[0].shape == (64, 3, 2) and experiment.problem.in_components == 2
+    assert torch.equal(seen[0][..., 1], (~missing).float())
+    known = forecaster.inputs.normalise(item.x)
+    assert torch.equal(seen[0][..., 0][~missing], known[..., 0][~missing])
+    assert seen[0].isfinite().all()
+
+
+def test_a_model_of_complete_fields_fills_gaps_in_all_the_same(
+    waves: Path, gaps: Path, tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    root = run_on(waves, tmp_path / "run", tiny | {"trainer.epochs": 1})
+    complete, filled = evaluate_run(root)["test"], evaluate_run(root, data=gaps)["test"]
+    assert filled["mae"] < 2 * complete["mae"]
+
+
+@pytest.mark.parametrize("values", ["missing", "anything"])
+def test_missing_targets_leave_the_loss(
+    gaps: Path, tiny: dict[str, Any], values: str
+) -> None:
+    experiment = prepare(load_config(overrides=tiny | {"data.file": str(gaps)}))
+    train = experiment.data.parts["train"]
+    batch = experiment.data.collate["train"]([train[0], train[1]])
+    torch.manual_seed(0)
+    prediction = torch.randn(batch.y.shape, requires_grad=True)
+    missing = batch.y.isnan()
+    loss = experiment.forecaster._loss(prediction, batch)
+    loss.backward()
+    assert prediction.grad is not None
+    assert prediction.grad[missing].eq(0).all() and loss.isfinite()
+    scale = experiment.forecaster.outputs
+    error = scale.normalise(prediction) - scale.normalise(batch.y)
+    if "volume" not in batch or values == "anything":
+        weight = batch.volume[:, None, None] if "volume" in batch else torch.ones(())
+        weight = weight.expand_as(error)[~missing]
+        expected = (weight * error[~missing].square()).sum() / weight.sum()
+        torch.testing.assert_close(loss, expected)
+
+
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_losses_of_observed_values_are_those_of_them_alone(name: str) -> None:
+    torch.manual_seed(0)
+    prediction, target = torch.randn(2, 9, 4, 1)
+    scale = FieldNormaliser(torch.ones(1), torch.full((1,), 2.0))
+    weight = torch.rand(9) + 0.5
+    observed = torch.ones(9, 4, 1, dtype=torch.bool)
+    observed[:3] = False
+    all_of = LossPoints((9,), scale, weight, observed)
+    alone = LossPoints((6,), scale, weight[3:] / weight[3:].mean())
+    spoiled = torch.where(observed, target, prediction)
+    torch.testing.assert_close(
+        LOSSES[name](prediction, spoiled, all_of),
+        LOSSES[name](prediction[3:], target[3:], alone),
+    )
+
+
+@pytest.mark.parametrize("std", [None, [2.0, 0.5]])
+def test_errors_are_those_of_the_observed_values(std: list[float] | None) -> None:
+    torch.manual_seed(0)
+    truth, prediction = torch.randn(2, 10, 3, 2)
+    batch = torch.tensor([0] * 4 + [1] * 4 + [2] * 2)
+    spoiled = truth.clone()
+    spoiled[[0, 5]], spoiled[8:] = NAN, NAN  # the last sample has no value left
+    mean = None if std is None else [0.1, 0.2]
+    found, alone = FieldErrors(mean, std), FieldErrors(mean, std)
+    found.update(prediction, spoiled, batch)
+    keep = [1, 2, 3, 4, 6, 7]
+    alone.update(prediction[keep], truth[keep], batch[keep])
+    assert found.compute() == pytest.approx(alone.compute(), rel=1e-12)
+    assert len(found.by_component()) == len(std or ())
+    by_step = ErrorByTimeStep(3)
+    by_step.update(prediction, spoiled)
+    expected = (prediction - truth)[keep].abs().mean((0, 2)).double()
+    torch.testing.assert_close(by_step.compute(), expected)
+
+
+def test_normalisers_know_the_observed_values_alone() -> None:
+    torch.manual_seed(0)
+    fields = [3 + 2 * torch.randn(8, 5, 2) for _ in range(4)]
+    for field in fields:
+        field[torch.rand(field.shape) < 0.4] = NAN
+    fields[2][..., 1] = NAN
+    found = FieldNormaliser.fit(fields)
+    for c in range(2):
+        values = torch.cat([f[..., c].flatten() for f in fields])
+        values = values[~values.isnan()]
+        torch.testing.assert_close(found.mean[c], values.mean())
+        torch.testing.assert_close(found.std[c], values.std(unbiased=False))
+
+
+def test_absent_sensors_are_no_points_of_a_window(sensors: Path) -> None:
+    with nfsgeo.open(sensors) as file:
+        mesh = every_point(file)
+        for n_in, n_out, left in ((2, 2, [3, 5]), (4, 4, [3]), (2, 6, [3])):
+            windows = WindowDataset(
+                file, range(10), n_in, n_out, mesh, drop_absent=True, volumes=True
+            )
+            keep = np.delete(np.arange(12), left)
+            item = windows[1]
+            np.testing.assert_array_equal(item.pos, mesh.pos[keep])
+            assert item.x.shape == (len(keep), n_in, 1) and len(item.volume) == len(
+                keep
+            )
+            assert item.mesh < 0 and item.mesh == windows[2].mesh
+            everywhere = WindowDataset(file, range(10), n_in, n_out, mesh)[1]
+            torch.testing.assert_close(item.x, everywhere.x[keep], equal_nan=True)
+            assert everywhere.mesh == 0
+
+
+def test_a_run_with_sensors_that_appear_and_vanish(
+    sensors: Path, tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    chosen = tiny | {"data.n_in": 2, "data.n_out": 2, "data.window_stride": 1}
+    root = run_on(sensors, tmp_path / "run", chosen)
+    summary = evaluate_run(root)
+    assert np.isfinite(summary["test"]["mae"])
+    assert summary["scored"]["points"] == 10 and summary["scored"]["of_points"] == 12
+    with nfsgeo.predict(root, sensors, tmp_path / "p.h5") as ahead:
+        assert np.isfinite(ahead.read(0, slice(None))).all()
+    with pytest.raises(UserError, match="trained on data with missing values"):
+        nfsgeo.export(root, tmp_path / "p.pt2")
+
+
+def test_too_many_missing_values_are_refused(waves: Path, tmp_path: Path) -> None:
+    path = with_gaps(waves, tmp_path / "few.h5", 0.95)
+    with pytest.raises(UserError, match=r"9\d\.?\d* % of the values of u missing"):
+        prepare(load_config(overrides={"data.file": str(path)}))
+    chosen = {"data.file": str(path), "data.max_missing": 0.97, "data.points": 9}
+    assert prepare(load_config(overrides=chosen)).forecaster.missing
+
+
+def test_points_between_gaps_are_refused(gaps: Path) -> None:
+    chosen = {"data.file": str(gaps), "data.mesh": "off-grid"}
+    with pytest.raises(UserError, match="missing values.*every grid point"):
+        prepare(load_config(overrides=chosen))
+
+
+def test_the_training_mean_is_that_of_the_observed_values(gaps: Path) -> None:
+    with nfsgeo.open(gaps) as file:
+        train = WindowDataset(file, range(6), 2, 3, every_point(file))
+        batch = type("Batch", (), {"y": train[0].y, "num_graphs": 1})
+        found = training_mean(train)(batch)  # type: ignore[arg-type]
+        expected = torch.stack([train[n].y for n in range(6)]).nanmean(0)
+    known = ~expected.isnan()
+    torch.testing.assert_close(found[known], expected[known])
+    assert found.isfinite().all()
+
+
+def test_a_restored_model_knows_of_gaps(
+    gaps: Path, tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    experiment = prepare(load_config(overrides=tiny | {"data.file": str(gaps)}))
+    paths = begin_run(experiment, tmp_path / "run")
+    fit(experiment, paths)
+    restored = restore(paths, experiment.config)
+    assert restored.missing and restored.description["trend"][0] > 0.5
+    item = experiment.data.parts["valid"][0]
+    assert torch.isfinite(restored(item.x, item.pos)).all()
+
+
+@pytest.mark.slow
+def test_gaps_cost_little_where_the_mean_in_their_place_costs_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The figures of docs/tutorials/long-series.md."""
+    complete = tmp_path / "ns.h5"
+    generate("navier-stokes", complete, samples=150, resolution=32, records=20)
+    gaps = with_gaps(complete, tmp_path / "gaps.h5", 0.3)
+    chosen = {"data.points": 36, "data.query_points": 0, "trainer.epochs": 5}
+    chosen |= {"trainer.device": "cpu"}
+
+    def error(file: Path, name: str) -> float:
+        return float(evaluate_run(run_on(file, tmp_path / name, chosen))["test"]["mae"])
+
+    usual, filled = error(complete, "complete"), error(gaps, "gaps")
+    zero: Callable[..., torch.Tensor] = lambda x, trend: x.nan_to_num(0.0)  # noqa: E731
+    monkeypatch.setattr(module, "fill_in_time", zero)
+    mean = error(gaps, "mean")
+    assert filled <= 1.15 * usual and mean >= 1.5 * usual, (usual, filled, mean)

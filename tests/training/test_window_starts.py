@@ -1,0 +1,272 @@
+"""Windows that slide over the time steps: their parts, their order, their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import nfsgeo.data
+from nfsgeo.data import PointWriter
+from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.splits import SPLITS
+from nfsgeo.errors import UserError
+from nfsgeo.evaluation import evaluate_run
+from nfsgeo.geometry import Domain
+from nfsgeo.training import begin_run, fit, load_config, prepare, resume_run
+from nfsgeo.training.config import DataSection
+from nfsgeo.training.datamodule import windows
+from nfsgeo.training.observation import observe
+from nfsgeo.training.resolution import resolved
+from nfsgeo.training.window_starts import steps_of_parts, window_starts
+
+NAMES = {"mesh": "all", "n_in": 3, "n_out": 2}
+
+
+def write_series(path: Path, times: Any, num_series: int = 1) -> Path:
+    """Station records, whose values tell the series, the station and the time step."""
+    points = np.random.default_rng(0).random((6, 2))
+    with PointWriter(
+        path,
+        equation="stations",
+        domain=Domain.bounding(points),
+        times=times,
+        component_names=["u"],
+    ) as writer:
+        mesh = writer.add_mesh(points)
+        for number in range(num_series):
+            u = np.arange(len(times)) + 1000.0 * np.arange(6)[:, None]
+            writer.write(u[..., None] + 1e5 * number, mesh)
+    return path
+
+
+@pytest.fixture
+def series(tmp_path: Path) -> Path:
+    """One series of 60 time steps."""
+    return write_series(tmp_path / "series.h5", 0.5 * np.arange(60))
+
+
+class Series:
+    """What the parts of a file are made from."""
+
+    def __init__(self, times: Any) -> None:
+        self.path, self.times, self.num_samples = Path("series"), np.array(times), 1
+
+
+@given(
+    num=st.integers(1, 300),
+    n_in=st.integers(1, 8),
+    n_out=st.integers(1, 8),
+    apart=st.integers(1, 4),
+    first=st.integers(0, 5),
+    stride=st.integers(1, 9),
+)
+def test_parts_in_time_share_no_time_step(
+    num: int, n_in: int, n_out: int, apart: int, first: int, stride: int
+) -> None:
+    length = apart * (n_in + n_out - 1) + 1
+    assume(num - first >= 3 * length)
+    data = DataSection(
+        n_in=n_in,
+        n_out=n_out,
+        time_stride=apart,
+        first_step=first,
+        window_stride=stride,
+        evaluation_stride=1,
+        split_by="time",
+    )
+    file: Any = Series(np.arange(num))
+    parts = steps_of_parts(data, file)
+    used = []
+    for part in SPLITS:
+        starts = window_starts(data, file, part, n_in + n_out)
+        steps = np.unique(starts[:, None] + apart * np.arange(n_in + n_out))
+        assert len(starts) and set(steps) <= set(parts[part])
+        used.append(set(steps))
+        spread = set(np.diff(starts)) or {1}
+        assert spread == ({stride} if part == "train" and len(starts) > 1 else {1})
+    assert not (used[0] & used[1] or used[1] & used[2] or used[0] & used[2])
+    assert [parts[part].start for part in SPLITS][0] == first
+    assert parts["test"].stop == num
+    # Not used are fewer time steps than a stride, where windows leave none out.
+    assert parts["train"].stop - max(used[0]) <= stride
+
+
+def data_section(file: Any, **settings: Any) -> DataSection:
+    chosen = {f"data.{k}": v for k, v in {**NAMES, **settings}.items()}
+    return resolved(load_config(overrides=chosen), file).data
+
+
+def test_windows_of_one_series_are_those_of_the_file(series: Path) -> None:
+    with nfsgeo.data.open(series) as file:
+        data = data_section(file, window_stride=2)
+        assert (data.split_by, data.evaluation_stride) == ("time", 2)
+        mesh, u = observe(data, file, 0), file.read(0, slice(None))
+        seen = {}
+        for part in SPLITS:
+            found = windows(data, file, mesh, part)
+            for number in range(len(found)):
+                item = found[number]
+                first = int(2 * item.times[0])
+                np.testing.assert_array_equal(item.x, u[:, first : first + 3])
+                np.testing.assert_array_equal(item.y, u[:, first + 3 : first + 5])
+                assert (
+                    item.times.tolist() == (0.5 * np.arange(first, first + 5)).tolist()
+                )
+            seen[part] = [int(2 * found[n].times[0]) for n in range(len(found))]
+    # 0.7/0.1/0.2 of 60 time steps: 42, 6 and 12.
+    assert seen["train"] == list(range(0, 38, 2))
+    assert seen["valid"] == [42] and seen["test"] == [48, 50, 52, 54]
+
+
+@pytest.mark.parametrize("cache_bytes", [2**30, 6 * 4 * 5 * 3, 0])
+@pytest.mark.parametrize("stride", [1, 3])
+def test_windows_share_what_is_read_of_their_sample(
+    series: Path, monkeypatch: pytest.MonkeyPatch, cache_bytes: int, stride: int
+) -> None:
+    with nfsgeo.data.open(series) as file:
+        starts = np.arange(0, 40, 2)
+        options: Any = {"first_step": starts, "time_stride": stride}
+        mesh, samples = observe(DataSection(mesh="all"), file, 0), [0] * len(starts)
+        plain = WindowDataset(file, samples, 3, 2, mesh, **options)
+        items = [plain[number] for number in range(len(starts))]
+        reads = []
+        read = file.read
+        monkeypatch.setattr(file, "read", lambda *a: reads.append(a[1]) or read(*a))
+        dataset = WindowDataset(
+            file, samples, 3, 2, mesh, cache_bytes=cache_bytes, **options
+        )
+        for number in np.random.default_rng(0).permutation(len(starts)):
+            for name in ("x", "y", "times"):
+                assert torch.equal(dataset[number][name], items[number][name])
+        whole = cache_bytes == 2**30
+        assert len(reads) == 1 if whole else len(reads) >= len(starts)
+        longest = max(len(range(60)[each]) for each in reads)
+        assert longest <= (60 if whole else 5)
+
+
+def test_windows_do_not_slide_over_gaps_in_time(tmp_path: Path) -> None:
+    times = np.delete(np.arange(80.0), [20, 33])
+    path = write_series(tmp_path / "gaps.h5", times)
+    with nfsgeo.data.open(path) as file:
+        data = data_section(file, window_stride=1)
+        found = windows(data, file, observe(data, file, 0), "train")
+        for number in range(len(found)):
+            assert np.diff(found[number].times).tolist() == [1.0] * 4
+        assert len(found) == 54 - 4 - 2 * 4  # of 54 time steps, without 2 of them
+
+
+def test_one_series_without_sliding_windows_is_refused(series: Path) -> None:
+    with nfsgeo.data.open(series) as file:
+        with pytest.raises(UserError, match="1 samples.*--window-stride 1"):
+            data_section(file)
+        with pytest.raises(UserError, match="split_by=time.*--window-stride"):
+            data_section(file, split_by="time")
+        with pytest.raises(UserError, match="at least 72"):
+            data_section(file, window_stride=1, n_in=12, n_out=12)
+
+
+def test_several_series_stay_whole_unless_told_otherwise(tmp_path: Path) -> None:
+    path = write_series(tmp_path / "many.h5", np.arange(30.0), num_series=5)
+    with nfsgeo.data.open(path) as file:
+        data = data_section(file, window_stride=1)
+        assert (data.split_by, data.evaluation_stride) == ("series", None)
+        mesh = observe(data, file, 0)
+        train, test = (windows(data, file, mesh, part) for part in ("train", "test"))
+        assert len(train) == 3 * 26 and train.samples[:27] == [0] * 26 + [1]
+        assert len(test) == 1 and test[0].times.tolist() == [0, 1, 2, 3, 4]
+        data = data_section(file, window_stride=1, evaluation_stride=5)
+        assert len(windows(data, file, mesh, "test")) == 6
+        data = data_section(file, window_stride=1, split_by="time")
+        assert set(windows(data, file, mesh, "test").samples) == set(range(5))
+
+
+def test_windows_of_a_sample_cycle_through_the_point_sets(waves: Path) -> None:
+    chosen = {"data.file": str(waves), "data.points": 20, "data.window_stride": 2}
+    train = prepare(load_config(overrides=chosen)).data.parts["train"]
+    assert len(train) == 14 * 3
+    assert [train[number].mesh for number in range(6)] == [0, 1, 2, 1, 2, 3]
+    train.turn = 1
+    assert [train[number].mesh for number in range(6)] == [1, 2, 3, 2, 3, 4]
+
+
+def test_mppde_sees_more_starts(waves: Path) -> None:
+    chosen: dict[str, Any] = {"data.file": str(waves), "model.name": "mppde"}
+    chosen |= {"data.n_in": 5, "data.n_out": 5, "model.settings.window": 5}
+    one, more = (
+        prepare(load_config(overrides=chosen | extra)).data.parts["train"]
+        for extra in ({}, {"data.window_stride": 1})
+    )
+    # Windows are as long as the pushforward trick needs them to be.
+    assert one[0].y.shape == more[0].y.shape == (64, 10, 1)
+    assert len(one) == 14 and len(more) == 14 * 10
+
+
+@pytest.fixture
+def sliding(series: Path, tiny: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a short run on windows of one series."""
+    chosen = {f"data.{k}": v for k, v in NAMES.items()} | {"data.file": str(series)}
+    return tiny | chosen | {"data.window_stride": 1}
+
+
+def test_a_run_on_one_series_resumes_and_is_evaluated(
+    sliding: dict[str, Any], tmp_path: Path
+) -> None:
+    experiment = prepare(load_config(overrides=sliding))
+    whole = begin_run(experiment, tmp_path / "whole")
+    fit(experiment, whole)
+    started = prepare(load_config(overrides=sliding))
+    paths = begin_run(started, tmp_path / "halted")
+
+    class Halt(Exception):
+        pass
+
+    def stop(*_: Any) -> None:
+        raise Halt
+
+    started.forecaster.on_validation_epoch_start = (  # type: ignore[method-assign]
+        lambda: stop() if started.forecaster.current_epoch == 1 else None
+    )
+    with pytest.raises(Halt):
+        fit(started, paths)
+    again, paths = resume_run(paths.root)
+    fit(again, paths)
+    for name, value in experiment.forecaster.state_dict().items():
+        assert torch.equal(value, again.forecaster.state_dict()[name]), name
+
+    summary = evaluate_run(whole.root)
+    assert summary["scored"]["windows"] == 8 and summary["scored"]["samples"] == 1
+    data = Path(str(sliding["data.file"]))
+    copy = tmp_path / "copy.h5"
+    copy.write_bytes(data.read_bytes())
+    scored = evaluate_run(whole.root, data=copy)["scored"]
+    assert (scored["windows"], scored["part"]) == (56, "all")
+    scored = evaluate_run(whole.root, data=copy, part="test")["scored"]
+    assert scored["windows"] == 8
+
+
+def test_predictions_follow_the_end_of_a_series(
+    sliding: dict[str, Any], tmp_path: Path, fit_run: Callable[..., Path]
+) -> None:
+    root = fit_run(sliding)
+    target = nfsgeo.predict(root, sliding["data.file"], tmp_path / "ahead.h5")
+    assert target.times.tolist() == [30.0, 30.5]
+
+
+@pytest.fixture
+def fit_run(tmp_path: Path) -> Callable[..., Path]:
+    """Trains with the given settings, and returns the folder."""
+
+    def run(chosen: dict[str, Any]) -> Path:
+        experiment = prepare(load_config(overrides=chosen))
+        paths = begin_run(experiment, tmp_path / "run")
+        fit(experiment, paths)
+        return paths.root
+
+    return run
