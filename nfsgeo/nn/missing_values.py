@@ -41,8 +41,8 @@ def fill_in_time(x: Tensor, trend: Tensor | None = None) -> Tensor:
     ended = (after == num) & (before >= 0)
     first = torch.where(before < 0, after, before).clamp(max=num - 1)
     second = torch.where(after == num, before, after).clamp(min=0)
-    share = (step - first) / (second - first).clamp_min(1)
-    filled = torch.lerp(x.gather(1, first), x.gather(1, second), share.to(x.dtype))
+    place = (step - first) / (second - first).clamp_min(1)
+    filled = torch.lerp(x.gather(1, first), x.gather(1, second), place.to(x.dtype))
     if trend is not None:
         earlier = before.gather(1, (first - 1).clamp_min(0))
         slope = x.gather(1, first) - x.gather(1, earlier.clamp_min(0))

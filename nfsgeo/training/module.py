@@ -19,6 +19,7 @@ from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
 from nfsgeo.nn.missing_values import fill_in_space, fill_in_time, neighbour_graph
 from nfsgeo.training.config import OptimiserSection
+from nfsgeo.training.in_memory import predict_in_memory
 from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
 from nfsgeo.training.optimiser import (
@@ -147,6 +148,29 @@ class Forecaster(LightningModule):
         if graphs.query_pos is not None:
             last = self._at_queries(last, graphs.edges["last"])
         return last + prediction
+
+    def predict(self, data: Any, pos: Any = None, *, query_pos: Any = None) -> Any:
+        """Predicted fields of samples in memory, in the units of the data.
+
+        What comes back is of the kind that was given: numpy for numpy, tensors on their
+        device for tensors, a list for a list, and for ``Data`` a copy with the
+        prediction as ``y``. Nothing is dropped out, as in evaluation.
+
+        Args:
+            data: Fields of a sample ``[n, n_in, F]``, NaN where a value is missing, or
+                PyTorch Geometric's ``Data`` with ``x``, ``pos`` and optionally
+                ``query_pos``; a list of either for several samples.
+            pos: Positions ``[n, d]`` of the fields, which all samples share.
+            query_pos: Where to predict, ``[m, d]``; None for the observed points.
+
+        Returns:
+            ``[m, n_out, C]`` for each sample.
+
+        Raises:
+            UserError: Fields have no positions, or other components or time steps
+                than in training.
+        """
+        return predict_in_memory(self, data, pos, query_pos)
 
     def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The inputs with their missing values filled in, in the units of the data.

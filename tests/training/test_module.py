@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -214,3 +215,34 @@ def test_residual_predictions_are_differentiable_in_query_positions(
     assert torch.autograd.gradcheck(
         lambda at: module(x, pos, query_pos=at), (query_pos,), fast_mode=True
     )
+
+
+def test_predicts_in_memory_what_it_was_given() -> None:
+    """Arrays for arrays, tensors for tensors, graphs for graphs, lists for lists."""
+    torch.manual_seed(0)
+    domain = Domain.unit(2)
+    sizes = {"width": 8, "modes": 2, "time_modes": 2, "depth": 1, "hidden": 8}
+    scale = FieldNormaliser(torch.tensor([0.5]), torch.tensor([2.0]))
+    problem = Problem(domain, 1, 1, 3, 2, 40, None, True)
+    network = NFS(problem, grid=8, **sizes)
+    module = Forecaster(network, scale, scale, OptimiserSection(), {}, residual=True)
+    pos, x, queries = torch.rand(40, 2), torch.randn(2, 40, 3, 1), torch.rand(5, 2)
+    with torch.no_grad():
+        expected = [module(each, pos, query_pos=queries) for each in x]
+    module.train()
+    found = module.predict(x[0], pos, query_pos=queries)
+    assert isinstance(found, torch.Tensor) and module.training
+    assert torch.equal(found, expected[0]) and not found.requires_grad
+    arrays = module.predict(
+        [each.numpy() for each in x], pos.numpy(), query_pos=queries.numpy()
+    )
+    for array, wanted in zip(arrays, expected, strict=True):
+        assert isinstance(array, np.ndarray)
+        np.testing.assert_array_equal(array, wanted)
+    graph = Data(x=x[1], pos=pos, query_pos=queries, name="here")
+    (copied,) = module.predict([graph])
+    assert torch.equal(copied.y, expected[1]) and copied.name == "here"
+    assert "y" not in graph
+    for wrong in (lambda: module.predict(x[0]), lambda: module.predict(Data(pos=pos))):
+        with pytest.raises(UserError, match=r"forecaster.predict\(x, pos\)"):
+            wrong()
