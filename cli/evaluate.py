@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
 import click
@@ -23,6 +24,7 @@ from nfsgeo_cli.terminal import (
     Examples:
       nfsgeo evaluate runs/x --unseen 2 --unseen 4 --repeats 100
       nfsgeo evaluate runs/x --data other.h5
+      nfsgeo evaluate runs/x --steps 100
     """,
 )
 @click.argument("run", type=Path)
@@ -57,6 +59,11 @@ from nfsgeo_cli.terminal import (
     "default where the grid resolves the fields, or among the file's points that "
     "training has not seen.",
 )
+@click.option(
+    "--steps",
+    type=click.IntRange(1),
+    help="Also evaluate so many time steps ahead, by an autoregressive rollout.",
+)
 @device
 @as_json
 def evaluate(
@@ -66,6 +73,7 @@ def evaluate(
     factors: tuple[float, ...],
     repeats: int,
     unseen_at: Literal["off-grid", "file"] | None,
+    steps: int | None,
     device: str | None,
     as_json: bool,
 ) -> None:
@@ -84,13 +92,30 @@ def evaluate(
             factors=factors,
             repeats=repeats,
             unseen_at=unseen_at,
+            steps=steps,
             device=device,
             progress=progress,
         )
     if data is None:
         write_report(run)
     unseen = (_unseen_table(summary), _where_unseen(summary)) if factors else ()
-    report(as_json, summary, error_table(summary), *unseen)
+    ahead = (_rollout_table(summary["rollout"]),) if steps else ()
+    report(as_json, summary, error_table(summary), *ahead, *unseen)
+
+
+def _rollout_table(rollout: dict[str, Any]) -> Any:
+    """MAE at some of the time steps of a rollout, by method."""
+    total = len(rollout["times"])
+    shown = sorted(
+        {step for step in (1, 2, 5, 10, 20, 50, 100, 200, 500) if step < total}
+    )
+    shown = [*shown, total][-6:]
+    rows = []
+    for name, errors in rollout["mae_by_step"].items():
+        means = [fmean(e) if isinstance(e, list) else e for e in errors]
+        cells = [f"{means[step - 1]:.2e}" for step in shown]
+        rows.append([name.replace("_", " "), *cells])
+    return table(["MAE at time step", *map(str, shown)], rows)
 
 
 def _where_unseen(summary: dict[str, Any]) -> str:

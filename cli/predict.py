@@ -15,6 +15,7 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report
     Examples:
       nfsgeo predict runs/x --input new.h5 --output predicted.h5
       nfsgeo predict runs/x --input new.h5 --output p.h5 --query-points q.npy
+      nfsgeo predict runs/x --input new.h5 --output ahead.h5 --steps 200
       nfsgeo predict runs/x --input stations.csv --output forecast.csv
       nfsgeo predict --model ns-small --input ns.h5 --output p.h5
     """
@@ -42,6 +43,11 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report
     type=int,
     help="Number of the first observed snapshot, from 0; default: the last ones.",
 )
+@click.option(
+    "--steps",
+    type=click.IntRange(1),
+    help="Time steps to predict; default: as many as in training.",
+)
 @device
 @as_json
 def predict(
@@ -51,6 +57,7 @@ def predict(
     target: Path,
     query_points: Path | None,
     first: int | None,
+    steps: int | None,
     device: str | None,
     as_json: bool,
 ) -> None:
@@ -58,7 +65,8 @@ def predict(
 
     The last snapshots of the file are observed, as far apart as in training. To score
     predictions within the file, use `nfsgeo evaluate`. A point cloud is observed at all
-    of its points, a grid at the points of the run, or at all of them with --model. The
+    of its points, a grid at the points of the run, or at all of them with --model.
+    With more --steps than in training, predictions are the inputs of further ones. The
     result has the format of its ending: nfsgeo's own for .h5, else one of those that
     `nfsgeo datasets` lists.
     """
@@ -77,6 +85,7 @@ def predict(
             target,
             query_points=query_points,
             first=first,
+            steps=steps,
             device=device,
             progress=lambda done, total: progress("samples", done, total),
         )

@@ -102,6 +102,7 @@ def evaluate(
     factors: Sequence[float] = (),
     repeats: int = 5,
     unseen_at: UnseenAt | None = None,
+    steps: int | None = None,
 ) -> dict[str, Any]:
     """Errors of a run on the test samples, or on a file that is named.
 
@@ -115,6 +116,7 @@ def evaluate(
         unseen_at: Whether the further points of these lie ``"off-grid"``, between the
             points of the file, or are points of the ``"file"`` that training has not
             seen; None for off the grid where the file tells its fields there.
+        steps: Also evaluate so many time steps ahead, by an autoregressive rollout.
 
     Returns:
         As ``summary.json`` holds them: the model's errors as ``"test"``, those of
@@ -132,6 +134,7 @@ def evaluate(
         factors=factors,
         repeats=repeats,
         unseen_at=unseen_at,
+        steps=steps,
     )
 
 
@@ -142,6 +145,7 @@ def predict(
     *,
     query_points: Path | str | None = None,
     first: int | None = None,
+    steps: int | None = None,
 ) -> FieldFile:
     """Predicts every sample of a file, from its last snapshots on beyond its end.
 
@@ -154,6 +158,8 @@ def predict(
             observed points.
         first: Number of the first observed snapshot, from 0, to predict from elsewhere
             in the file.
+        steps: Number of time steps to predict, by an autoregressive rollout where they
+            are more than in training.
 
     Returns:
         The predicted snapshots, as ``target`` holds them.
@@ -168,6 +174,7 @@ def predict(
         Path(target),
         query_points=None if query_points is None else Path(query_points),
         first=first,
+        steps=steps,
     )
     return open(written)
 

@@ -62,6 +62,7 @@ def evaluate(
     train: WindowDataset,
     *,
     batch_size: int = 4,
+    steps: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Scores the model and the baselines on every sample.
@@ -71,6 +72,8 @@ def evaluate(
         test: The samples.
         train: Training samples, for the mean that is one of the baselines.
         batch_size: Samples per batch.
+        steps: Number of time steps of the windows' targets, where they are more than in
+            training.
         progress: Called with the number of samples done and in all.
     """
     predictors = baselines(train)
@@ -88,7 +91,7 @@ def evaluate(
     alike &= isinstance(test.mesh, Mesh) and not test.drop_absent
     wanted = EXAMPLES if alike else 1
     sizes: list[int] = []
-    for batch, prediction in predictions(forecaster, test, batch_size):
+    for batch, prediction in predictions(forecaster, test, batch_size, steps=steps):
         known = batch.clone()
         known.x = forecaster.filled(batch.x, batch.graphs)
         fields = {name: predict(known) for name, predict in predictors.items()}

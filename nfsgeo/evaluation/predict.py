@@ -41,6 +41,7 @@ def predict(
     *,
     query_points: Path | None = None,
     first: int | None = None,
+    steps: int | None = None,
     device: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
@@ -61,6 +62,8 @@ def predict(
             points.
         first: Number of the first observed snapshot, from 0, to predict from an earlier
             time; None for the last ones.
+        steps: Number of time steps to predict, by an autoregressive rollout where they
+            are more than in training; None for as many as in training.
         device: In place of the run's own.
         progress: Called with the number of samples done and in all.
 
@@ -79,9 +82,9 @@ def predict(
         )
         most = max(map(file.num_points, range(file.num_samples)))
         num = config.data.points or most if points is None else len(points)
-        values = 4 * (config.data.n_out or 1) * file.components
+        observed, ahead = _window(forecaster, config, file, first, steps)
+        values = 4 * len(ahead) * file.components
         check_room(target, file.num_samples * num * (values + 8 * file.domain.dim))
-        observed, ahead = _window(forecaster, config, file, first)
         samples = range(file.num_samples)
         windows = WindowDataset(file, samples, len(observed), 0, mesh, numbers=observed)
         queried = most if points is None else len(points)
@@ -101,7 +104,9 @@ def predict(
         with writer:
             written: tuple[Tensor, int] | None = None
             done = 0
-            for batch, u in predictions(forecaster, windows, size, connect=connect):
+            for batch, u in predictions(
+                forecaster, windows, size, connect=connect, steps=steps
+            ):
                 sizes = batch.graphs.query_sizes or batch.graphs.sizes
                 places = batch.pos.cpu().split(batch.graphs.sizes)
                 for pos, values in zip(places, u.cpu().split(sizes), strict=True):
@@ -125,7 +130,11 @@ def _connect(
 
 
 def _window(
-    forecaster: Forecaster, config: RunConfig, file: FieldFile, first: int | None
+    forecaster: Forecaster,
+    config: RunConfig,
+    file: FieldFile,
+    first: int | None,
+    steps: int | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Numbers of the observed snapshots, and the times that are predicted.
 
@@ -140,7 +149,15 @@ def _window(
             f"one of 0 to {num - 1}" if n_in else "none, for a coefficient is observed",
             "change it or leave it out",
         )
+    if steps is not None and steps < 1:
+        raise UserError(f"{steps} time steps", "1 or more", "change their number")
     if not n_in:
+        if steps is not None:
+            raise UserError(
+                f"{steps} time steps of {file.path}, a problem without time",
+                "fields in time",
+                "leave the number of time steps out",
+            )
         return np.empty(0, np.int64), trained
     around = trained - trained[n_in - 1]
     begin = file.times[-1] + around[0] if first is None else file.times[first]
@@ -160,4 +177,7 @@ def _window(
             "use a file with such snapshots at its end, or choose others by the number "
             "of the first, --first",
         )
-    return found, file.times[found[-1]] + around[n_in:]
+    ahead = around[n_in:]
+    if steps is not None:
+        ahead = step * np.arange(1, steps + 1)
+    return found, file.times[found[-1]] + ahead

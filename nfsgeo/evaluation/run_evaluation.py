@@ -39,7 +39,7 @@ from nfsgeo.training import Forecaster, RunConfig, RunPaths, read_config, restor
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.environment import check_device, device_of
-from nfsgeo.training.observation import observe
+from nfsgeo.training.observation import Observation, observe
 from nfsgeo.training.window_starts import part_samples
 
 __all__ = ["evaluate_run", "open_run"]
@@ -62,6 +62,7 @@ def evaluate_run(
     factors: Sequence[float] = (),
     repeats: int = 5,
     unseen_at: UnseenAt | None = None,
+    steps: int | None = None,
     device: str | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> dict[str, Any]:
@@ -81,6 +82,7 @@ def evaluate_run(
         unseen_at: Where their additional points lie, as for :func:`evaluate_unseen`.
             On other data, training counts as having seen the points that it would have
             drawn from them.
+        steps: Also evaluate so many time steps ahead, by an autoregressive rollout.
         device: In place of the run's own.
         progress: Called with what is being done, how much is done and in all.
 
@@ -88,7 +90,9 @@ def evaluate_run(
         The summary; ``"scored"`` says how many samples and points the errors are over.
         Where larger meshes were asked for, their errors are ``"unseen"``, and
         ``"unseen_points"`` says where the additional points lie and how many of the
-        file's points training has seen.
+        file's points training has seen. With ``steps``, ``"rollout"`` holds ``times``
+        after the last input, the errors over all of these time steps by method and
+        ``mae_by_step``.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it.
@@ -127,6 +131,8 @@ def evaluate_run(
         summary |= {"scored": describe_scored(trained, test, part, found.points)}
         summary |= _scores(found, forecaster, file)
         summary |= unobserved_errors(forecaster, config, file, mesh)
+        if steps is not None:
+            summary |= _rollout_errors(forecaster, config, file, mesh, steps, progress)
         rows = []
         if factors:
             points = seen_by_training(config, file, unseen_at)
@@ -156,6 +162,37 @@ def open_run(
     )
     check_device(section)
     return config, restore(paths, config).to(device_of(section))
+
+
+def _rollout_errors(
+    forecaster: Forecaster,
+    config: RunConfig,
+    file: FieldFile,
+    mesh: Observation,
+    steps: int,
+    progress: Progress,
+) -> dict[str, Any]:
+    data = config.data.model_copy(update={"n_out": steps})
+    parts = ("test", "train" if len(part_samples(data, file, "train")) else "test")
+    test, train = (
+        windows(data, file, mesh, part, inputs=forecaster.inputs) for part in parts
+    )
+    found = evaluate(
+        forecaster,
+        test,
+        train,
+        batch_size=data.batch_size,
+        steps=steps,
+        progress=lambda done, total: progress("rollouts", done, total),
+    )
+    times = test.times - test.times[test.n_in - 1]
+    return {
+        "rollout": {
+            "times": times[test.n_in :].tolist(),
+            "errors": found.errors,
+            "mae_by_step": {n: e.tolist() for n, e in found.by_time_step.items()},
+        }
+    }
 
 
 def _scores(

@@ -11,6 +11,7 @@ from torch_geometric.data import Batch
 from nfsgeo.data.connected_batches import Connect, batches
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.training import Forecaster
+from nfsgeo.training.rollout import rollout
 
 __all__ = ["errors_in_parts", "predictions"]
 
@@ -22,6 +23,7 @@ def predictions(
     batch_size: int,
     *,
     connect: Connect | None = None,
+    steps: int | None = None,
 ) -> Iterator[tuple[Batch, Tensor]]:
     """Batches of samples, in order, with the fields that are predicted for each.
 
@@ -30,13 +32,19 @@ def predictions(
         windows: The samples.
         batch_size: Samples per batch.
         connect: Makes the graphs of a sample; the forecaster's own if None.
+        steps: Number of time steps to predict, see :func:`~nfsgeo.training.rollout`;
+            None for as many as in training.
 
     Yields:
-        A batch and its prediction ``[M, n_out, C]``, in the units of the data.
+        A batch and its prediction ``[M, steps, C]``, in the units of the data.
     """
     for batch in batches(windows, batch_size, connect or forecaster.connect):
         batch = batch.to(forecaster.device)
-        yield batch, forecaster(batch.x, batch.pos, graphs=batch.graphs)
+        given = batch.x, batch.pos
+        if steps is None:
+            yield batch, forecaster(*given, graphs=batch.graphs)
+        else:
+            yield batch, rollout(forecaster, *given, steps, graphs=batch.graphs)
 
 
 def errors_in_parts(

@@ -5,6 +5,7 @@
 - :func:`begin_run`, :func:`resume_run`: its folder, new or existing
 - :func:`fit`: trains, from wherever the folder stands
 - :func:`restore`: the trained :class:`Forecaster` of a folder
+- :func:`rollout`: its predictions further ahead than training
 
 >>> experiment = prepare(load_config(overrides={"trainer.epochs": 3}))
 >>> fit(experiment, begin_run(experiment))
@@ -16,6 +17,7 @@ from nfsgeo.training.loading import load_config, parse_settings, read_config
 from nfsgeo.training.metrics import ErrorByTimeStep, FieldErrors
 from nfsgeo.training.module import Forecaster
 from nfsgeo.training.restore import restore
+from nfsgeo.training.rollout import rollout
 from nfsgeo.training.run import begin_run, fit, resume_run
 from nfsgeo.training.run_paths import RunPaths
 
@@ -34,4 +36,5 @@ __all__ = [
     "read_config",
     "restore",
     "resume_run",
+    "rollout",
 ]

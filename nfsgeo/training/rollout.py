@@ -1,0 +1,65 @@
+"""Predictions further ahead than a model was trained for, window by window."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Graphs
+from nfsgeo.training.module import Forecaster
+
+__all__ = ["rollout"]
+
+
+@torch.no_grad()
+def rollout(
+    forecaster: Forecaster,
+    x: Tensor,
+    pos: Tensor,
+    steps: int,
+    batch: Tensor | None = None,
+    *,
+    graphs: Graphs | None = None,
+) -> Tensor:
+    """Predicted fields at as many time steps as asked for, autoregressively.
+
+    The predictions at the observed points are the inputs of the next window, together
+    with as many of the last inputs as it takes; coefficients stay.
+
+    Args:
+        forecaster: Trained on windows of ``n_in`` and ``n_out`` time steps.
+        x: Fields ``[N, n_in, F]``, in the units of the data.
+        pos: Positions ``[N, d]``.
+        steps: Number of time steps to predict.
+        batch: Sample of each point ``[N]``; None for one sample.
+        graphs: From ``forecaster.connect``, with the query points if there are any.
+
+    Returns:
+        ``[M, steps, C]``, at the query points or else at the observed ones.
+
+    Raises:
+        UserError: The model has no time.
+    """
+    if not forecaster.model.problem.has_time:
+        raise UserError(
+            f"{steps} time steps of a problem without time",
+            "a model that was trained on fields in time",
+            "leave the number of time steps out",
+        )
+    graphs = graphs or forecaster.connect(pos, batch)
+    observed = graphs
+    if graphs.query_pos is not None:
+        observed = forecaster.connect(pos, graphs.batch)
+    fields = len(forecaster.outputs.mean)
+    window, found, done = x, [], 0
+    while True:
+        found.append(forecaster(window, pos, batch, graphs=graphs))
+        done += found[-1].size(1)
+        if done >= steps:
+            return torch.cat(found, dim=1)[:, :steps]
+        here = found[-1]
+        if graphs is not observed:
+            here = forecaster(window, pos, batch, graphs=observed)
+        known = torch.cat([window[..., :fields], here], dim=1)[:, -x.size(1) :]
+        window = torch.cat([known, x[..., fields:]], dim=-1)
