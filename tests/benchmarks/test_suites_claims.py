@@ -90,6 +90,16 @@ def test_a_claim_may_compare_two_ratios() -> None:
     assert verdict.text == "not known yet"
 
 
+def test_references_that_a_problem_has_not_are_left_out() -> None:
+    over = ("persistence", "cubic-extrapolation")
+    claim = Claim(title="wide learns", variant="wide", over=over)
+    rows = [row("wide", 1.0), row("persistence", 4.0)]
+    (verdict,) = judge([claim], seed_means(rows))
+    assert verdict.ratio == 0.25
+    (verdict,) = judge([claim], seed_means(rows[:1]))
+    assert verdict.text == "not known yet"
+
+
 def test_references_do_not_compete() -> None:
     suite = Suite.model_validate(
         {
