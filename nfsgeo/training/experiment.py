@@ -268,7 +268,8 @@ def _read_through(
         fields = data.y
         if windows.n_in:
             fields = torch.cat([data.x[..., : counted.shape[1]], fields], dim=1)
-        counted += [fields.isnan().sum((0, 1)).numpy(), [fields[..., 0].numel()]]
+        counted[0] += fields.isnan().sum((0, 1)).numpy()
+        counted[1] += fields[..., 0].numel()
         progress(item + 1, len(windows))
     return counted
 
@@ -281,11 +282,11 @@ def _check_missing(
     Raises:
         UserError: More of a component are than ``data.max_missing`` allows.
     """
-    shares = counted[0] / counted[1]
-    most = int(shares.argmax())
-    if shares[most] > data.max_missing:
+    missing = counted[0] / counted[1]
+    most = int(missing.argmax())
+    if missing[most] > data.max_missing:
         raise UserError(
-            f"{file.path} with {100 * shares[most]:.3g} % of the values of "
+            f"{file.path} with {100 * missing[most]:.3g} % of the values of "
             f"{file.component_names[most]} missing in training and validation samples",
             f"at most {100 * data.max_missing:g} %",
             "use data with fewer gaps, or allow more by --set data.max_missing",

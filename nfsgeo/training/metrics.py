@@ -142,7 +142,7 @@ class FieldErrors(Metric):
         for name, values in errors.items():
             counted = values.masked_fill(~there, 0)
             setattr(self, name, getattr(self, name) + counted.sum(0))
-        self.count += there.sum(0)
+        self.count = self.count + there.sum(0)
 
     def compute(self) -> dict[str, float]:
         """The errors by name; NaN before the first sample."""

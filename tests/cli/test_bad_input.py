@@ -64,9 +64,9 @@ def test_hdf5_of_someone_else(nfsgeo: Command, tmp_path: Path) -> None:
     refused(nfsgeo("train", "--data", "other.h5"), "other.h5")
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("bad", [-np.inf, np.inf])
 @pytest.mark.parametrize("sample", [3, 15])  # of the training and validation parts
-def test_values_that_are_not_finite(
+def test_values_that_are_infinite(
     nfsgeo: Command, waves: Path, tmp_path: Path, bad: float, sample: int
 ) -> None:
     def spoil(file: h5py.File) -> None:

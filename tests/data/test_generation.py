@@ -136,8 +136,8 @@ def test_failed_check_writes_no_file(tmp_path: Path) -> None:
             tmp_path / "x.h5",
             samples=1,
             resolution=64,
-            records=30,
-            options={"nu": 1e-6},
+            records=12,
+            options={"nu": 1e-8, "sigma2": 12e3},
         )
     assert not (tmp_path / "x.h5").exists()
 

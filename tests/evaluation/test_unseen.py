@@ -95,8 +95,8 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> Any:
     def found(e: Experiment, **options: Any) -> set[tuple[float, ...]]:
         points: set[tuple[float, ...]] = set()
 
-        def spied(*arguments: Any) -> Any:
-            data = windows(*arguments)
+        def spied(*arguments: Any, **options: Any) -> Any:
+            data = windows(*arguments, **options)
             for item in data:
                 mesh = e.mesh if callable(e.mesh) else lambda sample: e.mesh
                 points.update(places(item.pos[len(mesh(int(item.sample))) :]))
