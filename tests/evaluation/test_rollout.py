@@ -118,4 +118,4 @@ def test_the_commands(run: RunPaths, waves: Path, tmp_path: Path) -> None:
     options = ["--input", str(waves), "--output", target, "--steps", "200"]
     predicted = CliRunner().invoke(main, ["predict", str(run.root), *options])
     assert predicted.exit_code == 0, predicted.output
-    assert "t = 6.25 to 56" in predicted.stdout
+    assert "t = 6.25 to 56" in " ".join(predicted.stdout.split())
