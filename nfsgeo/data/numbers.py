@@ -76,7 +76,7 @@ def finite(values: NDArray[Any], what: str) -> NDArray[Any]:
 
 
 def not_infinite(values: NDArray[Any], what: str) -> NDArray[Any]:
-    """The values, once none of them is infinite; NaN stands for missing ones.
+    """The values, once none of them is infinite; NaN marks missing ones.
 
     Raises:
         UserError: Some are; says how many.

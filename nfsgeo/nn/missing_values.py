@@ -113,7 +113,7 @@ def neighbour_graph(pos: Tensor, domain: Domain) -> BipartiteGraph:
         torch.stack([source, target]), (here, here), domain
     )
     nearness = graph.displacement.square().sum(1)
-    # Of no use is a point to itself; of those at one place, one stands for the other.
+    # A point is of no use to itself; points at one place are to each other.
     itself = graph.edge_index[0] == graph.edge_index[1]
     weight = nearness.clamp_min(1e-12).reciprocal().masked_fill(itself, 0)
     return replace(graph, base_weight=weight).to(pos.device)

@@ -51,8 +51,8 @@ def steps_of_parts(data: DataSection, file: FieldFile) -> dict[str, range]:
             f"at least {3 * least}, for windows of {least} of each part",
             "ask for fewer time steps by --n-in and --n-out, or use a longer file",
         )
-    shares = split_in_order(len(steps))
-    valid, test = (max(least, len(shares[part])) for part in ("valid", "test"))
+    parts = split_in_order(len(steps))
+    valid, test = (max(least, len(parts[part])) for part in ("valid", "test"))
     cuts = [steps.start, steps.stop - test - valid, steps.stop - test, steps.stop]
     return {part: range(*cuts[i : i + 2]) for i, part in enumerate(SPLITS)}
 
