@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.bench_suite import run_suites, suite_command, tune_suite
+from nfsgeo_cli.bench_suite import run_suites, suite_command
+from nfsgeo_cli.bench_tune import tune
 from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show, table
 
 if TYPE_CHECKING:
@@ -77,39 +78,7 @@ def bench(
             context.exit(1)
 
 
-@bench.command(
-    epilog="""\b
-    Examples:
-      nfsgeo bench tune accuracy --scale cpu --jobs 2 --out tuned
-      nfsgeo bench tune accuracy --scale cpu --only nfs --dry-run --out tuned
-    """
-)
-@click.argument("suite")
-@click.option("--scale", required=True, help="smoke, cpu or paper.")
-@click.option("--out", type=Path, required=True, help="Folder of the search.")
-@click.option(
-    "--only", multiple=True, metavar="NAME", help="Variant or problem; repeatable."
-)
-@click.option("--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]")
-@click.option("--dry-run", is_flag=True, help="Print the trials and their epochs.")
-@as_json
-@click.pass_context
-def tune(context: click.Context, suite: str, **options: Any) -> None:
-    """Choose settings of a suite's variants by short trials on validation samples.
-
-    Test samples are not scored. The table tuned.csv in the folder holds all trials;
-    beside the suite's committed results, its choices are used in every run.
-    """
-    from nfsgeo_benchmarks.suites import shipped_suites
-
-    known = shipped_suites()
-    path = Path(suite) if suite.endswith((".yaml", ".yml")) else known.get(suite)
-    if path is None:
-        raise UserError(
-            f"suite {suite}", f"one of {', '.join(known)}", "choose one of these"
-        )
-    if not tune_suite(suite, path, **options):
-        context.exit(1)
+bench.add_command(tune)
 
 
 @bench.command(

@@ -78,89 +78,6 @@ def suite_command(name: str, path: Path) -> click.Command:
     return command
 
 
-def tune_suite(
-    name: str,
-    path: Path,
-    scale: str,
-    out: Path,
-    *,
-    only: tuple[str, ...] = (),
-    jobs: int = 1,
-    dry_run: bool = False,
-    as_json: bool = False,
-) -> bool:
-    """Runs the trials of a suite's search and writes what they choose.
-
-    Returns:
-        Whether no trial failed.
-    """
-    from nfsgeo.training.processes import only_here
-    from nfsgeo_benchmarks.suites import (
-        carry_out_all,
-        is_finished,
-        read_suite,
-        shipped_scales,
-        trial_rows,
-        trials_of,
-        write_choices,
-    )
-
-    suite, scales = read_suite(path), shipped_scales()
-    if scale not in scales:
-        raise UserError(f"--scale {scale}", f"one of {', '.join(scales)}", "choose one")
-    everything = trials_of(suite, scale, scales)
-    if not everything:
-        raise UserError(
-            f"{name} without a search", "a suite with a search", "add one to its file"
-        )
-    runs = _chosen(everything, _with_trials(everything, only))
-    if dry_run:
-        for run in runs:
-            state = "finished" if is_finished(run, out) else "to run"
-            click.echo(f"{state:<10}{run.settings['trainer.epochs']:>4} {run.name}")
-        return True
-    out.mkdir(parents=True, exist_ok=True)
-
-    def ended(run: Run) -> None:
-        for row in trial_rows(suite, [run], out):
-            error = row["valid_rmse"]
-            found = "no result" if error is None else f"validation RMSE {error:.3e}"
-            click.echo(f"{run.problem} {run.variant}: {found}", err=True)
-
-    with only_here(out, "a search"):
-        try:
-            with progress_bar() as progress:
-                carry_out_all(runs, out, jobs=jobs, progress=progress, ended=ended)
-        finally:
-            rows = trial_rows(suite, everything, out)
-            written = write_choices(rows, out)
-    columns = ["problem", "variant", "choice", "validation RMSE", "default's"]
-    shown = []
-    for row in rows:
-        if row["chosen"]:
-            (default,) = (
-                each["valid_rmse"]
-                for each in rows
-                if each["trial"] == rows[0]["trial"]
-                and (each["problem"], each["variant"])
-                == (row["problem"], row["variant"])
-            )
-            before = "-" if default is None else f"{default:.3e}"
-            error = f"{row['valid_rmse']:.3e}"
-            shown.append([row["problem"], row["variant"], row["trial"], error, before])
-    report(as_json, {"trials": rows}, table(columns, shown), f"choices  {written}")
-    return all(is_finished(run, out) for run in runs)
-
-
-def _with_trials(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
-    """Names of problems and trials, with all trials of the variants among them."""
-    found: list[str] = []
-    for name in names:
-        trials = [r.variant for r in runs if r.variant.split("@")[0] == name]
-        found += dict.fromkeys(trials) or [name]
-    return found
-
-
 def run_suites(paths: Mapping[str, Path], scale: str, out: Path, jobs: int) -> bool:
     """Runs several suites, each in a folder of its own name.
 
@@ -216,7 +133,7 @@ def _run(
     planned = runs_of(suite, scale, scales, data_folder)
     everything = with_files(planned, lambda run: is_finished(run, out))
     _say_skipped(planned, everything, data_folder, err=not dry_run)
-    runs = _chosen(everything, only)
+    runs = chosen_runs(everything, only)
     options = parse_settings(slurm, "--slurm")
     if options and launcher != "slurm":
         raise UserError(
@@ -326,7 +243,7 @@ def _plan(runs: Sequence[Run], out: Path, jobs: int, suite: str, scale: str) -> 
         )
 
 
-def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
+def chosen_runs(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
     """The runs of the named variants and problems; all variants or problems if none."""
     variants = {run.variant for run in runs}
     problems = {run.problem for run in runs}

@@ -90,7 +90,7 @@ class NativeFile(FieldFile):
         return found
 
     def slab(self, sample: int, steps: slice) -> Floats:
-        # A chunk holds every time step, and h5py is slow at strides: it skips in memory.
+        # Chunks hold all time steps, and h5py is slow at strides: skipped in memory.
         values = self._u[self._rows(sample), steps.start : steps.stop]
         skip = slice(None, None, steps.step)
         return values[:, skip] if self.axes is None else values[skip]
