@@ -85,11 +85,11 @@ def test_parameters_at_the_setting_of_the_paper(name):
     assert MODELS[name].parameters_paper == COUNTS[name] + unused
 
 
-@pytest.mark.parametrize("has_time", [True, False])
+@pytest.mark.parametrize("time", ["tokens", "channels", None])
 @pytest.mark.parametrize("name", GRIDS + POINTS)
-def test_batch_equals_loop(name, dim, has_time):
-    p = problem(dim, has_time)
-    model = build_model(name, p, small(name))
+def test_batch_equals_loop(name, dim, time):
+    p = problem(dim, has_time=time is not None)
+    model = build_model(name, p, small(name, **({"time": time} if time else {})))
     x, pos, batch = batch_of(p, 3)
     together = model(x, pos, batch)
     assert together.shape == (len(pos), p.n_out, 3)
@@ -98,11 +98,11 @@ def test_batch_equals_loop(name, dim, has_time):
     torch.testing.assert_close(together, torch.cat(alone), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("has_time", [True, False])
+@pytest.mark.parametrize("time", ["tokens", "channels", None])
 @pytest.mark.parametrize("name", GRIDS + POINTS)
-def test_every_parameter_learns(name, dim, has_time):
-    p = problem(dim, has_time)
-    model = build_model(name, p, small(name))
+def test_every_parameter_learns(name, dim, time):
+    p = problem(dim, has_time=time is not None)
+    model = build_model(name, p, small(name, **({"time": time} if time else {})))
     model(*batch_of(p, 2)).square().sum().backward()
     silent = [
         key

@@ -61,7 +61,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
         hidden: width of the kernel's network.
         back_width: channels at each time step that are interpolated back to the points,
             linear maps of those at the nodes; ``None`` for all of them, as in the paper
-            and wherever the problem has no time.
+            and wherever time steps are no tokens.
         base: the base interpolation, to which a learned kernel adds: the ``mean`` of
             the neighbours, as in the paper, moving least squares that are exact for
             ``linear`` or ``quadratic`` fields, or a local polyharmonic ``spline``;
@@ -112,7 +112,7 @@ class PointMixer(MixerOperator):
         problem, settings = self.problem, self.settings
         domain, num_points = problem.domain.normalised, problem.num_points
         base = settings.base or ("spline" if problem.has_time else "linear")
-        back_width = settings.back_width if problem.has_time else None
+        back_width = settings.back_width if self.time_tokens else None
         num_nodes = min(num_points, self.max_nodes(problem))
         shape = grid_shape_for(domain, settings.grid, num_nodes)
         # Where there are fewer nodes than points, a radius that follows from the points

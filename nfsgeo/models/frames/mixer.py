@@ -39,11 +39,15 @@ class MixerSettings(ModelSettings):
         norm: Layer-Norm over grid, time and channels: its affine map has an
             ``element`` for each node, time step and channel, or one for each
             ``channel``; ``none`` leaves it out.
+        time: whether the predicted time steps are ``tokens`` beside the nodes, as in
+            the paper, or ``channels`` of the result: blocks then mix space alone, and
+            cost as much as for one time step.
     """
 
     width: PositiveInt = 32
     depth: PositiveInt = 2
     norm: Literal["element", "channel", "none"] = "element"
+    time: Literal["tokens", "channels"] = "tokens"
 
 
 def layer_norm(settings: MixerSettings, sizes: Sequence[int]) -> FieldLayerNorm | None:
@@ -78,16 +82,19 @@ class MixerOperator(Model):
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__(problem, settings, **keywords)
         width = self.settings.width
+        self.time_tokens = problem.has_time and self.settings.time == "tokens"
         resampling, shape, back_width = self.make_resampling()
-        blocks = self.make_blocks(self.settings, problem, shape)
+        mixed = replace(problem, has_time=self.time_tokens)
+        blocks = self.make_blocks(self.settings, mixed, shape)
         if back_width is not None:
             blocks = nn.Sequential(blocks, Pointwise(width, back_width))
         self.lift = Lift(
-            problem.num_features, problem.domain.dim, width, time=problem.has_time
+            problem.num_features, problem.domain.dim, width, time=self.time_tokens
         )
         self.resampling = resampling
         self.blocks = blocks
-        self.projector = Projector(back_width or width, problem.out_components)
+        steps = 1 if self.time_tokens else problem.n_out
+        self.projector = Projector(back_width or width, steps * problem.out_components)
 
     @staticmethod
     @abstractmethod
@@ -113,12 +120,16 @@ class MixerOperator(Model):
         field = self.blocks(self.resampling(points, self.lift, times))
         num, some = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)
         if torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= some:
-            result: Tensor = self.projector(self.resampling.back(field, points))
-            return result
+            return self._at_queries(field, points)
         # A million queries need no more memory than ``some``, apart from the result.
         pieces = [slice(at, min(at + some, num)) for at in range(0, num, some)]
-        back = self.resampling.back
-        return torch.cat([self.projector(back(field, points, p)) for p in pieces])
+        return torch.cat([self._at_queries(field, points, some=p) for p in pieces])
+
+    def _at_queries(
+        self, field: Tensor, points: Points, some: slice | None = None
+    ) -> Tensor:
+        result = self.projector(self.resampling.back(field, points, some))
+        return result.reshape(result.size(0), self.problem.n_out, -1)
 
 
 class GridMixer(MixerOperator):
