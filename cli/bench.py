@@ -168,11 +168,13 @@ def _table(measured: Sequence[Measurement]) -> Table:
         entry = each.entry
         style = "bold red" if each.missed else "none"
         cells = [f"[{style}]{each.ratio:.2f}[/]", _bound(entry.bound)]
-        cells.append(f"{each.variant_seconds:.3g}")
         cells += [f"[{style}]{each.memory_ratio:.2f}[/]", _bound(entry.memory_bound)]
-        cells.append(f"{each.variant_memory / 2**20:.0f}")
+        cells += [f"{each.variant_seconds:.3g}", f"{each.variant_memory / 2**20:.0f}"]
+        shares = each.shares or ()
+        cells += [f"{share:.0%}" for share in shares] or ["-", "-"]
         rows.append([entry.name, *cells])
-    return table(["benchmark", "time", "bound", "s", "memory", "bound", "MiB"], rows)
+    columns = ["time", "bound", "memory", "bound", "s", "MiB", "flops", "copy"]
+    return table(["benchmark", *columns], rows)
 
 
 def _bound(ratio: float | None) -> str:

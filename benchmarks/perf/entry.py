@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import torch
 
 from nfsgeo.errors import UserError
+from nfsgeo_benchmarks.perf.roofline import Amount, Rates
 
 CUDA = "a CUDA device"
 # How to install what `pip install NAME` alone does not.
@@ -115,6 +116,8 @@ class Measurement:
         variant_seconds, reference_seconds: Of a repetition.
         variant_memory, reference_memory: Peak memory in bytes of the process, or of
             PyTorch on the device, less what was held before the first repetition.
+        amount: Work of a repetition of the variant.
+        rates: Those of the machine, measured right afterwards in its process.
         difference: Largest relative difference of the returned numbers; None where the
             entry has no bound for it.
     """
@@ -125,12 +128,25 @@ class Measurement:
     reference_seconds: float
     variant_memory: int
     reference_memory: int
+    amount: Amount
+    rates: Rates
     difference: float | None = None
 
     @property
     def memory_ratio(self) -> float:
         """Peak memory of the variant over that of the reference."""
         return self.variant_memory / max(self.reference_memory, 1)
+
+    @property
+    def shares(self) -> Rates | None:
+        """Parts of the machine's rates that the variant reaches.
+
+        None where it spends its time on other things than are counted.
+        """
+        if not self.amount.flops:
+            return None
+        flops, nbytes = (each / self.variant_seconds for each in self.amount)
+        return Rates(flops / self.rates.flops, nbytes / self.rates.nbytes)
 
     @property
     def missed(self) -> bool:

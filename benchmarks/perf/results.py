@@ -14,8 +14,8 @@ from nfsgeo_benchmarks.perf.entry import Measurement
 
 
 def as_row(measured: Measurement) -> dict[str, object]:
-    """A measurement by column; None where there is no bound."""
-    entry = measured.entry
+    """A measurement by column; None where there is no bound or nothing counted."""
+    entry, shares = measured.entry, measured.shares
     return {
         "name": entry.name,
         "ratio": measured.ratio,
@@ -28,6 +28,12 @@ def as_row(measured: Measurement) -> dict[str, object]:
         "reference_seconds": measured.reference_seconds,
         "variant_peak_memory_bytes": measured.variant_memory,
         "reference_peak_memory_bytes": measured.reference_memory,
+        "flops": measured.amount.flops,
+        "bytes": measured.amount.nbytes,
+        "flops_per_second_of_a_product": measured.rates.flops,
+        "bytes_per_second_of_a_copy": measured.rates.nbytes,
+        "share_of_flops": shares and shares.flops,
+        "share_of_bytes": shares and shares.nbytes,
         "clock": entry.clock,
         "repeats": entry.repeats,
         "status": "missed" if measured.missed else "ok",
@@ -35,7 +41,7 @@ def as_row(measured: Measurement) -> dict[str, object]:
 
 
 def write_results(measured: Sequence[Measurement], folder: Path) -> list[Path]:
-    """Writes ``results.csv`` and ``ratios.png``.
+    """Writes ``results.csv``, ``ratios.png`` and ``roofline.png``.
 
     Args:
         measured: What was measured, one entry or more.
@@ -45,13 +51,17 @@ def write_results(measured: Sequence[Measurement], folder: Path) -> list[Path]:
         The files.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    table, picture = folder / "results.csv", folder / "ratios.png"
+    written = [folder / "results.csv"]
     rows = [as_row(each) for each in measured]
-    write_rows(table, list(rows[0]), rows)
+    write_rows(written[0], list(rows[0]), rows)
     with styled():
-        figure = _ratios(measured)
-    write_bytes(picture, Picture("ratios", "training", "", figure).png())
-    return [table, picture]
+        figures = {"ratios": _ratios(measured)}
+        if any(each.shares for each in measured):
+            figures["roofline"] = _roofline(measured)
+        for name, figure in figures.items():
+            written.append(folder / f"{name}.png")
+            write_bytes(written[-1], Picture(name, "training", "", figure).png())
+    return written
 
 
 def _ratios(measured: Sequence[Measurement]) -> Figure:
@@ -80,4 +90,33 @@ def _ratios(measured: Sequence[Measurement]) -> Figure:
     ax.set_xlabel("cost of the variant over its reference")
     ax.grid(True, axis="x")
     figure.legend(*ax.get_legend_handles_labels(), loc="outside upper right")
+    return figure
+
+
+def _roofline(measured: Sequence[Measurement]) -> Figure:
+    """Operations per second against operations per byte, under the machine's limits."""
+    figure = Figure((WIDTH, 0.7 * WIDTH), layout="constrained")
+    ax = figure.subplots()
+    counted = [each for each in measured if each.shares]
+    intensity = np.array([each.amount.flops / each.amount.nbytes for each in counted])
+    reached = np.array([each.amount.flops / each.variant_seconds for each in counted])
+    flops = max(each.rates.flops for each in counted)
+    nbytes = max(each.rates.nbytes for each in counted)
+    ridge = flops / nbytes
+    x = np.geomspace(0.5 * intensity.min(), 2 * max(ridge, intensity.max()), 100)
+    ax.plot(x, np.minimum(flops, nbytes * x) / 1e9, c=COLOURS["ink"])
+    ax.plot(intensity, reached / 1e9, "o", ms=4, c=COLOURS["model"])
+    for each, at, height in zip(counted, intensity, reached / 1e9, strict=True):
+        ax.annotate(
+            each.entry.name,
+            (at, height),
+            xytext=(4, -3),
+            textcoords="offset points",
+            fontsize=6,
+        )
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("floating-point operations per byte")
+    ax.set_ylabel("$10^9$ operations per second")
+    ax.grid(True)
     return figure

@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 
 from nfsgeo.errors import UserError
 from nfsgeo.training.callbacks import release_memory
 from nfsgeo_benchmarks.perf.entry import Entry, Measurement, Times, Work
+from nfsgeo_benchmarks.perf.roofline import Amount, Count, Rates, machine_rates
 from nfsgeo_benchmarks.processes import process_context
 
 
@@ -65,6 +66,7 @@ def measure(
             entry.seconds(of_reference),
             variant.peak,
             reference.peak,
+            *variant.roofline(),
             None
             if entry.agreement is None
             else _difference([(a.result, b.result) for a, b in pairs]),
@@ -96,9 +98,15 @@ class Process:
 
     def run(self) -> Repetition:
         """Does the work once."""
-        self._connection.send(True)
+        self._connection.send("run")
         repetition, self.peak = self._answer()
         return repetition
+
+    def roofline(self) -> tuple[Amount, Rates]:
+        """The work of a repetition, and the rates of the machine."""
+        self._connection.send("count")
+        amount, rates = self._answer()
+        return amount, rates
 
     def __enter__(self) -> Self:
         return self
@@ -109,7 +117,7 @@ class Process:
             self._process.terminate()
         self._process.join()
 
-    def _answer(self) -> tuple[Repetition, int]:
+    def _answer(self) -> Any:
         try:
             answer = self._connection.recv()
         except EOFError:
@@ -133,7 +141,12 @@ def _serve(connection: Connection, work: Work, folder: Path, device: str) -> Non
         repeat = work(folder)
         before = _held_on_device() if on_device else held_memory()
         connection.send((Repetition(Times(0, 0), None), 0))
-        while connection.recv():
+        while True:
+            if connection.recv() == "count":
+                with Count() as count:
+                    repeat()
+                connection.send((count.amount, machine_rates(device)))
+                continue
             wall, cpu = time.perf_counter(), time.process_time()
             result = repeat()
             if on_device:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import json
+import math
 import os
 import re
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from nfsgeo_benchmarks.perf.entry import Entry, Measurement, Times
 from nfsgeo_benchmarks.perf.generators import calibration, instances
 from nfsgeo_benchmarks.perf.loading import read_batch, training_step
 from nfsgeo_benchmarks.perf.results import write_results
+from nfsgeo_benchmarks.perf.roofline import Amount, Count, Rates, machine_rates
 from nfsgeo_benchmarks.perf.runner import measure, peak_memory
 from nfsgeo_cli import main
 
@@ -225,18 +227,78 @@ def test_errors_of_the_work_come_through(tmp_path: Path) -> None:
 
 
 def a_measurement(ratio: float, held: float | None) -> Measurement:
-    return Measurement(replace(FOUR_TIMES, bound=held), ratio, 2 * ratio, 2.0, 10, 20)
+    entry, amount = replace(FOUR_TIMES, bound=held), Amount(6e9 * ratio, 1e9)
+    rates = Rates(3e10, 5e9)
+    return Measurement(entry, ratio, 2 * ratio, 2.0, 10, 20, amount, rates)
 
 
 def test_results(tmp_path: Path) -> None:
     measured = [a_measurement(*pair) for pair in ((1.0, 2.0), (3.0, 2.0), (9.0, None))]
-    table, picture = write_results(measured, tmp_path / "new")
+    table, *pictures = write_results(measured, tmp_path / "new")
     with table.open() as file:
         rows = list(csv.DictReader(file))
     assert [row["status"] for row in rows] == ["ok", "missed", "ok"]
     assert [row["held"] for row in rows] == ["2.0", "2.0", ""]
     assert rows[1]["variant_seconds"] == "6.0"
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert rows[1]["share_of_flops"] == "0.1"
+    assert float(rows[1]["share_of_bytes"]) == pytest.approx(1 / 30)
+    assert len(pictures) == 2
+    assert all(each.read_bytes().startswith(b"\x89PNG") for each in pictures)
+
+
+def counted(work: Callable[[], object]) -> Amount:
+    work()
+    with Count() as count:
+        work()
+    return count.amount
+
+
+def test_operations_and_bytes_of_products_and_transforms() -> None:
+    a, b, pattern = (
+        torch.rand(64, 48),
+        torch.rand(48, 32),
+        torch.eye(64).to_sparse_csr(),
+    )
+    dense = a @ b
+    product = counted(lambda: a @ b)
+    assert product == (2 * 64 * 48 * 32, a.nbytes + b.nbytes + dense.nbytes)
+    assert counted(lambda: a.t()[None]) == (0, 0)
+    assert counted(lambda: torch.fft.fft(torch.complex(a, a))).flops == pytest.approx(
+        5 * 64 * 48 * math.log2(48)
+    )
+    real = counted(lambda: torch.fft.rfft2(a)).flops
+    assert real == pytest.approx(2.5 * 64 * 48 * math.log2(64 * 48))
+    sparse = counted(lambda: torch.addmm(torch.zeros(64, 48), pattern, a))
+    assert sparse.flops == 2 * 64 * 48
+    sampled = counted(lambda: torch.sparse.sampled_addmm(pattern, a, a.t()))
+    assert sampled.flops == 2 * 64 * 48
+    chosen = counted(lambda: a.index_select(0, torch.tensor([3])))
+    assert chosen.nbytes == 2 * 48 * 4 + 8  # a row, twice, and its number
+
+
+def test_a_backward_pass_is_counted() -> None:
+    a, b = torch.rand(64, 48, requires_grad=True), torch.rand(48, 32)
+    once = counted(lambda: a @ b).flops
+    assert counted(lambda: (a @ b).sum().backward()).flops == 2 * once
+
+
+def test_the_rates_of_a_machine() -> None:
+    rates = machine_rates("cpu")
+    assert 1e8 < rates.flops < 1e13 and 1e8 < rates.nbytes < 1e12
+
+
+def products(folder: Path) -> Callable[[], object]:
+    a = torch.rand(512, 512)
+    return lambda: a @ a
+
+
+def test_shares_of_the_rates(tmp_path: Path) -> None:
+    work = replace(FOUR_TIMES, variant=products, reference=products)
+    shares = measure(work, tmp_path).shares
+    assert shares is not None and 0.2 < shares.flops < 2
+    assert (
+        measure(replace(work, variant=partial(counts, by=1)), tmp_path).shares is None
+    )
 
 
 Command = Callable[..., Result]
@@ -258,7 +320,11 @@ def test_check(bench: Command, name: str, status: int) -> None:
     result = bench("perf", "--out", "o", "--check", "--only", name)
     assert result.exit_code == status, result.output
     assert name in result.stdout and max(map(len, result.stdout.splitlines())) <= 80
-    assert sorted(p.name for p in Path("o").iterdir()) == ["ratios.png", "results.csv"]
+    assert sorted(p.name for p in Path("o").iterdir()) == [
+        "ratios.png",
+        "results.csv",
+        "roofline.png",
+    ]
 
 
 def test_benchmarks_that_lack_a_package(
