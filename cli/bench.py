@@ -169,11 +169,11 @@ def _table(measured: Sequence[Measurement]) -> Table:
         style = "bold red" if each.missed else "none"
         cells = [f"[{style}]{each.ratio:.2f}[/]", _bound(entry.bound)]
         cells += [f"[{style}]{each.memory_ratio:.2f}[/]", _bound(entry.memory_bound)]
-        cells += [f"{each.variant_seconds:.3g}", f"{each.variant_memory / 2**20:.0f}"]
+        cells.append(f"{each.variant_seconds:.3g}")
         shares = each.shares or ()
         cells += [f"{share:.0%}" for share in shares] or ["-", "-"]
         rows.append([entry.name, *cells])
-    columns = ["time", "bound", "memory", "bound", "s", "MiB", "flops", "copy"]
+    columns = ["time", "bound", "memory", "bound", "s", "flops", "copy"]
     return table(["benchmark", *columns], rows)
 
 
