@@ -26,6 +26,7 @@ MOST_TIMES = 10**7
       nfsgeo convert sst.nc --out sst.h5 --axis 0:360:periodic --axis -90:90
       nfsgeo convert step_*.vtu --out f.h5 --series time-steps --times 0:10:0.5
       nfsgeo convert sea.csv --out sea.h5 --columns time=date,x=lon,y=lat
+      nfsgeo convert rivers.nc --out rivers.h5 --known rain,slope
     """
 )
 @click.argument("sources", metavar="SOURCE...", type=Path, nargs=-1, required=True)
@@ -58,6 +59,11 @@ MOST_TIMES = 10**7
     help="The domain, one option per axis, in place of the format's.",
 )
 @click.option("--equation", help="Name of the equation.")
+@click.option(
+    "--known",
+    metavar="NAME,...",
+    help="Fields known ahead (forcings), and parameters that are inputs of a model.",
+)
 @as_json
 def convert(
     sources: tuple[Path, ...],
@@ -68,6 +74,7 @@ def convert(
     at: str | None,
     axes: tuple[str, ...],
     equation: str | None,
+    known: str | None,
     as_json: bool,
 ) -> None:
     """Convert files of other programs to nfsgeo's format, or to others.
@@ -87,6 +94,7 @@ def convert(
             at=at,
             domain=_domain(axes) if axes else None,
             equation=equation,
+            known=[] if known is None else known.split(","),
             progress=progress,
         )
     report(as_json, {"output": str(out)}, f"written  {out}")

@@ -54,7 +54,13 @@ def _file_facts(file: FieldFile) -> dict[str, Any]:
     import numpy as np
 
     looked_at = range(min(LOOKED_AT, file.num_samples))
-    values = np.concatenate([file.read(s, slice(None)) for s in looked_at])
+    values = np.concatenate([file.read_all(s, slice(None)) for s in looked_at])
+    observed, names = file.num_observed(), [*file.component_names, *file.forcing_names]
+    ends = [observed] * file.components + [len(file.times)] * len(file.forcing_names)
+    fields: dict[str, Any] = {
+        name: {"unit": file.units.get(name)} | _statistics(values[:, : ends[c], c])
+        for c, name in enumerate(names)
+    }
     sizes = sorted({file.num_points(s) for s in range(file.num_samples)})
     return {
         "file": str(file.path),
@@ -65,13 +71,13 @@ def _file_facts(file: FieldFile) -> dict[str, Any]:
         "meshes": len({file.mesh_id(s) for s in range(file.num_samples)}),
         "domain": file.domain.to_dict(),
         "records": len(file.times),
+        "observed": observed,
         "times": [float(file.times[0]), float(file.times[-1])],
-        "components": {
-            name: {
-                "unit": file.units.get(name),
-            }
-            | _statistics(values[..., c])
-            for c, name in enumerate(file.component_names)
+        "components": {name: fields[name] for name in file.component_names},
+        "forcings": {name: fields[name] for name in file.forcing_names},
+        "scalars": {
+            name: [float(end(file.parameters[name])) for end in (np.min, np.max)]
+            for name in file.scalar_names
         },
         "static": {name: file.static_role for name in file.static_names},
         "provenance": file.provenance,
@@ -94,28 +100,18 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts in words, without empty ones."""
     domain, looked_at = facts["domain"], min(LOOKED_AT, sum(facts["samples"].values()))
     axes = zip(domain["lower"], domain["upper"], domain["periodic"], strict=True)
-    named = {
-        f"{name} ({of['unit']})" if of["unit"] else name: of
-        for name, of in facts["components"].items()
-    }
-    fields = [
-        f"{name}  "
-        + (
-            "no value"
-            if of["min"] is None
-            else f"{of['min']:z.4g} to {of['max']:z.4g}, "
-            f"standard deviation {of['std']:.4g}"
-        )
-        + (f", {100 * of['missing']:.3g} % missing" if of["missing"] else "")
-        for name, of in named.items()
-    ]
+    looked = f"in the first {looked_at} samples"
+    observed, records = facts["observed"], facts["records"]
     words: dict[str, Any] = {
         "file": facts["file"],
         "equation": facts["equation"],
         "samples": facts["samples"],
-        "fields": [*fields, f"in the first {looked_at} samples"],
+        "fields": [*_lines(facts["components"]), looked],
+        "forcings": [*_lines(facts["forcings"]), looked] * bool(facts["forcings"]),
+        "scalars": [f"{n}  {_range(ends)}" for n, ends in facts["scalars"].items()],
         "static": [f"{name}, {role}" for name, role in facts["static"].items()],
-        "time steps": f"{facts['records']}, t = {_range(facts['times'])}",
+        "time steps": f"{records}, t = {_range(facts['times'])}"
+        + f", {observed} of them observed" * (observed < records),
     }
     if facts["grid"] is None:
         words |= {"points": _range(facts["points"]), "meshes": facts["meshes"]}
@@ -127,6 +123,25 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
     ]
     texts = {k: "\n".join(v) if isinstance(v, list) else v for k, v in words.items()}
     return {k: v for k, v in texts.items() if v} | facts["provenance"]
+
+
+def _lines(fields: dict[str, Any]) -> list[str]:
+    """A line for each field, with its unit and range."""
+    named = {
+        f"{name} ({of['unit']})" if of["unit"] else name: of
+        for name, of in fields.items()
+    }
+    return [
+        f"{name}  "
+        + (
+            "no value"
+            if of["min"] is None
+            else f"{of['min']:z.4g} to {of['max']:z.4g}, "
+            f"standard deviation {of['std']:.4g}"
+        )
+        + (f", {100 * of['missing']:.3g} % missing" if of["missing"] else "")
+        for name, of in named.items()
+    ]
 
 
 def _range(ends: Any) -> str:

@@ -70,6 +70,8 @@ def prepare(data: Data, settings: Mapping[str, Any] | None = None) -> Experiment
         UserError: The data or a setting cannot be used.
     """
     chosen = {**(settings or {}), "data.file": _path(data)}
+    if isinstance(data, FieldFile) and (data.forcing_names or data.scalar_names):
+        chosen.setdefault("data.known", [*data.forcing_names, *data.scalar_names])
     return nfsgeo.training.prepare(load_config(overrides=chosen))
 
 

@@ -15,6 +15,7 @@ from nfsgeo.data.convert import padded_box
 from nfsgeo.data.export import export
 from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.generation import cache_folder
+from nfsgeo.data.numbers import as_real
 from nfsgeo.data.opening import open_file
 from nfsgeo.data.readers.clouds import CloudFile, numbered
 from nfsgeo.data.readers.graphs import fields_of_graphs
@@ -35,10 +36,13 @@ def from_arrays(
     t: ArrayLike | None = None,
     *,
     static: ArrayLike | Sequence[ArrayLike] | None = None,
+    forcing: ArrayLike | Sequence[ArrayLike] | None = None,
+    scalars: Mapping[str, ArrayLike] | None = None,
     mask: ArrayLike | Sequence[ArrayLike] | None = None,
     domain: Domain | None = None,
     component_names: Sequence[str] | None = None,
     static_names: Sequence[str] | None = None,
+    forcing_names: Sequence[str] | None = None,
     equation: str = "",
 ) -> FieldFile:
     """Arrays as a file of fields, for ``prepare``, ``evaluate`` and ``predict``.
@@ -53,11 +57,15 @@ def from_arrays(
         pos: Points of all samples, ``[n, d]``, or one array for each sample.
         t: Time of each time step, ``[T]``; None where there is one.
         static: Coefficients, ``[N, n, C_a]``, or one ``[n, C_a]`` for each sample.
+        forcing: What is known ahead, with the axes of ``u``: ``[N, n, T, C_f]``. At the
+            time steps that are still to come ``u`` is NaN.
+        scalars: Inputs that are one number for each sample, ``[N]``, by name.
         mask: True where ``u`` is missing, as numpy has it, of its shape; besides, NaN
             and masked arrays are missing values.
         domain: The box and its periodic axes; drawn around the points when None.
         component_names: Names of the ``C`` components.
         static_names: Names of the ``C_a`` components.
+        forcing_names: Names of the ``C_f`` components.
         equation: Name of the equation.
 
     Raises:
@@ -74,24 +82,40 @@ def from_arrays(
     coefficients = [_with_axes(each, 2) for each in coefficients]
     if coefficients and len(coefficients) != len(fields):
         raise _differ("static", len(coefficients), len(fields))
-    width, wide = fields[0].shape[-1], coefficients[0].shape[-1] if coefficients else 0
+    names = component_names or numbered("u", fields[0].shape[-1])
+    known: list[str] = []
+    if forcing is not None:
+        forcings = [_with_axes(each, 3) for each in _each(forcing, "forcing")]
+        fields = _side_by_side(fields, forcings)
+        known = list(forcing_names or numbered("f", forcings[0].shape[-1]))
+    wide = coefficients[0].shape[-1] if coefficients else 0
     if t is None and fields[0].shape[1] > 1:
         raise UserError(
             f"u of {fields[0].shape[1]} time steps and no t",
             "the time of each time step",
             "give t",
         )
+    if known and len({*names, *known}) < len(names) + len(known):
+        raise UserError(
+            f"fields {', '.join([*names, *known])}",
+            "names of components and forcings that differ",
+            "change forcing_names",
+        )
     file = CloudFile(
         Path("arrays"),
         meshes=points if own else points * len(fields),
         u=fields,
         times=np.zeros(1) if t is None else t,
-        component_names=component_names or numbered("u", width),
+        component_names=[*names, *known],
         a=coefficients,
         static_names=(static_names or numbered("a", wide)) if wide else (),
         equation=equation,
         domain=domain,
+        parameters={name: _of_samples(v, name, fields) for name, v in scalars.items()}
+        if scalars
+        else None,
     )
+    file.know([*known, *(scalars or ())])
     return _kept(file)
 
 
@@ -100,6 +124,7 @@ def from_xarray(
     *,
     columns: Mapping[str, str] | None = None,
     domain: Domain | None = None,
+    known: Sequence[str] = (),
 ) -> FieldFile:
     """A data set of xarray as a file of fields; see :func:`from_arrays`.
 
@@ -111,6 +136,8 @@ def from_xarray(
         columns: Names of variables by what they are, ``{"x": "lon"}``, where the data
             set does not tell.
         domain: The box and its periodic axes; that of the coordinates when None.
+        known: Names of fields that are known ahead, and of variables of samples alone
+            that are inputs of a model.
 
     Raises:
         UserError: The data set can be read in two ways, or has no field.
@@ -124,6 +151,7 @@ def from_xarray(
         )
     if domain is not None:
         file.domain, file.domain_is_known = domain, True
+    file.know(known)
     return _kept(file)
 
 
@@ -132,16 +160,18 @@ def from_pyg(
     *,
     series: str | None = None,
     domain: Domain | None = None,
+    known: Sequence[str] = (),
 ) -> FieldFile:
     """A list of PyTorch Geometric's ``Data`` as a file; see :func:`from_arrays`.
 
     Attributes are those of :func:`~nfsgeo.data.readers.graphs.fields_of_graphs`: each
-    graph has ``pos`` and ``x``, and ``y`` or ``t`` where there are such.
+    graph has ``pos`` and ``x``, and ``y``, ``forcing`` or ``t`` where there are such.
 
     Args:
         graphs: The samples, or the time steps of one.
         series: ``"samples"`` or ``"time-steps"``, where it cannot be told.
         domain: The box and its periodic axes; drawn around the points when None.
+        known: Names of numbers of each graph that are inputs of a model.
 
     Raises:
         UserError: Graphs differ in their attributes, or can be read in two ways.
@@ -151,6 +181,7 @@ def from_pyg(
     file = fields_of_graphs(Path("graphs"), graphs, series)
     if domain is not None:
         file.domain, file.domain_is_known = domain, True
+    file.know(known)
     return _kept(file)
 
 
@@ -161,6 +192,8 @@ def _kept(file: FieldFile) -> FieldFile:
     digest = hashlib.blake2b(digest_size=16)
     about = [file.component_names, file.static_names, file.equation, file.static_role]
     about += [repr(file.domain), repr(sorted(file.provenance.items()))]
+    if known := [*file.forcing_names, *file.scalar_names]:
+        about += [known, str(len(file.forcing_names))]
     digest.update(json.dumps(about).encode())
     digest.update(file.times.tobytes())
     for name, values in sorted(file.parameters.items()):
@@ -168,7 +201,7 @@ def _kept(file: FieldFile) -> FieldFile:
     for sample in range(file.num_samples):
         for part in (
             file.coordinates(sample),
-            file.read(sample, slice(None)),
+            file.read_all(sample, slice(None)),
             file.read_static(sample),
         ):
             digest.update(repr(part.shape).encode() + part.tobytes())
@@ -189,7 +222,7 @@ def _each(values: Any, name: str) -> list[np.ndarray]:
     Raises:
         UserError: There is none.
     """
-    found = [np.asarray(each) for each in values]
+    found = [as_real(each, name, gaps=name == "u") for each in values]
     if not found or not all(each.ndim for each in found):
         raise UserError(f"{name} without samples", "an array for each", "give them")
     return found
@@ -197,6 +230,34 @@ def _each(values: Any, name: str) -> list[np.ndarray]:
 
 def _with_axes(values: np.ndarray, ndim: int) -> np.ndarray:
     return values.reshape(*values.shape, *[1] * (ndim - values.ndim))
+
+
+def _side_by_side(
+    fields: list[np.ndarray], forcings: list[np.ndarray]
+) -> list[np.ndarray]:
+    """Fields and forcings of each sample, one behind the other."""
+    if len(forcings) != len(fields):
+        raise _differ("forcing", len(forcings), len(fields))
+    for field, forcing in zip(fields, forcings, strict=True):
+        if forcing.shape[:2] != field.shape[:2]:
+            raise UserError(
+                f"forcing of shape {forcing.shape} and u of shape {field.shape}",
+                "the same points and time steps",
+                "give u as NaN at the time steps that are still to come",
+            )
+    pairs = zip(fields, forcings, strict=True)
+    return [np.concatenate(pair, axis=-1) for pair in pairs]
+
+
+def _of_samples(values: ArrayLike, name: str, fields: list[np.ndarray]) -> np.ndarray:
+    numbers = np.asarray(values)
+    if numbers.shape != (len(fields),):
+        raise UserError(
+            f"scalar {name} of shape {numbers.shape}",
+            f"a number for each of {len(fields)} samples",
+            "give one array for each scalar",
+        )
+    return numbers
 
 
 def _masked(fields: list[np.ndarray], masks: list[np.ndarray]) -> list[np.ndarray]:

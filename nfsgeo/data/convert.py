@@ -28,6 +28,7 @@ def convert(
     domain: Domain | None = None,
     pad: float = 0.05,
     equation: str | None = None,
+    known: Sequence[str] = (),
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Path:
     """Writes the samples of foreign files into one file, one by one.
@@ -53,6 +54,8 @@ def convert(
         pad: Room that the box leaves around point clouds on each side, as a fraction
             of their extent, where neither the file nor the caller gives a domain.
         equation: Name of the equation, in place of what the format implies.
+        known: Names of fields that are known ahead (forcings), and of parameters that
+            are inputs of a model; fields called ``forcing_NAME`` need not be named.
         progress: Called with what is being done, how many samples are through with
             it, and of how many.
 
@@ -66,7 +69,13 @@ def convert(
     out = Path(out)
     writer_of(out)
     with open_sources(
-        sources, series=series, times=times, columns=columns, at=at, domain=domain
+        sources,
+        series=series,
+        times=times,
+        columns=columns,
+        at=at,
+        domain=domain,
+        known=known,
     ) as file:
         if equation is not None:
             file.equation = equation

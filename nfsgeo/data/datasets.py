@@ -27,6 +27,7 @@ class _Sample(NamedTuple):
     steps: Indices
     u: Floats
     a: Floats
+    f: Floats
     pos: Doubles
     volume: Floats
     num_observed: int
@@ -42,10 +43,12 @@ class WindowDataset(Dataset[Data]):
 
     An item is a window of a sample. It holds
 
-    - ``x`` float32 ``[n, n_in, F]``: the observed time steps; ``F`` is ``C`` plus the
-      components of the coefficient, if there is one, repeated over the time steps. For
-      a problem without time ``n_in`` is 0 and ``x`` the coefficient, ``[n, 1, C_a]``
+    - ``x`` float32 ``[n, n_in, F]``: the observed time steps; ``F`` is ``C`` plus what
+      does not change in time, if there is any: the components of the coefficient and
+      the scalars of the sample that are inputs, repeated over time steps and points.
+      For a problem without time ``n_in`` is 0 and ``x`` is these, ``[n, 1, C_a]``
     - ``y`` float32 ``[n, n_out, C]``: the time steps that follow
+    - with forcings in the file, ``forcing`` float32 ``[n, n_in + n_out, C_f]``
     - ``pos`` float64 ``[n, d]``, and ``mesh``, a number that is the same for the same
       positions
     - ``sample``, its number in the file, and ``times`` float64 ``[n_in + n_out]``
@@ -79,9 +82,10 @@ class WindowDataset(Dataset[Data]):
         cache_bytes: Memory for decoded samples, in bytes.
 
     Raises:
-        UserError: The file has too few time steps or no coefficient for ``n_in`` 0; on
-            access, a sample is damaged or infinite, or lacks values of the coefficient
-            or between which others are to be interpolated.
+        UserError: The file has too few time steps or no coefficient for ``n_in`` 0, or
+            forcings then; on access, a sample is damaged or infinite, or lacks values
+            of the coefficient, of a forcing, or between which others are to be
+            interpolated.
         ValueError: A number of time steps is negative.
 
     Attributes:
@@ -124,11 +128,12 @@ class WindowDataset(Dataset[Data]):
                 f"at most the {len(file.times)} time steps of {file.path}",
                 "ask for fewer time steps or use a longer file",
             )
-        coefficient = file.static_role == "coefficient"
-        if n_in == 0 and not coefficient:
+        inputs = file.input_names
+        if n_in == 0 and (file.forcing_names or not inputs):
+            known = f" with forcings {', '.join(file.forcing_names)}"
             raise UserError(
-                f"no input time steps of {file.path}",
-                "a coefficient in the file to predict from",
+                f"no input time steps of {file.path}{known * bool(file.forcing_names)}",
+                "a coefficient in the file to predict from, and no forcing",
                 "ask for at least one input time step",
             )
         self.file = file
@@ -149,7 +154,7 @@ class WindowDataset(Dataset[Data]):
             begun = self._starts_of.setdefault(sample, [])
             self._ranks.append(len(begun))
             begun.append(start)
-        self._with_static = coefficient
+        self._with_static = bool(inputs)
         self._forget()
 
     @property
@@ -168,7 +173,7 @@ class WindowDataset(Dataset[Data]):
         sample, numbers = self.samples[number], self._starts[number] + self._numbers
         found, mesh = self._cached(number), self._mesh_number(number)
         inside = _as_slice(np.searchsorted(found.steps, numbers))
-        found = found._replace(u=found.u[:, inside])
+        found = found._replace(u=found.u[:, inside], f=found.f[:, inside])
         if self.drop_absent and self.n_in:
             found, mesh = self._without_absent(found, mesh)
         observed = slice(found.num_observed)
@@ -191,6 +196,9 @@ class WindowDataset(Dataset[Data]):
             sample=sample,
             times=torch.from_numpy(self.file.times[numbers]),
         )
+        if self.file.forcing_names:
+            forcing = torch.from_numpy(found.f)
+            item.forcing = forcing.clone(memory_format=torch.contiguous_format)
         if self.volumes:
             item.volume = torch.from_numpy(found.volume).clone()
         if found.has_queries:
@@ -240,6 +248,7 @@ class WindowDataset(Dataset[Data]):
         left = found._replace(
             u=found.u[there],
             a=found.a[observed],
+            f=found.f[observed],
             pos=found.pos[there],
             volume=found.volume[there] if self.volumes else found.volume,
             num_observed=int(observed.sum()),
@@ -253,7 +262,7 @@ class WindowDataset(Dataset[Data]):
         turns = len(self.mesh.meshes) if isinstance(self.mesh, MeshesInTurn) else 1
         spans = (max(starts) - min(starts) for starts in self._starts_of.values())
         steps = sum(spans) + len(self._starts_of) * len(self._numbers)
-        components = self.file.components
+        components = self.file.components + len(self.file.forcing_names)
         return 4 * turns * steps * len(mesh) * components <= self.cache_bytes
 
     def _load(self, number: int, steps: Indices) -> _Sample:
@@ -263,10 +272,12 @@ class WindowDataset(Dataset[Data]):
         u = self._snapshots(sample, mesh, steps)
         a = np.empty((len(u), 0), np.float32)
         if self._with_static:
-            a = self.file.read_static(sample, mesh.index)
+            a = self.file.read_inputs(sample, mesh.index)
         what = f"sample {sample} of {self.file.path}"
         if mesh.index is None:
-            if np.isnan(u).any():
+            missing = np.isnan(u)
+            # Time steps at which nothing is observed are missing everywhere.
+            if missing[:, ~missing.all(axis=(0, 2))].any():
                 raise UserError(
                     f"{what} with missing values",
                     "a value at every grid point, to interpolate between them",
@@ -274,6 +285,9 @@ class WindowDataset(Dataset[Data]):
                 )
             at = self._at(mesh, observed)
             u, a = at(u), at(a)
+        f = u[: len(observed), :, self.file.components :]
+        u = u[..., : self.file.components] if f.size else u
+        self._check_forcing(f, steps, sample)
         not_infinite(u, what)
         finite(a, what)
         pos = self.file.domain.wrap(torch.from_numpy(mesh.pos))
@@ -285,6 +299,7 @@ class WindowDataset(Dataset[Data]):
             steps,
             u,
             a[: len(observed)],
+            f,
             pos.numpy(),
             volume,
             len(observed),
@@ -292,15 +307,27 @@ class WindowDataset(Dataset[Data]):
         )
 
     def _snapshots(self, sample: int, mesh: Mesh, steps: Indices) -> Floats:
-        """The fields at some time steps ``[n, T, C]``, at points of the file."""
+        """Fields and forcings at some time steps, at points of the file."""
         if not len(steps):
             num = self.file.num_points(sample) if mesh.index is None else len(mesh)
             return np.empty((num, 0, self.file.components), np.float32)
         span = _as_slice(steps)
         if isinstance(span, slice):
-            return self.file.read(sample, span, mesh.index)
+            return self.file.read_all(sample, span, mesh.index)
         span = slice(int(steps[0]), int(steps[-1]) + 1)
-        return self.file.read(sample, span, mesh.index)[:, steps - steps[0]]
+        return self.file.read_all(sample, span, mesh.index)[:, steps - steps[0]]
+
+    def _check_forcing(self, f: Floats, steps: Indices, sample: int) -> None:
+        bad = ~np.isfinite(f)
+        if bad.any():
+            _, step, component = np.argwhere(bad)[0]
+            raise UserError(
+                f"sample {sample} of {self.file.path} without a value of the forcing "
+                f"{self.file.forcing_names[component]} at t = "
+                f"{self.file.times[steps[step]]:g}",
+                "a value at every point and time step of a window",
+                "add it, or make a component of what is not known ahead",
+            )
 
     def _mesh_of(self, number: int) -> Mesh:
         sample = self.samples[number]

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nfsgeo.data.known_ahead import KnownAhead
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -22,6 +23,7 @@ Doubles = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 SPACE = "xyz"  # names of the axes
+STEPS = 64  # read at once in search of the last one that is observed
 
 
 @contextmanager
@@ -47,13 +49,14 @@ def reading(path: Path, what: str, todo: str = "check or replace it") -> Iterato
         raise UserError(f"{path} ({reason})", what, todo) from error
 
 
-class FieldFile(ABC):
+class FieldFile(KnownAhead, ABC):
     """Samples of a field ``u(t, x)`` at points, read lazily, one sample at a time.
 
     Every reader returns one of these. It pickles into worker processes by its path,
     and closes as a context manager. A subclass sets the attributes and reads whole
     samples in :meth:`slab` and :meth:`static_slab`; where the points are not those of
-    a grid, it overrides :meth:`coordinates`.
+    a grid, it overrides :meth:`coordinates`. What a slab holds it names by
+    :meth:`name_fields`.
 
     Attributes:
         path: Where the samples come from.
@@ -68,6 +71,8 @@ class FieldFile(ABC):
         times: Time of each time step, float64 ``[T]``, in the data's own units.
         times_are_known: Whether the file gives them; else they are 0, 1, 2, ...
         component_names: One name for each of the ``C`` components of ``u``.
+        forcing_names, scalar_names: What is known ahead, see
+            :class:`~nfsgeo.data.known_ahead.KnownAhead`.
         static_names: One name for each of the ``C_a`` components of the static field.
         static_role: ``"coefficient"`` (a model input), ``"initial condition"`` or None.
         axes: Coordinates of each grid axis, float64; None for point clouds.
@@ -78,7 +83,6 @@ class FieldFile(ABC):
             where it is None.
     """
 
-    path: Path
     equation: str
     domain: Domain
     domain_is_known: bool = True
@@ -87,21 +91,19 @@ class FieldFile(ABC):
     num_samples: int
     times: Doubles
     times_are_known: bool = True
-    component_names: list[str]
-    static_names: list[str]
-    static_role: str | None
     axes: tuple[Doubles, ...] | None = None
     sample_mesh: Sequence[int] | Indices | None = None
     split: dict[str, Indices]
-    parameters: dict[str, NDArray[Any]]
     reopen: Callable[[Path], FieldFile] | None = None
+    _num_observed: int | None = None
 
     @abstractmethod
     def slab(self, sample: int, steps: slice) -> NDArray[Any]:
         """Some time steps of a sample, all arguments checked.
 
         Returns:
-            ``[T', *S, C]`` on a grid, ``[n, T', C]`` at points.
+            ``[T', *S, C + C_f]`` on a grid, ``[n, T', C + C_f]`` at points: all fields
+            that vary in time, components and forcings.
         """
 
     def static_slab(self, sample: int) -> NDArray[Any]:
@@ -127,7 +129,7 @@ class FieldFile(ABC):
         told = self.provenance.get("units")
         if not isinstance(told, dict):
             return {}
-        names = [*self.component_names, *self.static_names]
+        names = [*self.component_names, *self.forcing_names, *self.static_names]
         return {
             name: unit
             for name in names
@@ -166,15 +168,45 @@ class FieldFile(ABC):
         Raises:
             UserError: The sample or a time step does not exist, or the file is damaged.
         """
+        values = self.read_all(sample, steps, points)
+        if not self.forcing_names:
+            return values
+        return np.ascontiguousarray(values[..., : self.components])
+
+    def read_all(
+        self, sample: int, steps: slice, points: Indices | None = None
+    ) -> Floats:
+        """Values of a sample and its forcings behind them, ``[n, T', C + C_f]``.
+
+        Arguments and errors as :meth:`read`: ``sample``, ``steps``, ``points``.
+        """
         self._check_sample(sample)
         steps = self._check_steps(steps)
+        names = [*self.component_names, *self.forcing_names]
+        stored = list(self._stored) or names
         with reading(self.path, f"sample {sample} to be readable"):
             values = _single(self.slab(sample, steps))
             if self.axes is None:
-                return values if points is None else values[points]
-            values = values.reshape(len(values), -1, self.components)
-            values = values if points is None else values[:, points]
-            return np.ascontiguousarray(values.swapaxes(0, 1))
+                values = values if points is None else values[points]
+            else:
+                values = values.reshape(len(values), -1, len(stored))
+                values = values if points is None else values[:, points]
+                values = np.ascontiguousarray(values.swapaxes(0, 1))
+            if names != stored:
+                values = values[..., [stored.index(name) for name in names]]
+            return values
+
+    def num_observed(self) -> int:
+        """Number of time steps up to the last one with a value of any sample.
+
+        Later ones hold nothing but forcings, which tell what is to come. Without
+        forcings it is the number of all time steps.
+        """
+        if not self.forcing_names:
+            return len(self.times)
+        if self._num_observed is None:
+            self._num_observed = self._find_last_observed() + 1
+        return self._num_observed
 
     def read_static(self, sample: int, points: Indices | None = None) -> Floats:
         """Static field of a sample, float32 ``[n, C_a]``."""
@@ -186,6 +218,17 @@ class FieldFile(ABC):
             values = _single(self.static_slab(sample))
             values = values.reshape(-1, self.static_components)
             return np.ascontiguousarray(values if points is None else values[points])
+
+    def read_inputs(self, sample: int, points: Indices | None = None) -> Floats:
+        """What :attr:`input_names` names, float32 ``[n, C_a + scalars]``."""
+        static = self.read_static(sample, points)
+        if self.static_role != "coefficient":
+            static = static[:, :0]
+        if not self.scalar_names:
+            return static
+        scalars = [float(self.parameters[name][sample]) for name in self.scalar_names]
+        same = np.broadcast_to(scalars, (len(static), len(scalars)))
+        return np.concatenate([static, same.astype(np.float32)], axis=1)
 
     def cells(self, sample: int = 0) -> dict[str, Indices]:
         """Cells between a sample's points by type, each ``[cells, nodes]``."""
@@ -201,7 +244,9 @@ class FieldFile(ABC):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self.reopen or type(self), (self.path,)
+        names = ("component_names", "forcing_names", "scalar_names", "_stored")
+        roles = {name: vars(self)[name] for name in names if name in vars(self)}
+        return self.reopen or type(self), (self.path,), roles
 
     def __repr__(self) -> str:
         points = self.shape if self.shape is not None else "points"
@@ -209,6 +254,19 @@ class FieldFile(ABC):
             f"{type(self).__name__}({str(self.path)!r}, samples={self.num_samples}, "
             f"time_steps={len(self.times)}, components={self.components}, {points})"
         )
+
+    def _find_last_observed(self) -> int:
+        """Number of the last time step with a value of any sample, -1 without any."""
+        for end in range(len(self.times), 0, -STEPS):
+            last, some = -1, slice(max(0, end - STEPS), end)
+            for sample in range(self.num_samples):
+                there = ~np.isnan(self.read(sample, some)).all(axis=(0, 2))
+                last = max(last, *np.flatnonzero(there), -1)
+                if some.start + last + 1 == len(self.times):
+                    break
+            if last >= 0:
+                return some.start + int(last)
+        return -1
 
     def _check_sample(self, sample: int) -> None:
         if not 0 <= sample < self.num_samples:

@@ -17,7 +17,6 @@ from nfsgeo.data.layout import (
     LIBVER,
     Header,
     as_float32,
-    checked,
     compressed,
     new_file,
     partial_path,
@@ -54,6 +53,9 @@ class GridWriter:
         split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
         meshes: Flat point numbers of meshes to publish with the data, by name.
         packing: Called with the samples packed and their number.
+        forcing_names: Components of the forcing, see
+            :attr:`~nfsgeo.data.FieldFile.forcing_names`.
+        scalar_names: Parameters that are inputs of a model.
 
     Raises:
         UserError: ``path`` exists, a partial file of other data is in the way, or the
@@ -79,6 +81,8 @@ class GridWriter:
         split: Mapping[str, NDArray[np.int64]] | None = None,
         meshes: Mapping[str, NDArray[np.int64]] | None = None,
         packing: Callable[[int, int], None] | None = None,
+        forcing_names: Sequence[str] = (),
+        scalar_names: Sequence[str] = (),
     ) -> None:
         self.path = Path(path)
         self.partial = partial_path(self.path)
@@ -92,7 +96,10 @@ class GridWriter:
             provenance,
             split,
             meshes,
+            forcing_names,
+            scalar_names,
         )
+        self._header.check_scalars(parameter_names)
         self._axes = [
             as_real(axis, f"axis {i}").astype(np.float64) for i, axis in enumerate(axes)
         ]
@@ -115,6 +122,8 @@ class GridWriter:
         u: Any,
         a: Any = None,
         parameters: Mapping[str, Any] | None = None,
+        *,
+        forcing: Any = None,
     ) -> None:
         """Stages samples ``start``, ``start + 1``, ... and marks them done.
 
@@ -123,6 +132,7 @@ class GridWriter:
             u: Fields, ``[B, T, *S, C]``; NaN or masked where a value is missing.
             a: Static fields, ``[B, *S, C_a]``; None where there are none.
             parameters: One array ``[B]`` for each parameter name.
+            forcing: What is known ahead, ``[B, T, *S, C_f]``; None where there is none.
 
         Raises:
             UserError: A shape is wrong, or a value is infinite or, but for ``u``,
@@ -133,10 +143,9 @@ class GridWriter:
             raise ValueError(
                 f"samples {start}:{stop}: expected a range within {self.num_samples}"
             )
-        self._header.check_static(a)
+        staged = self._header.given(u, a, forcing)
         if set(parameters or {}) != set(self._parameters):
             raise ValueError(f"parameters: expected {self._parameters} for each batch")
-        staged = {"u": u} | ({} if a is None else {"a": a})
         with writing(self.path):
             for name, values in staged.items():
                 dataset = self._file[name]
@@ -201,11 +210,8 @@ class GridWriter:
 
     def _shapes(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Shape and type of each staged array."""
-        num, grid, names = self.num_samples, self._grid, self._header
-        fields = (num, len(names.times), *grid, len(names.component_names))
-        shapes: dict[str, tuple[tuple[int, ...], str]] = {"u": (fields, "<f4")}
-        if names.static_names:
-            shapes["a"] = ((num, *grid, len(names.static_names)), "<f4")
+        num, fields = self.num_samples, self._header.field_shapes(*self._grid)
+        shapes = {name: ((num, *shape), "<f4") for name, shape in fields.items()}
         shapes |= {f"params/{name}": ((num,), "<f8") for name in self._parameters}
         return shapes | {"done": ((num,), "<u1")}
 
@@ -229,21 +235,21 @@ class GridWriter:
         packed = self.partial.with_name(self.path.name + ".packing.partial")
         with new_file(packed, self.path, LIBVER) as file:
             self._header.store(file, self.num_samples, self._axes)
-            if self._header.static_names:
-                self._header.describe(self._pack_field(file, "a"), static=True)
-            self._header.describe(self._pack_field(file, "u"))
+            for name in sorted(self._header.field_shapes()):
+                self._header.describe(self._pack_field(file, name), name)
             for name in self._parameters:
-                checked(file, f"params/{name}", self._file[f"params/{name}"][:])
+                values = self._file[f"params/{name}"][:]
+                self._header.store_parameter(file, name, values)
         self.close()
         self.partial.unlink()
 
     def _pack_field(self, file: h5py.File, name: str) -> h5py.Dataset:
-        """Copies a staged field, compressed: ``u`` in chunks of some time steps of a
-        sample, ``a`` in one of each.
+        """Copies a staged field, compressed: in chunks of some time steps of a sample,
+        ``a`` in one of each.
         """
         source = self._file[name]
         num, rows = source.shape[:2]
-        if name == "u":
+        if name != "a":
             step_bytes = 4 * int(np.prod(source.shape[2:]))
             rows = min(rows, max(1, CHUNK_BYTES // step_bytes))
         chunks = (1, rows, *source.shape[2:])

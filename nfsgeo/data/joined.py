@@ -26,6 +26,9 @@ ADOPTED = (
     "domain_is_known",
     "longitude",
     "component_names",
+    "forcing_names",
+    "scalar_names",
+    "_stored",
     "static_names",
     "static_role",
     "axes",
@@ -136,6 +139,7 @@ class JoinedFile(FieldFile):
             for name, values in parameters.items()
             if len(values) == complete
         }
+        self.scalar_names = [n for n in self.scalar_names if n in self.parameters]
 
     def _settle(self, times: list[Doubles], num_meshes: int) -> None:
         steps = num_meshes == 1 and len(self.sample_mesh) == len(self._paths)
@@ -174,7 +178,13 @@ class JoinedFile(FieldFile):
         self.split = split_in_order(1)
 
     def _agree(self, file: FieldFile) -> None:
-        for name in ("component_names", "static_names", "static_role", "shape"):
+        for name in (
+            "component_names",
+            "forcing_names",
+            "static_names",
+            "static_role",
+            "shape",
+        ):
             if getattr(file, name) != getattr(self, name):
                 raise _differs(file.path, name.replace("_", " "))
         if file.axes is not None and self.axes is not None:

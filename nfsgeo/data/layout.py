@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,7 @@ __all__ = [
 ]
 
 FORMAT, VERSION = "nfsgeo", 1
+INPUT = "input"  # role of a parameter that is an input of a model
 NATIVE = (".h5", ".hdf5")  # endings of native files
 CHUNK_BYTES = 2**20
 RESERVED = {"format", "version", "equation", "domain", "boundary", "end_point"}
@@ -61,11 +62,15 @@ class Header:
     provenance: Mapping[str, Any] | None = None
     split: Mapping[str, NDArray[np.int64]] | None = None
     meshes: Mapping[str, NDArray[np.int64]] | None = None
+    forcing_names: Sequence[str] = ()
+    scalar_names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         self.times = as_times(self.times, "times")
         self.component_names = list(self.component_names)
         self.static_names = list(self.static_names)
+        self.forcing_names = list(self.forcing_names)
+        self.scalar_names = list(self.scalar_names)
         self.provenance, self.meshes = self.provenance or {}, self.meshes or {}
         roles = ("coefficient", "initial condition") if self.static_names else (None,)
         if self.static_role not in roles:
@@ -78,6 +83,9 @@ class Header:
             raise ValueError(f"provenance keys {sorted(clash)} are taken; rename them")
         if self.times.ndim != 1 or not len(self.times) or not self.component_names:
             raise ValueError("a file needs at least one time step and one component")
+        names = [*self.component_names, *self.forcing_names]
+        if self.forcing_names and len(set(names)) < len(names):
+            raise ValueError(f"fields {names}: expected names that differ")
         if not np.all(np.diff(self.times) > 0):
             raise ValueError("times must increase from one time step to the next")
 
@@ -120,17 +128,66 @@ class Header:
         for name, index in (self.meshes or {}).items():
             checked(file, f"meshes/{name}/index", np.asarray(index, np.int64))
 
-    def check_static(self, a: Any) -> None:
-        """Makes sure that a static field comes if and only if it was announced."""
-        if (a is not None) != bool(self.static_names):
-            raise ValueError("static fields must come if and only if they are named")
+    def given(self, u: Any, a: Any, forcing: Any) -> dict[str, Any]:
+        """The fields of a sample or batch by the names of their data sets.
 
-    def describe(self, dataset: h5py.Dataset, *, static: bool = False) -> None:
-        """Names the components of a dataset, and the role of a static one."""
-        names = self.static_names if static else self.component_names
+        Raises:
+            ValueError: One comes that was not announced, or the other way round.
+        """
+        for what, values, names in (
+            ("static fields", a, self.static_names),
+            ("forcings", forcing, self.forcing_names),
+        ):
+            if (values is not None) != bool(names):
+                raise ValueError(f"{what} must come if and only if they are named")
+        fields = {"u": u, "a": a, "f": forcing}
+        return {name: values for name, values in fields.items() if values is not None}
+
+    def field_shapes(self, *grid: int) -> dict[str, tuple[int, ...]]:
+        """Shape of each field of a sample by the name of its data set.
+
+        Args:
+            grid: Points along each axis.
+        """
+        steps = len(self.times)
+        shapes = {"u": (steps, *grid, len(self.component_names))}
+        if self.static_names:
+            shapes["a"] = (*grid, len(self.static_names))
+        if self.forcing_names:
+            shapes["f"] = (steps, *grid, len(self.forcing_names))
+        return shapes
+
+    def describe(self, dataset: h5py.Dataset, name: str) -> None:
+        """Names the components of a field, and the role of a static one.
+
+        Args:
+            dataset: Of the field.
+            name: ``"u"``, ``"a"`` or ``"f"``.
+        """
+        names = {
+            "u": self.component_names,
+            "a": self.static_names,
+            "f": self.forcing_names,
+        }[name]
         dataset.attrs["components"] = text(json.dumps(names))
-        if static:
+        if name == "a":
             dataset.attrs["role"] = text(str(self.static_role))
+
+    def store_parameter(self, file: h5py.File, name: str, values: Any) -> None:
+        """Stores a scalar of all samples, and whether it is an input of a model."""
+        checked(file, f"params/{name}", np.asarray(values))
+        if name in self.scalar_names:
+            file[f"params/{name}"].attrs["role"] = text(INPUT)
+
+    def check_scalars(self, parameters: Iterable[str]) -> None:
+        """Makes sure that scalars which are inputs are among the parameters.
+
+        Raises:
+            ValueError: One is not.
+        """
+        unknown = set(self.scalar_names) - set(parameters)
+        if unknown:
+            raise ValueError(f"scalars {sorted(unknown)} that are no parameters")
 
 
 def compressed(

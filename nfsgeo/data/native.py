@@ -19,7 +19,7 @@ from nfsgeo.data.fields import (
     reading,
 )
 from nfsgeo.data.grid_writer import GridWriter
-from nfsgeo.data.layout import FORMAT, RESERVED, VERSION, as_text, members
+from nfsgeo.data.layout import FORMAT, INPUT, RESERVED, VERSION, as_text, members
 from nfsgeo.data.point_writer import PointWriter
 from nfsgeo.data.splits import SPLITS, check_split
 from nfsgeo.errors import UserError
@@ -91,7 +91,10 @@ class NativeFile(FieldFile):
 
     def slab(self, sample: int, steps: slice) -> Floats:
         # Chunks hold all time steps, and h5py is slow at strides: skipped in memory.
-        values = self._u[self._rows(sample), steps.start : steps.stop]
+        rows, whole = self._rows(sample), slice(steps.start, steps.stop)
+        values = self._u[rows, whole]
+        if self._f is not None:
+            values = np.concatenate([values, self._f[rows, whole]], axis=-1)
         skip = slice(None, None, steps.step)
         return values[:, skip] if self.axes is None else values[skip]
 
@@ -136,6 +139,11 @@ class NativeFile(FieldFile):
             name: self._file[f"params/{name}"][:]
             for name in members(self._file, "params")
         }
+        self.scalar_names = [
+            name
+            for name in self.parameters
+            if as_text(self._file[f"params/{name}"].attrs.get("role")) == INPUT
+        ]
         self.split = {name: self._file[f"split/{name}"][:] for name in SPLITS}
         self.meshes = {
             name: self._file[f"meshes/{name}/index"][:]
@@ -143,21 +151,29 @@ class NativeFile(FieldFile):
         }
 
     def _read_fields(self, group: str) -> None:
-        self._u: h5py.Dataset = self._file[f"{group}/u"]
-        self._a: Any = None
-        if "a" in members(self._file, group):
-            self._a = self._file[f"{group}/a"]
-        self.component_names = json.loads(as_text(self._u.attrs["components"]))
-        self.static_names, self.static_role = [], None
+        there = members(self._file, group)
+        fields = {
+            name: self._file[f"{group}/{name}"] if name in there else None
+            for name in "uaf"
+        }
+        self._u: Any = fields["u"]
+        self._a: Any = fields["a"]
+        self._f: Any = fields["f"]
+        self.component_names, self.static_names, self.forcing_names = (
+            [] if field is None else json.loads(as_text(field.attrs["components"]))
+            for field in fields.values()
+        )
+        self.static_role = None
         if self._a is not None:
-            self.static_names = json.loads(as_text(self._a.attrs["components"]))
             self.static_role = as_text(self._a.attrs["role"])
+        self._stored = [*self.component_names, *self.forcing_names]
 
     def _check_fields(self, *ahead: int, grid: tuple[int, ...] = ()) -> None:
         """Shapes and types of the fields: samples or points, time steps, grid."""
         u = (*ahead, len(self.times), *grid, self.components)
         a = (*ahead, *grid, self.static_components)
-        for field, shape in ((self._u, u), (self._a, a)):
+        f = (*ahead, len(self.times), *grid, len(self.forcing_names))
+        for field, shape in ((self._u, u), (self._a, a), (self._f, f)):
             if field is not None:
                 _check(field.dtype == np.float32, f"{field.name} is not float32")
                 _same(field, shape)
@@ -205,6 +221,7 @@ class NativeFile(FieldFile):
         check_split(self.split, self.num_samples)
         for name, values in self.parameters.items():
             fits = values.shape[:1] == (self.num_samples,)
+            fits &= name not in self.scalar_names or values.ndim == 1
             _check(fits, f"params/{name} has shape {values.shape}")
 
 

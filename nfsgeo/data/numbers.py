@@ -95,8 +95,8 @@ def missing_values(what: str, num: int, total: int) -> UserError:
     """What to say of numbers that are not given everywhere, and have to be."""
     return UserError(
         f"{what} with {num} of {total} values missing or not finite",
-        "a finite value everywhere: of fields that change in time alone may values "
-        "be missing",
+        "a finite value everywhere: of fields that are predicted alone may values be "
+        "missing",
         "give them, or leave out the points, time steps or samples they are of",
     )
 

@@ -45,6 +45,7 @@ def open_sources(
     columns: Mapping[str, str] | None = None,
     at: str | None = None,
     domain: Domain | None = None,
+    known: Sequence[str] = (),
 ) -> FieldFile:
     """Opens a file, or several as one; arguments as in :func:`nfsgeo.data.convert`.
 
@@ -52,9 +53,9 @@ def open_sources(
         UserError: One of them cannot be read, they differ in kind, or their times or
             the ends of their longitudes are not known.
     """
-    for name, value, known in (("series", series, SERIES), ("at", at, PLACES)):
-        if value not in (None, *known):
-            raise ValueError(f"{name} {value!r}: expected {' or '.join(known)}")
+    for name, value, choices in (("series", series, SERIES), ("at", at, PLACES)):
+        if value not in (None, *choices):
+            raise ValueError(f"{name} {value!r}: expected {' or '.join(choices)}")
     several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
     paths: list[Path] = []
     for path in map(check_path, several):
@@ -70,7 +71,7 @@ def open_sources(
         file = _open_any(paths[0], options | {"series": series})
     else:
         file = JoinedFile(paths, partial(_open_any, options=options), along=series)
-    return _settled(file, times, domain)
+    return _settled(file, times, domain, known)
 
 
 def is_source(path: Path) -> bool:
@@ -98,7 +99,10 @@ def _open_any(
 
 
 def _settled(
-    file: FieldFile, given: ArrayLike | None = None, domain: Domain | None = None
+    file: FieldFile,
+    given: ArrayLike | None = None,
+    domain: Domain | None = None,
+    known: Sequence[str] = (),
 ) -> FieldFile:
     """The file with the given times, or its own where it tells them; else closes it.
 
@@ -124,6 +128,7 @@ def _settled(
                 f"give them: nfsgeo convert {file.path} --out NAME.h5 --times "
                 f"START:STOP:STEP, as in --times 0:{last}:1",
             )
+        file.know(known)
         if domain is not None:
             if file.axes is not None:
                 check_axes(file.path, file.axes, domain)

@@ -46,6 +46,9 @@ class PointWriter:
         provenance: How the data were made; units belong here, as
             ``{"units": {"p": "hPa"}}``.
         split: Sample numbers of each part; in order 0.7/0.1/0.2 when None.
+        forcing_names: Components of the forcing, see
+            :attr:`~nfsgeo.data.FieldFile.forcing_names`.
+        scalar_names: Parameters that are inputs of a model.
 
     Raises:
         UserError: ``path`` exists or its folder does not; later, the disk is full.
@@ -71,6 +74,8 @@ class PointWriter:
         static_role: str | None = None,
         provenance: Mapping[str, Any] | None = None,
         split: Mapping[str, NDArray[np.int64]] | None = None,
+        forcing_names: Sequence[str] = (),
+        scalar_names: Sequence[str] = (),
     ) -> None:
         self.path = Path(path)
         # A name of its own: two processes must not write into one file.
@@ -85,6 +90,8 @@ class PointWriter:
             static_role,
             provenance,
             split,
+            forcing_names=forcing_names,
+            scalar_names=scalar_names,
         )
         self._mesh_offsets = [0]
         self._sample_mesh: list[int] = []
@@ -145,6 +152,8 @@ class PointWriter:
         mesh: int,
         a: Any = None,
         parameters: Mapping[str, Any] | None = None,
+        *,
+        forcing: Any = None,
     ) -> None:
         """Adds the next sample.
 
@@ -154,6 +163,7 @@ class PointWriter:
             mesh: Number that :meth:`add_mesh` returned.
             a: Static field, ``[P, C_a]``; None where there is none.
             parameters: Scalars of the sample, the same names for every sample.
+            forcing: What is known ahead, ``[P, T, C_f]``; None where there is none.
 
         Raises:
             UserError: A shape is wrong, or a value is infinite or, but for ``u``,
@@ -161,15 +171,14 @@ class PointWriter:
         """
         names, sample = self._header, len(self._sample_mesh)
         num = self._mesh_offsets[mesh + 1] - self._mesh_offsets[mesh]
-        names.check_static(a)
+        fields = names.given(u, a, forcing)
+        names.check_scalars(parameters or ())
         if sample and set(parameters or {}) != set(self._parameters):
             raise ValueError("every sample must carry the same parameters")
-        shape = (num, len(names.times), len(names.component_names))
-        u = as_float32(u, shape, f"u of sample {sample}", gaps=True)
-        self._append("u", u, "f4", most=num)
-        if a is not None:
-            a = as_float32(a, (num, len(names.static_names)), f"a of sample {sample}")
-            self._append("a", a, "f4", most=num)
+        for name, shape in names.field_shapes().items():
+            what, shape = f"{name} of sample {sample}", (num, *shape)
+            values = as_float32(fields[name], shape, what, gaps=name == "u")
+            self._append(name, values, "f4", most=num)
         for name, value in (parameters or {}).items():
             value = as_real(value, f"parameter {name} of sample {sample}")
             self._parameters.setdefault(name, []).append(value)
@@ -205,9 +214,8 @@ class PointWriter:
         points, offsets = self._points, np.asarray(self._mesh_offsets)
         meshes = np.asarray(self._sample_mesh, dtype=np.int64)
         self._header.store(self._file, len(meshes), None)
-        self._header.describe(points["u"])
-        if "a" in points:
-            self._header.describe(points["a"], static=True)
+        for name in self._header.field_shapes():
+            self._header.describe(points[name], name)
         checked(points, "mesh_offsets", offsets)
         checked(points, "sample_mesh", meshes)
         ends = np.append(0, np.cumsum(np.diff(offsets)[meshes]))
@@ -216,4 +224,4 @@ class PointWriter:
             cells.extend([cells[-1]] * (len(offsets) - len(cells)))
             checked(points, f"cells/{kind}/offsets", np.asarray(cells, np.int64))
         for name, values in self._parameters.items():
-            checked(self._file, f"params/{name}", np.asarray(values))
+            self._header.store_parameter(self._file, name, values)

@@ -40,7 +40,7 @@ def is_band_limited(file: FieldFile, samples: Sequence[int] | Indices) -> bool:
         return False
     stride = -(-len(file.times) // SNAPSHOTS)
     for sample in samples:
-        fields = [file.read(int(sample), slice(None, None, stride))]
+        fields = [file.read_all(int(sample), slice(None, None, stride))]
         if file.static_role == "coefficient":
             fields.append(file.read_static(int(sample))[:, None])
         for field in fields:

@@ -63,6 +63,12 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
             "a model that was trained on complete fields",
             "train it on such data; missing inputs are filled in outside of programs",
         )
+    if forecaster.forcings is not None:
+        raise UserError(
+            f"{folder}, trained with forcings",
+            "a model whose inputs are fields and a coefficient alone",
+            "use nfsgeo.load(run).predict(x, pos, forcing=...)",
+        )
     model = forecaster.model
     if not isinstance(model, MixerOperator) or not isinstance(
         model.resampling, InterpolationResampling

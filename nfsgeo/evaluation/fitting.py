@@ -14,7 +14,7 @@ from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.fields import Doubles
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
-from nfsgeo.models import MODELS
+from nfsgeo.models import MODELS, Problem
 from nfsgeo.training import Forecaster, RunConfig
 from nfsgeo.training.observation import mesh_of, observe
 from nfsgeo.training.window_starts import part_samples
@@ -34,11 +34,15 @@ Part = Literal["all", "test"]
 def check_fields(forecaster: Forecaster, file: FieldFile) -> None:
     """Refuses a file with another static input, other components or another domain.
 
+    Forcings and scalars of the file become those that the model was trained with, in
+    their order; others are left out.
+
     Raises:
         UserError: These are not those of the training data.
     """
     problem = forecaster.description["problem"]
     trained = problem["out_components"]
+    _take_inputs(forecaster, file)
     _check_static(forecaster, file)
     if problem["has_time"] and file.components != trained:
         names = ", ".join(file.component_names)
@@ -184,11 +188,34 @@ def describe_scored(
     } | ({"windows": len(test)} if len(test) > len(samples) else {})
 
 
+def _take_inputs(forecaster: Forecaster, file: FieldFile) -> None:
+    names = forecaster.description.get("inputs", {})
+    known = {kind: names.get(kind, []) for kind in ("forcings", "scalars")}
+    there = {*file.component_names, *file.forcing_names, *file.parameters}
+    missing = [
+        f"the {kind[:-1]} {name}"
+        for kind, group in known.items()
+        for name in group
+        if name not in there
+    ]
+    if missing:
+        raise UserError(
+            f"{file.path} without {' and '.join(missing)}",
+            f"all inputs that {forecaster.description['model']} was trained with, by "
+            "name",
+            "add what is missing to the file",
+        )
+    file.know([*known["forcings"], *known["scalars"]])
+    file.forcing_names, file.scalar_names = known["forcings"], known["scalars"]
+
+
 def _check_static(forecaster: Forecaster, file: FieldFile) -> None:
     problem, model = forecaster.description["problem"], forecaster.description["model"]
+    known = Problem.from_dict(problem)
+    folded = known.folds * known.forcings + len(file.scalar_names)
     fields = problem["out_components"] if problem["has_time"] else 0
     indicators = fields if forecaster.missing else 0
-    trained = problem["in_components"] - fields - indicators
+    trained = problem["in_components"] - fields - indicators - folded
     found = file.static_components if file.static_role == "coefficient" else 0
     if found == trained:
         return

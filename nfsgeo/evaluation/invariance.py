@@ -19,6 +19,7 @@ from nfsgeo.data.meshes import MESH_KINDS, Mesh, MeshesInTurn, disjoint, nested
 from nfsgeo.data.streams import Stream
 from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation.fitting import check_fields
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.evaluation.scoring import errors_in_parts
 from nfsgeo.evaluation.unseen import samples_to_look_at
@@ -112,6 +113,7 @@ def evaluate_meshes(
             raise UserError(
                 f"{file.path}", "fields on a grid", "draw meshes from such a file"
             )
+        check_fields(forecaster, file)
         seen = observe(config.data, file, config.seed)
         training = _Training(
             file,

@@ -48,7 +48,8 @@ def predict(
     """Predicts every sample of a file and writes a file of point clouds.
 
     The last snapshots of the file are observed, as far apart as in training, and the
-    time steps after its end are predicted.
+    time steps after its end are predicted. A forcing has to be in the file at these,
+    too: its end is then the last time step with a value of the fields.
 
     A point cloud is observed at all of its points, a grid at the points of the run,
     or at all of them for a model that comes with nfsgeo.
@@ -83,10 +84,18 @@ def predict(
         most = max(map(file.num_points, range(file.num_samples)))
         num = config.data.points or most if points is None else len(points)
         observed, ahead = _window(forecaster, config, file, first, steps)
+        known = _steps_ahead(file, ahead)
         values = 4 * len(ahead) * file.components
         check_room(target, file.num_samples * num * (values + 8 * file.domain.dim))
         samples = range(file.num_samples)
-        windows = WindowDataset(file, samples, len(observed), 0, mesh, numbers=observed)
+        windows = WindowDataset(
+            file,
+            samples,
+            len(observed),
+            len(known),
+            mesh,
+            numbers=np.concatenate([observed, known]),
+        )
         queried = most if points is None else len(points)
         size = max(1, min(config.data.batch_size, POINTS // queried))
         writer = PointWriter(
@@ -160,7 +169,8 @@ def _window(
             )
         return np.empty(0, np.int64), trained
     around = trained - trained[n_in - 1]
-    begin = file.times[-1] + around[0] if first is None else file.times[first]
+    last = file.times[file.num_observed() - 1]
+    begin = last + around[0] if first is None else file.times[first]
     wanted = begin + around[:n_in] - around[0]
     found = np.abs(file.times[:, None] - wanted).argmin(axis=0)
     # The one gap that is learned where a single snapshot is observed.
@@ -181,3 +191,23 @@ def _window(
     if steps is not None:
         ahead = step * np.arange(1, steps + 1)
     return found, file.times[found[-1]] + ahead
+
+
+def _steps_ahead(file: FieldFile, ahead: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Numbers of the predicted time steps, where the file has forcings; else none."""
+    if not file.forcing_names:
+        return np.empty(0, np.int64)
+    found = np.abs(file.times[:, None] - ahead).argmin(axis=0)
+    step = np.diff(ahead).min(initial=np.inf)
+    step = min(step, np.diff(file.times).min(initial=np.inf))
+    there = np.isclose(file.times[found], ahead, rtol=0, atol=1e-3 * step)
+    if not there.all():
+        raise UserError(
+            f"{file.path} without {', '.join(file.forcing_names)} at t = "
+            f"{ahead[~there][0]:g}",
+            f"what is known ahead at all {len(ahead)} predicted time steps, t = "
+            f"{ahead[0]:g} to {ahead[-1]:g}",
+            "add these time steps to the file, without values of the fields, or ask "
+            "for fewer --steps",
+        )
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,11 +41,12 @@ def predictions(
     """
     for batch in batches(windows, batch_size, connect or forecaster.connect):
         batch = batch.to(forecaster.device)
-        given = batch.x, batch.pos
+        given, forcing = (batch.x, batch.pos), batch.get("forcing")
+        more: dict[str, Any] = {"graphs": batch.graphs, "forcing": forcing}
         if steps is None:
-            yield batch, forecaster(*given, graphs=batch.graphs)
+            yield batch, forecaster(*given, **more)
         else:
-            yield batch, rollout(forecaster, *given, steps, graphs=batch.graphs)
+            yield batch, rollout(forecaster, *given, steps, **more)
 
 
 def errors_in_parts(

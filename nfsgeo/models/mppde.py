@@ -48,7 +48,8 @@ class MPPDE(Model):
     "Message Passing Neural PDE Solvers", section 3: a network turns a window of
     :math:`w` time steps into as many changes :math:`d_l`; windows follow each other
     until the result is complete. Where there are fewer input time steps than a window
-    has, the first is repeated. A problem without time has windows of one step, and the
+    has, the first is repeated. A forcing comes with the variables, at the time steps of
+    both windows. A problem without time has windows of one step, and the
     network's output is the result itself.
 
     In training a window starts at any true time step. Of those with room for two, half
@@ -70,14 +71,15 @@ class MPPDE(Model):
         self.num_fields = (
             problem.out_components if problem.has_time else problem.in_components
         )
-        coefficients = problem.in_components - self.num_fields
+        coefficients = problem.step_components - self.num_fields - problem.forcings
+        known = 2 * self.window * problem.forcings
         self.step = WindowStep(
             problem.domain.normalised,
             self.builder.radius,
             window=self.window,
             fields=self.num_fields,
             components=problem.out_components,
-            variables=coefficients + problem.has_time,
+            variables=coefficients + known + problem.has_time,
             width=settings.width,
             depth=settings.depth,
         )
@@ -86,8 +88,11 @@ class MPPDE(Model):
 
     @property
     def steps_beyond(self) -> int:
-        """Time steps after the predicted ones that the pushforward trick can use."""
-        if not (self.pushforward and self.problem.has_time):
+        """Time steps after the predicted ones that the pushforward trick can use.
+
+        None with a forcing, which is not known there.
+        """
+        if not (self.pushforward and self.problem.has_time) or self.problem.forcings:
             return 0
         known = max(self.problem.n_in, self.window) + self.problem.n_out
         return max(0, 3 * self.window - known)
@@ -99,11 +104,12 @@ class MPPDE(Model):
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the observed points; see :class:`Model`."""
-        fields, coefficients = self._split(x)
+        fields, coefficients, forcing = self._split(x)
         windows = [fields[:, -self.window :]]
         for start in range(0, self.problem.n_out, self.window):
-            time = coefficients.new_full((len(x),), start)
-            windows.append(self._next(windows[-1], coefficients, time, graphs))
+            time = x.new_full((len(x),), start)
+            after = self._next(windows[-1], coefficients, forcing, time, graphs)
+            windows.append(after)
         return torch.cat(windows[1:], dim=1)[:, : self.problem.n_out]
 
     def training_loss(
@@ -114,12 +120,12 @@ class MPPDE(Model):
         There are as many of them as the result has; see
         :class:`~nfsgeo.models.OwnLoss`.
         """
-        fields, coefficients = self._split(x)
+        fields, coefficients, forcing = self._split(x)
         choices = fields.size(1) + target.size(1) - 2 * self.window + 1
         if not self.problem.has_time or choices < 1:
             return loss(self.predict(x, graphs), target[:, : self.problem.n_out])
         true = torch.cat([fields, target], dim=1)
-        known = fill_in_time(true)
+        filled, known = fill_in_time(true), (coefficients, forcing)
         batch, num_samples = graphs.batch, graphs.num_samples
         losses = []
         for _ in range(0, self.problem.n_out, self.window):
@@ -129,23 +135,37 @@ class MPPDE(Model):
             start = torch.randint(choices - ahead, (num_samples,), device=x.device)
             start = start.expand(len(x)) if batch is None else start[batch]
             time = start + self.window - fields.size(1)
-            window = _time_steps(known, start, self.window)
+            window = _time_steps(filled, start, self.window)
             if ahead:
                 with torch.no_grad():
-                    window = self._next(window, coefficients, time, graphs)
-            after = self._next(window, coefficients, time + ahead, graphs)
+                    window = self._next(window, *known, time, graphs)
+            after = self._next(window, *known, time + ahead, graphs)
             truth = _time_steps(true, start + ahead + self.window, self.window)
             losses.append(loss(after, truth))
         return torch.stack(losses).mean()
 
-    def _split(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Fields at a window of time steps at least, and coefficients."""
-        fields, rest = x[:, :, : self.num_fields], x[:, -1, self.num_fields :]
+    def _split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Fields at a window of time steps at least, coefficients, and the forcing.
+
+        The forcing begins with the fields and ends with the result.
+        """
+        if not self.problem.has_time:
+            return x, x[:, -1, :0], x[..., :0]
+        fields, forcing, rest = self.problem.split(x)
         missing = max(0, self.window - x.size(1))
-        return torch.cat([fields[:, :1].expand(-1, missing, -1), fields], dim=1), rest
+        fields, forcing = (
+            torch.cat([each[:, :1].expand(-1, missing, -1), each], dim=1)
+            for each in (fields, forcing)
+        )
+        return fields, rest[:, -1], forcing
 
     def _next(
-        self, window: Tensor, coefficients: Tensor, time: Tensor, graphs: Graphs
+        self,
+        window: Tensor,
+        coefficients: Tensor,
+        forcing: Tensor,
+        time: Tensor,
+        graphs: Graphs,
     ) -> Tensor:
         """The window after ``window``; ``time [N]`` counts steps since the input."""
         if not self.problem.has_time:
@@ -153,13 +173,21 @@ class MPPDE(Model):
             return result
         relative = (time / self.problem.n_out).to(window.dtype).unsqueeze(1)
         variables = torch.cat([relative, coefficients], dim=1)
+        if self.problem.forcings:
+            start = time.long() + forcing.size(1) - self.problem.n_out - self.window
+            known = _time_steps(forcing, start, 2 * self.window)
+            variables = torch.cat([variables, known.flatten(1)], dim=1)
         change = self.step(window, variables, graphs)
         return window[:, -1:] + self.elapsed * change
 
 
 def _time_steps(fields: Tensor, start: Tensor, number: int) -> Tensor:
-    """``number`` time steps of each point from its ``start [N]`` on."""
+    """``number`` time steps of each point from its ``start [N]`` on.
+
+    Past the end of the fields it is their last one.
+    """
     index = start[:, None] + torch.arange(number, device=start.device)
+    index = index.clamp(max=fields.size(1) - 1)
     return fields.take_along_dim(index[:, :, None], dim=1)
 
 

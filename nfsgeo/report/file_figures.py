@@ -68,7 +68,7 @@ def _figures(file: FieldFile) -> Iterator[tuple[str, Figure]]:
 
 def _panels(file: FieldFile, sample: int) -> dict[str, dict[str, NDArray[np.float64]]]:
     """The fields of each component, by the titles of their panels."""
-    shown = evenly(len(file.times), TIME_STEPS)
+    shown = evenly(file.num_observed(), TIME_STEPS)
     panels: dict[str, dict[str, NDArray[np.float64]]] = {}
     if file.static_components:
         static = file.read_static(sample).astype(np.float64)

@@ -50,6 +50,8 @@ class DataSection(Section):
     Attributes:
         file: Data in any format that :func:`nfsgeo.data.open` reads; None for the
             demonstration's.
+        known: Fields of the file that are known ahead (forcings), and parameters of
+            samples that are inputs, besides those that the file itself tells.
         mesh: How points are chosen, one of :data:`nfsgeo.data.meshes.MESH_KINDS`.
             None: a sub-grid where ``grid`` is given or the model needs one, else a
             random subset of a grid, all points of a cloud.
@@ -89,6 +91,7 @@ class DataSection(Section):
     """
 
     file: Path | None = None
+    known: list[str] = []
     mesh: str | None = None
     points: PositiveInt | None = None
     grid: PositiveInt | None = None

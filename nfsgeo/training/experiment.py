@@ -77,6 +77,7 @@ def prepare(
     """
     check_device(config.trainer)
     file = nfsgeo.data.open(config.data.file or demo_file(progress))
+    file.know(config.data.known)
     config = resolved(config, file)
     mesh = observe(config.data, file, config.seed)
     in_turn = observe_in_turn(config.data, file, config.seed)
@@ -113,6 +114,10 @@ def prepare(
         model = _fresh(config, problem)
     residual = config.model.is_residual(problem)
     inputs, outputs = _fit_normalisers(train, problem, residual)
+    forcings = None
+    if problem.forcings:
+        items = (train[item] for item in range(len(train)))
+        forcings = FieldNormaliser.fit(each.forcing for each in items)
     if config.data.input_noise:
         train.noise = valid.noise = config.data.input_noise * inputs.std
     description = {
@@ -122,6 +127,8 @@ def prepare(
         "problem": problem.to_dict(),
         "times": valid[0].times.tolist(),
     } | _statistics(train, problem)
+    if known := _names_of_inputs(file):
+        description["inputs"] = known
     if missing:
         description |= {"missing": True, "trend": _trend(train, problem)}
     covariance = None
@@ -138,6 +145,7 @@ def prepare(
         residual=residual,
         covariance=covariance,
         missing=missing,
+        forcings=forcings,
     )
     return Experiment(
         config=config,
@@ -166,17 +174,30 @@ def _problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Proble
     """Sizes and domain of the fields, at the mesh of the first training sample."""
     observed = mesh_of(mesh, int(part_samples(data, file, "train")[0]))
     n_in, n_out = data.n_in or 0, data.n_out or 1
-    coefficients = file.static_components if file.static_role == "coefficient" else 0
-    return Problem(
+    problem = Problem(
         domain=file.domain,
-        in_components=coefficients + (file.components if n_in else 0),
+        in_components=len(file.input_names) + (file.components if n_in else 0),
         out_components=file.components,
         n_in=max(1, n_in),
         n_out=n_out,
         num_points=len(observed),
         grid_shape=observed.grid_shape,
         has_time=n_in > 0,
+        forcings=len(file.forcing_names),
     )
+    known = problem.folds * problem.forcings
+    return replace(problem, in_components=problem.in_components + known)
+
+
+def _names_of_inputs(file: FieldFile) -> dict[str, list[str]]:
+    """What besides the fields is an input, by which `predict` asks for it."""
+    static = len(file.input_names) - len(file.scalar_names)
+    kinds = {
+        "static": file.input_names[:static],
+        "scalars": file.scalar_names,
+        "forcings": file.forcing_names,
+    }
+    return {kind: list(names) for kind, names in kinds.items() if names}
 
 
 def _check_time_steps(windows: WindowDataset) -> None:

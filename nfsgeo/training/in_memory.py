@@ -16,7 +16,7 @@ __all__ = ["predict_in_memory"]
 
 @torch.no_grad()
 def predict_in_memory(
-    module: LightningModule, data: Any, pos: Any, query_pos: Any
+    module: LightningModule, data: Any, pos: Any, query_pos: Any, forcing: Any = None
 ) -> Any:
     """What :meth:`nfsgeo.training.Forecaster.predict` returns.
 
@@ -25,6 +25,7 @@ def predict_in_memory(
         data: Fields, ``Data``, or a list of either.
         pos: Positions of the fields.
         query_pos: Where to predict.
+        forcing: What is known ahead.
 
     Raises:
         UserError: Fields have no positions.
@@ -34,7 +35,7 @@ def predict_in_memory(
     module.eval()
     try:
         found = [
-            _predicted(module, each, pos, query_pos)
+            _predicted(module, each, pos, query_pos, forcing)
             for each in (data if several else [data])
         ]
     finally:
@@ -42,23 +43,25 @@ def predict_in_memory(
     return found if several else found[0]
 
 
-def _predicted(module: LightningModule, sample: Any, pos: Any, query_pos: Any) -> Any:
+def _predicted(
+    module: LightningModule, sample: Any, pos: Any, query_pos: Any, forcing: Any
+) -> Any:
     x = sample
     if isinstance(sample, Data):
         x, pos = sample.x, sample.pos
         query_pos = sample.get("query_pos", query_pos)
+        forcing = sample.get("forcing", forcing)
     if x is None or pos is None:
         raise UserError(
             "fields without positions" if pos is None else "positions alone",
             "x [n, n_in, F] and pos [n, d]",
             "give both: forecaster.predict(x, pos), or Data(x=x, pos=pos)",
         )
-    x, pos, *queries = (
-        torch.as_tensor(each, device=module.device)
-        for each in (x, pos, query_pos)
-        if each is not None
+    x, pos, query_pos, forcing = (
+        None if each is None else torch.as_tensor(each, device=module.device)
+        for each in (x, pos, query_pos, forcing)
     )
-    out = module(x, pos, query_pos=queries[0] if queries else None)
+    out = module(x, pos, query_pos=query_pos, forcing=forcing)
     if isinstance(sample, Data):
         copied = sample.clone()
         copied.y = out.to(sample.x.device)

@@ -20,6 +20,7 @@ from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
 from nfsgeo.nn.missing_values import fill_in_space, fill_in_time, neighbour_graph
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.in_memory import predict_in_memory
+from nfsgeo.training.inputs import check_complete, check_forcing, check_inputs
 from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
 from nfsgeo.training.optimiser import (
@@ -52,6 +53,7 @@ class Forecaster(LightningModule):
         missing: Whether training data have missing values. They leave the loss, and
             after its other inputs the model has an indicator for each component of the
             field, 1 where it is observed and 0 where it is filled in.
+        forcings: Scale of the forcing, ``C_f`` components; None for no forcing.
     """
 
     def __init__(
@@ -66,10 +68,11 @@ class Forecaster(LightningModule):
         residual: bool = False,
         covariance: StationaryCovariance | None = None,
         missing: bool = False,
+        forcings: FieldNormaliser | None = None,
     ) -> None:
         super().__init__()
         self.model = model
-        self.inputs, self.outputs = inputs, outputs
+        self.inputs, self.outputs, self.forcings = inputs, outputs, forcings
         self.optimiser_section = optimiser
         self.description = description
         self.loss = loss
@@ -123,23 +126,26 @@ class Forecaster(LightningModule):
         query_pos: Tensor | None = None,
         query_batch: Tensor | None = None,
         graphs: Graphs | None = None,
+        forcing: Tensor | None = None,
     ) -> Tensor:
         """Predicted fields ``[M, n_out, C]``, in the units of the data.
 
         Arguments as :meth:`nfsgeo.models.Model.forward`: ``x`` ``[N, n_in, F]``, in the
         units of the data, NaN where a value is missing, ``pos``, ``batch``,
-        ``query_pos``, ``query_batch``, and ``graphs`` from :meth:`connect`.
+        ``query_pos``, ``query_batch``, and ``graphs`` from :meth:`connect`; besides,
+        ``forcing`` ``[N, n_in + n_out, C_f]`` where the model was trained with one.
 
         Raises:
-            UserError: ``x`` has other components or time steps than in training.
+            UserError: ``x`` or ``forcing`` has other components or time steps than in
+                training.
         """
-        self._check_inputs(x)
+        self._check_inputs(x, forcing)
         if graphs is None:
             graphs = self.connect(pos, batch, query_pos, query_batch)
         kind = self.inputs.mean.dtype
         x = x.to(kind)
         filled = self.filled(x, graphs)
-        seen = self._inputs(x, filled)
+        seen = self._inputs(x, filled, forcing)
         prediction = self.model(seen, pos, batch, graphs=graphs)
         prediction = self.outputs.denormalise(prediction.to(kind))
         if not self.residual:
@@ -149,7 +155,9 @@ class Forecaster(LightningModule):
             last = self._at_queries(last, graphs.edges["last"])
         return last + prediction
 
-    def predict(self, data: Any, pos: Any = None, *, query_pos: Any = None) -> Any:
+    def predict(
+        self, data: Any, pos: Any = None, *, query_pos: Any = None, forcing: Any = None
+    ) -> Any:
         """Predicted fields of samples in memory, in the units of the data.
 
         What comes back is of the kind that was given: numpy for numpy, tensors on their
@@ -159,9 +167,11 @@ class Forecaster(LightningModule):
         Args:
             data: Fields of a sample ``[n, n_in, F]``, NaN where a value is missing, or
                 PyTorch Geometric's ``Data`` with ``x``, ``pos`` and optionally
-                ``query_pos``; a list of either for several samples.
+                ``query_pos`` and ``forcing``; a list of either for several samples.
             pos: Positions ``[n, d]`` of the fields, which all samples share.
             query_pos: Where to predict, ``[m, d]``; None for the observed points.
+            forcing: What is known ahead ``[n, n_in + n_out, C_f]``, which all samples
+                share; None where the model was trained without.
 
         Returns:
             ``[m, n_out, C]`` for each sample.
@@ -170,7 +180,7 @@ class Forecaster(LightningModule):
             UserError: Fields have no positions, or other components or time steps
                 than in training.
         """
-        return predict_in_memory(self, data, pos, query_pos)
+        return predict_in_memory(self, data, pos, query_pos, forcing)
 
     def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The inputs with their missing values filled in, in the units of the data.
@@ -199,13 +209,15 @@ class Forecaster(LightningModule):
         known = x.new_tensor(self.description.get("trend", []))
         return torch.cat([known, known.new_zeros(x.size(-1) - len(known))])
 
-    def _inputs(self, x: Tensor, filled: Tensor) -> Tensor:
+    def _inputs(self, x: Tensor, filled: Tensor, forcing: Tensor | None) -> Tensor:
         """What the model sees: normalised inputs, and indicators where any miss."""
-        seen = self.inputs.normalise(filled)
-        if not (self.missing and self.model.problem.has_time):
+        seen, problem = self.inputs.normalise(filled), self.model.problem
+        if self.missing and problem.has_time:
+            observed = ~x[..., : len(self.outputs.mean)].isnan()
+            seen = torch.cat([seen, observed.to(seen)], dim=-1)
+        if forcing is None or self.forcings is None:
             return seen
-        observed = ~x[..., : len(self.outputs.mean)].isnan()
-        return torch.cat([seen, observed.to(seen)], dim=-1)
+        return problem.with_forcing(seen, self.forcings.normalise(forcing.to(seen)))
 
     def _with_neighbours(self, graphs: Graphs) -> Graphs:
         domain = self.model.problem.domain.normalised
@@ -231,7 +243,7 @@ class Forecaster(LightningModule):
             graphs, kind = self._graphs(batch), self.inputs.mean.dtype
             x = batch.x.to(kind)
             loss = self.model.training_loss(
-                self._inputs(x, self.filled(x, graphs)),
+                self._inputs(x, self.filled(x, graphs), batch.get("forcing")),
                 self.outputs.normalise(batch.y.to(kind)),
                 graphs,
                 self._loss_of(batch, graphs.sizes),
@@ -294,28 +306,22 @@ class Forecaster(LightningModule):
         if self.trainer.is_last_batch or (batch_idx + 1) % every == 0:
             self._check_losses()
 
-    def _check_inputs(self, x: Tensor) -> None:
-        inputs, fields = len(self.inputs.mean), len(self.outputs.mean)
-        problem = self.description.get("problem", {})
-        num = problem.get("n_in", x.size(1) if x.ndim == 3 else 1)
-        if x.ndim == 3 and tuple(x.shape[1:]) == (num, inputs):
-            return
-        fields = fields if problem.get("has_time", True) else 0
-        wanted = f"[points, {num}, {inputs}]"
-        kinds = [f"{fields} of the field"] * (fields > 0)
-        kinds += [f"{inputs - fields} of the static input"] * (inputs > fields)
-        todo = "give the inputs that the model was trained with"
-        if fields and x.shape[-1] == fields < inputs:
-            todo = "append the static input, repeated over the time steps"
-        raise UserError(
-            f"x of shape {list(x.shape)}",
-            f"{wanted}, whose components are {' and '.join(kinds)}",
-            todo,
-        )
+    def _check_inputs(self, x: Tensor, forcing: Tensor | None) -> None:
+        sizes = len(self.inputs.mean), len(self.outputs.mean)
+        check_inputs(x, *sizes, self.description)
+        check_forcing(forcing, x, self.model.problem, self.description)
+        # Training data are known to be complete; asking would wait for the device.
+        if forcing is not None and not self.training:
+            check_complete(forcing, self.description)
 
     def _predict(self, batch: Batch) -> Tensor:
-        graphs = self._graphs(batch)
-        prediction: Tensor = self(batch.x, batch.pos, batch.batch, graphs=graphs)
+        prediction: Tensor = self(
+            batch.x,
+            batch.pos,
+            batch.batch,
+            graphs=self._graphs(batch),
+            forcing=batch.get("forcing"),
+        )
         return prediction
 
     def _graphs(self, batch: Batch) -> Graphs:

@@ -52,15 +52,17 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
 
 
 def _with_time_steps(data: DataSection, file: FieldFile) -> DataSection:
-    steady = file.static_role == "coefficient" and len(file.times) == 1
+    steady = bool(file.input_names) and len(file.times) == 1
     n_in = data.n_in if data.n_in is not None else 0 if steady else TIME_STEPS
     n_out = data.n_out or (1 if steady else TIME_STEPS)
-    if data.time_steps(n_in + n_out).stop > len(file.times):
+    num = file.num_observed()
+    if data.time_steps(n_in + n_out).stop > num:
         apart = f", {data.time_stride} apart," if data.time_stride > 1 else ""
         raise UserError(
             f"--n-in {n_in} and --n-out {n_out}{apart} from time step "
             f"{data.first_step}",
-            f"at most the {len(file.times)} time steps of {file.path}",
+            f"at most the {num} {'observed ' * (num < len(file.times))}time steps of "
+            f"{file.path}",
             "ask for fewer or use a longer file",
         )
     return _changed(data, file=file.path.resolve(), n_in=n_in, n_out=n_out)

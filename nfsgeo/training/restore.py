@@ -46,7 +46,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
             checkpoint["state_dict"][f"{name}.mean"],
             checkpoint["state_dict"][f"{name}.std"],
         )
-        for name in ("inputs", "outputs")
+        for name in ("inputs", "outputs", *["forcings"] * bool(problem.forcings))
     }
     with torch.random.fork_rng(devices=[]):
         model = build_model(description["model"], problem, description["settings"])
@@ -67,6 +67,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         residual=residual,
         covariance=covariance,
         missing=description.get("missing", False),
+        forcings=scales.get("forcings"),
     )
     check_weights(checkpoint, forecaster, paths.best)
     forecaster.load_state_dict(checkpoint["state_dict"])

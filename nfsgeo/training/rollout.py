@@ -21,11 +21,14 @@ def rollout(
     batch: Tensor | None = None,
     *,
     graphs: Graphs | None = None,
+    forcing: Tensor | None = None,
 ) -> Tensor:
     """Predicted fields at as many time steps as asked for, autoregressively.
 
     The predictions at the observed points are the inputs of the next window, together
-    with as many of the last inputs as it takes; coefficients stay.
+    with as many of the last inputs as it takes; coefficients stay. Each window has the
+    forcing of its own time steps, or the last one that is known where it reaches
+    further.
 
     Args:
         forecaster: Trained on windows of ``n_in`` and ``n_out`` time steps.
@@ -34,6 +37,8 @@ def rollout(
         steps: Number of time steps to predict.
         batch: Sample of each point ``[N]``; None for one sample.
         graphs: From ``forecaster.connect``, with the query points if there are any.
+        forcing: What is known ahead, ``[N, n_in + steps, C_f]``; None where the model
+            was trained without.
 
     Returns:
         ``[M, steps, C]``, at the query points or else at the observed ones.
@@ -54,12 +59,24 @@ def rollout(
     fields = len(forecaster.outputs.mean)
     window, found, done = x, [], 0
     while True:
-        found.append(forecaster(window, pos, batch, graphs=graphs))
+        known = _window(forcing, done, forecaster)
+        found.append(forecaster(window, pos, batch, graphs=graphs, forcing=known))
         done += found[-1].size(1)
         if done >= steps:
             return torch.cat(found, dim=1)[:, :steps]
         here = found[-1]
         if graphs is not observed:
-            here = forecaster(window, pos, batch, graphs=observed)
-        known = torch.cat([window[..., :fields], here], dim=1)[:, -x.size(1) :]
-        window = torch.cat([known, x[..., fields:]], dim=-1)
+            here = forecaster(window, pos, batch, graphs=observed, forcing=known)
+        last = torch.cat([window[..., :fields], here], dim=1)[:, -x.size(1) :]
+        window = torch.cat([last, x[..., fields:]], dim=-1)
+
+
+def _window(
+    forcing: Tensor | None, start: int, forecaster: Forecaster
+) -> Tensor | None:
+    """The forcing of the window whose input begins at a time step of the first."""
+    if forcing is None:
+        return None
+    problem = forecaster.model.problem
+    steps = torch.arange(start, start + problem.n_in + problem.n_out)
+    return forcing[:, steps.clamp(max=forcing.size(1) - 1).to(forcing.device)]

@@ -117,6 +117,9 @@ def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] 
     asked = dict(experiment.forecaster.description)
     # The last digits of sums over the data may differ from machine to machine.
     asked.pop("statistics", None)
+    # Checkpoints from before there were forcings have no names of inputs.
+    if "inputs" not in checkpoint["nfsgeo"]:
+        asked.pop("inputs", None)
     check_model(checkpoint, asked, paths.last)
     check_weights(checkpoint, experiment.forecaster, paths.last)
     return checkpoint

@@ -31,7 +31,8 @@ def steps_of_parts(data: DataSection, file: FieldFile) -> dict[str, range]:
 
     Where samples are split by time, parts follow each other in the order of
     :data:`~nfsgeo.data.splits.SPLITS`, 0.7/0.1/0.2 of the time steps, none of them
-    shorter than a window; else every part has all time steps.
+    shorter than a window; else every part has all time steps. Time steps at the end
+    that hold forcings alone belong to none.
 
     Args:
         data: Resolved.
@@ -40,7 +41,7 @@ def steps_of_parts(data: DataSection, file: FieldFile) -> dict[str, range]:
     Raises:
         UserError: There are fewer time steps than three windows have.
     """
-    steps = range(data.first_step, len(file.times))
+    steps = range(data.first_step, file.num_observed())
     if data.split_by != "time":
         return dict.fromkeys(SPLITS, steps)
     num = (data.n_in or 0) + (data.n_out or 1)

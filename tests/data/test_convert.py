@@ -174,9 +174,9 @@ def test_interrupted_conversion_goes_on(
     written, seen = [], []
     write = GridWriter.write
 
-    def counted(self: GridWriter, start: int, *args: Any) -> None:
+    def counted(self: GridWriter, start: int, *args: Any, **more: Any) -> None:
         written.append(start)
-        write(self, start, *args)
+        write(self, start, *args, **more)
 
     monkeypatch.setattr(GridWriter, "write", counted)
     convert(grid_case.path, out, progress=lambda *report: seen.append(report))

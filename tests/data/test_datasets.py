@@ -140,13 +140,13 @@ class Counting:
 
     def __init__(self, file: FieldFile, monkeypatch: pytest.MonkeyPatch) -> None:
         self.samples: list[int] = []
-        read = file.read
+        read = file.read_all
 
         def counted(sample: int, *args: Any) -> Any:
             self.samples.append(sample)
             return read(sample, *args)
 
-        monkeypatch.setattr(file, "read", counted)
+        monkeypatch.setattr(file, "read_all", counted)
 
 
 def test_cache_is_bounded_and_drops_the_longest_unused(
@@ -195,7 +195,7 @@ def test_workers_read_the_same(file: FieldFile, method: str, workers: int) -> No
 def test_values_that_are_not_finite_name_file_and_sample(
     file: FieldFile, monkeypatch: pytest.MonkeyPatch, one_line: Callable[..., str]
 ) -> None:
-    read = file.read
+    read = file.read_all
 
     def spoiled(sample: int, *args: Any) -> Any:
         values = read(sample, *args)
@@ -203,7 +203,7 @@ def test_values_that_are_not_finite_name_file_and_sample(
             values[0, 0, 0] = np.inf
         return values
 
-    monkeypatch.setattr(file, "read", spoiled)
+    monkeypatch.setattr(file, "read_all", spoiled)
     dataset = WindowDataset(file, range(7), 1, 1, every_point(file))
     dataset[3]
     message = one_line(dataset.__getitem__, 4)

@@ -64,14 +64,14 @@ def test_nothing_is_left_of_an_export_that_fails(
     grid_case: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with nfsgeo.data.open(grid_case.path) as file:
-        whole = file.read
+        whole = file.read_all
 
         def breaking(sample: int, records: slice) -> Any:
             if sample == 3:
                 raise KeyboardInterrupt
             return whole(sample, records)
 
-        monkeypatch.setattr(file, "read", breaking)
+        monkeypatch.setattr(file, "read_all", breaking)
         with pytest.raises(KeyboardInterrupt):
             nfsgeo.data.export(file, tmp_path / "a.npz")
     assert not list(tmp_path.glob("a.npz*"))

@@ -38,11 +38,12 @@ def cloud(folder: Path, dim: int, sizes: list[int], steps: int, seed: int) -> Pa
         static_names=["k"],
         static_role="coefficient",
         provenance={"units": {"p": "hPa"}},
+        forcing_names=["sun"],
     ) as writer:
         numbers = {n: writer.add_mesh(mesh) for n, mesh in meshes.items()}
         for n in sizes:
             u, a = random.normal(size=(n, steps, 2)), random.normal(size=(n, 1))
-            writer.write(u, numbers[n], a)
+            writer.write(u, numbers[n], a, forcing=random.normal(size=(n, steps, 1)))
     return path
 
 
@@ -60,10 +61,13 @@ def grid(folder: Path, shape: list[int], steps: int, samples: int, seed: int) ->
         static_names=["k"],
         static_role="coefficient",
         parameter_names=["nu"],
+        scalar_names=["nu"],
+        forcing_names=["sun"],
     ) as writer:
         u = random.normal(size=(samples, steps, *shape, 2))
         a = random.normal(size=(samples, *shape, 1))
-        writer.write(0, u, a, {"nu": np.arange(samples) / 3})
+        f = random.normal(size=(samples, steps, *shape, 1))
+        writer.write(0, u, a, {"nu": np.arange(samples) / 3}, forcing=f)
     return path
 
 
@@ -71,7 +75,7 @@ def rows(file: nfsgeo.data.FieldFile, sample: int) -> tuple[np.ndarray, np.ndarr
     """Points in the order of their coordinates, with all that is at each of them."""
     points = file.coordinates(sample)
     order = np.lexsort(points.T[::-1])
-    u, a = file.read(sample, slice(None)), file.read_static(sample)
+    u, a = file.read_all(sample, slice(None)), file.read_static(sample)
     return points[order], np.c_[u.reshape(len(u), -1), a][order]
 
 
@@ -81,6 +85,9 @@ def check_same(path: Path, back: Path) -> None:
         assert last.component_names == first.component_names
         assert [name.removeprefix("a_") for name in last.static_names] in (["k"], ["a"])
         assert last.static_role == "coefficient"
+        assert last.forcing_names == first.forcing_names == ["sun"]
+        if back.suffix in (".h5", ".hdf5", ".nc", ".nc4", ".npz") and first.axes:
+            assert last.scalar_names == ["nu"]
         np.testing.assert_array_equal(last.times, first.times)
         for sample in range(first.num_samples):
             for one, other in zip(rows(first, sample), rows(last, sample), strict=True):
@@ -137,6 +144,7 @@ def test_netcdf_is_what_xarray_opens(tmp_path: Path) -> None:
     with xarray.open_dataset(out) as dataset, nfsgeo.data.open(path) as file:
         assert dict(dataset.sizes) == {"sample": 2, "time": 3, "point": 7}
         assert set(dataset.p.coords) == {"time", "x", "y"}
+        assert dataset.sun.dims == dataset.p.dims
         assert dataset.p.attrs["units"] == "hPa"
         np.testing.assert_array_equal(
             dataset.q[0, :, :5].T, file.read(0, slice(None))[..., 1]
@@ -234,14 +242,14 @@ def test_nothing_is_left_of_a_writer_that_is_stopped(
 ) -> None:
     path = cloud(tmp_path, 2, [4, 5], 3, 0)
     with nfsgeo.data.open(path) as file:
-        whole = file.read
+        whole = file.read_all
 
         def breaking(sample: int, steps: slice) -> Any:
             if sample == 1:
                 raise KeyboardInterrupt
             return whole(sample, steps)
 
-        monkeypatch.setattr(file, "read", breaking)
+        monkeypatch.setattr(file, "read_all", breaking)
         with pytest.raises(KeyboardInterrupt):
             nfsgeo.data.export(file, tmp_path / f"out{ending}")
     assert [each.name for each in tmp_path.iterdir()] == ["cloud.h5"]

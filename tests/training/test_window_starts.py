@@ -137,8 +137,8 @@ def test_windows_share_what_is_read_of_their_sample(
         plain = WindowDataset(file, samples, 3, 2, mesh, **options)
         items = [plain[number] for number in range(len(starts))]
         reads = []
-        read = file.read
-        monkeypatch.setattr(file, "read", lambda *a: reads.append(a[1]) or read(*a))
+        read = file.read_all
+        monkeypatch.setattr(file, "read_all", lambda *a: reads.append(a[1]) or read(*a))
         dataset = WindowDataset(
             file, samples, 3, 2, mesh, cache_bytes=cache_bytes, **options
         )

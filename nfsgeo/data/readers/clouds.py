@@ -104,7 +104,7 @@ class CloudFile(FieldFile):
         self.times = as_times(
             np.arange(u[0].shape[1]) if times is None else times, f"times of {path}"
         )
-        self.component_names = list(component_names)
+        self.name_fields(component_names)
         self.static_names = list(static_names)
         self.static_role = static_role if self.static_names else None
         self.axes = None
@@ -140,7 +140,7 @@ class CloudFile(FieldFile):
         if not np.all(np.diff(self.times) > 0) or not len(self.times):
             raise UserError(f"{self.path}", "increasing times", "sort its time steps")
         known: dict[bytes, int] = {}
-        steps, width = len(self.times), len(self.component_names)
+        steps, width = len(self.times), len(self._stored)
         for sample, (mesh, u) in enumerate(zip(meshes, self._u, strict=True)):
             points = as_real(mesh, f"points of sample {sample} of {self.path}")
             points = points.astype(np.float64)
@@ -231,7 +231,7 @@ class LazyCloudFile(FieldFile):
         self.path, self._handle = path, handle
         self.equation, self.provenance, self.parameters = "", {}, {}
         self.times, self.times_are_known = times, times_are_known
-        self.component_names = list(component_names)
+        self.name_fields(component_names)
         self.static_names = list(static_names)
         self.static_role = "coefficient" if self.static_names else None
         self.axes = None

@@ -53,6 +53,7 @@ def fields_of_graphs(
     ``x``        (points, time steps, components); without the axis of time, one time
                  step, or the coefficient where there is a ``y``
     ``y``        with an axis of time, the time steps after ``x``; else the solution
+    ``forcing``  with an axis of time, that of ``x`` and ``y``: known ahead; optional
     ``t``        (time steps), of ``x`` and ``y`` or, in a series, one; optional
     ``face``     (3, triangles), optional
     others       numbers, one for each graph: parameters
@@ -103,6 +104,12 @@ def fields_of_graphs(
     u = [values[:, None] if values.ndim == 2 else values for values in u]
     if steps and "y" in parts[0]:
         u = [np.concatenate([p["x"], p["y"]], axis=1) for p in parts]
+    names = numbered("u", u[0].shape[2])
+    if "forcing" in parts[0]:
+        known = [part["forcing"] for part in parts]
+        _check_forcing(path, known, u)
+        names = [*names, *numbered("forcing_f", known[0].shape[2])]
+        u = [np.concatenate(pair, axis=2) for pair in zip(u, known, strict=True)]
     times = parts[0].get("t")
     return CloudFile(
         path,
@@ -110,7 +117,7 @@ def fields_of_graphs(
         u=u,
         a=a,
         times=times if times is not None or u[0].shape[1] > 1 else [0.0],
-        component_names=numbered("u", u[0].shape[2]),
+        component_names=names,
         static_names=numbered("a", a[0].shape[1]) if a else [],
         cells=[
             {"triangle": part["face"].T} if "face" in part else {} for part in parts
@@ -130,19 +137,19 @@ def _arrays(path: Path, number: int, graph: Data) -> dict[str, NDArray[Any]]:
             continue
         values = value.detach().numpy() if isinstance(value, torch.Tensor) else value
         name = "t" if key in TIMES else key
-        if name not in ("pos", "x", "y", "t", "face"):
+        if name not in ("pos", "x", "y", "forcing", "t", "face"):
             if np.size(values) != 1 or not isinstance(
                 value, (torch.Tensor, int, float)
             ):
                 raise UserError(
                     f"{path} with {key} in graph {number}",
-                    "attributes pos, x, y, t, face, and single numbers",
+                    "attributes pos, x, y, forcing, t, face, and single numbers",
                     "rename it or leave it out",
                 )
             name, values = f"parameter {key}", np.asarray(values).reshape(())
         if name == "t":
             values = np.atleast_1d(values)
-        if name in ("x", "y") and values.ndim == 1:
+        if name in ("x", "y", "forcing") and values.ndim == 1:
             values = values[:, None]
         found[name] = values
     for name in ("pos", "x"):
@@ -163,6 +170,19 @@ def _arrays(path: Path, number: int, graph: Data) -> dict[str, NDArray[Any]]:
             "reshape one",
         )
     return found
+
+
+def _check_forcing(
+    path: Path, known: list[NDArray[Any]], u: list[NDArray[Any]]
+) -> None:
+    for number, (forcing, field) in enumerate(zip(known, u, strict=True)):
+        if forcing.ndim != 3 or forcing.shape[:2] != field.shape[:2]:
+            raise UserError(
+                f"{path} with a forcing of shape {forcing.shape} in graph {number}",
+                f"({field.shape[0]} points, {field.shape[1]} time steps of x and y, "
+                "components)",
+                "reshape it",
+            )
 
 
 def _chained(path: Path, parts: list[dict[str, NDArray[Any]]]) -> dict[str, Any]:
@@ -188,6 +208,9 @@ def _chained(path: Path, parts: list[dict[str, NDArray[Any]]]) -> dict[str, Any]
         x.append(ahead[-1])
     found = {"pos": parts[0]["pos"], "x": np.stack(x, axis=1)}
     found |= {"face": parts[0]["face"]} if "face" in parts[0] else {}
+    known = [part["forcing"] for part in parts if "forcing" in part]
+    if known:
+        found["forcing"] = np.stack(known, axis=1)
     times = [part["t"] for part in parts if "t" in part]
     if len(times) == len(x):
         found["t"] = np.concatenate(times)

@@ -105,7 +105,7 @@ class ArrayFile(GridFile):
             f"times of {path}",
         )
         self.domain, self.equation, self.static_role = domain, equation, static_role
-        self.component_names = [name for field in fields for name in field.names]
+        self.name_fields([name for field in fields for name in field.names])
         self.static_names = [name for field in static for name in field.names]
         self.parameters = dict(parameters or {})
         self.provenance = dict(provenance or {})

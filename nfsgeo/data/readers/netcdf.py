@@ -89,6 +89,7 @@ def fields_of(
     single = len(found.places) == len(space) == sum(each.ndim for each in space)
     on_axes = single and (len(space) > 1 or space[0].name == space[0].dims[0])
     file = found.grid() if on_axes else found.cloud()
+    file.know(found.known)
     degrees = float(np.nanmax(space[0].values) - np.nanmin(space[0].values))
     longitude = is_longitude(roles["x"], space[0].attrs)
     if not file.domain_is_known and longitude and degrees > HALF_CIRCLE:
@@ -127,6 +128,7 @@ class _Found:
     parameters: dict[str, NDArray[Any]] = field(default_factory=dict)
     domain: Domain | None = None
     about: dict[str, Any] = field(default_factory=dict)
+    known: list[str] = field(default_factory=list)
 
     def without_others(self, values: xarray.DataArray) -> xarray.DataArray:
         """The variable without further dimensions, which must be of length one."""
@@ -157,6 +159,7 @@ class _Found:
         units = {name: str(unit) for name, unit in units.items() if unit is not None}
         told = json.loads(dataset.attrs.get(ABOUT, "{}"))
         self.domain = Domain.from_dict(told["domain"]) if "domain" in told else None
+        self.known = told.get("known", [])
         self.about = {
             "times": times,
             "equation": told.get("equation", ""),

@@ -108,7 +108,8 @@ def _grid(path: Path) -> FieldFile:
     ``parameter_NAME``   (N), optional: a scalar of each sample
     ``split_PART``       (n), optional: samples of train, valid and test
     ``about``            JSON text, optional: equation, component_names,
-                         static_names, static_role, provenance
+                         static_names, static_role, provenance, known (components
+                         and parameters that are known ahead)
     ===================  =========================================================
     """
     arrays = _load(path, GRID_NAMES)
@@ -126,7 +127,7 @@ def _grid(path: Path) -> FieldFile:
     periodic = arrays.get("periodic", [False] * len(axes))
     if np.any(periodic) and "upper" not in arrays:
         raise ValueError("a periodic axis, and no `upper` that tells its period")
-    return ArrayFile(
+    file = ArrayFile(
         path,
         fields=[Field(u, f"nt{order}c", names)],
         axes=axes,
@@ -143,6 +144,8 @@ def _grid(path: Path) -> FieldFile:
         provenance=about.get("provenance"),
         split=_named(arrays, SPLIT),
     )
+    file.know(about.get("known", []))
+    return file
 
 
 def _load(path: Path, known: tuple[str, ...]) -> dict[str, NDArray]:

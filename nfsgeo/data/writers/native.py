@@ -31,6 +31,8 @@ def _write(file: FieldFile, out: Path, tick: Progress) -> None:
         "static_role": file.static_role,
         "provenance": {"source": file.path.name} | file.provenance,
         "split": file.split,
+        "forcing_names": file.forcing_names,
+        "scalar_names": file.scalar_names,
     }
     write = _write_points if file.axes is None else _write_grid
     write(file, out, options, tick)
@@ -43,7 +45,8 @@ def _write_grid(
     check_axes(file.path, file.axes, file.domain)
     scalars = {k: v for k, v in file.parameters.items() if np.ndim(v) == 1}
     total, shape = file.num_samples, file.shape
-    size = 4 * len(file.times) * int(np.prod(shape)) * file.components
+    width, num = file.components + len(file.forcing_names), file.components
+    size = 4 * len(file.times) * int(np.prod(shape)) * width
     step = max(1, BATCH_BYTES // size)
     with GridWriter(
         out,
@@ -57,19 +60,27 @@ def _write_grid(
         for start in range(0, total, step):
             samples = range(start, min(start + step, total))
             if not done[samples].all():
-                u = [file.read(sample, slice(None)) for sample in samples]
-                u = [v.swapaxes(0, 1).reshape(-1, *shape, file.components) for v in u]
+                both = [file.read_all(sample, slice(None)) for sample in samples]
+                both = [v.swapaxes(0, 1).reshape(-1, *shape, width) for v in both]
+                u, forcing = ([v[..., part] for v in both] for part in _parts(num))
                 a = [file.read_static(sample) for sample in samples]
                 a = [values.reshape(*shape, -1) for values in a]
                 some = {name: values[samples] for name, values in scalars.items()}
-                writer.write(start, u, a if file.static_names else None, some)
+                writer.write(
+                    start,
+                    u,
+                    a if file.static_names else None,
+                    some,
+                    forcing=forcing if file.forcing_names else None,
+                )
             tick("converting samples", samples.stop, total)
 
 
 def _write_points(
     file: FieldFile, out: Path, options: dict[str, Any], tick: Progress
 ) -> None:
-    step_bytes = 4 * file.components * file.num_points(0)
+    num = file.components
+    step_bytes = 4 * (num + len(file.forcing_names)) * file.num_points(0)
     check_room(out, file.num_samples * len(file.times) * step_bytes)
     meshes: dict[int, int] = {}
     with PointWriter(out, **options) as writer:
@@ -80,8 +91,16 @@ def _write_points(
                 meshes[mesh] = writer.add_mesh(points, file.cells(sample))
             a = file.read_static(sample) if file.static_names else None
             some = {name: values[sample] for name, values in file.parameters.items()}
-            writer.write(file.read(sample, slice(None)), meshes[mesh], a, some)
+            both = file.read_all(sample, slice(None))
+            u, forcing = (both[..., part] for part in _parts(num))
+            known = forcing if file.forcing_names else None
+            writer.write(u, meshes[mesh], a, some, forcing=known)
             tick("converting samples", sample + 1, file.num_samples)
+
+
+def _parts(num: int) -> tuple[slice, slice]:
+    """Where components and forcings are among all fields."""
+    return slice(num), slice(num, None)
 
 
 NATIVE_FILE = Writer("nfsgeo (.h5)", NATIVE, _write)

@@ -25,18 +25,19 @@ def _write(file: FieldFile, out: Path, tick: Progress) -> None:
 
     Points of samples on different meshes have coordinates ``(sample, point)``, filled
     up with NaN. An attribute holds the domain, where it is known, the equation, the
-    split and the provenance.
+    split, the provenance and the names of what is known ahead.
     """
     import h5netcdf
 
     axes = SPACE[: file.domain.dim]
-    names = [*file.component_names, *file.static_names]
+    varying = [*file.component_names, *file.forcing_names]
+    names = [*varying, *file.static_names]
     scalars = {k: v for k, v in file.parameters.items() if np.ndim(v) == 1}
     check_names(out, [*names, *scalars], (SAMPLE, TIME, POINT, *axes))
     total, steps = file.num_samples, len(file.times)
     one = len({file.mesh_id(sample) for sample in range(total)}) == 1
     most = max(map(file.num_points, range(total)))
-    check_room(out, 4 * total * most * (steps * file.components))
+    check_room(out, 4 * total * most * (steps * len(varying)))
     if file.shape is None:
         places = {POINT: most}
     else:
@@ -63,7 +64,7 @@ def _write(file: FieldFile, out: Path, tick: Progress) -> None:
         for name, values in scalars.items():
             target.create_variable(name, (SAMPLE,), "f8", data=values)
         for name in names:
-            dims = (SAMPLE, *([TIME] if name in file.component_names else []), *places)
+            dims = (SAMPLE, *([TIME] if name in varying else []), *places)
             made = target.create_variable(
                 name,
                 dims,
@@ -84,8 +85,8 @@ def _write(file: FieldFile, out: Path, tick: Progress) -> None:
                     target[name][(slice(num),) if one else (sample, slice(num))] = (
                         values
                     )
-            u, a = file.read(sample, slice(None)), file.read_static(sample)
-            for name, values in zip(file.component_names, u.T, strict=True):
+            u, a = file.read_all(sample, slice(None)), file.read_static(sample)
+            for name, values in zip(varying, u.T, strict=True):
                 _put(target[name], sample, values, places)
             for name, values in zip(file.static_names, a.T, strict=True):
                 _put(target[name], sample, values, places)
@@ -106,6 +107,8 @@ def _about(file: FieldFile) -> dict[str, Any]:
     about["split"] = {k: np.asarray(v).tolist() for k, v in file.split.items()}
     if file.static_role is not None:
         about["static_role"] = file.static_role
+    if known := [*file.forcing_names, *file.scalar_names]:
+        about["known"] = known
     if file.domain_is_known:
         about["domain"] = file.domain.to_dict()
     return about

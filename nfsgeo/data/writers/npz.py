@@ -15,7 +15,7 @@ from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import SPACE, FieldFile
 from nfsgeo.data.layout import growing
 from nfsgeo.data.readers.npz import PARAMETER, SPLIT
-from nfsgeo.data.writers.writer import Progress, Writer
+from nfsgeo.data.writers.writer import Progress, Writer, varying_names
 
 __all__ = ["NPZ"]
 
@@ -26,26 +26,26 @@ def _write(file: FieldFile, out: Path, tick: Progress) -> None:
 
     A grid converted back gives a native file with the very same content.
     """
-    total = file.num_samples
+    total, width = file.num_samples, file.components + len(file.forcing_names)
     if file.axes is not None and file.shape is not None:
         ahead: tuple[int, ...] = (total,)
-        u_shape = (total, len(file.times), *file.shape, file.components)
+        u_shape = (total, len(file.times), *file.shape, width)
         arrays = _about_grid(file)
         ahead = (total, *file.shape)
     else:
         sizes = [file.num_points(sample) for sample in range(total)]
         one = len({file.mesh_id(sample) for sample in range(total)}) == 1
         ahead = (total, sizes[0]) if one else (sum(sizes),)
-        u_shape = (*ahead, len(file.times), file.components)
+        u_shape = (*ahead, len(file.times), width)
         points = [file.coordinates(sample) for sample in range(1 if one else total)]
         arrays = {"t": file.times, "coords": np.concatenate(points)}
-        arrays["names"] = np.array(file.component_names)
+        arrays["names"] = np.array(varying_names(file))
         arrays |= {} if one else {"offsets": np.cumsum([0, *sizes])}
     check_room(out, 4 * int(np.prod(u_shape)))
 
     def fields() -> Iterable[NDArray[Any]]:
         for sample in range(total):
-            values = file.read(sample, slice(None))
+            values = file.read_all(sample, slice(None))
             yield values if file.axes is None else values.swapaxes(0, 1)
             tick("exporting samples", sample + 1, total)
 
@@ -64,8 +64,11 @@ def _write(file: FieldFile, out: Path, tick: Progress) -> None:
 def _about_grid(file: FieldFile) -> dict[str, Any]:
     about = {
         name: getattr(file, name)
-        for name in ("equation", "component_names", "static_names", "static_role")
-    } | {"provenance": file.provenance}
+        for name in ("equation", "static_names", "static_role", "provenance")
+    }
+    about["component_names"] = [*file.component_names, *file.forcing_names]
+    if known := [*file.forcing_names, *file.scalar_names]:
+        about["known"] = known
     return {
         "t": file.times,
         **dict(zip(SPACE, file.axes or (), strict=False)),

@@ -19,6 +19,7 @@ from nfsgeo.data.writers.writer import (
     check_names,
     dates,
     static_names,
+    varying_names,
 )
 
 __all__ = ["CSV", "PARQUET"]
@@ -29,18 +30,19 @@ def _columns(
 ) -> Iterator[dict[str, NDArray[Any]]]:
     """The columns of one sample after the other, the first by names alone.
 
-    The coefficient's columns are called ``a_...``, by which they are known again.
+    The coefficient's columns are called ``a_...`` and those of forcings
+    ``forcing_...``, by which they are known again.
     """
     axes, total = list(SPACE[: file.domain.dim]), file.num_samples
     ahead = ["sample"] * (total > 1) + ["time", *axes]
-    names = [*file.component_names, *static_names(file)]
+    names = [*varying_names(file), *static_names(file)]
     check_names(out, names, ahead)
     roles_of(out, [*ahead, *names])  # which refuses a second x or time
     yield dict.fromkeys([*ahead, *names], np.empty(0))
     steps, times = len(file.times), dates(file)
     for sample in range(total):
         u, a, points = (
-            file.read(sample, slice(None)),
+            file.read_all(sample, slice(None)),
             file.read_static(sample),
             file.coordinates(sample),
         )

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.layout import growing
-from nfsgeo.data.writers.writer import Progress, Writer, check_names, static_names
+from nfsgeo.data.writers.writer import (
+    Progress,
+    Writer,
+    check_names,
+    static_names,
+    varying_names,
+)
 from nfsgeo.errors import UserError
 
 __all__ = ["PVD", "VTU"]
@@ -56,8 +62,8 @@ def _pvd(file: FieldFile, out: Path, tick: Progress) -> None:
     Parameters and the domain are left out.
 
     The samples are groups of the list, which ParaView shows as blocks. Fields are data
-    at the points; the coefficient is called ``a_...``. Points without cells are
-    vertices.
+    at the points; the coefficient is called ``a_...``, forcings ``forcing_...``. Points
+    without cells are vertices.
     """
     folder = out.with_suffix("")
     if folder.exists():
@@ -95,11 +101,11 @@ def _step(file: FieldFile, sample: int, step: int, cells: list[Any], out: Path) 
     """One time step as a ``.vtu``."""
     import meshio
 
-    names = [*file.component_names, *static_names(file)]
+    names = [*varying_names(file), *static_names(file)]
     check_names(out, names, ())
     points = file.coordinates(sample)
     points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
-    u, a = file.read(sample, slice(step, step + 1))[:, 0], file.read_static(sample)
+    u, a = file.read_all(sample, slice(step, step + 1))[:, 0], file.read_static(sample)
     data = dict(zip(names, [*u.T.copy(), *a.T.copy()], strict=True))
     mesh = meshio.Mesh(points, cells, point_data=data)
     meshio.write(out, mesh, file_format="vtu")

@@ -12,10 +12,19 @@ import torch
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import Doubles, FieldFile
+from nfsgeo.data.known_ahead import FORCING
 from nfsgeo.data.readers.clouds import EPOCH, is_static
 from nfsgeo.errors import UserError
 
-__all__ = ["Progress", "Writer", "check_names", "dates", "static_names", "wrapped"]
+__all__ = [
+    "Progress",
+    "Writer",
+    "check_names",
+    "dates",
+    "static_names",
+    "varying_names",
+    "wrapped",
+]
 
 Progress = Callable[[str, int, int], None]
 
@@ -61,6 +70,12 @@ def check_names(out: Path, names: Sequence[str], taken: Sequence[str]) -> None:
 def static_names(file: FieldFile) -> list[str]:
     """Names by which formats that hold no roles tell the coefficient: ``a_...``."""
     return [name if is_static(name) else f"a_{name}" for name in file.static_names]
+
+
+def varying_names(file: FieldFile) -> list[str]:
+    """Names of the fields that vary in time, those of forcings as ``forcing_...``."""
+    forcings = [FORCING + name for name in file.forcing_names]
+    return [*file.component_names, *forcings]
 
 
 def dates(file: FieldFile) -> NDArray[Any]:

@@ -57,7 +57,8 @@ class RecurrentOperator(Model):
 
     The cells encode the input time steps one by one. The same cells then decode,
     starting from zeros, with each prediction as their next input (autoregressive
-    rollout); coefficients stay. With ``residual`` the last input time step is added to
+    rollout); coefficients stay, and a forcing is that of the time step which is read or
+    predicted. With ``residual`` the last input time step is added to
     every prediction. A problem without time takes one step of each kind.
 
     In training, scheduled sampling replaces a prediction that is fed back by the true
@@ -76,7 +77,7 @@ class RecurrentOperator(Model):
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__(problem, settings, **keywords)
         width = self.settings.width
-        first = problem.in_components
+        first = problem.step_components
         if self.settings.coordinates:
             first += problem.domain.dim
         inputs = [first] + [width] * (self.settings.depth - 1)
@@ -132,23 +133,23 @@ class RecurrentOperator(Model):
     ) -> Tensor:
         """The result; where ``true [n_t']`` holds, the ``target`` is fed back."""
         matrices = self.matrices(graphs)
+        fields, forcing, rest = self.problem.split(x)
         if self.settings.coordinates:
             # They stay the same at all time steps, as coefficients do.
             pos = graphs.pos.to(x.dtype)[:, None].expand(-1, x.size(1), -1)
-            x = torch.cat([x, pos], dim=-1)
+            rest = torch.cat([rest, pos], dim=-1)
         hidden = [x.new_zeros(len(x), self.settings.width) for _ in self.cells]
-        for field in x.unbind(1):
-            hidden = self._step(field, hidden, matrices)
-        has_time = self.problem.has_time
-        num_fields = self.problem.out_components if has_time else 0
-        coefficients = x[:, -1, num_fields:]
-        last = x.new_zeros(len(x), num_fields)
+        here, ahead = forcing[:, : x.size(1)], forcing[:, x.size(1) :]
+        for read in torch.cat([fields, here, rest], dim=-1).unbind(1):
+            hidden = self._step(read, hidden, matrices)
+        last = torch.zeros_like(fields[:, -1])
         predicted = []
         for t in range(self.problem.n_out):
-            hidden = self._step(torch.cat([last, coefficients], -1), hidden, matrices)
+            known = torch.cat([last, ahead[:, t], rest[:, -1]], dim=-1)
+            hidden = self._step(known, hidden, matrices)
             last = self.output(hidden[-1])
-            if self.settings.residual and has_time:
-                last = x[:, -1, :num_fields] + last
+            if self.settings.residual and self.problem.has_time:
+                last = fields[:, -1] + last
             predicted.append(last)
             if target is not None and true is not None:
                 known = true[t] & ~target[:, t].isnan()

@@ -1,0 +1,128 @@
+"""Forcings reach every model, each at the time step where it acts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nfsgeo.geometry import Domain
+from nfsgeo.models import MODELS, Model, Problem, build_model
+
+N_IN, N_OUT = 4, 6
+
+
+def problem_of(
+    n_in: int, n_out: int, forcings: int, static: int, has_time: bool = True
+) -> Problem:
+    problem = Problem(
+        Domain.unit(2), 2 + static, 2, n_in, n_out, 64, (8, 8), has_time, forcings
+    )
+    known = problem.folds * forcings
+    return replace(problem, in_components=2 + known + static)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    n_in=st.integers(1, 6),
+    n_out=st.integers(1, 9),
+    forcings=st.integers(0, 3),
+    static=st.integers(0, 2),
+)
+def test_what_is_put_into_the_input_can_be_had_back(
+    n_in: int, n_out: int, forcings: int, static: int
+) -> None:
+    problem = problem_of(n_in, n_out, forcings, static)
+    x = torch.randn(5, n_in, 2 + static)
+    forcing = torch.randn(5, n_in + n_out, forcings)
+    joined = problem.with_forcing(x, forcing) if forcings else x
+    assert joined.shape == (5, n_in, problem.in_components)
+    fields, known, rest = problem.split(joined)
+    assert torch.equal(fields, x[..., :2]) and torch.equal(rest, x[..., 2:])
+    assert torch.equal(known, forcing)
+    assert problem.step_components == 2 + forcings + static
+    assert Problem.from_dict(problem.to_dict()) == problem
+    assert ("forcings" in problem.to_dict()) == bool(forcings)
+
+
+def small(name: str, **changes: Any) -> tuple[Model, Problem]:
+    fields = MODELS[name].config.model_fields
+    chosen = {"width": 32, "depth": 1, "window": 3, "grid": 8, "patch": 2} | changes
+    chosen |= {"time_patch": 1, "residual": False, "sampling_decay": None}
+    chosen = {key: value for key, value in chosen.items() if key in fields}
+    problem = problem_of(N_IN, N_OUT, 2, 1)
+    torch.manual_seed(0)
+    return build_model(name, problem, chosen).eval(), problem
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_every_model_depends_on_the_forcing_at_every_time_step(name: str) -> None:
+    if name in ("gino", "neuralop-fno"):
+        pytest.importorskip("neuralop")
+    model, problem = small(name)
+    axis = torch.arange(8) / 8
+    pos = torch.cartesian_prod(axis, axis)
+    x = torch.randn(64, N_IN, 3)
+    forcing = torch.randn(64, N_IN + N_OUT, 2, requires_grad=True)
+    result = model(problem.with_forcing(x, forcing), pos)
+    assert result.shape == (64, N_OUT, 2)
+    result.square().sum().backward()
+    assert forcing.grad is not None
+    reached = forcing.grad.abs().amax(dim=0)
+    if name == "mppde":  # sees a window of three before the result
+        assert (reached[0] == 0).all()
+        reached = reached[1:]
+    assert (reached > 0).all()
+
+
+@pytest.mark.parametrize("name", ["gcgru", "dcrnn", "agcrn", "mppde"])
+def test_time_steps_do_not_depend_on_later_forcings(name: str) -> None:
+    """Of models that step through time; ``mppde`` by windows of three."""
+    model, problem = small(name)
+    pos, x = torch.rand(64, 2), torch.randn(64, N_IN, 3)
+    forcing = torch.randn(64, N_IN + N_OUT, 2)
+    graphs = model.connect(pos)
+    first = model(problem.with_forcing(x, forcing), pos, graphs=graphs)
+    forcing[:, N_IN + 3] += 1
+    later = model(problem.with_forcing(x, forcing), pos, graphs=graphs)
+    assert torch.equal(first[:, :3], later[:, :3])
+    assert not torch.isclose(first[:, 3], later[:, 3]).all()
+
+
+def test_windows_of_mppde_in_training_have_their_own_forcing() -> None:
+    """Its loss vanishes for a field that is the running sum of the forcing, with the
+    network replaced by that sum.
+    """
+    model, problem = small("mppde", pushforward=False)
+    torch.manual_seed(1)
+    forcing = torch.randn(64, N_IN + N_OUT, 2)
+    true = forcing.cumsum(1)
+
+    class Sums(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kind = torch.nn.Parameter(torch.zeros(1))  # tells the type
+
+        def forward(self, u: Any, variables: Any, graphs: Any) -> torch.Tensor:
+            known = variables[:, -12:].unflatten(1, (6, 2))
+            elapsed = torch.arange(1, 4)[:, None] / 3
+            return known[:, 3:].cumsum(1) / elapsed + 0 * self.kind
+
+    model.step = Sums()
+    x = torch.cat([true[:, :N_IN], torch.zeros(64, N_IN, 1)], dim=-1)
+    x = problem.with_forcing(x, forcing)
+    pos = torch.rand(64, 2)
+    graphs = model.connect(pos)
+    torch.testing.assert_close(model(x, pos, graphs=graphs), true[:, N_IN:])
+
+    def largest(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return (prediction - target).abs().max()
+
+    assert model.steps_beyond == 0
+    for _ in range(8):
+        loss = model.training_loss(x, true[:, N_IN:], graphs, largest)
+        assert loss < 1e-5

@@ -1,0 +1,196 @@
+"""Training with what is known ahead, and forecasts that ask for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+
+import nfsgeo
+from nfsgeo.data import FieldFile
+from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain, Graphs
+from nfsgeo.models import Model, Problem
+from nfsgeo.training import Forecaster
+from nfsgeo.training.config import OptimiserSection
+from nfsgeo.training.rollout import rollout
+from nfsgeo_cli import main
+
+SMALL = {"data.query_points": 0, "trainer.device": "cpu"} | {
+    f"model.settings.{key}": value
+    for key, value in {"width": 8, "modes": 2, "depth": 1, "grid": 4}.items()
+}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+def driven(samples: int, *, given: bool, ahead: int = 0, **more: Any) -> FieldFile:
+    """Fields that are the running sum of a forcing that nobody could foresee."""
+    rng = np.random.default_rng(0)
+    pos, slope = rng.random((16, 2)), rng.random((1, 16, 1))
+    forcing = 0.5 + slope * rng.normal(size=(samples, 1, 12))
+    u = forcing.cumsum(2)
+    u[..., 12 - ahead :] = np.nan
+    known = {"forcing": forcing, "forcing_names": ["rain"]} if given else {}
+    domain = Domain.unit(2, periodic=False)
+    return nfsgeo.from_arrays(u, pos, np.arange(12.0), domain=domain, **known, **more)
+
+
+class LastForcing(Model):
+    """Each predicted time step is the field's last value, plus 100 times the forcing
+    there, plus the forcing at the first time step of the window.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self.kind = torch.nn.Parameter(torch.zeros(1))  # tells the device
+
+    def predict(self, x: torch.Tensor, graphs: Graphs) -> torch.Tensor:
+        fields, forcing, _ = self.problem.split(x)
+        ahead = forcing[:, self.problem.n_in :]
+        return fields[:, -1:] + 100 * ahead + forcing[:, :1]
+
+
+@pytest.mark.parametrize(("n_in", "n_out"), [(3, 2), (2, 3), (1, 1)])
+@pytest.mark.parametrize("steps", [1, 3, 6])
+def test_each_window_of_a_rollout_has_its_own_forcing(
+    n_in: int, n_out: int, steps: int
+) -> None:
+    problem = Problem(Domain.unit(1), 1, 1, n_in, n_out, 3, None, True, 1)
+    problem = Problem(
+        **{**vars(problem), "in_components": 1 + problem.folds}  # and no coefficient
+    )
+    scale = [FieldNormaliser(torch.zeros(1), torch.ones(1)) for _ in range(3)]
+    module = Forecaster(
+        LastForcing(problem), *scale[:2], OptimiserSection(), {}, forcings=scale[2]
+    )
+    module.eval()
+    x = torch.randint(5, (3, n_in, 1)).float()
+    forcing = torch.randint(5, (3, n_in + steps, 1)).float()
+    found = rollout(module, x, torch.rand(3, 1), steps, forcing=forcing)
+    last, expected = x[:, -1], []
+    for step in range(steps):
+        start = n_out * (step // n_out)
+        now = last + 100 * forcing[:, n_in + step] + forcing[:, start]
+        expected.append(now)
+        if (step + 1) % n_out == 0:
+            last = now
+    assert torch.equal(found, torch.stack(expected, dim=1))
+    with pytest.raises(UserError, match="no forcing"):
+        module(x, torch.rand(3, 1))
+    if steps >= n_out:
+        whole = forcing[:, : n_in + n_out].clone()
+        whole[0, 0] = torch.nan
+        with pytest.raises(UserError, match="with missing values"):
+            module(x, torch.rand(3, 1), forcing=whole)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["nfs", "gcgru", "mppde"])
+def test_a_model_that_is_given_the_forcing_errs_far_less(model: str) -> None:
+    """The change of the field is the forcing: without it nothing is to be learnt."""
+    errors = []
+    for given in (True, False):
+        chosen = {"model.name": model, "data.n_in": 4, "data.n_out": 4}
+        chosen |= {"trainer.epochs": 15, "optimiser.lr": 1e-2, "data.batch_size": 8}
+        chosen |= {"data.query_points": 0, "trainer.device": "cpu"}
+        chosen["model.settings.width"] = 32
+        if model == "nfs":
+            chosen |= {"model.settings.modes": 2, "model.settings.grid": 4}
+        experiment = nfsgeo.prepare(driven(60, given=given), chosen)
+        run = nfsgeo.fit(experiment, f"{model}-{given}")
+        errors.append(nfsgeo.evaluate(run)["test"]["mae"])
+    assert errors[0] < errors[1] / 2, errors
+
+
+def test_predict_asks_for_them_by_name() -> None:
+    chosen = SMALL | {"data.n_in": 4, "data.n_out": 3, "trainer.epochs": 1}
+    scalars = {"scalars": {"nu": np.arange(10.0)}}
+    data = driven(10, given=True, **scalars)
+    experiment = nfsgeo.prepare(data, chosen)
+    assert experiment.problem.forcings == 1
+    # The field, a scalar, and a forcing at two folds of the input.
+    assert experiment.problem.in_components == 1 + 1 + 2
+    run = nfsgeo.fit(experiment, "run")
+    summary = nfsgeo.evaluate(run, steps=6)
+    assert len(summary["rollout"]["times"]) == 6
+
+    short = driven(10, given=True, ahead=3, **scalars)
+    with nfsgeo.predict(run, short, "ahead.h5") as ahead:
+        assert ahead.times.tolist() == [9, 10, 11] and not ahead.forcing_names
+        told = ahead.read(2, slice(None))
+    whole = nfsgeo.predict(run, data, "first.h5", first=5).read(2, slice(None))
+    np.testing.assert_array_equal(told, whole)
+
+    forecaster = nfsgeo.load(run)
+    x = np.concatenate(
+        [data.read(2, slice(5, 9)), np.full((16, 4, 1), 2.0, "f4")], axis=-1
+    )
+    forcing = data.read_all(2, slice(5, 12))[..., 1:]
+    again = forecaster.predict(x, data.coordinates(2), forcing=forcing)
+    np.testing.assert_allclose(again, told, atol=1e-5)
+    with pytest.raises(UserError, match=r"rain of shape \[16, 7, 1\]"):
+        forecaster.predict(x, data.coordinates(2), forcing=forcing[:, :4])
+    with pytest.raises(UserError, match="no forcing: expected rain"):
+        forecaster.predict(x, data.coordinates(2))
+    with pytest.raises(UserError, match="static input .nu"):
+        forecaster.predict(x[..., :1], data.coordinates(2), forcing=forcing)
+    with pytest.raises(UserError, match="trained with forcings"):
+        nfsgeo.export(run, "run.pt2")
+
+    for other, message in (
+        (driven(10, given=True), "without the scalar nu: expected all inputs"),
+        (driven(10, given=False, **scalars), "without the forcing rain: expected"),
+        (driven(10, given=False), "the forcing rain and the scalar nu"),
+        (data, "without rain at t = 12: expected .* t = 12 to 14"),
+    ):
+        with pytest.raises(UserError, match=message):
+            nfsgeo.predict(run, other, "out.h5")
+    with pytest.raises(UserError, match="without rain at t = 12"):
+        nfsgeo.predict(run, short, "out.h5", steps=4)
+    assert not Path("out.h5").exists()
+    two = nfsgeo.predict(run, short, "two.h5", steps=2)
+    assert two.times.tolist() == [9, 10]
+
+
+def test_inputs_that_the_file_does_not_tell_are_named_in_the_settings() -> None:
+    """A table whose columns have any names; what a model is not asked for is left."""
+    rng = np.random.default_rng(0)
+    points, rain = rng.random((8, 2)), rng.normal(size=40)
+    rows = ["x,y,t,level,rain,wind"]
+    for (x, y), size in zip(points, rng.random(8), strict=True):
+        for t, level in enumerate(size * rain.cumsum()):
+            shown = "" if t >= 36 else f"{level}"
+            rows.append(f"{x},{y},{t},{shown},{rain[t]},{t % 3}")
+    Path("river.csv").write_text("\n".join(rows))
+    chosen = SMALL | {"data.n_in": 4, "data.n_out": 4, "trainer.epochs": 1}
+    chosen |= {"data.window_stride": 2}
+    known = ["--set", "data.known=[rain, wind]"]
+    settings = [f"{key}={value}" for key, value in chosen.items()]
+    options = [word for each in settings for word in ("--set", each)]
+    command = ["train", "--data", "river.csv", "--out", "run", *options, *known]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0, done.output
+    summary = json.loads(Path("run/summary.json").read_text())
+    assert np.isfinite(summary["test"]["mae"])
+    with nfsgeo.predict("run", "river.csv", "ahead.csv") as ahead:
+        assert ahead.component_names == ["level"]
+        assert ahead.times.tolist() == [36, 37, 38, 39]
+        assert np.isfinite(ahead.read(0, slice(None))).all()
+    file = nfsgeo.open("river.csv")
+    file.know(["rain", "wind"])
+    experiment = nfsgeo.prepare(file, chosen)
+    assert experiment.config.data.known == ["rain", "wind"]
+    train = experiment.data.parts["train"]
+    last = max(float(train[i].times[-1]) for i in range(len(train)))
+    assert last < 36 and experiment.forecaster.missing is False
