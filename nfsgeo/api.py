@@ -28,6 +28,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from lightning.pytorch import Callback
+
 import nfsgeo.evaluation
 import nfsgeo.training
 from nfsgeo.data import FieldFile, open
@@ -75,7 +77,12 @@ def prepare(data: Data, settings: Mapping[str, Any] | None = None) -> Experiment
     return nfsgeo.training.prepare(load_config(overrides=chosen))
 
 
-def fit(experiment: Experiment, out: Path | str | None = None) -> RunPaths:
+def fit(
+    experiment: Experiment,
+    out: Path | str | None = None,
+    *,
+    callbacks: Sequence[Callback] = (),
+) -> RunPaths:
     """Trains the model to its last epoch; it ends with its last weights.
 
     An interrupted run goes on with :func:`nfsgeo.training.resume_run`, or
@@ -84,6 +91,7 @@ def fit(experiment: Experiment, out: Path | str | None = None) -> RunPaths:
     Args:
         experiment: From :func:`prepare`.
         out: A new or empty folder; None for the next free one in ``runs``.
+        callbacks: Callbacks of Lightning, besides those of nfsgeo.
 
     Returns:
         The run's folder, which holds the best weights too.
@@ -92,7 +100,7 @@ def fit(experiment: Experiment, out: Path | str | None = None) -> RunPaths:
         UserError: The folder holds something, or the loss is not finite.
     """
     run = begin_run(experiment, None if out is None else Path(out))
-    nfsgeo.training.fit(experiment, run)
+    nfsgeo.training.fit(experiment, run, callbacks)
     return run
 
 

@@ -11,6 +11,7 @@ from nfsgeo.models import num_parameters
 from nfsgeo.training import Forecaster, RunConfig, RunPaths
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import read_history
+from nfsgeo.training.run import is_finished
 
 __all__ = ["POOLED", "describe_run", "read_summary"]
 
@@ -65,14 +66,16 @@ def describe_run(
 
     ``seconds_per_epoch`` is the mean over the epochs trained, validation included;
     ``peak_memory_bytes`` is that of the CUDA device, or of the process on the CPU, and
-    None where the last checkpoint is missing.
+    None where the last checkpoint is missing. ``stopped_early`` is true where training
+    ran out of ``trainer.patience`` before its last epoch.
     """
     problem = forecaster.description["problem"]
     rows = read_history(paths.metrics)
-    memory = None
+    memory, early = None, False
     if paths.last.exists():
-        callbacks = read_checkpoint(paths.last)["callbacks"]
-        memory = callbacks["History"]["peak_memory_bytes"]
+        checkpoint = read_checkpoint(paths.last)
+        memory = checkpoint["callbacks"]["History"]["peak_memory_bytes"]
+        early = len(rows) < config.trainer.epochs and is_finished(checkpoint, config)
     return {
         "model": config.model.name,
         "data": str(file.path),
@@ -83,6 +86,7 @@ def describe_run(
         "n_t": problem["n_in"],
         "n_t_out": problem["n_out"],
         "epochs": len(rows),
+        "stopped_early": early,
         "parameters": num_parameters(forecaster.model),
         "seconds_per_epoch": sum(row["seconds"] for row in rows) / max(1, len(rows)),
         "peak_memory_bytes": memory,

@@ -197,6 +197,8 @@ class OptimiserSection(Section):
     Attributes:
         name: ``adam``, or ``adamw`` with its decoupled weight decay.
         lr: Learning rate, the highest of the schedule; None for the paper's.
+        find_lr: Whether a range test chooses ``lr`` before training, see
+            :func:`nfsgeo.training.learning_rate.find_learning_rate`.
         betas, eps, weight_decay: As the optimiser defines them.
         gradient_clip: Largest norm of the gradient; None for no limit.
         schedule: ``one-cycle`` (up, then down to nothing, step by step), ``step``
@@ -207,6 +209,7 @@ class OptimiserSection(Section):
 
     name: Literal["adam", "adamw"] = "adam"
     lr: PositiveFloat | None = 2e-3
+    find_lr: bool = False
     betas: tuple[float, float] = (0.9, 0.98)
     eps: PositiveFloat = 1e-9
     weight_decay: NonNegativeFloat = 0.0
@@ -227,7 +230,11 @@ class TrainerSection(Section):
         device: ``auto`` takes a CUDA device where there is one.
         devices: How many of them; more than one trains data-parallel.
         precision: Of the arithmetic; spectral layers stay in single precision.
-        log_every: Steps between two entries of the TensorBoard log.
+        accumulate: Batches whose gradients are averaged for one step of the optimiser.
+        logger: Where the course of training is logged, besides ``metrics.csv``:
+            ``tensorboard``, ``csv``, ``wandb`` or ``mlflow``, the last two if they are
+            installed; ``none`` for nowhere.
+        log_every: Steps between two entries of the log.
     """
 
     epochs: PositiveInt = 12
@@ -235,6 +242,8 @@ class TrainerSection(Section):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     devices: PositiveInt = 1
     precision: Literal["32", "64", "16-mixed", "bf16-mixed"] = "32"
+    accumulate: PositiveInt = 1
+    logger: Literal["tensorboard", "csv", "wandb", "mlflow", "none"] = "tensorboard"
     log_every: PositiveInt = 10
 
     @model_validator(mode="before")

@@ -23,6 +23,8 @@ from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.datamodule import WindowData, windows
 from nfsgeo.training.demo import demo_file
 from nfsgeo.training.environment import check_device
+from nfsgeo.training.learning_rate import find_learning_rate
+from nfsgeo.training.loggers import check_logger
 from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import Forecaster
 from nfsgeo.training.observation import (
@@ -76,6 +78,7 @@ def prepare(
         UserError: The device, the data or the settings cannot be used.
     """
     check_device(config.trainer)
+    check_logger(config.trainer)
     file = nfsgeo.data.open(config.data.file or demo_file(progress))
     file.know(config.data.known)
     config = resolved(config, file)
@@ -147,20 +150,20 @@ def prepare(
         missing=missing,
         forcings=forcings,
     )
-    return Experiment(
-        config=config,
-        file=file,
-        mesh=mesh,
-        problem=problem,
-        data=WindowData(
-            {"train": train, "valid": valid},
-            forecaster.connect,
-            batch_size=config.data.batch_size,
-            workers=config.data.workers,
-            seed=config.seed,
-        ),
-        forecaster=forecaster,
+    parts = WindowData(
+        {"train": train, "valid": valid},
+        forecaster.connect,
+        batch_size=config.data.batch_size,
+        workers=config.data.workers,
+        seed=config.seed,
     )
+    if config.optimiser.find_lr:
+        rate = find_learning_rate(config, forecaster, parts)
+        found = {"lr": rate, "find_lr": False}
+        optimiser = config.optimiser.model_copy(update=found)
+        config = config.model_copy(update={"optimiser": optimiser})
+        forecaster.optimiser_section = optimiser
+    return Experiment(config, file, mesh, problem, parts, forecaster)
 
 
 def _fresh(config: RunConfig, problem: Problem) -> Model:

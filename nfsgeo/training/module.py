@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
 from nfsgeo.nn.missing_values import fill_in_space, fill_in_time, neighbour_graph
 from nfsgeo.training.config import OptimiserSection
+from nfsgeo.training.datamodule import WindowData
 from nfsgeo.training.in_memory import predict_in_memory
 from nfsgeo.training.inputs import check_complete, check_forcing, check_inputs
 from nfsgeo.training.losses import Loss, LossPoints, mse
@@ -277,14 +279,15 @@ class Forecaster(LightningModule):
 
     def configure_optimizers(self) -> Any:
         optimiser = make_optimiser(self.model.parameters(), self.optimiser_section)
-        assert self.trainer.max_epochs is not None
+        trainer: Any = self.trainer
+        epochs, data = trainer.max_epochs, trainer.datamodule
+        if isinstance(data, WindowData):
+            batches = data.steps_per_epoch(trainer.world_size)
+            steps = math.ceil(batches / trainer.accumulate_grad_batches)
+        else:  # of a trainer and loaders of one's own
+            steps = math.ceil(trainer.estimated_stepping_batches / epochs)
         schedule = make_schedule(
-            optimiser,
-            self.optimiser_section,
-            epochs=self.trainer.max_epochs,
-            steps_per_epoch=self.trainer.datamodule.steps_per_epoch(  # type: ignore[attr-defined]
-                self.trainer.world_size
-            ),
+            optimiser, self.optimiser_section, epochs=epochs, steps_per_epoch=steps
         )
         return [optimiser], [{"scheduler": schedule, "interval": "step"}]
 

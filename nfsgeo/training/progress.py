@@ -91,6 +91,14 @@ class ShowProgress(Callback):
 
     def on_train_end(self, trainer: Trainer, module: LightningModule) -> None:
         self._stop()
+        stopping = trainer.early_stopping_callback
+        if stopping is not None and stopping.stopped_epoch and trainer.is_global_zero:
+            Console(stderr=True).print(
+                f"stopped early after epoch {stopping.stopped_epoch + 1} of "
+                f"{trainer.max_epochs}: no lower {stopping.monitor} in "
+                f"{stopping.patience} epochs",
+                highlight=False,
+            )
 
     def on_exception(
         self, trainer: Trainer, module: LightningModule, exception: BaseException

@@ -9,7 +9,6 @@ from typing import Any
 
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import EarlyStopping
-from lightning.pytorch.loggers import TensorBoardLogger
 
 from nfsgeo.training.artifacts import write_json, write_yaml
 from nfsgeo.training.callbacks import ReleaseMemory, SeedEpochs
@@ -23,6 +22,7 @@ from nfsgeo.training.environment import describe_environment, device_of
 from nfsgeo.training.experiment import Experiment, Progress, prepare
 from nfsgeo.training.history import History
 from nfsgeo.training.loading import read_config
+from nfsgeo.training.loggers import make_logger
 from nfsgeo.training.processes import (
     SpawnedDDP,
     errors_of_workers,
@@ -145,6 +145,9 @@ def _trainer(
 ) -> Trainer:
     section, patience = config.trainer, config.trainer.patience
     stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
+    logger = make_logger(section, paths.root)
+    if logger is not None:
+        logger.log_hyperparams(config.model_dump(mode="json"))
     return Trainer(
         accelerator=device_of(section).type,
         devices=section.devices,
@@ -152,8 +155,9 @@ def _trainer(
         precision=section.precision,
         max_epochs=section.epochs,
         gradient_clip_val=config.optimiser.gradient_clip,
+        accumulate_grad_batches=section.accumulate,
         log_every_n_steps=section.log_every,
-        logger=TensorBoardLogger(paths.root, name="", version="tensorboard"),
+        logger=False if logger is None else logger,
         callbacks=[
             SeedEpochs(config.seed),
             ReleaseMemory(),

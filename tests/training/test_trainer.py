@@ -1,0 +1,140 @@
+"""The knobs of Lightning's trainer, reached from the settings and from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lightning.pytorch import Callback, Trainer
+from lightning.pytorch.callbacks import EarlyStopping
+from torch_geometric.loader import DataLoader
+
+import nfsgeo
+from nfsgeo.errors import UserError
+from nfsgeo.training import load_config, loggers, prepare
+from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo.training.progress import ShowProgress
+
+Train = Callable[..., Any]
+
+
+@pytest.mark.parametrize("logger", ["csv", "none"])
+def test_a_run_logs_where_it_is_told(train: Train, logger: str) -> None:
+    chosen = {"trainer.logger": logger, "trainer.epochs": 1, "trainer.log_every": 1}
+    root = train("run", chosen).paths.root
+    assert not (root / "tensorboard").exists()
+    logged = list(root.glob("csv/version_0/metrics.csv"))
+    assert bool(logged) == (logger == "csv")
+    if logged:
+        names = logged[0].read_text().splitlines()[0].split(",")
+        assert {"train_loss_step", "train_loss", "valid_rmse"} <= set(names)
+        told = (logged[0].parent / "hparams.yaml").read_text()
+        assert "points: 64" in told
+
+
+@pytest.mark.parametrize("name", ["wandb", "mlflow"])
+def test_a_logger_without_its_package_is_refused(
+    name: str, waves: Path, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loggers, "find_spec", lambda package: None)
+    chosen = tiny | {"data.file": str(waves), "trainer.logger": name}
+    with pytest.raises(UserError) as refused:
+        prepare(load_config(overrides=chosen))
+    assert str(refused.value) == (
+        f"trainer.logger={name}: expected the package {name}; pip install {name}, or "
+        "set trainer.logger=csv"
+    )
+
+
+def test_accumulated_gradients_are_those_of_larger_batches(train: Train) -> None:
+    chosen = {"data.max_train": 12, "trainer.epochs": 2, "optimiser.eps": 1e-3}
+    one = train("one", chosen | {"data.batch_size": 4})
+    halves = {"data.batch_size": 2, "trainer.accumulate": 2}
+    other = train("other", chosen | halves)
+    found = other.weights("last")
+    for name, value in one.weights("last").items():
+        torch.testing.assert_close(found[name], value, rtol=1e-3, atol=1e-5)
+
+
+class Worse(Callback):
+    """Makes the model worse from its second epoch on."""
+
+    def on_validation_epoch_start(self, trainer: Any, module: Any) -> None:
+        if trainer.current_epoch:
+            with torch.no_grad():
+                for parameter in module.model.parameters():
+                    parameter *= 3
+
+
+def test_early_stopping_says_so(
+    train: Train, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = {"trainer.patience": 2, "trainer.epochs": 9}
+    run = train("run", chosen, Worse(), ShowProgress())
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1] == (
+        "stopped early after epoch 3 of 9: no lower valid_rmse in 2 epochs"
+    )
+    summary = nfsgeo.evaluate(run.paths)
+    assert (summary["epochs"], summary["stopped_early"]) == (3, True)
+    again = train("again", {"trainer.epochs": 1, "trainer.patience": 2})
+    assert nfsgeo.evaluate(again.paths)["stopped_early"] is False
+
+
+def test_a_range_test_finds_a_learning_rate(waves: Path, tiny: dict[str, Any]) -> None:
+    chosen = tiny | {"data.file": str(waves)}
+    plain = prepare(load_config(overrides=chosen))
+    found = prepare(load_config(overrides=chosen | {"optimiser.find_lr": True}))
+    optimiser = found.config.optimiser
+    assert optimiser.lr is not None and 1e-5 < optimiser.lr < 1e-1
+    assert optimiser.find_lr is False
+    assert found.forecaster.optimiser_section == optimiser
+    other = plain.forecaster.state_dict()
+    for name, value in found.forecaster.state_dict().items():
+        assert torch.equal(value, other[name]), name
+
+
+def test_callbacks_of_ones_own(
+    waves: Path, tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    epochs = []
+
+    class Count(Callback):
+        def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
+            epochs.append(float(trainer.callback_metrics["valid_rmse"]))
+
+    experiment = nfsgeo.prepare(nfsgeo.open(waves), tiny)
+    stop = EarlyStopping("train_loss", stopping_threshold=1e9)
+    run = nfsgeo.fit(experiment, tmp_path / "run", callbacks=[Count(), stop])
+    assert len(epochs) == 1 == read_checkpoint(run.last)["epoch"] + 1
+
+
+def test_a_trainer_of_ones_own(train: Train, tiny: dict[str, Any]) -> None:
+    run = train("run", {"trainer.epochs": 2})
+    options: dict[str, Any] = {
+        "max_epochs": 2,
+        "accelerator": "cpu",
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "inference_mode": False,
+        "num_sanity_val_steps": 0,
+    }
+    experiment = prepare(run.experiment.config)
+    ours = {"reload_dataloaders_every_n_epochs": 1, "use_distributed_sampler": False}
+    clipped = Trainer(**options, **ours, gradient_clip_val=5.0)
+    clipped.fit(experiment.forecaster, datamodule=experiment.data)
+    trained = run.weights("last")
+    for name, value in experiment.forecaster.state_dict().items():
+        assert torch.equal(value, trained[name]), name
+    # With loaders of PyTorch Geometric, whose batches carry no graphs.
+    experiment = prepare(run.experiment.config)
+    parts = experiment.data.parts
+    loaders = [DataLoader(parts[part], batch_size=4) for part in ("train", "valid")]
+    trainer = Trainer(**options)
+    trainer.fit(experiment.forecaster, *loaders)
+    assert float(trainer.callback_metrics["valid_rmse"]) < 2
