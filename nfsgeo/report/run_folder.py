@@ -157,11 +157,7 @@ def _read_predictions(path: Path) -> Predictions | None:
 
 def _predictions(arrays: dict[str, NDArray[Any]]) -> Predictions:
     truth = arrays["truth"]
-    domain = Domain(
-        tuple(map(float, arrays["lower"])),
-        tuple(map(float, arrays["upper"])),
-        tuple(map(bool, arrays["periodic"])),
-    )
+    domain = Domain.from_dict(arrays)
     names = [str(name) for name in arrays["component_names"]]
     units = [str(unit) for unit in arrays.get("component_units", [""] * len(names))]
     if not len(units) == len(names) == truth.shape[-1]:

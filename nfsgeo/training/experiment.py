@@ -111,6 +111,10 @@ def prepare(
         indicators = problem.in_components + problem.out_components
         problem = replace(problem, in_components=indicators)
         model = _fresh(config, problem)
+    if config.data.boundary_inputs:
+        more = problem.in_components + 1 + problem.domain.dim
+        problem = replace(problem, in_components=more)
+        model = _fresh(config, problem)
     residual = config.model.is_residual(problem)
     inputs, outputs = _fit_normalisers(train, problem, residual)
     if config.data.input_noise:
@@ -124,6 +128,8 @@ def prepare(
     } | _statistics(train, problem)
     if missing:
         description |= {"missing": True, "trend": _trend(train, problem)}
+    if config.data.boundary_inputs:
+        description |= {"boundary": True}
     covariance = None
     if residual:
         scales = inputs.mean[: problem.out_components], outputs.std
@@ -138,6 +144,7 @@ def prepare(
         residual=residual,
         covariance=covariance,
         missing=missing,
+        boundary=config.data.boundary_inputs,
     )
     return Experiment(
         config=config,
@@ -257,14 +264,17 @@ def _read_through(
     counted = np.zeros((2, windows.file.components), np.int64)
     for item in range(len(windows)):
         data = windows[item]
-        inside = windows.file.domain.contains(data.pos)
+        box = replace(windows.file.domain, region=None)
+        inside = box.contains(data.pos)
         if not inside.all():
             raise UserError(
                 f"sample {data.sample} of {windows.file.path} with a point at "
                 f"{data.pos[~inside][0].tolist()}",
-                f"points in its domain, {windows.file.domain}",
+                f"points in its domain, {box}",
                 "repair the points or the domain",
             )
+        what = f"sample {data.sample} of {windows.file.path} with "
+        windows.file.domain.check_region(data.pos, what)
         fields = data.y
         if windows.n_in:
             fields = torch.cat([data.x[..., : counted.shape[1]], fields], dim=1)

@@ -67,6 +67,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         residual=residual,
         covariance=covariance,
         missing=description.get("missing", False),
+        boundary=description.get("boundary", False),
     )
     check_weights(checkpoint, forecaster, paths.best)
     forecaster.load_state_dict(checkpoint["state_dict"])
