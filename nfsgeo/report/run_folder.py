@@ -83,6 +83,14 @@ class RunFolder:
     unseen: dict[str, Array] = field(default_factory=dict)
     predictions: Predictions | None = None
 
+    @property
+    def steady(self) -> bool:
+        """Whether the problem has no time, as far as the files tell."""
+        if self.predictions is not None:
+            return self.predictions.steady
+        data = self.config.get("data")
+        return isinstance(data, dict) and data.get("n_in") == 0
+
 
 def read_run_folder(path: Path) -> RunFolder:
     """Reads a run folder.
