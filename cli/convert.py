@@ -27,6 +27,7 @@ MOST_TIMES = 10**7
       nfsgeo convert step_*.vtu --out f.h5 --series time-steps --times 0:10:0.5
       nfsgeo convert sea.csv --out sea.h5 --columns time=date,x=lon,y=lat
       nfsgeo convert rivers.nc --out rivers.h5 --known rain,slope
+      nfsgeo convert flow.h5 --out walls.h5 --obstacles cylinder.geojson
     """
 )
 @click.argument("sources", metavar="SOURCE...", type=Path, nargs=-1, required=True)
@@ -58,6 +59,10 @@ MOST_TIMES = 10**7
     metavar="LOW:HIGH[:periodic]",
     help="The domain, one option per axis, in place of the format's.",
 )
+@click.option(
+    "--obstacles", type=Path, help="Where fields are not: .geojson, .npz, .stl, ..."
+)
+@click.option("--region", type=Path, help="Where fields are: .geojson, .stl, ...")
 @click.option("--equation", help="Name of the equation.")
 @click.option(
     "--known",
@@ -73,6 +78,8 @@ def convert(
     columns: str | None,
     at: str | None,
     axes: tuple[str, ...],
+    obstacles: Path | None,
+    region: Path | None,
     equation: str | None,
     known: str | None,
     as_json: bool,
@@ -80,10 +87,16 @@ def convert(
     """Convert files of other programs to nfsgeo's format, or to others.
 
     Formats read are recognised by their content, those written by the ending of --out,
-    see `nfsgeo datasets`.
+    see `nfsgeo datasets`. Obstacles, or a region, are polygons, a signed distance
+    (arrays x, y and distance, negative in obstacles) or a closed surface; nothing is
+    interpolated through their boundaries.
     """
     from nfsgeo.data import convert as convert_files
+    from nfsgeo.data.regions import read_region
 
+    if obstacles is not None and region is not None:
+        raise click.UsageError("Give --obstacles or --region, not both")
+    boundary = obstacles or region
     with progress_bar() as progress:
         convert_files(
             sources,
@@ -93,6 +106,9 @@ def convert(
             columns=None if columns is None else _columns(columns),
             at=at,
             domain=_domain(axes) if axes else None,
+            region=None
+            if boundary is None
+            else read_region(boundary, inside=obstacles is None),
             equation=equation,
             known=[] if known is None else known.split(","),
             progress=progress,

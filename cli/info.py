@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,8 @@ def _file_facts(file: FieldFile) -> dict[str, Any]:
         "grid": None if file.shape is None else list(file.shape),
         "points": sizes[0] if len(sizes) == 1 else [sizes[0], sizes[-1]],
         "meshes": len({file.mesh_id(s) for s in range(file.num_samples)}),
-        "domain": file.domain.to_dict(),
+        "domain": replace(file.domain, region=None).to_dict(),
+        "region": str(file.domain.region or "") or None,
         "records": len(file.times),
         "observed": observed,
         "times": [float(file.times[0]), float(file.times[-1])],
@@ -121,6 +123,7 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
         f"{low:.4g} to {high:.4g}{', periodic' * periodic}"
         for low, high, periodic in axes
     ]
+    words["region"] = facts["region"]
     texts = {k: "\n".join(v) if isinstance(v, list) else v for k, v in words.items()}
     return {k: v for k, v in texts.items() if v} | facts["provenance"]
 

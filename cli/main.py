@@ -6,6 +6,7 @@ import click
 
 from nfsgeo.version import __version__
 from nfsgeo_cli.bench import bench
+from nfsgeo_cli.compare import compare
 from nfsgeo_cli.convert import convert
 from nfsgeo_cli.datasets import datasets
 from nfsgeo_cli.evaluate import evaluate
@@ -38,6 +39,7 @@ for command in (
     predict,
     export,
     plot,
+    compare,
     generate,
     convert,
     info,

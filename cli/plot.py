@@ -14,18 +14,26 @@ from nfsgeo_cli.terminal import as_json, report
     epilog="""\b
     Examples:
       nfsgeo plot runs/x
+      nfsgeo plot runs/x --animate waves.gif
       nfsgeo plot ns.h5 --out pictures
     """,
 )
 @click.argument("source", metavar="RUN|FILE", type=Path)
 @click.option("--out", type=Path, help="Folder for a file's pictures.  [FILE-figures]")
+@click.option(
+    "--animate",
+    type=Path,
+    help="Only make a .gif or .mp4 file of a run's first test sample over time.",
+)
 @as_json
-def plot(source: Path, out: Path | None, as_json: bool) -> None:
+def plot(source: Path, out: Path | None, animate: Path | None, as_json: bool) -> None:
     """Draw the figures and the report of a run, or the fields of a file."""
     from nfsgeo.data.opening import is_source
-    from nfsgeo.report import plot_file, write_report
+    from nfsgeo.report import plot_file, write_animation, write_report
 
-    if source.is_dir() and not is_source(source):
+    if animate is not None:
+        written = [write_animation(source, animate)]
+    elif source.is_dir() and not is_source(source):
         page = write_report(source)
         written = [*sorted((source / "figures").glob("*.png")), page]
     else:

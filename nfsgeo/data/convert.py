@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from nfsgeo.data.export import export
 from nfsgeo.data.fields import Doubles, FieldFile
 from nfsgeo.data.opening import open_sources
 from nfsgeo.data.writers import writer_of
-from nfsgeo.geometry import Domain
+from nfsgeo.geometry import Domain, Region
 
 __all__ = ["convert", "padded_box"]
 
@@ -26,6 +27,7 @@ def convert(
     columns: Mapping[str, str] | None = None,
     at: str | None = None,
     domain: Domain | None = None,
+    region: Region | None = None,
     pad: float = 0.05,
     equation: str | None = None,
     known: Sequence[str] = (),
@@ -51,6 +53,8 @@ def convert(
             has to be said where it has both.
         domain: The box and its periodic axes, in place of what the format implies.
             Points are wrapped into it along its periodic axes.
+        region: The part of the domain that fields live in, see
+            :func:`nfsgeo.data.regions.read_region`; in place of the domain's own.
         pad: Room that the box leaves around point clouds on each side, as a fraction
             of their extent, where neither the file nor the caller gives a domain.
         equation: Name of the equation, in place of what the format implies.
@@ -81,6 +85,8 @@ def convert(
             file.equation = equation
         if file.axes is None and not file.domain_is_known:
             file.domain = padded_box(file, pad)
+        if region is not None:
+            file.domain = replace(file.domain, region=region)
         return export(file, out, **({} if progress is None else {"progress": progress}))
 
 

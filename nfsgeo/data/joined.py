@@ -216,7 +216,7 @@ def _differs(path: Path, what: str) -> UserError:
 
 def _around(a: Domain, b: Domain, path: Path) -> Domain:
     """The smallest box around two without periodic axes."""
-    if a.dim != b.dim or any(a.periodic) or any(b.periodic):
+    if a.dim != b.dim or any(a.periodic) or any(b.periodic) or a.region != b.region:
         raise _differs(path, "domain")
     lower = tuple(map(min, a.lower, b.lower))
-    return Domain(lower, tuple(map(max, a.upper, b.upper)), a.periodic)
+    return Domain(lower, tuple(map(max, a.upper, b.upper)), a.periodic, a.region)

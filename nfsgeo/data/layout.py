@@ -38,6 +38,8 @@ __all__ = [
 
 FORMAT, VERSION = "nfsgeo", 1
 INPUT = "input"  # role of a parameter that is an input of a model
+# Of files whose domain has a region, which older versions would not see.
+WITH_REGION = 2
 NATIVE = (".h5", ".hdf5")  # endings of native files
 CHUNK_BYTES = 2**20
 RESERVED = {"format", "version", "equation", "domain", "boundary", "end_point"}
@@ -103,10 +105,15 @@ class Header:
         num_samples: int,
         axes: Sequence[NDArray[np.float64]] | None,
     ) -> None:
-        """Writes root attributes, ``/coords``, ``/split`` and ``/meshes``."""
-        file.attrs.update(format=text(FORMAT), version=VERSION)
+        """Writes attributes, ``/coords``, ``/split``, ``/meshes`` and ``/region``."""
+        box = self.domain.to_dict()
+        facets = box.pop("facets", None)
+        version = VERSION if facets is None else WITH_REGION
+        file.attrs.update(format=text(FORMAT), version=version)
         file.attrs["equation"] = text(self.equation)
-        file.attrs["domain"] = text(json.dumps(self.domain.to_dict()))
+        file.attrs["domain"] = text(json.dumps(box))
+        if facets is not None:
+            checked(file, "region/facets", np.array(facets))
         periodic = self.domain.periodic
         kinds = ["periodic" if axis else "bounded" for axis in periodic]
         file.attrs["boundary"] = text(json.dumps(kinds))

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+import torch
 
 from nfsgeo.data.fields import Doubles, FieldFile, Indices
 from nfsgeo.data.grid_meshes import (
@@ -53,9 +54,19 @@ __all__ = [
 
 
 def every_point(file: FieldFile, sample: int = 0) -> Mesh:
-    """All points of a sample, in the file's order."""
-    pos = file.coordinates(sample)
-    return Mesh(pos, np.arange(len(pos)), file.shape)
+    """All points of a sample, in the file's order; of a grid those in the region."""
+    pos, there = file.coordinates(sample), _there(file, sample)
+    if len(there) < len(pos):
+        return Mesh(pos[there], there)
+    return Mesh(pos, there, file.shape)
+
+
+def _there(file: FieldFile, sample: int) -> Indices:
+    """Numbers of the points of a sample, without those of a grid in obstacles."""
+    if file.domain.region is None or file.shape is None:
+        return np.arange(file.num_points(sample))
+    pos = file.domain.wrap(torch.from_numpy(file.coordinates(sample)))
+    return np.flatnonzero(file.domain.contains(pos).numpy())
 
 
 @dataclass(frozen=True)
@@ -80,11 +91,11 @@ def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) 
     Raises:
         UserError: The sample has fewer points.
     """
-    pos = file.coordinates(sample)
-    _enough(file, num_points, len(pos))
-    return _subset(
-        pos, shuffled(len(pos), philox(seed, Stream.RANDOM_SUBSET, sample))[:num_points]
-    )
+    there = _there(file, sample)
+    _enough(file, num_points, len(there))
+    rng = philox(seed, Stream.RANDOM_SUBSET, sample)
+    chosen = there[shuffled(len(there), rng)[:num_points]]
+    return _subset(file.coordinates(sample), chosen)
 
 
 def stored(file: NativeFile, name: str) -> Mesh:
@@ -212,7 +223,8 @@ def clustered(
     Raises:
         UserError: The file has too few points for that density.
     """
-    pos, rng = file.coordinates(sample), philox(seed, Stream.CLUSTERED, sample)
+    everywhere, there = file.coordinates(sample), _there(file, sample)
+    pos, rng = everywhere[there], philox(seed, Stream.CLUSTERED, sample)
     _enough(file, num_points, len(pos))
     lower, upper = np.array(file.domain.lower), np.array(file.domain.upper)
     peak = lower + (upper - lower) * rng.random(file.domain.dim)
@@ -236,7 +248,8 @@ def clustered(
     ends = np.cumsum(chance[order])
     ends *= num_points / ends[-1]
     marks = np.arange(num_points) + rng.random()
-    return _subset(pos, order[np.searchsorted(ends, marks, side="right")])
+    chosen = order[np.searchsorted(ends, marks, side="right")]
+    return _subset(everywhere, there[chosen])
 
 
 def per_sample(
@@ -271,7 +284,7 @@ def with_queries(
     if mesh.index is None:
         pos = between(file, num_points, philox(seed, Stream.QUERY_POINTS, sample))
         return replace(mesh, queries=Mesh(pos, None))
-    num_points = min(num_points, file.num_points(sample) - len(mesh))
+    num_points = min(num_points, len(_there(file, sample)) - len(mesh))
     if num_points:
         queries = disjoint(mesh, file, num_points, seed, sample)
     else:
@@ -283,7 +296,8 @@ def _others(
     file: FieldFile, mesh: Mesh, trained: Indices | None, wanted: int, sample: int
 ) -> Indices:
     """Numbers of the points of a file in no mesh of training."""
-    total = file.num_points(sample)
+    there = _there(file, sample)
+    total = len(there)
     known = [part for part in (mesh.index, trained) if part is not None]
     taken = np.unique(np.concatenate([np.empty(0, np.int64), *known]))
     if trained is not None and wanted > total - len(taken):
@@ -294,7 +308,7 @@ def _others(
             "ask for fewer, take points between them (off-grid) where the file "
             "permits, or train with a smaller data.point_sets",
         )
-    return np.setdiff1d(np.arange(total), taken)
+    return np.setdiff1d(there, taken)
 
 
 def _subset(pos: Doubles, chosen: Indices) -> Mesh:

@@ -19,7 +19,15 @@ from nfsgeo.data.fields import (
     reading,
 )
 from nfsgeo.data.grid_writer import GridWriter
-from nfsgeo.data.layout import FORMAT, INPUT, RESERVED, VERSION, as_text, members
+from nfsgeo.data.layout import (
+    FORMAT,
+    INPUT,
+    RESERVED,
+    VERSION,
+    WITH_REGION,
+    as_text,
+    members,
+)
 from nfsgeo.data.point_writer import PointWriter
 from nfsgeo.data.splits import SPLITS, check_split
 from nfsgeo.errors import UserError
@@ -116,14 +124,17 @@ class NativeFile(FieldFile):
             raise UserError(
                 f"{self.path}", WHOLE, "convert it with `nfsgeo convert` first"
             )
-        if attrs["version"] != str(VERSION):
+        if attrs["version"] not in (str(VERSION), str(WITH_REGION)):
             raise UserError(
                 f"{self.path} of format version {attrs['version']}",
-                f"version {VERSION}",
+                f"version {VERSION} or {WITH_REGION}",
                 "make it again or use the nfsgeo that wrote it",
             )
         self.equation = attrs["equation"]
-        self.domain = Domain.from_dict(json.loads(attrs["domain"]))
+        domain = json.loads(attrs["domain"])
+        if attrs["version"] == str(WITH_REGION):
+            domain["facets"] = self._file["region/facets"][:]
+        self.domain = Domain.from_dict(domain)
         self.provenance = {
             key: json.loads(attrs[key]) for key in attrs if key not in RESERVED
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -112,7 +113,7 @@ class PointWriter:
             cells: Cells by type (``"triangle"``, ...), point numbers ``[cells, k]``.
 
         Raises:
-            UserError: A point is not finite or outside the domain.
+            UserError: A point is not finite, outside the domain or in an obstacle.
         """
         domain, number = self._header.domain, len(self._mesh_offsets) - 1
         coords = as_real(coords, f"coordinates of mesh {number}").astype(np.float64)
@@ -122,7 +123,7 @@ class PointWriter:
                 f"shape [points, {domain.dim}]",
                 "give one row for each point",
             )
-        inside = domain.contains(torch.from_numpy(coords)).numpy()
+        inside = replace(domain, region=None).contains(torch.from_numpy(coords)).numpy()
         if not inside.all():
             raise UserError(
                 f"mesh {number} with a point at {coords[~inside][0]}",
@@ -130,6 +131,7 @@ class PointWriter:
                 f"axes {domain.periodic} without their upper end",
                 "enlarge the domain or wrap the points into it",
             )
+        domain.check_region(torch.from_numpy(coords), f"mesh {number} with ")
         self._append("coords", coords, "f8")
         self._mesh_offsets.append(self._mesh_offsets[-1] + len(coords))
         for kind, nodes in (cells or {}).items():

@@ -57,6 +57,12 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
     if target.exists():
         raise UserError(f"{target}", "a file that does not exist", "choose another")
     config, forecaster = open_run(find_run(folder), "cpu")
+    if forecaster.boundary:
+        raise UserError(
+            f"{folder}, trained with data.boundary_inputs",
+            "a model that takes fields and positions alone",
+            "train it without them",
+        )
     if forecaster.missing:
         raise UserError(
             f"{folder}, trained on data with missing values",
@@ -84,8 +90,13 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
         for ends in (domain.lower, domain.lengths)
     )
     # Interpolating the last time step needs some neighbours; any points will do.
-    pos = lower + lengths * torch.rand(EXAMPLE_POINTS, domain.dim)
-    query_pos = lower + lengths * torch.rand(EXAMPLE_QUERIES, domain.dim)
+    pos, query_pos = (
+        lower + lengths * torch.rand(num, domain.dim)
+        for num in (EXAMPLE_POINTS, EXAMPLE_QUERIES)
+    )
+    for each in (pos, query_pos):
+        while len(hidden := (~domain.contains(each)).nonzero()):
+            each[hidden] = lower + lengths * torch.rand(1, domain.dim)
     x = torch.zeros(EXAMPLE_POINTS, model.problem.n_in, model.problem.in_components)
     inputs = program_inputs(forecaster, x.to(forecaster.inputs.mean), pos, query_pos)
     with torch.no_grad():
@@ -143,8 +154,8 @@ class _Program(nn.Module):
         self.inputs, self.outputs = forecaster.inputs, forecaster.outputs
         self.residual = forecaster.residual
         self.expected = torch.zeros((), dtype=torch.float64)
-        if forecaster.covariance is not None:
-            self.expected = forecaster.covariance.expected
+        if forecaster.expected is not None:
+            self.expected = forecaster.expected
         # The graph among the nodes of the grid does not change.
         resampling = self.model.resampling
         assert isinstance(resampling, InterpolationResampling)

@@ -215,7 +215,8 @@ def _check_static(forecaster: Forecaster, file: FieldFile) -> None:
     folded = known.folds * known.forcings + len(file.scalar_names)
     fields = problem["out_components"] if problem["has_time"] else 0
     indicators = fields if forecaster.missing else 0
-    trained = problem["in_components"] - fields - indicators - folded
+    boundary = 1 + len(problem["domain"]["lower"]) if forecaster.boundary else 0
+    trained = problem["in_components"] - fields - indicators - boundary - folded
     found = file.static_components if file.static_role == "coefficient" else 0
     if found == trained:
         return
@@ -244,15 +245,21 @@ def _box(domain: dict[str, Any]) -> str:
     ends = zip(domain["lower"], domain["upper"], strict=True)
     text = " x ".join(f"[{low:.6g}, {high:.6g}]" for low, high in ends)
     axes = ", ".join(compress("xyz", domain["periodic"]))
-    return f"{text}, {f'periodic along {axes}' if axes else 'not periodic'}"
+    text += f", {f'periodic along {axes}' if axes else 'not periodic'}"
+    if "facets" in domain:
+        text += f", a region with {len(domain['facets'])} facets"
+    return text
 
 
 def _axes(domain: dict[str, Any]) -> str:
     """The options of `nfsgeo convert` for a domain, with all digits."""
     axes = zip(domain["lower"], domain["upper"], domain["periodic"], strict=True)
-    return " ".join(
+    options = [
         f"--axis {low!r}:{high!r}{':periodic' * wraps}" for low, high, wraps in axes
-    )
+    ]
+    if "facets" in domain:
+        options.append(f"--{'region' if domain['inside'] else 'obstacles'} FILE")
+    return " ".join(options)
 
 
 def _check_tied(config: RunConfig, file: FieldFile, num_points: int) -> None:

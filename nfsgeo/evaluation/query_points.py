@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
 
     Args:
         path: The file.
-        domain: The box that must contain the points.
+        domain: The box and the region that must contain the points.
 
     Raises:
         UserError: The file cannot be read, or a point is not finite or lies outside
@@ -47,7 +48,7 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
             f"one row of {domain.dim} coordinates for each point",
             "reshape the array",
         )
-    inside = domain.contains(torch.from_numpy(points)).numpy()
+    inside = replace(domain, region=None).contains(torch.from_numpy(points)).numpy()
     if not inside.all():
         first = int(np.argmin(inside))
         raise UserError(
@@ -55,6 +56,7 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
             f"points in the domain, {domain.lower} to {domain.upper}",
             "move or leave out the points outside",
         )
+    domain.check_region(torch.from_numpy(points), f"{path} with ")
     return points
 
 

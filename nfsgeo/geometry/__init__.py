@@ -1,6 +1,7 @@
 """Boxes, grids, neighbour search and the graphs that models are built on.
 
 - :class:`Domain`: an axis-aligned box, periodic or not on each axis
+- :class:`Region`: the part of it outside of obstacles, or inside of a vessel
 - :func:`equispaced_grid`: the nodes of a regular grid on a domain
 - :func:`radius_edges`: all pairs within a radius, by one of several libraries
 - :func:`radius_for`: the radius at which a ball holds ``c log n`` points
@@ -37,6 +38,7 @@ from nfsgeo.geometry.radius_graph import (
     Interpolation,
     bipartite_graph,
 )
+from nfsgeo.geometry.region import Region
 from nfsgeo.geometry.splines import polyharmonic_spline
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "GraphBuilder",
     "Graphs",
     "Interpolation",
+    "Region",
     "SparseRows",
     "batch_graphs",
     "bipartite_graph",

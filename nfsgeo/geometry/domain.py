@@ -1,16 +1,20 @@
-"""The box that a problem lives in, and distances inside it."""
+"""The box that a problem lives in, distances inside it, and walls."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
+from nfsgeo.geometry.region import Region
+from nfsgeo.geometry.walls import Walls
 
 __all__ = ["Domain", "length"]
 
@@ -29,15 +33,18 @@ class Domain:
         lower: Lower end of every axis, in the units of the coordinates.
         upper: Upper end of every axis.
         periodic: Whether the axis wraps around.
+        region: The part of the box that fields live in, where that is not all of it.
 
     Raises:
         ValueError: If the three differ in length, an end is not finite, or
             ``lower`` is not below ``upper``.
+        UserError: If the region has another number of axes.
     """
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
     periodic: tuple[bool, ...]
+    region: Region | None = None
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper", "periodic"):
@@ -61,6 +68,12 @@ class Domain:
                     f"an axis from {low} to {high}: expected finite ends, the "
                     "lower below the upper; correct the ends"
                 )
+        if self.region is not None and self.region.dim != self.dim:
+            raise UserError(
+                f"{self.region} in a box of {self.dim} axes",
+                f"boundaries of {self.dim} axes",
+                "correct one of them",
+            )
 
     @classmethod
     def unit(cls, dim: int, periodic: bool = True) -> Domain:
@@ -104,7 +117,7 @@ class Domain:
         """Length of every axis."""
         return tuple(b - a for a, b in zip(self.lower, self.upper, strict=True))
 
-    @property
+    @cached_property
     def normalised(self) -> Domain:
         """The box that :meth:`normalise` maps to: from 0, the longest axis 1.
 
@@ -117,7 +130,10 @@ class Domain:
         upper = tuple(
             max(SHORTEST, round(length / longest, 6)) for length in self.lengths
         )
-        return Domain((0.0,) * self.dim, upper, self.periodic)
+        region = self.region
+        if region is not None:
+            region = region.moved(self.lower, np.divide(upper, self.lengths))
+        return Domain((0.0,) * self.dim, upper, self.periodic, region)
 
     def normalise(self, pos: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """Coordinates in the :attr:`normalised` box, whatever origin and units.
@@ -130,7 +146,7 @@ class Domain:
             dtype: Of the result.
 
         Raises:
-            UserError: If a point is outside the box or not a number.
+            UserError: If a point is outside the box or the region, or not a number.
         """
         self._check_last_axis(pos)
         closed = Domain(self.lower, self.upper, (False,) * self.dim)
@@ -143,6 +159,7 @@ class Domain:
                 "enlarge the domain, or bring points on periodic axes back with "
                 "domain.wrap",
             )
+        self.check_region(pos)
         box = self.normalised
         low, lengths, upper = (
             torch.tensor(values, dtype=torch.float64, device=pos.device)
@@ -210,7 +227,7 @@ class Domain:
         return torch.stack(columns, dim=-1)
 
     def contains(self, pos: Tensor) -> Tensor:
-        """Whether points ``[..., d]`` lie in the box, ``[...]`` bool.
+        """Whether points ``[..., d]`` lie in the box and the region, ``[...]`` bool.
 
         Periodic axes are half-open (``upper`` is left out), others closed. The
         ends are rounded to the precision of ``pos`` first, so that a float32
@@ -223,20 +240,106 @@ class Domain:
             column = pos[..., axis]
             below = column < high[axis] if periodic else column <= high[axis]
             inside &= (column >= low[axis]) & below
+        if self.walls is not None:
+            found = self.walls.contains(_as_numpy(pos[inside]))
+            inside[inside.clone()] = torch.from_numpy(found).to(inside.device)
         return inside
 
-    def to_dict(self) -> dict[str, list[float] | list[bool]]:
-        """Plain lists, as JSON and YAML hold them."""
-        return {
+    def check_region(self, pos: Tensor, name: str = "") -> None:
+        """Makes sure that no point of the box is in an obstacle.
+
+        Args:
+            pos: Points ``[..., d]``.
+            name: What they are, for the message, such as ``"mesh 0 with "``.
+
+        Raises:
+            UserError: Some points are; it tells how many, and the first.
+        """
+        if self.walls is None:
+            return
+        points = self.wrap(pos.detach().reshape(-1, self.dim))
+        hidden = np.flatnonzero(~self.walls.contains(_as_numpy(points)))
+        if len(hidden):
+            first = int(hidden[0])
+            where = "outside of the region" if self.walls.inside else "in an obstacle"
+            raise UserError(
+                f"{name}{len(hidden)} of {len(points)} points {where}, the first is "
+                f"number {first} at {points[first].tolist()}",
+                "points in the region of the domain",
+                "leave these points out, or correct the region",
+            )
+
+    def visible(self, a: Tensor, b: Tensor) -> Tensor:
+        """Whether the straight way from ``a`` to ``b`` crosses no wall ``[...]`` bool.
+
+        It is the way of :meth:`displacement`. Corners and edges of walls hide what is
+        behind them.
+
+        Args:
+            a: Points ``[..., d]`` of the box.
+            b: Points ``[..., d]``, of the shape of ``a``.
+        """
+        if self.walls is None:
+            return torch.ones(a.shape[:-1], dtype=torch.bool, device=a.device)
+        way = _as_numpy(self.displacement(a.double(), b.double()))
+        start = _as_numpy(self.wrap(a))
+        found = self.walls.visible(start, start + way)
+        return torch.from_numpy(found).view(a.shape[:-1]).to(a.device)
+
+    def to_boundary(self, pos: Tensor) -> Tensor:
+        """Distance and direction from points to the nearest boundary of the region.
+
+        Args:
+            pos: Points ``[n, d]`` of the box.
+
+        Returns:
+            ``[n, 1 + d]``: the distance and a vector of length 1; zeros on a boundary.
+
+        Raises:
+            UserError: If there is no region.
+        """
+        if self.walls is None:
+            raise UserError(
+                "the distance to the boundary in a domain without a region",
+                "a region",
+                "give the domain one, for example by nfsgeo convert --obstacles",
+            )
+        points = _as_numpy(self.wrap(pos))
+        way = torch.from_numpy(self.walls.feet(points) - points)
+        distance = length(way)[:, None]
+        direction = way / distance.where(distance > 0, 1)
+        return torch.cat([distance, direction], dim=1).to(pos)
+
+    @cached_property
+    def walls(self) -> Walls | None:
+        """Searches among the boundaries of the region; None without one."""
+        if self.region is None:
+            return None
+        return Walls(self.region, self.lower, self.lengths, self.periodic)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, as JSON and YAML hold them; of a region, facets and side."""
+        box: dict[str, Any] = {
             "lower": list(self.lower),
             "upper": list(self.upper),
             "periodic": list(self.periodic),
         }
+        if self.region is None:
+            return box
+        facets = self.region.facets.tolist()
+        return box | {"facets": facets, "inside": self.region.inside}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Sequence[Any]]) -> Domain:
-        """The inverse of :meth:`to_dict`, from its ``data``."""
-        return cls(tuple(data["lower"]), tuple(data["upper"]), tuple(data["periodic"]))
+    def from_dict(cls, data: Mapping[str, Any]) -> Domain:
+        """The inverse of :meth:`to_dict`, from its ``data``; arrays will do."""
+        region = Region(data["facets"], data["inside"]) if "facets" in data else None
+        box = (tuple(data["lower"]), tuple(data["upper"]), tuple(data["periodic"]))
+        return cls(*box, region)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is computed once is computed again.
+        made = ("normalised", "walls")
+        return {k: v for k, v in vars(self).items() if k not in made}
 
     def _nearest(self, delta: Tensor, axis: int) -> Tensor:
         if not self.periodic[axis]:
@@ -256,6 +359,11 @@ class Domain:
                 f"points of shape {list(pos.shape)}: expected [..., {self.dim}] in a "
                 f"domain of {self.dim} axes; check the points or the domain"
             )
+
+
+def _as_numpy(pos: Tensor) -> np.ndarray:
+    """Points as float64 ``[n, d]``."""
+    return pos.detach().cpu().double().reshape(-1, pos.size(-1)).numpy()
 
 
 def length(vectors: Tensor) -> Tensor:

@@ -31,6 +31,8 @@ class Graphs:
         edges: Bipartite graphs by name, as the model knows them.
         grid_shape: Shape of the equispaced grid that the points of every sample are,
             row-major, for models that need one.
+        boundary: Distance and direction of the observed points to the boundary of the
+            region ``[N, 1 + d]``, where they are inputs.
     """
 
     pos: Tensor
@@ -39,6 +41,7 @@ class Graphs:
     query_sizes: tuple[int, ...] | None = None
     edges: Mapping[str, BipartiteGraph] = field(default_factory=dict)
     grid_shape: tuple[int, ...] | None = None
+    boundary: Tensor | None = None
 
     @property
     def num_samples(self) -> int:
@@ -86,6 +89,7 @@ class Graphs:
             self.query_sizes,
             {name: graph.to(device) for name, graph in self.edges.items()},
             self.grid_shape,
+            None if self.boundary is None else self.boundary.to(device),
         )
 
     @staticmethod
@@ -114,6 +118,7 @@ class Graphs:
                 "batch; batch samples on the same grid"
             )
         queries = [g.query_pos for g in samples if g.query_pos is not None]
+        boundary = [g.boundary for g in samples if g.boundary is not None]
         return Graphs(
             torch.cat([graphs.pos for graphs in samples]),
             sum((graphs.sizes for graphs in samples), ()),
@@ -124,6 +129,7 @@ class Graphs:
                 for name in first.edges
             },
             first.grid_shape,
+            torch.cat(boundary) if boundary else None,
         )
 
 

@@ -19,8 +19,9 @@ NODES = 64
 def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
     """Volumes of the Voronoi cells of points, as fractions of the domain.
 
-    Cells are periodic where the domain is. Their volumes are counted on a grid of about
-    64 nodes per point; a cell without a node counts as one node.
+    Cells are periodic where the domain is, and end at the walls of its region. Their
+    volumes are counted on a grid of about 64 nodes per point; a cell without a node
+    counts as one node.
 
     Args:
         pos: Points of one sample ``[n, d]``, in the domain.
@@ -42,5 +43,6 @@ def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
         pos.detach().cpu(), nodes, 1.0, domain, None, None, torch.device("cpu")
     )
     nearest = nearest_neighbours(query, 1)[:, 0]
+    nearest = nearest[nearest >= 0]
     counts = torch.bincount(nearest, minlength=len(pos)).clamp(min=1).double()
     return counts / counts.sum()

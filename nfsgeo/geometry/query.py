@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -141,6 +142,29 @@ class RadiusQuery:
     def within(self, source_index: Tensor, target_index: Tensor) -> Tensor:
         """Whether the distance of each pair is at most the radius ``[e]``."""
         return self.distance(source_index, target_index) <= self.radius
+
+    def visible(self, source_index: Tensor, target_index: Tensor) -> Tensor:
+        """Whether no wall lies between the source and the target of each pair ``[e]``.
+
+        True of all pairs in a domain without a region.
+        """
+        free = torch.ones_like(source_index, dtype=torch.bool)
+        if self._clearance is not None:
+            away = self.distance(source_index, target_index)
+            near = (away >= self._clearance[target_index]).nonzero().squeeze(1)
+            free[near] = self.domain.visible(
+                self.target[target_index[near]], self.source[source_index[near]]
+            )
+        return free
+
+    @cached_property
+    def _clearance(self) -> Tensor | None:
+        """A distance of each target within which there is no wall ``[m]``."""
+        if self.domain.walls is None:
+            return None
+        points = self.domain.wrap(self.target).cpu().numpy()
+        found = torch.from_numpy(self.domain.walls.clearance(points))
+        return found.to(self.target.device)
 
     def decided(self, found: Candidates) -> tuple[Tensor, Tensor]:
         """Source and target of the candidates that lie within the radius."""

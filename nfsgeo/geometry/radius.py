@@ -46,6 +46,7 @@ def radius_edges(
     returns the same edges in the same order, since each only proposes candidates
     and one formula in float64 decides. A pair comes once, however large the radius.
     A point on the upper end of a periodic axis is taken for one on its lower end.
+    Points that a wall of the domain hides from each other are no neighbours.
 
     Args:
         source: Source points ``[n, d]``.
@@ -85,6 +86,8 @@ def radius_edges(
     if not sources:
         return torch.empty(2, 0, dtype=torch.int64, device=source.device)
     edges = _sorted_once(torch.cat(sources), torch.cat(targets), source.size(0))
+    if domain.region is not None:
+        edges = edges[:, query.visible(*edges)]
     if max_neighbours is not None:
         edges = _nearest_only(query, edges, max_neighbours)
     return edges.to(source.device)

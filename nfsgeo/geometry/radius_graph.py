@@ -52,6 +52,8 @@ def bipartite_graph(
 
     A target without a source in its ball is joined to the nearest source of its
     sample (of equally near ones, to that of the lowest index); their number is logged.
+    In a domain with a region, neighbours see each other, and a target in an obstacle or
+    closed off from all sources has none; see :mod:`nfsgeo.geometry.nearest`.
 
     If positions require gradients, and gradients are recorded, the displacements and
     the weights of the base interpolation of the graph carry them: first and second
@@ -216,23 +218,29 @@ def _with_mean(
             lonely.numel(),
             target.size(0),
         )
+        # Behind a corner, a target takes what others see.
+        all_of_them = torch.arange(target.size(0), device=lonely.device)
+        asking = lonely if domain.region is None else all_of_them
         query = RadiusQuery.create(
             source,
-            target[lonely],
+            target[asking],
             radius,
             domain,
             source_batch,
-            None if target_batch is None else target_batch[lonely],
+            None if target_batch is None else target_batch[asking],
             torch.device("cpu"),
         )
         found = nearest_sources(query).to(edges.device)
-        edges = torch.cat([edges, torch.stack([found, lonely])], dim=1)
+        added = torch.stack([found, asking])
+        added = added[:, (counts[asking] == 0) & (found >= 0)]
+        edges = torch.cat([edges, added], dim=1)
         edges = edges[:, edges[1].argsort(stable=True)]
     delta = _displacement(source, target, edges, domain)
     if degree is None:
         weight = (1 / torch.bincount(edges[1], minlength=target.size(0)))[edges[1]]
     else:
-        weight = moving_least_squares(delta, edges[1], target.size(0), radius, degree)
+        served, place = edges[1].unique(return_inverse=True)
+        weight = moving_least_squares(delta, place, len(served), radius, degree)
     return _graph(edges, delta, weight, source, target)
 
 
@@ -261,17 +269,33 @@ def _with_spline(
     away = domain.displacement(
         precise[1][:, None].expand(*near.shape, -1), precise[0][near]
     )
-    found = polyharmonic_spline(away)
+    found = _splines(away, (near >= 0).sum(1))
     # An edge's place in the order by target and then source.
     targets = torch.arange(target.size(0))[:, None].expand_as(near)
-    splines = (targets * source.size(0) + near).flatten()
+    splines = (targets * source.size(0) + near)[near >= 0]
+    found = found[near >= 0]
     ball = edges[1].cpu() * source.size(0) + edges[0].cpu()
     keys = torch.cat([splines, ball]).unique()
     weight = found.new_zeros(keys.numel())
-    weight = weight.index_put((torch.searchsorted(keys, splines),), found.flatten())
+    weight = weight.index_put((torch.searchsorted(keys, splines),), found)
     joined = torch.stack([keys % source.size(0), keys // source.size(0)])
     delta = _displacement(*precise, joined, domain)
     return _graph(joined, delta, weight, source, target).to(edges.device)
+
+
+def _splines(displacement: Tensor, counts: Tensor) -> Tensor:
+    """Weights ``[m, k]`` of the splines through the first neighbours of each target.
+
+    Args:
+        displacement: from the target to each of ``k`` neighbours ``[m, k, d]``.
+        counts: how many of these it has ``[m]``.
+    """
+    weight = displacement.new_zeros(displacement.shape[:2])
+    for count in counts[counts > 0].unique().tolist():
+        rows = (counts == count).nonzero()
+        found = polyharmonic_spline(displacement[rows.squeeze(1), :count])
+        weight = weight.index_put((rows, torch.arange(count)), found)
+    return weight
 
 
 def _displacement(

@@ -111,7 +111,8 @@ class GINO(Model):
         nodes = (self.grid / self.lengths).repeat(samples, 1)
         place = graphs.pos / self.lengths
         field = _integral(self.gno_in, place, nodes, x.flatten(1), up)
-        field = field / up.degree()[:, None].to(field.dtype)
+        # A node in an obstacle has no neighbour.
+        field = field / up.degree().clamp_min(1)[:, None].to(field.dtype)
         field = self.lifting(field.unflatten(0, (samples, *self.shape)).movedim(-1, 1))
         for layer in range(self.blocks.n_layers):
             field = self.blocks(field, layer)

@@ -54,6 +54,7 @@ class InterpolationResampling(Resampling):
     """
 
     grid: Tensor
+    mask: Tensor | None
 
     def __init__(
         self,
@@ -90,6 +91,9 @@ class InterpolationResampling(Resampling):
         )
         grid = equispaced_grid(domain, self.shape)
         self.register_buffer("grid", grid, persistent=False)
+        # Nodes in obstacles hold nothing.
+        mask = None if domain.region is None else domain.contains(grid)[:, None, None]
+        self.register_buffer("mask", mask, persistent=False)
         self._nodes: dict[torch.device, BipartiteGraph] = {}
 
     def connect(
@@ -131,6 +135,8 @@ class InterpolationResampling(Resampling):
             if self.kernel_among_nodes:
                 nodes = self.grid.repeat(graphs.num_samples, 1)
                 field = self.to_grid(fields, nodes, graphs.edges["nodes"], features)
+        if self.mask is not None:
+            field = field * self.mask.repeat(graphs.num_samples, 1, 1)
         field = field.unflatten(0, (graphs.num_samples, *self.shape)).movedim(-1, 1)
         if field.size(-1) == 1:
             return field.squeeze(-1)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nfsgeo.geometry import BipartiteGraph, Domain
 from nfsgeo.geometry.csr import outside_inference
 
-__all__ = ["StationaryCovariance", "kriging_graph", "within_reach"]
+__all__ = ["StationaryCovariance", "kriging_graph", "seen_points", "within_reach"]
 
 # Frequencies on an axis, as a multiple of those that as many points on a grid resolve.
 FREQUENCIES = 3.0
@@ -112,7 +112,10 @@ def within_reach(domain: Domain, num_points: int) -> bool:
 
 @outside_inference
 def kriging_graph(
-    covariance: StationaryCovariance, pos: Tensor, query_pos: Tensor
+    covariance: StationaryCovariance,
+    pos: Tensor,
+    query_pos: Tensor,
+    seen: Tensor | None = None,
 ) -> BipartiteGraph:
     r"""The best linear prediction at the queries, as the weights of a graph.
 
@@ -122,29 +125,27 @@ def kriging_graph(
     whose expected value is zero. The weights of a query add up to about 1 where the
     spatial mean varies; where it is conserved, they know it. A query takes from the
     :data:`NEIGHBOURS` points of the largest covariance with it, and one that is an
-    observed point has that point's value.
+    observed point has that point's value. Points behind a wall have no weight.
 
     Args:
         covariance: of the field.
         pos: observed points ``[n, d]``.
         query_pos: where the field is wanted ``[m, d]``.
+        seen: which points each query sees, of :func:`seen_points`; None to find out.
     """
+    seen = seen_points(covariance.domain, pos, query_pos) if seen is None else seen
     num = min(len(pos), NEIGHBOURS)
     own, others = covariance.matrices(len(pos), pos, query_pos)
     own = own + covariance.noise.to(own.device) * torch.eye(len(pos)).to(own)
-    if num == len(pos):
+    if num == len(pos) and seen is None:
         near = torch.arange(num, device=pos.device).expand(len(query_pos), -1)
         weight = torch.linalg.solve(own, others.T).T
     else:
+        if seen is not None:
+            others = others.where(seen, -torch.inf)
         near = others.topk(num, dim=1).indices.sort(dim=1).values
-        weight = torch.cat(
-            [
-                torch.linalg.solve(
-                    own[some[:, :, None], some[:, None]], k.gather(1, some)
-                )
-                for some, k in zip(near.split(ROWS), others.split(ROWS), strict=True)
-            ]
-        )
+        pairs = zip(near.split(ROWS), others.split(ROWS), strict=True)
+        weight = torch.cat([_solved(own, k.gather(1, some), some) for some, k in pairs])
     displacement = covariance.domain.displacement(query_pos[:, None], pos[near])
     here = (displacement == 0).all(2)
     here = here & (here.cumsum(1) == 1)
@@ -163,6 +164,26 @@ def kriging_graph(
         len(pos),
         count,
     )
+
+
+def seen_points(domain: Domain, pos: Tensor, query_pos: Tensor) -> Tensor | None:
+    """Which points each query sees ``[m, n]``; None where there are no walls."""
+    if domain.region is None:
+        return None
+    shape = len(query_pos), len(pos), domain.dim
+    pairs = query_pos[:, None].expand(shape), pos[None].expand(shape)
+    return domain.visible(*pairs)
+
+
+def _solved(own: Tensor, others: Tensor, near: Tensor) -> Tensor:
+    """Weights ``[m, k]`` of the points ``near``; none where ``others`` is infinite."""
+    systems = own[near[:, :, None], near[:, None]]
+    hidden = others == -torch.inf
+    if hidden.any():
+        one = torch.eye(near.size(1)).to(own)
+        systems = torch.where(hidden[:, :, None] | hidden[:, None], one, systems)
+        others = others.masked_fill(hidden, 0)
+    return torch.linalg.solve(systems, others)
 
 
 def _frequencies(domain: Domain, num_points: int) -> list[tuple[int, int]]:

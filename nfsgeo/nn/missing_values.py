@@ -107,8 +107,8 @@ def neighbour_graph(pos: Tensor, domain: Domain) -> BipartiteGraph:
     here = pos.detach().cpu()
     query = RadiusQuery.create(here, here, 1.0, domain, None, None, here.device)
     num = min(NEIGHBOURS + 1, len(here))
-    source = nearest_neighbours(query, num).flatten()
-    target = torch.arange(len(here)).repeat_interleave(num)
+    near = nearest_neighbours(query, num)
+    source, target = near[near >= 0], (near >= 0).nonzero()[:, 0]
     graph = BipartiteGraph.from_edges(
         torch.stack([source, target]), (here, here), domain
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,19 @@ from numpy.typing import NDArray
 
 from nfsgeo.report.style import COLOURS, WIDTH, legend_above
 
-__all__ = ["error_in_time", "mean_and_spread", "training_curves", "unseen_curve"]
+__all__ = [
+    "curves_of_runs",
+    "error_in_time",
+    "mean_and_spread",
+    "training_curves",
+    "unseen_curve",
+]
 
 Array = NDArray[np.float64]
 MAE = "mean absolute error"
+# Colours of runs: Okabe and Ito's, of which the first three are those of the style.
+RUNS = [COLOURS[name] for name in ("model", "second", "third")]
+RUNS += ["#cc79a7", "#e69f00", "#56b4e9", COLOURS["ink"]]
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "model": ("model", {"color": COLOURS["model"], "marker": "o", "ms": 3}),
     "linear_extrapolation": (
@@ -99,6 +108,34 @@ def error_in_time(
         ax.grid(True, axis="y")
     panels[-1].set_xlabel("time")
     legend_above(panels[0])
+    return figure
+
+
+def curves_of_runs(
+    lines: Mapping[str, tuple[Array, Array]], xlabel: str, ylabel: str
+) -> Figure | None:
+    """A curve of each run, on a logarithmic axis; None without any.
+
+    Args:
+        lines: Abscissae and positive ordinates by the name of the run.
+        xlabel: What the abscissae are.
+        ylabel: What the ordinates are.
+    """
+    if not lines:
+        return None
+    figure = Figure((WIDTH, 2.9 + 0.16 * len(lines)), layout="constrained")
+    ax = figure.subplots()
+    for number, (name, (x, y)) in enumerate(lines.items()):
+        colour = RUNS[number % len(RUNS)]
+        dash = ("-", "--", ":", "-.")[number // len(RUNS) % 4]
+        marker = "o" if len(x) < 30 else None
+        ax.plot(x, y, c=colour, ls=dash, marker=marker, ms=2.5, label=name)
+    if all((np.asarray(y) > 0).any() for _, y in lines.values()):
+        ax.set_yscale("log")
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.grid(True, axis="y")
+    # Names of runs may be long.
+    figure.legend(loc="outside upper left", ncols=1)
     return figure
 
 

@@ -15,7 +15,14 @@ from nfsgeo.report.panels import Column
 from nfsgeo.report.run_folder import Predictions, RunFolder
 from nfsgeo.report.style import Picture, styled
 
-__all__ = ["evenly", "run_pictures", "slug"]
+__all__ = [
+    "COMPONENTS",
+    "SAMPLES",
+    "evenly",
+    "run_pictures",
+    "sample_columns",
+    "slug",
+]
 
 Array = NDArray[np.float64]
 SAMPLES = 2  # test samples shown, each with every component
@@ -45,13 +52,8 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
 def _sample_pictures(e: Predictions, s: int, c: int) -> Iterator[Picture]:
     """One sample at a few time steps, and in one dimension over space and time."""
     shown = evenly(e.truth.shape[2], TIME_STEPS)
-    truth, prediction = (a[s, :, :, c].T for a in (e.truth, e.prediction))
-    error = prediction - truth
-    columns = [
-        Column("truth", truth, "field"),
-        Column("prediction", prediction, "field"),
-        Column("prediction − truth", error, "error"),
-    ]
+    columns = sample_columns(e, s, c)
+    error = columns[-1].values
     rows = [Column(k.title, k.values[shown], k.scale) for k in columns]
     labels = [
         f"t = {e.times_out[r]:.4g}\nMAE {np.abs(error[r]).mean():#.2g}" for r in shown
@@ -59,10 +61,20 @@ def _sample_pictures(e: Predictions, s: int, c: int) -> Iterator[Picture]:
     suffix = f"{int(e.samples[s])}-{slug(e.component_names[c])}"
     which = f"Test sample {int(e.samples[s])}, {e.quantities[c]}"
     yield _fields(e, suffix, which, rows, labels)
-    if e.domain.dim == 1 and len(truth) >= 4:
+    if e.domain.dim == 1 and len(error) >= 4:
         figure = space_time(e.domain, e.pos, e.times_out, columns)
         caption = f"{which}, over space and time."
         yield Picture(f"space-time-{suffix}", "fields", caption, figure)
+
+
+def sample_columns(e: Predictions, s: int, c: int) -> list[Column]:
+    """Truth, prediction and error of a sample at all time steps, ``[T, n]`` each."""
+    truth, prediction = (a[s, :, :, c].T for a in (e.truth, e.prediction))
+    return [
+        Column("truth", truth, "field"),
+        Column("prediction", prediction, "field"),
+        Column("prediction − truth", prediction - truth, "error"),
+    ]
 
 
 def _steady_picture(e: Predictions, c: int) -> Picture:
@@ -71,7 +83,7 @@ def _steady_picture(e: Predictions, c: int) -> Picture:
     truth, prediction = (a[rows, :, -1, c] for a in (e.truth, e.prediction))
     error = prediction - truth
     columns = [
-        Column("input", e.x[rows, :, -1, 0], "input"),
+        Column(_input_title(e), e.x[rows, :, -1, 0], "input"),
         Column("truth", truth, "field"),
         Column("prediction", prediction, "field"),
         Column("error", error, "error"),
@@ -99,10 +111,20 @@ def _fields(
     return Picture(f"fields-{suffix}", "fields", caption, figure)
 
 
+def _input_title(e: Predictions) -> str:
+    """Of the first component of a coefficient, which is shown of several."""
+    num = e.x.shape[-1]
+    return "input" if num == 1 else f"input, component 1 of {num}"
+
+
 def _mesh_picture(e: Predictions) -> Picture:
     """The observed points, and an input on them."""
     first, last = e.x[0, :, 0, 0], e.x[0, :, -1, 0]
-    title = "input" if e.steady else f"observed, t = {e.times[e.x.shape[2] - 1]:.4g}"
+    title = (
+        _input_title(e)
+        if e.steady
+        else f"observed, t = {e.times[e.x.shape[2] - 1]:.4g}"
+    )
     if e.domain.dim == 1:
         lines = {"last observed time step": last[None]}
         if not e.steady:

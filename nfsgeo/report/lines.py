@@ -14,7 +14,7 @@ from nfsgeo.geometry import Domain
 from nfsgeo.report.panels import Column, colour_bar, panels, scale_groups
 from nfsgeo.report.style import COLOURS, WIDTH, legend_above
 
-__all__ = ["profiles", "space_time"]
+__all__ = ["along", "profiles", "space_time"]
 
 Array = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ def profiles(
             ``[rows, n]``.
         row_labels: Text at the left of each row.
     """
-    x, order = _along(domain, pos)
+    x, order = along(domain, pos)
     figure = Figure((WIDTH, 1.15 * len(row_labels) + 0.6), layout="constrained")
     axes = figure.subplots(len(row_labels), 1, sharex=True, sharey=True, squeeze=False)
     below: dict[str, Any] = {"color": COLOURS["pale"], "lw": 4.0}
@@ -60,7 +60,7 @@ def space_time(
         times: Times of the time steps ``[T]``, at least two.
         columns: What to show; their ``values`` are ``[T, n]``.
     """
-    x, order = _along(domain, pos)
+    x, order = along(domain, pos)
     figure, axes = panels(1, len(columns), 2.4)
     for group, colours in scale_groups(columns):
         for i in group:
@@ -76,7 +76,7 @@ def space_time(
     return figure
 
 
-def _along(domain: Domain, pos: Array) -> tuple[Array, NDArray[np.int64]]:
+def along(domain: Domain, pos: Array) -> tuple[Array, NDArray[np.int64]]:
     """Increasing coordinates, continued over a periodic seam, and their indices."""
     order = np.argsort(pos[:, 0])
     x = pos[order, 0]

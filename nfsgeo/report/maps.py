@@ -6,8 +6,10 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.spatial import Delaunay, KDTree, QhullError
@@ -16,7 +18,7 @@ from nfsgeo.geometry import Domain
 from nfsgeo.report.panels import Column, colour_bar, colour_scale, panels, scale_groups
 from nfsgeo.report.style import COLOURS
 
-__all__ = ["Raster", "field_maps", "points_and_field"]
+__all__ = ["Raster", "field_maps", "points_and_field", "shown_points"]
 
 Array = NDArray[np.float64]
 PIXELS = 320  # along the first axis
@@ -28,10 +30,12 @@ class Raster:
 
     The triangles are Delaunay's and wrap around on periodic axes. Pixels outside of
     them, and in those that bridge a hole in the mesh, are NaN. Where points span no
-    triangle at all, each pixel takes the value of the nearest point.
+    triangle at all, each pixel takes the value of the nearest point. Pixels outside of
+    the region of the domain are NaN, and others take nothing from behind a wall.
 
     Args:
-        domain: The box; its first two axes are shown.
+        domain: The box; its first two axes are shown, in space at the middle of the
+            third.
         pos: Points ``[n, 2]``.
     """
 
@@ -55,10 +59,26 @@ class Raster:
         self.weights = np.column_stack([first, 1 - first.sum(axis=1)])
         self.weights[(found < 0) | _bridging(triangles)[found]] = np.nan
         self.points = origin[triangles.simplices[found]]
+        if domain.region is not None:
+            self._stop_at_walls(domain, pixels, corners[triangles.simplices[found]])
 
     def image(self, values: Array) -> Array:
         """Image ``[rows, columns]``, lowest row first, of values ``[n]``."""
-        return np.sum(values[self.points] * self.weights, axis=1).reshape(self.shape)
+        # Points of a grid in an obstacle may have no value.
+        parts = np.where(self.weights == 0, 0, values[self.points] * self.weights)
+        return np.sum(parts, axis=1).reshape(self.shape)
+
+    def _stop_at_walls(self, domain: Domain, pixels: Array, corners: Array) -> None:
+        if domain.dim == 3:
+            middle = np.full((len(pixels), 1), _middle(domain))
+            pixels = np.concatenate([pixels, middle], axis=1)
+        at = torch.from_numpy(pixels)
+        if domain.dim == 2:
+            ways = at[:, None].expand(-1, 3, -1), torch.from_numpy(corners)
+            self.weights[~domain.visible(*ways).numpy()] = 0
+            with np.errstate(invalid="ignore"):
+                self.weights /= self.weights.sum(axis=1, keepdims=True)
+        self.weights[~domain.contains(at).numpy()] = np.nan
 
 
 def _with_images(domain: Domain, pos: Array) -> tuple[Array, NDArray[np.int64]]:
@@ -105,7 +125,7 @@ def field_maps(
         columns: What to show; their ``values`` have ``len(row_labels)`` rows.
         row_labels: Text at the left of each row.
     """
-    keep = _middle_slab(domain, pos)
+    keep = shown_points(domain, pos)
     raster = Raster(domain, pos[keep, :2])
     figure, axes = panels(len(row_labels), len(columns), _slope(domain))
     for group, colours in scale_groups(columns):
@@ -125,7 +145,7 @@ def field_maps(
 
 def points_and_field(domain: Domain, pos: Array, field: Array, title: str) -> Figure:
     """The points alone, and a field ``[n]`` on them; see :func:`field_maps`."""
-    keep = _middle_slab(domain, pos)
+    keep = shown_points(domain, pos)
     raster = Raster(domain, pos[keep, :2])
     colours = colour_scale(field[keep])
     figure, axes = panels(1, 2, _slope(domain))
@@ -154,17 +174,24 @@ def _frame(ax: Axes, domain: Domain) -> None:
     ax.set_ylim(domain.lower[1], domain.upper[1])
     ax.set(aspect="equal", xticks=[], yticks=[])
     ax.spines[:].set_visible(True)
+    if domain.region is not None and domain.dim == 2:
+        edges = list(domain.region.facets)
+        ax.add_collection(LineCollection(edges, lw=0.6, color=COLOURS["muted"]))
 
 
 def _slope(domain: Domain) -> float:
     return domain.lengths[1] / domain.lengths[0]
 
 
-def _middle_slab(domain: Domain, pos: Array) -> NDArray[np.int64]:
+def _middle(domain: Domain) -> float:
+    """Of the last axis."""
+    return (domain.lower[-1] + domain.upper[-1]) / 2
+
+
+def shown_points(domain: Domain, pos: Array) -> NDArray[np.int64]:
     """Indices of the points to show: all in the plane, a slab in space."""
     if domain.dim == 2:
         return np.arange(len(pos))
-    middle = (domain.lower[2] + domain.upper[2]) / 2
-    away = np.abs(pos[:, 2] - middle)
+    away = np.abs(pos[:, 2] - _middle(domain))
     count = max(256, int(np.sum(away <= 0.05 * domain.lengths[2])))
     return np.argsort(away, kind="stable")[:count]

@@ -83,6 +83,14 @@ class RunFolder:
     unseen: dict[str, Array] = field(default_factory=dict)
     predictions: Predictions | None = None
 
+    @property
+    def steady(self) -> bool:
+        """Whether the problem has no time, as far as the files tell."""
+        if self.predictions is not None:
+            return self.predictions.steady
+        data = self.config.get("data")
+        return isinstance(data, dict) and data.get("n_in") == 0
+
 
 def read_run_folder(path: Path) -> RunFolder:
     """Reads a run folder.
@@ -157,11 +165,7 @@ def _read_predictions(path: Path) -> Predictions | None:
 
 def _predictions(arrays: dict[str, NDArray[Any]]) -> Predictions:
     truth = arrays["truth"]
-    domain = Domain(
-        tuple(map(float, arrays["lower"])),
-        tuple(map(float, arrays["upper"])),
-        tuple(map(bool, arrays["periodic"])),
-    )
+    domain = Domain.from_dict(arrays)
     names = [str(name) for name in arrays["component_names"]]
     units = [str(unit) for unit in arrays.get("component_units", [""] * len(names))]
     if not len(units) == len(names) == truth.shape[-1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
+from PIL import Image
 
 __all__ = [
     "COLOURS",
@@ -20,6 +22,7 @@ __all__ = [
     "SECTIONS",
     "WIDTH",
     "Picture",
+    "as_source",
     "legend_above",
     "styled",
 ]
@@ -98,6 +101,13 @@ class Picture:
             pixels = canvas.buffer_rgba()
             imsave(buffer, pixels, format="png", dpi=DPI, pil_kwargs=smaller)
         return buffer.getvalue()
+
+
+def as_source(image: Image.Image) -> str:
+    """A picture as the address of an ``<img>``, in WebP."""
+    content = io.BytesIO()
+    image.save(content, "WEBP", quality=85, method=2)
+    return "data:image/webp;base64," + base64.b64encode(content.getvalue()).decode()
 
 
 def legend_above(ax: Axes) -> None:

@@ -24,7 +24,9 @@ from nfsgeo.report.run_folder import RunFolder
 __all__ = [
     "component_tables",
     "error_table",
+    "errors_of_methods",
     "facts",
+    "flat",
     "settings_tables",
     "unseen_table",
     "verdict",
@@ -39,12 +41,13 @@ MEASURES = {
 Row = dict[str, Any]
 
 
-def facts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The run in a few numbers."""
+def facts(summary: Mapping[str, Any], *, steady: bool = False) -> list[tuple[str, str]]:
+    """The run in a few numbers; a ``steady`` problem has no time steps."""
     n_in, n_out = summary.get("n_t"), summary.get("n_t_out")
+    steps = ("time steps in → out", f"{count_text(n_in)} → {count_text(n_out)}")
     named = [
         ("points", count_text(summary.get("n_s"))),
-        ("time steps in → out", f"{count_text(n_in)} → {count_text(n_out)}"),
+        ("problem", "steady") if steady else steps,
         ("parameters", count_text(summary.get("parameters"))),
         ("epochs", count_text(summary.get("epochs"))),
         ("time per epoch", seconds_text(summary.get("seconds_per_epoch"))),
@@ -69,7 +72,13 @@ def error_table(summary: Mapping[str, Any]) -> dict[str, Any] | None:
         ``measures``, the heads of the columns, and ``rows`` of a ``name`` and
         ``cells``; None where there is no error.
     """
-    methods = _methods(summary)
+    return errors_of_methods(_methods(summary))
+
+
+def errors_of_methods(
+    methods: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Any] | None:
+    """The table of :func:`error_table`, of errors by the name of a method."""
     measures = [m for m in MEASURES if any(m in errors for errors in methods.values())]
     if not measures:
         return None
@@ -153,15 +162,16 @@ def settings_tables(run: RunFolder) -> Iterator[tuple[str, list[tuple[str, str]]
         ("Data", {"file": run.summary.get("data"), **provenance}),
         ("Environment", run.environment),
     ):
-        rows = list(_flat(content))
+        rows = list(flat(content))
         if rows:
             yield title, rows
 
 
-def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+def flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Names and values of nested settings, as text."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from _flat(inner, f"{name}.{key}" if name else str(key))
+            yield from flat(inner, f"{name}.{key}" if name else str(key))
     elif value is not None and value != []:
         text = value if isinstance(value, str) else json.dumps(value, default=str)
         yield name, text

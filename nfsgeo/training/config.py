@@ -83,6 +83,8 @@ class DataSection(Section):
             the last time steps of each. No time step belongs to two parts. None for
             ``time`` where windows slide over too few samples to have some for each
             part, else ``series``.
+        boundary_inputs: Whether distance and direction from each point to the boundary
+            of the domain's region are inputs, too.
         max_missing: Largest share of the values of a component that may be missing in
             training and validation windows.
         max_train, max_valid, max_test: Use no more samples than this of each part.
@@ -107,6 +109,7 @@ class DataSection(Section):
     window_stride: PositiveInt | None = None
     evaluation_stride: PositiveInt | None = None
     split_by: Literal["series", "time"] | None = None
+    boundary_inputs: bool = False
     max_missing: float = Field(default=0.9, ge=0, lt=1)
     max_train: PositiveInt | None = None
     max_valid: PositiveInt | None = None

@@ -18,7 +18,12 @@ from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.grid_meshes import philox, shuffled
 from nfsgeo.geometry import Domain
 from nfsgeo.nn.base_interpolation import interpolate, interpolate_along
-from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph, within_reach
+from nfsgeo.nn.kriging import (
+    StationaryCovariance,
+    kriging_graph,
+    seen_points,
+    within_reach,
+)
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import observe_in_turn
@@ -28,6 +33,8 @@ __all__ = ["fitted_covariance"]
 # Of the changes that are predicted: an error of the spline that is worth a covariance.
 WORTH_WHILE = 3e-3
 SAMPLES, POINTS, QUERIES, TRIALS = 64, 128, 128, 200
+# Where walls give each query a system of equations of its own.
+QUERIES_AMONG_WALLS = 32
 # Bounds of the parameters but the lengths.
 LOWEST, HIGHEST = (-1.0, -10.0, -25.0, -25.0), (3.0, 2.0, 5.0, 0.0)
 # Of a spatial mean that varies, and of one that is conserved: each has its optimum.
@@ -77,6 +84,8 @@ def fitted_covariance(
     if _spline_error(sets, domain) < WORTH_WHILE:
         return None
     sets = [_thinned(each) for each in sets]
+    if domain.region is not None:
+        sets = [_among_walls(each, domain) for each in sets]
     lowest = np.array([*[-5.0] * domain.dim, *LOWEST])
     highest = np.array([*[5.0] * domain.dim, *HIGHEST])
 
@@ -109,12 +118,16 @@ def fitted_covariance(
 
 @dataclass(frozen=True)
 class _Set:
-    """Samples on one point set, values ``[n, S, C]`` in units of the changes."""
+    """Samples on one point set, values ``[n, S, C]`` in units of the changes.
+
+    Walls hide points from queries that are not ``seen``.
+    """
 
     pos: Tensor
     query_pos: Tensor
     values: Tensor
     query_values: Tensor
+    seen: Tensor | None = None
 
 
 def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
@@ -156,6 +169,19 @@ def _thinned(each: _Set) -> _Set:
     return replace(each, pos=each.pos[some], values=each.values[some])
 
 
+def _among_walls(each: _Set, domain: Domain) -> _Set:
+    """At most :data:`QUERIES_AMONG_WALLS` queries, and the points that they see."""
+    num = len(each.query_pos)
+    some = torch.from_numpy(shuffled(num, philox(1, num))[:QUERIES_AMONG_WALLS])
+    queries = each.query_pos[some]
+    return replace(
+        each,
+        query_pos=queries,
+        query_values=each.query_values[some],
+        seen=seen_points(domain, each.pos, queries),
+    )
+
+
 def _kriging(
     sets: Sequence[_Set], domain: Domain, parameters: Tensor
 ) -> tuple[float, Tensor]:
@@ -163,7 +189,7 @@ def _kriging(
     covariance = StationaryCovariance(domain, parameters, torch.zeros(1))
     errors, missing = [], []
     for each in sets:
-        graph = kriging_graph(covariance, each.pos, each.query_pos)
+        graph = kriging_graph(covariance, each.pos, each.query_pos, each.seen)
         known = torch.cat([each.values, torch.ones_like(each.values[:, :1])], dim=1)
         found = interpolate_along(known, graph)
         errors.append(each.query_values - found[:, :-1])

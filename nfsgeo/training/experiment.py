@@ -115,6 +115,10 @@ def prepare(
         indicators = problem.in_components + problem.out_components
         problem = replace(problem, in_components=indicators)
         model = _fresh(config, problem)
+    if config.data.boundary_inputs:
+        more = problem.in_components + 1 + problem.domain.dim
+        problem = replace(problem, in_components=more)
+        model = _fresh(config, problem)
     residual = config.model.is_residual(problem)
     inputs, outputs = _fit_normalisers(train, problem, residual)
     forcings = None
@@ -134,6 +138,8 @@ def prepare(
         description["inputs"] = known
     if missing:
         description |= {"missing": True, "trend": _trend(train, problem)}
+    if config.data.boundary_inputs:
+        description |= {"boundary": True}
     covariance = None
     if residual:
         scales = inputs.mean[: problem.out_components], outputs.std
@@ -149,6 +155,7 @@ def prepare(
         covariance=covariance,
         missing=missing,
         forcings=forcings,
+        boundary=config.data.boundary_inputs,
     )
     parts = WindowData(
         {"train": train, "valid": valid},
@@ -281,14 +288,17 @@ def _read_through(
     counted = np.zeros((2, windows.file.components), np.int64)
     for item in range(len(windows)):
         data = windows[item]
-        inside = windows.file.domain.contains(data.pos)
+        box = replace(windows.file.domain, region=None)
+        inside = box.contains(data.pos)
         if not inside.all():
             raise UserError(
                 f"sample {data.sample} of {windows.file.path} with a point at "
                 f"{data.pos[~inside][0].tolist()}",
-                f"points in its domain, {windows.file.domain}",
+                f"points in its domain, {box}",
                 "repair the points or the domain",
             )
+        what = f"sample {data.sample} of {windows.file.path} with "
+        windows.file.domain.check_region(data.pos, what)
         fields = data.y
         if windows.n_in:
             fields = torch.cat([data.x[..., : counted.shape[1]], fields], dim=1)

@@ -56,6 +56,8 @@ class Forecaster(LightningModule):
             after its other inputs the model has an indicator for each component of the
             field, 1 where it is observed and 0 where it is filled in.
         forcings: Scale of the forcing, ``C_f`` components; None for no forcing.
+        boundary: Whether the model has, as its last inputs, the distance and direction
+            to the boundary of the region in the normalised domain.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Forecaster(LightningModule):
         covariance: StationaryCovariance | None = None,
         missing: bool = False,
         forcings: FieldNormaliser | None = None,
+        boundary: bool = False,
     ) -> None:
         super().__init__()
         self.model = model
@@ -81,6 +84,7 @@ class Forecaster(LightningModule):
         self.residual = residual
         self.covariance = covariance
         self.missing = missing
+        self.boundary = boundary
         self.errors = self.new_errors()
         self._losses: list[tuple[Tensor, Tensor]] = []
 
@@ -101,6 +105,9 @@ class Forecaster(LightningModule):
         graphs = self.model.connect(pos, batch, query_pos, query_batch)
         if self.missing:
             graphs = self._with_neighbours(graphs)
+        if self.boundary:
+            box = self.model.problem.domain.normalised
+            graphs = replace(graphs, boundary=box.to_boundary(graphs.pos))
         if not self.residual or graphs.query_pos is None:
             return graphs
         if self.covariance is None:
@@ -147,7 +154,7 @@ class Forecaster(LightningModule):
         kind = self.inputs.mean.dtype
         x = x.to(kind)
         filled = self.filled(x, graphs)
-        seen = self._inputs(x, filled, forcing)
+        seen = self._inputs(x, filled, graphs, forcing)
         prediction = self.model(seen, pos, batch, graphs=graphs)
         prediction = self.outputs.denormalise(prediction.to(kind))
         if not self.residual:
@@ -211,12 +218,17 @@ class Forecaster(LightningModule):
         known = x.new_tensor(self.description.get("trend", []))
         return torch.cat([known, known.new_zeros(x.size(-1) - len(known))])
 
-    def _inputs(self, x: Tensor, filled: Tensor, forcing: Tensor | None) -> Tensor:
-        """What the model sees: normalised inputs, and indicators where any miss."""
+    def _inputs(
+        self, x: Tensor, filled: Tensor, graphs: Graphs, forcing: Tensor | None
+    ) -> Tensor:
+        """What the model sees: normalised inputs, indicators, boundary and forcing."""
         seen, problem = self.inputs.normalise(filled), self.model.problem
         if self.missing and problem.has_time:
             observed = ~x[..., : len(self.outputs.mean)].isnan()
             seen = torch.cat([seen, observed.to(seen)], dim=-1)
+        if graphs.boundary is not None:
+            boundary = graphs.boundary.to(seen)[:, None]
+            seen = torch.cat([seen, boundary.expand(-1, seen.size(1), -1)], dim=-1)
         if forcing is None or self.forcings is None:
             return seen
         return problem.with_forcing(seen, self.forcings.normalise(forcing.to(seen)))
@@ -229,12 +241,23 @@ class Forecaster(LightningModule):
 
     def _at_queries(self, last: Tensor, graph: BipartiteGraph) -> Tensor:
         """The last snapshot ``[N, 1, C]`` at the query points."""
-        if self.covariance is None:
+        if (mean := self.expected) is None:
             return interpolate_along(last, graph)
         # In double precision: weights in a gap are large and cancel.
-        mean = self.covariance.expected
         found = mean + interpolate_along(last.double() - mean, graph)
         return found.to(last.dtype)
+
+    @property
+    def expected(self) -> Tensor | None:
+        """Value ``[C]`` at a query as far as observed points do not tell it.
+
+        None where they always do: splines whose weights add up to 1.
+        """
+        if self.covariance is not None:
+            return self.covariance.expected
+        if self.model.problem.domain.region is not None:
+            return self.inputs.mean[: len(self.outputs.mean)].double()
+        return None
 
     def new_errors(self) -> FieldErrors:
         """A metric for what this predicts, by component where there are several."""
@@ -245,7 +268,7 @@ class Forecaster(LightningModule):
             graphs, kind = self._graphs(batch), self.inputs.mean.dtype
             x = batch.x.to(kind)
             loss = self.model.training_loss(
-                self._inputs(x, self.filled(x, graphs), batch.get("forcing")),
+                self._inputs(x, self.filled(x, graphs), graphs, batch.get("forcing")),
                 self.outputs.normalise(batch.y.to(kind)),
                 graphs,
                 self._loss_of(batch, graphs.sizes),

@@ -43,6 +43,13 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
             )
     data = _with_points(data, file, MODELS[config.model.name])
     data = _with_queries(data, MODELS[config.model.name])
+    if data.boundary_inputs and file.domain.region is None:
+        raise UserError(
+            f"data.boundary_inputs=true with {file.path}, whose domain has no region",
+            "a domain with obstacles",
+            "leave it out, or give them: nfsgeo convert FILE --out NEW.h5 --obstacles "
+            "walls.geojson",
+        )
     model = config.model
     optimiser = _with_rate(config.optimiser, model.name, file.equation)
     loss = _with_weighting(config.loss, data, file, MODELS[model.name])

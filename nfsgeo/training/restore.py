@@ -68,6 +68,7 @@ def restore(paths: RunPaths, config: RunConfig) -> Forecaster:
         covariance=covariance,
         missing=description.get("missing", False),
         forcings=scales.get("forcings"),
+        boundary=description.get("boundary", False),
     )
     check_weights(checkpoint, forecaster, paths.best)
     forecaster.load_state_dict(checkpoint["state_dict"])

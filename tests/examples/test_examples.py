@@ -35,6 +35,12 @@ def test_both_classifiers_classify() -> None:
     assert pooling > 90 and grid > 90
 
 
+@pytest.mark.slow
+def test_errors_beside_a_wall_are_half_once_it_is_known() -> None:
+    known, unknown = numbers("two_chambers")
+    assert 0 < known < unknown / 2
+
+
 def test_every_example_is_tested() -> None:
     tested = Path(__file__).read_text()
     names = [path.stem for path in EXAMPLES.glob("*.py")]

@@ -22,7 +22,7 @@ __all__ = ["CLOUDS", "GRIDS", "PARAMETER", "SPLIT"]
 
 PARAMETER, SPLIT = "parameter_", "split_"  # how names of such arrays begin
 CLOUD_NAMES = ("coords", "offsets", "u", "mask", "a", "t", "names")
-BOX = ("lower", "upper", "periodic")
+BOX = ("lower", "upper", "periodic", "facets", "inside")
 GRID_NAMES = ("u", "mask", *SPACE, "t", "a", *BOX, "about", PARAMETER, SPLIT)
 
 
@@ -105,6 +105,8 @@ def _grid(path: Path) -> FieldFile:
     ``lower, upper``     (axes), optional: ends of the box, that of the axes if left
                          out; a periodic axis needs its upper end
     ``periodic``         (axes), optional: whether an axis is; none if left out
+    ``facets, inside``   boundaries of a region, optional: those of
+                         :class:`~nfsgeo.geometry.Region`
     ``parameter_NAME``   (N), optional: a scalar of each sample
     ``split_PART``       (n), optional: samples of train, valid and test
     ``about``            JSON text, optional: equation, component_names,
@@ -132,10 +134,9 @@ def _grid(path: Path) -> FieldFile:
         fields=[Field(u, f"nt{order}c", names)],
         axes=axes,
         times=arrays.get("t"),
-        domain=Domain(
-            tuple(map(float, lower)),
-            tuple(map(float, upper)),
-            tuple(map(bool, periodic)),
+        domain=Domain.from_dict(
+            {k: v for k, v in arrays.items() if k in BOX}
+            | {"lower": lower, "upper": upper, "periodic": periodic}
         ),
         static=static,
         static_role=about.get("static_role", "coefficient") if static else None,

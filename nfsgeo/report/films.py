@@ -1,0 +1,191 @@
+"""Fields of a run that move: truth, prediction and error, time step by time step."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.animation import FFMpegWriter, MovieWriter, PillowWriter
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from nfsgeo.errors import UserError
+from nfsgeo.report.figures import COMPONENTS, SAMPLES, evenly, sample_columns
+from nfsgeo.report.lines import along, profiles
+from nfsgeo.report.maps import Raster, field_maps, shown_points
+from nfsgeo.report.run_folder import Predictions, read_run_folder
+from nfsgeo.report.style import as_source, styled
+from nfsgeo.training.artifacts import write_bytes
+
+__all__ = ["Frame", "frames_of", "write_animation"]
+
+# Frames of a report, and bytes of all of them together.
+MOST_FRAMES, MOST_BYTES = 60, 1_600_000
+PAGE_DPI, FILE_DPI = 100, 160
+SECONDS = 6.0  # of an animation
+WRITERS: dict[str, type[MovieWriter] | type[PillowWriter]] = {
+    ".gif": PillowWriter,
+    ".mp4": FFMpegWriter,
+}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A picture of one time step.
+
+    Attributes:
+        film: Number of the film that it belongs to.
+        step: Number of the frame in that film.
+        name: What the film shows, such as ``"Test sample 960, vorticity"``.
+        time: Such as ``"t = 2.75"``.
+        source: The picture as the address of an ``<img>``.
+    """
+
+    film: int
+    step: int
+    name: str
+    time: str
+    source: str
+
+
+def frames_of(e: Predictions | None) -> list[Frame]:
+    """The films of a run's report, one frame after another.
+
+    One film for each sample and component, all with the same time steps: as many as
+    there are, or fewer where pages would become too large.
+
+    Args:
+        e: Predictions of the run.
+
+    Returns:
+        Nothing where there is no time to move in.
+    """
+    if e is None or e.steady or len(e.times_out) < 2:
+        return []
+    films = [
+        (s, c)
+        for c in range(min(COMPONENTS, len(e.component_names)))
+        for s in range(min(SAMPLES, len(e.samples)))
+    ]
+    steps = evenly(len(e.times_out), max(2, MOST_FRAMES // len(films)))
+    drawn = [_drawn(e, s, c, steps) for s, c in films]
+    while sum(map(len, sum(drawn, []))) > MOST_BYTES and len(steps) > 2:
+        kept = evenly(len(steps), len(steps) // 2 + 1)
+        if len(kept) == len(steps):
+            kept = [0, len(steps) - 1]
+        steps = [steps[k] for k in kept]
+        drawn = [[film[k] for k in kept] for film in drawn]
+    return [
+        Frame(
+            number,
+            k,
+            f"Test sample {int(e.samples[s])}, {e.quantities[c]}",
+            f"t = {e.times_out[step]:.4g}",
+            drawn[number][k],
+        )
+        for number, (s, c) in enumerate(films)
+        for k, step in enumerate(steps)
+    ]
+
+
+def write_animation(run_dir: Path, target: Path) -> Path:
+    """Writes the first test sample of a run as an animation.
+
+    Args:
+        run_dir: A run folder.
+        target: The file to make, ``.gif`` or ``.mp4``, which needs ffmpeg.
+
+    Returns:
+        ``target``.
+
+    Raises:
+        UserError: The ending is another, ffmpeg is not installed, or the run has no
+            predictions in time.
+    """
+    target = Path(target)
+    kind = WRITERS.get(target.suffix.lower())
+    if kind is None:
+        raise UserError(f"{target} to animate", "a .gif or .mp4 file", "rename it")
+    if not kind.isAvailable():
+        raise UserError(
+            f"{target}", "the program ffmpeg, which makes it", "install it, or use .gif"
+        )
+    e = read_run_folder(Path(run_dir)).predictions
+    if e is None or e.steady or len(e.times_out) < 2:
+        raise UserError(
+            f"{run_dir} without predictions at several times",
+            "an evaluated run of a problem in time",
+            "evaluate it first, or leave --animate out",
+        )
+    writer = kind(fps=max(2, round(len(e.times_out) / SECONDS)))
+    with styled(), tempfile.TemporaryDirectory() as folder:
+        figure, show = _film(e, 0, 0)
+        whole = Path(folder) / f"whole{target.suffix.lower()}"
+        with writer.saving(figure, str(whole), FILE_DPI):
+            for k in range(len(e.times_out)):
+                show(k)
+                writer.grab_frame()
+        write_bytes(target, whole.read_bytes())
+    return target
+
+
+def _drawn(e: Predictions, s: int, c: int, steps: list[int]) -> list[str]:
+    """The frames of a film, as addresses."""
+    found = []
+    with styled():
+        figure, show = _film(e, s, c)
+        figure.set_dpi(PAGE_DPI)
+        canvas = FigureCanvasAgg(figure)
+        for k in steps:
+            show(k)
+            canvas.draw()
+            image = Image.fromarray(np.asarray(canvas.buffer_rgba()))
+            found.append(as_source(image.convert("RGB")))
+    return found
+
+
+def _film(e: Predictions, s: int, c: int) -> tuple[Figure, Callable[[int], None]]:
+    """A figure of one sample, and what makes it show a time step."""
+    columns = sample_columns(e, s, c)
+    error = np.abs(columns[-1].values).mean(axis=1)
+    texts = [
+        f"t = {t:.4g}\nMAE {mae:#.2g}"
+        for t, mae in zip(e.times_out, error, strict=True)
+    ]
+    if e.domain.dim > 1:
+        figure = field_maps(e.domain, e.pos, columns, texts[:1])
+        keep = shown_points(e.domain, e.pos)
+        raster = Raster(e.domain, e.pos[keep, :2])
+        panels = figure.axes[: len(columns)]
+
+        def draw(k: int) -> None:
+            for ax, column in zip(panels, columns, strict=True):
+                ax.images[0].set_data(raster.image(column.values[k, keep]))
+    else:
+        fields = {k.title: k.values for k in columns if k.scale == "field"}
+        figure = profiles(e.domain, e.pos, fields, texts[:1])
+        order = along(e.domain, e.pos)[1]
+        panels = figure.axes[:1]
+        values = np.stack(list(fields.values()))
+        shown = values[np.isfinite(values)]
+        if shown.size:
+            room = 0.05 * float(np.ptp(shown)) or 0.5
+            panels[0].set_ylim(shown.min() - room, shown.max() + room)
+
+        def draw(k: int) -> None:
+            for line, field in zip(panels[0].lines, fields.values(), strict=True):
+                line.set_ydata(field[k, order])
+
+    # Every frame has the layout of the first.
+    FigureCanvasAgg(figure).draw()
+    figure.set_layout_engine("none")
+
+    def show(k: int) -> None:
+        draw(k)
+        panels[0].set_ylabel(texts[k])
+
+    return figure, show

@@ -1,0 +1,201 @@
+"""Boundaries, what they enclose, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain, Region
+from nfsgeo.geometry import walls as walls_module
+from nfsgeo.geometry.walls import Walls
+
+SQUARE = [[0.25, 0.25], [0.75, 0.25], [0.75, 0.75], [0.25, 0.75]]
+HOLE = [[0.4, 0.4], [0.6, 0.4], [0.6, 0.6], [0.4, 0.6]]
+BOX = (0.0, 0.0), (1.0, 1.0), (False, False)
+
+
+def cube(lower: float, upper: float) -> tuple[np.ndarray, np.ndarray]:
+    """Corners and triangles of a cube."""
+    corners = np.array(
+        [
+            [x, y, z]
+            for x in (lower, upper)
+            for y in (lower, upper)
+            for z in (lower, upper)
+        ]
+    )
+    quads = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6]]
+    quads += [[0, 2, 6, 4], [1, 5, 7, 3]]
+    triangles = [[q[0], q[i], q[i + 1]] for q in quads for i in (1, 2)]
+    return corners, np.array(triangles)
+
+
+def in_square(points: torch.Tensor, ring: list[list[float]]) -> torch.Tensor:
+    low, high = ring[0][0], ring[2][0]
+    return ((points > low) & (points < high)).all(1)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_polygons_with_a_hole(backwards: bool) -> None:
+    hole = HOLE[::-1] if backwards else HOLE
+    points = torch.rand(2000, 2, dtype=torch.float64)
+    solid = in_square(points, SQUARE) & ~in_square(points, HOLE)
+    outside = Domain(*BOX, Region.polygons([SQUARE, hole]))
+    assert torch.equal(outside.contains(points), ~solid)
+    vessel = Domain(*BOX, Region.polygons([SQUARE, hole], inside=True))
+    assert torch.equal(vessel.contains(points), solid)
+
+
+def test_points_on_a_boundary_belong_to_the_region() -> None:
+    ring = torch.tensor(SQUARE)
+    along = torch.cat([ring, ring.lerp(ring.roll(-1, 0), 0.3)])
+    for inside in (False, True):
+        domain = Domain(*BOX, Region.polygons([SQUARE], inside=inside))
+        assert domain.contains(along).all()
+        assert domain.normalised.contains(domain.normalise(along)).all()
+        assert not domain.to_boundary(along).any()
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    centre=st.floats(-0.5, 1.5), radius=st.floats(0.05, 0.3), seed=st.integers(0, 99)
+)
+def test_an_obstacle_across_a_seam(centre: float, radius: float, seed: int) -> None:
+    torus = Domain((0, 0), (1, 1), (True, False))
+    angle = np.linspace(0, 2 * np.pi, 400, endpoint=False)
+    ring = np.stack([centre + radius * np.cos(angle), 0.5 + radius * np.sin(angle)], 1)
+    domain = Domain((0, 0), (1, 1), (True, False), Region.polygons([ring]))
+    points = torch.from_numpy(np.random.default_rng(seed).random((500, 2)))
+    middle = torus.wrap(torch.tensor([[centre, 0.5]], dtype=torch.float64))
+    away = torus.distance(points, middle)
+    sure = (away - radius).abs() > 1e-3 * radius
+    assert torch.equal(domain.contains(points)[sure], (away > radius)[sure])
+    outside = sure & (away > radius)
+    found = domain.to_boundary(points[outside])
+    torch.testing.assert_close(
+        found[:, 0], away[outside] - radius, atol=1e-4, rtol=1e-3
+    )
+    there = torus.displacement(points[outside], middle.expand_as(points[outside]))
+    cosine = (found[:, 1:] * there).sum(1) / there.norm(dim=1)
+    assert (cosine > 0.999)[found[:, 0] > 1e-3].all() or radius < 0.06
+
+
+def test_a_closed_surface_in_space() -> None:
+    region = Region.surface(*cube(0.25, 0.75))
+    domain = Domain((0,) * 3, (1,) * 3, (False,) * 3, region)
+    points = torch.rand(2000, 3, dtype=torch.float64)
+    outside = ~((points > 0.25) & (points < 0.75)).all(1)
+    assert torch.equal(domain.contains(points), outside)
+    clamped = points.clamp(0.25, 0.75)[outside]
+    expected = (clamped - points[outside]).norm(dim=1)
+    found = domain.to_boundary(points[outside])
+    torch.testing.assert_close(found[:, 0], expected)
+    torch.testing.assert_close(
+        found[:, 1:] * found[:, :1], clamped - points[outside], atol=1e-12, rtol=0
+    )
+
+
+def test_a_signed_distance_is_its_zero_level() -> None:
+    axis = np.linspace(0, 1, 65)
+    x, y = np.meshgrid(axis, axis[:49], indexing="ij")
+    distance = np.hypot(x - 0.4, y - 0.3) - 0.2
+    region = Region.signed_distance(axis, axis[:49], distance)
+    domain = Domain((0, 0), (1, 0.75), (False, False), region)
+    points = torch.rand(2000, 2, dtype=torch.float64) * torch.tensor([1.0, 0.75])
+    away = torch.hypot(points[:, 0] - 0.4, points[:, 1] - 0.3)
+    sure = (away - 0.2).abs() > 1e-3
+    assert torch.equal(domain.contains(points)[sure], (away > 0.2)[sure])
+
+
+def test_an_obstacle_at_the_edge_of_a_signed_distance() -> None:
+    axis = np.linspace(0, 1, 17)
+    region = Region.signed_distance(axis, axis, np.repeat(axis[:, None] - 0.3, 17, 1))
+    domain = Domain(*BOX, region)
+    points = torch.rand(500, 2, dtype=torch.float64)
+    assert torch.equal(domain.contains(points), points[:, 0] > 0.3)
+
+
+def test_lengths_and_origin_do_not_matter() -> None:
+    region = Region.polygons([SQUARE])
+    points = torch.rand(300, 2, dtype=torch.float64)
+    far = Domain((1e3, -5.0), (1e3 + 40, 35.0), (False, False))
+    moved = points * 40 + torch.tensor([1e3, -5.0])
+    there = Domain(
+        far.lower, far.upper, far.periodic, region.moved([-25, 0.125], [40, 40])
+    )
+    here = Domain(*BOX, region)
+    assert torch.equal(here.contains(points), there.contains(moved))
+    assert there.normalised.region is not None
+    np.testing.assert_allclose(there.normalised.region.facets, region.facets, atol=1e-9)
+    a, b = points.chunk(2)
+    c, d = moved.chunk(2)
+    assert torch.equal(here.visible(a, b), there.visible(c, d))
+
+
+def test_facets_are_divided_but_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    region = Region.surface(*cube(0.1, 0.9))
+    monkeypatch.setattr(walls_module, "FEW", 0)
+    walls = Walls(region, (0.0,) * 3, (1.0,) * 3, (False,) * 3)
+    sides = walls.corners[:, 1:] - walls.corners[:, :1]
+    area = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1).sum() / 2
+    assert area == pytest.approx(6 * 0.8**2)
+    assert walls.radius < 1 / 32
+
+
+def test_regions_compare_and_survive_a_dictionary() -> None:
+    region = Region.polygons([SQUARE, HOLE])
+    domain = Domain(*BOX, region)
+    again = Domain.from_dict(domain.to_dict())
+    assert again == domain and hash(again) == hash(domain)
+    assert again != Domain(*BOX) and again != Domain(*BOX, Region.polygons([SQUARE]))
+    assert "region" not in Domain(*BOX).to_dict()
+    assert set(Domain(*BOX).to_dict()) == {"lower", "upper", "periodic"}
+
+
+@pytest.mark.parametrize(
+    ("facets", "message"),
+    [
+        (np.zeros((3, 2)), "segments"),
+        (np.full((3, 2, 2), np.nan), "finite"),
+        (np.array([[[0, 0], [1, 0]], [[1, 0], [1, 1]]], float), "open at"),
+        (np.empty((0, 2, 2)), "without facets"),
+    ],
+)
+def test_bad_boundaries_are_refused(facets: np.ndarray, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Region(facets)
+
+
+def test_a_surface_with_a_gap_is_refused() -> None:
+    corners, triangles = cube(0.0, 1.0)
+    with pytest.raises(UserError, match="open at"):
+        Region.surface(corners, triangles[1:])
+
+
+@pytest.mark.parametrize(
+    "ring",
+    [[[0, 0], [1, 1]], [[0, 0], [1, 1], [0, 0]], [[0, 0], [1, 0], [math.inf, 1]], [0]],
+)
+def test_a_polygon_without_area_is_refused(ring: list) -> None:
+    with pytest.raises(UserError, match="polygon 0"):
+        Region.polygons([ring])
+
+
+def test_points_in_obstacles_are_refused_in_one_line() -> None:
+    domain = Domain(*BOX, Region.polygons([SQUARE]))
+    points = torch.tensor([[0.1, 0.1], [0.5, 0.4], [0.6, 0.6]])
+    with pytest.raises(UserError, match=r"2 of 3 points in an obstacle.*number 1 at"):
+        domain.normalise(points)
+    vessel = Domain(*BOX, Region.polygons([SQUARE], inside=True))
+    with pytest.raises(UserError, match=r"1 of 3 points outside of the region"):
+        vessel.normalise(points)
+    with pytest.raises(UserError, match="3 axes"):
+        Domain((0,) * 3, (1,) * 3, (False,) * 3, Region.polygons([SQUARE]))
+    with pytest.raises(UserError, match="without a region"):
+        Domain.unit(2).to_boundary(points)

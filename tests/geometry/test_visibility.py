@@ -1,0 +1,247 @@
+"""Neighbours that walls separate are none, whatever looks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import ConvexHull
+from torch import Tensor
+
+from nfsgeo.geometry import (
+    Domain,
+    GraphBuilder,
+    Region,
+    bipartite_graph,
+    equispaced_grid,
+    quadrature_weights,
+    radius_edges,
+    walls,
+)
+from nfsgeo.geometry.nearest import nearest_neighbours
+from nfsgeo.geometry.query import RadiusQuery
+
+UNIT = (0.0, 0.0), (1.0, 1.0), (False, False)
+# A wall across the unit square, with a gap at its upper end.
+WALL = [[0.495, -0.1], [0.505, -0.1], [0.505, 0.7], [0.495, 0.7]]
+CHAMBERS = Domain(*UNIT, Region.polygons([WALL]))
+CLOSED = Domain(
+    *UNIT, Region.polygons([[[0.49, -1], [0.51, -1], [0.51, 2], [0.49, 2]]])
+)
+CPU = torch.device("cpu")
+
+
+def convex(dim: int, seed: int) -> tuple[Region, np.ndarray]:
+    """A convex obstacle, and its half-spaces ``normal · x + offset <= 0``."""
+    points = np.random.default_rng(seed).random((8 if dim == 2 else 12, dim))
+    hull = ConvexHull(0.25 + 0.5 * points)
+    if dim == 2:
+        return Region.polygons([hull.points[hull.vertices]]), hull.equations
+    return Region.surface(hull.points, hull.simplices), hull.equations
+
+
+def clipped(a: Tensor, b: Tensor, planes: np.ndarray) -> Tensor:
+    """How much of the way from ``a`` to ``b`` is in half-spaces (Cyrus and Beck)."""
+    normal, offset = (torch.from_numpy(p) for p in (planes[:, :-1], planes[:, -1]))
+    start, slope = a @ normal.T + offset, (b - a) @ normal.T
+    at = -start / slope
+    enters = torch.where(slope < 0, at, -torch.inf).amax(1).clamp(min=0)
+    leaves = torch.where(slope > 0, at, torch.inf).amin(1).clamp(max=1)
+    return leaves - enters
+
+
+def free_points(dim: int, planes: np.ndarray, num: int, seed: int) -> Tensor:
+    points = torch.from_numpy(np.random.default_rng(seed).random((num, dim)))
+    height = points @ torch.from_numpy(planes[:, :-1]).T + torch.from_numpy(
+        planes[:, -1]
+    )
+    return points[height.amax(1) > 1e-3]
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    seed=st.integers(0, 10**6),
+    dim=st.sampled_from([2, 3]),
+    few=st.sampled_from([0, 32]),
+)
+def test_a_convex_obstacle_hides_what_the_way_through_it_leads_to(
+    seed: int, dim: int, few: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walls, "FEW", few)
+        look_through(*convex(dim, seed), dim, seed)
+
+
+def look_through(region: Region, planes: np.ndarray, dim: int, seed: int) -> None:
+    """Compares with the clipping of segments, whether facets are few or many."""
+    domain = Domain((0,) * dim, (1,) * dim, (False,) * dim, region)
+    points = free_points(dim, planes, 300, seed)
+    a, b = points[: len(points) // 2], points[-(len(points) // 2) :]
+    part = clipped(a, b, planes)
+    sure = part.abs() > 1e-6
+    assert torch.equal(domain.visible(a, b)[sure], (part < 0)[sure])
+    assert torch.equal(domain.visible(a, b), domain.visible(b, a))
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 10**6), dim=st.sampled_from([2, 3]))
+def test_corners_of_a_convex_obstacle_see_each_other_along_its_sides(
+    seed: int, dim: int
+) -> None:
+    region, planes = convex(dim, seed)
+    domain = Domain((0,) * dim, (1,) * dim, (False,) * dim, region)
+    facets = torch.tensor(region.facets)
+    assert domain.visible(facets[:, 0], facets[:, 1]).all()
+    middles = facets.mean(1)
+    a, b = (
+        each.flatten(0, 1)
+        for each in (
+            middles[:, None].expand(-1, len(middles), -1),
+            middles[None].expand(len(middles), -1, -1),
+        )
+    )
+    hidden = clipped(a, b, planes) > 0.5
+    inner = (a + b) / 2 @ torch.from_numpy(planes[:, :-1]).T
+    deep = (inner + torch.from_numpy(planes[:, -1])).amax(1) < -1e-4
+    assert not domain.visible(a, b)[hidden & deep].any()
+
+
+@pytest.mark.parametrize("radius", [0.1, 0.3, 2.0])
+def test_radius_edges_are_those_of_brute_force(
+    radius: float, backend: str, brute_force: Callable[..., Tensor]
+) -> None:
+    region, planes = convex(2, 3)
+    domain = Domain(*UNIT, region)
+    source = free_points(2, planes, 120, 1)
+    target = free_points(2, planes, 90, 2)
+    everywhere = brute_force(source, target, radius, Domain(*UNIT))
+    free = clipped(source[everywhere[0]], target[everywhere[1]], planes) < 0
+    found = radius_edges(source, target, radius, domain, backend=backend)
+    assert torch.equal(found, everywhere[:, free])
+
+
+def test_edges_move_with_a_torus() -> None:
+    ring = np.array([[0.4, 0.3], [0.45, 0.3], [0.45, 0.8], [0.4, 0.8]])
+    generator = torch.Generator().manual_seed(0)
+    points = torch.rand(400, 2, generator=generator, dtype=torch.float64)
+    box = (0.0, 0.0), (1.0, 1.0), (True, True)
+    still = Domain(*box, Region.polygons([ring]))
+    points = points[still.contains(points)]
+    shift = torch.tensor([0.58, 0.37], dtype=torch.float64)
+    moved = Domain(*box, Region.polygons([ring + shift.numpy()]))
+    expected = radius_edges(points, points, 0.2, still)
+    there = moved.wrap(points + shift)
+    assert torch.equal(radius_edges(there, there, 0.2, moved), expected)
+    assert expected.size(1) < radius_edges(points, points, 0.2, Domain(*box)).size(1)
+
+
+def brute_nearest(source: Tensor, target: Tensor, domain: Domain, num: int) -> Tensor:
+    shape = len(target), len(source), 2
+    seen = domain.visible(target[:, None].expand(shape), source[None].expand(shape))
+    distance = (target[:, None] - source[None]).norm(dim=2)
+    order = distance.masked_fill(~seen, torch.inf).argsort(1)[:, :num]
+    return order.masked_fill(~seen.gather(1, order), -1)
+
+
+@pytest.mark.parametrize("num", [1, 6, 24])
+def test_nearest_neighbours_are_those_of_brute_force(num: int) -> None:
+    generator = torch.Generator().manual_seed(1)
+    source, target = (
+        torch.rand(n, 2, generator=generator, dtype=torch.float64) for n in (150, 200)
+    )
+    source, target = (each[CHAMBERS.contains(each)] for each in (source, target))
+    query = RadiusQuery.create(source, target, 1.0, CHAMBERS, None, None, CPU)
+    found = nearest_neighbours(query, num)
+    assert torch.equal(found, brute_nearest(source, target, CHAMBERS, num))
+
+
+def side(points: Tensor) -> Tensor:
+    return points[:, 0] > 0.5
+
+
+@pytest.mark.parametrize("interpolation", ["mean", "linear", "quadratic", "spline"])
+def test_no_base_interpolation_reaches_through_a_wall(interpolation: str) -> None:
+    generator = torch.Generator().manual_seed(2)
+    pos = torch.rand(60, 2, generator=generator)
+    pos = pos[CLOSED.contains(pos)]
+    grid = equispaced_grid(CLOSED, (12, 12))
+    builder = GraphBuilder(CLOSED, 0.2, interpolation=interpolation, quadrature=True)
+    up, down = builder.points_to_grid(pos, grid), builder.grid_to_points(grid, pos)
+    for graph, ends in ((up, (pos, grid)), (down, (grid, pos))):
+        source, target = graph.edge_index
+        assert torch.equal(side(ends[0])[source], side(ends[1])[target])
+        total = torch.zeros(graph.num_target).index_add(0, target, graph.base_weight)
+        torch.testing.assert_close(total, torch.ones(graph.num_target))
+    # Two constants, one in each chamber, are followed exactly.
+    value = side(pos).float()
+    at_nodes = torch.zeros(len(grid)).index_add(
+        0, up.edge_index[1], up.base_weight * value[up.edge_index[0]]
+    )
+    torch.testing.assert_close(at_nodes, side(grid).float(), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("interpolation", ["mean", "linear", "spline"])
+def test_nodes_in_obstacles_have_no_neighbours(interpolation: str) -> None:
+    block = [[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]]
+    domain = Domain(*UNIT, Region.polygons([block]))
+    pos = torch.rand(200, 2)
+    pos = pos[domain.contains(pos)]
+    grid = equispaced_grid(domain, (10, 10))
+    builder = GraphBuilder(domain, 0.15, interpolation=interpolation)
+    hidden = ~domain.contains(grid)
+    assert hidden.any()
+    up, down = builder.points_to_grid(pos, grid), builder.grid_to_points(grid, pos)
+    assert torch.equal(up.degree() == 0, hidden)
+    assert not hidden[down.edge_index[0]].any()
+    assert (down.degree() > 0).all()
+
+
+def test_a_point_behind_corners_takes_what_others_see() -> None:
+    # Three chambers in a row, open to the next at alternating ends.
+    walls = [
+        [[0.33, -1.0], [0.34, -1.0], [0.34, 0.95], [0.33, 0.95]],
+        [[0.66, 0.05], [0.67, 0.05], [0.67, 2.0], [0.66, 2.0]],
+    ]
+    domain = Domain(*UNIT, Region.polygons(walls))
+    source = torch.tensor([[0.02, 0.05], [0.05, 0.02]], dtype=torch.float64)
+    target = equispaced_grid(domain, (20, 20), torch.float64)
+    query = RadiusQuery.create(source, target, 1.0, domain, None, None, CPU)
+    found = nearest_neighbours(query, 2)
+    assert (found[:, 0] >= 0).all()
+    seen = brute_nearest(source, target, domain, 2)[:, 0] >= 0
+    assert not seen[target[:, 0] > 0.5].any()
+    assert (found[~seen, 1] == -1).all()
+
+
+def test_a_point_closed_off_has_no_neighbour() -> None:
+    source = torch.tensor([[0.1, 0.1], [0.2, 0.6], [0.4, 0.4]])
+    target = torch.tensor([[0.3, 0.3], [0.8, 0.8]])
+    for interpolation in ("mean", "linear", "spline"):
+        graph = bipartite_graph(
+            source, target, 0.1, CLOSED, interpolation=interpolation
+        )
+        assert (graph.degree() > 0).tolist() == [True, False]
+        assert graph.base_weight.isfinite().all()
+        assert graph.mean_weight(torch.float32).isfinite().all()
+
+
+def test_quadrature_weights_stop_at_the_boundary() -> None:
+    pos = torch.tensor([[0.1, 0.5], [0.45, 0.5], [0.9, 0.5]], dtype=torch.float64)
+    found = quadrature_weights(pos, CLOSED)
+    # Without the wall, the second of them would reach beyond it.
+    expected = torch.tensor([0.275, 0.215, 0.49], dtype=torch.float64) / 0.98
+    torch.testing.assert_close(found, expected, atol=0.03, rtol=0)
+    assert float(quadrature_weights(pos, Domain(*UNIT))[1]) > 0.3
+
+
+def test_gradients_reach_positions_beside_a_wall() -> None:
+    pos = torch.rand(80, 2, dtype=torch.float64, generator=torch.manual_seed(0))
+    pos = pos[CHAMBERS.contains(pos)].requires_grad_()
+    target = torch.tensor([[0.3, 0.31], [0.6, 0.52]], dtype=torch.float64)
+    graph = bipartite_graph(pos, target, None, CHAMBERS, interpolation="spline")
+    (graph.base_weight * pos[graph.edge_index[0], 1].sin()).sum().backward()
+    assert pos.grad is not None and pos.grad.isfinite().all() and pos.grad.any()

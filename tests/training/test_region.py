@@ -1,0 +1,159 @@
+"""Runs in a domain with walls, and runs that must not notice them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+
+import nfsgeo
+from nfsgeo.data import PointWriter
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain, Region
+from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
+from nfsgeo_cli import main
+
+BOX = Domain((0.0, 0.0), (2.0, 1.0), (False, False))
+WALL = [[0.99, -1.0], [1.01, -1.0], [1.01, 2.0], [0.99, 2.0]]
+CHAMBERS = replace(BOX, region=Region.polygons([WALL]))
+FAR = replace(BOX, region=Region.polygons([np.array(WALL) + 50]))
+
+
+def chambers(path: Path, domain: Domain) -> Path:
+    """A constant that drifts in each of two chambers, another in each sample."""
+    random = np.random.default_rng(0)
+    points = random.random((80, 2)) * [2, 1]
+    points = points[abs(points[:, 0] - 1) > 0.02]
+    times = np.arange(6.0)
+    with PointWriter(
+        path, equation="test", domain=domain, times=times, component_names=["u"]
+    ) as writer:
+        mesh = writer.add_mesh(points)
+        for _ in range(12):
+            start, slope = random.normal(size=(2, 2))
+            side = (points[:, 0] > 1).astype(int)
+            u = start[side][:, None] + 0.1 * slope[side][:, None] * times
+            writer.write(u[..., None], mesh)
+    return path
+
+
+@pytest.fixture
+def settings(tiny: dict[str, Any]) -> dict[str, Any]:
+    return tiny | {"data.n_in": 3, "data.n_out": 3, "model.name": "nfs"}
+
+
+def test_a_run_keeps_its_walls(tmp_path: Path, settings: dict[str, Any]) -> None:
+    data = chambers(tmp_path / "a.h5", CHAMBERS)
+    settings |= {"data.boundary_inputs": True, "trainer.epochs": 1}
+    run = nfsgeo.fit(nfsgeo.prepare(data, settings), tmp_path / "run")
+    assert nfsgeo.evaluate(run)["test"]["mae"] < 1
+    forecaster = nfsgeo.load(run)
+    assert forecaster.model.problem.domain == CHAMBERS
+    # The last snapshot reaches queries in its own chamber alone.
+    with nfsgeo.open(data) as file:
+        x = torch.from_numpy(file.read(0, slice(0, 3)))
+        pos = torch.from_numpy(file.coordinates())
+    query = torch.tensor([[0.97, 0.5], [1.03, 0.5]], dtype=torch.float64)
+    graphs = forecaster.connect(pos, query_pos=query)
+    source, target = graphs.edges["last"].edge_index
+    assert torch.equal(pos[source, 0] > 1, query[target, 0] > 1)
+    assert graphs.boundary is not None and graphs.boundary.shape == (len(pos), 3)
+    expected = ((pos[:, 0] - 1).abs() - 0.01) / 2  # in the normalised box
+    torch.testing.assert_close(graphs.boundary[:, 0], expected.float())
+    found = forecaster.predict(x, pos, query_pos=query)
+    assert found.shape == (2, 3, 1) and found.isfinite().all()
+    with pytest.raises(UserError, match="1 of 1 points in an obstacle"):
+        forecaster.predict(x, pos, query_pos=torch.tensor([[1.0, 0.5]]))
+    with pytest.raises(UserError, match="boundary_inputs"):
+        nfsgeo.export(run, tmp_path / "a.pt2")
+    # Data without the wall are on another domain.
+    with pytest.raises(UserError, match="a region with 4 facets, as in training"):
+        nfsgeo.evaluate(run, data=chambers(tmp_path / "b.h5", BOX))
+    np.savetxt(tmp_path / "q.csv", [[0.5, 0.5], [1.0, 0.2]], delimiter=",")
+    options = ["--input", str(data), "--output", str(tmp_path / "p.h5")]
+    options += ["--query-points", str(tmp_path / "q.csv")]
+    done = CliRunner().invoke(main, ["predict", str(run.root), *options])
+    assert done.exit_code == 2
+    assert "1 of 2 points in an obstacle, the first is number 1" in done.output
+    assert len(done.output.strip().splitlines()) == 1
+
+
+def test_queries_closed_off_have_the_mean(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    data = chambers(tmp_path / "a.h5", CHAMBERS)
+    forecaster = nfsgeo.prepare(data, settings).forecaster.eval()
+    with nfsgeo.open(data) as file:
+        x = torch.from_numpy(file.read(0, slice(0, 3)))
+        pos = torch.from_numpy(file.coordinates())
+    left = pos[:, 0] < 1
+    query = torch.tensor([[0.5, 0.5], [1.5, 0.5]], dtype=torch.float64)
+    graphs = forecaster.connect(pos[left], query_pos=query)
+    last = forecaster._at_queries(x[left, -1:], graphs.edges["last"])
+    assert float(last[0]) == pytest.approx(float(x[left][0, -1]), abs=1e-4)
+    assert float(last[1]) == pytest.approx(float(forecaster.inputs.mean), abs=1e-6)
+
+
+def test_walls_out_of_reach_change_nothing(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    predicted = []
+    for name, domain in (("plain", BOX), ("far", FAR)):
+        data = chambers(tmp_path / f"{name}.h5", domain)
+        chosen = settings | {"data.points": 50, "loss.weighting": "quadrature"}
+        run = nfsgeo.fit(nfsgeo.prepare(data, chosen), tmp_path / name)
+        errors = nfsgeo.evaluate(run)["test"]
+        predicted.append([errors[key] for key in ("mae", "rmse", "rel_l2")])
+    assert predicted[0] == predicted[1]
+
+
+def test_boundary_inputs_need_a_region(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    data = chambers(tmp_path / "a.h5", BOX)
+    with pytest.raises(UserError, match="whose domain has no region"):
+        nfsgeo.prepare(data, settings | {"data.boundary_inputs": True})
+
+
+@pytest.mark.parametrize("model", ["mppde", "transolver", "dse", "gcgru"])
+def test_other_models_train_beside_a_wall(
+    model: str, tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    data = chambers(tmp_path / "a.h5", CHAMBERS)
+    kept = {k: v for k, v in settings.items() if not k.startswith("model.")}
+    kept |= {"model.name": model, "data.boundary_inputs": True}
+    forecaster = nfsgeo.prepare(data, kept | {"data.max_train": 2}).forecaster.eval()
+    with nfsgeo.open(data) as file:
+        x = torch.from_numpy(file.read(0, slice(0, 3)))
+        found = forecaster.predict(x, torch.from_numpy(file.coordinates()))
+    assert found.shape == (len(x), 3, 1) and found.isfinite().all()
+
+
+def test_kriging_does_not_reach_through_a_wall() -> None:
+    generator = torch.Generator().manual_seed(0)
+    box = CHAMBERS.normalised
+    pos = torch.rand(100, 2, generator=generator, dtype=torch.float64)
+    pos = pos * torch.tensor([1.0, 0.5])
+    pos = pos[box.contains(pos)]
+    queries = torch.tensor([[0.49, 0.2], [0.51, 0.3], [0.2, 0.4]], dtype=torch.float64)
+    fitted = torch.tensor([0.0, 0.0, 1.5, -9.0, 1.0, -6.0])
+    graph = kriging_graph(
+        StationaryCovariance(box, fitted, torch.zeros(1)), pos, queries
+    )
+    weight = torch.zeros(3, len(pos), dtype=torch.float64)
+    weight.index_put_((graph.edge_index[1], graph.edge_index[0]), graph.base_weight)
+    for row, query in zip(weight, queries, strict=True):
+        own = (pos[:, 0] > 0.5) == (query[0] > 0.5)
+        assert not row[~own].any()
+        # The same as if there were no other chamber, but for the choice of frequencies.
+        model = StationaryCovariance(replace(box, region=None), fitted, torch.zeros(1))
+        k, all_of_them = model.matrices(len(pos), pos[own], query[None])
+        k = k + model.noise * torch.eye(len(k))
+        if int(own.sum()) <= 64:
+            expected = torch.linalg.solve(k, all_of_them[0])
+            torch.testing.assert_close(row[own], expected, atol=1e-6, rtol=1e-5)
