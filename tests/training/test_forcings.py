@@ -96,7 +96,7 @@ def test_each_window_of_a_rollout_has_its_own_forcing(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["nfs", "gcgru", "mppde"])
+@pytest.mark.parametrize("model", ["nfs", "gcgru"])
 def test_a_model_that_is_given_the_forcing_errs_far_less(model: str) -> None:
     """The change of the field is the forcing: without it nothing is to be learnt."""
     errors = []
