@@ -162,6 +162,7 @@ HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
 
 def test_hostile_strings_are_escaped(make_run: MakeRun) -> None:
     run = make_run(n=200)
+    before = Page(write_report(run)).tags
     summary = json.loads((run / "summary.json").read_text())
     summary |= {"model": HOSTILE, "data": HOSTILE, "units": HOSTILE}
     summary["equation"] = HOSTILE
@@ -173,8 +174,8 @@ def test_hostile_strings_are_escaped(make_run: MakeRun) -> None:
         changed = {**arrays, "component_names": np.array([HOSTILE + "$\\frac{"])}
     np.savez(run / "evaluation.npz", **changed)
     page = Page(write_report(run))
-    assert "script" not in page.tags
-    assert page.tags.count("img") == 6
+    for tag in ("script", "img"):  # the page's own alone
+        assert page.tags.count(tag) == before.count(tag) > 0
     assert HOSTILE in page.text
 
 
