@@ -58,6 +58,9 @@ class Series:
     def __init__(self, times: Any) -> None:
         self.path, self.times, self.num_samples = Path("series"), np.array(times), 1
 
+    def num_observed(self) -> int:
+        return len(self.times)
+
 
 @given(
     num=st.integers(1, 300),
