@@ -3,7 +3,7 @@
 In a domain with a region only those sources are neighbours of a target that no wall
 hides from it. One that sees fewer than are wanted has these alone. One that sees none
 takes the nearest source of the nearest target that it sees, and so on around corners.
-One in an obstacle, or closed off from all sources, has none: -1 stands for it.
+One in an obstacle, or closed off from all sources, has none, which -1 marks.
 """
 
 from __future__ import annotations

@@ -72,6 +72,7 @@ def test_predict_into_one_mesh_file(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_train_on_netcdf(nfsgeo: Command, waves: Path, quick: list[str]) -> None:
     ok(nfsgeo("convert", waves, "--out", "waves.nc"))
     quick[quick.index(str(waves))] = "waves.nc"

@@ -41,6 +41,7 @@ def fine(tmp_path: Path) -> Path:
     return tmp_path / "fine.h5"
 
 
+@pytest.mark.slow
 def test_train_evaluate_and_predict(
     nfsgeo: Command, waves: Path, tmp_path: Path
 ) -> None:

@@ -194,7 +194,7 @@ def test_training_curves_mark_the_best_epoch() -> None:
             },
         ),
         (
-            {"dim": 3, "n": 600},
+            {"dim": 3, "n": 600, "n_out": 3},
             {
                 "error-in-time",
                 "fields-960-vorticity",
@@ -233,7 +233,7 @@ def test_every_kind_of_problem_has_its_pictures(
 
 
 def test_predictions_that_are_not_finite_still_make_a_report(make_run: MakeRun) -> None:
-    run = make_run(n=100)
+    run = make_run(n=100, n_out=2)
     with np.load(run / "evaluation.npz") as arrays:
         changed = dict(arrays)
     changed["prediction"][0, :50] = np.nan

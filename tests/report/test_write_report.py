@@ -120,7 +120,7 @@ def test_unseen_meshes_are_tabled(whole_run: Path) -> None:
 
 @pytest.mark.parametrize("part", DRAWN)
 def test_missing_parts_are_left_out(make_run: MakeRun, part: str) -> None:
-    run = make_run(n=100)
+    run = make_run(n=100, n_out=2)
     (run / part).unlink()
     page = Page(write_report(run))
     names = {path.stem for path in (run / "figures").iterdir()}
@@ -161,7 +161,7 @@ HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
 
 
 def test_hostile_strings_are_escaped(make_run: MakeRun) -> None:
-    run = make_run(n=200)
+    run = make_run(n=200, n_out=2)
     before = Page(write_report(run)).tags
     summary = json.loads((run / "summary.json").read_text())
     summary |= {"model": HOSTILE, "data": HOSTILE, "units": HOSTILE}
