@@ -16,6 +16,8 @@ __all__ = ["StationaryCovariance", "kriging_graph", "seen_points", "within_reach
 FREQUENCIES = 3.0
 # Points that the value at a query is taken from; a larger system gains nothing.
 NEIGHBOURS = 64
+# One system of so many points is solved sooner than one of the nearest for each query.
+ONE_SYSTEM = 128
 # Points times waves: what is computed at once for every pair of points.
 MOST_WAVES = 2**24
 # Rows of queries whose systems are solved at a time.
@@ -123,9 +125,10 @@ def kriging_graph(
 
     Simple kriging (Cressie, *Statistics for Spatial Data*, section 3.4.5) of a field
     whose expected value is zero. The weights of a query add up to about 1 where the
-    spatial mean varies; where it is conserved, they know it. A query takes from the
-    :data:`NEIGHBOURS` points of the largest covariance with it, and one that is an
-    observed point has that point's value. Points behind a wall have no weight.
+    spatial mean varies; where it is conserved, they know it. Among more than
+    :data:`ONE_SYSTEM` points a query takes from the :data:`NEIGHBOURS` of the largest
+    covariance with it. One that is an observed point has that point's value. Points
+    behind a wall have no weight.
 
     Args:
         covariance: of the field.
@@ -134,7 +137,8 @@ def kriging_graph(
         seen: which points each query sees, of :func:`seen_points`; None to find out.
     """
     seen = seen_points(covariance.domain, pos, query_pos) if seen is None else seen
-    num = min(len(pos), NEIGHBOURS)
+    num = len(pos) if seen is None and len(pos) <= ONE_SYSTEM else NEIGHBOURS
+    num = min(len(pos), num)
     own, others = covariance.matrices(len(pos), pos, query_pos)
     own = own + covariance.noise.to(own.device) * torch.eye(len(pos)).to(own)
     if num == len(pos) and seen is None:
