@@ -183,7 +183,7 @@ class LossSection(Section):
             and the validation loss have uniform weights.
     """
 
-    name: str = "mse"
+    name: str = "relative_l2"
     weighting: LossWeighting | None = None
 
     @field_validator("name")

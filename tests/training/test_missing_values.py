@@ -132,7 +132,8 @@ def test_a_model_of_complete_fields_fills_gaps_in_all_the_same(
 def test_missing_targets_leave_the_loss(
     gaps: Path, tiny: dict[str, Any], values: str
 ) -> None:
-    experiment = prepare(load_config(overrides=tiny | {"data.file": str(gaps)}))
+    overrides = tiny | {"data.file": str(gaps), "loss.name": "mse"}
+    experiment = prepare(load_config(overrides=overrides))
     train = experiment.data.parts["train"]
     batch = experiment.data.collate["train"]([train[0], train[1]])
     torch.manual_seed(0)

@@ -167,7 +167,7 @@ def test_it_takes_the_loss_and_the_weights_of_the_configuration(
     values = [
         loss(),
         loss(name="mae"),
-        loss(name="relative_l2"),
+        loss(name="mse"),
         loss(weighting="quadrature"),
     ]
     assert len(set(values)) == 4 and values[0] == loss(weighting="uniform")
