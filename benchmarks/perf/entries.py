@@ -121,8 +121,9 @@ def _nfs(points: int, time_steps: int, samples: int) -> Entry:
     size = {"points": points, "time_steps": time_steps, "samples": samples}
     return Entry(
         name=f"nfs-{points}x{time_steps}",
-        title=f"a training step of nfs, {samples} samples of {points} points each, "
-        f"{time_steps} time steps, over its Fourier blocks on a grid of as many points",
+        title=f"a training step of nfs with learned kernels, {samples} samples of "
+        f"{points} points each, {time_steps} time steps, over its Fourier blocks on a "
+        "grid of as many points",
         variant=partial(nfs_step, **size),
         reference=partial(core_step, **size),
         bound=1.3,
@@ -164,8 +165,8 @@ ON_CPU = (
     *(_nfs(*sizes) for sizes in STEPS),
     Entry(
         name="nfs-fno",
-        title="a training step of nfs, 4 samples of 4096 points, 10 time "
-        "steps, over fno",
+        title="a training step of nfs with learned kernels, 4 samples of 4096 points, "
+        "10 time steps, over fno",
         variant=partial(nfs_step, points=4096, time_steps=10, samples=4),
         reference=partial(
             core_step, points=4096, time_steps=10, samples=4, norm="none"

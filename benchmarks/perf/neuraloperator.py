@@ -118,8 +118,8 @@ def nfs_beside_gino(
     points, time = side**2, time_steps is not None
     problem = Problem(DOMAIN, INPUTS, 1, 1, time_steps or 1, points, None, time)
     settings = {"width": width, "depth": depth, "modes": modes, "hidden": hidden}
-    # Theirs brings all channels back.
-    own = {"back_width": None}
+    # Theirs learns its kernels, and brings all channels back.
+    own = {"time": "tokens", "kernel": "channel", "back_width": None}
     network = build_model(
         "nfs", problem, {**settings, **own, "grid": side, "radius": radius}
     )

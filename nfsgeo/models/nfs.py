@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import PositiveInt
 
 from nfsgeo.models.frames.fourier import PAPER_MODES, FourierSettings, fourier_blocks
 from nfsgeo.models.frames.interpolation import (
     InterpolationSettings,
+    KernelName,
     PointMixer,
     point_mixer_info,
 )
@@ -14,11 +17,46 @@ from nfsgeo.models.frames.problem import Problem
 
 __all__ = ["NFS", "NFS_INFO", "NFSSettings"]
 
+IN_ONE_DIMENSION: dict[str, Any] = {
+    "width": 32,
+    "depth": 2,
+    "time": "tokens",
+    "kernel": "channel",
+}
+IN_MORE: dict[str, Any] = {
+    "width": 64,
+    "depth": 4,
+    "time": "channels",
+    "kernel": "none",
+}
+
 
 class NFSSettings(FourierSettings, InterpolationSettings):
-    """Settings of `nfs`; its Layer-Norm holds on any grid."""
+    """Settings of `nfs`; its Layer-Norm holds on any grid.
 
+    Attributes:
+        width: channels, ``C``; ``None`` for 32 in one dimension, 64 in more.
+        depth: number of blocks; ``None`` for 2 in one dimension, 4 in more.
+        time: whether the predicted time steps are ``tokens`` beside the nodes, as in
+            the paper, or ``channels`` of the result: blocks then mix space alone, and
+            cost as much as for one time step. ``None`` for tokens in one dimension,
+            channels in more.
+        kernel: see :class:`InterpolationSettings`; ``None`` for a weight for each
+            ``channel`` in one dimension, where it is worth its cost, and ``none`` in
+            more.
+    """
+
+    width: PositiveInt | None = None  # type: ignore[assignment]
+    depth: PositiveInt | None = None  # type: ignore[assignment]
     norm: Literal["element", "channel", "none"] = "channel"
+    time: Literal["tokens", "channels"] | None = None  # type: ignore[assignment]
+    kernel: KernelName | None = None  # type: ignore[assignment]
+
+    def completed(self, problem: Problem) -> NFSSettings:
+        """With what is left open as it suits the dimensions of ``problem``."""
+        suits = IN_ONE_DIMENSION if problem.domain.dim == 1 else IN_MORE
+        left = {k: v for k, v in suits.items() if getattr(self, k) is None}
+        return self.model_copy(update=left)
 
 
 class NFS(PointMixer):
@@ -42,6 +80,12 @@ class NFS(PointMixer):
 NFS_INFO = point_mixer_info(
     "nfs",
     NFS,
-    {"depth": 3, "modes": PAPER_MODES, "norm": "element"},
+    {
+        "width": 32,
+        "depth": 3,
+        "modes": PAPER_MODES,
+        "norm": "element",
+        "time": "tokens",
+    },
     parameters_paper=37_891_937,
 )

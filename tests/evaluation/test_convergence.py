@@ -45,7 +45,8 @@ def settings(waves: Path) -> dict[str, Any]:
 def test_states_are_what_goes_into_the_blocks_and_comes_out(
     settings: dict[str, Any],
 ) -> None:
-    experiment = prepare(load_config(overrides=settings))
+    tokens = {"model.settings.time": "tokens"}
+    experiment = prepare(load_config(overrides=settings | tokens))
     forecaster, window = experiment.forecaster, experiment.data.parts["valid"][0]
     states = grid_states(forecaster, window)
     assert forecaster.training

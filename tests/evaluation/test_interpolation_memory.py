@@ -17,7 +17,9 @@ EDGES = 8 + 8 + 2 * 4 + 4  # bytes of source and target, displacement, weight
 def memory(num_points: int, name: str = "nfs", **settings: Any) -> dict[str, int]:
     torch.manual_seed(0)
     problem = Problem(Domain.unit(2), 1, 1, 3, 4, num_points, None, True)
-    small = {"width": 8, "modes": 2} if name == "nfs" else {}
+    small: dict[str, Any] = {}
+    if name == "nfs":
+        small = {"width": 8, "modes": 2, "time": "tokens", "kernel": "channel"}
     model = build_model(name, problem, {**small, **settings})
     found = interpolation_memory(
         model, torch.randn(num_points, 3, 1), torch.rand(num_points, 2)

@@ -128,7 +128,8 @@ def test_interpolation_commutes_with_translations_by_the_grid():
 @pytest.mark.parametrize("inputs", [True, False])
 def test_kernels_interpolate_all_inputs_alike_where_they_see_none(inputs):
     p = problem()
-    model = build_model("nfs", p, {**SMALL, "grid": 8, "inputs": inputs})
+    settings = {**SMALL, "grid": 8, "kernel": "channel", "inputs": inputs}
+    model = build_model("nfs", p, settings)
     x, pos = sample(p, 60)
     weight, slope = torch.randn(p.domain.dim, 8), torch.randn(8)
     graphs = model.connect(pos)

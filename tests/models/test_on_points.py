@@ -82,7 +82,8 @@ def test_what_is_left_open_follows_from_the_problem(
     settings, has_time, base, kernel_at, channels
 ):
     p = replace(problem(num_points=64), has_time=has_time, n_out=10 if has_time else 1)
-    resampling = build_model("nfs", p, settings).resampling
+    tokens = {"time": "tokens", "kernel": "channel", "width": 32}
+    resampling = build_model("nfs", p, tokens | settings).resampling
     assert (resampling.builder.interpolation, resampling.kernel_at) == (
         base,
         kernel_at,
@@ -93,6 +94,7 @@ def test_what_is_left_open_follows_from_the_problem(
 def test_corrected_kernels_are_of_one_kind():
     p = problem(num_points=64)
     settings = {"exact_for": "linear", "quadrature": True, "kernel_at": "points"}
+    settings["kernel"] = "channel"
     resampling = build_model("nfs", p, settings).resampling
     assert resampling.to_grid.exact_for == resampling.from_grid.exact_for == "linear"
     assert resampling.builder.quadrature
@@ -146,7 +148,7 @@ def test_without_a_kernel_the_base_interpolation_is_left(kernel_at, has_time):
     p = replace(problem(num_points=60), has_time=has_time, n_in=1)
     sizes = {"width": 8, "modes": 2, "back_width": None, "radius_factor": 9}
     sizes["kernel_at"] = kernel_at
-    learned = build_model("nfs", p, sizes)
+    learned = build_model("nfs", p, {**sizes, "kernel": "channel"})
     for layer in (learned.resampling.to_grid, learned.resampling.from_grid):
         for parameter in layer.parameters():
             torch.nn.init.zeros_(parameter)
@@ -162,3 +164,15 @@ def test_without_a_kernel_the_base_interpolation_is_left(kernel_at, has_time):
     torch.testing.assert_close(found, learned(x, pos, query_pos=query_pos))
     edges = [m.connect(pos).edges["down"].edge_index.size(1) for m in (plain, learned)]
     assert edges[0] < edges[1] or not has_time
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_dimensions_decide_what_nfs_leaves_open(dim):
+    p = problem(dim, num_points=64)
+    chosen = build_model("nfs", p).settings
+    one = (32, 2, "tokens", "channel")
+    more = (64, 4, "channels", "none")
+    found = (chosen.width, chosen.depth, chosen.time, chosen.kernel)
+    assert found == (one if dim == 1 else more)
+    asked = build_model("nfs", p, {"width": 8, "kernel": "gaussian"}).settings
+    assert (asked.width, asked.depth, asked.kernel) == (8, chosen.depth, "gaussian")

@@ -84,7 +84,7 @@ def test_keywords_an_instance_and_a_name_build_the_same(name: str) -> None:
         torch.manual_seed(0)
         made.append(make().eval())
     assert all(type(each) is model for each in made)
-    assert all(each.settings == kind(**small) for each in made)
+    assert all(each.settings == kind(**small).completed(PROBLEM) for each in made)
     pos = equispaced_grid(PROBLEM.domain, (8, 8))
     x = torch.randn(64, 2, 1)
     first, *others = [each(x, pos) for each in made]

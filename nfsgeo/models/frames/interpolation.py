@@ -29,12 +29,14 @@ from nfsgeo.nn import (
 __all__ = [
     "NFS_PAPER",
     "InterpolationSettings",
+    "KernelName",
     "PointMixer",
     "grid_shape_for",
     "point_mixer_info",
 ]
 
 NFS_PAPER = "Non-equispaced Fourier Neural Solvers for PDEs"
+KernelName = Literal["dense", "low-rank", "channel", "gaussian", "none"]
 # A matrix for every edge, added to the mean of the neighbours.
 PAPER_KERNEL = {"kernel": "dense", "base": "mean", "hidden": 64, "back_width": None}
 # With this many, errors on other meshes hardly exceed those on the mesh of training; no
@@ -80,7 +82,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
 
     grid: PositiveInt | None = None
     radius_factor: PositiveFloat = 2.3
-    kernel: Literal["dense", "low-rank", "channel", "gaussian", "none"] = "channel"
+    kernel: KernelName = "channel"
     rank: PositiveInt = 8
     shared_by: PositiveInt = 4
     hidden: PositiveInt = 16

@@ -25,6 +25,10 @@ class ModelSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    def completed(self, problem: Problem) -> ModelSettings:
+        """The settings with what they leave to the problem; by default, themselves."""
+        return self
+
 
 class Model(nn.Module, ABC):
     """A solution operator: fields at points to later fields, at these or other points.
@@ -62,7 +66,7 @@ class Model(nn.Module, ABC):
             with respect to query positions exist if it ``predicts_anywhere``.
     """
 
-    Settings: ClassVar[type[BaseModel]] = ModelSettings
+    Settings: ClassVar[type[ModelSettings]] = ModelSettings
     predicts_anywhere = True
     needs_grid = False
     differentiable_points = False
@@ -70,7 +74,7 @@ class Model(nn.Module, ABC):
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__()
         self.problem = problem
-        self.settings = self._checked(settings, keywords)
+        self.settings = self._checked(settings, keywords).completed(problem)
 
     def __init_subclass__(cls) -> None:
         """Shows the fields of ``Settings`` as keyword arguments of the class."""
