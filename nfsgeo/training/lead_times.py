@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 
-__all__ = ["check_times", "lead_times", "with_times"]
+__all__ = ["check_times", "each_time", "lead_times", "with_times"]
 
 
 def lead_times(times: Tensor, n_in: int) -> Tensor:
@@ -34,6 +35,34 @@ def with_times(forcing: Tensor | None, times: Tensor, like: Tensor) -> Tensor:
     """
     time = times.to(like)[..., None].expand(len(like), -1, -1)
     return time if forcing is None else torch.cat([forcing.to(time), time], dim=-1)
+
+
+def each_time(
+    forcing: Tensor | None, times: Tensor | None, x: Tensor, graphs: Graphs
+) -> Iterator[tuple[Tensor | None, Tensor | None]]:
+    """What is known at the inputs and at one time that is asked for, time by time.
+
+    Args:
+        forcing: What else is known ahead ``[N, n_in + K, C_f]``, or None.
+        times: ``[n_in + K]``, or those of each sample; None for a model that predicts
+            all of its time steps at once.
+        x: Fields ``[N, n_in, F]``.
+        graphs: Of the samples.
+
+    Yields:
+        The forcing with the time ``[N, n_in + 1, C_f + 1]``, and the lead time of each
+        sample ``[S]``; without times the forcing as it is, and None.
+    """
+    if times is None:
+        yield forcing, None
+        return
+    n_in, num = x.size(1), graphs.num_samples
+    leads = lead_times(torch.atleast_2d(times), n_in).expand(num, -1)
+    at_points = leads if graphs.batch is None else leads[graphs.batch]
+    known = with_times(forcing, at_points, x)
+    for step in range(n_in, leads.size(1)):
+        here = torch.cat([known[:, :n_in], known[:, step : step + 1]], dim=1)
+        yield here, leads[:, step]
 
 
 def check_times(

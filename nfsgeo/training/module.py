@@ -23,7 +23,7 @@ from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.datamodule import WindowData
 from nfsgeo.training.in_memory import predict_in_memory
 from nfsgeo.training.inputs import check_complete, check_forcing, check_inputs
-from nfsgeo.training.lead_times import check_times, lead_times, with_times
+from nfsgeo.training.lead_times import check_times, each_time
 from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
 from nfsgeo.training.optimiser import (
@@ -165,28 +165,19 @@ class Forecaster(LightningModule):
             graphs = self.connect(pos, batch, query_pos, query_batch)
         x = x.to(self.inputs.mean.dtype)
         filled = self.filled(x, graphs)
-        if times is None:
-            seen = self._inputs(x, filled, graphs, forcing)
-            prediction = self.model(seen, pos, batch, graphs=graphs)
-            return self._field(prediction, filled, graphs)
-        n_in, num = x.size(1), graphs.num_samples
-        leads = lead_times(torch.atleast_2d(times), n_in).expand(num, -1)
-        at_points = leads if graphs.batch is None else leads[graphs.batch]
-        known = with_times(forcing, at_points, x)
         found = []
-        for step in range(n_in, leads.size(1)):
-            here = torch.cat([known[:, :n_in], known[:, step : step + 1]], dim=1)
-            seen = self._inputs(x, filled, graphs, here)
+        for known, lead in each_time(forcing, times, x, graphs):
+            seen = self._inputs(x, filled, graphs, known)
             prediction = self.model(seen, pos, batch, graphs=graphs)
-            found.append(self._field(prediction, filled, graphs, leads[:, step]))
-        return torch.cat(found, dim=1)
+            found.append(self._field(prediction, filled, graphs, lead))
+        return found[0] if len(found) == 1 else torch.cat(found, dim=1)
 
     def _field(
         self,
         prediction: Tensor,
         filled: Tensor,
         graphs: Graphs,
-        lead: Tensor | None = None,
+        lead: Tensor | None,
     ) -> Tensor:
         """The field of a prediction ``[M, T, C]``; ``lead [S]`` is its time."""
         prediction = self.outputs.denormalise(prediction.to(filled))
