@@ -168,6 +168,8 @@ def _window(
             f"one of 0 to {num - 1}" if n_in else "none, for a coefficient is observed",
             "change it or leave it out",
         )
+    if lead_times is not None:
+        _check_lead_times(forecaster, lead_times, steps)
     if steps is not None and steps < 1:
         raise UserError(f"{steps} time steps", "1 or more", "change their number")
     if not n_in:
@@ -179,8 +181,6 @@ def _window(
             )
         return np.empty(0, np.int64), trained
     around = trained - trained[n_in - 1]
-    if lead_times is not None:
-        _check_lead_times(forecaster, lead_times, steps)
     if forecaster.lead_times:
         found = _last_snapshots(config, file, first)
         return found, file.times[found[-1]] + _ahead(around[n_in:], steps, lead_times)
