@@ -323,6 +323,11 @@ THINNED = {
     "data.n_out": 8,
     "data.window_stride": 2,
     "data.query_points": 0,
+    "loss.name": "mse",
+    "model.settings.width": 32,
+    "model.settings.depth": 2,
+    "model.settings.kernel": "channel",
+    "model.settings.time": "tokens",
     "trainer.epochs": 6,
     "trainer.device": "cpu",
 }
