@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from nfsgeo.errors import UserError
 from nfsgeo.pretrained import FOLDER, NAMES
 from nfsgeo_cli.terminal import as_json, device, progress_bar, report
 
@@ -16,6 +17,7 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report
       nfsgeo predict runs/x --input new.h5 --output predicted.h5
       nfsgeo predict runs/x --input new.h5 --output p.h5 --query-points q.npy
       nfsgeo predict runs/x --input new.h5 --output ahead.h5 --steps 200
+      nfsgeo predict runs/x --input new.h5 --output at.h5 --lead-times 0.3,0.75
       nfsgeo predict runs/x --input stations.csv --output forecast.csv
       nfsgeo predict --model ns-small --input ns.h5 --output p.h5
     """
@@ -48,6 +50,12 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report
     type=click.IntRange(1),
     help="Time steps to predict; default: as many as in training.",
 )
+@click.option(
+    "--lead-times",
+    metavar="T,T,...",
+    help="Times to predict after the last observed one, of a model that was trained "
+    "with data.lead_times.",
+)
 @device
 @as_json
 def predict(
@@ -58,6 +66,7 @@ def predict(
     query_points: Path | None,
     first: int | None,
     steps: int | None,
+    lead_times: str | None,
     device: str | None,
     as_json: bool,
 ) -> None:
@@ -86,6 +95,7 @@ def predict(
             query_points=query_points,
             first=first,
             steps=steps,
+            lead_times=_numbers(lead_times),
             device=device,
             progress=lambda done, total: progress("samples", done, total),
         )
@@ -93,3 +103,14 @@ def predict(
         ends = predicted.times[[0, -1]].tolist()
     line = f"written  {target}, t = {ends[0]:g} to {ends[1]:g}"
     report(as_json, {"output": str(target), "times": ends}, line)
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise UserError(
+            f"--lead-times {text}", "numbers with commas between them", "change it"
+        ) from None

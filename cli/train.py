@@ -151,7 +151,9 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
 
     config, file, problem = experiment.config, experiment.file, experiment.problem
     count = num_parameters(experiment.forecaster.model)
-    steps = f"{problem.n_in} time steps in, {problem.n_out} out"
+    steps = f"{problem.n_in} time steps in, {config.data.n_out} out"
+    if config.data.lead_times:
+        steps = f"{problem.n_in} time steps in, one of the next {config.data.n_out} out"
     if not problem.has_time:
         steps = "a coefficient in, the solution out"
     split = " + ".join(f"{len(s)} {part}" for part, s in file.split.items())

@@ -156,6 +156,7 @@ def predict(
     query_points: Path | str | None = None,
     first: int | None = None,
     steps: int | None = None,
+    lead_times: Sequence[float] | None = None,
 ) -> FieldFile:
     """Predicts every sample of a file, from its last snapshots on beyond its end.
 
@@ -170,6 +171,8 @@ def predict(
             in the file.
         steps: Number of time steps to predict, by an autoregressive rollout where they
             are more than in training.
+        lead_times: Times to predict, after the last observed one, for a model that was
+            trained with ``data.lead_times``.
 
     Returns:
         The predicted snapshots, as ``target`` holds them.
@@ -185,6 +188,7 @@ def predict(
         query_points=None if query_points is None else Path(query_points),
         first=first,
         steps=steps,
+        lead_times=lead_times,
     )
     return open(written)
 

@@ -93,6 +93,9 @@ class WindowDataset(Dataset[Data]):
         noise: Standard deviation of Gaussian noise on each component of ``x``, ``[F]``
             in the units of the data; None for no noise. It depends on the number of
             the sample, that of the window in it and ``turn`` alone.
+        pairs: Whether an item is a pair within its window, drawn anew in every turn
+            from the same numbers: one target, ``y [n, 1, C]``, and ``n_in`` time steps
+            in a row before it. It is equally likely to be 1 to ``n_out`` of them ahead.
     """
 
     def __init__(
@@ -142,6 +145,7 @@ class WindowDataset(Dataset[Data]):
         self.mesh = mesh
         self.turn = 0
         self.noise: Tensor | None = None
+        self.pairs = False
         self.volumes = volumes
         self.drop_absent = drop_absent
         # Numbers of the meshes that are left where points are absent.
@@ -170,7 +174,8 @@ class WindowDataset(Dataset[Data]):
         return len(self.samples)
 
     def __getitem__(self, number: int) -> Data:
-        sample, numbers = self.samples[number], self._starts[number] + self._numbers
+        sample, start = self.samples[number], self._starts[number]
+        numbers = start + (self._pair(number) if self.pairs else self._numbers)
         found, mesh = self._cached(number), self._mesh_number(number)
         inside = _as_slice(np.searchsorted(found.steps, numbers))
         found = found._replace(u=found.u[:, inside], f=found.f[:, inside])
@@ -215,6 +220,14 @@ class WindowDataset(Dataset[Data]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._forget()
+
+    def _pair(self, number: int) -> Indices:
+        """Which time steps of a window are a pair of inputs and target in this turn."""
+        words = self.samples[number], self.turn, self._ranks[number]
+        random = np.random.default_rng(words)
+        ahead = int(random.integers(1, self.n_out + 1))
+        end = self.n_in + int(random.integers(self.n_out - ahead + 1))
+        return self._numbers[[*range(end - self.n_in, end), end + ahead - 1]]
 
     def _forget(self) -> None:
         self._cache: OrderedDict[tuple[int, int, int], _Sample] = OrderedDict()

@@ -35,17 +35,17 @@ def baselines(train: WindowDataset) -> dict[str, Predictor]:
         found["persistence"] = lambda batch: persistence(
             batch.x[..., :components], num_out
         )
-    times = train[0].times
     for degree, name in enumerate(DEGREES, start=1):
         if train.n_in > degree:
-            found[f"{name}_extrapolation"] = partial(
-                _extrapolated, times, components, degree
-            )
+            found[f"{name}_extrapolation"] = partial(_extrapolated, components, degree)
     return found | {"mean": training_mean(train)}
 
 
-def _extrapolated(times: Tensor, components: int, degree: int, batch: Batch) -> Tensor:
-    return extrapolation(batch.x[..., :components], times, degree)
+def _extrapolated(components: int, degree: int, batch: Batch) -> Tensor:
+    fields = batch.x[..., :components].split(batch.graphs.sizes)
+    times = batch.times.view(batch.num_graphs, -1)
+    samples = zip(fields, times, strict=True)
+    return torch.cat([extrapolation(u, at, degree) for u, at in samples])
 
 
 def persistence(u: Tensor, num_out: int) -> Tensor:

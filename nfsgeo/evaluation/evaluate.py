@@ -43,6 +43,8 @@ class Evaluation:
         components: The first four for each of several components; empty for one.
         by_time_step: Mean absolute error at each predicted time step, by method:
             ``[n_out]``, or ``[n_out, C]`` for several components.
+        last_by_sample: Relative L1 of each window at the last predicted time step,
+            the mean of the training targets removed, by method: ``[S, C]``.
         points: Smallest and largest number of points of a sample.
         examples: The first samples: ``sample`` ``[S]``, ``pos`` ``[n, d]``, ``times``
             ``[n_in + n_out]``, ``x``, ``truth`` and ``prediction`` ``[S, n, ...]``.
@@ -51,6 +53,7 @@ class Evaluation:
     errors: dict[str, dict[str, float]]
     components: dict[str, list[dict[str, float]]]
     by_time_step: dict[str, NDArray[Any]]
+    last_by_sample: dict[str, NDArray[Any]]
     points: tuple[int, int]
     examples: dict[str, NDArray[Any]]
 
@@ -122,6 +125,7 @@ def evaluate(
         },
         components={name: metric.by_component() for name, metric in errors.items()},
         by_time_step={n: m.compute().cpu().numpy() for n, m in by_time_step.items()},
+        last_by_sample={n: torch.cat(each).cpu().numpy() for n, each in last.items()},
         points=(min(sizes), max(sizes)),
         examples={
             **dict(zip(("sample", "x", "truth", "prediction"), stacked, strict=True)),

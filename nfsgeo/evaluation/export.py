@@ -69,11 +69,13 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
             "a model that was trained on complete fields",
             "train it on such data; missing inputs are filled in outside of programs",
         )
+    lead = forecaster.lead_times
     if forecaster.forcings is not None:
         raise UserError(
-            f"{folder}, trained with forcings",
+            f"{folder}, trained with {'lead times' if lead else 'forcings'}",
             "a model whose inputs are fields and a coefficient alone",
-            "use nfsgeo.load(run).predict(x, pos, forcing=...)",
+            "use nfsgeo.load(run).predict(x, pos, "
+            f"{'times' if lead else 'forcing'}=...)",
         )
     model = forecaster.model
     if not isinstance(model, MixerOperator) or not isinstance(

@@ -63,9 +63,17 @@ def check_fields(forecaster: Forecaster, file: FieldFile) -> None:
 def check_times(forecaster: Forecaster, windows: WindowDataset) -> None:
     """Refuses a file whose time steps are longer or shorter than those of training.
 
+    A model of lead times takes any steps that do not reach further than in training.
+
     Raises:
         UserError: They are.
     """
+    if forecaster.lead_times:
+        for item in range(len(windows)):
+            times = windows[item].times
+            ahead = float(times[-1] - times[windows.n_in - 1])
+            check_lead(forecaster, ahead, f"{windows.file.path} with a window of which")
+        return
     found = np.diff(windows[0].times.numpy())
     usual = np.diff(np.array(forecaster.description["times"]))
     if not np.allclose(found, usual, rtol=1e-3, atol=0):
@@ -73,6 +81,26 @@ def check_times(forecaster: Forecaster, windows: WindowDataset) -> None:
             f"{windows.file.path} with time steps of {found.mean():g}",
             f"time steps of {usual.mean():g}, as in training",
             "use data with the same time steps",
+        )
+
+
+def check_lead(forecaster: Forecaster, ahead: float, what: str) -> None:
+    """Refuses times that are further ahead than any in training.
+
+    Args:
+        forecaster: A model of lead times.
+        ahead: Time after the last input.
+        what: Where it comes from, for the message.
+
+    Raises:
+        UserError: It is longer.
+    """
+    longest = forecaster.description["longest_lead"]
+    if ahead > longest * (1 + 1e-3):
+        raise UserError(
+            f"{what} the last time is {ahead:g} after the last input",
+            f"at most {longest:g}, the longest lead time in training",
+            "ask for earlier times, or train with a larger --n-out",
         )
 
 

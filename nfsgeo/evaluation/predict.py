@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from nfsgeo.data.disk import check_room
 from nfsgeo.data.export import exporting
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.fitting import check_fields
+from nfsgeo.evaluation.fitting import check_fields, check_lead
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import open_run
@@ -42,6 +42,7 @@ def predict(
     query_points: Path | None = None,
     first: int | None = None,
     steps: int | None = None,
+    lead_times: Sequence[float] | None = None,
     device: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
@@ -65,6 +66,8 @@ def predict(
             time; None for the last ones.
         steps: Number of time steps to predict, by an autoregressive rollout where they
             are more than in training; None for as many as in training.
+        lead_times: Times to predict, after the last observed one, for a model of lead
+            times; None for those of the first validation window.
         device: In place of the run's own.
         progress: Called with the number of samples done and in all.
 
@@ -83,7 +86,7 @@ def predict(
         )
         most = max(map(file.num_points, range(file.num_samples)))
         num = config.data.points or most if points is None else len(points)
-        observed, ahead = _window(forecaster, config, file, first, steps)
+        observed, ahead = _window(forecaster, config, file, first, steps, lead_times)
         known = _steps_ahead(file, ahead)
         values = 4 * len(ahead) * file.components
         check_room(target, file.num_samples * num * (values + 8 * file.domain.dim))
@@ -114,7 +117,12 @@ def predict(
             written: tuple[Tensor, int] | None = None
             done = 0
             for batch, u in predictions(
-                forecaster, windows, size, connect=connect, steps=steps
+                forecaster,
+                windows,
+                size,
+                connect=connect,
+                steps=steps,
+                ahead=torch.from_numpy(ahead),
             ):
                 sizes = batch.graphs.query_sizes or batch.graphs.sizes
                 places = batch.pos.cpu().split(batch.graphs.sizes)
@@ -144,11 +152,13 @@ def _window(
     file: FieldFile,
     first: int | None,
     steps: int | None,
+    lead_times: Sequence[float] | None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Numbers of the observed snapshots, and the times that are predicted.
 
     Relative to the last observed snapshot, all times are those of training. A file
-    with too few snapshots, or none at some of these times, is refused.
+    with too few snapshots, or none at some of these times, is refused. A model of lead
+    times takes snapshots that are any time apart.
     """
     trained = np.array(forecaster.description["times"])
     n_in, num = config.data.n_in or 0, len(file.times)
@@ -158,6 +168,8 @@ def _window(
             f"one of 0 to {num - 1}" if n_in else "none, for a coefficient is observed",
             "change it or leave it out",
         )
+    if lead_times is not None:
+        _check_lead_times(forecaster, lead_times, steps)
     if steps is not None and steps < 1:
         raise UserError(f"{steps} time steps", "1 or more", "change their number")
     if not n_in:
@@ -169,6 +181,9 @@ def _window(
             )
         return np.empty(0, np.int64), trained
     around = trained - trained[n_in - 1]
+    if forecaster.lead_times:
+        found = _last_snapshots(config, file, first)
+        return found, file.times[found[-1]] + _ahead(around[n_in:], steps, lead_times)
     last = file.times[file.num_observed() - 1]
     begin = last + around[0] if first is None else file.times[first]
     wanted = begin + around[:n_in] - around[0]
@@ -187,10 +202,56 @@ def _window(
             "use a file with such snapshots at its end, or choose others by the number "
             "of the first, --first",
         )
-    ahead = around[n_in:]
-    if steps is not None:
-        ahead = step * np.arange(1, steps + 1)
-    return found, file.times[found[-1]] + ahead
+    return found, file.times[found[-1]] + _ahead(around[n_in:], steps, None)
+
+
+def _ahead(
+    trained: NDArray[np.float64], steps: int | None, asked: Sequence[float] | None
+) -> NDArray[np.float64]:
+    """Times after the last input: those of training unless others are asked for."""
+    if asked is not None:
+        return np.array(asked, np.float64)
+    if steps is None:
+        return trained
+    step = np.diff(trained, prepend=0)
+    if not np.allclose(step, step[0], rtol=1e-3, atol=0):
+        raise UserError(
+            f"--steps {steps} of a model that was trained on unequal time steps",
+            "the times to predict",
+            "give them by --lead-times",
+        )
+    return step[0] * np.arange(1, steps + 1)
+
+
+def _check_lead_times(
+    forecaster: Forecaster, asked: Sequence[float], steps: int | None
+) -> None:
+    given = f"lead times {', '.join(f'{time:g}' for time in asked)}"
+    if not forecaster.lead_times or steps is not None:
+        raise UserError(
+            f"{given} with {'a number of steps' if steps else 'this model'}",
+            "one of the two" if steps else "a model that was trained for lead times",
+            "leave one out" if steps else "train with --set data.lead_times=true",
+        )
+    if not len(asked) or np.any(np.diff([0.0, *asked]) <= 0):
+        raise UserError(given, "positive times that increase", "change their order")
+    check_lead(forecaster, asked[-1], f"{given}, of which")
+
+
+def _last_snapshots(
+    config: RunConfig, file: FieldFile, first: int | None
+) -> NDArray[np.int64]:
+    """Numbers of the observed snapshots, as far apart in number as in training."""
+    numbers = config.data.time_stride * np.arange(config.data.n_in or 0)
+    begin = file.num_observed() - 1 - numbers[-1] if first is None else first
+    if begin < 0 or begin + numbers[-1] >= file.num_observed():
+        start = f" from number {first} on" if first else ""
+        raise UserError(
+            f"{file.path} with {file.num_observed() - (first or 0)} snapshots{start}",
+            f"at least {numbers[-1] + 1}",
+            "use a longer file" + ", or a smaller --first" * bool(first),
+        )
+    return begin + numbers
 
 
 def _steps_ahead(file: FieldFile, ahead: NDArray[np.float64]) -> NDArray[np.int64]:

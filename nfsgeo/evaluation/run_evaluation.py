@@ -91,8 +91,9 @@ def evaluate_run(
         Where larger meshes were asked for, their errors are ``"unseen"``, and
         ``"unseen_points"`` says where the additional points lie and how many of the
         file's points training has seen. With ``steps``, ``"rollout"`` holds ``times``
-        after the last input, the errors over all of these time steps by method and
-        ``mae_by_step``.
+        after the last input, the errors over all of these time steps by method,
+        ``mae_by_step``, and ``rel_l1_last_by_sample``, the relative L1 at the last of
+        them with the mean removed.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it.
@@ -191,6 +192,9 @@ def _rollout_errors(
             "times": times[test.n_in :].tolist(),
             "errors": found.errors,
             "mae_by_step": {n: e.tolist() for n, e in found.by_time_step.items()},
+            "rel_l1_last_by_sample": {
+                n: e.mean(-1).tolist() for n, e in found.last_by_sample.items()
+            },
         }
     }
 

@@ -25,6 +25,7 @@ def predictions(
     *,
     connect: Connect | None = None,
     steps: int | None = None,
+    ahead: Tensor | None = None,
 ) -> Iterator[tuple[Batch, Tensor]]:
     """Batches of samples, in order, with the fields that are predicted for each.
 
@@ -35,14 +36,19 @@ def predictions(
         connect: Makes the graphs of a sample; the forecaster's own if None.
         steps: Number of time steps to predict, see :func:`~nfsgeo.training.rollout`;
             None for as many as in training.
+        ahead: For a model of lead times, the times to predict ``[K]``; None for those
+            of the windows.
 
     Yields:
         A batch and its prediction ``[M, steps, C]``, in the units of the data.
     """
     for batch in batches(windows, batch_size, connect or forecaster.connect):
         batch = batch.to(forecaster.device)
-        given, forcing = (batch.x, batch.pos), batch.get("forcing")
-        more: dict[str, Any] = {"graphs": batch.graphs, "forcing": forcing}
+        given, known = (batch.x, batch.pos), forecaster.known_ahead(batch)
+        if ahead is not None and (times := known["times"]) is not None:
+            asked = ahead.to(times).expand(len(times), -1)
+            known["times"] = torch.cat([times[:, : windows.n_in], asked], dim=1)
+        more: dict[str, Any] = {"graphs": batch.graphs, **known}
         if steps is None:
             yield batch, forecaster(*given, **more)
         else:

@@ -84,7 +84,7 @@ def describe_run(
         "seed": config.seed,
         "n_s": problem["num_points"],
         "n_t": problem["n_in"],
-        "n_t_out": problem["n_out"],
+        "n_t_out": config.data.n_out or problem["n_out"],
         "epochs": len(rows),
         "stopped_early": early,
         "parameters": num_parameters(forecaster.model),

@@ -73,6 +73,12 @@ class DataSection(Section):
         input_noise: Standard deviation of Gaussian noise on the observed values,
             relative to theirs in the training data, in every part; targets have none.
             Training sees new noise in every epoch.
+        training_noise: The same of further noise on the inputs of training windows
+            alone, after which a model corrects errors such as its own in a rollout.
+        lead_times: Whether the model predicts one time step, at any time after its
+            inputs that is asked for, and sees the time of each. Each visit of a
+            training window takes one of its targets, and ``n_in`` time steps before it.
+            Time steps may be of any length then.
         window_stride: Time steps of the file from the beginning of a training window to
             that of the next in the same sample; None for one window of each sample,
             from ``first_step``.
@@ -106,6 +112,8 @@ class DataSection(Section):
     first_step: NonNegativeInt = 0
     time_stride: PositiveInt = 1
     input_noise: NonNegativeFloat = 0.0
+    training_noise: NonNegativeFloat = 0.0
+    lead_times: bool = False
     window_stride: PositiveInt | None = None
     evaluation_stride: PositiveInt | None = None
     split_by: Literal["series", "time"] | None = None
@@ -141,18 +149,24 @@ class ModelSection(Section):
     Attributes:
         name: of the network, see :data:`nfsgeo.models.MODELS`.
         settings: what its settings class holds.
-        prediction: ``residual`` for the change since the last observed time step, or
-            ``direct`` for the field itself, as in the paper. Always direct where the
-            input has no time steps, and for models with an autoregressive rollout.
+        prediction: ``residual`` for the change since the last observed time step,
+            ``rate`` for this change divided by the time that it takes, with lead times
+            only, or ``direct`` for the field itself, as in the paper. Always direct
+            where the input has no time steps, and for models with an autoregressive
+            rollout.
     """
 
     name: str = "nfs"
-    prediction: Literal["residual", "direct"] = "residual"
+    prediction: Literal["residual", "rate", "direct"] = "residual"
     settings: dict[str, Any] = {}
 
     def is_residual(self, problem: Problem) -> bool:
-        """Whether predictions are changes, for a ``problem`` with or without time."""
-        return problem.has_time and self.prediction == "residual"
+        """Whether predictions are added to the last observed time step.
+
+        Args:
+            problem: With or without time.
+        """
+        return problem.has_time and self.prediction != "direct"
 
     @model_validator(mode="before")
     @classmethod
@@ -181,10 +195,13 @@ class LossSection(Section):
             :func:`~nfsgeo.geometry.quadrature_weights`. None for what suits the model,
             see :attr:`nfsgeo.models.ModelInfo.loss_weighting`. Unobserved query points
             and the validation loss have uniform weights.
+        pushforward: Probability that a training step starts from the model's own
+            prediction, see :func:`nfsgeo.training.pushforward.pushed`.
     """
 
     name: str = "relative_l2"
     weighting: LossWeighting | None = None
+    pushforward: float = Field(default=0.0, ge=0, le=1)
 
     @field_validator("name")
     @classmethod

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 import nfsgeo.data
 from nfsgeo.data import FieldFile
 from nfsgeo.data.datasets import WindowDataset
-from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, Model, OwnLoss, Problem, build_model
-from nfsgeo.nn.missing_values import fitted_trend
 from nfsgeo.training.config import DataSection, RunConfig
 from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.datamodule import WindowData, windows
@@ -34,6 +32,7 @@ from nfsgeo.training.observation import (
     observe_in_turn,
 )
 from nfsgeo.training.resolution import resolved
+from nfsgeo.training.scales import fitted_scales, fitted_statistics, fitted_trends
 from nfsgeo.training.window_starts import part_samples
 
 __all__ = ["Experiment", "prepare"]
@@ -86,14 +85,23 @@ def prepare(
     in_turn = observe_in_turn(config.data, file, config.seed)
     problem = _problem_of(config.data, file, mesh)
     model = _fresh(config, problem)
+    n_out = config.data.n_out or 1
+    beyond = model.steps_beyond if isinstance(model, OwnLoss) else 0
     train = windows(
         config.data,
         file,
         in_turn,
         "train",
-        beyond=model.steps_beyond if isinstance(model, OwnLoss) else 0,
+        beyond=n_out if config.loss.pushforward else beyond,
         volumes=config.loss.weighting == "quadrature",
     )
+    if config.loss.pushforward and train.n_out < 2 * n_out:
+        raise UserError(
+            f"loss.pushforward={config.loss.pushforward:g} with {train.n_in} input and "
+            f"{n_out} output time steps of {file.path}",
+            f"{train.n_in + 2 * n_out} time steps, of two windows in a row",
+            "ask for fewer time steps by --n-in and --n-out",
+        )
     valid = windows(config.data, file, mesh, "valid")
     if config.trainer.devices > len(valid):
         raise UserError(
@@ -103,7 +111,8 @@ def prepare(
         )
     counted = np.zeros((2, file.components), np.int64)
     for windows_of_part in (train, valid):
-        _check_time_steps(windows_of_part)
+        if not config.data.lead_times:
+            _check_time_steps(windows_of_part)
         tick = partial(progress, "reading samples")
         counted += _read_through(windows_of_part, tick)
     missing = _check_missing(counted, config.data, file)
@@ -120,11 +129,7 @@ def prepare(
         problem = replace(problem, in_components=more)
         model = _fresh(config, problem)
     residual = config.model.is_residual(problem)
-    inputs, outputs = _fit_normalisers(train, problem, residual)
-    forcings = None
-    if problem.forcings:
-        items = (train[item] for item in range(len(train)))
-        forcings = FieldNormaliser.fit(each.forcing for each in items)
+    inputs, outputs, forcings = fitted_scales(train, problem, config)
     if config.data.input_noise:
         train.noise = valid.noise = config.data.input_noise * inputs.std
     description = {
@@ -133,13 +138,15 @@ def prepare(
         "prediction": config.model.prediction,
         "problem": problem.to_dict(),
         "times": valid[0].times.tolist(),
-    } | _statistics(train, problem)
+    } | fitted_statistics(train, problem)
     if known := _names_of_inputs(file):
         description["inputs"] = known
     if missing:
-        description |= {"missing": True, "trend": _trend(train, problem)}
+        description |= {"missing": True, "trend": fitted_trends(train, problem)}
     if config.data.boundary_inputs:
         description |= {"boundary": True}
+    if config.data.lead_times:
+        description |= {"longest_lead": _longest_lead(train)}
     covariance = None
     if residual:
         scales = inputs.mean[: problem.out_components], outputs.std
@@ -156,7 +163,12 @@ def prepare(
         missing=missing,
         forcings=forcings,
         boundary=config.data.boundary_inputs,
+        pushforward=config.loss.pushforward,
     )
+    if config.data.training_noise:
+        noise = math.hypot(config.data.input_noise, config.data.training_noise)
+        train.noise = noise * inputs.std
+    train.pairs = config.data.lead_times
     parts = WindowData(
         {"train": train, "valid": valid},
         forecaster.connect,
@@ -183,7 +195,7 @@ def _fresh(config: RunConfig, problem: Problem) -> Model:
 def _problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem:
     """Sizes and domain of the fields, at the mesh of the first training sample."""
     observed = mesh_of(mesh, int(part_samples(data, file, "train")[0]))
-    n_in, n_out = data.n_in or 0, data.n_out or 1
+    n_in, n_out = data.n_in or 0, 1 if data.lead_times else data.n_out or 1
     problem = Problem(
         domain=file.domain,
         in_components=len(file.input_names) + (file.components if n_in else 0),
@@ -193,7 +205,7 @@ def _problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Proble
         num_points=len(observed),
         grid_shape=observed.grid_shape,
         has_time=n_in > 0,
-        forcings=len(file.forcing_names),
+        forcings=len(file.forcing_names) + data.lead_times,
     )
     known = problem.folds * problem.forcings
     return replace(problem, in_components=problem.in_components + known)
@@ -210,6 +222,12 @@ def _names_of_inputs(file: FieldFile) -> dict[str, list[str]]:
     return {kind: list(names) for kind, names in kinds.items() if names}
 
 
+def _longest_lead(windows: WindowDataset) -> float:
+    """The longest time from the last input of a window to its last target."""
+    items = (windows[item].times for item in range(len(windows)))
+    return max(float(times[-1] - times[windows.n_in - 1]) for times in items)
+
+
 def _check_time_steps(windows: WindowDataset) -> None:
     """Makes sure that the snapshots of a window are equally far apart in time."""
     steps = np.diff(windows.times)
@@ -221,57 +239,9 @@ def _check_time_steps(windows: WindowDataset) -> None:
             f"{windows.file.path} with unequal time steps, {steps[at - 1]:g} from t = "
             f"{before:g} and {steps[at]:g} from t = {here:g} to {after:g}",
             f"equal steps among the {len(windows.times)} snapshots of a window",
-            "choose others by data.first_step and data.time_stride, or interpolate "
-            "the file in time",
+            "choose others by data.first_step and data.time_stride, or train on "
+            "steps of any length: --set data.lead_times=true",
         )
-
-
-def _fit_normalisers(
-    train: WindowDataset, problem: Problem, residual: bool
-) -> tuple[FieldNormaliser, FieldNormaliser]:
-    """Scales of the inputs and of what is predicted, from training samples alone.
-
-    A field that is predicted from itself keeps one scale.
-    """
-    samples = range(len(train))
-    inputs = FieldNormaliser.fit(train[item].x for item in samples)
-    own = slice(problem.out_components)
-    if not problem.has_time:
-        return inputs, FieldNormaliser.fit(train[item].y for item in samples)
-    if residual:
-        windows_read = (train[item] for item in samples)
-        return inputs, FieldNormaliser.fit(
-            window.y - window.x[:, -1:, own] for window in windows_read
-        )
-    return inputs, FieldNormaliser(inputs.mean[own], inputs.std[own])
-
-
-def _trend(train: WindowDataset, problem: Problem) -> list[float]:
-    """The damped trend of each component in time, empty without time."""
-    if not problem.has_time:
-        return []
-    own = slice(problem.out_components)
-    items = (train[item] for item in range(len(train)))
-    fields = (torch.cat([each.x[..., own], each.y], dim=1) for each in items)
-    return fitted_trend(fields).tolist()
-
-
-def _statistics(train: WindowDataset, problem: Problem) -> dict[str, Any]:
-    """Mean and standard deviation of several components in the training data.
-
-    Over all time steps, inputs and targets, of the fields themselves.
-    """
-    if problem.out_components == 1:
-        return {}
-    windows_read = (train[item] for item in range(len(train)))
-    if problem.has_time:
-        own = slice(problem.out_components)
-        fields = (torch.cat([each.x[..., own], each.y], 1) for each in windows_read)
-    else:
-        fields = (each.y for each in windows_read)
-    fitted = FieldNormaliser.fit(fields)
-    found = {"mean": fitted.mean.tolist(), "std": fitted.std.tolist()}
-    return {"statistics": found}
 
 
 def _read_through(

@@ -16,7 +16,12 @@ __all__ = ["predict_in_memory"]
 
 @torch.no_grad()
 def predict_in_memory(
-    module: LightningModule, data: Any, pos: Any, query_pos: Any, forcing: Any = None
+    module: LightningModule,
+    data: Any,
+    pos: Any,
+    query_pos: Any,
+    forcing: Any = None,
+    times: Any = None,
 ) -> Any:
     """What :meth:`nfsgeo.training.Forecaster.predict` returns.
 
@@ -26,6 +31,7 @@ def predict_in_memory(
         pos: Positions of the fields.
         query_pos: Where to predict.
         forcing: What is known ahead.
+        times: Of the inputs and of what is asked for.
 
     Raises:
         UserError: Fields have no positions.
@@ -35,7 +41,7 @@ def predict_in_memory(
     module.eval()
     try:
         found = [
-            _predicted(module, each, pos, query_pos, forcing)
+            _predicted(module, each, pos, query_pos, forcing, times)
             for each in (data if several else [data])
         ]
     finally:
@@ -44,24 +50,32 @@ def predict_in_memory(
 
 
 def _predicted(
-    module: LightningModule, sample: Any, pos: Any, query_pos: Any, forcing: Any
+    module: LightningModule,
+    sample: Any,
+    pos: Any,
+    query_pos: Any,
+    forcing: Any,
+    times: Any,
 ) -> Any:
     x = sample
     if isinstance(sample, Data):
         x, pos = sample.x, sample.pos
         query_pos = sample.get("query_pos", query_pos)
         forcing = sample.get("forcing", forcing)
+        # The samples of a data set have times for every model.
+        if module.lead_times:
+            times = sample.get("times", times)
     if x is None or pos is None:
         raise UserError(
             "fields without positions" if pos is None else "positions alone",
             "x [n, n_in, F] and pos [n, d]",
             "give both: forecaster.predict(x, pos), or Data(x=x, pos=pos)",
         )
-    x, pos, query_pos, forcing = (
+    x, pos, query_pos, forcing, times = (
         None if each is None else torch.as_tensor(each, device=module.device)
-        for each in (x, pos, query_pos, forcing)
+        for each in (x, pos, query_pos, forcing, times)
     )
-    out = module(x, pos, query_pos=query_pos, forcing=forcing)
+    out = module(x, pos, query_pos=query_pos, forcing=forcing, times=times)
     if isinstance(sample, Data):
         copied = sample.clone()
         copied.y = out.to(sample.x.device)

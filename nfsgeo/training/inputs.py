@@ -51,6 +51,7 @@ def check_forcing(
     x: Tensor,
     problem: Problem,
     description: dict[str, Any],
+    times: Tensor | None = None,
 ) -> None:
     """Makes sure that a forcing comes if and only if the model was trained with one.
 
@@ -59,15 +60,17 @@ def check_forcing(
         x: The fields, checked.
         problem: That the model was trained for.
         description: Of the forecaster.
+        times: Of the inputs and of what is predicted, for a model of lead times.
 
     Raises:
         UserError: It does not, or has another shape.
     """
-    components = problem.forcings
+    components = problem.forcings - (times is not None)
     if forcing is None and not components:
         return
     names = ", ".join(_named(description, "forcings"))
-    wanted = (len(x), problem.n_in + problem.n_out, components)
+    steps = problem.n_in + problem.n_out if times is None else times.size(-1)
+    wanted = (len(x), steps, components)
     if not components or forcing is None or tuple(forcing.shape) != wanted:
         given = "no forcing"
         if forcing is not None:

@@ -23,6 +23,7 @@ from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.datamodule import WindowData
 from nfsgeo.training.in_memory import predict_in_memory
 from nfsgeo.training.inputs import check_complete, check_forcing, check_inputs
+from nfsgeo.training.lead_times import check_times, each_time
 from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
 from nfsgeo.training.optimiser import (
@@ -30,6 +31,7 @@ from nfsgeo.training.optimiser import (
     make_optimiser,
     make_schedule,
 )
+from nfsgeo.training.pushforward import pushed
 
 __all__ = ["Forecaster"]
 
@@ -46,10 +48,13 @@ class Forecaster(LightningModule):
         outputs: Scale of what the model predicts, ``C`` components.
         optimiser: How the weights move.
         description: Plain types that a checkpoint carries along, to build the same
-            model again; ``statistics`` of several components, for their errors.
+            model again; ``statistics`` of several components, for their errors;
+            ``longest_lead`` of a model of lead times, which sees the times of its
+            inputs and of what is asked for as a last forcing.
         loss: Of normalised fields; see :mod:`nfsgeo.training.losses`.
         residual: Whether the model predicts the change since the last observed time
-            step, not the field itself.
+            step, not the field itself; with the ``prediction`` ``rate`` in the
+            description, this change divided by its time.
         covariance: Of the fields, where observed points are so few that the last
             snapshot is better had by kriging than by a spline.
         missing: Whether training data have missing values. They leave the loss, and
@@ -58,6 +63,7 @@ class Forecaster(LightningModule):
         forcings: Scale of the forcing, ``C_f`` components; None for no forcing.
         boundary: Whether the model has, as its last inputs, the distance and direction
             to the boundary of the region in the normalised domain.
+        pushforward: Probability that a training step starts from a prediction.
     """
 
     def __init__(
@@ -74,6 +80,7 @@ class Forecaster(LightningModule):
         missing: bool = False,
         forcings: FieldNormaliser | None = None,
         boundary: bool = False,
+        pushforward: float = 0.0,
     ) -> None:
         super().__init__()
         self.model = model
@@ -85,6 +92,7 @@ class Forecaster(LightningModule):
         self.covariance = covariance
         self.missing = missing
         self.boundary = boundary
+        self.pushforward = pushforward
         self.errors = self.new_errors()
         self._losses: list[tuple[Tensor, Tensor]] = []
 
@@ -136,36 +144,64 @@ class Forecaster(LightningModule):
         query_batch: Tensor | None = None,
         graphs: Graphs | None = None,
         forcing: Tensor | None = None,
+        times: Tensor | None = None,
     ) -> Tensor:
         """Predicted fields ``[M, n_out, C]``, in the units of the data.
 
         Arguments as :meth:`nfsgeo.models.Model.forward`: ``x`` ``[N, n_in, F]``, in the
         units of the data, NaN where a value is missing, ``pos``, ``batch``,
         ``query_pos``, ``query_batch``, and ``graphs`` from :meth:`connect`; besides,
-        ``forcing`` ``[N, n_in + n_out, C_f]`` where the model was trained with one.
+        ``forcing`` ``[N, n_in + n_out, C_f]`` where the model was trained with one. A
+        model of lead times has ``times`` ``[n_in + n_out]`` of its inputs and of any
+        number ``n_out`` of later time steps, or ``[S, n_in + n_out]`` of each sample.
 
         Raises:
-            UserError: ``x`` or ``forcing`` has other components or time steps than in
-                training.
+            UserError: ``x``, ``forcing`` or ``times`` has other components or time
+                steps than in training.
         """
-        self._check_inputs(x, forcing)
+        check_times(times, graphs, batch, self.model.problem, self.description)
+        self._check_inputs(x, forcing, times)
         if graphs is None:
             graphs = self.connect(pos, batch, query_pos, query_batch)
-        kind = self.inputs.mean.dtype
-        x = x.to(kind)
+        x = x.to(self.inputs.mean.dtype)
         filled = self.filled(x, graphs)
-        seen = self._inputs(x, filled, graphs, forcing)
-        prediction = self.model(seen, pos, batch, graphs=graphs)
-        prediction = self.outputs.denormalise(prediction.to(kind))
+        found = []
+        for known, lead in each_time(forcing, times, x, graphs):
+            seen = self._inputs(x, filled, graphs, known)
+            prediction = self.model(seen, pos, batch, graphs=graphs)
+            found.append(self._field(prediction, filled, graphs, lead))
+        return found[0] if len(found) == 1 else torch.cat(found, dim=1)
+
+    def _field(
+        self,
+        prediction: Tensor,
+        filled: Tensor,
+        graphs: Graphs,
+        lead: Tensor | None,
+    ) -> Tensor:
+        """The field of a prediction ``[M, T, C]``; ``lead [S]`` is its time."""
+        prediction = self.outputs.denormalise(prediction.to(filled))
         if not self.residual:
             return prediction
         last = filled[:, -1:, : prediction.size(-1)]
         if graphs.query_pos is not None:
             last = self._at_queries(last, graphs.edges["last"])
+        if lead is not None and self.description["prediction"] == "rate":
+            assert self.forcings is not None
+            passed = lead.to(last) / self.forcings.std[-1]
+            at = graphs.query_batch
+            passed = passed if at is None else passed[at]
+            prediction = prediction * passed[:, None, None]
         return last + prediction
 
     def predict(
-        self, data: Any, pos: Any = None, *, query_pos: Any = None, forcing: Any = None
+        self,
+        data: Any,
+        pos: Any = None,
+        *,
+        query_pos: Any = None,
+        forcing: Any = None,
+        times: Any = None,
     ) -> Any:
         """Predicted fields of samples in memory, in the units of the data.
 
@@ -176,11 +212,14 @@ class Forecaster(LightningModule):
         Args:
             data: Fields of a sample ``[n, n_in, F]``, NaN where a value is missing, or
                 PyTorch Geometric's ``Data`` with ``x``, ``pos`` and optionally
-                ``query_pos`` and ``forcing``; a list of either for several samples.
+                ``query_pos``, ``forcing`` and, for a model of lead times, ``times``; a
+                list of either for several samples.
             pos: Positions ``[n, d]`` of the fields, which all samples share.
             query_pos: Where to predict, ``[m, d]``; None for the observed points.
             forcing: What is known ahead ``[n, n_in + n_out, C_f]``, which all samples
                 share; None where the model was trained without.
+            times: Of the inputs and of what is asked for ``[n_in + n_out]``, in the
+                units of the data, for a model of lead times.
 
         Returns:
             ``[m, n_out, C]`` for each sample.
@@ -189,7 +228,7 @@ class Forecaster(LightningModule):
             UserError: Fields have no positions, or other components or time steps
                 than in training.
         """
-        return predict_in_memory(self, data, pos, query_pos, forcing)
+        return predict_in_memory(self, data, pos, query_pos, forcing, times)
 
     def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The inputs with their missing values filled in, in the units of the data.
@@ -264,7 +303,10 @@ class Forecaster(LightningModule):
         return FieldErrors(**self.description.get("statistics", {})).to(self.device)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        if isinstance(self.model, OwnLoss):
+        if self.pushforward:
+            batch = pushed(self, batch, self.pushforward)
+        # A single later time step leaves nothing to be fed back.
+        if isinstance(self.model, OwnLoss) and not self.lead_times:
             graphs, kind = self._graphs(batch), self.inputs.mean.dtype
             x = batch.x.to(kind)
             loss = self.model.training_loss(
@@ -274,7 +316,7 @@ class Forecaster(LightningModule):
                 self._loss_of(batch, graphs.sizes),
             )
         else:
-            loss = self._loss(self._predict(batch), batch)
+            loss = self._loss(self.predict_batch(batch), batch)
         self._watch(loss, batch)
         self.log("train_loss_step", loss, on_step=True, on_epoch=False)
         self.log(
@@ -288,7 +330,7 @@ class Forecaster(LightningModule):
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        prediction = self._predict(batch)
+        prediction = self.predict_batch(batch)
         loss = self._loss(prediction, batch)
         self._watch(loss, batch)
         self._check_losses()
@@ -332,23 +374,36 @@ class Forecaster(LightningModule):
         if self.trainer.is_last_batch or (batch_idx + 1) % every == 0:
             self._check_losses()
 
-    def _check_inputs(self, x: Tensor, forcing: Tensor | None) -> None:
+    def _check_inputs(
+        self, x: Tensor, forcing: Tensor | None, times: Tensor | None
+    ) -> None:
         sizes = len(self.inputs.mean), len(self.outputs.mean)
         check_inputs(x, *sizes, self.description)
-        check_forcing(forcing, x, self.model.problem, self.description)
+        check_forcing(forcing, x, self.model.problem, self.description, times)
         # Training data are known to be complete; asking would wait for the device.
         if forcing is not None and not self.training:
             check_complete(forcing, self.description)
 
-    def _predict(self, batch: Batch) -> Tensor:
+    def predict_batch(self, batch: Batch) -> Tensor:
+        """Predicted fields ``[M, n_out, C]`` of a batch, in the units of the data."""
         prediction: Tensor = self(
             batch.x,
             batch.pos,
             batch.batch,
             graphs=self._graphs(batch),
-            forcing=batch.get("forcing"),
+            **self.known_ahead(batch),
         )
         return prediction
+
+    def known_ahead(self, batch: Batch) -> dict[str, Tensor | None]:
+        """The ``forcing`` and, for a model of lead times, the ``times`` of a batch."""
+        times = batch.times.view(batch.num_graphs, -1) if self.lead_times else None
+        return {"forcing": batch.get("forcing"), "times": times}
+
+    @property
+    def lead_times(self) -> bool:
+        """Whether the model predicts any time after its inputs that is asked for."""
+        return "longest_lead" in self.description
 
     def _graphs(self, batch: Batch) -> Graphs:
         """Those that the batch carries, or made now for one that carries none."""

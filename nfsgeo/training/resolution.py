@@ -51,11 +51,43 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
             "walls.geojson",
         )
     model = config.model
+    _check_ahead(config, data)
     optimiser = _with_rate(config.optimiser, model.name, file.equation)
     loss = _with_weighting(config.loss, data, file, MODELS[model.name])
     if MODELS[model.name].feeds_back:
         model = _changed(model, prediction="direct")
     return _changed(config, data=data, model=model, loss=loss, optimiser=optimiser)
+
+
+def _check_ahead(config: RunConfig, data: DataSection) -> None:
+    """Makes sure that lead times, rates and pushforward go together."""
+    name, push = config.model.name, f"loss.pushforward={config.loss.pushforward:g}"
+    if not data.n_in and (data.lead_times or config.loss.pushforward):
+        raise UserError(
+            "data.lead_times=true" if data.lead_times else push,
+            "fields in time",
+            "leave it out for a problem without time",
+        )
+    if config.model.prediction == "rate" and not data.lead_times:
+        raise UserError(
+            "model.prediction=rate without lead times",
+            "residual or direct",
+            "give --set data.lead_times=true, or another prediction",
+        )
+    if not config.loss.pushforward:
+        return
+    if data.lead_times:
+        raise UserError(
+            f"{push} with data.lead_times=true",
+            "one of the two, as a model of lead times needs no rollout",
+            "leave one out",
+        )
+    if "pushforward" in MODELS[name].config.model_fields:
+        raise UserError(
+            f"{push} with --model {name}",
+            "0, as this model has a pushforward over windows of its own",
+            "set model.settings.pushforward, or use another model",
+        )
 
 
 def _with_time_steps(data: DataSection, file: FieldFile) -> DataSection:

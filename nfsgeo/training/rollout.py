@@ -22,6 +22,7 @@ def rollout(
     *,
     graphs: Graphs | None = None,
     forcing: Tensor | None = None,
+    times: Tensor | None = None,
 ) -> Tensor:
     """Predicted fields at as many time steps as asked for, autoregressively.
 
@@ -39,6 +40,9 @@ def rollout(
         graphs: From ``forecaster.connect``, with the query points if there are any.
         forcing: What is known ahead, ``[N, n_in + steps, C_f]``; None where the model
             was trained without.
+        times: For a model of lead times, of the inputs and of what is predicted,
+            ``[n_in + steps]`` or those of each sample. A window has as many time steps
+            as in training.
 
     Returns:
         ``[M, steps, C]``, at the query points or else at the observed ones.
@@ -59,24 +63,28 @@ def rollout(
     fields = len(forecaster.outputs.mean)
     window, found, done = x, [], 0
     while True:
-        known = _window(forcing, done, forecaster)
-        found.append(forecaster(window, pos, batch, graphs=graphs, forcing=known))
+        known = _window(forecaster, forcing, times, done)
+        found.append(forecaster(window, pos, batch, graphs=graphs, **known))
         done += found[-1].size(1)
         if done >= steps:
             return torch.cat(found, dim=1)[:, :steps]
         here = found[-1]
         if graphs is not observed:
-            here = forecaster(window, pos, batch, graphs=observed, forcing=known)
+            here = forecaster(window, pos, batch, graphs=observed, **known)
         last = torch.cat([window[..., :fields], here], dim=1)[:, -x.size(1) :]
         window = torch.cat([last, x[..., fields:]], dim=-1)
 
 
 def _window(
-    forcing: Tensor | None, start: int, forecaster: Forecaster
-) -> Tensor | None:
-    """The forcing of the window whose input begins at a time step of the first."""
-    if forcing is None:
-        return None
+    forecaster: Forecaster, forcing: Tensor | None, times: Tensor | None, start: int
+) -> dict[str, Tensor | None]:
+    """What is known of the window whose input begins at a time step of the first."""
     problem = forecaster.model.problem
-    steps = torch.arange(start, start + problem.n_in + problem.n_out)
-    return forcing[:, steps.clamp(max=forcing.size(1) - 1).to(forcing.device)]
+    num = problem.n_in + problem.n_out
+    if times is not None:
+        times = times[..., start : start + len(forecaster.description["times"])]
+        num = times.size(-1)
+    if forcing is not None:
+        steps = torch.arange(start, start + num).clamp(max=forcing.size(1) - 1)
+        forcing = forcing[:, steps.to(forcing.device)]
+    return {"forcing": forcing, "times": times}

@@ -64,7 +64,7 @@ def window_starts(
     """The first time steps of the windows that each sample of a part has.
 
     Windows whose time steps are not as far apart as most, because the file lacks some
-    between them, are left out where there are others.
+    between them, are left out where there are others, unless lead times are known.
 
     Args:
         data: Resolved.
@@ -78,6 +78,8 @@ def window_starts(
     steps = steps_of_parts(data, file)[part]
     length = data.time_steps(num_steps).stop - data.first_step
     starts = np.arange(steps.start, steps.stop - length + 1, stride)
+    if data.lead_times:
+        return starts
     times = file.times[starts[:, None] + data.time_stride * np.arange(num_steps)]
     usual = np.median(file.times[data.time_stride :] - file.times[: -data.time_stride])
     even = np.isclose(np.diff(times), usual, rtol=1e-3, atol=0).all(axis=1)
