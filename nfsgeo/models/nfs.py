@@ -14,6 +14,8 @@ from nfsgeo.models.frames.problem import Problem
 
 __all__ = ["NFS", "NFS_INFO", "NFSSettings"]
 
+SPHERE_NODES = 1 << 14
+
 
 class NFSSettings(FourierSettings, InterpolationSettings):
     """Settings of `nfs`; its Layer-Norm holds on any grid."""
@@ -31,12 +33,14 @@ class NFS(PointMixer):
     """
 
     Settings = NFSSettings
+    spheres = True
     make_blocks = staticmethod(fourier_blocks)
 
     @staticmethod
     def max_nodes(problem: Problem) -> int:
-        """As many as points."""
-        return problem.num_points
+        """As many as points; on a sphere no more than a matrix of harmonics bears."""
+        most = SPHERE_NODES if problem.domain.curved else problem.num_points
+        return min(problem.num_points, most)
 
 
 NFS_INFO = point_mixer_info(

@@ -66,7 +66,7 @@ def fitted_covariance(
     Returns:
         None where the error of the spline is below :data:`WORTH_WHILE` of the changes
         or below that of kriging, where there are no query points or values are missing,
-        and where there are too many observed points.
+        where there are too many observed points, and on a sphere.
     """
     if not data.query_points:
         return None
@@ -78,6 +78,8 @@ def fitted_covariance(
     if any(
         each.values.isnan().any() or each.query_values.isnan().any() for each in sets
     ):
+        return None
+    if file.domain.curved:
         return None
     if not sets or not within_reach(domain, len(sets[0].pos)):
         return None
