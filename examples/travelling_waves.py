@@ -22,7 +22,7 @@ import nfsgeo
 from nfsgeo.data.generation import generate
 from nfsgeo.geometry import Domain
 
-POINTS, STEPS_IN, STEPS_OUT = 400, 4, 8
+POINTS, STEPS_IN, STEPS_OUT = 300, 4, 8
 SPHERE = Domain.sphere()
 
 SETTINGS = {
@@ -68,7 +68,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "waves.h5"
-        generate("sphere-waves", path, samples=120, resolution=32, records=12)
+        generate("sphere-waves", path, samples=100, resolution=32, records=12)
         experiment = nfsgeo.prepare(path, SETTINGS)
         run = nfsgeo.fit(experiment, Path(folder) / "run")
         found = nfsgeo.evaluate(run)

@@ -140,9 +140,9 @@ def _settled(
             raise UserError(
                 f"{file.path} with longitudes over {file.longitude:g} degrees",
                 "to be told whether they close around the globe",
-                f"give the domain: nfsgeo convert {file.path} --out NAME.h5 --sphere, or "
-                f"of a map --axis LOW:HIGH:periodic{rest}, as in --axis 0:360:periodic, or without "
-                f":periodic, --axis {ends}",
+                f"give the domain: nfsgeo convert {file.path} --out NAME.h5 "
+                f"--sphere, or --axis LOW:HIGH:periodic{rest}, as in --axis "
+                f"0:360:periodic, or without :periodic, --axis {ends}",
             )
     except UserError:
         file.close()

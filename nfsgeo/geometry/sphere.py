@@ -101,7 +101,7 @@ class Sphere(Domain):
         Each stands for the same area. "Measurement of areas on a sphere using Fibonacci
         and latitude-longitude lattices" (González, 2010).
         """
-        return _lattice(num, self.lower[0])
+        return self.wrap(_lattice(num))
 
     def to_dict(self) -> dict[str, Any]:
         """The box of longitudes and latitudes, and that it is a sphere."""
@@ -164,12 +164,12 @@ class UnitSphere(Domain):
 
     def even_nodes(self, num: int) -> Tensor:
         """Points of nearly equal distances, ``[num, 3]``, float64."""
-        return _unit_vectors(_lattice(num, 0.0))
+        return _unit_vectors(_lattice(num))
 
 
-def _lattice(num: int, west: float) -> Tensor:
+def _lattice(num: int) -> Tensor:
     number = torch.arange(num, dtype=torch.float64)
-    longitude = west + 360 * torch.frac(number / GOLDEN_RATIO)
+    longitude = 360 * torch.frac(number / GOLDEN_RATIO)
     latitude = torch.rad2deg(torch.asin(1 - (2 * number + 1) / num))
     return torch.stack([longitude, latitude], dim=1)
 

@@ -95,7 +95,7 @@ class EdgeNetwork(nn.Module):
 
     @property
     def edge_weight(self) -> Tensor:
-        """Weights of displacement and distance in the units of these, ``[h, d + 1]``."""
+        """Weights of displacements and distances as they come, ``[h, d + 1]``."""
         # Fewer numbers to scale than the offsets are.
         weight = self.edge.weight / self.scale
         return weight if self.directions else pad(weight, (self.dim, 0))

@@ -68,7 +68,7 @@ def fitted_covariance(
         or below that of kriging, where there are no query points or values are missing,
         where there are too many observed points, and on a sphere.
     """
-    if not data.query_points:
+    if not data.query_points or file.domain.curved:
         return None
     # Gaps are what it is about: more query points than training needs fall into them.
     data = data.model_copy(update={"query_points": QUERIES})
@@ -78,8 +78,6 @@ def fitted_covariance(
     if any(
         each.values.isnan().any() or each.query_values.isnan().any() for each in sets
     ):
-        return None
-    if file.domain.curved:
         return None
     if not sets or not within_reach(domain, len(sets[0].pos)):
         return None

@@ -74,7 +74,8 @@ def test_distance_is_that_of_the_great_circle(
     found = SPHERE.distance(at(*a), at(*b))
     # Of opposite points the haversine has half of the digits.
     assert found.item() == pytest.approx(haversine, abs=1e-5)
-    assert torch.equal(found, SPHERE.distance(at(*b), at(*a)))
+    back = SPHERE.distance(at(*b), at(*a)).item()
+    assert back == pytest.approx(found.item(), rel=1e-12, abs=1e-12)
     way = SPHERE.displacement(at(*a), at(*b))
     if found < 179.9:
         assert way.norm().item() == pytest.approx(found.item(), abs=1e-9)
@@ -116,8 +117,9 @@ def test_neighbours_are_those_of_brute_force(
 def test_a_radius_holds_the_wanted_number_of_points() -> None:
     nodes = SPHERE.normalise(equispaced_grid(SPHERE, (2000,), torch.float64))
     for domain in (SPHERE, BALL):
-        pos = equispaced_grid(domain, (2000,), torch.float64)
-        edges = radius_edges(pos, pos, radius_for(2000, domain, 4.0), domain)
+        node = equispaced_grid(domain, (2000,), torch.float64)
+        pos = scattered(2000) if domain is SPHERE else SPHERE.normalise(scattered(2000))
+        edges = radius_edges(pos.double(), node, radius_for(2000, domain, 4.0), domain)
         assert edges.size(1) / 2000 == pytest.approx(4 * math.log(2000), rel=0.02)
     torch.testing.assert_close(nodes, equispaced_grid(BALL, (2000,)))
 
@@ -128,7 +130,7 @@ def test_nodes_are_spread_evenly() -> None:
         least = torch.pdist(nodes).min().item()
         assert least > 0.8 * math.sqrt(4 * math.pi / num)
         volumes = quadrature_weights(nodes, BALL) * num
-        assert 0.75 < volumes.min() and volumes.max() < 1.25
+        assert volumes.min() > 0.75 and volumes.max() < 1.25
 
 
 def test_quadrature_weights_are_voronoi_areas() -> None:
@@ -150,7 +152,7 @@ def test_base_interpolation_commutes_with_rotations(base: str) -> None:
     )
     weights = []
     for ends in ((pos, query), (turned(pos), turned(query))):
-        graph = bipartite_graph(*ends, 0.3, BALL, interpolation=base)  # type: ignore[arg-type]
+        graph = bipartite_graph(*ends, 0.6, BALL, interpolation=base)  # type: ignore[arg-type]
         dense = torch.zeros(150, 300, dtype=torch.float64)
         dense[graph.edge_index[1], graph.edge_index[0]] = graph.base_weight
         weights.append(dense)
@@ -192,7 +194,7 @@ def test_spheres_travel_as_plain_numbers() -> None:
     arrays = {k: np.array(v) for k, v in SPHERE.to_dict().items()}
     assert Domain.from_dict(arrays) == SPHERE
     assert Domain.from_dict(arrays | {"sphere": np.array(False)}) != SPHERE
-    assert SPHERE != Domain(SPHERE.lower, SPHERE.upper, SPHERE.periodic)
+    assert Domain(SPHERE.lower, SPHERE.upper, SPHERE.periodic) != SPHERE
 
 
 def test_what_is_no_sphere() -> None:
@@ -208,7 +210,8 @@ def test_harmonics_are_those_of_scipy() -> None:
     if not hasattr(special, "sph_harm_y"):
         pytest.skip("SciPy 1.15 has these harmonics")
     pos = SPHERE.normalise(scattered(50), torch.float64)
-    polar, azimuth = np.arccos(pos[:, 2]), np.arctan2(pos[:, 1], pos[:, 0])
+    x, y, z = pos.numpy().T
+    polar, azimuth = np.arccos(z), np.arctan2(y, x)
     found = spherical_harmonics(pos, 9)
     for degree in range(9):
         for order in range(-degree, degree + 1):
