@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,8 +45,6 @@ class Domain:
     upper: tuple[float, ...]
     periodic: tuple[bool, ...]
     region: Region | None = None
-    # Whether it is the surface of a sphere.
-    curved: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name in ("lower", "upper", "periodic"):
@@ -126,6 +124,11 @@ class Domain:
         return len(self.lower)
 
     @property
+    def curved(self) -> bool:
+        """Whether the domain is curved: the surface of a sphere."""
+        return False
+
+    @property
     def intrinsic_dim(self) -> int:
         """Dimensions of the domain itself: 2 of a sphere, whatever its axes."""
         return self.dim
@@ -178,7 +181,7 @@ class Domain:
         return box.wrap(place.clamp(min=torch.zeros_like(upper), max=upper).to(dtype))
 
     def normalised_length(self, value: float) -> float:
-        """A distance in the units of the coordinates in the :attr:`normalised` box."""
+        """A distance in the units of the coordinates, ``value``, when normalised."""
         return value / max(self.lengths)
 
     @property

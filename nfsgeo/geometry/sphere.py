@@ -56,7 +56,7 @@ class Sphere(Domain):
         return _unit_vectors(pos).to(dtype)
 
     def normalised_length(self, value: float) -> float:
-        """The chord of an arc of so many degrees, 180 at most."""
+        """The chord of an arc of ``value`` degrees, 180 at most."""
         return 2 * math.sin(math.radians(min(value, 180.0)) / 2)
 
     @property

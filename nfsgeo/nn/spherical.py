@@ -17,9 +17,11 @@ class SphericalTransform(nn.Module):
 
     .. math:: \hat v = Y^+ v, \qquad v = Y \hat v
 
-    with the harmonics :math:`Y` at the nodes. Least squares in place of a quadrature
-    make the one the inverse of the other up to the highest degree, whatever the nodes;
-    they need to be spread evenly, two or more for each harmonic.
+    with the harmonics :math:`Y` at the nodes: the transform of "Computing Fourier
+    transforms and convolutions on the 2-sphere" (Driscoll and Healy, 1994), by least
+    squares in place of a quadrature. These make the one the inverse of the other up to
+    the highest degree, whatever the nodes; they need to be spread evenly, two or more
+    for each harmonic.
 
     Args:
         nodes: unit vectors ``[n, 3]``.
@@ -68,9 +70,9 @@ class SphericalConv(nn.Module):
         l < L, \quad k \le k_{max}
 
     The weights depend on the degree alone, so that the layer commutes with all
-    rotations (Driscoll and Healy, "Computing Fourier transforms and convolutions on the
-    2-sphere", 1994), as in "Spherical Fourier Neural Operators". In time it is
-    the Fourier layer that :class:`~nfsgeo.nn.SpectralConv` is.
+    rotations, as in "Spherical Fourier Neural Operators: Learning Stable Dynamics on
+    the Sphere". In time it is the Fourier layer that :class:`~nfsgeo.nn.SpectralConv`
+    is.
 
     Args:
         in_channels: channels of the input, :math:`C`.
