@@ -23,7 +23,7 @@ MOST_TIMES = 10**7
       nfsgeo convert NavierStokes_V1e-3_N5000_T50.mat --out ns.h5
       nfsgeo convert fields.npz --out f.h5 --axis 0:360:periodic --axis -90:90
       nfsgeo convert ns.h5 --out ns.nc
-      nfsgeo convert sst.nc --out sst.h5 --axis 0:360:periodic --axis -90:90
+      nfsgeo convert sst.nc --out sst.h5 --sphere
       nfsgeo convert step_*.vtu --out f.h5 --series time-steps --times 0:10:0.5
       nfsgeo convert sea.csv --out sea.h5 --columns time=date,x=lon,y=lat
       nfsgeo convert rivers.nc --out rivers.h5 --known rain,slope
@@ -60,6 +60,11 @@ MOST_TIMES = 10**7
     help="The domain, one option per axis, in place of the format's.",
 )
 @click.option(
+    "--sphere",
+    is_flag=True,
+    help="The domain is a sphere: x and y are longitude and latitude in degrees.",
+)
+@click.option(
     "--obstacles", type=Path, help="Where fields are not: .geojson, .npz, .stl, ..."
 )
 @click.option("--region", type=Path, help="Where fields are: .geojson, .stl, ...")
@@ -78,6 +83,7 @@ def convert(
     columns: str | None,
     at: str | None,
     axes: tuple[str, ...],
+    sphere: bool,
     obstacles: Path | None,
     region: Path | None,
     equation: str | None,
@@ -93,9 +99,12 @@ def convert(
     """
     from nfsgeo.data import convert as convert_files
     from nfsgeo.data.regions import read_region
+    from nfsgeo.geometry import Domain
 
     if obstacles is not None and region is not None:
         raise click.UsageError("Give --obstacles or --region, not both")
+    if sphere and axes:
+        raise click.UsageError("Give --sphere or --axis, not both")
     boundary = obstacles or region
     with progress_bar() as progress:
         convert_files(
@@ -105,7 +114,7 @@ def convert(
             times=None if times is None else _times(times),
             columns=None if columns is None else _columns(columns),
             at=at,
-            domain=_domain(axes) if axes else None,
+            domain=Domain.sphere() if sphere else _domain(axes) if axes else None,
             region=None
             if boundary is None
             else read_region(boundary, inside=obstacles is None),

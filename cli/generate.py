@@ -22,6 +22,7 @@ ALL = "all"
       kdv            1024, 201 time steps      ic=cos|sech2 preset=standard|long
       darcy          256 x 256                 coefficient=12/3|12/4|lognormal
       navier-stokes  128 x 128, 50 time steps  nu=0.001 sigma2=343.0 forcing=0.1
+      sphere-waves   48 x 48, 40 time steps    speed=1.0 degree=12
 
     \b
     Examples:
@@ -30,7 +31,7 @@ ALL = "all"
       nfsgeo generate all --out data
     """,
 )
-@click.argument("equation", metavar="burgers|kdv|darcy|navier-stokes|all")
+@click.argument("equation", metavar="burgers|kdv|darcy|navier-stokes|sphere-waves|all")
 @click.option("--out", type=Path, required=True, help="File to make; a folder for all.")
 @click.option("--samples", type=int, help="Number of samples.  [1200]")
 @click.option("--resolution", type=int, help="Points along each axis.")

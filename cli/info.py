@@ -123,6 +123,7 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
         f"{low:.4g} to {high:.4g}{', periodic' * periodic}"
         for low, high, periodic in axes
     ]
+    words["domain"] += ["longitude and latitude on a sphere"] * ("sphere" in domain)
     words["region"] = facts["region"]
     texts = {k: "\n".join(v) if isinstance(v, list) else v for k, v in words.items()}
     return {k: v for k, v in texts.items() if v} | facts["provenance"]

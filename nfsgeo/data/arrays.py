@@ -16,7 +16,7 @@ from nfsgeo.data.export import export
 from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.generation import cache_folder
 from nfsgeo.data.numbers import as_real
-from nfsgeo.data.opening import open_file
+from nfsgeo.data.opening import fitted, open_file
 from nfsgeo.data.readers.clouds import CloudFile, numbered
 from nfsgeo.data.readers.graphs import fields_of_graphs
 from nfsgeo.data.readers.netcdf import fields_of
@@ -147,10 +147,10 @@ def from_xarray(
         raise UserError(
             f"longitudes over {file.longitude:g} degrees",
             "to be told whether they close around the globe",
-            "give domain=Domain(lower, upper, periodic)",
+            "give domain=Domain.sphere() or Domain(lower, upper, periodic)",
         )
     if domain is not None:
-        file.domain, file.domain_is_known = domain, True
+        file.domain, file.domain_is_known = fitted(domain, file), True
     file.know(known)
     return _kept(file)
 

@@ -17,6 +17,7 @@ from nfsgeo.geometry import Domain, quadrature_weights
 __all__ = [
     "Mesh",
     "between",
+    "check_flat",
     "jittered",
     "off_grid",
     "philox",
@@ -95,10 +96,40 @@ def philox(seed: int, *stream: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(words))
 
 
-def shuffled(num: int, rng: np.random.Generator) -> Indices:
-    """The numbers below ``num`` in a random order."""
+def shuffled(
+    num: int, rng: np.random.Generator, weight: Doubles | None = None
+) -> Indices:
+    """The numbers below ``num`` in a random order.
+
+    Args:
+        num: How many.
+        rng: Of the order.
+        weight: How likely each is to come before others, ``[num]``; equally when None.
+    """
     # Of the generator's methods only `random` promises to stay as it is.
-    return np.argsort(rng.random(num), kind="stable")
+    drawn = rng.random(num)
+    if weight is not None:
+        # The one that an exponential clock of this rate rings for first.
+        drawn = -np.log1p(-drawn) / weight
+    return np.argsort(drawn, kind="stable")
+
+
+def check_flat(file: FieldFile, what: str) -> None:
+    """Makes sure that the domain is a box.
+
+    Args:
+        file: The data.
+        what: The points that are wanted, for the message.
+
+    Raises:
+        UserError: It is a sphere.
+    """
+    if file.domain.curved:
+        raise UserError(
+            f"{what} points of {file.path}, which lie on a sphere",
+            "all of its points, a random subset or a coarser grid",
+            "choose --mesh all, random-subset or grid",
+        )
 
 
 def sub_grid(file: FieldFile, resolution: int | Sequence[int]) -> Mesh:
@@ -147,6 +178,7 @@ def off_grid(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Me
 def between(file: FieldFile, num_points: int, rng: np.random.Generator) -> Doubles:
     """Coordinates ``[n, d]`` for :func:`off_grid`, drawn by ``rng``."""
     axes = _grid_axes(file)
+    check_flat(file, "off-grid")
     if not any(file.domain.periodic):
         raise UserError(
             f"points off the grid of {file.path}",
@@ -185,6 +217,7 @@ def jittered(
     Raises:
         UserError: As for :func:`sub_grid`.
     """
+    check_flat(file, "jittered")
     axes, rng = _grid_axes(file), philox(seed, Stream.JITTERED, sample)
     coarse = _coarse_axes(file, resolution)
     steps = np.meshgrid(*coarse, indexing="ij")

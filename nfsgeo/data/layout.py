@@ -38,8 +38,8 @@ __all__ = [
 
 FORMAT, VERSION = "nfsgeo", 1
 INPUT = "input"  # role of a parameter that is an input of a model
-# Of files whose domain has a region, which older versions would not see.
-WITH_REGION = 2
+# Of files whose domain has a region, or is a sphere: older versions would not see it.
+WITH_REGION, WITH_SPHERE = 2, 3
 NATIVE = (".h5", ".hdf5")  # endings of native files
 CHUNK_BYTES = 2**20
 RESERVED = {"format", "version", "equation", "domain", "boundary", "end_point"}
@@ -109,6 +109,8 @@ class Header:
         box = self.domain.to_dict()
         facets = box.pop("facets", None)
         version = VERSION if facets is None else WITH_REGION
+        if self.domain.curved:
+            version = WITH_SPHERE
         file.attrs.update(format=text(FORMAT), version=version)
         file.attrs["equation"] = text(self.equation)
         file.attrs["domain"] = text(json.dumps(box))

@@ -23,6 +23,7 @@ from nfsgeo.data.grid_meshes import (
     Mesh,
     MeshesInTurn,
     between,
+    check_flat,
     jittered,
     off_grid,
     philox,
@@ -82,6 +83,9 @@ class MeshOfFile:
 def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:
     """Points drawn from the file's own, uniformly without replacement (the paper's).
 
+    Of a grid on a sphere, those of a latitude with a probability in proportion to its
+    cosine: uniformly on the sphere.
+
     Args:
         file: The data.
         num_points: Number of points.
@@ -94,7 +98,7 @@ def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) 
     there = _there(file, sample)
     _enough(file, num_points, len(there))
     rng = philox(seed, Stream.RANDOM_SUBSET, sample)
-    chosen = there[shuffled(len(there), rng)[:num_points]]
+    chosen = _drawn(file, there, num_points, rng)
     return _subset(file.coordinates(sample), chosen)
 
 
@@ -158,7 +162,7 @@ def nested(
     if trained is None:
         _enough(file, num_points, len(pos))
     others = _others(file, mesh, trained, extra, sample)
-    chosen = np.sort(others[shuffled(len(others), rng)[:extra]])
+    chosen = np.sort(_drawn(file, others, extra, rng))
     if mesh.index is None:
         return Mesh(np.concatenate([mesh.pos, pos[chosen]]), None)
     index = np.concatenate([mesh.index, chosen])
@@ -191,9 +195,8 @@ def disjoint(
     others = _others(file, mesh, trained, num_points, sample)
     if trained is None:
         _enough(file, num_points, len(others))
-    chosen = others[
-        shuffled(len(others), philox(seed, Stream.DISJOINT, sample))[:num_points]
-    ]
+    rng = philox(seed, Stream.DISJOINT, sample)
+    chosen = _drawn(file, others, num_points, rng)
     return _subset(file.coordinates(sample), chosen)
 
 
@@ -223,6 +226,7 @@ def clustered(
     Raises:
         UserError: The file has too few points for that density.
     """
+    check_flat(file, "clustered")
     everywhere, there = file.coordinates(sample), _there(file, sample)
     pos, rng = everywhere[there], philox(seed, Stream.CLUSTERED, sample)
     _enough(file, num_points, len(pos))
@@ -309,6 +313,18 @@ def _others(
             "permits, or train with a smaller data.point_sets",
         )
     return np.setdiff1d(there, taken)
+
+
+def _drawn(
+    file: FieldFile, numbers: Indices, num: int, rng: np.random.Generator
+) -> Indices:
+    """Some of these points of a file, at random."""
+    weight = None
+    if file.domain.curved and file.shape is not None:
+        # A pole of a grid is many points at one place.
+        latitude = np.deg2rad(file.coordinates()[numbers, 1])
+        weight = np.cos(latitude).clip(min=1e-12)
+    return numbers[shuffled(len(numbers), rng, weight)[:num]]
 
 
 def _subset(pos: Doubles, chosen: Indices) -> Mesh:

@@ -25,6 +25,7 @@ from nfsgeo.data.layout import (
     RESERVED,
     VERSION,
     WITH_REGION,
+    WITH_SPHERE,
     as_text,
     members,
 )
@@ -35,6 +36,7 @@ from nfsgeo.geometry import Domain
 
 __all__ = ["GridWriter", "NativeFile", "PointWriter"]
 
+VERSIONS = VERSION, WITH_REGION, WITH_SPHERE
 WHOLE = "a whole nfsgeo file"
 
 
@@ -124,10 +126,10 @@ class NativeFile(FieldFile):
             raise UserError(
                 f"{self.path}", WHOLE, "convert it with `nfsgeo convert` first"
             )
-        if attrs["version"] not in (str(VERSION), str(WITH_REGION)):
+        if attrs["version"] not in map(str, VERSIONS):
             raise UserError(
                 f"{self.path} of format version {attrs['version']}",
-                f"version {VERSION} or {WITH_REGION}",
+                f"one of the versions {', '.join(map(str, VERSIONS))}",
                 "make it again or use the nfsgeo that wrote it",
             )
         self.equation = attrs["equation"]

@@ -21,7 +21,7 @@ from nfsgeo.data.readers.netcdf import is_store
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["check_path", "is_source", "open_file", "open_sources"]
+__all__ = ["check_path", "fitted", "is_source", "open_file", "open_sources"]
 
 SERIES = ("samples", "time-steps")
 PLACES = ("points", "cells")
@@ -130,6 +130,7 @@ def _settled(
             )
         file.know(known)
         if domain is not None:
+            domain = fitted(domain, file)
             if file.axes is not None:
                 check_axes(file.path, file.axes, domain)
             file.domain, file.domain_is_known = domain, True
@@ -139,14 +140,35 @@ def _settled(
             raise UserError(
                 f"{file.path} with longitudes over {file.longitude:g} degrees",
                 "to be told whether they close around the globe",
-                f"give the domain: nfsgeo convert {file.path} --out NAME.h5 --axis "
-                f"LOW:HIGH:periodic{rest}, as in --axis 0:360:periodic, or without "
-                f":periodic, --axis {ends}",
+                f"give the domain: nfsgeo convert {file.path} --out NAME.h5 "
+                f"--sphere, or --axis LOW:HIGH:periodic{rest}, as in --axis "
+                f"0:360:periodic, or without :periodic, --axis {ends}",
             )
     except UserError:
         file.close()
         raise
     return file
+
+
+def fitted(domain: Domain, file: FieldFile) -> Domain:
+    """The domain; a sphere begins where the longitudes of the file's grid do.
+
+    Raises:
+        UserError: It is a sphere, and the coordinates are in radians.
+    """
+    units = file.provenance.get("units") or {}
+    if not domain.curved or not isinstance(units, dict):
+        return domain
+    if unit := next(
+        (units[k] for k in "xy" if str(units.get(k)).startswith("rad")), ""
+    ):
+        raise UserError(
+            f"{file.path} with coordinates in {unit} on a sphere",
+            "longitude and latitude in degrees",
+            "convert the coordinates",
+        )
+    whole = file.axes is not None and file.axes[0][0] >= 0
+    return Domain.sphere(0.0) if whole else domain
 
 
 def check_path(path: Any) -> Path:

@@ -2,6 +2,8 @@
 
 - :class:`Domain`: an axis-aligned box, periodic or not on each axis
 - :class:`Region`: the part of it outside of obstacles, or inside of a vessel
+- :class:`Sphere`: the surface of a sphere, in degrees; :class:`UnitSphere`: in space
+- :func:`spherical_harmonics`: real ones, at any points of the unit sphere
 - :func:`equispaced_grid`: the nodes of a regular grid on a domain
 - :func:`radius_edges`: all pairs within a radius, by one of several libraries
 - :func:`radius_for`: the radius at which a ball holds ``c log n`` points
@@ -28,6 +30,7 @@ from nfsgeo.geometry.csr import SparseRows
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.graphs import Graphs
 from nfsgeo.geometry.grids import equispaced_grid
+from nfsgeo.geometry.harmonics import spherical_harmonics
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.ordering import spatial_order
 from nfsgeo.geometry.polynomials import orthonormal_polynomials
@@ -39,6 +42,7 @@ from nfsgeo.geometry.radius_graph import (
     bipartite_graph,
 )
 from nfsgeo.geometry.region import Region
+from nfsgeo.geometry.sphere import Sphere, UnitSphere
 from nfsgeo.geometry.splines import polyharmonic_spline
 
 __all__ = [
@@ -50,6 +54,8 @@ __all__ = [
     "Interpolation",
     "Region",
     "SparseRows",
+    "Sphere",
+    "UnitSphere",
     "batch_graphs",
     "bipartite_graph",
     "quadrature_weights",
@@ -60,4 +66,5 @@ __all__ = [
     "radius_edges",
     "radius_for",
     "spatial_order",
+    "spherical_harmonics",
 ]

@@ -107,10 +107,31 @@ class Domain:
             tuple((low - margin).tolist()), tuple((high + margin).tolist()), flags
         )
 
+    @staticmethod
+    def sphere(west: float = -180.0) -> Domain:
+        """The surface of a sphere; points are longitude and latitude, in degrees.
+
+        Args:
+            west: Where longitudes begin, such as -180 or 0.
+        """
+        from nfsgeo.geometry.sphere import Sphere
+
+        return Sphere((west, -90.0), (west + 360.0, 90.0), (True, False))
+
     @property
     def dim(self) -> int:
         """Number of axes ``d``."""
         return len(self.lower)
+
+    @property
+    def curved(self) -> bool:
+        """Whether the domain is curved: the surface of a sphere."""
+        return False
+
+    @property
+    def intrinsic_dim(self) -> int:
+        """Dimensions of the domain itself: 2 of a sphere, whatever its axes."""
+        return self.dim
 
     @property
     def lengths(self) -> tuple[float, ...]:
@@ -148,17 +169,7 @@ class Domain:
         Raises:
             UserError: If a point is outside the box or the region, or not a number.
         """
-        self._check_last_axis(pos)
-        closed = Domain(self.lower, self.upper, (False,) * self.dim)
-        inside = closed.contains(pos)
-        if not inside.all():
-            index = int((~inside).reshape(-1).nonzero()[0])
-            raise UserError(
-                f"point {index} at {pos.reshape(-1, self.dim)[index].tolist()}",
-                f"points within {list(self.lower)} and {list(self.upper)}",
-                "enlarge the domain, or bring points on periodic axes back with "
-                "domain.wrap",
-            )
+        self._check_inside(pos)
         self.check_region(pos)
         box = self.normalised
         low, lengths, upper = (
@@ -169,10 +180,19 @@ class Domain:
         # Rounding may put a point beyond the far end, or on that of a periodic axis.
         return box.wrap(place.clamp(min=torch.zeros_like(upper), max=upper).to(dtype))
 
+    def normalised_length(self, value: float) -> float:
+        """A distance in the units of the coordinates, ``value``, when normalised."""
+        return value / max(self.lengths)
+
     @property
     def volume(self) -> float:
         """Product of the lengths."""
         return math.prod(self.lengths)
+
+    def ball_radius(self, fraction: float) -> float:
+        """Radius of a ball whose volume is a ``fraction`` of the domain's."""
+        unit_ball = math.pi ** (self.dim / 2) / math.gamma(self.dim / 2 + 1)
+        return (fraction * self.volume / unit_ball) ** (1 / self.dim)
 
     def displacement(self, a: Tensor, b: Tensor) -> Tensor:
         """``b - a``, taken to the nearest image on periodic axes.
@@ -194,6 +214,13 @@ class Domain:
             return delta
         columns = [self._nearest(delta[..., axis], axis) for axis in range(self.dim)]
         return torch.stack(columns, dim=-1)
+
+    def tangent(self, a: Tensor, b: Tensor) -> Tensor:
+        """Coordinates of ``b`` in a plane around ``a``, ``[..., intrinsic_dim]``.
+
+        The displacement; on the unit sphere, in the tangent plane at ``a``.
+        """
+        return self.displacement(a, b)
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Euclidean length of ``displacement(a, b)``, ``[...]``.
@@ -334,12 +361,29 @@ class Domain:
         """The inverse of :meth:`to_dict`, from its ``data``; arrays will do."""
         region = Region(data["facets"], data["inside"]) if "facets" in data else None
         box = (tuple(data["lower"]), tuple(data["upper"]), tuple(data["periodic"]))
+        if data.get("sphere"):
+            from nfsgeo.geometry.sphere import Sphere
+
+            return Sphere(*box, region)
         return cls(*box, region)
 
     def __getstate__(self) -> dict[str, Any]:
         # What is computed once is computed again.
         made = ("normalised", "walls")
         return {k: v for k, v in vars(self).items() if k not in made}
+
+    def _check_inside(self, pos: Tensor) -> None:
+        self._check_last_axis(pos)
+        closed = Domain(self.lower, self.upper, (False,) * self.dim)
+        inside = closed.contains(pos)
+        if not inside.all():
+            index = int((~inside).reshape(-1).nonzero()[0])
+            raise UserError(
+                f"point {index} at {pos.reshape(-1, self.dim)[index].tolist()}",
+                f"points within {list(self.lower)} and {list(self.upper)}",
+                "enlarge the domain, or bring points on periodic axes back with "
+                "domain.wrap",
+            )
 
     def _nearest(self, delta: Tensor, axis: int) -> Tensor:
         if not self.periodic[axis]:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.sphere import Sphere, UnitSphere
 
 __all__ = ["equispaced_grid"]
 
@@ -23,9 +24,11 @@ def equispaced_grid(
     A periodic axis of ``m`` nodes has spacing ``length / m`` and leaves out the
     end point, which is its first node again. Other axes hold both end points.
 
+    A sphere has no such grid. Its nodes are those of a Fibonacci lattice, without axes.
+
     Args:
         domain: The box to cover.
-        shape: Number of nodes on each axis.
+        shape: Number of nodes on each axis; of a sphere, of all nodes.
         dtype: Type of the coordinates, which are computed in float64.
         device: Where the result is put.
 
@@ -36,6 +39,8 @@ def equispaced_grid(
         ValueError: If ``shape`` has not one positive entry per axis, or a single
             node on an axis that needs two ends.
     """
+    if isinstance(domain, Sphere | UnitSphere) and len(shape) == 1:
+        return domain.even_nodes(shape[0]).to(dtype).to(device)
     if len(shape) != domain.dim:
         raise ValueError(
             f"grid shape {tuple(shape)}: expected {domain.dim} entries, one for "

@@ -79,7 +79,7 @@ def order_if_scattered(
         return None
     pos = pos.detach()
     step = domain.displacement(pos[:-1].double(), pos[1:].double()).norm(dim=1).mean()
-    spacing = (domain.volume * num_samples / len(pos)) ** (1 / domain.dim)
+    spacing = (domain.volume * num_samples / len(pos)) ** (1 / domain.intrinsic_dim)
     if step <= SCATTERED * spacing:
         return None
     return spatial_order(pos, domain, batch)

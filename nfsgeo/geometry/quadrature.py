@@ -38,6 +38,8 @@ def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
     lengths = torch.tensor(domain.lengths, dtype=torch.float64)
     spacing = (lengths.prod() / (NODES * len(pos))) ** (1 / domain.dim)
     shape = [max(2, round(float(n))) for n in lengths / spacing]
+    if domain.curved:
+        shape = [NODES * len(pos)]
     nodes = equispaced_grid(domain, shape, torch.float64)
     query = RadiusQuery.create(
         pos.detach().cpu(), nodes, 1.0, domain, None, None, torch.device("cpu")

@@ -86,6 +86,12 @@ class RadiusQuery:
             )
         source_batch = _check_batch("source_batch", source_batch, source).to(device)
         target_batch = _check_batch("target_batch", target_batch, target).to(device)
+        if domain.dim < domain.normalised.dim:
+            # Caps of a sphere are balls in space.
+            source, target = (
+                domain.normalise(pos, torch.float64) for pos in (source, target)
+            )
+            radius, domain = domain.normalised_length(radius), domain.normalised
         last = [int(b[-1]) for b in (source_batch, target_batch) if b.numel()]
         return cls(
             domain,

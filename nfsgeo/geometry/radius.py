@@ -112,9 +112,7 @@ def radius_for(num_points: int, domain: Domain, c: float) -> float:
         raise UserError(f"{num_points} points", "at least 2", "use more points")
     if not (math.isfinite(c) and c > 0):
         raise UserError(f"c = {c}", "a number above 0", "raise c")
-    unit_ball = math.pi ** (domain.dim / 2) / math.gamma(domain.dim / 2 + 1)
-    fraction = c * math.log(num_points) / num_points
-    return (fraction * domain.volume / unit_ball) ** (1 / domain.dim)
+    return domain.ball_radius(c * math.log(num_points) / num_points)
 
 
 def _choose(backend: str, source: Tensor, target: Tensor) -> tuple[str, torch.device]:

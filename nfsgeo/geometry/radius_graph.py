@@ -112,7 +112,7 @@ def bipartite_graph(
         )
     ends, batches = (source, target), (source_batch, target_batch)
     if interpolation == "spline":
-        num = nearest or spline_neighbours(domain.dim)
+        num = nearest or spline_neighbours(domain.intrinsic_dim)
         graph = _with_spline(edges, *ends, domain, *batches, num)
     else:
         assert radius is not None
@@ -168,7 +168,7 @@ class GraphBuilder:
 
     def grid_to_points(self, grid: Tensor, pos: Tensor) -> BipartiteGraph:
         """The nodes of a ``grid [m, d]`` to points ``pos [n, d]``."""
-        nearest = spline_neighbours(self.domain.dim, on_grid=True)
+        nearest = spline_neighbours(self.domain.intrinsic_dim, on_grid=True)
         radius = self.radius if self.ball_from_grid else None
         return self._graph(grid, pos, radius, nearest=nearest)
 
@@ -240,7 +240,11 @@ def _with_mean(
         weight = (1 / torch.bincount(edges[1], minlength=target.size(0)))[edges[1]]
     else:
         served, place = edges[1].unique(return_inverse=True)
-        weight = moving_least_squares(delta, place, len(served), radius, degree)
+        flat = delta
+        if domain.curved:
+            ends = target.double()[edges[1]], source.double()[edges[0]]
+            flat = domain.tangent(*ends)
+        weight = moving_least_squares(flat, place, len(served), radius, degree)
     return _graph(edges, delta, weight, source, target)
 
 
@@ -266,9 +270,7 @@ def _with_spline(
     near = nearest_neighbours(query, min(size, num))
     # Of the positions themselves: those of the search have no gradients.
     precise = source.cpu().double(), target.cpu().double()
-    away = domain.displacement(
-        precise[1][:, None].expand(*near.shape, -1), precise[0][near]
-    )
+    away = domain.tangent(precise[1][:, None].expand(*near.shape, -1), precise[0][near])
     found = _splines(away, (near >= 0).sum(1))
     # An edge's place in the order by target and then source.
     targets = torch.arange(target.size(0))[:, None].expand_as(near)

@@ -57,7 +57,7 @@ class AGCRN(RecurrentOperator):
                 "use fewer points or another model, or raise max_gib if there is room",
             )
         super().__init__(problem, settings)
-        self.supports = _Mesh(problem.num_points, problem.domain.dim)
+        self.supports = _Mesh(problem.num_points, problem.dim)
 
     def make_cell(self, channels: int) -> nn.Module:
         """A gated recurrent unit with a graph of its own."""

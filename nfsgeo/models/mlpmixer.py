@@ -47,6 +47,7 @@ class NFSMLPMixer(PointMixer):
     """The same on any points: interpolation to a small grid in place of patches."""
 
     Settings = InterpolatedSettings
+    spheres = True
     make_blocks = staticmethod(mlpmixer_blocks)
 
 

@@ -59,6 +59,7 @@ class MPPDE(Model):
 
     Settings = MPPDESettings
     settings: MPPDESettings
+    spheres = True
     predicts_anywhere = False
     elapsed: Tensor
 

@@ -29,6 +29,7 @@ IN_MORE: dict[str, Any] = {
     "time": "channels",
     "kernel": "none",
 }
+SPHERE_NODES = 1 << 14
 
 
 class NFSSettings(FourierSettings, InterpolationSettings):
@@ -69,12 +70,14 @@ class NFS(PointMixer):
     """
 
     Settings = NFSSettings
+    spheres = True
     make_blocks = staticmethod(fourier_blocks)
 
     @staticmethod
     def max_nodes(problem: Problem) -> int:
-        """As many as points."""
-        return problem.num_points
+        """As many as points; on a sphere no more than a matrix of harmonics bears."""
+        most = SPHERE_NODES if problem.domain.curved else problem.num_points
+        return min(problem.num_points, most)
 
 
 NFS_INFO = point_mixer_info(

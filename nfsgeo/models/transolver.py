@@ -51,12 +51,13 @@ class Transolver(Model):
 
     Settings = TransolverSettings
     settings: TransolverSettings
+    spheres = True
     predicts_anywhere = False
 
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__(problem, settings, **keywords)
         width = self.settings.width
-        inputs = problem.num_features + problem.domain.dim
+        inputs = problem.num_features + problem.dim
         self.lift = nn.Sequential(
             nn.Linear(inputs, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
         )

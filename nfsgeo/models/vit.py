@@ -91,6 +91,7 @@ class NFSViT(PointMixer):
     """
 
     Settings = NFSViTSettings
+    spheres = True
     make_blocks = staticmethod(vit_blocks)
 
     @staticmethod

@@ -18,6 +18,8 @@ InterpolationResampling    points to a fixed grid and back
 Mixing on grids
 =========================  =====================================================
 SpectralConv               convolution in Fourier space
+SphericalConv              convolution with spherical harmonics
+SphericalTransform         spherical harmonics at the nodes of a sphere, and back
 GlobalFilter               a real weight for each frequency and channel
 FourierTokens              full Fourier transform as token mixing
 Attention                  multi-head attention over all tokens
@@ -85,6 +87,7 @@ from nfsgeo.nn.recurrent_cells import (
 )
 from nfsgeo.nn.resampling import LiftedBy, Points, Resampling
 from nfsgeo.nn.spectral import SpectralConv
+from nfsgeo.nn.spherical import SphericalConv, SphericalTransform
 from nfsgeo.nn.supports import (
     Support,
     chebyshev_support,
@@ -140,6 +143,8 @@ __all__ = [
     "RealPart",
     "Resampling",
     "SpectralConv",
+    "SphericalConv",
+    "SphericalTransform",
     "SplitComplex",
     "Support",
     "TemporalDecoder",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from nfsgeo.nn.hidden_layer import edge_weights
 
@@ -25,6 +26,8 @@ class EdgeNetwork(nn.Module):
             positions; the radius of the graph is the natural choice.
         absolute_position: whether :math:`x_i` is a feature. Without it, the kernel
             commutes with translations.
+        directions: whether the relative position is a feature, beside the distance.
+            Without both, the kernel commutes with rotations, too.
 
     Shapes:
         ``offset`` ``[E, d + 1]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]``,
@@ -42,6 +45,7 @@ class EdgeNetwork(nn.Module):
         *,
         scale: float = 1.0,
         absolute_position: bool = True,
+        directions: bool = True,
     ) -> None:
         super().__init__()
         self.dim = dim
@@ -49,7 +53,8 @@ class EdgeNetwork(nn.Module):
         self.hidden = hidden
         self.scale = scale
         self.absolute_position = absolute_position
-        self.edge = nn.Linear(dim + 1, hidden)
+        self.directions = directions
+        self.edge = nn.Linear(dim + 1 if directions else 1, hidden)
         num_source = num_features + (dim if absolute_position else 0)
         self.node = nn.Linear(num_source, hidden, bias=False) if num_source else None
 
@@ -81,13 +86,19 @@ class EdgeNetwork(nn.Module):
             offset,
             self.of_source(pos, features),
             source,
-            # Fewer numbers to scale than the offsets are.
-            self.edge.weight / self.scale,
+            self.edge_weight,
             self.edge.bias,
             None if mix is None else mix.weight,
             None if mix is None else mix.bias,
         )
         return weights.to(offset.dtype)
+
+    @property
+    def edge_weight(self) -> Tensor:
+        """Weights of displacements and distances as they come, ``[h, d + 1]``."""
+        # Fewer numbers to scale than the offsets are.
+        weight = self.edge.weight / self.scale
+        return weight if self.directions else pad(weight, (self.dim, 0))
 
     def of_source(self, pos: Tensor, features: Tensor | None) -> Tensor | None:
         """The part of the hidden layer that depends on the source, ``[n, h]``."""

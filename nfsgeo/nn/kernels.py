@@ -295,7 +295,7 @@ class ChannelKernel(NetworkKernel):
             x,
             graph.offset(x.dtype),
             network.of_source(pos, features),
-            network.edge.weight / network.scale,
+            network.edge_weight,
             network.edge.bias,
             self.mix.weight,
             self.mix.bias,

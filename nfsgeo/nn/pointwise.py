@@ -37,7 +37,7 @@ class Lift(nn.Module):
 
     Args:
         num_features: inputs at a point, time steps times components.
-        dim: space dimensions.
+        dim: space dimensions; 0 for a map that does not depend on the position.
         channels: :math:`C`.
         time: whether the field depends on time; without it the slope is ``None``.
     """
@@ -46,6 +46,7 @@ class Lift(nn.Module):
         self, num_features: int, dim: int, channels: int, *, time: bool = True
     ) -> None:
         super().__init__()
+        self.dim = dim
         self.space = nn.Linear(num_features + dim, channels)
         self.time = nn.Parameter(torch.empty(channels)) if time else None
         self.reset_parameters()
@@ -64,7 +65,7 @@ class Lift(nn.Module):
             features: ``[N, F]``.
             pos: ``[N, d]``.
         """
-        return self.space(torch.cat([features, pos], dim=-1)), self.time
+        return self.space(torch.cat([features, pos[:, : self.dim]], dim=-1)), self.time
 
 
 class Projector(nn.Sequential):

@@ -84,6 +84,15 @@ class Raster:
 def _with_images(domain: Domain, pos: Array) -> tuple[Array, NDArray[np.int64]]:
     """Points and their periodic images near the box, with the index of the original."""
     corners, origin = pos, np.arange(len(pos))
+    if domain.curved:
+        for pole in (domain.lower[1], domain.upper[1]):
+            # Across a pole, the map goes on half a turn away.
+            near = np.abs(pos[:, 1] - pole) < BEYOND
+            across = domain.lengths[0] / 2
+            beyond = pos[near] * [1, -1] + [across, 2 * pole]
+            beyond[:, 0] -= 2 * across * (beyond[:, 0] >= domain.upper[0])
+            corners = np.concatenate([corners, beyond])
+            origin = np.concatenate([origin, np.flatnonzero(near)])
     for axis in range(2):
         if domain.periodic[axis]:
             length = domain.lengths[axis]
@@ -105,6 +114,7 @@ def _bridging(triangles: Delaunay) -> NDArray[np.bool_]:
     return np.asarray(edges > LONG_EDGE * np.median(edges))
 
 
+BEYOND = 40  # degrees beyond a pole in which points are repeated
 DOTTED_UP_TO = 4096  # points; beyond, dots would hide the field
 
 

@@ -66,9 +66,9 @@ def fitted_covariance(
     Returns:
         None where the error of the spline is below :data:`WORTH_WHILE` of the changes
         or below that of kriging, where there are no query points or values are missing,
-        and where there are too many observed points.
+        where there are too many observed points, and on a sphere.
     """
-    if not data.query_points:
+    if not data.query_points or file.domain.curved:
         return None
     # Gaps are what it is about: more query points than training needs fall into them.
     data = data.model_copy(update={"query_points": QUERIES})

@@ -77,7 +77,7 @@ def test_ratios() -> None:
 def test_what_is_measured() -> None:
     assert [*ENTRIES] == [entry.name for entry in ENTRIES.values()]
     held = {name: entry.bound for name, entry in ENTRIES.items()}
-    for equation in EQUATIONS:
+    for equation in EQUATIONS.keys() - {"sphere-waves"}:  # nothing to be solved
         assert held[f"generate-{equation}"] == 1.5
         assert ENTRIES[f"generate-{equation}"].clock == "cpu"
     assert held["load-first-epoch"] == held["load-cached"] == 0.1

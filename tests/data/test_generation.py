@@ -26,6 +26,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "kdv": {"resolution": 64, "records": 5},
     "darcy": {"resolution": 16},
     "navier-stokes": {"resolution": 32, "records": 2},
+    "sphere-waves": {"resolution": 16, "records": 3},
 }
 
 
@@ -84,6 +85,7 @@ def test_defaults() -> None:
         "kdv": (1024, 201, 1200),
         "darcy": (256, 1, 1200),
         "navier-stokes": (128, 50, 1200),
+        "sphere-waves": (48, 40, 240),
     }
     for equation in EQUATIONS.values():
         # What the metadata says is what the solver does.
@@ -199,7 +201,7 @@ def test_generate_all(tmp_path: Path) -> None:
     assert list(paths) == list(EQUATIONS)
     made = [name for name in EQUATIONS if name != "darcy"]
     assert seen == [
-        (f"{name} ({number} of 3), {what} samples", done, 1)
+        (f"{name} ({number} of 4), {what} samples", done, 1)
         for number, name in enumerate(made, 1)
         for what, done in (("making", 0), ("making", 1), ("packing", 1))
     ]

@@ -41,6 +41,13 @@ def test_errors_beside_a_wall_are_half_once_it_is_known() -> None:
     assert 0 < known < unknown / 2
 
 
+@pytest.mark.slow
+def test_no_place_on_a_sphere_is_special() -> None:
+    error, plain, change, poles = numbers("travelling_waves")
+    assert 0 < error < plain / 2
+    assert change < 5 and poles < 1.2
+
+
 def test_every_example_is_tested() -> None:
     tested = Path(__file__).read_text()
     names = [path.stem for path in EXAMPLES.glob("*.py")]

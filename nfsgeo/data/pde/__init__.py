@@ -5,7 +5,8 @@ Burgers       viscous Burgers equation, periodic interval
 KdV           Korteweg-de Vries equation, periodic interval
 Darcy         steady flow through a porous square
 NavierStokes  vorticity of a forced flow on the torus
-Solver        what the four have in common
+SphereWaves   waves on a sphere, in closed form
+Solver        what they have in common
 Solution      what they return, checked
 ETDRK4        exponential Runge-Kutta steps that three of them share
 ============  =========================================================
@@ -18,6 +19,7 @@ from nfsgeo.data.pde.kdv import KdV
 from nfsgeo.data.pde.navier_stokes import NavierStokes
 from nfsgeo.data.pde.solution import Solution
 from nfsgeo.data.pde.solver import Solver
+from nfsgeo.data.pde.sphere_waves import SphereWaves
 
 __all__ = [
     "ETDRK4",
@@ -27,4 +29,5 @@ __all__ = [
     "NavierStokes",
     "Solution",
     "Solver",
+    "SphereWaves",
 ]

@@ -154,6 +154,12 @@ class _Found:
             times = None if times is None else np.atleast_1d(times)
             dates = times is not None and times.dtype.kind == "M"
             units["time"] = EPOCH if dates else dataset[when].attrs.get("units")
+        # Degrees need no word: radians do, where a sphere is asked for.
+        angles = {
+            role: e.attrs.get("units")
+            for role, e in zip("xy", self.space, strict=False)
+        }
+        units |= {k: v for k, v in angles.items() if str(v).lower().startswith("rad")}
         for each in (*self.fields, *self.static):
             units[str(each.name)] = each.attrs.get("units")
         units = {name: str(unit) for name, unit in units.items() if unit is not None}

@@ -22,7 +22,7 @@ __all__ = ["CLOUDS", "GRIDS", "PARAMETER", "SPLIT"]
 
 PARAMETER, SPLIT = "parameter_", "split_"  # how names of such arrays begin
 CLOUD_NAMES = ("coords", "offsets", "u", "mask", "a", "t", "names")
-BOX = ("lower", "upper", "periodic", "facets", "inside")
+BOX = ("lower", "upper", "periodic", "facets", "inside", "sphere")
 GRID_NAMES = ("u", "mask", *SPACE, "t", "a", *BOX, "about", PARAMETER, SPLIT)
 
 
@@ -105,6 +105,7 @@ def _grid(path: Path) -> FieldFile:
     ``lower, upper``     (axes), optional: ends of the box, that of the axes if left
                          out; a periodic axis needs its upper end
     ``periodic``         (axes), optional: whether an axis is; none if left out
+    ``sphere``           optional, true: the axes are longitude and latitude in degrees
     ``facets, inside``   boundaries of a region, optional: those of
                          :class:`~nfsgeo.geometry.Region`
     ``parameter_NAME``   (N), optional: a scalar of each sample

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import torch
 from pydantic import PositiveInt
 from torch import nn
 
+from nfsgeo.geometry import equispaced_grid
 from nfsgeo.models.frames.mixer import MixerSettings, layer_norm, token_sizes
 from nfsgeo.models.frames.problem import Problem
-from nfsgeo.nn import MixerBlock, Pointwise, SpectralConv
+from nfsgeo.nn import (
+    MixerBlock,
+    Pointwise,
+    SpectralConv,
+    SphericalConv,
+    SphericalTransform,
+)
 
 __all__ = [
     "PAPER_MODES",
@@ -22,6 +31,8 @@ __all__ = [
 # What the paper keeps, in any dimension.
 PAPER_MODES = 8
 LINE_MODES = 64
+# As many harmonics as frequencies in two dimensions.
+SPHERE_DEGREES = 16
 
 
 class FourierSettings(MixerSettings):
@@ -29,7 +40,9 @@ class FourierSettings(MixerSettings):
 
     Attributes:
         modes: non-negative frequencies kept on every space axis; ``None`` for 64 in
-            one dimension, half the points at most, and 8 in more.
+            one dimension, half the points at most, and 8 in more. On a sphere, the
+            degrees of the spherical harmonics, at most what the grid resolves, and 16
+            for ``None``.
         time_modes: frequencies kept in time, at most ``n_t' // 2 + 1``.
     """
 
@@ -53,13 +66,35 @@ def modes_for(modes: int | None, problem: Problem) -> int:
 def fourier_blocks(
     settings: FourierSettings, problem: Problem, shape: Sequence[int]
 ) -> nn.Sequential:
-    """Fourier blocks over space and time on a grid of ``shape``."""
+    """Fourier blocks over space and time on a grid of ``shape``.
+
+    On a sphere, blocks of spherical harmonics.
+    """
+    if problem.domain.curved:
+        return _spherical_blocks(settings, problem, shape[0])
     modes = [modes_for(settings.modes, problem)] * problem.domain.dim
     if problem.has_time:
         modes.append(min(settings.time_modes, problem.n_out // 2 + 1))
     sizes = token_sizes(problem, shape)
     return nn.Sequential(
         *(spectral_block(settings, sizes, modes) for _ in range(settings.depth))
+    )
+
+
+def _spherical_blocks(
+    settings: FourierSettings, problem: Problem, num_nodes: int
+) -> nn.Sequential:
+    degrees = min(settings.modes or SPHERE_DEGREES, max(1, math.isqrt(num_nodes // 2)))
+    nodes = equispaced_grid(problem.domain.normalised, (num_nodes,), torch.float64)
+    transform, modes = SphericalTransform(nodes, degrees), None
+    if problem.has_time:
+        modes = min(settings.time_modes, problem.n_out // 2 + 1)
+    sizes, width = token_sizes(problem, (num_nodes,)), settings.width
+    return nn.Sequential(
+        *(
+            _mixer_block(settings, sizes, SphericalConv(width, width, transform, modes))
+            for _ in range(settings.depth)
+        )
     )
 
 
@@ -73,8 +108,15 @@ def spectral_block(
     convolution, then GELU.
     """
     width = settings.width
+    return _mixer_block(settings, sizes, SpectralConv(width, width, modes))
+
+
+def _mixer_block(
+    settings: MixerSettings, sizes: Sequence[int], mix: nn.Module
+) -> MixerBlock:
+    width = settings.width
     return MixerBlock(
-        SpectralConv(width, width, modes),
+        mix,
         norm=layer_norm(settings, sizes),
         residual=Pointwise(width, width),
         activation=nn.GELU(),

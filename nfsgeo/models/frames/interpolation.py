@@ -49,8 +49,9 @@ class InterpolationSettings(MixerSettings, GraphSettings):
     """Settings of the interpolation to and from the grid.
 
     Attributes:
-        grid: nodes along each axis, or along the shortest of a box that is no cube;
-            ``None`` for about as many nodes as points, fewer where the model says so.
+        grid: nodes along each axis, or along the shortest of a box that is no cube; on
+            a sphere, whose nodes have no axes, the root of their number. ``None`` for
+            about as many nodes as points, fewer where the model says so.
         radius_factor: the factor ``c`` of the radius at which every node has
             ``c log n`` neighbours among ``n`` points on average, or every point among
             ``n`` nodes where there are fewer nodes than points.
@@ -76,7 +77,9 @@ class InterpolationSettings(MixerSettings, GraphSettings):
             volumes of their Voronoi cells, in place of uniform ones.
         exact_for: polynomials that the learned part of the ``channel`` kernel leaves to
             the base interpolation, ``constants`` or all that are ``linear``.
-        absolute_position: whether the kernel sees the position of the source.
+        absolute_position: whether the kernel sees the position of the source. On a
+            sphere, without it the model sees no position and no direction at all and
+            commutes with rotations.
         inputs: whether the kernel sees the inputs at the source.
     """
 
@@ -103,6 +106,11 @@ class PointMixer(MixerOperator):
 
     settings: InterpolationSettings
     differentiable_points = True
+
+    @property
+    def sees_positions(self) -> bool:  # type: ignore[override]
+        """Not if the model is to commute with the rotations of a sphere."""
+        return self.settings.absolute_position or not self.problem.domain.curved
 
     @staticmethod
     def max_nodes(problem: Problem) -> int:
@@ -171,11 +179,15 @@ def point_mixer_info(
 def grid_shape_for(domain: Domain, grid: int | None, num_nodes: int) -> tuple[int, ...]:
     """Nodes along each axis, with one spacing; even numbers, which suit FFTs.
 
+    The nodes of a sphere have no axes: their number.
+
     Args:
         domain: the box.
         grid: nodes along its shortest axis; ``None`` for about ``num_nodes`` in all.
         num_nodes: see ``grid``.
     """
+    if domain.curved:
+        return (num_nodes if grid is None else grid**2,)
     shortest = min(domain.lengths)
     if grid is None:
         spacing = (domain.volume / num_nodes) ** (1 / domain.dim)
@@ -198,7 +210,7 @@ def _interpolation(
 def _kernel(
     problem: Problem, settings: InterpolationSettings, radius: float, width: int
 ) -> InterpolationKernel:
-    dim = problem.domain.dim
+    dim = problem.dim
     if settings.exact_for is not None and settings.kernel != "channel":
         raise UserError(
             f"exact_for {settings.exact_for} with the {settings.kernel} kernel",
@@ -213,6 +225,7 @@ def _kernel(
         settings.hidden,
         scale=radius,
         absolute_position=settings.absolute_position,
+        directions=settings.absolute_position or not problem.domain.curved,
     )
     if settings.kernel == "channel":
         if width % settings.shared_by:

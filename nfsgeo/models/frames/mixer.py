@@ -78,6 +78,8 @@ class MixerOperator(Model):
     """
 
     settings: MixerSettings
+    # Whether the position is an input at every point.
+    sees_positions = True
 
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__(problem, settings, **keywords)
@@ -88,9 +90,8 @@ class MixerOperator(Model):
         blocks = self.make_blocks(self.settings, mixed, shape)
         if back_width is not None:
             blocks = nn.Sequential(blocks, Pointwise(width, back_width))
-        self.lift = Lift(
-            problem.num_features, problem.domain.dim, width, time=self.time_tokens
-        )
+        seen = problem.dim if self.sees_positions else 0
+        self.lift = Lift(problem.num_features, seen, width, time=self.time_tokens)
         self.resampling = resampling
         self.blocks = blocks
         steps = 1 if self.time_tokens else problem.n_out

@@ -52,7 +52,7 @@ class Model(nn.Module, ABC):
 
     Raises:
         UserError: when a keyword argument is no field of ``Settings`` or has a value
-            that does not fit.
+            that does not fit, or the model does not work on the domain.
 
     Shapes:
         ``x`` ``[N, n_t, F]``, ``pos`` ``[N, d]``, ``batch`` ``[N]``; result
@@ -62,6 +62,8 @@ class Model(nn.Module, ABC):
         Settings: class of the settings.
         predicts_anywhere: whether query points may differ from the observed ones.
         needs_grid: whether the observed points must form an equispaced grid.
+        spheres: whether the model works on a sphere, see
+            :meth:`nfsgeo.geometry.Domain.sphere`.
         differentiable_points: whether gradients reach the observed positions; those
             with respect to query positions exist if it ``predicts_anywhere``.
     """
@@ -69,10 +71,17 @@ class Model(nn.Module, ABC):
     Settings: ClassVar[type[ModelSettings]] = ModelSettings
     predicts_anywhere = True
     needs_grid = False
+    spheres = False
     differentiable_points = False
 
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__()
+        if problem.domain.curved and not self.spheres:
+            raise UserError(
+                f"{type(self).__name__} on a sphere",
+                "a model that works there, such as nfs, nfs-vit, mppde or transolver",
+                "use one of these",
+            )
         self.problem = problem
         self.settings = self._checked(settings, keywords).completed(problem)
 

@@ -54,8 +54,15 @@ def patched(
         after: a layer between the last block and the inverse.
 
     Raises:
-        UserError: when patches do not fill the grid and the time steps.
+        UserError: when patches do not fill the grid and the time steps, or it is that
+            of a sphere.
     """
+    if problem.domain.curved and settings.patch > 1:
+        raise UserError(
+            f"patches of {settings.patch} nodes on a sphere",
+            "single nodes, since its grid has no axes",
+            "set model.settings.patch=1",
+        )
     sizes = token_sizes(problem, shape)
     patch = (settings.patch,) * len(shape)
     if problem.has_time:

@@ -42,6 +42,11 @@ class Problem:
     forcings: int = 0
 
     @property
+    def dim(self) -> int:
+        """Coordinates of a normalised position: 3 on a sphere, else its axes."""
+        return self.domain.normalised.dim
+
+    @property
     def folds(self) -> int:
         """How many input lengths it takes to cover the time steps of a forcing."""
         return -(-(self.n_in + self.n_out) // self.n_in) if self.forcings else 0
@@ -96,7 +101,7 @@ class Problem:
 
     def normalised_length(self, length: float) -> float:
         """Converts a ``length`` in the units of the data to the normalised domain."""
-        return length / max(self.domain.lengths)
+        return self.domain.normalised_length(length)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types, for a checkpoint."""

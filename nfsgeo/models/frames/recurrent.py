@@ -70,6 +70,7 @@ class RecurrentOperator(Model):
     """
 
     settings: CellSettings
+    spheres = True
     predicts_anywhere = False
     steps_beyond = 0
     steps: Tensor
@@ -79,7 +80,7 @@ class RecurrentOperator(Model):
         width = self.settings.width
         first = problem.step_components
         if self.settings.coordinates:
-            first += problem.domain.dim
+            first += problem.dim
         inputs = [first] + [width] * (self.settings.depth - 1)
         self.cells = nn.ModuleList(self.make_cell(channels) for channels in inputs)
         self.output = nn.Linear(width, problem.out_components)

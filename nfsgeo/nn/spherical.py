@@ -1,0 +1,159 @@
+"""Convolution on the sphere by spherical harmonics."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.geometry import spherical_harmonics
+
+__all__ = ["SphericalConv", "SphericalTransform"]
+
+
+class SphericalTransform(nn.Module):
+    r"""Fields at nodes of a sphere to coefficients of spherical harmonics, and back.
+
+    .. math:: \hat v = Y^+ v, \qquad v = Y \hat v
+
+    with the harmonics :math:`Y` at the nodes: the transform of "Computing Fourier
+    transforms and convolutions on the 2-sphere" (Driscoll and Healy, 1994), by least
+    squares in place of a quadrature. These make the one the inverse of the other up to
+    the highest degree, whatever the nodes; they need to be spread evenly, two or more
+    for each harmonic.
+
+    Args:
+        nodes: unit vectors ``[n, 3]``.
+        degrees: number of degrees :math:`L`.
+
+    Attributes:
+        degree: that of each of the :math:`L^2` coefficients.
+    """
+
+    analysis: Tensor
+    synthesis: Tensor
+    degree: Tensor
+
+    def __init__(self, nodes: Tensor, degrees: int) -> None:
+        super().__init__()
+        self.degrees = degrees
+        matrix = spherical_harmonics(nodes, degrees)
+        inverse = torch.linalg.solve(matrix.T @ matrix, matrix.T)
+        dtype, numbers = torch.get_default_dtype(), torch.arange(degrees)
+        self.register_buffer("analysis", inverse.T.to(dtype), persistent=False)
+        self.register_buffer("synthesis", matrix.T.to(dtype), persistent=False)
+        degree = numbers.repeat_interleave(2 * numbers + 1)
+        self.register_buffer("degree", degree, persistent=False)
+
+    def analyse(self, x: Tensor) -> Tensor:
+        """Coefficients ``[..., L^2, T]`` of fields ``[..., n, T]``."""
+        return _along_rows(x, self.analysis)
+
+    def forward(self, coefficients: Tensor) -> Tensor:
+        """Fields ``[..., n, T]`` of coefficients ``[..., L^2, T]``."""
+        return _along_rows(coefficients, self.synthesis)
+
+    def extra_repr(self) -> str:
+        return f"{self.analysis.size(0)} nodes, degrees={self.degrees}"
+
+
+def _along_rows(x: Tensor, matrix: Tensor) -> Tensor:
+    """The last axis but one mapped by ``matrix [from, to]``, in one product."""
+    return (x.transpose(-1, -2) @ matrix.to(x.dtype)).transpose(-1, -2)
+
+
+class SphericalConv(nn.Module):
+    r"""Convolution on the sphere and in time, mixing channels.
+
+    .. math:: \hat w_{l, m}(k) = R_l(k) \, \hat v_{l, m}(k), \qquad
+        l < L, \quad k \le k_{max}
+
+    The weights depend on the degree alone, so that the layer commutes with all
+    rotations, as in "Spherical Fourier Neural Operators: Learning Stable Dynamics on
+    the Sphere". In time it is the Fourier layer that :class:`~nfsgeo.nn.SpectralConv`
+    is.
+
+    Args:
+        in_channels: channels of the input, :math:`C`.
+        out_channels: channels of the result, :math:`C'`.
+        transform: of the nodes, up to degree :math:`L`; layers may share it.
+        time_modes: frequencies kept in time; ``None`` without a time axis.
+
+    Shapes:
+        ``[B, C, n(, T)]`` to ``[B, C', n(, T)]``, real.
+
+    Raises:
+        ValueError: when the input does not fit.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        transform: SphericalTransform,
+        time_modes: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.transform, self.time_modes = transform, time_modes
+        parts = 1 if time_modes is None else 2 * time_modes
+        self.weight = nn.Parameter(
+            torch.empty(transform.degrees, parts, in_channels, out_channels)
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weights that keep the variance of a field, as SpectralConv does."""
+        parts = 1 if self.time_modes is None else 2
+        std = 1 / math.sqrt(parts * self.in_channels * self.out_channels)
+        nn.init.normal_(self.weight, std=std)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Mix nodes, time steps and channels; see the class for shapes."""
+        nodes, timeless = self.transform.analysis.size(0), self.time_modes is None
+        if x.dim() != 4 - timeless or x.shape[1:3] != (self.in_channels, nodes):
+            raise ValueError(
+                f"input has shape {tuple(x.shape)}; expected [B, {self.in_channels}, "
+                f"{nodes}{'' if timeless else ', T'}]"
+            )
+        with torch.autocast(x.device.type, enabled=False):
+            field = x.unsqueeze(3) if timeless else x
+            field = field.to(torch.promote_types(x.dtype, torch.float32))
+            return self._convolve(field).view(x.size(0), -1, *x.shape[2:]).to(x.dtype)
+
+    def _convolve(self, x: Tensor) -> Tensor:
+        waves, back = self._waves(x)
+        modes = self.transform.analyse(x) @ waves
+        # [L^2 k, B, C 2]: parts of a frequency in time are channels.
+        parts = 1 if self.time_modes is None else 2
+        modes = modes.unflatten(3, (-1, parts)).permute(2, 3, 0, 1, 4).flatten(3)
+        weight = self.weight[:, : waves.size(1)].to(x.dtype)
+        if parts == 2:
+            real, imaginary = weight[:, 0::2], weight[:, 1::2]
+            rows = (
+                torch.stack([real, imaginary], -1),
+                torch.stack([-imaginary, real], -1),
+            )
+            weight = torch.stack(rows, dim=3).flatten(4).flatten(2, 3)
+        weight = weight.index_select(0, self.transform.degree)
+        mixed = torch.matmul(modes, weight).unflatten(3, (-1, parts))
+        mixed = mixed.permute(2, 3, 0, 1, 4).flatten(3) @ back
+        result: Tensor = self.transform(mixed)
+        return result
+
+    def _waves(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the frequencies in time ``[T, 2 k]``, and the inverse ``[2 k, T]``."""
+        if self.time_modes is None:
+            return x.new_ones(1, 1), x.new_ones(1, 1)
+        steps = x.size(3)
+        frequency = torch.arange(min(self.time_modes, steps // 2 + 1))
+        angle = torch.outer(torch.arange(steps), frequency) * (2 * math.pi / steps)
+        waves = torch.stack([angle.cos(), -angle.sin()], dim=-1).to(x)
+        # All but the first frequency, and the last of an even number of time steps,
+        # represent their negatives, too.
+        times = 1 + ((frequency > 0) & (2 * frequency != steps)).to(x)
+        return waves.flatten(1) / steps, (waves * times[:, None]).flatten(1).T
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}, time_modes={self.time_modes}"

@@ -1,0 +1,238 @@
+"""Distances, neighbours, interpolation and quadrature on a sphere."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy.spatial import SphericalVoronoi
+from scipy.spatial.transform import Rotation
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import (
+    Domain,
+    GraphBuilder,
+    Region,
+    bipartite_graph,
+    equispaced_grid,
+    quadrature_weights,
+    radius_edges,
+    radius_for,
+    spherical_harmonics,
+)
+from nfsgeo.nn import interpolate
+
+SPHERE = Domain.sphere()
+BALL = SPHERE.normalised
+PLACES = st.tuples(st.floats(-180, 180), st.floats(-90, 90))
+BASES = ["mean", "linear", "quadratic", "spline"]
+
+
+def scattered(num: int, seed: int = 0) -> Tensor:
+    """Points spread evenly, with some at the poles and on the date line."""
+    drawn = np.random.default_rng(seed).random((num, 2))
+    latitude = np.rad2deg(np.arcsin(2 * drawn[:, 1] - 1))
+    points = np.stack([360 * drawn[:, 0] - 180, latitude], axis=1)
+    points[:4] = [[0, 90], [77, -90], [-180, 0], [179.999, 10]]
+    return torch.from_numpy(points)
+
+
+def turned(points: Tensor, seed: int = 1) -> Tensor:
+    """Unit vectors after a rotation."""
+    return points @ torch.from_numpy(Rotation.random(random_state=seed).as_matrix()).T
+
+
+def smooth(vectors: Tensor) -> Tensor:
+    x, y, z = vectors.double().unbind(1)
+    return (x * y + z**3 + torch.sin(2 * x))[:, None, None]
+
+
+def at(*place: float) -> Tensor:
+    return torch.tensor([place], dtype=torch.float64)
+
+
+@given(PLACES, PLACES)
+@example((180.0, 12.0), (-180.0, 12.0))
+@example((20.0, 90.0), (-100.0, 90.0))
+@example((0.0, 30.0), (180.0, -30.0))
+def test_distance_is_that_of_the_great_circle(
+    a: tuple[float, float], b: tuple[float, float]
+) -> None:
+    (l1, p1), (l2, p2) = np.deg2rad(a), np.deg2rad(b)
+    half = np.sin((p2 - p1) / 2) ** 2
+    half += np.cos(p1) * np.cos(p2) * np.sin((l2 - l1) / 2) ** 2
+    haversine = np.rad2deg(2 * np.arcsin(np.sqrt(min(half, 1.0))))
+    found = SPHERE.distance(at(*a), at(*b))
+    # Of opposite points the haversine has half of the digits.
+    assert found.item() == pytest.approx(haversine, abs=1e-5)
+    back = SPHERE.distance(at(*b), at(*a)).item()
+    assert back == pytest.approx(found.item(), rel=1e-12, abs=1e-12)
+    way = SPHERE.displacement(at(*a), at(*b))
+    if found < 179.9:
+        assert way.norm().item() == pytest.approx(found.item(), abs=1e-9)
+
+
+def test_displacement_leads_east_and_north() -> None:
+    east = SPHERE.displacement(at(175, 0), at(-175, 0))
+    torch.testing.assert_close(east, at(10, 0))
+    over_the_pole = SPHERE.displacement(at(0, 85), at(180, 85))
+    torch.testing.assert_close(over_the_pole, at(0, 10), atol=1e-9, rtol=0)
+    # As every map does, from either end of a way the other has its own direction.
+    a, b = at(0, 60), at(90, 60)
+    assert SPHERE.displacement(a, b)[0, 1] > 0 < SPHERE.displacement(b, a)[0, 1]
+
+
+def test_positions_become_unit_vectors() -> None:
+    found = SPHERE.normalise(at(90, 0), torch.float64)
+    torch.testing.assert_close(found, at(0, 1, 0))
+    one, other = SPHERE.normalise(torch.tensor([[0.0, 90.0], [120.0, 90.0]]))
+    torch.testing.assert_close(one, other)
+    assert SPHERE.normalised_length(60.0) == pytest.approx(1.0)
+    assert BALL.normalised == BALL and SPHERE.intrinsic_dim == BALL.intrinsic_dim == 2
+    with pytest.raises(UserError, match="point 0 at .*91"):
+        SPHERE.normalise(at(0, 91))
+
+
+@pytest.mark.parametrize("reach", [3.0, 12.0, 50.0])
+def test_neighbours_are_those_of_brute_force(
+    reach: float, backend: str, brute_force: Callable[..., Tensor]
+) -> None:
+    source, target = scattered(300), scattered(200, seed=1)
+    found = radius_edges(source, target, reach, SPHERE, backend=backend)
+    assert torch.equal(found, brute_force(source, target, reach, SPHERE))
+    ends = [SPHERE.normalise(pos, torch.float64) for pos in (source, target)]
+    chord = SPHERE.normalised_length(reach)
+    assert torch.equal(found, radius_edges(*ends, chord, BALL, backend=backend))
+
+
+def test_a_radius_holds_the_wanted_number_of_points() -> None:
+    nodes = SPHERE.normalise(equispaced_grid(SPHERE, (2000,), torch.float64))
+    for domain in (SPHERE, BALL):
+        node = equispaced_grid(domain, (2000,), torch.float64)
+        pos = scattered(2000) if domain is SPHERE else SPHERE.normalise(scattered(2000))
+        edges = radius_edges(pos.double(), node, radius_for(2000, domain, 4.0), domain)
+        assert edges.size(1) / 2000 == pytest.approx(4 * math.log(2000), rel=0.02)
+    torch.testing.assert_close(nodes, equispaced_grid(BALL, (2000,)))
+
+
+def test_nodes_are_spread_evenly() -> None:
+    for num in (50, 1000):
+        nodes = equispaced_grid(BALL, (num,), torch.float64)
+        least = torch.pdist(nodes).min().item()
+        assert least > 0.8 * math.sqrt(4 * math.pi / num)
+        volumes = quadrature_weights(nodes, BALL) * num
+        assert volumes.min() > 0.75 and volumes.max() < 1.25
+
+
+def test_quadrature_weights_are_voronoi_areas() -> None:
+    points = scattered(200)
+    vectors = SPHERE.normalise(points, torch.float64)
+    areas = SphericalVoronoi(vectors.numpy()).calculate_areas() / (4 * math.pi)
+    found = quadrature_weights(points, SPHERE)
+    assert found.sum().item() == pytest.approx(1)
+    np.testing.assert_allclose(found, areas, atol=0.2 / 200)
+    torch.testing.assert_close(found, quadrature_weights(vectors, BALL))
+    # Of a function whose mean is known.
+    assert (found * vectors[:, 2] ** 2).sum().item() == pytest.approx(1 / 3, abs=0.01)
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_base_interpolation_commutes_with_rotations(base: str) -> None:
+    pos, query = (
+        SPHERE.normalise(scattered(n, seed=n), torch.float64) for n in (300, 150)
+    )
+    weights = []
+    for ends in ((pos, query), (turned(pos), turned(query))):
+        graph = bipartite_graph(*ends, 0.6, BALL, interpolation=base)  # type: ignore[arg-type]
+        dense = torch.zeros(150, 300, dtype=torch.float64)
+        dense[graph.edge_index[1], graph.edge_index[0]] = graph.base_weight
+        weights.append(dense)
+    torch.testing.assert_close(*weights, atol=1e-6, rtol=0)
+
+
+def test_splines_know_neither_the_date_line_nor_the_poles() -> None:
+    pos = scattered(2000)
+    pole = torch.tensor([[0.0, 90.0], [50.0, -90.0], [30.0, 89.5]], dtype=pos.dtype)
+    date = torch.tensor([[-180.0, 3.0], [179.9999, 3.0]], dtype=pos.dtype)
+    queries = torch.cat([scattered(1000, seed=2), pole, date])
+    true = smooth(SPHERE.normalise(queries, torch.float64))
+    values = smooth(SPHERE.normalise(pos, torch.float64))
+    error = (interpolate(values, pos, queries, SPHERE) - true).abs().flatten()
+    latitude = queries[:, 1].abs()
+    assert error.max() < 3e-3
+    assert error[latitude > 60].mean() < 1.5 * error[latitude < 30].mean()
+    mixed = torch.randperm(len(pos))
+    again = interpolate(values[mixed], pos[mixed], queries, SPHERE)
+    torch.testing.assert_close(again, interpolate(values, pos, queries, SPHERE))
+
+
+def test_splines_have_derivatives_at_the_poles() -> None:
+    pos = SPHERE.normalise(scattered(400), torch.float64)
+    query = torch.tensor([[0.0, 0.0, 1.0], [0.6, 0.0, 0.8]]).double().requires_grad_()
+    graph = GraphBuilder(BALL, 0.3, interpolation="spline").grid_to_points(pos, query)
+    value = (graph.base_weight * smooth(pos)[graph.edge_index[0], 0, 0]).sum()
+    (slope,) = torch.autograd.grad(value, query)
+    assert slope.isfinite().all()
+    # Of x y + z^3 + sin 2 x along the axis of x, at the pole.
+    assert slope[0, 0].item() == pytest.approx(2, abs=0.05)
+
+
+def test_spheres_travel_as_plain_numbers() -> None:
+    for west in (-180.0, 0.0):
+        sphere = Domain.sphere(west)
+        assert Domain.from_dict(json.loads(json.dumps(sphere.to_dict()))) == sphere
+        assert pickle.loads(pickle.dumps(sphere)) == sphere
+    arrays = {k: np.array(v) for k, v in SPHERE.to_dict().items()}
+    assert Domain.from_dict(arrays) == SPHERE
+    assert Domain.from_dict(arrays | {"sphere": np.array(False)}) != SPHERE
+    assert Domain(SPHERE.lower, SPHERE.upper, SPHERE.periodic) != SPHERE
+
+
+def test_what_is_no_sphere() -> None:
+    hole = Region.polygons([[(0, 0), (1, 0), (0, 1)]])
+    with pytest.raises(UserError, match="no region"):
+        replace(SPHERE, region=hole)
+    with pytest.raises(UserError, match="latitudes from -90 to 90"):
+        Domain.from_dict(SPHERE.to_dict() | {"upper": [180.0, 80.0]})
+
+
+def test_harmonics_are_those_of_scipy() -> None:
+    special = pytest.importorskip("scipy.special", reason="SciPy is needed")
+    if not hasattr(special, "sph_harm_y"):
+        pytest.skip("SciPy 1.15 has these harmonics")
+    pos = SPHERE.normalise(scattered(50), torch.float64)
+    x, y, z = pos.numpy().T
+    polar, azimuth = np.arccos(z), np.arctan2(y, x)
+    found = spherical_harmonics(pos, 9)
+    for degree in range(9):
+        for order in range(-degree, degree + 1):
+            value = special.sph_harm_y(degree, abs(order), polar, azimuth)
+            value = value * (-1) ** order  # the phase of Condon and Shortley
+            part = value.real if order >= 0 else value.imag
+            np.testing.assert_allclose(
+                found[:, degree**2 + degree + order],
+                part * (2**0.5 if order else 1),
+                atol=1e-12,
+            )
+
+
+def test_harmonics_are_orthonormal() -> None:
+    # Gauss-Legendre in latitude and equal steps in longitude integrate them exactly.
+    height, weight = np.polynomial.legendre.leggauss(12)
+    angle = 2 * np.pi * np.arange(24) / 24
+    z, phi = (part.ravel() for part in np.meshgrid(height, angle, indexing="ij"))
+    ring = np.sqrt(1 - z**2)
+    pos = torch.from_numpy(np.stack([ring * np.cos(phi), ring * np.sin(phi), z], 1))
+    weights = torch.from_numpy(np.repeat(weight, 24) * 2 * np.pi / 24)
+    values = spherical_harmonics(pos, 12)
+    product = values.T @ (weights[:, None] * values)
+    torch.testing.assert_close(product, torch.eye(144).double(), atol=1e-12, rtol=0)

@@ -1,0 +1,127 @@
+"""Spherical harmonics on a grid, and convolution with them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from scipy.spatial.transform import Rotation
+from torch import Tensor
+
+from nfsgeo.geometry import Domain, equispaced_grid, spherical_harmonics
+from nfsgeo.nn import SpectralConv, SphericalConv, SphericalTransform
+
+DEGREES, NODES = 8, 160
+BALL = Domain.sphere().normalised
+GRID = equispaced_grid(BALL, (NODES,), torch.float64)
+
+
+@pytest.fixture(autouse=True)
+def double():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def rotation_of_coefficients(rotation: Rotation) -> Tensor:
+    """Those of a rotated field from those of the field."""
+    pos = equispaced_grid(BALL, (400,), torch.float64)
+    turned = pos @ torch.from_numpy(rotation.as_matrix()).T
+    return SphericalTransform(pos, DEGREES).analyse(
+        spherical_harmonics(turned, DEGREES)
+    )
+
+
+def test_analysis_inverts_synthesis():
+    transform = SphericalTransform(GRID, DEGREES)
+    coefficients = torch.randn(2, 3, DEGREES**2, 5)
+    torch.testing.assert_close(transform.analyse(transform(coefficients)), coefficients)
+    values = spherical_harmonics(GRID, DEGREES)
+    torch.testing.assert_close(
+        transform(coefficients[0, 0]), values @ coefficients[0, 0]
+    )
+    assert transform.degree.tolist()[:5] == [0, 1, 1, 1, 2]
+
+
+def test_least_squares_are_close_to_quadrature():
+    """Nodes stand for equal areas, and harmonics are orthonormal."""
+    transform = SphericalTransform(GRID, DEGREES)
+    quadrature = 4 * torch.pi / NODES * spherical_harmonics(GRID, DEGREES)
+    assert (transform.analysis - quadrature).norm() < 0.1 * quadrature.norm()
+
+
+@pytest.mark.parametrize("time_modes", [None, 3])
+@pytest.mark.parametrize(
+    "rotation",
+    [Rotation.from_euler("z", 37, degrees=True), Rotation.random(random_state=0)],
+    ids=["in longitude", "general"],
+)
+def test_commutes_with_rotations(time_modes, rotation):
+    transform = SphericalTransform(GRID, DEGREES)
+    layer = SphericalConv(2, 3, transform, time_modes)
+    turn = rotation_of_coefficients(rotation)
+    torch.testing.assert_close(turn @ turn.T, torch.eye(DEGREES**2), atol=1e-9, rtol=0)
+    coefficients = torch.randn(2, 2, DEGREES**2, 6)
+    field, turned = transform(coefficients), transform(turn @ coefficients)
+    if time_modes is None:
+        out, of_turned = (
+            layer(field[..., 0])[..., None],
+            layer(turned[..., 0])[..., None],
+        )
+    else:
+        out, of_turned = layer(field), layer(turned)
+    expected = transform(turn @ transform.analyse(out))
+    torch.testing.assert_close(of_turned, expected)
+
+
+def test_weights_of_the_degrees():
+    """With -l (l + 1) the layer is the Laplace operator."""
+    transform = SphericalTransform(GRID, DEGREES)
+    layer = SphericalConv(1, 1, transform)
+    degree = torch.arange(DEGREES)
+    layer.weight.data[:, 0, 0, 0] = -degree * (degree + 1.0)
+    x, y, z = GRID.unbind(1)
+    out = layer((x * y + z)[None, None])
+    torch.testing.assert_close(out[0, 0], -6 * x * y - 2 * z)
+
+
+@pytest.mark.parametrize("steps", [1, 4, 7, 12])
+def test_is_the_fourier_layer_in_time(steps):
+    layer = SphericalConv(2, 3, SphericalTransform(GRID, 1), time_modes=4)
+    other = SpectralConv(2, 3, (4,))
+    real, imaginary = layer.weight.detach()[0].unflatten(0, (-1, 2)).unbind(1)
+    other.weight = torch.nn.Parameter(torch.complex(real, imaginary))
+    x = torch.randn(2, 2, 1, steps)
+    out = layer(x.expand(-1, -1, NODES, -1))
+    expected = other(x[:, :, 0])[:, :, None].expand(-1, -1, NODES, -1)
+    torch.testing.assert_close(out, expected)
+
+
+def test_keeps_the_variance_of_a_field():
+    torch.manual_seed(0)
+    transform = SphericalTransform(GRID, DEGREES)
+    field = transform(torch.randn(1, 64, DEGREES**2, 8))
+    out = SphericalConv(64, 64, transform, 5)(field)
+    flat = SpectralConv(64, 64, (5,))
+    flat.weight = torch.nn.Parameter(flat.weight.detach().to(torch.complex128))
+    assert 0.8 < out.std() / flat(field[0].movedim(1, 0)).std() < 1.25
+
+
+def test_half_precision_and_gradients():
+    transform = SphericalTransform(GRID, 4)
+    layer = SphericalConv(2, 2, transform, 3)
+    x = torch.randn(1, 2, NODES, 5)
+    exact = layer(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = layer(x.bfloat16())
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.double(), exact, atol=0.1, rtol=0.1)
+    exact.square().sum().backward()
+    assert layer.weight.grad is not None and layer.weight.grad.isfinite().all()
+
+
+def test_what_does_not_fit():
+    layer = SphericalConv(2, 2, SphericalTransform(GRID, 4), 3)
+    with pytest.raises(ValueError, match=r"expected \[B, 2, 160, T\]"):
+        layer(torch.randn(1, 2, NODES))
+    with pytest.raises(ValueError, match=r"expected \[B, 2, 160, T\]"):
+        layer(torch.randn(1, 2, 9, 5))
