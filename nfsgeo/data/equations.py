@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nfsgeo.data.pde import Burgers, Darcy, KdV, NavierStokes
+from nfsgeo.data.pde import Burgers, Darcy, Elasticity, KdV, NavierStokes
 from nfsgeo.data.pde.solver import Solver, nearest
 from nfsgeo.errors import UserError
 
@@ -10,7 +10,8 @@ __all__ = ["EQUATIONS", "find_equation"]
 
 # Each with the default values of its options.
 EQUATIONS: dict[str, Solver] = {
-    equation.name: equation for equation in (Burgers(), KdV(), Darcy(), NavierStokes())
+    equation.name: equation
+    for equation in (Burgers(), KdV(), Darcy(), NavierStokes(), Elasticity())
 }
 
 

@@ -4,8 +4,9 @@
 Burgers       viscous Burgers equation, periodic interval
 KdV           Korteweg-de Vries equation, periodic interval
 Darcy         steady flow through a porous square
+Elasticity    stress in a square with a random hole, a mesh for each sample
 NavierStokes  vorticity of a forced flow on the torus
-Solver        what the four have in common
+Solver        what they have in common
 Solution      what they return, checked
 ETDRK4        exponential Runge-Kutta steps that three of them share
 ============  =========================================================
@@ -13,6 +14,7 @@ ETDRK4        exponential Runge-Kutta steps that three of them share
 
 from nfsgeo.data.pde.burgers import Burgers
 from nfsgeo.data.pde.darcy import Darcy
+from nfsgeo.data.pde.elasticity import Elasticity
 from nfsgeo.data.pde.etdrk4 import ETDRK4
 from nfsgeo.data.pde.kdv import KdV
 from nfsgeo.data.pde.navier_stokes import NavierStokes
@@ -23,6 +25,7 @@ __all__ = [
     "ETDRK4",
     "Burgers",
     "Darcy",
+    "Elasticity",
     "KdV",
     "NavierStokes",
     "Solution",
