@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
@@ -215,6 +215,7 @@ def test_von_mises() -> None:
     np.testing.assert_allclose(fem.von_mises(stress, 0.5)[3], 0)
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32))
 def test_holes(seed: int) -> None:
     """Within the cell, closed, and no triangle of their mesh folds over."""
@@ -247,6 +248,7 @@ def test_shipped_batch() -> None:
         assert int((away < 1e-4).sum()) == 16
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.integers(4, 40))
 def test_number_of_points(resolution: int) -> None:
     mesh = fem.reference_mesh(resolution, rings(resolution))
