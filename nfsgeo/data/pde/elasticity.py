@@ -68,7 +68,7 @@ class Elasticity(SteadySolver):
 
     name: ClassVar[str] = "elasticity"
     title: ClassVar[str] = (
-        "div sigma = 0 on a square with a random hole, clamped below, pulled above"
+        "div sigma = 0 on a square with a random hole, clamped and pulled"
     )
     dim: ClassVar[int] = 2
     component_names: ClassVar[tuple[str, ...]] = ("von_mises",)
