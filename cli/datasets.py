@@ -36,7 +36,7 @@ def datasets(as_json: bool) -> None:
         print_json({"equations": equations, "formats": formats, "written": written})
         return
     for equation in EQUATIONS.values():
-        size = " x ".join([str(equation.resolution)] * equation.dim)
+        size = " x ".join(map(str, equation.shape(equation.resolution)))
         steps = f", {equation.records} time steps" if equation.records > 1 else ""
         click.echo(f"{equation.name}: {equation.title}")
         click.echo(f"    {size} points{steps}, {equation.samples} samples")

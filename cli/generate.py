@@ -23,6 +23,9 @@ ALL = "all"
       darcy          256 x 256                 coefficient=12/3|12/4|lognormal
       navier-stokes  128 x 128, 50 time steps  nu=0.001 sigma2=343.0 forcing=0.1
       sphere-waves   48 x 48, 40 time steps    speed=1.0 degree=12
+      elasticity     936                       plane=stress|strain nu=0.3
+
+    Elasticity has a mesh for each sample, and needs scikit-fem (nfsgeo[fem]).
 
     \b
     Examples:
@@ -31,10 +34,17 @@ ALL = "all"
       nfsgeo generate all --out data
     """,
 )
-@click.argument("equation", metavar="burgers|kdv|darcy|navier-stokes|sphere-waves|all")
+@click.argument(
+    "equation",
+    metavar="burgers|kdv|darcy|navier-stokes|elasticity|sphere-waves|all",
+)
 @click.option("--out", type=Path, required=True, help="File to make; a folder for all.")
 @click.option("--samples", type=int, help="Number of samples.  [1200]")
-@click.option("--resolution", type=int, help="Points along each axis.")
+@click.option(
+    "--resolution",
+    type=int,
+    help="Points along each axis; of elasticity, squares along each side.  [24]",
+)
 @click.option("--records", type=int, help="Time steps to store.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed of the initial fields."

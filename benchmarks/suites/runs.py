@@ -97,6 +97,7 @@ def runs_of(
             for problem in suite.problems
             if scale_name in suite.problems[problem].at
             for variant in suite.variants
+            if variant in (suite.problems[problem].variants or suite.variants)
         ]
 
 

@@ -106,6 +106,7 @@ class SuiteProblem(Part):
         models: Additional settings by model.
         at: Additional settings by scale; the problem does not run at other scales.
         models_at: Additional settings by scale and model.
+        variants: Variants that run on it; all if empty.
     """
 
     data: str = ""
@@ -114,6 +115,7 @@ class SuiteProblem(Part):
     models: dict[str, Settings] = {}
     at: dict[str, Settings]
     models_at: dict[str, dict[str, Settings]] = {}
+    variants: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _check_data(self) -> SuiteProblem:
@@ -273,6 +275,10 @@ class Suite(Part):
     def _check_names(self) -> Suite:
         for name in self.references:
             _known(f"references: {name}", "a variant", name, self.variants)
+        for problem, each in self.problems.items():
+            for name in each.variants:
+                place = f"problems.{problem}.variants: {name}"
+                _known(place, "a variant", name, self.variants)
         if self.against is not None and not self.abscissae:
             raise UserError(
                 f"against: {self.against.setting}",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from nfsgeo_benchmarks.suites.suite import TRIVIAL, Claim, Ratio
+from nfsgeo_benchmarks.suites.suite import Claim, Ratio
 
 Row = Mapping[str, Any]
 # How the names of the columns to average begin.
@@ -148,16 +148,13 @@ def _ratio(ratio: Ratio, problem: str, means: Means) -> float | None:
     Variants that failed or ran out of memory are left out of the comparison.
     """
     own = means.get((ratio.variant, problem))
-    # Some of the references that learn nothing need more inputs than there are.
-    others = [
-        means.get((name, problem))
-        for name in ratio.over
-        if name not in TRIVIAL.values() or (name, problem) in means
-    ]
+    # Some variants are not for this problem, and some of the references that learn
+    # nothing need more inputs than there are.
+    others = [means[name, problem] for name in ratio.over if (name, problem) in means]
     if own is None or ratio.measure not in own.values:
         return None
-    if any(other is None or other.status == "missing" for other in others):
+    if any(other.status == "missing" for other in others):
         return None
     name = ratio.over_measure or ratio.measure
-    rivals = [c.values[name] for c in others if c and name in c.values]
+    rivals = [c.values[name] for c in others if name in c.values]
     return own.values[ratio.measure] / min(rivals) if rivals else None

@@ -47,12 +47,16 @@ class Task:
 
 @dataclass(frozen=True)
 class Batch:
-    """Solved samples from number ``start``, arrays as in ``Solution``, float32."""
+    """Solved samples from number ``start``, arrays as in ``Solution``.
+
+    Fields are float32.
+    """
 
     start: int
     u: np.ndarray
     a: np.ndarray
     dt: np.ndarray
+    pos: np.ndarray | None = None
 
 
 def _solve(task: Task) -> Batch:
@@ -66,7 +70,8 @@ def _solve(task: Task) -> Batch:
         )
     # Rounded here, after the checks: half as much to send between processes.
     u, a = (t.cpu().numpy().astype(np.float32) for t in (solution.u, solution.a))
-    return Batch(task.indices.start, u, a, solution.dt.cpu().numpy())
+    pos = None if solution.pos is None else solution.pos.cpu().numpy()
+    return Batch(task.indices.start, u, a, solution.dt.cpu().numpy(), pos)
 
 
 def _prepare_worker() -> None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from nfsgeo.data.pde import Burgers, Darcy, KdV, NavierStokes, SphereWaves
+from nfsgeo.data.pde import (
+    Burgers,
+    Darcy,
+    Elasticity,
+    KdV,
+    NavierStokes,
+    SphereWaves,
+)
 from nfsgeo.data.pde.solver import Solver, nearest
 from nfsgeo.errors import UserError
 
@@ -11,7 +18,14 @@ __all__ = ["EQUATIONS", "find_equation"]
 # Each with the default values of its options.
 EQUATIONS: dict[str, Solver] = {
     equation.name: equation
-    for equation in (Burgers(), KdV(), Darcy(), NavierStokes(), SphereWaves())
+    for equation in (
+        Burgers(),
+        KdV(),
+        Darcy(),
+        NavierStokes(),
+        Elasticity(),
+        SphereWaves(),
+    )
 }
 
 

@@ -1,4 +1,4 @@
-"""Packages that only some formats need."""
+"""Packages that only some formats and equations need."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from nfsgeo.errors import UserError
 __all__ = ["require"]
 
 
-def require(package: str, what: str) -> None:
-    """Makes sure that a package of the extra ``nfsgeo[formats]`` is installed.
+def require(package: str, what: str, extra: str = "formats") -> None:
+    """Makes sure that a package of an extra, ``nfsgeo[EXTRA]``, is installed.
 
     Args:
         package: Name of its module.
         what: What needs it, for the message.
+        extra: Name of the extra.
 
     Raises:
         UserError: It is not.
@@ -22,4 +23,4 @@ def require(package: str, what: str) -> None:
     try:
         import_module(package)
     except ImportError as error:
-        raise UserError(what, package, "pip install 'nfsgeo[formats]'") from error
+        raise UserError(what, package, f"pip install 'nfsgeo[{extra}]'") from error

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ import torch
 from nfsgeo.data.batches import Task, batch_size_for, missing_ranges, solve_batches
 from nfsgeo.data.disk import check_room, occupied
 from nfsgeo.data.equations import EQUATIONS, find_equation
+from nfsgeo.data.extras import require
+from nfsgeo.data.grid_writer import GridWriter
 from nfsgeo.data.layout import partial_path
-from nfsgeo.data.native import GridWriter
+from nfsgeo.data.mesh_writer import MeshWriter
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
 from nfsgeo.data.pde.solver import Option, Solver
+from nfsgeo.data.staging import StagedWriter
 from nfsgeo.errors import UserError
 from nfsgeo.version import __version__
 
@@ -63,7 +67,8 @@ def generate(
         equation: A name in :data:`EQUATIONS`.
         out: The file to make.
         samples: Number of samples; 1200 when None.
-        resolution: Points on each axis; the equation's own when None.
+        resolution: Points on each axis, or squares along each side of a cell with a
+            hole; the equation's own when None.
         records: Number of time steps to store; the equation's own when None.
         seed: Seed of the initial conditions.
         device: ``"cpu"`` or ``"cuda"``; on CUDA one process does the work.
@@ -78,8 +83,8 @@ def generate(
         ``out``.
 
     Raises:
-        UserError: A setting is wrong, ``out`` exists, the disk is full, or a solution
-            fails its checks.
+        UserError: A setting is wrong, ``out`` exists, the disk is full, a package is
+            missing, or a solution fails its checks.
     """
     tick = progress or (lambda what, done, total: None)
     solver = find_equation(equation).with_options(options)
@@ -96,24 +101,32 @@ def generate(
         if value < least:
             raise UserError(f"{name} {value}", f"{least} or more", "raise it")
     _check_device(device)
+    _check_packages(solver)
     sample_rng(seed, solver.name, 0)  # refuses a wrong seed before a file is begun
     kind = torch.device(device).type
-    batch_size = batch_size or batch_size_for(resolution**solver.dim, records, kind)
+    batch_size = batch_size or batch_size_for(
+        prod(solver.shape(resolution)), records, kind
+    )
     timed = solver.static_role == "initial condition"
-    with GridWriter(
-        out,
-        equation=solver.name,
-        domain=solver.domain,
-        axes=solver.axes(resolution),
-        times=solver.times(records),
-        num_samples=samples,
-        component_names=solver.component_names,
-        static_names=solver.static_names,
-        static_role=solver.static_role,
-        provenance=_provenance(solver, seed),
-        parameter_names=("dt",) if timed else (),
-        packing=partial(tick, "packing samples"),
-    ) as writer:
+    described: dict[str, Any] = {
+        "equation": solver.name,
+        "domain": solver.domain,
+        "times": solver.times(records),
+        "num_samples": samples,
+        "component_names": solver.component_names,
+        "static_names": solver.static_names,
+        "static_role": solver.static_role,
+        "provenance": _provenance(solver, seed),
+        "parameter_names": ("dt",) if timed else (),
+        "packing": partial(tick, "packing samples"),
+    }
+    writer: StagedWriter
+    if axes := solver.axes(resolution):
+        writer = GridWriter(out, axes=axes, **described)
+    else:
+        cells, num_points = solver.cells(resolution), prod(solver.shape(resolution))
+        writer = MeshWriter(out, cells=cells, num_points=num_points, **described)
+    with writer:
         done = np.array(writer.done)
         tasks = [
             Task(solver, seed, indices, resolution, records, device)
@@ -125,7 +138,7 @@ def generate(
         with closing(solve_batches(tasks, processes)) as batches:
             for batch in batches:
                 parameters = {"dt": batch.dt} if timed else {}
-                writer.write(batch.start, batch.u, batch.a, parameters)
+                writer.write(batch.start, batch.u, batch.a, parameters, pos=batch.pos)
                 finished += len(batch.u)
                 tick("making samples", finished, samples)
     return Path(out)
@@ -166,6 +179,8 @@ def generate_all(
     folder.mkdir(parents=True, exist_ok=True)
     paths = {name: folder / f"{name}.h5" for name in EQUATIONS}
     missing = {name: path for name, path in paths.items() if not path.exists()}
+    for name in missing:
+        _check_packages(EQUATIONS[name])
     wanted = sum(_size(EQUATIONS[n], samples, resolution, records) for n in missing)
     begun = sum(occupied(partial_path(path)) for path in missing.values())
     check_room(folder, wanted - begun)
@@ -236,9 +251,9 @@ def _size(
     equation: Solver, samples: int | None, resolution: int | None, records: int | None
 ) -> int:
     """Bytes of all fields of a file, before they are packed."""
-    dim, static = equation.dim, len(equation.static_names)
+    static = len(equation.static_names)
     fields = (records or equation.records) * equation.components + static
-    points = (resolution or equation.resolution) ** dim
+    points = prod(equation.shape(resolution or equation.resolution))
     return 4 * (samples or equation.samples) * points * fields
 
 
@@ -258,6 +273,11 @@ def _check_device(device: str) -> None:
         raise UserError(
             f"device {device!r}", "a CUDA device that torch sees", "use cpu"
         )
+
+
+def _check_packages(solver: Solver) -> None:
+    for package in solver.needs:
+        require(package, f"generating {solver.name}", "fem")
 
 
 def _provenance(solver: Solver, seed: int) -> dict[str, Any]:

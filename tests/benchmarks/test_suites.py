@@ -117,6 +117,12 @@ def test_a_model_may_have_settings_of_its_own_at_a_scale(tmp_path: Path) -> None
     assert (plain["model.settings.width"], wide["model.settings.width"]) == (9, 8)
 
 
+def test_a_problem_may_be_for_some_variants_alone(tmp_path: Path) -> None:
+    suite = changed(SUITE, "problems/waves/variants", ["wide"])
+    found = runs(tmp_path, suite)
+    assert [(run.seed, run.variant) for run in found] == [(0, "wide"), (1, "wide")]
+
+
 def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> None:
     first = runs(tmp_path)[0]
     assert re.fullmatch(r"waves-dse-seed0-[0-9a-f]{8}", first.name)
@@ -142,6 +148,7 @@ def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> N
             ["small.yaml", "problems.waves", "waves"],
         ),
         ("small", "problems/waves/at", {"tinny": {}}, ["waves.at.tinny", "tiny"]),
+        ("small", "problems/waves/variants", ["wid"], ["waves.variants: wid", "wide"]),
         ("small", "problems/waves/models_at", {"tinny": {}}, ["waves.models_at.tinny"]),
         ("small", "variants/dsee", {}, ["small.yaml", "variants.dsee", "dse"]),
         (

@@ -66,6 +66,12 @@ def test_what_was_tried_is_said_where_a_claim_does_not_hold(
     assert verdict.tried == tried
 
 
+def test_claims_leave_out_variants_that_are_not_for_a_problem() -> None:
+    over = AHEAD.model_copy(update={"over": ("dse", "agcrn")})
+    (verdict,) = judge([over], seed_means([row("wide", 1.0), row("dse", 2.0)]))
+    assert verdict.ratio == 0.5
+
+
 def test_a_claim_may_compare_two_errors_of_one_variant() -> None:
     far = Claim(
         title="t",

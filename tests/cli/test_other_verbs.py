@@ -140,7 +140,7 @@ def test_generate_then_convert(nfsgeo: Command, tmp_path: Path) -> None:
 
 
 def test_generate_all(nfsgeo: Command, tmp_path: Path) -> None:
-    size = ("--samples", 2, "--resolution", 64, "--records", 3, "--workers", 1)
+    size = ("--samples", 2, "--resolution", 32, "--records", 3, "--workers", 1)
     shown = ok(nfsgeo("generate", "all", "--out", "sets", *size)).stdout
     assert shown.split()[::2] == ["written"] * 5
     (tmp_path / "sets" / "kdv.h5").unlink()
@@ -155,7 +155,7 @@ def test_generate_all(nfsgeo: Command, tmp_path: Path) -> None:
 def test_generate_lists_equations_with_sizes_and_options(nfsgeo: Command) -> None:
     shown = nfsgeo("generate", "--help").stdout
     for equation in EQUATIONS.values():
-        size = " x ".join([str(equation.resolution)] * equation.dim)
+        size = " x ".join(map(str, equation.shape(equation.resolution)))
         if equation.records > 1:
             size += f", {equation.records} time steps"
         settings = [

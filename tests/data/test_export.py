@@ -17,7 +17,7 @@ from nfsgeo.data.equations import EQUATIONS
 from nfsgeo.data.generation import generate
 
 
-@pytest.mark.parametrize("equation", EQUATIONS)
+@pytest.mark.parametrize("equation", [n for n, e in EQUATIONS.items() if e.axes(64)])
 def test_out_and_in_again_is_the_same_bit_for_bit(
     equation: str, tmp_path: Path, contents: Callable[[Path], list[Any]]
 ) -> None:

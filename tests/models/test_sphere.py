@@ -120,7 +120,8 @@ def test_positions_have_gradients() -> None:
 
 def test_the_grid_of_a_sphere() -> None:
     def nodes(num_points: int, **settings) -> tuple[int, int]:
-        model = made("nfs", replace(PROBLEM, num_points=num_points), **settings)
+        problem = replace(PROBLEM, num_points=num_points)
+        model = made("nfs", problem, **settings, time="tokens")
         return len(model.resampling.grid), model.blocks[0][0].mix.transform.degrees
 
     assert nodes(1000, modes=None) == (1000, 16)

@@ -4,6 +4,7 @@
 Burgers       viscous Burgers equation, periodic interval
 KdV           Korteweg-de Vries equation, periodic interval
 Darcy         steady flow through a porous square
+Elasticity    stress in a square with a random hole, a mesh for each sample
 NavierStokes  vorticity of a forced flow on the torus
 SphereWaves   waves on a sphere, in closed form
 Solver        what they have in common
@@ -14,6 +15,7 @@ ETDRK4        exponential Runge-Kutta steps that three of them share
 
 from nfsgeo.data.pde.burgers import Burgers
 from nfsgeo.data.pde.darcy import Darcy
+from nfsgeo.data.pde.elasticity import Elasticity
 from nfsgeo.data.pde.etdrk4 import ETDRK4
 from nfsgeo.data.pde.kdv import KdV
 from nfsgeo.data.pde.navier_stokes import NavierStokes
@@ -25,6 +27,7 @@ __all__ = [
     "ETDRK4",
     "Burgers",
     "Darcy",
+    "Elasticity",
     "KdV",
     "NavierStokes",
     "Solution",

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nfsgeo.data.pde.random_fields import neumann_field, sample_rng
 from nfsgeo.data.pde.solution import Solution, check_samples
-from nfsgeo.data.pde.solver import Solver, option
+from nfsgeo.data.pde.solver import SteadySolver, option
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -25,7 +25,7 @@ _ITERATIONS = 500
 
 
 @dataclass(frozen=True)
-class Darcy(Solver):
+class Darcy(SteadySolver):
     r"""Pressure in a porous square for a given permeability.
 
     .. math:: -\nabla\cdot(a\nabla u) = 1 \text{ on } (0,1)^2, \quad u = 0
@@ -56,7 +56,6 @@ class Darcy(Solver):
     )
     dim: ClassVar[int] = 2
     static_names: ClassVar[tuple[str, ...]] = ("a",)
-    static_role: ClassVar[str] = "coefficient"
     method: ClassVar[Mapping[str, str]] = {
         "space": "cell-centred finite volumes, harmonic face values",
         "linear": "conjugate gradients, DST-II preconditioner, tolerance 1e-10",
@@ -72,11 +71,6 @@ class Darcy(Solver):
         return 256
 
     @property
-    def records(self) -> int:
-        """One: the problem is steady."""
-        return 1
-
-    @property
     def domain(self) -> Domain:
         return Domain.unit(2, periodic=False)
 
@@ -84,18 +78,6 @@ class Darcy(Solver):
         """Coordinates of the cell centres."""
         axis = (np.arange(resolution) + 0.5) / resolution
         return axis, axis
-
-    def times(self, records: int) -> np.ndarray:
-        """Time 0.
-
-        Raises:
-            UserError: ``records`` is not 1.
-        """
-        if records != 1:
-            raise UserError(
-                f"{records} records", "1 for a steady problem", "leave the option out"
-            )
-        return np.zeros(1)
 
     def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
         rngs = [sample_rng(seed, self.name, i) for i in indices]

@@ -30,11 +30,14 @@ class Solution:
         u: Time steps ``[B, T, *S, C]``.
         a: Initial condition or coefficient ``[B, *S, C_a]``.
         dt: Step that each sample was solved with ``[B]``, 0 where there is no time.
+        pos: Points of each sample ``[B, P, d]``, where it has a mesh of its own;
+            ``*S`` is ``P`` then.
     """
 
     u: Tensor
     a: Tensor
     dt: Tensor
+    pos: Tensor | None = None
 
 
 def solve_guarded(

@@ -19,7 +19,14 @@ from nfsgeo.data.pde.solution import Solution, check_samples, solve_guarded
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["Option", "PeriodicSolver", "Solver", "nearest", "option"]
+__all__ = [
+    "Option",
+    "PeriodicSolver",
+    "Solver",
+    "SteadySolver",
+    "nearest",
+    "option",
+]
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,7 @@ class Solver(ABC):
         method: How it is solved, for the file.
         units: Units of the coordinates, the time and the fields, for the file.
         samples: Number of samples in a full set.
+        needs: Packages of the extra ``nfsgeo[fem]`` that it imports.
 
     Raises:
         UserError: An option has a value that it cannot have.
@@ -98,6 +106,7 @@ class Solver(ABC):
     method: ClassVar[Mapping[str, str]]
     units: ClassVar[Mapping[str, str]]
     samples: ClassVar[int] = 1200
+    needs: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for each in self.options:
@@ -161,9 +170,17 @@ class Solver(ABC):
     def domain(self) -> Domain:
         """Box that holds the grid."""
 
+    def shape(self, resolution: int) -> tuple[int, ...]:
+        """Points along each axis, or in all where a sample has a mesh of its own."""
+        return (resolution,) * self.dim
+
     @abstractmethod
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
-        """Coordinates of each axis, of ``resolution`` points."""
+        """Coordinates of each axis; none where a sample has a mesh of its own."""
+
+    def cells(self, resolution: int) -> dict[str, np.ndarray]:
+        """Cells of each such mesh by type, point numbers ``[cells, k]``."""
+        return {}
 
     @abstractmethod
     def times(self, records: int) -> np.ndarray:
@@ -201,6 +218,29 @@ class Solver(ABC):
         Raises:
             UserError: A solution fails its checks.
         """
+
+
+class SteadySolver(Solver):
+    """An equation without time, whose solution follows from a coefficient."""
+
+    static_role: ClassVar[str] = "coefficient"
+
+    @property
+    def records(self) -> int:
+        """One: the problem is steady."""
+        return 1
+
+    def times(self, records: int) -> np.ndarray:
+        """Time 0.
+
+        Raises:
+            UserError: ``records`` is not 1.
+        """
+        if records != 1:
+            raise UserError(
+                f"{records} records", "1 for a steady problem", "leave the option out"
+            )
+        return np.zeros(1)
 
 
 class PeriodicSolver(Solver):

@@ -1,0 +1,168 @@
+"""Plane elasticity by quadratic finite elements, on a square with a hole.
+
+scikit-fem (``nfsgeo[fem]``) makes the meshes, assembles and projects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from skfem import (
+    Basis,
+    ElementTriP1,
+    ElementTriP2,
+    ElementVector,
+    FacetBasis,
+    LinearForm,
+    MeshQuad,
+    MeshTri1,
+    MeshTri2,
+    condense,
+    solve,
+    solver_direct_scipy,
+)
+from skfem.helpers import sym_grad
+from skfem.models.elasticity import linear_elasticity, linear_stress
+
+__all__ = [
+    "displacements",
+    "equilibrium",
+    "hole_mesh",
+    "material",
+    "pulled",
+    "reference_mesh",
+    "stress_at_vertices",
+    "von_mises",
+]
+
+Doubles = NDArray[np.float64]
+# As near to a side of the square is on it.
+NEAR = 1e-9
+
+
+def reference_mesh(resolution: int, rings: int) -> MeshTri1:
+    """The square [-1, 1] x [-1, 1] with a square hole, its squares cut crosswise.
+
+    Diagonals of squares lie on those of the whole, on which :func:`hole_mesh` has
+    kinks.
+
+    Args:
+        resolution: Squares along each outer side.
+        rings: Rings of squares around the hole.
+    """
+    axis = np.linspace(-1, 1, resolution + 1)
+    whole = MeshQuad.init_tensor(axis, axis)
+    hole = 1 - 2 * rings / resolution
+    ring = whole.remove_elements(lambda x: np.abs(x).max(axis=0) < hole)
+    return ring.to_meshtri(style="x")
+
+
+def hole_mesh(reference: MeshTri1, radius: Callable[[Doubles], Doubles]) -> MeshTri2:
+    """The unit square with a hole around its centre, by triangles with curved sides.
+
+    Points of the reference mesh move along their rays from the centre: those of the
+    square hole onto the hole, those of the outer sides onto the sides, all others in
+    proportion.
+
+    Args:
+        reference: See :func:`reference_mesh`; refined or not.
+        radius: Distance of the hole's boundary from the centre at angles ``[n]``,
+            periodic, below 0.5.
+    """
+    curved = MeshTri2.from_mesh(reference)
+    x = curved.doflocs
+    size = np.abs(x).max(axis=0)
+    angle = np.arctan2(x[1], x[0])
+    part = (size - size.min()) / (1 - size.min())
+    near = radius(angle) * np.stack([np.cos(angle), np.sin(angle)])
+    return MeshTri2(0.5 + (1 - part) * near + part * x / size / 2, curved.t)
+
+
+def material(plane: str, nu: float) -> tuple[float, float]:
+    """Lame parameters for a Young's modulus of 1.
+
+    Args:
+        plane: ``"stress"`` or ``"strain"``: which is zero out of the plane.
+        nu: Poisson's ratio.
+    """
+    # scikit-fem's own are wrong in plane stress before version 12.0.2.
+    squeezed = 1 - nu if plane == "stress" else 1 - 2 * nu
+    return nu / (1 + nu) / squeezed, 0.5 / (1 + nu)
+
+
+def displacements(mesh: MeshTri2) -> Basis:
+    """Quadratic displacements on a mesh."""
+    return Basis(mesh, ElementVector(ElementTriP2()), intorder=2)
+
+
+def equilibrium(
+    basis: Basis,
+    lame: tuple[float, float],
+    load: Doubles,
+    fixed: NDArray[np.int64],
+    values: Doubles | None = None,
+) -> tuple[Doubles, float]:
+    """The displacement in equilibrium with a load.
+
+    Args:
+        basis: See :func:`displacements`.
+        lame: See :func:`material`.
+        load: Body forces and tractions, assembled.
+        fixed: Degrees of freedom with a given displacement.
+        values: What is given there, with any values at the others; 0 when None.
+
+    Returns:
+        The displacement, and the largest residual over the largest force at a node.
+    """
+    stiffness = linear_elasticity(*lame).assemble(basis)
+    system = condense(stiffness, load, x=values, D=fixed)
+    u = solve(*system, solver=solver_direct_scipy(permc_spec="MMD_AT_PLUS_A"))
+    force = stiffness @ u
+    residual = np.delete(force - load, fixed)
+    return u, float(np.abs(residual).max() / np.abs(force).max())
+
+
+def pulled(basis: Basis, lame: tuple[float, float]) -> tuple[Doubles, float]:
+    """:func:`equilibrium` of a cell clamped below, with a traction (0, 1) above.
+
+    Args:
+        basis: See :func:`displacements`.
+        lame: See :func:`material`.
+    """
+    mesh = basis.mesh
+    above = mesh.facets_satisfying(lambda x: x[1] > 1 - NEAR, boundaries_only=True)
+    top = FacetBasis(mesh, basis.elem, facets=above)
+    load = LinearForm(lambda v, w: v[1]).assemble(top)
+    return equilibrium(basis, lame, load, basis.get_dofs(lambda x: x[1] < NEAR).all())
+
+
+def stress_at_vertices(basis: Basis, u: Doubles, lame: tuple[float, float]) -> Doubles:
+    """Stress components xx, yy and xy at the vertices ``[3, V]``.
+
+    They are those of the continuous, piecewise linear stress with the least error in
+    the mean square.
+
+    Args:
+        basis: See :func:`displacements`.
+        u: Displacement.
+        lame: See :func:`material`.
+    """
+    stress = linear_stress(*lame)(sym_grad(basis.interpolate(u)))
+    linear = basis.with_element(ElementTriP1())
+    return np.stack([linear.project(stress[i, j]) for i, j in ((0, 0), (1, 1), (0, 1))])
+
+
+def von_mises(stress: Doubles, nu_out: float) -> Doubles:
+    r"""Von Mises stress ``[V]`` of the components xx, yy and xy ``[3, V]``.
+
+    Args:
+        stress: The components.
+        nu_out: Stress out of the plane over xx + yy: Poisson's ratio in plane strain,
+            0 in plane stress.
+    """
+    xx, yy, xy = stress
+    zz = nu_out * (xx + yy)
+    squares = (xx - yy) ** 2 + (yy - zz) ** 2 + (zz - xx) ** 2
+    return np.asarray(np.sqrt(squares / 2 + 3 * xy**2))
