@@ -211,7 +211,7 @@ def test_generate_all(tmp_path: Path) -> None:
     assert list(paths) == list(EQUATIONS)
     made = [name for name in EQUATIONS if name != "darcy"]
     assert seen == [
-        (f"{name} ({number} of 4), {what} samples", done, 1)
+        (f"{name} ({number} of {len(made)}), {what} samples", done, 1)
         for number, name in enumerate(made, 1)
         for what, done in (("making", 0), ("making", 1), ("packing", 1))
     ]
