@@ -1,42 +1,31 @@
-"""The training step around any model."""
+"""Prediction by any model, in the units of the data."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
-from lightning.pytorch import LightningModule
 from torch import Tensor
 from torch_geometric.data import Batch
 
 from nfsgeo.data.normalisers import FieldNormaliser
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs, batch_graphs
-from nfsgeo.models import BatchLoss, Model, OwnLoss
+from nfsgeo.models import Model
 from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
 from nfsgeo.nn.missing_values import fill_in_space, fill_in_time, neighbour_graph
 from nfsgeo.training.config import OptimiserSection
-from nfsgeo.training.datamodule import WindowData
 from nfsgeo.training.in_memory import predict_in_memory
 from nfsgeo.training.inputs import check_complete, check_forcing, check_inputs
 from nfsgeo.training.lead_times import check_times, each_time
-from nfsgeo.training.losses import Loss, LossPoints, mse
-from nfsgeo.training.metrics import FieldErrors
-from nfsgeo.training.optimiser import (
-    clip_gradient_norm,
-    make_optimiser,
-    make_schedule,
-)
-from nfsgeo.training.pushforward import pushed
+from nfsgeo.training.losses import Loss, mse
+from nfsgeo.training.steps import TrainingSteps
 
 __all__ = ["Forecaster"]
 
 
-class Forecaster(LightningModule):
+class Forecaster(TrainingSteps):
     """A model with the scales of its data: fields in and out in the data's own units.
 
     Trained on ``loss``, with quadrature weights where batches carry them and uniform
@@ -82,19 +71,19 @@ class Forecaster(LightningModule):
         boundary: bool = False,
         pushforward: float = 0.0,
     ) -> None:
-        super().__init__()
-        self.model = model
-        self.inputs, self.outputs, self.forcings = inputs, outputs, forcings
-        self.optimiser_section = optimiser
-        self.description = description
-        self.loss = loss
+        super().__init__(
+            model,
+            outputs,
+            optimiser,
+            description,
+            loss=loss,
+            missing=missing,
+            pushforward=pushforward,
+        )
+        self.inputs, self.forcings = inputs, forcings
         self.residual = residual
         self.covariance = covariance
-        self.missing = missing
         self.boundary = boundary
-        self.pushforward = pushforward
-        self.errors = self.new_errors()
-        self._losses: list[tuple[Tensor, Tensor]] = []
 
     def connect(
         self,
@@ -298,82 +287,6 @@ class Forecaster(LightningModule):
             return self.inputs.mean[: len(self.outputs.mean)].double()
         return None
 
-    def new_errors(self) -> FieldErrors:
-        """A metric for what this predicts, by component where there are several."""
-        return FieldErrors(**self.description.get("statistics", {})).to(self.device)
-
-    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        if self.pushforward:
-            batch = pushed(self, batch, self.pushforward)
-        # A single later time step leaves nothing to be fed back.
-        if isinstance(self.model, OwnLoss) and not self.lead_times:
-            graphs, kind = self._graphs(batch), self.inputs.mean.dtype
-            x = batch.x.to(kind)
-            loss = self.model.training_loss(
-                self._inputs(x, self.filled(x, graphs), graphs, batch.get("forcing")),
-                self.outputs.normalise(batch.y.to(kind)),
-                graphs,
-                self._loss_of(batch, graphs.sizes),
-            )
-        else:
-            loss = self._loss(self.predict_batch(batch), batch)
-        self._watch(loss, batch)
-        self.log("train_loss_step", loss, on_step=True, on_epoch=False)
-        self.log(
-            "train_loss",
-            loss,
-            on_step=False,
-            on_epoch=True,
-            batch_size=batch.num_graphs,
-            sync_dist=True,
-        )
-        return loss
-
-    def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        prediction = self.predict_batch(batch)
-        loss = self._loss(prediction, batch)
-        self._watch(loss, batch)
-        self._check_losses()
-        self.errors.update(prediction, batch.y, batch.batch)
-        self.log("valid_loss", loss, batch_size=batch.num_graphs, sync_dist=True)
-
-    def on_validation_epoch_end(self) -> None:
-        errors = {f"valid_{name}": e for name, e in self.errors.compute().items()}
-        self.log_dict(errors)
-        self.errors.reset()
-
-    def configure_optimizers(self) -> Any:
-        optimiser = make_optimiser(self.model.parameters(), self.optimiser_section)
-        trainer: Any = self.trainer
-        epochs, data = trainer.max_epochs, trainer.datamodule
-        if isinstance(data, WindowData):
-            batches = data.steps_per_epoch(trainer.world_size)
-            steps = math.ceil(batches / trainer.accumulate_grad_batches)
-        else:  # of a trainer and loaders of one's own
-            steps = math.ceil(trainer.estimated_stepping_batches / epochs)
-        schedule = make_schedule(
-            optimiser, self.optimiser_section, epochs=epochs, steps_per_epoch=steps
-        )
-        return [optimiser], [{"scheduler": schedule, "interval": "step"}]
-
-    def configure_gradient_clipping(
-        self,
-        optimizer: torch.optim.Optimizer,
-        gradient_clip_val: float | None = None,
-        gradient_clip_algorithm: str | None = None,
-    ) -> None:
-        if gradient_clip_val is not None:
-            clip_gradient_norm(self.model.parameters(), gradient_clip_val)
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        checkpoint["nfsgeo"] = self.description
-
-    def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
-        # Looking at every loss would wait for the device in every step.
-        every = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
-        if self.trainer.is_last_batch or (batch_idx + 1) % every == 0:
-            self._check_losses()
-
     def _check_inputs(
         self, x: Tensor, forcing: Tensor | None, times: Tensor | None
     ) -> None:
@@ -390,7 +303,7 @@ class Forecaster(LightningModule):
             batch.x,
             batch.pos,
             batch.batch,
-            graphs=self._graphs(batch),
+            graphs=self.graphs_of(batch),
             **self.known_ahead(batch),
         )
         return prediction
@@ -400,59 +313,14 @@ class Forecaster(LightningModule):
         times = batch.times.view(batch.num_graphs, -1) if self.lead_times else None
         return {"forcing": batch.get("forcing"), "times": times}
 
-    @property
-    def lead_times(self) -> bool:
-        """Whether the model predicts any time after its inputs that is asked for."""
-        return "longest_lead" in self.description
+    def seen(self, batch: Batch) -> Tensor:
+        """What the model sees of a batch: normalised inputs ``[N, n_in, F]``."""
+        x, graphs = batch.x.to(self.inputs.mean.dtype), self.graphs_of(batch)
+        return self._inputs(x, self.filled(x, graphs), graphs, batch.get("forcing"))
 
-    def _graphs(self, batch: Batch) -> Graphs:
+    def graphs_of(self, batch: Batch) -> Graphs:
         """Those that the batch carries, or made now for one that carries none."""
         if "graphs" in batch:
             graphs: Graphs = batch.graphs
             return graphs
         return self.connect(batch.pos, batch.batch)
-
-    def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
-        """The loss at the query points of a batch, or else at the observed points."""
-        graphs = self._graphs(batch)
-        truth, sizes = batch.y, graphs.sizes
-        if "query_y" in batch:
-            assert graphs.query_sizes is not None
-            truth, sizes = batch.query_y, graphs.query_sizes
-        return self._loss_of(batch, sizes)(
-            self.outputs.normalise(prediction),
-            self.outputs.normalise(truth.to(prediction.dtype)),
-        )
-
-    def _loss_of(self, batch: Batch, sizes: Sequence[int]) -> BatchLoss:
-        """The loss as a function of normalised predictions and targets alone."""
-        weight = batch.volume if "volume" in batch else None
-        points = LossPoints(sizes, self.outputs, weight)
-        if not self.missing:
-            return lambda prediction, target: self.loss(prediction, target, points)
-
-        def of_observed(prediction: Tensor, target: Tensor) -> Tensor:
-            observed = ~target.isnan()
-            target = torch.where(observed, target, prediction.detach())
-            return self.loss(prediction, target, replace(points, observed=observed))
-
-        return of_observed
-
-    def _watch(self, loss: Tensor, batch: Batch) -> None:
-        self._losses.append((loss.detach(), batch.sample))
-
-    def _check_losses(self) -> None:
-        """Makes sure that all losses since the last time are finite.
-
-        Raises:
-            UserError: One is not.
-        """
-        losses, self._losses = self._losses, []
-        for loss, samples in losses:
-            if not torch.isfinite(loss):
-                raise UserError(
-                    f"loss {loss.item()} in epoch {self.current_epoch} on samples "
-                    f"{samples.tolist()}",
-                    "a finite number",
-                    "train again with a lower --lr; the last good checkpoint is kept",
-                )

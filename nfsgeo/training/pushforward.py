@@ -10,12 +10,12 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 if TYPE_CHECKING:
-    from nfsgeo.training.module import Forecaster
+    from nfsgeo.training.steps import TrainingSteps
 
 __all__ = ["pushed"]
 
 
-def pushed(forecaster: Forecaster, batch: Batch, probability: float) -> Batch:
+def pushed(forecaster: TrainingSteps, batch: Batch, probability: float) -> Batch:
     """A batch that begins, with a probability, with the forecaster's own prediction.
 
     "Message Passing Neural PDE Solvers", section 3.1: the model predicts a window, and
