@@ -223,6 +223,7 @@ def test_generate_all(tmp_path: Path) -> None:
     assert paths["darcy"].read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_generate_all_at_another_size(tmp_path: Path) -> None:
     paths = generate_all(tmp_path / "new", samples=2, resolution=32, records=3, seed=4)
     for name, path in paths.items():

@@ -91,6 +91,7 @@ def test_predicts_on_any_mesh(name: str):
         assert out.shape == (num_queries or num, 10, 1) and out.isfinite().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_predictions_from_two_meshes_agree_within_their_errors(
     name: str, tmp_path: Path

@@ -107,6 +107,7 @@ def test_predictions_of_any_length(run: RunPaths, waves: Path, tmp_path: Path) -
         assert elsewhere.read(3, slice(None)).shape == (6, 25, 1)
 
 
+@pytest.mark.slow
 def test_the_commands(run: RunPaths, waves: Path, tmp_path: Path) -> None:
     evaluated = CliRunner().invoke(main, ["evaluate", str(run.root), "--steps", "14"])
     assert evaluated.exit_code == 0, evaluated.output

@@ -144,6 +144,7 @@ def test_moves_with_the_graph(ordered, device: torch.device) -> None:
         assert order.device.type == device.type
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [2], ids="{}d".format, indirect=True)
 @pytest.mark.parametrize("kernel", ["grouped"], indirect=True)
 def test_compiled_layers_leave_the_order_alone(case, kernel, ordered) -> None:

@@ -193,6 +193,7 @@ def test_problems_without_time_have_no_film(make_run: MakeRun) -> None:
     assert "<script" not in page and "script-src" not in page
 
 
+@pytest.mark.slow
 def test_films_that_are_too_large_have_fewer_frames(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def error(name: str, data: Path, out: Path, epochs: int) -> float:
     return float(nfsgeo.evaluate(run)["test"]["rel_l2"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [n if n == "nfs" else pytest.param(n, marks=pytest.mark.slow) for n in NAMES],

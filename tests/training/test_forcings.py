@@ -163,6 +163,7 @@ def test_predict_asks_for_them_by_name() -> None:
     assert two.times.tolist() == [9, 10]
 
 
+@pytest.mark.slow
 def test_inputs_that_the_file_does_not_tell_are_named_in_the_settings() -> None:
     """A table whose columns have any names; what a model is not asked for is left."""
     rng = np.random.default_rng(0)

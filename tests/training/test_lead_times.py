@@ -288,6 +288,7 @@ def test_lead_times_are_refused_where_they_mean_nothing(waves: Path) -> None:
             prepare(load_config(overrides={"data.file": str(waves)} | settings_))
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_with_the_very_pairs(
     train: Callable[..., Any], resume: Callable[..., Any]
 ) -> None:

@@ -111,6 +111,7 @@ def test_the_gradient_is_that_of_the_last_prediction_alone() -> None:
     assert module.model.factor.grad.item() == pytest.approx(2 * 3 * 3 * 3)
 
 
+@pytest.mark.slow
 def test_training_with_it_resumes_and_evaluates(
     train: Callable[..., Any], resume: Callable[..., Any]
 ) -> None:

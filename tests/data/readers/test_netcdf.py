@@ -330,6 +330,7 @@ def test_missing_extras_are_named(
     assert "nfsgeo[formats]" in one_line(nfsgeo.data.open, tmp_path / name)
 
 
+@pytest.mark.slow
 def test_nothing_of_this_is_imported_at_the_start() -> None:
     # PyTorch Geometric itself imports pandas, and pandas pyarrow, where they are.
     names = ["xarray", "zarr", "h5netcdf", "meshio"]
