@@ -98,7 +98,7 @@ class Sphere(Domain):
     def even_nodes(self, num: int) -> Tensor:
         """Points of nearly equal distances, ``[num, 2]``, float64: a Fibonacci lattice.
 
-        Each stands for the same area. "Measurement of areas on a sphere using Fibonacci
+        Each represents the same area. "Measurement of areas on a sphere using Fibonacci
         and latitude-longitude lattices" (González, 2010).
         """
         return self.wrap(_lattice(num))

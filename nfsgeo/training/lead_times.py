@@ -87,9 +87,10 @@ def check_times(
     trained = "longest_lead" in description
     n_in, fits = problem.n_in, times is None and not trained
     if trained and times is not None and times.ndim:
-        samples = 1 if batch is None else int(batch[-1]) + 1
         if graphs is not None:
             samples = graphs.num_samples
+        else:  # waits for the device
+            samples = 1 if batch is None else int(batch[-1]) + 1
         fits = times.size(-1) > n_in and times.shape[:-1] in ((), (1,), (samples,))
     if not fits:
         raise UserError(
