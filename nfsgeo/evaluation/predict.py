@@ -233,8 +233,8 @@ def _check_lead_times(
             "one of the two" if steps else "a model that was trained for lead times",
             "leave one out" if steps else "train with --set data.lead_times=true",
         )
-    if not len(asked) or np.any(np.diff([0.0, *asked]) <= 0):
-        raise UserError(given, "positive times that increase", "change their order")
+    if not len(asked) or not np.all(np.diff([0.0, *asked]) > 0):
+        raise UserError(given, "positive times that increase", "change them")
     check_lead(forecaster, asked[-1], f"{given}, of which")
 
 

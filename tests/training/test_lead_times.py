@@ -260,6 +260,10 @@ def test_the_command_line_asks_by_time(tiny: dict[str, Any]) -> None:
     assert json.loads(done.stdout)["times"] == [11.3, 11.75]
     done = CliRunner().invoke(main, [*command, "b.h5", "--lead-times", "1;2"])
     assert done.exit_code == 2 and "numbers with commas" in done.output
+    for asked in ("2,1", "0", "1,1", "nan", "1,nan"):
+        done = CliRunner().invoke(main, [*command, "b.h5", "--lead-times", asked])
+        assert done.exit_code == 2 and "positive times that increase" in done.output
+    assert not Path("b.h5").exists()
     # Two windows of four equal time steps and one more.
     with nfsgeo.predict(run, data, "c.h5", steps=9) as ahead:
         assert ahead.times.tolist() == list(range(12, 21))
