@@ -146,8 +146,10 @@ def _alone(given: dict[str, Any], **others: Any) -> None:
 
 def _announce(experiment: Experiment, paths: RunPaths) -> None:
     """Prints on stderr what will be trained."""
+    from nfsgeo.data.splits import SPLITS
     from nfsgeo.models import num_parameters
     from nfsgeo.training.environment import device_of
+    from nfsgeo.training.window_starts import part_samples
 
     config, file, problem = experiment.config, experiment.file, experiment.problem
     count = num_parameters(experiment.forecaster.model)
@@ -156,7 +158,9 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
         steps = f"{problem.n_in} time steps in, one of the next {config.data.n_out} out"
     if not problem.has_time:
         steps = "a coefficient in, the solution out"
-    split = " + ".join(f"{len(s)} {part}" for part, s in file.split.items())
+    split = " + ".join(
+        f"{len(part_samples(config.data, file, part))} {part}" for part in SPLITS
+    )
     split += " samples"
     if config.data.split_by == "time":
         split = f"{file.num_samples} series, split by time"

@@ -315,11 +315,8 @@ def _num_seen(config: RunConfig, file: FieldFile) -> int:
     if config.data.file != file.path.resolve():
         return 0
     with nfsgeo.data.open(file.path) as own:
-        if config.data.split_by == "time":
-            return own.num_samples
-        train, valid = len(own.split["train"]), len(own.split["valid"])
-    limits = config.data.max_train or train, config.data.max_valid or valid
-    return min(train, limits[0]) + min(valid, limits[1])
+        parts = (part_samples(config.data, own, part) for part in ("train", "valid"))
+        return len(np.union1d(*parts))
 
 
 def _span(least: int, most: int) -> int | list[int]:

@@ -1,6 +1,7 @@
 """Boxes, grids, neighbour search and the graphs that models are built on.
 
-- :class:`Domain`: an axis-aligned box, periodic or not on each axis
+- :class:`Box`: an axis-aligned box, periodic or not on each axis, and distances in it
+- :class:`Domain`: a box, or the part of it between walls, that fields live in
 - :class:`Region`: the part of it outside of obstacles, or inside of a vessel
 - :class:`Sphere`: the surface of a sphere, in degrees; :class:`UnitSphere`: in space
 - :func:`spherical_harmonics`: real ones, at any points of the unit sphere
@@ -26,6 +27,7 @@ from nfsgeo.geometry.bipartite import (
     GraphTensors,
     batch_graphs,
 )
+from nfsgeo.geometry.box import Box
 from nfsgeo.geometry.csr import SparseRows
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.graphs import Graphs
@@ -47,6 +49,7 @@ from nfsgeo.geometry.splines import polyharmonic_spline
 
 __all__ = [
     "BipartiteGraph",
+    "Box",
     "Domain",
     "GraphTensors",
     "GraphBuilder",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from nfsgeo.geometry.box import length
 from nfsgeo.geometry.csr import (
     SparseRows,
     Transpose,
@@ -18,7 +19,7 @@ from nfsgeo.geometry.csr import (
     pointers,
     sparse_rows,
 )
-from nfsgeo.geometry.domain import Domain, length
+from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.polynomials import orthonormal_polynomials
 
 __all__ = [

@@ -1,8 +1,7 @@
-"""The box that a problem lives in, distances inside it, and walls."""
+"""The domain that a problem lives in: a box, or the part of it between walls."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,21 +12,19 @@ import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
+from nfsgeo.geometry.box import Box, length
 from nfsgeo.geometry.region import Region
 from nfsgeo.geometry.walls import Walls
 
-__all__ = ["Domain", "length"]
+__all__ = ["Domain"]
 
 # Least length of an axis of the normalised box; the longest has length 1.
 SHORTEST = 1 / 8
 
 
 @dataclass(frozen=True)
-class Domain:
-    """An axis-aligned box whose axes are periodic or not, each for itself.
-
-    On a periodic axis ``lower`` and ``upper`` are one and the same place, and
-    differences are those to the nearest image.
+class Domain(Box):
+    """A :class:`Box`, or the part of it that fields live in.
 
     Args:
         lower: Lower end of every axis, in the units of the coordinates.
@@ -41,71 +38,16 @@ class Domain:
         UserError: If the region has another number of axes.
     """
 
-    lower: tuple[float, ...]
-    upper: tuple[float, ...]
-    periodic: tuple[bool, ...]
     region: Region | None = None
 
     def __post_init__(self) -> None:
-        for name in ("lower", "upper", "periodic"):
-            if isinstance(value := getattr(self, name), (bool, int, float)):
-                raise ValueError(
-                    f"{name} is {value}: expected a tuple of one entry an axis; write "
-                    f"({value},) * d for d axes"
-                )
-        object.__setattr__(self, "lower", tuple(float(v) for v in self.lower))
-        object.__setattr__(self, "upper", tuple(float(v) for v in self.upper))
-        object.__setattr__(self, "periodic", tuple(bool(v) for v in self.periodic))
-        if not len(self.lower) == len(self.upper) == len(self.periodic) >= 1:
-            raise ValueError(
-                f"lower, upper and periodic have {len(self.lower)}, "
-                f"{len(self.upper)} and {len(self.periodic)} entries: "
-                "expected one entry an axis in each; give as many of each"
-            )
-        for low, high in zip(self.lower, self.upper, strict=True):
-            if not (math.isfinite(low) and math.isfinite(high) and low < high):
-                raise ValueError(
-                    f"an axis from {low} to {high}: expected finite ends, the "
-                    "lower below the upper; correct the ends"
-                )
+        super().__post_init__()
         if self.region is not None and self.region.dim != self.dim:
             raise UserError(
                 f"{self.region} in a box of {self.dim} axes",
                 f"boundaries of {self.dim} axes",
                 "correct one of them",
             )
-
-    @classmethod
-    def unit(cls, dim: int, periodic: bool = True) -> Domain:
-        """The box ``[0, 1]^dim``, a torus unless told otherwise."""
-        return cls((0.0,) * dim, (1.0,) * dim, (periodic,) * dim)
-
-    @classmethod
-    def bounding(cls, points: Any, pad: float = 0.05) -> Domain:
-        """A box without periodic axes around ``points``.
-
-        Args:
-            points: Coordinates ``[n, d]``, a tensor or an array.
-            pad: Room left at either end of an axis, as a fraction of the points'
-                extent on it (of the largest extent on an axis without any).
-
-        Raises:
-            ValueError: If there is no point or a coordinate is not finite.
-        """
-        points = torch.as_tensor(points, dtype=torch.float64)
-        if points.dim() != 2 or points.numel() == 0 or not points.isfinite().all():
-            raise ValueError(
-                f"points of shape {list(points.shape)}: expected finite "
-                "coordinates [n, d] of at least one point; check the coordinates"
-            )
-        low, high = points.amin(0), points.amax(0)
-        extent = high - low
-        fallback = extent.max() if extent.max() > 0 else extent.new_tensor(1.0)
-        margin = pad * torch.where(extent > 0, extent, fallback)
-        flags = (False,) * points.size(1)
-        return cls(
-            tuple((low - margin).tolist()), tuple((high + margin).tolist()), flags
-        )
 
     @staticmethod
     def sphere(west: float = -180.0) -> Domain:
@@ -119,11 +61,6 @@ class Domain:
         return Sphere((west, -90.0), (west + 360.0, 90.0), (True, False))
 
     @property
-    def dim(self) -> int:
-        """Number of axes ``d``."""
-        return len(self.lower)
-
-    @property
     def curved(self) -> bool:
         """Whether the domain is curved: the surface of a sphere."""
         return False
@@ -132,11 +69,6 @@ class Domain:
     def intrinsic_dim(self) -> int:
         """Dimensions of the domain itself: 2 of a sphere, whatever its axes."""
         return self.dim
-
-    @property
-    def lengths(self) -> tuple[float, ...]:
-        """Length of every axis."""
-        return tuple(b - a for a, b in zip(self.lower, self.upper, strict=True))
 
     @cached_property
     def normalised(self) -> Domain:
@@ -169,7 +101,7 @@ class Domain:
         Raises:
             UserError: If a point is outside the box or the region, or not a number.
         """
-        self._check_inside(pos)
+        self.check_inside(pos)
         self.check_region(pos)
         box = self.normalised
         low, lengths, upper = (
@@ -184,37 +116,6 @@ class Domain:
         """A distance in the units of the coordinates, ``value``, when normalised."""
         return value / max(self.lengths)
 
-    @property
-    def volume(self) -> float:
-        """Product of the lengths."""
-        return math.prod(self.lengths)
-
-    def ball_radius(self, fraction: float) -> float:
-        """Radius of a ball whose volume is a ``fraction`` of the domain's."""
-        unit_ball = math.pi ** (self.dim / 2) / math.gamma(self.dim / 2 + 1)
-        return (fraction * self.volume / unit_ball) ** (1 / self.dim)
-
-    def displacement(self, a: Tensor, b: Tensor) -> Tensor:
-        """``b - a``, taken to the nearest image on periodic axes.
-
-        Computed in the tensors' own precision; antisymmetric to the last bit. Half
-        a box apart, either image is as near and the sign is left to rounding.
-
-        Args:
-            a: Points ``[..., d]``.
-            b: Points ``[..., d]``, broadcast against ``a``.
-
-        Returns:
-            Displacements ``[..., d]``.
-        """
-        self._check_last_axis(a)
-        self._check_last_axis(b)
-        delta = b - a
-        if not any(self.periodic):
-            return delta
-        columns = [self._nearest(delta[..., axis], axis) for axis in range(self.dim)]
-        return torch.stack(columns, dim=-1)
-
     def tangent(self, a: Tensor, b: Tensor) -> Tensor:
         """Coordinates of ``b`` in a plane around ``a``, ``[..., intrinsic_dim]``.
 
@@ -222,51 +123,12 @@ class Domain:
         """
         return self.displacement(a, b)
 
-    def distance(self, a: Tensor, b: Tensor) -> Tensor:
-        """Euclidean length of ``displacement(a, b)``, ``[...]``.
-
-        The squares are summed axis by axis, in this order and no other, so that
-        the same pair has the same distance to the last bit whatever asks for it.
-        """
-        self._check_last_axis(a)
-        self._check_last_axis(b)
-        total = torch.zeros((), dtype=a.dtype, device=a.device)
-        for axis in range(self.dim):
-            delta = self._nearest(b[..., axis] - a[..., axis], axis)
-            total = total + delta * delta
-        return total.sqrt()
-
-    def wrap(self, pos: Tensor) -> Tensor:
-        """Bring ``pos [..., d]`` into the box along its periodic axes."""
-        self._check_last_axis(pos)
-        if not any(self.periodic):
-            return pos
-        columns = []
-        for axis, periodic in enumerate(self.periodic):
-            column = pos[..., axis]
-            if periodic:
-                low, length = self.lower[axis], self.lengths[axis]
-                column = column - length * torch.floor((column - low) / length)
-                # Rounding may land on the far end, which is the near end.
-                inside = (column >= low) & (column < self._rounded(pos)[1][axis])
-                column = torch.where(inside | column.isnan(), column, low)
-            columns.append(column)
-        return torch.stack(columns, dim=-1)
-
     def contains(self, pos: Tensor) -> Tensor:
         """Whether points ``[..., d]`` lie in the box and the region, ``[...]`` bool.
 
-        Periodic axes are half-open (``upper`` is left out), others closed. The
-        ends are rounded to the precision of ``pos`` first, so that a float32
-        point on the end of an axis of length 2 pi is inside.
+        The ends of axes count as in :meth:`Box.contains`.
         """
-        self._check_last_axis(pos)
-        low, high = self._rounded(pos)
-        inside = torch.ones(pos.shape[:-1], dtype=torch.bool, device=pos.device)
-        for axis, periodic in enumerate(self.periodic):
-            column = pos[..., axis]
-            below = column < high[axis] if periodic else column <= high[axis]
-            inside &= (column >= low[axis]) & below
+        inside = super().contains(pos)
         if self.walls is not None:
             found = self.walls.contains(_as_numpy(pos[inside]))
             inside[inside.clone()] = torch.from_numpy(found).to(inside.device)
@@ -372,50 +234,7 @@ class Domain:
         made = ("normalised", "walls")
         return {k: v for k, v in vars(self).items() if k not in made}
 
-    def _check_inside(self, pos: Tensor) -> None:
-        self._check_last_axis(pos)
-        closed = Domain(self.lower, self.upper, (False,) * self.dim)
-        inside = closed.contains(pos)
-        if not inside.all():
-            index = int((~inside).reshape(-1).nonzero()[0])
-            raise UserError(
-                f"point {index} at {pos.reshape(-1, self.dim)[index].tolist()}",
-                f"points within {list(self.lower)} and {list(self.upper)}",
-                "enlarge the domain, or bring points on periodic axes back with "
-                "domain.wrap",
-            )
-
-    def _nearest(self, delta: Tensor, axis: int) -> Tensor:
-        if not self.periodic[axis]:
-            return delta
-        length = self.lengths[axis]
-        return delta - length * torch.round(delta / length)
-
-    def _rounded(self, pos: Tensor) -> tuple[list[float], list[float]]:
-        dtype = pos.dtype if pos.is_floating_point() else torch.float64
-        low = torch.tensor(self.lower, dtype=torch.float64).to(dtype)
-        high = torch.tensor(self.upper, dtype=torch.float64).to(dtype)
-        return low.tolist(), high.tolist()
-
-    def _check_last_axis(self, pos: Tensor) -> None:
-        if pos.dim() == 0 or pos.size(-1) != self.dim:
-            raise ValueError(
-                f"points of shape {list(pos.shape)}: expected [..., {self.dim}] in a "
-                f"domain of {self.dim} axes; check the points or the domain"
-            )
-
 
 def _as_numpy(pos: Tensor) -> np.ndarray:
     """Points as float64 ``[n, d]``."""
     return pos.detach().cpu().double().reshape(-1, pos.size(-1)).numpy()
-
-
-def length(vectors: Tensor) -> Tensor:
-    """Euclidean lengths ``[...]`` of ``vectors [..., d]``.
-
-    Unlike ``norm``, also the second derivative at zero is zero, not NaN.
-    """
-    if not vectors.requires_grad:
-        return vectors.norm(dim=-1)
-    zero = (vectors == 0).all(-1)
-    return vectors.masked_fill(zero[..., None], 1).norm(dim=-1).masked_fill(zero, 0)

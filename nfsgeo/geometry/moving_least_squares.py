@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.domain import length
+from nfsgeo.geometry.box import length
 from nfsgeo.geometry.polynomials import monomials
 
 __all__ = ["moving_least_squares"]

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry.domain import Domain, length
+from nfsgeo.geometry.box import length
+from nfsgeo.geometry.domain import Domain
 
 __all__ = ["Sphere", "UnitSphere"]
 
@@ -52,7 +53,7 @@ class Sphere(Domain):
 
     def normalise(self, pos: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """Unit vectors ``[..., 3]`` of points ``[..., 2]``; see :class:`Domain`."""
-        self._check_inside(pos)
+        self.check_inside(pos)
         return _unit_vectors(pos).to(dtype)
 
     def normalised_length(self, value: float) -> float:
@@ -130,7 +131,7 @@ class UnitSphere(Domain):
 
     def normalise(self, pos: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """The same points."""
-        self._check_inside(pos)
+        self.check_inside(pos)
         return pos.to(dtype)
 
     def ball_radius(self, fraction: float) -> float:

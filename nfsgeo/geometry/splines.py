@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.domain import length
+from nfsgeo.geometry.box import length
 from nfsgeo.geometry.polynomials import monomials
 
 __all__ = ["polyharmonic_spline", "spline_neighbours"]

@@ -52,8 +52,7 @@ def windows(
     steps = steps_of_parts(data, file)[part]
     left = len(steps[:: data.time_stride]) - (n_in + n_out)
     n_out += max(0, min(beyond, left))
-    most = {"train": data.max_train, "valid": data.max_valid, "test": data.max_test}
-    samples = part_samples(data, file, part)[: most[part]]
+    samples = part_samples(data, file, part)
     starts = window_starts(data, file, part, n_in + n_out)
     several = len(starts) > 1
     found = WindowDataset(

@@ -129,7 +129,7 @@ def trained_points(
     elif isinstance(observation, MeshesInTurn):
         meshes = list(observation.meshes)
     else:
-        samples = part_samples(data, file, "train")[: data.max_train]
+        samples = part_samples(data, file, "train")
         meshes = [observation(int(sample)) for sample in samples]
     sets = [_as_rows(mesh.with_queries_joined().pos) for mesh in meshes]
     known = np.unique(np.concatenate(sets))

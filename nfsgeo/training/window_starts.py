@@ -14,16 +14,19 @@ __all__ = ["part_samples", "steps_of_parts", "window_starts"]
 
 
 def part_samples(data: DataSection, file: FieldFile, part: str) -> Indices:
-    """Numbers of the samples of a part: all of them where parts differ in time.
+    """Numbers of the samples of a part, which are the same where parts differ in time.
+
+    They are the first ones where ``data.max_train`` and its like ask for fewer.
 
     Args:
         data: Resolved.
         file: Where the samples come from.
         part: ``"train"``, ``"valid"`` or ``"test"``.
     """
-    if data.split_by == "time":
-        return np.arange(file.num_samples)
-    return file.split[part]
+    most = {"train": data.max_train, "valid": data.max_valid, "test": data.max_test}
+    by_time = data.split_by == "time"
+    samples = np.arange(file.num_samples) if by_time else file.split[part]
+    return samples[: most[part]]
 
 
 def steps_of_parts(data: DataSection, file: FieldFile) -> dict[str, range]:

@@ -93,6 +93,7 @@ def training(waves: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
     settings = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1, "grid": 8}
     options = [f"--set=model.settings.{key}={value}" for key, value in settings.items()]
     options += ["--data", str(waves), "--epochs", "2", "--seed", "3"]
+    options += ["--set", "data.max_train=10"]
     here = os.getcwd()
     os.chdir(tmp_path_factory.getbasetemp())
     try:

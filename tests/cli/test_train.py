@@ -45,6 +45,10 @@ def test_nothing_but_ours_is_printed(training: Result) -> None:
     assert len(training.stderr.splitlines()) == 4 + 2  # about the run, and each epoch
 
 
+def test_the_start_tells_how_many_samples_are_used(training: Result) -> None:
+    assert "10 train + 2 valid + 4 test samples" in training.stderr
+
+
 @pytest.mark.slow
 def test_json_is_all_there_is_on_stdout(nfsgeo: Command, waves: Path) -> None:
     settings = [f"--set=model.settings.{s}" for s in ("width=4", "modes=2", "depth=1")]
