@@ -52,7 +52,9 @@ class Suites(click.Group):
     """,
 )
 @click.option("--list", "listed", is_flag=True, help="List the suites.")
-@click.option("--scale", help="Run every suite at this scale: smoke, cpu or paper.")
+@click.option(
+    "--scale", help="Run every suite at this scale: smoke, cpu, night or paper."
+)
 @click.option("--out", type=Path, help="Folder for all of them.")
 @click.option("--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]")
 @click.pass_context

@@ -33,11 +33,11 @@ def suite_command(name: str, path: Path) -> click.Command:
         epilog=f"""\b
         Examples:
           nfsgeo bench {name} --scale smoke --out out
-          nfsgeo bench {name} --scale cpu --only nfs --dry-run --out out
+          nfsgeo bench {name} --scale smoke --only nfs --dry-run --out out
           nfsgeo bench {name} --scale paper --launcher slurm --out out
         """,
     )
-    @click.option("--scale", required=True, help="smoke, cpu or paper.")
+    @click.option("--scale", required=True, help="smoke, cpu, night or paper.")
     @click.option("--out", type=Path, required=True, help="Folder of the suite.")
     @click.option(
         "--data-folder",
@@ -89,8 +89,12 @@ def run_suites(paths: Mapping[str, Path], scale: str, out: Path, jobs: int) -> b
     well = True
     for name, path in paths.items():
         show(f"[bold]{name}[/]")
-        if read_suite(path).needs_files:
+        suite = read_suite(path)
+        if suite.needs_files:
             show("skipped  for it needs files, see --data-folder of this suite")
+            continue
+        if scale not in suite.scales:
+            show(f"skipped  for it runs at {', '.join(suite.scales)} alone")
             continue
         well &= _run(name, path, scale, out / name, jobs=jobs)
     return well

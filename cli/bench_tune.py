@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     """
 )
 @click.argument("suite")
-@click.option("--scale", required=True, help="smoke, cpu or paper.")
+@click.option("--scale", required=True, help="smoke, cpu, night or paper.")
 @click.option("--out", type=Path, required=True, help="Folder of the search.")
 @click.option(
     "--only", multiple=True, metavar="NAME", help="Variant or problem; repeatable."

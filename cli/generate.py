@@ -43,7 +43,8 @@ ALL = "all"
 @click.option(
     "--resolution",
     type=int,
-    help="Points along each axis; of elasticity, squares along each side.  [24]",
+    help="Points along each axis, of elasticity squares along each side; default: the "
+    "equation's own.",
 )
 @click.option("--records", type=int, help="Time steps to store.")
 @click.option(

@@ -131,6 +131,12 @@ def _check_problems(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) 
                 problem.data,
                 known,
             )
+    if scale_name not in suite.scales:
+        raise UserError(
+            f"--scale {scale_name}",
+            f"one of {', '.join(suite.scales)}",
+            "give a scale for which a problem of the suite has settings",
+        )
 
 
 def _run(

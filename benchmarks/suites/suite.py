@@ -239,6 +239,11 @@ class Suite(Part):
         return self._path
 
     @property
+    def scales(self) -> tuple[str, ...]:
+        """Scales at which a problem runs, by name."""
+        return tuple(dict.fromkeys(s for p in self.problems.values() for s in p.at))
+
+    @property
     def measures(self) -> tuple[str, ...]:
         """Columns: errors on the mesh of training, on larger meshes, deviations."""
         larger = (f"mae_{factor:g}" for factor in self.unseen)

@@ -68,10 +68,15 @@ def changed(content: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
     return copy
 
 
-@pytest.mark.parametrize("scale", ["smoke", "cpu", "paper"])
+@pytest.mark.parametrize("scale", suites.shipped_scales())
 @pytest.mark.parametrize("name", suites.shipped_suites())
 def test_shipped_suites_are_sound(name: str, scale: str) -> None:
     suite = read_suite(suites.shipped_suites()[name])
+    assert {"smoke", "paper"} <= set(suite.scales)
+    if scale not in suite.scales:
+        with pytest.raises(UserError, match=f"--scale {scale}: expected one of"):
+            runs_of(suite, scale, suites.shipped_scales())
+        return
     found = runs_of(suite, scale, suites.shipped_scales())
     assert len({run.name for run in found}) == len(found)
     assert {run.variant for run in found} == set(suite.variants)
@@ -83,7 +88,7 @@ def test_shipped_suites_have_every_model() -> None:
     """But those that are there for other data."""
     scales, found = suites.shipped_scales(), set()
     for path in suites.shipped_suites().values():
-        for run in runs_of(read_suite(path), "cpu", scales):
+        for run in runs_of(read_suite(path), "smoke", scales):
             found.add(run.settings["model.name"])
     assert found == set(MODELS)
 
