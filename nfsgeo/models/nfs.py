@@ -63,10 +63,10 @@ class NFSSettings(FourierSettings, InterpolationSettings):
 class NFS(PointMixer):
     """Interpolation to a grid, Fourier blocks with Layer-Norm, and interpolation back.
 
-    By default a spline interpolates to the grid, and learned kernels add to it among
-    the nodes and on the way back; with ``base="mean"`` kernels interpolate from the
-    points, as in the paper. The system of "Non-equispaced Fourier Neural Solvers for
-    PDEs", section 3.2.
+    By default local splines interpolate to the grid and back. In one dimension, and
+    where ``kernel`` is set, learned kernels add to them among the nodes and on the way
+    back; with ``base="mean"`` kernels interpolate from the points, as in the paper. The
+    system of "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2.
     """
 
     Settings = NFSSettings
