@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +76,9 @@ def trial_rows(suite: Suite, runs: Sequence[Run], folder: Path) -> list[dict[str
     """A row of :data:`TRIAL_COLUMNS` for each trial.
 
     The smallest validation RMSE of the epochs counts. The best finished trial of a
-    variant on a problem is its choice for all problems in as many space dimensions.
+    variant on a problem is its choice for all problems in as many space dimensions,
+    among those that take at most ``search.cost`` times as long as the one that changes
+    nothing.
 
     Args:
         suite: The suite.
@@ -83,6 +87,7 @@ def trial_rows(suite: Suite, runs: Sequence[Run], folder: Path) -> list[dict[str
     """
     assert suite.search is not None
     rows = []
+    of = itemgetter("problem", "variant")
     for run in runs:
         variant, trial = run.variant.split("@")
         model = run.settings["model.name"]
@@ -102,9 +107,11 @@ def trial_rows(suite: Suite, runs: Sequence[Run], folder: Path) -> list[dict[str
             row["valid_rmse"] = min(each["valid_rmse"] for each in history)
         rows.append(row)
     done = [row for row in rows if row["valid_rmse"] is not None]
+    plain = {of(row): row["seconds"] for row in done if row["settings"] == "{}"}
     best: dict[tuple[str, str], dict[str, Any]] = {}
     for row in sorted(done, key=lambda row: row["valid_rmse"]):
-        best.setdefault((row["problem"], row["variant"]), row)
+        if row["seconds"] <= suite.search.cost * plain.get(of(row), math.inf):
+            best.setdefault(of(row), row)
     for row in best.values():
         row["chosen"] = 1
     return rows

@@ -178,6 +178,8 @@ class Search(Part):
         problems: One problem for each number of space dimensions; what is chosen there
             holds for all problems in as many dimensions.
         epochs: Epochs of a trial over those of a run.
+        cost: Longest time of a trial that may be chosen, over that of the one that
+            changes no setting.
         variants: The variants that are tried.
         same: Variants that take the choice of another, by name.
         trials: Settings by name of the trial.
@@ -186,6 +188,7 @@ class Search(Part):
 
     problems: tuple[str, ...]
     epochs: PositiveFloat = 1 / 3
+    cost: PositiveFloat = 3
     variants: tuple[str, ...]
     same: dict[str, str] = {}
     trials: dict[str, Settings]

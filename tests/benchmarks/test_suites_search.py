@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from nfsgeo.training.artifacts import write_rows
+from nfsgeo.training.history import COLUMNS
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, read_suite, runs
+from nfsgeo_benchmarks.suites.runner import RUNS, TRAINED
 from nfsgeo_benchmarks.suites.suite import TRIVIAL, read_scales
 from nfsgeo_benchmarks.suites.table import leader, seed_means
 
@@ -49,6 +52,29 @@ def test_trials_are_short_and_differ_in_their_settings(searched: Path) -> None:
     assert not any(run.scored for run in trials)
     whole = runs.runs_of(suite, "tiny", scales)
     assert not {run.name for run in trials} & {run.name for run in whole}
+
+
+def test_what_costs_three_times_as_much_is_not_chosen(
+    searched: Path, tmp_path: Path
+) -> None:
+    suite = read_suite(searched)
+    trials = suites.trials_of(
+        suite, "tiny", read_scales(searched.parent / "scales.yaml")
+    )
+    measured = {"default": (1.0, 0.3), "slow": (3.1, 0.1), "deep": (2.9, 0.2)}
+    for run in trials:
+        folder = tmp_path / RUNS / run.name
+        folder.mkdir(parents=True)
+        seconds, error = measured[run.variant.split("@")[1]]
+        row = dict.fromkeys(COLUMNS, 0.0) | {"seconds": seconds, "valid_rmse": error}
+        write_rows(folder / "metrics.csv", COLUMNS, [row | {"epoch": 0}])
+        (folder / TRAINED).touch()
+    rows = suites.trial_rows(suite, trials, tmp_path)
+    assert {row["trial"]: row["chosen"] for row in rows} == {
+        "default": 0,
+        "slow": 0,
+        "deep": 1,
+    }
 
 
 @pytest.mark.slow
