@@ -12,6 +12,8 @@ from click.testing import Result
 
 from nfsgeo.data import GridWriter
 from nfsgeo.geometry import Domain
+from nfsgeo_cli.evaluate import rollout_table
+from nfsgeo_cli.terminal import show
 
 Command = Callable[..., Result]
 SMALL = [
@@ -115,3 +117,18 @@ def test_settings_that_do_not_fit(
     (line,) = result.stderr.splitlines()
     for word in words:
         assert word in line
+
+
+def test_errors_of_a_long_rollout_fit_into_80_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = ("nfs", "persistence", "quadratic_extrapolation", "cubic_extrapolation")
+    errors = [1.23456e-3 * step for step in range(1, 701)]
+    rollout = {"times": errors, "mae_by_step": dict.fromkeys(names, errors)}
+    show(rollout_table(rollout))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    (row,) = (line for line in lines if "quadratic extrapolation" in line)
+    assert row.split()[2:] == [
+        f"{1.23456e-3 * n:.2e}" for n in (50, 100, 200, 500, 700)
+    ]
