@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from nfsgeo.pretrained import NAMES
-from nfsgeo_cli.terminal import print_json, show
+from nfsgeo_cli.terminal import print_json
 
 
 @click.command(
@@ -20,7 +20,7 @@ def models(as_json: bool) -> None:
 
     POINTS: takes irregular points. UNSEEN: works on meshes it was not trained on. The
     last columns are numbers of parameters at the paper's setting for Navier-Stokes:
-    nfsgeo's and the paper's.
+    nfsgeo's and the paper's. Below each model is where it comes from.
     """
     from nfsgeo.models import MODELS, parameters_at_paper_setting
 
@@ -29,20 +29,18 @@ def models(as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    from rich import box
-    from rich.table import Table
-
-    table = Table("name", "points", "unseen", "source", box=box.SIMPLE_HEAD)
-    table.add_column("parameters", justify="right")
-    table.add_column("paper's", justify="right")
+    line = "{:<14} {:<7} {:<7} {:>12} {:>12}".format
+    click.echo(line("name", "points", "unseen", "parameters", "paper's"))
     for row in rows:
         count = row["parameters_paper"]
-        table.add_row(
-            row["name"],
-            "yes" if row["points"] else "grids",
-            "yes" if row["unseen_meshes"] else "no",
-            row["source"],
-            f"{parameters_at_paper_setting(row['name']):,}",
-            "" if count is None else f"{count:,}",
+        click.echo(
+            line(
+                row["name"],
+                "yes" if row["points"] else "grids",
+                "yes" if row["unseen_meshes"] else "no",
+                f"{parameters_at_paper_setting(row['name']):,}",
+                "" if count is None else f"{count:,}",
+            ).rstrip()
         )
-    show(table, f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")
+        click.echo(f"    {row['source']}")
+    click.echo(f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")

@@ -27,7 +27,9 @@ def nfsgeo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def run(*arguments: object) -> Result:
-        return CliRunner().invoke(main, [str(each) for each in arguments])
+        result = CliRunner().invoke(main, [str(each) for each in arguments])
+        assert "…" not in result.stdout, "a table wider than 80 columns was cut"
+        return result
 
     return run
 
