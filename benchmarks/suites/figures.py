@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter, MaxNLocator
 
 from nfsgeo.report.lines import profiles, space_time
-from nfsgeo.report.maps import field_maps
+from nfsgeo.report.maps import FieldMaps
 from nfsgeo.report.panels import Column
 from nfsgeo.report.run_folder import Predictions, read_run_folder
 from nfsgeo.report.style import COLOURS
@@ -205,8 +205,8 @@ def field_figures(
             Column("prediction", prediction, "field"),
             Column("prediction − truth", prediction - truth, "error"),
         ]
-        figure = field_maps(first.domain, first.pos, columns, labels)
-        return [(caption, figure)]
+        maps = FieldMaps(first.domain, first.pos, columns, labels, first.axes)
+        return [(caption, maps.figure)]
     lines = {"truth": truth, "prediction": prediction}
     figures = [(caption, profiles(first.domain, first.pos, lines, labels))]
     if first.truth.shape[2] > 1:

@@ -137,6 +137,18 @@ class FieldFile(KnownAhead, ABC):
         }
 
     @property
+    def axis_units(self) -> list[str]:
+        """Units of the axes x, y and z, ``""`` where the provenance tells none.
+
+        Degrees on a sphere.
+        """
+        if self.domain.curved:
+            return ["°"] * self.domain.dim
+        told = self.provenance.get("units")
+        units = told if isinstance(told, dict) else {}
+        return [str(units.get(axis) or "") for axis in "xyz"[: self.domain.dim]]
+
+    @property
     def shape(self) -> tuple[int, ...] | None:
         """Points along each grid axis, None for point clouds."""
         return None if self.axes is None else tuple(len(axis) for axis in self.axes)

@@ -236,6 +236,10 @@ def _write(
     units = [file.units.get(name, "") for name in file.component_names]
     if any(units):
         arrays["component_units"] = np.array(units)
+    if len(file.times) == 1:
+        arrays["input_names"] = np.array(file.static_names)
+    if any(file.axis_units):
+        arrays["axis_units"] = np.array(file.axis_units)
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     write_bytes(paths.evaluation, content.getbuffer())

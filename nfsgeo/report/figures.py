@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.report.curves import error_in_time, training_curves, unseen_curve
 from nfsgeo.report.lines import profiles, space_time
-from nfsgeo.report.maps import field_maps, points_and_field
+from nfsgeo.report.maps import FieldMaps, points_and_field
 from nfsgeo.report.numbers import positive
 from nfsgeo.report.panels import Column
 from nfsgeo.report.run_folder import Predictions, RunFolder
@@ -62,7 +62,7 @@ def _sample_pictures(e: Predictions, s: int, c: int) -> Iterator[Picture]:
     which = f"Test sample {int(e.samples[s])}, {e.quantities[c]}"
     yield _fields(e, suffix, which, rows, labels)
     if e.domain.dim == 1 and len(error) >= 4:
-        figure = space_time(e.domain, e.pos, e.times_out, columns)
+        figure = space_time(e.domain, e.pos, e.times_out, columns, e.axes[0])
         caption = f"{which}, over space and time."
         yield Picture(f"space-time-{suffix}", "fields", caption, figure)
 
@@ -101,12 +101,11 @@ def _fields(
 ) -> Picture:
     """Maps of the columns, or in one dimension profiles of truth and prediction."""
     if e.domain.dim > 1:
-        figure = field_maps(e.domain, e.pos, columns, labels)
-        where = "points" if e.domain.dim == 2 else "points next to the middle plane"
-        caption = f"{which}. Dots are the {where}; colours between are interpolated."
+        maps = FieldMaps(e.domain, e.pos, columns, labels, e.axes)
+        figure, caption = maps.figure, f"{which}. {maps.note}"
     else:
         lines = {k.title: k.values for k in columns if k.scale == "field"}
-        figure = profiles(e.domain, e.pos, lines, labels)
+        figure = profiles(e.domain, e.pos, lines, labels, e.axes[0])
         caption = f"{which}." if e.steady else f"{which}, at several times."
     return Picture(f"fields-{suffix}", "fields", caption, figure)
 
@@ -114,7 +113,8 @@ def _fields(
 def _input_title(e: Predictions) -> str:
     """Of the first component of a coefficient, which is shown of several."""
     num = e.x.shape[-1]
-    return "input" if num == 1 else f"input, component 1 of {num}"
+    title = f"input {e.input_names[0]}" if e.input_names else "input"
+    return title if num == 1 else f"{title}, 1 of {num}"
 
 
 def _mesh_picture(e: Predictions) -> Picture:
@@ -129,9 +129,9 @@ def _mesh_picture(e: Predictions) -> Picture:
         lines = {"last observed time step": last[None]}
         if not e.steady:
             lines = {"first observed time step": first[None], **lines}
-        figure = profiles(e.domain, e.pos, lines, [f"{len(e.pos)} points"])
+        figure = profiles(e.domain, e.pos, lines, [f"{len(e.pos)} points"], e.axes[0])
     else:
-        figure = points_and_field(e.domain, e.pos, last, title)
+        figure = points_and_field(e.domain, e.pos, last, title, e.axes)
     caption = f"Observed points and input of the model, test sample {int(e.samples[0])}"
     if not e.steady and len(e.quantities) > 1:
         caption += f", {e.quantities[0]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,8 @@ from nfsgeo.data.native import NativeFile
 from nfsgeo.geometry import Domain
 from nfsgeo.report.figures import evenly, slug
 from nfsgeo.report.lines import profiles
-from nfsgeo.report.maps import field_maps
+from nfsgeo.report.maps import FieldMaps
+from nfsgeo.report.numbers import axis_labels, with_unit
 from nfsgeo.report.panels import Column
 from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
 from nfsgeo.training.artifacts import write_bytes
@@ -55,14 +56,15 @@ def _figures(file: FieldFile) -> Iterator[tuple[str, Figure]]:
     for sample in samples:
         for name, panels in _panels(file, sample).items():
             yield f"sample-{sample}-{slug(name)}", _drawn(file, sample, name, panels)
+    axes = axis_labels(file.domain, file.axis_units)
     if file.shape is None:
         firsts = {file.mesh_id(sample): sample for sample in reversed(samples)}
         for mesh, sample in sorted(firsts.items()):
             pos, elements = file.coordinates(sample), file.cells(sample)
-            yield f"mesh-{mesh}", mesh_figure(file.domain, pos, elements)
+            yield f"mesh-{mesh}", mesh_figure(file.domain, pos, elements, axes)
     elif isinstance(file, NativeFile):
         for name, index in file.meshes.items():
-            figure = mesh_figure(file.domain, file.coordinates()[index])
+            figure = mesh_figure(file.domain, file.coordinates()[index], axes=axes)
             yield f"mesh-{slug(name)}", figure
 
 
@@ -86,11 +88,13 @@ def _drawn(
     file: FieldFile, sample: int, name: str, panels: dict[str, NDArray[np.float64]]
 ) -> Figure:
     pos = file.coordinates(sample)
+    axes = axis_labels(file.domain, file.axis_units)
+    name = with_unit(name, file.units.get(name))
     if file.domain.dim == 1:
         rows = np.stack(list(panels.values()))
-        return profiles(file.domain, pos, {name: rows}, [*panels])
+        return profiles(file.domain, pos, {name: rows}, [*panels], axes[0])
     columns = [Column(label, field[None], name) for label, field in panels.items()]
-    return field_maps(file.domain, pos, columns, [name])
+    return FieldMaps(file.domain, pos, columns, [name], axes).figure
 
 
 CORNERS = {"line": 2, "triangle": 3, "quad": 4}
@@ -100,6 +104,7 @@ def mesh_figure(
     domain: Domain,
     pos: NDArray[np.float64],
     elements: Mapping[str, NDArray[np.int64]] | None = None,
+    axes: Sequence[str] = ("x", "y", "z"),
 ) -> Figure:
     """Draws points in their box, and lines, triangles and quadrilaterals in the plane.
 
@@ -109,6 +114,7 @@ def mesh_figure(
         domain: Box that holds the points.
         pos: Points ``[n, d]``.
         elements: Point numbers ``[num, k]`` by type, as meshio names them.
+        axes: Names of the axes, with their units.
     """
     lower, lengths = domain.lower, domain.lengths
     flat = domain.dim > 1
@@ -123,10 +129,10 @@ def mesh_figure(
     ax.plot(*shown.T, ".", ms=size, mew=0, c=COLOURS["ink"])
     ax.set_title(f"{len(pos)} points" + ", seen along z" * (domain.dim == 3))
     ax.set_xlim(lower[0], domain.upper[0])
-    ax.set_xlabel("x")
+    ax.set_xlabel(axes[0])
     if flat:
         ax.set_ylim(lower[1], domain.upper[1])
-        ax.set_ylabel("y")
+        ax.set_ylabel(axes[1])
         ax.set_aspect("equal")
     else:
         ax.set_yticks([])

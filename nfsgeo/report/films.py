@@ -16,7 +16,7 @@ from PIL import Image
 from nfsgeo.errors import UserError
 from nfsgeo.report.figures import COMPONENTS, SAMPLES, evenly, sample_columns
 from nfsgeo.report.lines import along, profiles
-from nfsgeo.report.maps import Raster, field_maps, shown_points
+from nfsgeo.report.maps import FieldMaps
 from nfsgeo.report.run_folder import Predictions, read_run_folder
 from nfsgeo.report.style import as_source, styled
 from nfsgeo.training.artifacts import write_bytes
@@ -157,35 +157,28 @@ def _film(e: Predictions, s: int, c: int) -> tuple[Figure, Callable[[int], None]
         for t, mae in zip(e.times_out, error, strict=True)
     ]
     if e.domain.dim > 1:
-        figure = field_maps(e.domain, e.pos, columns, texts[:1])
-        keep = shown_points(e.domain, e.pos)
-        raster = Raster(e.domain, e.pos[keep, :2])
-        panels = figure.axes[: len(columns)]
+        maps = FieldMaps(e.domain, e.pos, columns, texts[:1], e.axes)
+        figure = maps.figure
 
-        def draw(k: int) -> None:
-            for ax, column in zip(panels, columns, strict=True):
-                ax.images[0].set_data(raster.image(column.values[k, keep]))
+        def show(k: int) -> None:
+            maps.update([column.values[k] for column in columns], texts[k])
     else:
         fields = {k.title: k.values for k in columns if k.scale == "field"}
-        figure = profiles(e.domain, e.pos, fields, texts[:1])
+        figure = profiles(e.domain, e.pos, fields, texts[:1], e.axes[0])
         order = along(e.domain, e.pos)[1]
-        panels = figure.axes[:1]
+        panel = figure.axes[0]
         values = np.stack(list(fields.values()))
         shown = values[np.isfinite(values)]
         if shown.size:
             room = 0.05 * float(np.ptp(shown)) or 0.5
-            panels[0].set_ylim(shown.min() - room, shown.max() + room)
+            panel.set_ylim(shown.min() - room, shown.max() + room)
 
-        def draw(k: int) -> None:
-            for line, field in zip(panels[0].lines, fields.values(), strict=True):
+        def show(k: int) -> None:
+            for line, field in zip(panel.lines, fields.values(), strict=True):
                 line.set_ydata(field[k, order])
+            panel.set_ylabel(texts[k])
 
     # Every frame has the layout of the first.
     FigureCanvasAgg(figure).draw()
     figure.set_layout_engine("none")
-
-    def show(k: int) -> None:
-        draw(k)
-        panels[0].set_ylabel(texts[k])
-
     return figure, show

@@ -20,7 +20,11 @@ Array = NDArray[np.float64]
 
 
 def profiles(
-    domain: Domain, pos: Array, lines: dict[str, Array], row_labels: Sequence[str]
+    domain: Domain,
+    pos: Array,
+    lines: dict[str, Array],
+    row_labels: Sequence[str],
+    axis: str = "x",
 ) -> Figure:
     """Fields along a line, one panel a row.
 
@@ -30,6 +34,7 @@ def profiles(
         lines: One or two legend entries, the lower first, with a field for each row
             ``[rows, n]``.
         row_labels: Text at the left of each row.
+        axis: Name of the axis, with its unit.
     """
     x, order = along(domain, pos)
     figure = Figure((WIDTH, 1.15 * len(row_labels) + 0.6), layout="constrained")
@@ -43,14 +48,18 @@ def profiles(
         ax.set_xlim(domain.lower[0], domain.upper[0])
         ax.set_ylabel(label)
         ax.grid(True, axis="y")
-    axes[-1, 0].set_xlabel("x")
+    axes[-1, 0].set_xlabel(axis)
     if len(lines) > 1:
         legend_above(axes[0, 0])
     return figure
 
 
 def space_time(
-    domain: Domain, pos: Array, times: Array, columns: Sequence[Column]
+    domain: Domain,
+    pos: Array,
+    times: Array,
+    columns: Sequence[Column],
+    axis: str = "x",
 ) -> Figure:
     """Fields over a line and time, time upwards.
 
@@ -59,6 +68,7 @@ def space_time(
         pos: Points ``[n, 1]``.
         times: Times of the time steps ``[T]``, at least two.
         columns: What to show; their ``values`` are ``[T, n]``.
+        axis: Name of the axis, with its unit.
     """
     x, order = along(domain, pos)
     figure, axes = panels(1, len(columns), 2.4)
@@ -68,7 +78,7 @@ def space_time(
             values = columns[i].values[:, order]
             mesh = ax.pcolormesh(x, times, values, shading="nearest")
             mesh.set(cmap=colours.cmap, norm=colours.norm)
-            ax.set(title=columns[i].title, xlabel="x")
+            ax.set(title=columns[i].title, xlabel=axis)
             ax.xaxis.set_major_locator(MaxNLocator(3))
             ax.set_xlim(domain.lower[0], domain.upper[0])
         colour_bar(figure, colours, axes[:, group])

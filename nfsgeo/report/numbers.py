@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from nfsgeo.geometry import Domain
+
 __all__ = [
+    "axis_labels",
     "bytes_text",
     "count_text",
     "decimals_for",
@@ -87,3 +90,14 @@ def seconds_text(value: Any) -> str:
 def with_unit(name: str, unit: str | None) -> str:
     """The name of a quantity, followed by its unit where there is one."""
     return f"{name} ({unit})" if unit else name
+
+
+def axis_labels(domain: Domain, units: Sequence[str] = ()) -> list[str]:
+    """Names of the axes, each with its unit where there is one, ``""`` for none."""
+    names = (
+        ("longitude", "latitude") if domain.curved else ("x", "y", "z")[: domain.dim]
+    )
+    return [
+        with_unit(name, units[axis] if axis < len(units) else "")
+        for axis, name in enumerate(names)
+    ]

@@ -6,19 +6,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 from numpy.typing import NDArray
 
+from nfsgeo.geometry import Domain
 from nfsgeo.report.style import WIDTH
 
-__all__ = ["Column", "colour_bar", "colour_scale", "panels", "scale_groups"]
+__all__ = [
+    "Column",
+    "colour_bar",
+    "colour_scale",
+    "label_axes",
+    "label_row",
+    "panels",
+    "scale_groups",
+]
+
+# Inches: of the highest panel, around all panels, and what a label takes at the least.
+TALLEST = 3.4
+LEFT, RIGHT, TOP, BOTTOM = 0.66, 0.35, 0.28, 0.85
+TITLE, LINES, GAP, BAR = 1.05, 0.5, 0.1, 0.09
+TURNED = 0.85  # least height of panels whose labels are turned
 
 
 def panels(rows: int, columns: int, slope: float) -> tuple[Figure, NDArray[np.object_]]:
-    """Equal panels, with room for titles and colour bars.
+    """Equal panels, with room for titles, labels and colour bars.
 
     Args:
         rows: Number of rows.
@@ -28,11 +44,65 @@ def panels(rows: int, columns: int, slope: float) -> tuple[Figure, NDArray[np.ob
     Returns:
         The figure, and its axes ``[rows, columns]``.
     """
-    panel = min(2.6, WIDTH / columns - 0.1)
-    size = (columns * (panel + 0.1), rows * slope * panel + 0.8)
-    figure = Figure(size, layout="compressed")
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    room = (WIDTH - LEFT - RIGHT) / columns - GAP
+    width = min(2.6, room, TALLEST / slope)
+    height = slope * width
+    turned = height >= TURNED
+    left, right = (LEFT, RIGHT) if turned else (1.0, 0.75)
+    across = max(width, min(TITLE, room)) + GAP
+    down = max(height, TURNED if turned else LINES) + GAP
+    size = left + columns * across + right, TOP + rows * down + BOTTOM
+    figure = Figure(size)
+    axes = np.empty((rows, columns), dtype=object)
+    for row, column in np.ndindex(rows, columns):
+        x = left + (column + 0.5) * across - 0.5 * (width + GAP)
+        y = BOTTOM + (rows - row - 0.5) * down - 0.5 * (height - GAP)
+        place = x / size[0], y / size[1], width / size[0], height / size[1]
+        first = axes[0, 0]
+        ax = figure.add_axes(place, sharex=first, sharey=first)
+        ax.tick_params(labelleft=column == 0, labelbottom=row == rows - 1)
+        axes[row, column] = ax
     return figure, axes
+
+
+def label_axes(ax: Axes, domain: Domain, names: Sequence[str], last: bool) -> None:
+    """Names the first two axes of a domain and tells where they begin and end.
+
+    Args:
+        ax: A panel in the last column.
+        domain: The box.
+        names: Names of the axes, with their units.
+        last: Whether the panel is in the last row, too.
+    """
+    texts = [
+        f"{low:.4g} to {high:.4g}"
+        for low, high in zip(domain.lower, domain.upper, strict=True)
+    ]
+    right = ax.secondary_yaxis("right")
+    right.set_yticks([])
+    if _is_low(ax):
+        text = f"{names[1]}\n{texts[1]}"
+        right.set_ylabel(text, rotation=0, ha="left", va="center")
+    else:
+        right.set_ylabel(f"{names[1]}, {texts[1]}")
+    if last:
+        ax.set_xlabel(f"{names[0]}, {texts[0]}")
+
+
+def _is_low(ax: Axes) -> bool:
+    """Whether a panel is too low for labels that are turned."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    height = ax.get_position(original=True).height * figure.get_figheight()
+    return bool(height < 0.99 * TURNED)
+
+
+def label_row(ax: Axes, text: str) -> None:
+    """Writes the label of a row at the left of its first panel."""
+    if _is_low(ax):
+        ax.set_ylabel(text, rotation=0, ha="right", va="center")
+    else:
+        ax.set_ylabel(text)
 
 
 def colour_bar(
@@ -44,13 +114,19 @@ def colour_bar(
     """
     labels = ScalarFormatter()
     labels.set_powerlimits((-3, 4))  # longer ones run into each other
+    inches = figure.get_size_inches()
+    boxes = [ax.get_position(original=True) for ax in above[-1]]
+    left, right = boxes[0].x0 * inches[0], boxes[-1].x1 * inches[0]
+    wider = max(0.0, TITLE - (right - left)) / 2
+    left, right = left - wider, right + wider
+    place = left / inches[0], 0.36 / inches[1], (right - left) / inches[0]
     bar = figure.colorbar(
         colours,
-        ax=above,
-        location="bottom",
-        aspect=18 * above.shape[1],
+        cax=figure.add_axes((*place, BAR / inches[1])),
+        orientation="horizontal",
         extend="both",
-        ticks=MaxNLocator(2 + above.shape[1]),
+        extendfrac=0.04 / above.shape[1],
+        ticks=MaxNLocator(max(2, round((right - left) / 0.7))),
         format=labels,
     )
     bar.outline.set(linewidth=0.4)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP
 from nfsgeo.geometry import Domain
-from nfsgeo.report.numbers import with_unit
+from nfsgeo.report.numbers import axis_labels, with_unit
 
 __all__ = ["Predictions", "RunFolder", "read_run_folder"]
 
@@ -41,6 +41,8 @@ class Predictions:
             several components.
         component_names: Names of the ``C`` components.
         component_units: Their units, ``""`` where it is not known.
+        axes: Names of the axes, with their units where they are known.
+        input_names: Names of the static inputs of a problem without time, if known.
     """
 
     domain: Domain
@@ -53,6 +55,8 @@ class Predictions:
     error_by_time_step: dict[str, Array]
     component_names: list[str]
     component_units: list[str]
+    axes: list[str]
+    input_names: list[str]
 
     @property
     def quantities(self) -> list[str]:
@@ -183,4 +187,6 @@ def _predictions(arrays: dict[str, NDArray[Any]]) -> Predictions:
         },
         component_names=names,
         component_units=units,
+        input_names=[str(name) for name in arrays.get("input_names", ())],
+        axes=axis_labels(domain, [str(unit) for unit in arrays.get("axis_units", ())]),
     )

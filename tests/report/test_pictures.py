@@ -22,8 +22,9 @@ from nfsgeo.report.curves import (
     unseen_curve,
 )
 from nfsgeo.report.lines import profiles, space_time
-from nfsgeo.report.maps import Raster, field_maps, points_and_field
+from nfsgeo.report.maps import FieldMaps, points_and_field
 from nfsgeo.report.panels import Column, colour_scale
+from nfsgeo.report.raster import Raster
 from nfsgeo.report.style import DPI, styled
 
 MakeRun = Callable[..., Path]
@@ -104,7 +105,7 @@ def test_maps_share_a_scale_by_name() -> None:
         Column("prediction", 0.9 * truth, "field"),
         Column("error", -0.1 * truth, "error"),
     ]
-    figure = field_maps(TORUS, pos, columns, ["t = 1", "t = 2"])
+    figure = FieldMaps(TORUS, pos, columns, ["t = 1", "t = 2"]).figure
     limits: dict[str, set[tuple[float, float]]] = {}
     for i, ax in enumerate(figure.axes[:6]):
         (image,) = (child for child in ax.get_children() if type(child) is AxesImage)
@@ -145,7 +146,7 @@ def test_nothing_is_cut_off(size: float) -> None:
         figures = [
             profiles(line, along[:, None], {"truth": fields, "p": fields}, labels),
             space_time(line, along[:, None], times, shown),
-            field_maps(TORUS, plane, shown, labels),
+            FieldMaps(TORUS, plane, shown, labels).figure,
             points_and_field(TORUS, plane, fields[0], f"observed, t = {times[0]:.4g}"),
             error_in_time(times, curves),
             training_curves({**losses, "learning_rate": np.full(4, 2e-3)}),

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from nfsgeo.geometry import Domain, Region
-from nfsgeo.report.maps import Raster, field_maps
+from nfsgeo.report.maps import FieldMaps
 from nfsgeo.report.panels import Column
+from nfsgeo.report.raster import Raster
 from nfsgeo.report.run_folder import read_run_folder
 
 BOX = (0.0, 0.0), (1.0, 1.0), (False, False)
@@ -48,9 +49,9 @@ def test_values_that_are_missing_in_an_obstacle_do_not_spread() -> None:
 def test_boundaries_are_drawn() -> None:
     pos = np.random.default_rng(0).random((50, 2)) * [0.4, 1.0]
     column = Column("u", pos[None, :, 0], "field")
-    figure = field_maps(CHAMBERS, pos, [column], ["u"])
+    figure = FieldMaps(CHAMBERS, pos, [column], ["u"]).figure
     assert len(figure.axes[0].collections) == 1
-    plain = field_maps(Domain(*BOX), pos, [column], ["u"])
+    plain = FieldMaps(Domain(*BOX), pos, [column], ["u"]).figure
     assert not plain.axes[0].collections
 
 
