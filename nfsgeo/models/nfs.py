@@ -33,7 +33,7 @@ SPHERE_NODES = 1 << 14
 
 
 class NFSSettings(FourierSettings, InterpolationSettings):
-    """Settings of `nfs`; its Layer-Norm holds on any grid.
+    """Settings of `nfs`; what is ``None`` depends on the problem.
 
     Attributes:
         width: channels, ``C``; ``None`` for 32 in one dimension, 64 in more.
@@ -42,6 +42,10 @@ class NFSSettings(FourierSettings, InterpolationSettings):
             the paper, or ``channels`` of the result: blocks then mix space alone, and
             cost as much as for one time step. ``None`` for tokens in one dimension,
             channels in more.
+        norm: Layer-Norm of every token by ``channel``, by ``element`` of a grid of one
+            size, or ``none``; ``None`` for channels where there is time, and no
+            Layer-Norm elsewhere: the scale of a static solution follows from its
+            coefficient, which Layer-Norm hides.
         kernel: see :class:`InterpolationSettings`; ``None`` for a weight for each
             ``channel`` in one dimension, where it is worth its cost, and ``none`` in
             more.
@@ -49,13 +53,14 @@ class NFSSettings(FourierSettings, InterpolationSettings):
 
     width: PositiveInt | None = None  # type: ignore[assignment]
     depth: PositiveInt | None = None  # type: ignore[assignment]
-    norm: Literal["element", "channel", "none"] = "channel"
+    norm: Literal["element", "channel", "none"] | None = None  # type: ignore[assignment]
     time: Literal["tokens", "channels"] | None = None  # type: ignore[assignment]
     kernel: KernelName | None = None  # type: ignore[assignment]
 
     def completed(self, problem: Problem) -> NFSSettings:
-        """With what is left open as it suits the dimensions of ``problem``."""
+        """With what is left open as it suits ``problem``."""
         suits = IN_ONE_DIMENSION if problem.domain.dim == 1 else IN_MORE
+        suits = suits | {"norm": "channel" if problem.has_time else "none"}
         left = {k: v for k, v in suits.items() if getattr(self, k) is None}
         return self.model_copy(update=left)
 
