@@ -112,7 +112,9 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
         "forcings": [*_lines(facts["forcings"]), looked] * bool(facts["forcings"]),
         "scalars": [f"{n}  {_range(ends)}" for n, ends in facts["scalars"].items()],
         "static": [f"{name}, {role}" for name, role in facts["static"].items()],
-        "time steps": f"{records}, t = {_range(facts['times'])}"
+        "time steps": "no time"
+        if records == 1
+        else f"{records}, t = {_range(facts['times'])}"
         + f", {observed} of them observed" * (observed < records),
     }
     if facts["grid"] is None:
@@ -181,6 +183,8 @@ def _show_run(source: Path, as_json: bool) -> None:
         print_json(facts)
         return
     words = {k.replace("records", "time steps"): v for k, v in facts.items()}
+    if config.data.n_in == 0:
+        words["time steps"] = "no time: a coefficient in, the solution out"
     del words["summary"]
     show(_table(words), *([error_table(summary)] if "test" in summary else []))
 

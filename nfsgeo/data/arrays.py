@@ -43,6 +43,7 @@ def from_arrays(
     component_names: Sequence[str] | None = None,
     static_names: Sequence[str] | None = None,
     forcing_names: Sequence[str] | None = None,
+    units: Mapping[str, str] | None = None,
     equation: str = "",
 ) -> FieldFile:
     """Arrays as a file of fields, for ``prepare``, ``evaluate`` and ``predict``.
@@ -66,6 +67,7 @@ def from_arrays(
         component_names: Names of the ``C`` components.
         static_names: Names of the ``C_a`` components.
         forcing_names: Names of the ``C_f`` components.
+        units: Units of components, ``time`` and axes by name, ``{"x": "km"}``.
         equation: Name of the equation.
 
     Raises:
@@ -116,6 +118,15 @@ def from_arrays(
         else None,
     )
     file.know([*known, *(scalars or ())])
+    if units:
+        there = [*file.component_names, *known, *file.static_names, "time"]
+        there += "xyz"[: file.domain.dim]
+        for name in units:
+            if name not in there:
+                raise UserError(
+                    f"units of {name}", f"of {', '.join(there)}", "rename it"
+                )
+        file.provenance = {"units": dict(units)}
     return _kept(file)
 
 

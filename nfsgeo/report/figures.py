@@ -56,7 +56,8 @@ def _sample_pictures(e: Predictions, s: int, c: int) -> Iterator[Picture]:
     error = columns[-1].values
     rows = [Column(k.title, k.values[shown], k.scale) for k in columns]
     labels = [
-        f"t = {e.times_out[r]:.4g}\nMAE {np.abs(error[r]).mean():#.2g}" for r in shown
+        f"t = {e.times_out[r]:.4g}\nMAE {np.nanmean(np.abs(error[r])):#.2g}"
+        for r in shown
     ]
     suffix = f"{int(e.samples[s])}-{slug(e.component_names[c])}"
     which = f"Test sample {int(e.samples[s])}, {e.quantities[c]}"
@@ -89,7 +90,7 @@ def _steady_picture(e: Predictions, c: int) -> Picture:
         Column("error", error, "error"),
     ]
     labels = [
-        f"sample {int(number)}\nMAE {np.abs(row).mean():#.2g}"
+        f"sample {int(number)}\nMAE {np.nanmean(np.abs(row)):#.2g}"
         for number, row in zip(e.samples[rows], error, strict=True)
     ]
     which = f"Test samples, {e.quantities[c]}"
@@ -113,8 +114,8 @@ def _fields(
 def _input_title(e: Predictions) -> str:
     """Of the first component of a coefficient, which is shown of several."""
     num = e.x.shape[-1]
-    title = f"input {e.input_names[0]}" if e.input_names else "input"
-    return title if num == 1 else f"{title}, 1 of {num}"
+    title = "input" if num == 1 else f"input 1 of {num}"
+    return f"{title}\n{e.input_names[0]}" if e.input_names else title
 
 
 def _mesh_picture(e: Predictions) -> Picture:

@@ -15,10 +15,11 @@ from nfsgeo.data.native import NativeFile
 from nfsgeo.geometry import Domain
 from nfsgeo.report.figures import evenly, slug
 from nfsgeo.report.lines import profiles
-from nfsgeo.report.maps import FieldMaps
+from nfsgeo.report.maps import FieldMaps, points_of_surface
 from nfsgeo.report.numbers import axis_labels, with_unit
 from nfsgeo.report.panels import Column
 from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
+from nfsgeo.report.views import on_surface
 from nfsgeo.training.artifacts import write_bytes
 
 __all__ = ["mesh_figure", "plot_file"]
@@ -108,7 +109,7 @@ def mesh_figure(
 ) -> Figure:
     """Draws points in their box, and lines, triangles and quadrilaterals in the plane.
 
-    Points in space are seen along the last axis.
+    Points in space are seen along the last axis, those on a surface from two sides.
 
     Args:
         domain: Box that holds the points.
@@ -116,6 +117,8 @@ def mesh_figure(
         elements: Point numbers ``[num, k]`` by type, as meshio names them.
         axes: Names of the axes, with their units.
     """
+    if domain.dim == 3 and on_surface(pos):
+        return points_of_surface(pos, axes)
     lower, lengths = domain.lower, domain.lengths
     flat = domain.dim > 1
     height = min(WIDTH, WIDTH * lengths[1] / lengths[0]) if flat else 0.6
@@ -127,7 +130,7 @@ def mesh_figure(
         ax.add_collection(LineCollection(list(lines), lw=0.4, color=COLOURS["pale"]))
     size = float(np.clip(150 / np.sqrt(len(pos)), 1.0, 4.0))
     ax.plot(*shown.T, ".", ms=size, mew=0, c=COLOURS["ink"])
-    ax.set_title(f"{len(pos)} points" + ", seen along z" * (domain.dim == 3))
+    ax.set_title(f"{len(pos)} points" + f", seen along {axes[-1]}" * (domain.dim == 3))
     ax.set_xlim(lower[0], domain.upper[0])
     ax.set_xlabel(axes[0])
     if flat:

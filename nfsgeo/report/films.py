@@ -151,7 +151,7 @@ def _drawn(e: Predictions, s: int, c: int, steps: list[int]) -> list[str]:
 def _film(e: Predictions, s: int, c: int) -> tuple[Figure, Callable[[int], None]]:
     """A figure of one sample, and what makes it show a time step."""
     columns = sample_columns(e, s, c)
-    error = np.abs(columns[-1].values).mean(axis=1)
+    error = np.nanmean(np.abs(columns[-1].values), axis=1)
     texts = [
         f"t = {t:.4g}\nMAE {mae:#.2g}"
         for t, mae in zip(e.times_out, error, strict=True)

@@ -18,9 +18,9 @@ from nfsgeo.report.panels import (
     panels,
     scale_groups,
 )
-from nfsgeo.report.views import View, views_of
+from nfsgeo.report.views import SIDES, SurfaceView, View, views_of
 
-__all__ = ["FieldMaps", "points_and_field"]
+__all__ = ["FieldMaps", "points_and_field", "points_of_surface"]
 
 Array = NDArray[np.float64]
 AXES = ("x", "y", "z")
@@ -105,6 +105,17 @@ def points_and_field(
     places[0, 1].set_title(title)
     _name_axes(places, views)
     colour_bar(figure, colours, places[:, 1:])
+    return figure
+
+
+def points_of_surface(pos: Array, axes: Sequence[str] = AXES) -> Figure:
+    """Points ``[n, 3]`` on a surface, seen from two opposite sides."""
+    views = [SurfaceView(pos, axes, side) for side in SIDES]
+    figure, places = panels(1, len(views), views[0].slope)
+    for view, ax in zip(views, places[0], strict=True):
+        view.dots(ax)
+        view.frame(ax)
+        ax.set_title(f"{len(pos)} points, {view.label}")
     return figure
 
 

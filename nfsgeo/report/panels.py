@@ -28,7 +28,7 @@ __all__ = [
 
 # Inches: of the highest panel, around all panels, and what a label takes at the least.
 TALLEST = 3.4
-LEFT, RIGHT, TOP, BOTTOM = 0.66, 0.35, 0.28, 0.85
+LEFT, RIGHT, TOP, BOTTOM = 0.66, 0.45, 0.42, 0.85
 TITLE, LINES, GAP, BAR = 1.05, 0.5, 0.1, 0.09
 TURNED = 0.85  # least height of panels whose labels are turned
 
@@ -75,16 +75,16 @@ def label_axes(ax: Axes, domain: Domain, names: Sequence[str], last: bool) -> No
         last: Whether the panel is in the last row, too.
     """
     texts = [
-        f"{low:.4g} to {high:.4g}"
+        f"{low:.3g} to {high:.3g}".replace("-", "−")
         for low, high in zip(domain.lower, domain.upper, strict=True)
     ]
     right = ax.secondary_yaxis("right")
     right.set_yticks([])
+    text = f"{names[1]}\n{texts[1]}"
     if _is_low(ax):
-        text = f"{names[1]}\n{texts[1]}"
         right.set_ylabel(text, rotation=0, ha="left", va="center")
     else:
-        right.set_ylabel(f"{names[1]}, {texts[1]}")
+        right.set_ylabel(text)
     if last:
         ax.set_xlabel(f"{names[0]}, {texts[0]}")
 

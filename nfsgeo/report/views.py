@@ -17,7 +17,7 @@ from nfsgeo.report.panels import label_axes
 from nfsgeo.report.raster import Raster
 from nfsgeo.report.style import COLOURS
 
-__all__ = ["View", "on_surface", "views_of"]
+__all__ = ["SIDES", "SurfaceView", "View", "on_surface", "views_of"]
 
 Array = NDArray[np.float64]
 DOTTED_UP_TO = 4096  # points; beyond, dots would hide the field
@@ -170,6 +170,7 @@ class SurfaceView(View):
         ax.set_ylim(self._low[1], self._high[1])
         ax.set(aspect="equal", xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
+        ax.patch.set_visible(False)  # names of axes reach beyond a panel
         # Edges of the bounding box: two that meet at the bottom, and an upright one.
         (left, front, bottom), (right, back, top) = self._box
         ring = (left, front), (left, back), (right, back), (right, front)

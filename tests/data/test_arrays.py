@@ -165,3 +165,12 @@ def test_a_list_of_graphs() -> None:
         np.testing.assert_array_equal(file.read(sample, slice(None)), graph.x)
     with pytest.raises(UserError, match="a list without graphs"):
         nfsgeo.from_pyg([])
+
+
+def test_units_of_components_and_axes() -> None:
+    u, pos = np.ones((3, 5, 2)), np.random.default_rng(0).random((5, 2))
+    units = {"u": "K", "x": "km", "y": "km", "time": "s"}
+    with nfsgeo.from_arrays(u, pos, [0, 1], component_names=["u"], units=units) as file:
+        assert file.units == {"u": "K"} and file.axis_units == ["km", "km"]
+    with pytest.raises(UserError, match="units of z: expected of u, time, x, y"):
+        nfsgeo.from_arrays(u, pos, [0, 1], component_names=["u"], units={"z": "m"})

@@ -120,7 +120,7 @@ def test_axes_have_names_and_units() -> None:
     plane = {
         t.get_text() for t in texts(maps(Domain.unit(2), scattered(1, 1), 1, AXES))
     }
-    assert {"x (m), 0 to 1", "y (m), 0 to 1"} <= plane
+    assert {"x (m), 0 to 1", "y (m)\n0 to 1"} <= plane
     pos = sphere(500)
     figure = points_and_field(Domain.bounding(pos), pos, pos[:, 0], "input a", AXES)
     words = {text.get_text().strip() for text in texts(figure)}
