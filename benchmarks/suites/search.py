@@ -51,8 +51,7 @@ def trials_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> lis
         problem = suite.problems[problem_name]
         for variant in search.variants:
             model = suite.variants[variant].get("model.name", variant)
-            trials = {**search.trials, **search.models.get(model, {})}
-            for trial, changes in trials.items():
+            for trial, changes in search.trials_of(model).items():
                 with in_file(suite.path):
                     settings = settings_of(
                         suite, problem_name, variant, 0, scale_name, scale, changes
@@ -90,8 +89,7 @@ def trial_rows(suite: Suite, runs: Sequence[Run], folder: Path) -> list[dict[str
     of = itemgetter("problem", "variant")
     for run in runs:
         variant, trial = run.variant.split("@")
-        model = run.settings["model.name"]
-        trials = {**suite.search.trials, **suite.search.models.get(model, {})}
+        trials = suite.search.trials_of(run.settings["model.name"])
         row: dict[str, Any] = dict.fromkeys(TRIAL_COLUMNS) | {
             "dim": find_equation(run.data.equation).dim,
             "problem": run.problem,

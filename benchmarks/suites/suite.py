@@ -194,6 +194,10 @@ class Search(Part):
     trials: dict[str, Settings]
     models: dict[str, dict[str, Settings]] = {}
 
+    def trials_of(self, model: str) -> dict[str, Settings]:
+        """All trials of a model, by name."""
+        return self.trials | self.models.get(model, {})
+
 
 class Suite(Part):
     """A comparison of variants on problems.
