@@ -242,7 +242,8 @@ def paper_values(
 ) -> dict[tuple[str, str], Printed]:
     """The paper's values of a measure, by variant and problem of a suite."""
     entries: dict[tuple[str, str], Printed] = {}
-    runs = runs_of(suite, "paper", scales) if "paper" in scales else []
+    at_scale = "paper" in scales and "paper" in suite.scales
+    runs = runs_of(suite, "paper", scales) if at_scale else []
     for run in {run.problem: run for run in runs}.values():
         if isinstance(run.data, DataFiles):
             continue

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from nfsgeo.geometry import Domain
@@ -112,8 +112,6 @@ def colour_bar(
 
     Its pointed ends stand for values beyond the percentiles.
     """
-    labels = ScalarFormatter()
-    labels.set_powerlimits((-3, 4))  # longer ones run into each other
     inches = figure.get_size_inches()
     boxes = [ax.get_position(original=True) for ax in above[-1]]
     left, right = boxes[0].x0 * inches[0], boxes[-1].x1 * inches[0]
@@ -127,7 +125,6 @@ def colour_bar(
         extend="both",
         extendfrac=0.04 / above.shape[1],
         ticks=MaxNLocator(max(2, round((right - left) / 0.7))),
-        format=labels,
     )
     bar.outline.set(linewidth=0.4)
 

@@ -52,6 +52,7 @@ STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
+    "axes.formatter.limits": (-3, 4),  # longer numbers run into each other
     "text.color": COLOURS["ink"],
     "xtick.color": COLOURS["muted"],
     "ytick.color": COLOURS["muted"],

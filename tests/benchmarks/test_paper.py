@@ -96,3 +96,9 @@ def test_every_problem_of_the_headline_suites_stands_in_the_paper(name: str) -> 
     assert {problem for _, problem in cells} == set(suite.problems)
     for problem in suite.problems:
         assert cells["nfs", problem].value is not None
+
+
+def test_a_suite_without_the_papers_scale_has_no_values_of_the_paper() -> None:
+    suite, scales = read_suite(shipped_suites()["noise"]), shipped_scales()
+    assert "paper" not in suite.scales
+    assert paper_values(suite, scales) == {}

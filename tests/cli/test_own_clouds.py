@@ -70,7 +70,7 @@ def test_train_on_meshes_of_different_sizes(
 
     settings = [f"--set=model.settings.{key}={value}" for key, value in TINY.items()]
     steps = ["--n-in", 2, "--n-out", 2] if in_time else []
-    options = ["--data", "own.h5", "--epochs", 30, "--out", "run", "--json"]
+    options = ["--data", "own.h5", "--epochs", 60, "--out", "run", "--json"]
     trained = nfsgeo("train", *options, *steps, *settings)
     assert trained.exit_code == 0, trained.output
     summary = json.loads(trained.stdout)
