@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import mse_loss
+
+from nfsgeo.training.config import OptimiserSection
+from nfsgeo.training.optimiser import make_optimiser
 
 
 def step(
@@ -19,7 +21,7 @@ def step(
         predict: Its prediction.
         target: What that is compared with.
     """
-    optimiser = torch.optim.Adam(network.parameters())
+    optimiser = make_optimiser(network.parameters(), OptimiserSection(lr=1e-3))
 
     def run() -> float:
         optimiser.zero_grad()

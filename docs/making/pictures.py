@@ -115,7 +115,8 @@ def layer(radius: float) -> KernelInterpolation:
 def low_frequencies(x: Tensor) -> Tensor:
     """A spectral convolution that keeps what it can represent."""
     conv = SpectralConv(1, 1, (4, 4))
-    torch.nn.init.ones_(conv.weight)
+    torch.nn.init.ones_(conv.weight[..., 0])
+    torch.nn.init.zeros_(conv.weight[..., 1])
     return conv(x.view(1, 1, SIZE, SIZE)).view(-1, 1, 1)
 
 

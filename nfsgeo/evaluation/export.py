@@ -22,7 +22,7 @@ from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.csr import pointers
 from nfsgeo.models import MixerOperator
-from nfsgeo.nn import InterpolationResampling, SpectralConv
+from nfsgeo.nn import InterpolationResampling
 from nfsgeo.training import Forecaster
 from nfsgeo.training.artifacts import write_bytes
 
@@ -150,9 +150,6 @@ class _Program(nn.Module):
     def __init__(self, forecaster: Forecaster) -> None:
         super().__init__()
         self.model = copy.deepcopy(forecaster.model)
-        for layer in self.model.modules():
-            if isinstance(layer, SpectralConv):
-                layer.hold_real_weights()
         self.inputs, self.outputs = forecaster.inputs, forecaster.outputs
         self.residual = forecaster.residual
         self.expected = torch.zeros((), dtype=torch.float64)

@@ -63,6 +63,7 @@ from nfsgeo.models.nfs import NFS, NFS_INFO
 from nfsgeo.models.pfno import NFS_PFNO_INFO, NFSPFNO, PFNO, PFNO_INFO
 from nfsgeo.models.transolver import TRANSOLVER_INFO, Transolver
 from nfsgeo.models.vit import NFS_VIT_INFO, VIT_INFO, NFSViT, ViT
+from nfsgeo.nn import PointSpectralConv, SpectralConv
 
 __all__ = [
     "AGCRN",
@@ -177,8 +178,14 @@ def build_model(
 
 
 def num_parameters(model: nn.Module) -> int:
-    """Number of trainable parameters of ``model``; a complex one counts once."""
-    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+    """Number of trainable parameters of ``model``; a complex one counts once.
+
+    Spectral layers hold complex weights as pairs of real numbers.
+    """
+    spectral = (SpectralConv, PointSpectralConv)
+    pairs = [m.weight.numel() for m in model.modules() if isinstance(m, spectral)]
+    trained = [p.numel() for p in model.parameters() if p.requires_grad]
+    return sum(trained) - sum(pairs) // 2
 
 
 def parameters_at_paper_setting(name: str) -> int:

@@ -111,6 +111,10 @@ class PointSpectralConv(nn.Module):
         modes: number of non-negative frequencies kept on each space axis.
         time_modes: frequencies kept in time; ``None`` without a time axis.
 
+    Attributes:
+        weight: :math:`R`, real and imaginary parts as the last axis, as in
+            :class:`~nfsgeo.nn.SpectralConv`.
+
     Shapes:
         ``x`` ``[N, T, in_channels]`` to ``[N, T, out_channels]``, real.
     """
@@ -129,7 +133,7 @@ class PointSpectralConv(nn.Module):
         self.modes, self.time_modes = tuple(modes), time_modes
         kept = list(itertools.product(*self.frequencies()))
         shape = len(kept), time_modes or 1, in_channels, out_channels
-        self.weight = nn.Parameter(torch.empty(shape, dtype=torch.cfloat))
+        self.weight = nn.Parameter(torch.empty(*shape, 2))
         # The conjugate half of a spectrum in space adds as much to the real part.
         alone = [time_modes is not None or mode[-1] == 0 for mode in kept]
         factor = 2.0 - torch.tensor(alone, dtype=torch.float32)
@@ -139,7 +143,7 @@ class PointSpectralConv(nn.Module):
     def reset_parameters(self) -> None:
         """Draw both parts from a centred normal law of variance 1 / (2 C C')."""
         std = 1 / math.sqrt(2 * self.in_channels * self.out_channels)
-        nn.init.normal_(torch.view_as_real(self.weight.data), std=std)
+        nn.init.normal_(self.weight, std=std)
 
     def frequencies(self) -> list[list[int]]:
         """Kept on every space axis, in the order of the weights.
@@ -166,9 +170,9 @@ class PointSpectralConv(nn.Module):
         else:
             kept, spectrum = 1, x
         modes = waves.analyse(spectrum.flatten(1)).unflatten(2, (kept, -1))
-        weight = self.weight[:, :kept].to(modes.dtype)
+        weight = torch.view_as_complex(self.weight[:, :kept].to(modes.real.dtype))
         mixed = torch.einsum("bktc,ktco->bkto", modes, weight)
-        mixed = mixed * self.factor[:, None, None]
+        mixed = mixed * self.factor[:, None, None].to(modes.real.dtype)
         out = waves.synthesise(mixed.flatten(2)).unflatten(1, (kept, -1))
         if self.time_modes is None:
             return out.real

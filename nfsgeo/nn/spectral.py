@@ -39,6 +39,11 @@ class SpectralConv(nn.Module):
         modes: :math:`m_1 \dots m_d`, the number of non-negative frequencies kept on
             each of the :math:`d` transformed axes.
 
+    Attributes:
+        weight: :math:`R`, ``[2 m_1, ..., m_d, C, C', 2]``; the last axis holds real and
+            imaginary parts, which optimisers and exported programs may treat as any
+            other real numbers.
+
     Shapes:
         ``[B, C, n_1, ..., n_d]`` to ``[B, C', n_1, ..., n_d]``, real.
 
@@ -60,15 +65,13 @@ class SpectralConv(nn.Module):
         self.modes = tuple(modes)
         kept = [2 * m for m in self.modes[:-1]] + [self.modes[-1]]
         # Modes lead: the product is then one batched matrix product.
-        self.weight = nn.Parameter(
-            torch.empty(*kept, in_channels, out_channels, dtype=torch.cfloat)
-        )
+        self.weight = nn.Parameter(torch.empty(*kept, in_channels, out_channels, 2))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw both parts from a centred normal law of variance 1 / (2 C C')."""
         std = 1 / math.sqrt(2 * self.in_channels * self.out_channels)
-        nn.init.normal_(torch.view_as_real(self.weight.data), std=std)
+        nn.init.normal_(self.weight, std=std)
 
     def forward(self, x: Tensor) -> Tensor:
         """Mix tokens and channels; see the class for shapes."""
@@ -85,17 +88,9 @@ class SpectralConv(nn.Module):
         with torch.autocast(x.device.type, enabled=False):
             return self._convolve(x).to(dtype)
 
-    def hold_real_weights(self) -> None:
-        """Keep real and imaginary parts as a last axis of the weights, for good.
-
-        For exported programs in formats without complex numbers.
-        """
-        if self.weight.is_complex():
-            parts = torch.view_as_real(self.weight.detach()).contiguous()
-            self.weight = nn.Parameter(parts)
-
     def _convolve(self, x: Tensor) -> Tensor:
-        if torch.compiler.is_exporting() or not self.weight.is_complex():
+        if torch.compiler.is_exporting():
+            # Exported programs may know no complex numbers.
             return self._convolve_by_products(x)
         sizes, kept = x.shape[2:], self._kept(x.shape[2:])
         # The last axis first: few of its frequencies go on to the others.
@@ -105,8 +100,8 @@ class SpectralConv(nn.Module):
         if others:
             spectrum = torch.fft.fftn(spectrum, dim=others, norm="forward")
         modes = _Gather.apply(spectrum, kept)
-        weight = self._weight(kept).to(modes.dtype)
-        mixed = torch.bmm(modes.flatten(0, -3), weight.flatten(0, -3))
+        weight = torch.view_as_complex(self._weight(kept).to(x.dtype))
+        mixed = _Product.apply(modes.flatten(0, -3), weight.flatten(0, -3))
         mixed = mixed.unflatten(0, kept)
         spectrum = _Scatter.apply(mixed, [*sizes[:-1], last])
         if others:
@@ -121,10 +116,8 @@ class SpectralConv(nn.Module):
         for axis, (size, k) in enumerate(zip(sizes, kept, strict=True)):
             waves = _turns(-_frequencies(k, axis == last), size, x)
             parts = _along(axis + 2, parts, waves.transpose(0, 2) / size)
-        weight = self._weight(kept)
-        if weight.is_complex():
-            weight = torch.view_as_real(weight)
-        real, imaginary = weight.to(x.dtype).flatten(0, -4).unbind(-1)
+        weight = self._weight(kept).to(x.dtype)
+        real, imaginary = weight.flatten(0, -4).unbind(-1)
         # What a complex number does to the parts of another.
         turn = torch.stack([real, imaginary, -imaginary, real], dim=-1)
         turn = turn.unflatten(-1, (2, 2)).transpose(2, 3)
@@ -147,7 +140,7 @@ class SpectralConv(nn.Module):
         return [*kept, min(self.modes[-1], sizes[-1] // 2 + 1)]
 
     def _weight(self, kept: list[int]) -> Tensor:
-        """The weights of the frequencies that a grid has, ``[*k, C, C']``."""
+        """The weights of the frequencies that a grid has, ``[*k, C, C', 2]``."""
         weight: Tensor = self.weight
         for axis, size in enumerate(kept):
             if size < weight.size(axis):
@@ -251,6 +244,29 @@ def _corners(
     for corner in itertools.product(*axes):
         whole, part = zip(*corner, strict=True)
         yield whole, part
+
+
+class _Product(torch.autograd.Function):
+    """Products of complex matrices, a batch of them; as :func:`torch.bmm`.
+
+    Its gradients conjugate the fields, not the weights, which are far more numbers.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, fields: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(fields, weight)
+        return torch.bmm(fields, weight)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        fields, weight = ctx.saved_tensors
+        of_fields = of_weight = None
+        if ctx.needs_input_grad[0]:
+            # conj(g conj(w)^T) = conj(g) w^T, in differentiable operations.
+            of_fields = torch.bmm(grad.conj(), weight.transpose(1, 2)).conj()
+        if ctx.needs_input_grad[1]:
+            of_weight = torch.bmm(fields.mH, grad)
+        return of_fields, of_weight
 
 
 class _Gather(torch.autograd.Function):

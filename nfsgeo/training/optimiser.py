@@ -24,13 +24,16 @@ def make_optimiser(
     if section.lr is None:
         raise ValueError("optimiser.lr is None: expected a number; resolve the config")
     kind = {"adam": optim.Adam, "adamw": optim.AdamW}[section.name]
+    parameters = list(parameters)
+    # In one pass over the numbers, which PyTorch has for real ones alone.
+    fused = all(parameter.is_floating_point() for parameter in parameters)
     return kind(
         parameters,
         lr=section.lr,
         betas=section.betas,
         eps=section.eps,
         weight_decay=section.weight_decay,
-        foreach=True,
+        fused=fused,
     )
 
 

@@ -171,8 +171,6 @@ def test_fno_changes_resolution(size):
     model = build_model("fno", p, {"width": 8, "modes": 4, "depth": 1}).double()
     # The lift's absolute position is no band-limited field.
     torch.nn.init.zeros_(model.lift.space.weight[:, -2:])
-    spectral = model.blocks[0].mix
-    spectral.weight = torch.nn.Parameter(spectral.weight.to(torch.complex128))
 
     def run(n: int) -> Tensor:
         pos = equispaced_grid(p.domain, (n, n), dtype=torch.float64)

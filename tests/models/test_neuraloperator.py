@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from nfsgeo.geometry import Domain, equispaced_grid
-from nfsgeo.models import Problem, build_model
+from nfsgeo.models import Problem, build_model, num_parameters
 from nfsgeo.nn import MixerBlock, Pointwise, SpectralConv
 from nfsgeo.testing import assert_same
 
@@ -42,7 +42,7 @@ def total_modes(modes: tuple[int, ...]) -> tuple[int, ...]:
 
 def their_weight(layer: SpectralConv) -> Tensor:
     """Our frequencies are 0 .. m-1, -m .. -1 and lead; theirs -m .. m-1, at the end."""
-    weight: Tensor = layer.weight
+    weight = torch.view_as_complex(layer.weight)
     if len(layer.modes) > 1:
         weight = torch.fft.fftshift(weight, dim=tuple(range(len(layer.modes) - 1)))
     return weight.movedim((-2, -1), (0, 1))
@@ -136,9 +136,7 @@ def test_network(name):
         use_channel_mlp=False,
     )
     weights = dict(theirs.named_parameters())
-    assert sum(p.numel() for p in weights.values()) == sum(
-        p.numel() for p in ours.parameters()
-    )
+    assert sum(p.numel() for p in weights.values()) == num_parameters(ours)
 
     def linear(prefix: str, weight: Tensor, bias: Tensor) -> dict[str, Tensor]:
         return {f"{prefix}.weight": weight[..., None], f"{prefix}.bias": bias}

@@ -27,9 +27,8 @@ def domain(request: pytest.FixtureRequest) -> Domain:
 
 
 def layer(domain: Domain, time_modes: int | None, modes: int = 2) -> PointSpectralConv:
-    made = PointSpectralConv(CHANNELS, CHANNELS, [modes] * domain.dim, time_modes)
-    made.weight = nn.Parameter(made.weight.detach().to(torch.complex128))
-    return made
+    modes_of_axes = [modes] * domain.dim
+    return PointSpectralConv(CHANNELS, CHANNELS, modes_of_axes, time_modes).double()
 
 
 def waves_of(
@@ -49,7 +48,7 @@ def test_on_a_grid_it_is_the_fft(domain, time_modes):
     modes = [*made.modes, time_modes] if time_modes else [*made.modes]
     fft = SpectralConv(CHANNELS, CHANNELS, modes)
     kept = [2 * m for m in modes[:-1]] + [modes[-1]]
-    fft.weight = nn.Parameter(made.weight.detach().view(*kept, CHANNELS, CHANNELS))
+    fft.weight = nn.Parameter(made.weight.detach().view(*kept, CHANNELS, CHANNELS, 2))
     grid = x.movedim(-1, 0).unflatten(1, shape)[None]
     if time_modes is None:
         grid = grid.squeeze(-1)
@@ -77,7 +76,8 @@ def test_elsewhere_it_is_a_sum_over_waves(domain, time_modes):
     ).double()
     total = torch.zeros_like(x)
     kept = itertools.product(*made.frequencies(), range(made.weight.size(1)))
-    for k, weight in zip(kept, made.weight.flatten(0, 1), strict=True):
+    weights = torch.view_as_complex(made.weight).flatten(0, 1)
+    for k, weight in zip(kept, weights, strict=True):
         wave = torch.exp(2j * math.pi * (at @ torch.tensor(k, dtype=torch.float64)))
         coefficient = torch.einsum("nt,ntc->c", wave.conj(), x.to(wave.dtype))
         term = wave[..., None] * (coefficient / wave.numel() @ weight)
