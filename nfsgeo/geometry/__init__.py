@@ -15,7 +15,6 @@
 - :func:`batch_graphs`: several graphs as one
 - :func:`moving_least_squares`: weights that interpolate polynomials exactly
 - :func:`polyharmonic_spline`: weights of local splines on the nearest neighbours
-- :func:`orthonormal_polynomials`: a basis of polynomials on every neighbourhood
 - :func:`quadrature_weights`: quadrature weights (Voronoi volumes) of points
 - :func:`spatial_order`: points in an order in which sums over neighbours are fast
 - :class:`GraphBuilder`: joins the points of a sample to a grid and to each other
@@ -35,7 +34,6 @@ from nfsgeo.geometry.grids import equispaced_grid
 from nfsgeo.geometry.harmonics import spherical_harmonics
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.ordering import spatial_order
-from nfsgeo.geometry.polynomials import orthonormal_polynomials
 from nfsgeo.geometry.quadrature import quadrature_weights
 from nfsgeo.geometry.radius import radius_edges, radius_for
 from nfsgeo.geometry.radius_graph import (
@@ -64,7 +62,6 @@ __all__ = [
     "quadrature_weights",
     "equispaced_grid",
     "moving_least_squares",
-    "orthonormal_polynomials",
     "polyharmonic_spline",
     "radius_edges",
     "radius_for",

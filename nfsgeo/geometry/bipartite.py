@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -20,7 +20,6 @@ from nfsgeo.geometry.csr import (
     sparse_rows,
 )
 from nfsgeo.geometry.domain import Domain
-from nfsgeo.geometry.polynomials import orthonormal_polynomials
 
 __all__ = [
     "BipartiteGraph",
@@ -77,7 +76,7 @@ class BipartiteGraph:
     quadrature_weights: Tensor | None = None
     source_order: Tensor | None = None
     target_order: Tensor | None = None
-    _kept: dict[Hashable, Tensor] = field(default_factory=dict, init=False)
+    _offsets: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False)
     _repeated: tuple[int, BipartiteGraph] | None = field(default=None, init=False)
 
     @classmethod
@@ -135,7 +134,7 @@ class BipartiteGraph:
     @property
     def nbytes(self) -> int:
         """Bytes of the graph, with everything that it has computed once."""
-        held: list[Any] = [*vars(self).values(), *self._kept.values()]
+        held: list[Any] = [*vars(self).values(), *self._offsets.values()]
         for value in vars(self).values():
             held += value if isinstance(value, tuple) else ()
         # Tensors that share their memory count once.
@@ -156,7 +155,12 @@ class BipartiteGraph:
             displacement = self.displacement.to(dtype)
             return torch.cat([displacement, length(displacement)[:, None]], dim=1)
 
-        return self._once(("offset", dtype), make)
+        if torch.compiler.is_compiling() or self.differentiable:
+            # A traced tensor must not be cached, nor one that belongs to a backward.
+            return make()
+        if dtype not in self._offsets:
+            self._offsets[dtype] = outside_inference(make)()
+        return self._offsets[dtype]
 
     def mean_weight(self, dtype: torch.dtype) -> Tensor:
         """Weight of every edge in a mean over the neighbours of its target ``[E]``.
@@ -173,39 +177,6 @@ class BipartiteGraph:
         weight = self.quadrature_weights.to(dtype)[source]
         total = weight.new_zeros(self.num_target).index_add(0, target, weight)
         return weight / total[target]
-
-    def polynomials(self, degree: int) -> Tensor:
-        """Polynomials of displacements ``[E, K]``, computed once for each degree.
-
-        See :func:`~nfsgeo.geometry.orthonormal_polynomials`.
-
-        Raises:
-            ValueError: If they would have to pass gradients to positions: their
-                eigenvectors have none where eigenvalues meet.
-        """
-        if degree and self.displacement.requires_grad:
-            raise ValueError(
-                "orthonormal polynomials of positions that require gradients; expected "
-                "a constant graph; use exact_for='constants' or None"
-            )
-        return self._once(
-            ("polynomials", degree),
-            lambda: orthonormal_polynomials(
-                self.displacement.detach(),
-                self.edge_index[1],
-                self.mean_weight(torch.float64),
-                self.num_target,
-                degree,
-            ),
-        )
-
-    def _once(self, name: Hashable, make: Callable[[], Tensor]) -> Tensor:
-        if torch.compiler.is_compiling() or self.differentiable:
-            # A traced tensor must not be cached, nor one that belongs to a backward.
-            return make()
-        if name not in self._kept:
-            self._kept[name] = outside_inference(make)()
-        return self._kept[name]
 
     @cached_property
     @outside_inference
@@ -286,7 +257,7 @@ class BipartiteGraph:
 
     def __getstate__(self) -> dict[str, Any]:
         # What was computed once is computed again, except the transpose.
-        kept: dict[str, Any] = {"_kept": {}, "_repeated": None}
+        kept: dict[str, Any] = {"_offsets": {}, "_repeated": None}
         made = ("csr", "transposed_csr", "_renumbered")
         return {k: v for k, v in vars(self).items() if k not in made} | kept
 

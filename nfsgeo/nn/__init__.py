@@ -4,7 +4,7 @@
 Interpolation
 =========================  =====================================================
 KernelInterpolation        learned interpolation between two sets of points
-DenseKernel                a matrix for every edge, of full or low rank
+DenseKernel                a matrix for every edge
 ChannelKernel              a weight for every edge and channel
 GaussianKernel             a Gaussian of learned centre and widths
 EdgeNetwork                default network of a learned kernel

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 from nfsgeo.geometry import BipartiteGraph, Domain, GraphTensors
 from nfsgeo.nn.arrangement import in_arrangement
-from nfsgeo.nn.kernels import ChannelKernel, InterpolationKernel
+from nfsgeo.nn.kernels import InterpolationKernel
 
 __all__ = ["KernelInterpolation"]
 
@@ -50,11 +48,6 @@ class KernelInterpolation(MessagePassing):
         bias: whether to add :math:`b`, one number per channel.
         fused: whether to sum by sparse products, or on CUDA, where Triton is
             installed and :class:`ChannelKernel` has its default network, by one kernel.
-        exact_for: polynomials that the learned part leaves to the base interpolation,
-            by a least-squares projection over every neighbourhood: ``constants``
-            (weights that add up to 0) or all that are ``linear``; ``None`` for none.
-            The interpolation is then as exact for them as the base interpolation,
-            whatever is learned. ``linear`` passes no gradient to positions.
         domain: the box with its periodic axes, for displacements along an
             ``edge_index``; ``None`` for open space. A prepared graph has its own.
 
@@ -63,9 +56,8 @@ class KernelInterpolation(MessagePassing):
 
     Raises:
         TypeError: for another kind of graph.
-        ValueError: for ``x`` or ``pos`` of another shape, for positions that require
-            gradients with a constant graph, and for ``exact_for`` with a kernel other
-            than :class:`ChannelKernel`.
+        ValueError: for ``x`` or ``pos`` of another shape, and for positions that
+            require gradients with a constant graph.
     """
 
     def __init__(
@@ -74,19 +66,12 @@ class KernelInterpolation(MessagePassing):
         *,
         bias: bool = True,
         fused: bool = True,
-        exact_for: Literal["constants", "linear"] | None = None,
         domain: Domain | None = None,
     ) -> None:
-        if exact_for is not None and not isinstance(kernel, ChannelKernel):
-            raise ValueError(
-                f"exact_for {exact_for} with {type(kernel).__name__}; expected "
-                "ChannelKernel, which learns weights alone"
-            )
         super().__init__(aggr="sum", flow="source_to_target", node_dim=0)
         self.kernel = kernel
         self.bias = nn.Parameter(torch.zeros(kernel.channels)) if bias else None
         self.use_fused = fused
-        self.exact_for = exact_for
         self.domain = domain
 
     def reset_parameters(self) -> None:
@@ -145,14 +130,10 @@ class KernelInterpolation(MessagePassing):
     def _sum(
         self, graph: BipartiteGraph, x: Tensor, pos: Tensor, features: Tensor | None
     ) -> Tensor:
-        if self.use_fused and self.exact_for is None:
+        if self.use_fused:
             return self.kernel.interpolate(x, pos, features, graph)
         offset, source = graph.offset(x.dtype), graph.edge_index[0]
         weight = self.kernel.weights(offset, pos, features, source)
-        if self.exact_for is not None:
-            weight = self._corrected(weight, graph.mean_weight(x.dtype), graph)
-        if self.use_fused:
-            return self.kernel(x, weight, graph)
         size = (graph.num_source, graph.num_target)
         matrix = self.kernel.matrices(weight, graph)
         return self.propagate(graph.edge_index, x=(x, None), matrix=matrix, size=size)
@@ -180,24 +161,12 @@ class KernelInterpolation(MessagePassing):
                 "are recorded, or edge_index in its place; else detach the positions"
             )
 
-    def _corrected(
-        self, weight: Tensor, mean_weight: Tensor, graph: BipartiteGraph
-    ) -> Tensor:
-        """Weights ``[R, E]`` whose mean with any of the polynomials is 0."""
-        target = graph.edge_index[1]
-        degree = 0 if self.exact_for == "constants" else 1
-        for polynomial in graph.polynomials(degree).to(weight.dtype).unbind(1):
-            part = weight.new_zeros(weight.size(0), graph.num_target)
-            part = part.index_add(1, target, weight * (mean_weight * polynomial))
-            weight = weight - part.index_select(1, target) * polynomial
-        return weight
-
     def message(self, x_j: Tensor, matrix: Tensor) -> Tensor:
         """Apply each edge's matrix to its source: ``[E, T, C]``."""
         return torch.einsum("eoc,etc->eto", matrix, x_j)
 
     def extra_repr(self) -> str:
-        return f"fused={self.use_fused}, exact_for={self.exact_for}"
+        return f"fused={self.use_fused}"
 
     # MessagePassing's names the class alone.
     __repr__ = nn.Module.__repr__

@@ -147,9 +147,7 @@ class DenseKernel(NetworkKernel):
 
     .. math:: h = b_{ij} I + M_0 + \sum_{r=1}^{R} w_r M_r
 
-    with :math:`w` the hidden units of a network, or, where ``rank`` is given, a linear
-    map of them to :math:`R` weights: the matrices then span a space of dimension
-    :math:`R + 1`, and the sum over neighbours is cheaper in proportion.
+    with :math:`w` the :math:`R` hidden units of a network.
 
     The methods take ``x``, ``pos``, ``features``, ``weight`` and ``graph`` as
     :class:`InterpolationKernel` describes them.
@@ -158,9 +156,8 @@ class DenseKernel(NetworkKernel):
         channels: :math:`C`.
         network: an :class:`EdgeNetwork`, or any module from features of edges
             ``[E, 2 d + 1 + F]`` (displacement, distance, position of the source, inputs
-            there) to hidden units ``[E, h]``.
-        rank: number of learned matrices :math:`R`; ``None`` for one per hidden unit.
-        hidden: :math:`h`, needed unless ``network`` is an :class:`EdgeNetwork`.
+            there) to hidden units ``[E, R]``.
+        hidden: :math:`R`, needed unless ``network`` is an :class:`EdgeNetwork`.
     """
 
     def __init__(
@@ -168,18 +165,14 @@ class DenseKernel(NetworkKernel):
         channels: int,
         network: nn.Module,
         *,
-        rank: int | None = None,
         hidden: int | None = None,
     ) -> None:
         super().__init__(channels, network, hidden)
-        self.rank = rank
-        self.reduce = None if rank is None else nn.Linear(self.hidden, rank, bias=False)
-        self.mix = nn.Linear(rank or self.hidden, channels * channels)
+        self.mix = nn.Linear(self.hidden, channels * channels)
 
     @property
-    def edge_map(self) -> nn.Linear | None:
-        """The map to :math:`R` weights; None if they are the hidden units."""
-        return self.reduce
+    def edge_map(self) -> None:
+        """None: the weights are the hidden units."""
 
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """Sum over neighbours and apply matrices, in the order that costs less."""

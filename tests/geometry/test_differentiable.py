@@ -97,10 +97,6 @@ def test_what_has_no_derivative_is_refused() -> None:
     domain = Domain.unit(2)
     with pytest.raises(ValueError, match="quadrature weights of sources that require"):
         bipartite_graph(source, target, 0.3, domain, quadrature_weights=source[:, 0])
-    graph = bipartite_graph(source, target, 0.3, domain)
-    with pytest.raises(ValueError, match="exact_for='constants'"):
-        graph.polynomials(1)
-    assert graph.polynomials(0).shape == (graph.num_edges, 1)
 
 
 def test_a_spline_needs_no_radius() -> None:

@@ -15,7 +15,7 @@ from nfsgeo.models import MODELS, Problem, build_model, num_parameters
 from nfsgeo.nn import Points
 
 SMALL = {"width": 8, "modes": 3, "hidden": 8}
-KERNELS = ("dense", "low-rank", "channel", "gaussian")
+KERNELS = ("dense", "channel", "gaussian")
 
 
 def problem(dim: int = 2, **changes) -> Problem:

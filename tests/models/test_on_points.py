@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 import torch
 
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.geometry.radius import BACKENDS
 from nfsgeo.models import MODELS, Problem, build_model
@@ -89,17 +88,6 @@ def test_what_is_left_open_follows_from_the_problem(
         kernel_at,
     )
     assert resampling.from_grid.kernel.channels == channels
-
-
-def test_corrected_kernels_are_of_one_kind():
-    p = problem(num_points=64)
-    settings = {"exact_for": "linear", "quadrature": True, "kernel_at": "points"}
-    settings["kernel"] = "channel"
-    resampling = build_model("nfs", p, settings).resampling
-    assert resampling.to_grid.exact_for == resampling.from_grid.exact_for == "linear"
-    assert resampling.builder.quadrature
-    with pytest.raises(UserError, match=r"exact_for linear with the dense.*channel"):
-        build_model("nfs", p, {**settings, "kernel": "dense"})
 
 
 @pytest.mark.parametrize("name", [n for n in MODELS if n.startswith("nfs-")])

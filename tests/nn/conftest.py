@@ -19,7 +19,7 @@ from nfsgeo.nn import (
 )
 
 CHANNELS, FEATURES, RADIUS = 4, 3, 0.3
-KERNELS = ("dense", "low-rank", "channel", "grouped", "gaussian")
+KERNELS = ("dense", "channel", "grouped", "gaussian")
 
 
 @dataclass
@@ -54,7 +54,6 @@ def new_kernel(name: str, dim: int, *, absolute: bool = True) -> InterpolationKe
 
     kernel = {
         "dense": lambda: DenseKernel(CHANNELS, network()),
-        "low-rank": lambda: DenseKernel(CHANNELS, network(), rank=2),
         "channel": lambda: ChannelKernel(CHANNELS, network()),
         "grouped": lambda: ChannelKernel(CHANNELS, network(), groups=2),
         "gaussian": lambda: GaussianKernel(CHANNELS, dim, scale=RADIUS),

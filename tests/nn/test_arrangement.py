@@ -42,7 +42,7 @@ def without_order(graph: BipartiteGraph) -> BipartiteGraph:
     plain = copy.copy(graph)
     plain.__dict__.pop("_renumbered", None)
     plain.source_order = plain.target_order = None
-    plain._kept = {}
+    plain._offsets = {}
     return plain
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
-from nfsgeo.geometry import Domain, bipartite_graph
+from nfsgeo.geometry import bipartite_graph
 from nfsgeo.nn import (
     ChannelKernel,
     DenseKernel,
@@ -16,7 +14,6 @@ from nfsgeo.nn import (
     GaussianKernel,
     KernelInterpolation,
 )
-from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.testing import assert_same
 
 RADIUS = 0.3
@@ -61,8 +58,6 @@ def matrix(kernel, delta, source, features, base) -> Tensor:
     hidden = torch.nn.functional.gelu(weight @ inputs + network.edge.bias)
     identity = base * torch.eye(4, dtype=torch.float64)
     if isinstance(kernel, DenseKernel):
-        if kernel.reduce is not None:
-            hidden = kernel.reduce.weight @ hidden
         return identity + kernel.mix(hidden).view(4, 4)
     assert isinstance(kernel, ChannelKernel)
     diagonal = kernel.mix(hidden).repeat_interleave(4 // kernel.groups)
@@ -172,66 +167,6 @@ def test_is_printed_with_its_kernel(layer):
 def test_groups_divide_the_channels():
     with pytest.raises(ValueError, match="3 groups for 4 channels"):
         ChannelKernel(4, EdgeNetwork(2, 0, 5), groups=3)
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    dim=st.integers(1, 3),
-    base=st.sampled_from(["linear", "quadratic", "spline"]),
-    exact_for=st.sampled_from(["constants", "linear"]),
-    groups=st.sampled_from([1, 2, 4]),
-)
-@settings(deadline=None, max_examples=60)
-def test_whatever_is_learned_polynomials_are_left_alone(
-    seed: int, dim: int, base: str, exact_for: str, groups: int
-) -> None:
-    """To the base interpolation, on any mesh, by kernels with large random weights."""
-    torch.manual_seed(seed)
-    domain = Domain.unit(dim, periodic=False)
-    source = torch.rand((40, 200, 400)[dim - 1], dim, dtype=torch.float64)
-    target = torch.rand(30, dim, dtype=torch.float64)
-    graph = bipartite_graph(source, target, 0.4, domain, interpolation=base)
-    network = EdgeNetwork(dim, 3, 8, scale=0.4)
-    kernel = ChannelKernel(4, network, groups=groups)
-    layer = KernelInterpolation(kernel, bias=False, exact_for=exact_for).double()
-    with torch.no_grad():
-        for weight in layer.parameters():
-            weight.normal_(std=2)
-    slope = torch.randn(dim, 8, dtype=torch.float64) * (exact_for == "linear")
-    constant = torch.randn(8, dtype=torch.float64)
-    x = (source @ slope + constant).unflatten(1, (2, 4))
-    out = layer(x, source, graph, torch.randn(len(source), 3).double())
-    expected = interpolate_along(x, graph)
-    torch.testing.assert_close(out, expected, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("exact_for", ["constants", "linear"])
-def test_corrected_kernels_learn_and_have_true_gradients(case, exact_for) -> None:
-    kernel = ChannelKernel(4, EdgeNetwork(case.domain.dim, 3, 5, scale=RADIUS))
-    layer = KernelInterpolation(kernel, exact_for=exact_for).double()
-    free = KernelInterpolation(kernel).double()
-    args = (case.source, case.graph)
-    assert not torch.allclose(
-        layer(case.x, *args, case.features), free(case.x, *args, case.features)
-    )
-    assert torch.autograd.gradcheck(
-        lambda x, a: layer(x, *args, a),
-        (case.x.requires_grad_(), case.features.requires_grad_()),
-    )
-    plain = KernelInterpolation(kernel, fused=False, exact_for=exact_for).double()
-    plain.bias = layer.bias
-    assert_same(
-        lambda x, a: layer(x, *args, a),
-        lambda x, a: plain(x, *args, a),
-        (case.x, case.features),
-        layer.parameters(),
-    )
-
-
-def test_correction_is_for_kernels_of_weights_alone() -> None:
-    kernel = DenseKernel(4, EdgeNetwork(2, 3, 5, scale=RADIUS))
-    with pytest.raises(ValueError, match="exact_for linear with DenseKernel"):
-        KernelInterpolation(kernel, exact_for="linear")
 
 
 def test_by_quadrature_equals_messages(case, kernel) -> None:

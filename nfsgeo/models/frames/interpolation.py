@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 NFS_PAPER = "Non-equispaced Fourier Neural Solvers for PDEs"
-KernelName = Literal["dense", "low-rank", "channel", "gaussian", "none"]
+KernelName = Literal["dense", "channel", "gaussian", "none"]
 # A matrix for every edge, added to the mean of the neighbours.
 PAPER_KERNEL = {"kernel": "dense", "base": "mean", "hidden": 64, "back_width": None}
 # With this many, errors on other meshes hardly exceed those on the mesh of training; no
@@ -55,10 +55,9 @@ class InterpolationSettings(MixerSettings, GraphSettings):
         radius_factor: the factor ``c`` of the radius at which every node has
             ``c log n`` neighbours among ``n`` points on average, or every point among
             ``n`` nodes where there are fewer nodes than points.
-        kernel: a ``dense`` matrix for each edge, one of low ``rank``, a weight for
-            each ``channel``, or a ``gaussian``; ``none`` leaves the base interpolation
-            as it is, with nothing learned in it.
-        rank: number of learned matrices of the ``low-rank`` kernel.
+        kernel: a ``dense`` matrix for each edge, a weight for each ``channel``, or a
+            ``gaussian``; ``none`` leaves the base interpolation as it is, with nothing
+            learned in it.
         shared_by: number of channels that share a weight of the ``channel`` kernel, a
             divisor of ``width``.
         hidden: width of the kernel's network.
@@ -75,8 +74,6 @@ class InterpolationSettings(MixerSettings, GraphSettings):
             ``None`` for points with the mean, else nodes.
         quadrature: whether the kernel's mean over points has quadrature weights, the
             volumes of their Voronoi cells, in place of uniform ones.
-        exact_for: polynomials that the learned part of the ``channel`` kernel leaves to
-            the base interpolation, ``constants`` or all that are ``linear``.
         absolute_position: whether the kernel sees the position of the source. On a
             sphere, without it the model sees no position and no direction at all and
             commutes with rotations.
@@ -86,14 +83,12 @@ class InterpolationSettings(MixerSettings, GraphSettings):
     grid: PositiveInt | None = None
     radius_factor: PositiveFloat = 2.3
     kernel: KernelName = "channel"
-    rank: PositiveInt = 8
     shared_by: PositiveInt = 4
     hidden: PositiveInt = 16
     back_width: PositiveInt | None = 8
     base: Literal["mean", "linear", "quadratic", "spline"] | None = None
     kernel_at: Literal["points", "nodes"] | None = None
     quadrature: bool = False
-    exact_for: Literal["constants", "linear"] | None = None
     absolute_position: bool = True
     inputs: bool = True
 
@@ -201,22 +196,15 @@ def grid_shape_for(domain: Domain, grid: int | None, num_nodes: int) -> tuple[in
 def _interpolation(
     problem: Problem, settings: InterpolationSettings, radius: float, width: int
 ) -> KernelInterpolation | BaseInterpolation:
-    if settings.kernel == "none" and settings.exact_for is None:
+    if settings.kernel == "none":
         return BaseInterpolation()
-    kernel = _kernel(problem, settings, radius, width)
-    return KernelInterpolation(kernel, exact_for=settings.exact_for)
+    return KernelInterpolation(_kernel(problem, settings, radius, width))
 
 
 def _kernel(
     problem: Problem, settings: InterpolationSettings, radius: float, width: int
 ) -> InterpolationKernel:
     dim = problem.dim
-    if settings.exact_for is not None and settings.kernel != "channel":
-        raise UserError(
-            f"exact_for {settings.exact_for} with the {settings.kernel} kernel",
-            "the channel kernel, which learns nothing but weights",
-            "set model.settings.kernel=channel or leave exact_for out",
-        )
     if settings.kernel == "gaussian":
         return GaussianKernel(width, dim, scale=radius)
     network = EdgeNetwork(
@@ -235,5 +223,4 @@ def _kernel(
                 "set model.settings.shared_by=1 or change one of them",
             )
         return ChannelKernel(width, network, groups=width // settings.shared_by)
-    rank = settings.rank if settings.kernel == "low-rank" else None
-    return DenseKernel(width, network, rank=rank)
+    return DenseKernel(width, network)
