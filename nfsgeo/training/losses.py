@@ -16,11 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import l1_loss, mse_loss
 
-from nfsgeo.data.normalisers import FieldNormaliser
-
 __all__ = ["LOSSES", "Loss", "LossPoints", "mae", "mse", "relative_l2"]
 
-# The smallest root mean square that a relative error refers to, in units of ``scale``.
+# The smallest root mean square of a normalised field that an error may refer to.
 FLOOR = 1e-3
 # The smallest sum of weights, of no value.
 TINY = 1e-12
@@ -32,7 +30,8 @@ class LossPoints:
 
     Attributes:
         sizes: number of points of each sample, ``M`` in all.
-        scale: the normaliser of predictions and targets, ``C`` components.
+        mean_field: mean of the training fields ``[C]``, normalised as predictions and
+            targets are; not zero where these are normalised as changes.
         weight: quadrature weight of each point ``[M]``, on average 1 in each sample;
             ``None`` for uniform weights.
         observed: whether each value of the target ``[M, n_t, C]`` is known; ``None``
@@ -40,7 +39,7 @@ class LossPoints:
     """
 
     sizes: Sequence[int]
-    scale: FieldNormaliser
+    mean_field: Tensor
     weight: Tensor | None = None
     observed: Tensor | None = None
 
@@ -100,24 +99,24 @@ def mae(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
 
 
 def relative_l2(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
-    r"""Relative :math:`L^2` error of each sample in the units of the data, averaged.
+    r"""Relative :math:`L^2` error of each sample, averaged.
 
-    .. math:: \frac{1}{S C} \sum_{s,c} \frac{\|\hat u_{sc} - u_{sc}\|}{\|u_{sc}\|},
-        \qquad \|u_{sc}\|^2 = \sum_{i \in s,\,t} w_i \, u_{itc}^2
+    .. math:: \frac{1}{S C} \sum_{s,c}
+        \frac{\|\hat u_{sc} - u_{sc}\|}{\|u_{sc} - \bar u_c\|},
+        \qquad \|v_{sc}\|^2 = \sum_{i \in s,\,t} w_i \, v_{itc}^2
 
-    Norms are over the points and time steps of one sample and component of the fields
-    themselves, not of the normalised ones, whose mean is shifted. All samples count
-    alike, whatever the sizes of their meshes. Where the root mean square of the true
-    field is below 1e-3 times ``scale.std``, the error refers to that value. Its
-    arguments ``prediction``, ``target`` and ``points`` are those of :func:`mse`.
+    Norms are over the points and time steps of one sample and component, and
+    :math:`\bar u_c` is the mean of the training data: an offset of the field, such as
+    degrees Celsius in place of kelvins, changes nothing. All samples count alike,
+    whatever the sizes of their meshes. Where the root mean square of the normalised
+    field is below 1e-3, the error refers to that value. Its arguments ``prediction``,
+    ``target`` and ``points`` are those of :func:`mse`.
     """
-    # The standard deviation cancels in the ratio, the mean does not.
-    truth = target + (points.scale.mean / points.scale.std).to(target.dtype)
     errors = points.by_sample((prediction - target).square())
-    energies = points.by_sample(truth.square()).clamp_min(FLOOR**2)
+    deviations = points.by_sample((target - points.mean_field).square())
     # The square root has no finite derivative at zero.
     tiny = torch.finfo(errors.dtype).tiny
-    return (errors / energies).clamp_min(tiny).sqrt().mean()
+    return (errors / deviations.clamp_min(FLOOR**2)).clamp_min(tiny).sqrt().mean()
 
 
 LOSSES: dict[str, Loss] = {"mse": mse, "relative_l2": relative_l2, "mae": mae}

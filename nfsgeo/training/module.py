@@ -287,6 +287,15 @@ class Forecaster(TrainingSteps):
             return self.inputs.mean[: len(self.outputs.mean)].double()
         return None
 
+    @property
+    def mean_field(self) -> Tensor:
+        """Mean of the training fields ``[C]``, normalised by ``outputs``.
+
+        Where changes are predicted, ``outputs`` has the scale of those.
+        """
+        fields = self.inputs if self.residual else self.outputs
+        return self.outputs.normalise(fields.mean[: len(self.outputs.mean)])
+
     def _check_inputs(
         self, x: Tensor, forcing: Tensor | None, times: Tensor | None
     ) -> None:

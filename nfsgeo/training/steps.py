@@ -69,6 +69,11 @@ class TrainingSteps(LightningModule, ABC):
         self.errors = self.new_errors()
         self._losses: list[tuple[Tensor, Tensor]] = []
 
+    @property
+    @abstractmethod
+    def mean_field(self) -> Tensor:
+        """Mean of the training fields ``[C]``, normalised by ``outputs``."""
+
     @abstractmethod
     def predict_batch(self, batch: Batch) -> Tensor:
         """Predicted fields ``[M, n_out, C]`` of a batch, in the units of the data."""
@@ -173,7 +178,7 @@ class TrainingSteps(LightningModule, ABC):
     def _loss_of(self, batch: Batch, sizes: Sequence[int]) -> BatchLoss:
         """The loss as a function of normalised predictions and targets alone."""
         weight = batch.volume if "volume" in batch else None
-        points = LossPoints(sizes, self.outputs, weight)
+        points = LossPoints(sizes, self.mean_field, weight)
         if not self.missing:
             return lambda prediction, target: self.loss(prediction, target, points)
 

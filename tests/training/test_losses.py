@@ -16,25 +16,27 @@ SIZES = (1, 3)
 SCALE = FieldNormaliser(torch.tensor([10.0, -2.0]), torch.tensor([2.0, 4.0]))
 TRUTH = torch.tensor([[3.0, 4.0], [0.0, 3.0], [2.0, 0.0], [0.0, 4.0]])[:, None]
 ERROR = torch.tensor([[1.5, 1.0], [1.0, 3.0], [0.0, 0.0], [0.0, 4.0]])[:, None]
+ZERO = torch.zeros(2)  # the mean of the training fields is normalised to it
 WEIGHT = torch.tensor([1.0, 0.5, 0.5, 2.0])
 
 UNIFORM = {
-    # Errors over the standard deviations 2 and 4.
+    # Errors over the standard deviations 2 and 4; relative ones over distances from
+    # the means 10 and -2.
     "mse": ((1.5**2 + 1) / 4 + (1 + 9 + 16) / 16) / 8,
     "mae": ((1.5 + 1) / 2 + (1 + 3 + 4) / 4) / 8,
-    "relative_l2": (1.5 / 3 + 1 / 4 + 1 / 2 + 5 / 5) / 4,
+    "relative_l2": (1.5 / 7 + 1 / 6 + 1 / 264**0.5 + 5 / 65**0.5) / 4,
 }
 QUADRATURE = {
     "mse": ((1.5**2 + 0.5) / 4 + (1 + 4.5 + 32) / 16) / 8,
     "mae": ((1.5 + 0.5) / 2 + (1 + 1.5 + 8) / 4) / 8,
-    "relative_l2": (1.5 / 3 + 1 / 4 + math.sqrt(0.5 / 2) + 1) / 4,
+    "relative_l2": (1.5 / 7 + 1 / 6 + (0.5 / 282) ** 0.5 + (36.5 / 86.5) ** 0.5) / 4,
 }
 
 
 def loss(name: str, truth: Tensor, error: Tensor, weight: Tensor | None = None):
     prediction = SCALE.normalise(truth + error)
     target = SCALE.normalise(truth)
-    return LOSSES[name](prediction, target, LossPoints(SIZES, SCALE, weight))
+    return LOSSES[name](prediction, target, LossPoints(SIZES, ZERO, weight))
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -54,7 +56,7 @@ def test_weights_of_one_are_uniform(name: str) -> None:
 def test_a_perfect_prediction_has_no_loss_and_no_gradient(name: str) -> None:
     target = SCALE.normalise(TRUTH)
     prediction = target.clone().requires_grad_()
-    value = LOSSES[name](prediction, target, LossPoints(SIZES, SCALE))
+    value = LOSSES[name](prediction, target, LossPoints(SIZES, ZERO))
     (gradient,) = torch.autograd.grad(value, prediction)
     assert value.item() < 1e-15 and not gradient.any()
 
@@ -66,9 +68,8 @@ def test_weights_are_those_of_an_integral(name: str) -> None:
     right = 0.5 + (torch.arange(100) + 0.5) / 200
     pos = torch.cat([left, right])
     weight = torch.cat([torch.full((400,), 0.625), torch.full((100,), 2.5)])
-    scale = FieldNormaliser(torch.zeros(1), torch.ones(1))
     target, error = torch.ones(500, 1, 1, dtype=torch.float64), pos[:, None, None]
-    value = LOSSES[name](target + error, target, LossPoints((500,), scale, weight))
+    value = LOSSES[name](target + error, target, LossPoints((500,), ZERO[:1], weight))
     exact = {"mse": 1 / 3, "mae": 1 / 2, "relative_l2": math.sqrt(1 / 3)}
     assert value.item() == pytest.approx(exact[name], rel=1e-4)
 
@@ -77,17 +78,39 @@ def test_the_relative_loss_counts_samples_alike_and_mse_points() -> None:
     """The second sample has three times as many points as the first."""
     error = torch.tensor([1.0, 0.0, 0.0, 0.0])[:, None, None].expand(-1, 1, 2)
     ones = torch.ones(4, 1, 2)
-    scale = FieldNormaliser(torch.zeros(2), torch.ones(2))
 
     def value(name: str) -> float:
-        return LOSSES[name](ones + error, ones, LossPoints(SIZES, scale)).item()
+        return LOSSES[name](ones + error, ones, LossPoints(SIZES, ZERO)).item()
 
     assert value("relative_l2") == pytest.approx(1 / 2)
     assert value("mse") == pytest.approx(1 / 4)
 
 
-def test_the_relative_loss_of_a_field_that_vanishes_is_finite() -> None:
+@pytest.mark.parametrize("name", LOSSES)
+def test_units_and_offsets_change_nothing(name: str) -> None:
+    """Pascals for hectopascals, degrees Celsius for kelvins, in double precision."""
+    truth, error, weight = TRUTH.double(), ERROR.double(), WEIGHT.double()
+    factor, offset = torch.tensor([[100.0, 1.0], [0.0, -273.15]]).double()
+    scale = FieldNormaliser(SCALE.mean.double() * factor + offset, SCALE.std * factor)
+    target = scale.normalise(truth * factor + offset)
+    prediction = scale.normalise((truth + error) * factor + offset)
+    value = LOSSES[name](prediction, target, LossPoints(SIZES, ZERO, weight))
+    torch.testing.assert_close(value, loss(name, truth, error, weight))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_mean_may_lie_anywhere(name: str) -> None:
+    """As where predictions are normalised by the scale of their changes."""
+    shift, target = torch.tensor([5.0, -1e3]), SCALE.normalise(TRUTH)
+    moved = target + ERROR + shift, target + shift, LossPoints(SIZES, shift)
+    plain = target + ERROR, target, LossPoints(SIZES, ZERO)
+    torch.testing.assert_close(
+        LOSSES[name](*moved), LOSSES[name](*plain), rtol=1e-3, atol=0
+    )
+
+
+def test_the_relative_loss_of_a_field_that_is_the_mean_is_finite() -> None:
     error = torch.zeros(4, 1, 2)
     error[0, 0, 0] = 3.0
-    value = loss("relative_l2", torch.zeros(4, 1, 2), error)
+    value = loss("relative_l2", SCALE.mean.expand(4, 1, 2), error)
     assert value.item() == pytest.approx(3.0 / (2 * FLOOR) / 4, rel=1e-3)

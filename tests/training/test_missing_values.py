@@ -156,12 +156,11 @@ def test_missing_targets_leave_the_loss(
 def test_losses_of_observed_values_are_those_of_them_alone(name: str) -> None:
     torch.manual_seed(0)
     prediction, target = torch.randn(2, 9, 4, 1)
-    scale = FieldNormaliser(torch.ones(1), torch.full((1,), 2.0))
     weight = torch.rand(9) + 0.5
     observed = torch.ones(9, 4, 1, dtype=torch.bool)
     observed[:3] = False
-    all_of = LossPoints((9,), scale, weight, observed)
-    alone = LossPoints((6,), scale, weight[3:] / weight[3:].mean())
+    all_of = LossPoints((9,), torch.ones(1), weight, observed)
+    alone = LossPoints((6,), torch.ones(1), weight[3:] / weight[3:].mean())
     spoiled = torch.where(observed, target, prediction)
     torch.testing.assert_close(
         LOSSES[name](prediction, spoiled, all_of),
