@@ -20,6 +20,8 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
     """Coordinates ``[M, d]`` from ``.npy``, ``.npz`` (its only array, or ``pos``) or
     ``.csv`` (one column per axis, in any order if the first line names them).
 
+    Points that are up to one period outside along a periodic axis are brought back.
+
     Args:
         path: The file.
         domain: The box and the region that must contain the points.
@@ -48,12 +50,14 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
             f"one row of {domain.dim} coordinates for each point",
             "reshape the array",
         )
+    points = domain.wrap_near(torch.from_numpy(points)).numpy()
     inside = replace(domain, region=None).contains(torch.from_numpy(points)).numpy()
     if not inside.all():
         first = int(np.argmin(inside))
         raise UserError(
             f"{path} with point {first} at {points[first].tolist()}",
-            f"points in the domain, {domain.lower} to {domain.upper}",
+            f"points in the domain, {domain.lower} to {domain.upper}, or up to one "
+            "period beside it on periodic axes",
             "move or leave out the points outside",
         )
     domain.check_region(torch.from_numpy(points), f"{path} with ")

@@ -155,12 +155,25 @@ class Box:
             column = pos[..., axis]
             if periodic:
                 low, length = self.lower[axis], self.lengths[axis]
+                high = self._rounded(pos)[1][axis]
+                # The far end is the near end; rounding may land there, too.
+                inside = column != high
                 column = column - length * torch.floor((column - low) / length)
-                # Rounding may land on the far end, which is the near end.
-                inside = (column >= low) & (column < self._rounded(pos)[1][axis])
+                inside &= (column >= low) & (column < high)
                 column = torch.where(inside | column.isnan(), column, low)
             columns.append(column)
         return torch.stack(columns, dim=-1)
+
+    def wrap_near(self, pos: Tensor) -> Tensor:
+        """As :meth:`wrap`, but only points at most one period outside the box.
+
+        Longitudes of 270 or of 180 degrees have one meaning; points many periods away
+        rather have other units, and stay where they are.
+        """
+        lengths = pos.new_tensor(self.lengths)
+        low, high = (pos.new_tensor(ends) for ends in (self.lower, self.upper))
+        near = (pos >= low - lengths) & (pos <= high + lengths)
+        return torch.where(near, self.wrap(pos), pos)
 
     def contains(self, pos: Tensor) -> Tensor:
         """Whether points ``[..., d]`` lie in the box, ``[...]`` bool.
@@ -185,8 +198,7 @@ class Box:
             UserError: Some are outside, or no numbers; it tells the first.
         """
         self._check_last_axis(pos)
-        closed = Box(self.lower, self.upper, (False,) * self.dim)
-        inside = closed.contains(pos)
+        inside = self._closed_contains(pos)
         if not inside.all():
             index = int((~inside).reshape(-1).nonzero()[0])
             raise UserError(
@@ -195,6 +207,10 @@ class Box:
                 "enlarge the domain, or bring points on periodic axes back with "
                 "domain.wrap",
             )
+
+    def _closed_contains(self, pos: Tensor) -> Tensor:
+        """As :meth:`contains`, with the far ends of periodic axes."""
+        return Box(self.lower, self.upper, (False,) * self.dim).contains(pos)
 
     def _nearest(self, delta: Tensor, axis: int) -> Tensor:
         if not self.periodic[axis]:

@@ -92,7 +92,7 @@ class Domain(Box):
         """Coordinates in the :attr:`normalised` box, whatever origin and units.
 
         Computed in float64 and rounded at the end, so that points far from the origin
-        stay apart.
+        stay apart. On periodic axes points may be up to one period outside the box.
 
         Args:
             pos: Points ``[..., d]`` of this box.
@@ -101,6 +101,8 @@ class Domain(Box):
         Raises:
             UserError: If a point is outside the box or the region, or not a number.
         """
+        inside = self._closed_contains(pos)[..., None]
+        pos = torch.where(inside, pos, self.wrap_near(pos))
         self.check_inside(pos)
         self.check_region(pos)
         box = self.normalised

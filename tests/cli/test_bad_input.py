@@ -180,7 +180,7 @@ def test_points_outside_the_domain(nfsgeo: Command, tmp_path: Path) -> None:
 def test_query_points_outside_the_domain(
     nfsgeo: Command, run: Path, waves: Path, tmp_path: Path
 ) -> None:
-    np.save(tmp_path / "q.npy", np.array([[0.5, 1.5]]))
+    np.save(tmp_path / "q.npy", np.array([[0.5, 2.5]]))
     options = ("--input", waves, "--output", "o.h5", "--query-points", "q.npy")
     refused(nfsgeo("predict", run, *options), "q.npy", "in the domain")
     assert not (tmp_path / "o.h5").exists()

@@ -192,7 +192,7 @@ def test_names_order_the_columns_of_points(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("points", "complaint"),
     [
-        ([[0.5, 0.5], [1.5, 0.5]], "point 1 at"),
+        ([[0.5, 0.5], [2.5, 0.5]], "point 1 at"),
         ([[0.5, float("nan")]], "point 0 at"),
         ([[0.5, 0.5, 0.5]], "one row of 2 coordinates"),
         ([0.5, 0.5], "one row of 2 coordinates"),
@@ -205,6 +205,13 @@ def test_points_that_cannot_be_used(
     np.save(tmp_path / "q.npy", np.array(points))
     with pytest.raises(UserError, match=complaint):
         read_points(tmp_path / "q.npy", Domain.unit(2))
+
+
+def test_points_beside_a_periodic_axis_are_brought_back(tmp_path: Path) -> None:
+    """As longitudes from 0 to 360 degrees, or the date line itself."""
+    np.save(tmp_path / "q.npy", [[180.0, 10.0], [270.0, 90.0], [-190.0, 0.0]])
+    found = read_points(tmp_path / "q.npy", Domain.sphere())
+    assert found.tolist() == [[-180.0, 10.0], [-90.0, 90.0], [170.0, 0.0]]
 
 
 @pytest.mark.parametrize("name", ["q.npy", "q.npz", "q.csv", "q.txt"])

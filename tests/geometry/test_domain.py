@@ -84,6 +84,14 @@ def test_wrapping_a_hair_below_the_lower_end() -> None:
             assert domain.contains(domain.wrap(pos)).all()
 
 
+def test_points_are_wrapped_by_one_period_at_most() -> None:
+    pos = torch.tensor([[-0.75, 0.0], [0.0, 1.0], [1.5, 2.0], [2.5, -3.0]])
+    expected = [[0.25, 0.0], [0.0, 0.0], [0.5, 0.0], [2.5, -3.0]]
+    assert TORUS.wrap_near(pos).tolist() == expected
+    there = torch.tensor([[0.5, 7.0]])
+    assert torch.equal(MIXED.wrap_near(there), there)
+
+
 def test_wrap_leaves_inner_points_and_open_axes_alone() -> None:
     pos = torch.rand(20, 2)
     assert torch.equal(TORUS.wrap(pos), pos)
