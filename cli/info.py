@@ -100,8 +100,9 @@ def _statistics(values: NDArray[Any]) -> dict[str, float | None]:
 
 def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts in words, without empty ones."""
+    from nfsgeo.geometry import Domain
+
     domain, looked_at = facts["domain"], min(LOOKED_AT, sum(facts["samples"].values()))
-    axes = zip(domain["lower"], domain["upper"], domain["periodic"], strict=True)
     looked = f"in the first {looked_at} samples"
     observed, records = facts["observed"], facts["records"]
     words: dict[str, Any] = {
@@ -121,9 +122,10 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
         words |= {"points": _range(facts["points"]), "meshes": facts["meshes"]}
     else:
         words["grid"] = " x ".join(map(str, facts["grid"]))
+    box = Domain.from_dict(domain)
     words["domain"] = [
-        f"{low:.4g} to {high:.4g}{', periodic' * periodic}"
-        for low, high, periodic in axes
+        f"{box.span(axis)}{', periodic' * periodic}"
+        for axis, periodic in enumerate(box.periodic)
     ]
     words["domain"] += ["longitude and latitude on a sphere"] * ("sphere" in domain)
     words["region"] = facts["region"]

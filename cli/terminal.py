@@ -95,13 +95,17 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table whose columns but the first are aligned to the right."""
+    """A table whose columns but the first are aligned to the right.
+
+    Where it is too wide for the terminal, the first column is broken into lines.
+    """
     from rich import box
     from rich.table import Table
 
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for number, head in enumerate(heads):
-        made.add_column(head, justify="right" if number else "left", no_wrap=True)
+        numbers = {"justify": "right", "no_wrap": True}
+        made.add_column(head, **(numbers if number else {"overflow": "fold"}))
     for row in rows:
         made.add_row(*row)
     return made

@@ -105,6 +105,16 @@ class Box:
         """Product of the lengths."""
         return math.prod(self.lengths)
 
+    def span(self, axis: int) -> str:
+        """Where an axis begins and ends, as short text: ``0 to 1``.
+
+        Far from the origin the length stands in for the end: ``1000000 to +3000``.
+        """
+        low, high, length = self.lower[axis], self.upper[axis], self.lengths[axis]
+        if max(abs(low), abs(high)) > 100 * length:
+            return f"{low:.9g} to +{length:.4g}"
+        return f"{low:.4g} to {high:.4g}"
+
     def ball_radius(self, fraction: float) -> float:
         """Radius of a ball whose volume is a ``fraction`` of the domain's."""
         unit_ball = math.pi ** (self.dim / 2) / math.gamma(self.dim / 2 + 1)

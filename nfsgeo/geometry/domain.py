@@ -35,7 +35,7 @@ class Domain(Box):
     Raises:
         ValueError: If the three differ in length, an end is not finite, or
             ``lower`` is not below ``upper``.
-        UserError: If the region has another number of axes.
+        UserError: If the region has another number of axes, or is outside the box.
     """
 
     region: Region | None = None
@@ -48,6 +48,17 @@ class Domain(Box):
                 f"boundaries of {self.dim} axes",
                 "correct one of them",
             )
+        if self.region is not None:
+            corners = self.region.facets.reshape(-1, self.dim)
+            low, high = corners.min(0), corners.max(0)
+            apart = (low > self.upper) | (high < self.lower)
+            if (apart & ~np.array(self.periodic)).any():
+                raise UserError(
+                    f"boundaries from {low.tolist()} to {high.tolist()} in a box from "
+                    f"{list(self.lower)} to {list(self.upper)}",
+                    "boundaries in the box, in the units of its coordinates",
+                    "correct the boundaries or their units",
+                )
 
     @staticmethod
     def sphere(west: float = -180.0) -> Domain:

@@ -66,7 +66,11 @@ class Region:
             )
         facets = facets[(np.diff(number, axis=1) > 0).all(axis=1)]
         if not len(facets):
-            raise UserError("a boundary without facets", "at least one", "add some")
+            raise UserError(
+                "a boundary without facets",
+                "segments, or triangles",
+                "split faces of more corners into triangles",
+            )
         facets.setflags(write=False)
         object.__setattr__(self, "facets", facets)
         object.__setattr__(self, "inside", bool(self.inside))
@@ -102,7 +106,18 @@ class Region:
             segments.append(np.stack([corners, following], axis=1))
         if not segments:
             raise UserError("no polygon", "at least one", "give its corners")
-        return cls(np.concatenate(segments), inside)
+        facets = np.concatenate(segments)
+        if (crossing := _first_crossing(facets)) is not None:
+            ends = np.cumsum([len(each) for each in segments])
+            one, other = np.searchsorted(ends, crossing, side="right").tolist()
+            which = f"polygons {one} and {other} that cross"
+            raise UserError(
+                f"{which if one != other else f'polygon {one} that crosses itself'} "
+                f"near {facets[crossing[0], 0].tolist()}",
+                "polygons that do not overlap; one within another is a hole",
+                "merge those that overlap, for example by shapely.union_all",
+            )
+        return cls(facets, inside)
 
     @classmethod
     def signed_distance(cls, x: ArrayLike, y: ArrayLike, distance: ArrayLike) -> Region:
@@ -179,3 +194,31 @@ class Region:
         side = "inside" if self.inside else "outside"
         kind = "segments" if self.dim == 2 else "triangles"
         return f"Region({side} of {len(self.facets)} {kind})"
+
+
+def _first_crossing(segments: Doubles) -> NDArray[np.int64] | None:
+    """Numbers of two ``segments [F, 2, 2]`` that cross, ends apart; None without any.
+
+    Only segments that overlap along the first axis are compared.
+    """
+    order = np.argsort(segments[:, :, 0].min(1))
+    low, high = segments[order, :, 0].min(1), segments[order, :, 0].max(1)
+    count = np.searchsorted(low, high, side="left") - np.arange(len(low)) - 1
+    count = np.maximum(count, 0)
+    for some in np.array_split(np.arange(len(low)), 1 + count.sum() // 2**20):
+        first = np.repeat(some, count[some])
+        start = np.cumsum(count[some]) - count[some]
+        step = np.arange(len(first)) - np.repeat(start, count[some])
+        pairs = order[np.stack([first, first + 1 + step])]
+        (a, b), (c, d) = (segments[each].swapaxes(0, 1) for each in pairs)
+        sides = [_side(a, b, c), _side(a, b, d), _side(c, d, a), _side(c, d, b)]
+        crossing = (sides[0] * sides[1] < 0) & (sides[2] * sides[3] < 0)
+        if crossing.any():
+            return np.sort(pairs[:, np.flatnonzero(crossing)[0]])
+    return None
+
+
+def _side(a: Doubles, b: Doubles, point: Doubles) -> Doubles:
+    """On which side of the line from ``a`` to ``b`` points lie: -1, 0 or 1."""
+    (x, y), (u, v) = (b - a).T, (point - a).T
+    return np.sign(x * v - y * u)

@@ -74,10 +74,7 @@ def label_axes(ax: Axes, domain: Domain, names: Sequence[str], last: bool) -> No
         names: Names of the axes, with their units.
         last: Whether the panel is in the last row, too.
     """
-    texts = [
-        f"{low:.3g} to {high:.3g}".replace("-", "−")
-        for low, high in zip(domain.lower, domain.upper, strict=True)
-    ]
+    texts = [domain.span(axis).replace("-", "−") for axis in range(domain.dim)]
     right = ax.secondary_yaxis("right")
     right.set_yticks([])
     text = f"{names[1]}\n{texts[1]}"

@@ -92,6 +92,12 @@ def test_points_are_wrapped_by_one_period_at_most() -> None:
     assert torch.equal(MIXED.wrap_near(there), there)
 
 
+def test_spans_tell_where_axes_end() -> None:
+    box = Domain((0.0, 1e6, -2.5), (2 * math.pi, 1.003e6, 1e4), (True, False, False))
+    spans = ["0 to 6.283", "1000000 to +3000", "-2.5 to 1e+04"]
+    assert [box.span(axis) for axis in range(3)] == spans
+
+
 def test_wrap_leaves_inner_points_and_open_axes_alone() -> None:
     pos = torch.rand(20, 2)
     assert torch.equal(TORUS.wrap(pos), pos)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
+from nfsgeo.geometry import region as region_module
 from nfsgeo.geometry import walls as walls_module
 from nfsgeo.geometry.walls import Walls
 
@@ -199,3 +201,45 @@ def test_points_in_obstacles_are_refused_in_one_line() -> None:
         Domain((0,) * 3, (1,) * 3, (False,) * 3, Region.polygons([SQUARE]))
     with pytest.raises(UserError, match="without a region"):
         Domain.unit(2).to_boundary(points)
+
+
+@pytest.mark.parametrize(
+    ("rings", "which"),
+    [
+        (
+            [SQUARE, [[0.5, 0.5], [0.9, 0.5], [0.9, 0.6], [0.5, 0.6]]],
+            "polygons 0 and 1",
+        ),
+        ([[[0, 0], [1, 1], [1, 0], [0, 0.5]]], "polygon 0 that crosses itself"),
+    ],
+)
+def test_polygons_that_cross_are_refused(rings: list, which: str) -> None:
+    with pytest.raises(UserError, match=which):
+        Region.polygons(rings)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=30)
+def test_crossings_are_found(seed: int) -> None:
+    """Against every pair, one by one, by the equations of two lines."""
+    segments = np.random.default_rng(seed).random((12, 2, 2)) * 0.5
+    expected = []
+    for i, j in itertools.combinations(range(12), 2):
+        (a, b), (c, d) = segments[i], segments[j]
+        s, t = np.linalg.solve(np.stack([b - a, c - d], axis=1), c - a)
+        if 0 < s < 1 and 0 < t < 1:
+            expected.append((i, j))
+    found = region_module._first_crossing(segments)
+    assert (found is None) == (not expected)
+    assert found is None or tuple(found.tolist()) in expected
+
+
+def test_boundaries_lie_in_the_box() -> None:
+    """Not in millimetres where the box is in metres; but beside a seam they may."""
+    far = Region.polygons([1000 * np.array(SQUARE)])
+    with pytest.raises(UserError, match="in the units of its coordinates"):
+        Domain(*BOX, far)
+    beside = Region.polygons([np.array(SQUARE) + [1.0, 0.0]])
+    with pytest.raises(UserError, match="boundaries from"):
+        Domain(*BOX, beside)
+    Domain((0.0, 0.0), (1.0, 1.0), (True, False), beside)
