@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.errors import UserError
@@ -31,6 +32,7 @@ class KnownAhead:
     """
 
     path: Path
+    times: NDArray[np.float64]
     component_names: list[str]
     forcing_names: Sequence[str] = ()
     scalar_names: Sequence[str] = ()
@@ -67,6 +69,20 @@ class KnownAhead:
             for full, stored in zip(names, self._stored, strict=True)
             if full.startswith(FORCING)
         )
+
+    def check_forcings(self) -> None:
+        """Makes sure that there is a time along which forcings are known ahead.
+
+        Raises:
+            UserError: There is a single time step.
+        """
+        if self.forcing_names and len(self.times) == 1:
+            names = self.forcing_names
+            raise UserError(
+                f"{self.path} with one time step and {', '.join(names)} known ahead",
+                "time, or the inputs of a problem without time as coefficients",
+                f"name them {', '.join('a_' + name for name in names)} in the source",
+            )
 
     def know(self, names: Iterable[str]) -> None:
         """Takes fields and parameters as inputs that are known ahead.

@@ -353,3 +353,12 @@ def test_info_names_them(tmp_path: Path) -> None:
     facts = json.loads(CliRunner().invoke(main, ["info", out, "--json"]).stdout)
     assert list(facts["forcings"]) == ["sun", "tide", "q"]
     assert set(facts["scalars"]) == {"nu", "dt"}
+
+
+def test_without_time_nothing_is_known_ahead(tmp_path: Path) -> None:
+    rows = [f"{k},{x},{y},{x + k},{k * y}" for k in (1, 2) for x, y in ((0, 1), (1, 0))]
+    path = tmp_path / "steady.csv"
+    path.write_text("\n".join(["sample,x,y,p,q", *rows]))
+    with pytest.raises(UserError, match="one time step and q known.*name them a_q"):
+        nfsgeo.data.convert(path, tmp_path / "o.h5", known=["q"])
+    assert not (tmp_path / "o.h5").exists()
