@@ -142,8 +142,10 @@ def test_sliders_move_the_film(whole_run: Path, browser: Browser, width: int) ->
     assert moved(browser, 1, 0)[0] == "Test sample 960, vorticity, t = 2.75"
     assert moved(browser, 0, 1)[0] == "Test sample 961, vorticity, t = 2.75"
     assert moved(browser, 1, 4)[1] == ["Test sample 961, vorticity", "t = 3.75"]
-    # Nothing is wider than the window, and nothing went wrong.
+    # Nothing is wider than the window or its place, and nothing went wrong.
     assert browser.value("document.documentElement.scrollWidth") <= width
+    tables = "[...document.querySelectorAll('.wide')]"
+    assert browser.value(f"{tables}.every(e => e.scrollWidth <= e.clientWidth)")
     assert browser.problems == []
 
 
