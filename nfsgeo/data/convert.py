@@ -81,7 +81,8 @@ def convert(
         domain=domain,
         known=known,
     ) as file:
-        file.check_forcings()
+        if known:
+            file.check_forcings()
         if equation is not None:
             file.equation = equation
         if file.axes is None and not file.domain_is_known:

@@ -21,7 +21,8 @@ from nfsgeo_cli import main
 BOX = Domain((0.0, 0.0), (2.0, 1.0), (False, False))
 WALL = [[0.99, -1.0], [1.01, -1.0], [1.01, 2.0], [0.99, 2.0]]
 CHAMBERS = replace(BOX, region=Region.polygons([WALL]))
-FAR = replace(BOX, region=Region.polygons([np.array(WALL) + 50]))
+AROUND = Region.polygons([[[-50, -50], [50, -50], [50, 50], [-50, 50]]], inside=True)
+FAR = replace(BOX, region=AROUND)
 
 
 def chambers(path: Path, domain: Domain) -> Path:
