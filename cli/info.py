@@ -115,7 +115,7 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
         "static": [f"{name}, {role}" for name, role in facts["static"].items()],
         "time steps": "no time"
         if records == 1
-        else f"{records}, t = {_range(facts['times'])}"
+        else f"{records}, t = {_span_of_time(facts)}"
         + f", {observed} of them observed" * (observed < records),
     }
     if facts["grid"] is None:
@@ -150,6 +150,19 @@ def _lines(fields: dict[str, Any]) -> list[str]:
         + (f", {100 * of['missing']:.3g} % missing" if of["missing"] else "")
         for name, of in named.items()
     ]
+
+
+def _span_of_time(facts: dict[str, Any]) -> str:
+    """First and last time, as dates where they were dates."""
+    import numpy as np
+
+    from nfsgeo.data.readers.clouds import EPOCH
+
+    units = facts["provenance"].get("units")
+    if not isinstance(units, dict) or units.get("time") != EPOCH:
+        return _range(facts["times"])
+    first, last = (np.datetime64(round(time), "s") for time in facts["times"])
+    return f"{first} to {last} UTC"
 
 
 def _range(ends: Any) -> str:

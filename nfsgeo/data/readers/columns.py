@@ -111,7 +111,7 @@ def check_roles(path: Path, names: Sequence[str], given: Mapping[str, str]) -> N
         raise UserError(
             f"columns {', '.join(chosen)}", "each of them once", "change a name"
         )
-    if "" in names or "__index_level_0__" in names:
+    if "" in names:
         raise UserError(
             f"{path} with a column without a name, of row numbers",
             "a name for each column",

@@ -214,17 +214,19 @@ def _values(path: Path, name: str, cells: list[str]) -> NDArray[Any]:
         return np.array([_number(cell) for cell in cells])
     except ValueError:
         pass
-    missing = sum(cell.lower() in ABSENT for cell in cells)
-    if missing:  # of a column of dates
-        raise missing_values(f"{path}: column {name}", missing, len(cells))
+    missing = sum(map(_absent, cells))
+    wrong = [cell for cell in cells if not _is_number(cell)]
     try:
+        if len(wrong) + missing < len(cells):  # some are numbers
+            raise ValueError
+        if missing:  # of a column of dates
+            raise missing_values(f"{path}: column {name}", missing, len(cells))
         return _dates(path, name, cells)
     except UserError:
         raise
     except ValueError:
-        wrong = next(cell for cell in cells if not _is_number(cell))
         raise UserError(
-            f"{path} with {wrong!r} in column {name}",
+            f"{path} with {wrong[0]!r} in column {name}",
             "numbers with a decimal point, or dates such as 2026-01-31T12:00",
             "convert the column or leave it out",
         ) from None
@@ -268,6 +270,10 @@ def _parquet(path: Path) -> dict[str, NDArray[Any]]:
     from pyarrow import parquet
 
     table = parquet.read_table(path, partitioning=None)
+    # Row numbers that pandas kept as an index without a name.
+    told = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    numbers = [name for name in told if str(name).startswith("__index_level_")]
+    table = table.drop_columns(numbers)
     found = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         values = column.to_numpy()

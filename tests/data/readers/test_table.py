@@ -253,6 +253,19 @@ def test_cells_that_are_no_numbers(
     rows = [[0.0, 0.0, 1.0], [1.0, 0.0, cell]]
     path = written(tmp_path / "a.csv", ["x", "t", "u"], rows, ";")
     assert f"{cell!r} in column u" in one_line(nfsgeo.data.open, path)
+    rows.append([2.0, 0.0, ""])  # an empty cell does not make it a column of dates
+    path = written(tmp_path / "b.csv", ["x", "t", "u"], rows, ";")
+    assert f"{cell!r} in column u" in one_line(nfsgeo.data.open, path)
+
+
+def test_row_numbers_that_pandas_kept_are_no_field(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"x": [0.0, 1.0, 2.0], "t": 0.0, "u": [4.0, 5.0, 6.0]})
+    frame.sample(frac=1, random_state=0).to_parquet(tmp_path / "a.parquet")
+    with nfsgeo.data.open(tmp_path / "a.parquet") as file:
+        assert file.component_names == ["u"]
+        assert file.read(0, slice(None)).ravel().tolist() == [4.0, 5.0, 6.0]
 
 
 def test_parquet_with_dates_and_nulls(
