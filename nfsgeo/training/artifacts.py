@@ -14,6 +14,8 @@ from typing import Any
 
 import yaml
 
+from nfsgeo.errors import UserError
+
 __all__ = [
     "json_text",
     "replacing",
@@ -30,7 +32,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Until then a reader, or someone who pulls the plug, finds the old content. An
     exception inside the block removes what was written.
+
+    Raises:
+        UserError: The folder of the file does not exist.
     """
+    if not path.parent.is_dir():
+        raise UserError(f"folder {path.parent}", "an existing folder", "make it first")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         yield temporary

@@ -47,8 +47,10 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
         raise UserError(
             f"data.boundary_inputs=true with {file.path}, whose domain has no region",
             "a domain with obstacles",
-            "leave it out, or give them: nfsgeo convert FILE --out NEW.h5 --obstacles "
-            "walls.geojson",
+            "leave it out"
+            if file.domain.curved
+            else "leave it out, or give them: nfsgeo convert FILE --out NEW.h5 "
+            "--obstacles walls.geojson",
         )
     model = config.model
     _check_ahead(config, data)

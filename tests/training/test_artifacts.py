@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import (
     json_text,
     replacing,
@@ -42,6 +43,11 @@ def test_a_full_disk_leaves_the_old_content(
         write_json(path, {"new": 2})
     assert json.loads(path.read_text()) == {"old": 1}
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"folder .*nowhere: expected an existing"):
+        write_bytes(tmp_path / "nowhere" / "a.gif", b"")
 
 
 def test_json_has_no_number_for_nan() -> None:
