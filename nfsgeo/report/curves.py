@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -104,7 +105,8 @@ def error_in_time(
                 ax.plot(times, here[name], label=label, **look)
         if all((values > 0).any() for values in here.values()):
             ax.set_yscale("log")
-        ax.set_ylabel(f"MAE of {components[c]}" if components else MAE)
+        # About as many letters as a panel is high.
+        ax.set_ylabel(fill(f"MAE of {components[c]}", 20) if components else MAE)
         ax.grid(True, axis="y")
     panels[-1].set_xlabel("time")
     legend_above(panels[0])
