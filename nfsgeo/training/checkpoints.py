@@ -70,6 +70,8 @@ class PlainCheckpoints(TorchCheckpointIO):
     ) -> None:
         content = io.BytesIO()
         torch.save(checkpoint, content)
+        # Lightning's own callbacks leave it to this to make their folders.
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         write_bytes(Path(path), content.getbuffer())
 
     def load_checkpoint(self, path: Any, *_: Any, **__: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from lightning.pytorch import Callback, Trainer
-from lightning.pytorch.callbacks import EarlyStopping
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from torch_geometric.loader import DataLoader
 
 import nfsgeo
@@ -138,3 +138,12 @@ def test_a_trainer_of_ones_own(train: Train, tiny: dict[str, Any]) -> None:
     trainer = Trainer(**options)
     trainer.fit(experiment.forecaster, *loaders)
     assert float(trainer.callback_metrics["valid_rmse"]) < 2
+
+
+def test_lightnings_own_checkpoints_make_their_folder(
+    waves: Path, tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    kept = ModelCheckpoint(dirpath=tmp_path / "kept", monitor="valid_rmse")
+    experiment = nfsgeo.prepare(nfsgeo.open(waves), tiny)
+    nfsgeo.fit(experiment, tmp_path / "run", callbacks=[kept])
+    assert Path(kept.best_model_path).is_file()
