@@ -16,7 +16,7 @@ from nfsgeo_cli.terminal import as_json, print_json
 @as_json
 def datasets(as_json: bool) -> None:
     """List the equations to generate and the formats to read and write."""
-    from nfsgeo.data.generation import EQUATIONS
+    from nfsgeo.data.equations import EQUATIONS
     from nfsgeo.data.readers import READERS
     from nfsgeo.data.writers import WRITERS
 

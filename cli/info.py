@@ -156,7 +156,7 @@ def _span_of_time(facts: dict[str, Any]) -> str:
     """First and last time, as dates where they were dates."""
     import numpy as np
 
-    from nfsgeo.data.readers.clouds import EPOCH
+    from nfsgeo.data.numbers import EPOCH
 
     units = facts["provenance"].get("units")
     if not isinstance(units, dict) or units.get("time") != EPOCH:

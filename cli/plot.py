@@ -31,9 +31,14 @@ def plot(source: Path, out: Path | None, animate: Path | None, as_json: bool) ->
     from nfsgeo.data.opening import is_source
     from nfsgeo.report import plot_file, write_animation, write_report
 
+    of_run = source.is_dir() and not is_source(source)
+    if out is not None and (of_run or animate is not None):
+        raise click.UsageError(
+            "--out is for the pictures of a file; a run keeps its own in its folder"
+        )
     if animate is not None:
         written = [write_animation(source, animate)]
-    elif source.is_dir() and not is_source(source):
+    elif of_run:
         page = write_report(source)
         written = [*sorted((source / "figures").glob("*.png")), page]
     else:

@@ -80,6 +80,7 @@ def predict(
     `nfsgeo datasets` lists.
     """
     from nfsgeo.data import open as open_file
+    from nfsgeo.data.times import span_text
     from nfsgeo.evaluation import predict as predict_file
 
     if (run is None) == (model is None):
@@ -101,7 +102,7 @@ def predict(
         )
     with open_file(target) as predicted:
         ends = predicted.times[[0, -1]].tolist()
-    line = f"written  {target}, t = {ends[0]:g} to {ends[1]:g}"
+        line = f"written  {target}, {span_text(ends[0], ends[1], predicted.time_unit)}"
     report(as_json, {"output": str(target), "times": ends}, line)
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nfsgeo.measures import MEASURES
+
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
@@ -22,12 +24,6 @@ device = click.option(
     metavar="cpu|cuda|auto",
     help="Where to compute; the run's own if unset.",
 )
-MEASURES = {
-    "mae": "MAE",
-    "rmse": "RMSE",
-    "rel_l2": "relative L2",
-    "rel_l1": "relative L1",
-}
 
 
 def print_json(content: Any) -> None:

@@ -165,7 +165,7 @@ def predict(
         source: Fields with at least the run's input snapshots, or their path.
         target: The file to make; its ending chooses the format, see
             :func:`nfsgeo.data.export`.
-        query_points: A .npy, .npz or .csv file of places to predict at; None for the
+        query_points: A .npy, .npz or .csv file of query points; None for the
             observed points.
         first: Number of the first observed snapshot, from 0, to predict from elsewhere
             in the file.

@@ -6,7 +6,7 @@ import gc
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Self
 import torch
 
 from nfsgeo.errors import UserError
+from nfsgeo.progress import Progress, silent
 from nfsgeo.training.callbacks import release_memory
 from nfsgeo_benchmarks.perf.entry import Entry, Measurement, Times, Work
 from nfsgeo_benchmarks.perf.roofline import Amount, Count, Rates, machine_rates
@@ -28,11 +29,7 @@ class Repetition(NamedTuple):
     result: float | None
 
 
-def measure(
-    entry: Entry,
-    folder: Path,
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Measurement:
+def measure(entry: Entry, folder: Path, progress: Progress = silent) -> Measurement:
     """Runs an entry.
 
     One process prepares and repeats the variant, another the reference; both live

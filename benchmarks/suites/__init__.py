@@ -4,6 +4,7 @@
 - :func:`read_suite`: a checked :class:`Suite` of problems and variants
 - :func:`runs_of`: its :class:`Run` s at a scale
 - :func:`with_files`: those whose files are there
+- :func:`is_finished`: whether one has its results, in its folder or in the table
 - :func:`carry_out_all`: trains and evaluates those that are not finished
 - :func:`submit_all`: the same as jobs of a Slurm cluster
 - :func:`expected_seconds`: how long a run will take, as :func:`shipped_rows` tell
@@ -16,7 +17,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from nfsgeo_benchmarks.suites.cluster import submit_all
+from nfsgeo_benchmarks.suites.earlier import is_finished
 from nfsgeo_benchmarks.suites.invariance import write_invariance
+from nfsgeo_benchmarks.suites.reading import read_scales, read_suite
 from nfsgeo_benchmarks.suites.report import write_suite_report
 from nfsgeo_benchmarks.suites.results import (
     collect,
@@ -25,10 +28,10 @@ from nfsgeo_benchmarks.suites.results import (
     with_trivial,
     write_results,
 )
-from nfsgeo_benchmarks.suites.runner import carry_out_all, is_finished
+from nfsgeo_benchmarks.suites.runner import carry_out_all
 from nfsgeo_benchmarks.suites.runs import Run, paper_values, runs_of, with_files
 from nfsgeo_benchmarks.suites.search import trial_rows, trials_of, write_choices
-from nfsgeo_benchmarks.suites.suite import Scale, Suite, read_scales, read_suite
+from nfsgeo_benchmarks.suites.suite import Scale, Suite
 
 __all__ = [
     "Run",

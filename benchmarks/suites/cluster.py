@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from nfsgeo.errors import UserError
+from nfsgeo.progress import Progress, silent
 from nfsgeo.training.artifacts import write_json
-from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
+from nfsgeo_benchmarks.suites.earlier import RUNS, is_finished
 from nfsgeo_benchmarks.suites.runs import Run
-from nfsgeo_benchmarks.suites.suite import Progress
 from nfsgeo_benchmarks.suites.worker import GuardedRun, read_failure, record_failure
 
 CLUSTER = "slurm"
@@ -30,7 +30,7 @@ def submit_all(
     *,
     jobs: int = 1,
     options: Mapping[str, Any] | None = None,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = silent,
     ended: Callable[[Run], None] = lambda run: None,
 ) -> None:
     """Submits what is not finished as one array, a job for each run, and waits.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter, MaxNLocator
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from nfsgeo.report.lines import profiles, space_time
 from nfsgeo.report.maps import FieldMaps
@@ -20,38 +20,6 @@ from nfsgeo_benchmarks.suites.table import Means
 
 SIZE = (4.4, 3.0)  # inches; text large enough for a phone
 LINE = 9.5  # points from one label to the next
-
-
-def error_against_cost(means: Means, problem: str, leading: str) -> Figure | None:
-    """MAE against training time, one point per variant, that of ``leading`` in colour.
-
-    None without two variants to compare.
-    """
-    found = {
-        variant: (
-            mean.values["seconds_per_epoch"] * float(mean.first["epochs"]) / 60,
-            mean.values["mae"],
-        )
-        for (variant, where), mean in means.items()
-        if where == problem and mean.values and mean.first["model"]
-    }
-    if len(found) < 2:
-        return None
-    figure = Figure(SIZE, layout="constrained")
-    ax = figure.subplots()
-    for variant, point in found.items():
-        colour = COLOURS["model" if variant == leading else "muted"]
-        ax.plot(*point, "o", ms=6, color=colour)
-    minutes, errors = zip(*found.values(), strict=True)
-    ax.set(xlabel="minutes of training", ylabel="MAE")
-    ax.set(xscale=_scale(minutes), yscale=_scale(errors))
-    # Plain numbers of minutes, 2 and 6 among them.
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
-    ax.margins(x=0.25, y=0.15)
-    ax.grid(True)
-    _label(ax, found, leading, aside=6)
-    return figure
 
 
 def error_against_setting(
@@ -103,35 +71,44 @@ def error_against_setting(
     return figure
 
 
-def learning_curves(
-    histories: Mapping[str, Sequence[Mapping[str, float]]], leading: str
+def error_against_time(
+    curves: Sequence[Mapping[str, Any]], leading: str
 ) -> Figure | None:
-    """Validation MAE over the epochs, from rows of ``metrics.csv`` by variant.
+    """Validation MAE against minutes of training, that of ``leading`` in colour.
 
-    The curve of ``leading`` is in colour. None without any rows.
+    Args:
+        curves: Rows of one problem, see
+            :func:`~nfsgeo_benchmarks.suites.curves.collect_curves`.
+        leading: The variant to show in colour.
+
+    Returns:
+        None without any rows.
     """
-    curves = {name: rows for name, rows in histories.items() if rows}
-    if not curves:
+    found: dict[str, list[tuple[float, float]]] = {}
+    for row in curves:
+        point = float(row["minutes"]), float(row["valid_mae"])
+        found.setdefault(row["variant"], []).append(point)
+    if not found:
         return None
     figure = Figure(SIZE, layout="constrained")
     ax = figure.subplots()
-    for variant, rows in curves.items():
-        colour = COLOURS["model" if variant == leading else "pale"]
-        epochs = [row["epoch"] + 1 for row in rows]
-        errors = [row["valid_mae"] for row in rows]
-        marker = "o" if len(epochs) < 30 else None
-        front = 2 + (variant == leading)
-        ax.plot(epochs, errors, color=colour, marker=marker, ms=2.5, zorder=front)
-    ax.set(yscale="log", xlabel="epoch", ylabel="validation MAE")
+    for variant, points in found.items():
+        front = variant == leading
+        colour = COLOURS["model" if front else "pale"]
+        marker = "o" if len(points) < 30 else None
+        ax.plot(*zip(*points, strict=True), color=colour, marker=marker, ms=2.5)
+        ax.lines[-1].set_zorder(2 + front)
+    minutes = [time for points in found.values() for time, _ in points]
+    ax.set(xlabel="minutes of training", ylabel="validation MAE", yscale="log")
+    ax.set_xscale(_scale(minutes))
+    if ax.get_xscale() == "log":
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.xaxis.set_major_formatter("{x:g}")
     ax.margins(x=0.05)
-    ax.set_xlim(right=1.3 * max(rows[-1]["epoch"] + 1 for rows in curves.values()))
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    ax.set_xlim(right=max(minutes) * (3 if ax.get_xscale() == "log" else 1.3))
     ax.grid(True)
-    ends = {
-        name: (rows[-1]["epoch"] + 1, rows[-1]["valid_mae"])
-        for name, rows in curves.items()
-    }
-    _label(ax, ends, leading, aside=4)
+    _label(ax, {n: points[-1] for n, points in found.items()}, leading, aside=4)
     return figure
 
 
@@ -190,7 +167,7 @@ def field_figures(
         found.popitem()  # on points of its own, no truth is common to both
     title = f"Test sample {int(first.samples[0])}"
     if not first.steady:
-        title += f" at t = {first.times[-1]:.4g}, the last time step"
+        title += f" at {first.when(-1)}, the last time step"
     others_too = " and the second best" if len(found) > 1 else ""
     caption = f"{title}, by the best of the variants{others_too}."
     labels = [

@@ -7,7 +7,8 @@ from pathlib import Path
 from pydantic import Field
 
 from nfsgeo.errors import UserError
-from nfsgeo_benchmarks.suites.suite import Part, Progress
+from nfsgeo.progress import Progress, silent
+from nfsgeo_benchmarks.suites.suite import Part
 
 
 class DataFiles(Part):
@@ -35,7 +36,7 @@ class DataFiles(Part):
         beside = (name for name in self.files if not first.with_name(name).exists())
         return next(beside, None)
 
-    def obtain(self, progress: Progress | None = None) -> Path:
+    def obtain(self, progress: Progress = silent) -> Path:
         """The file to open.
 
         Raises:

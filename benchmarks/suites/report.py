@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,20 +11,20 @@ from matplotlib.figure import Figure
 
 from nfsgeo.data.equations import EQUATIONS
 from nfsgeo.evaluation.interpolation_memory import PARTS
-from nfsgeo.report.html import HERE, template
+from nfsgeo.measures import MEASURES
+from nfsgeo.report.html import HERE, embedded, template
 from nfsgeo.report.numbers import bytes_text, count_text, error_text, seconds_text
 from nfsgeo.report.style import Picture, styled
 from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.artifacts import write_bytes
-from nfsgeo.training.history import read_history
 from nfsgeo.version import __version__
 from nfsgeo_benchmarks.paper import Printed
 from nfsgeo_benchmarks.published import published
+from nfsgeo_benchmarks.suites.curves import collect_curves, write_curves
 from nfsgeo_benchmarks.suites.figures import (
-    error_against_cost,
     error_against_setting,
+    error_against_time,
     field_figures,
-    learning_curves,
 )
 from nfsgeo_benchmarks.suites.invariance import error_against_mesh
 from nfsgeo_benchmarks.suites.results import memory_column
@@ -40,11 +39,7 @@ from nfsgeo_benchmarks.suites.table import (
     seed_means,
 )
 
-TITLES = {
-    "mae": "MAE",
-    "rmse": "RMSE",
-    "rel_l2": "relative L2",
-    "rel_l1": "relative L1",
+TITLES = MEASURES | {
     "rel_l1_last_median": "relative L1, last step, median",
     "diff_begin_0": "Diff before blocks, untrained",
     "diff_begin": "trained",
@@ -73,6 +68,7 @@ def problem_section(
     suite: Suite,
     means: Means,
     rows: Sequence[Row],
+    curves: Sequence[Row],
     folder: Path,
     paper: Mapping[tuple[str, str], Printed],
 ) -> dict[str, Any]:
@@ -82,12 +78,18 @@ def problem_section(
     first = [
         row
         for row in rows
-        if row["problem"] == problem and row["seed"] == 0 and row["model"]
+        if row["problem"] == problem
+        and row["seed"] == 0
+        and row["model"]
+        # Of an earlier run there may be nothing but its row.
+        and (row["status"] != "ok" or (folder / row["folder"]).exists())
     ]
     with styled():
         pictures = [
             _shown(caption, figure)
-            for caption, figure in _figures(problem, suite, means, first, folder)
+            for caption, figure in _figures(
+                problem, suite, means, first, curves, folder
+            )
         ]
     return {
         "name": problem,
@@ -119,6 +121,7 @@ def _figures(
     suite: Suite,
     means: Means,
     rows: Sequence[Row],
+    curves: Sequence[Row],
     folder: Path,
 ) -> Iterator[tuple[str, Figure]]:
     """Captions and figures of the first seed's runs, and errors over all seeds."""
@@ -127,14 +130,9 @@ def _figures(
         label, values = suite.against.label, suite.abscissae
         if along := error_against_setting(means, problem, values, label):
             yield f"Test MAE against {label}; dashed: variants without it.", along
-    if cost := error_against_cost(means, problem, leading):
-        yield "Test MAE against training time.", cost
-    histories = {
-        row["variant"]: read_history(RunPaths(folder / row["folder"]).metrics)
-        for row in rows
-    }
-    if curves := learning_curves(histories, leading):
-        yield "Validation MAE after each epoch, first seed.", curves
+    here = [row for row in curves if row["problem"] == problem]
+    if course := error_against_time(here, leading):
+        yield "Validation MAE after each epoch, first seed.", course
     if suite.states:
         yield from state_figures(folder, rows)
     rivals = [row for row in rows if row["variant"] in suite.rivals]
@@ -262,9 +260,8 @@ def mesh_picture(suite: Suite, means: Means) -> dict[str, str] | None:
 
 
 def _shown(caption: str, figure: Figure) -> dict[str, str]:
-    png = Picture("", "errors", caption, figure).png()
-    source = "data:image/png;base64," + base64.b64encode(png).decode()
-    return {"caption": caption, "source": source}
+    picture = Picture("", "errors", caption, figure)
+    return embedded(picture, picture.png())
 
 
 def write_suite_report(
@@ -275,7 +272,7 @@ def write_suite_report(
     folder: Path,
     paper: Mapping[tuple[str, str], Printed] | None = None,
 ) -> Path:
-    """Writes ``report.html``, a page that loads nothing and runs no script.
+    """Writes ``curves.csv`` and ``report.html``, a page that loads nothing.
 
     Args:
         suite: The suite.
@@ -285,7 +282,8 @@ def write_suite_report(
         folder: Folder of the suite.
         paper: Errors in the paper, by variant and problem.
     """
-    means = seed_means(rows)
+    means, curves = seed_means(rows), collect_curves(rows, folder)
+    write_curves(curves, folder)
     runs = [row for row in rows if row["model"]]
     done = sum(row["status"] == "ok" for row in runs)
     page = template("suite.html.j2", Path(__file__).parent, HERE).render(
@@ -299,7 +297,7 @@ def write_suite_report(
         parts=PARTS if suite.memory else (),
         measures=[measure_title(measure) for measure in suite.measures],
         sections=[
-            problem_section(problem, suite, means, rows, folder, paper or {})
+            problem_section(problem, suite, means, rows, curves, folder, paper or {})
             for problem in dict.fromkeys(row["problem"] for row in rows)
         ],
         claims=_claims(suite, means),

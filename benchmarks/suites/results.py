@@ -13,8 +13,14 @@ from nfsgeo.evaluation.invariance import mesh_columns
 from nfsgeo.training import RunPaths, load_config
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.history import read_history
+from nfsgeo_benchmarks.suites.earlier import (
+    RESULTS,
+    RUNS,
+    earlier_row,
+    has_folder,
+    read_table,
+)
 from nfsgeo_benchmarks.suites.invariance import errors_on_meshes
-from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
 from nfsgeo_benchmarks.suites.runs import SHIPPED, Run
 from nfsgeo_benchmarks.suites.states import differences
 from nfsgeo_benchmarks.suites.suite import TRIVIAL
@@ -79,7 +85,7 @@ def with_trivial(rows: Sequence[dict[str, Any]], folder: Path) -> list[dict[str,
     """Rows of runs, and after those of a problem and seed the references without any.
 
     These are what predicts without learning, :data:`TRIVIAL`, on the points of the
-    first finished run.
+    first finished run; from the table where that run has no folder any more.
 
     Args:
         rows: From :func:`collect`.
@@ -97,13 +103,25 @@ def with_trivial(rows: Sequence[dict[str, Any]], folder: Path) -> list[dict[str,
             for each in rows
             if (each["problem"], each["seed"]) == here and each["status"] == "ok"
         ]
-        if done:
-            found += _trivial(done[0], folder)
+        there = [row for row in done if _summary(row, folder).exists()]
+        if there:
+            found += _trivial(there[0], folder)
+        elif done:
+            found += [
+                earlier
+                for earlier in read_table(folder / RESULTS)
+                if (earlier["problem"], earlier["seed"]) == here
+                and earlier["variant"] in TRIVIAL.values()
+            ]
     return found
 
 
+def _summary(row: Mapping[str, Any], folder: Path) -> Path:
+    return RunPaths(folder / row["folder"]).summary
+
+
 def _trivial(row: Mapping[str, Any], folder: Path) -> list[dict[str, Any]]:
-    summary = json.loads(RunPaths(folder / row["folder"]).summary.read_text())
+    summary = json.loads(_summary(row, folder).read_text())
     kept = ("problem", "equation", "n_s", "n_t", "n_t_out", "seed", "status")
     same = dict.fromkeys(row) | {name: row[name] for name in kept}
     return [
@@ -119,7 +137,7 @@ def memory_column(part: str) -> str:
 
 def write_results(rows: Sequence[dict[str, Any]], folder: Path) -> Path:
     """Writes ``results.csv`` into the folder of the suite, and returns its path."""
-    path = folder / "results.csv"
+    path = folder / RESULTS
     more = [name for name in rows[0] if name not in COLUMNS] if rows else []
     write_rows(path, [*COLUMNS, *more], rows)
     return path
@@ -141,7 +159,7 @@ def _row(run: Run, folder: Path) -> dict[str, Any]:
         row |= dict.fromkeys(mesh_columns(run.meshes))
     if run.memory:
         row |= dict.fromkeys(map(memory_column, PARTS))
-    if is_finished(run, folder):
+    if has_folder(run, folder):
         summary = json.loads(paths.summary.read_text())
         row |= {name: summary[name] for name in OF_SUMMARY} | summary["test"]
         for factor, errors in summary.get("unseen", {}).items():
@@ -152,6 +170,8 @@ def _row(run: Run, folder: Path) -> dict[str, Any]:
             memory = json.loads((paths.root / MEMORY).read_text())
             row |= {memory_column(part): size for part, size in memory.items()}
         row["status"] = "ok"
+    elif earlier := earlier_row(run, folder):
+        row |= earlier
     elif failure := read_failure(paths.root):
         row |= failure
     return row
@@ -159,7 +179,7 @@ def _row(run: Run, folder: Path) -> dict[str, Any]:
 
 def shipped_rows(suite: str, scale: str) -> list[dict[str, str]]:
     """Rows of the committed results of a suite, empty without any."""
-    path = SHIPPED / scale / suite / "results.csv"
+    path = SHIPPED / scale / suite / RESULTS
     if not path.exists():
         return []
     with path.open(newline="") as file:

@@ -10,19 +10,11 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from nfsgeo.training import RunPaths
+from nfsgeo.progress import Progress, silent
 from nfsgeo_benchmarks.processes import process_context
+from nfsgeo_benchmarks.suites.earlier import RUNS, is_finished
 from nfsgeo_benchmarks.suites.runs import Run
-from nfsgeo_benchmarks.suites.suite import Progress
-from nfsgeo_benchmarks.suites.worker import TRAINED, record_failure, work
-
-RUNS = "runs"
-
-
-def is_finished(run: Run, folder: Path) -> bool:
-    """Whether a run has all its results; ``folder`` is that of the suite."""
-    paths = RunPaths(folder / RUNS / run.name)
-    return (paths.report if run.scored else paths.root / TRAINED).exists()
+from nfsgeo_benchmarks.suites.worker import record_failure, work
 
 
 def carry_out_all(
@@ -30,7 +22,7 @@ def carry_out_all(
     folder: Path,
     *,
     jobs: int = 1,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = silent,
     ended: Callable[[Run], None] = lambda run: None,
 ) -> None:
     """Carries out the runs that are not finished, each in a process of its own.

@@ -13,11 +13,12 @@ from typing import Any
 from nfsgeo.data.equations import find_equation
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
+from nfsgeo.setting_errors import unknown
 from nfsgeo.training import load_config
-from nfsgeo.training.config_errors import unknown
 from nfsgeo_benchmarks.paper import Printed, printed
 from nfsgeo_benchmarks.suites.files import DataFiles
-from nfsgeo_benchmarks.suites.suite import DataSet, Scale, Settings, Suite, in_file
+from nfsgeo_benchmarks.suites.reading import in_file
+from nfsgeo_benchmarks.suites.suite import DataSet, Scale, Settings, Suite
 
 # Committed results, by scale and suite.
 SHIPPED = Path(__file__).parents[1] / "results"
@@ -97,7 +98,7 @@ def runs_of(
             for problem in suite.problems
             if scale_name in suite.problems[problem].at
             for variant in suite.variants
-            if variant in (suite.problems[problem].variants or suite.variants)
+            if suite.runs_on(variant, problem)
         ]
 
 

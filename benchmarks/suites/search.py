@@ -13,9 +13,10 @@ from nfsgeo.data.equations import find_equation
 from nfsgeo.training import RunPaths, load_config
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.history import read_history
-from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
+from nfsgeo_benchmarks.suites.earlier import RUNS, earlier_row, has_folder
+from nfsgeo_benchmarks.suites.reading import in_file
 from nfsgeo_benchmarks.suites.runs import CHOICES, Run, settings_of
-from nfsgeo_benchmarks.suites.suite import Scale, Suite, in_file
+from nfsgeo_benchmarks.suites.suite import Scale, Suite
 
 __all__ = ["TRIAL_COLUMNS", "trial_rows", "trials_of", "write_choices"]
 
@@ -29,6 +30,7 @@ TRIAL_COLUMNS = (
     "seconds",
     "valid_rmse",
     "chosen",
+    "folder",
 )
 
 
@@ -50,6 +52,8 @@ def trials_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> lis
     for problem_name in search.problems:
         problem = suite.problems[problem_name]
         for variant in search.variants:
+            if not suite.runs_on(variant, problem_name):
+                continue
             model = suite.variants[variant].get("model.name", variant)
             for trial, changes in search.trials_of(model).items():
                 with in_file(suite.path):
@@ -97,12 +101,15 @@ def trial_rows(suite: Suite, runs: Sequence[Run], folder: Path) -> list[dict[str
             "trial": trial,
             "settings": json.dumps(trials[trial]),
             "chosen": 0,
+            "folder": f"{RUNS}/{run.name}",
         }
-        if is_finished(run, folder):
+        if has_folder(run, folder):
             history = read_history(RunPaths(folder / RUNS / run.name).metrics)
             row["epochs"] = len(history)
             row["seconds"] = sum(each["seconds"] for each in history)
             row["valid_rmse"] = min(each["valid_rmse"] for each in history)
+        elif earlier := earlier_row(run, folder):
+            row |= {name: earlier[name] for name in ("epochs", "seconds", "valid_rmse")}
         rows.append(row)
     done = [row for row in rows if row["valid_rmse"] is not None]
     plain = {of(row): row["seconds"] for row in done if row["settings"] == "{}"}

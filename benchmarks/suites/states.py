@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from nfsgeo.evaluation.convergence import GridStates, deviation, kept_states
 from nfsgeo.report.style import COLOURS, WIDTH
 from nfsgeo_benchmarks.paper import printed
+from nfsgeo_benchmarks.suites.earlier import RUNS, has_folder
 from nfsgeo_benchmarks.suites.figures import SIZE
-from nfsgeo_benchmarks.suites.runner import RUNS, is_finished
 from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.suite import DIFFERENCES
 from nfsgeo_benchmarks.suites.worker import STATES
 
-PLACES = ("begin", "end")
+PLACES = {"begin": "before the blocks", "end": "after the blocks"}
 
 
 def differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float | None]:
@@ -34,10 +34,10 @@ def differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float 
         for other in runs
         if (other.problem, other.seed) == (run.problem, run.seed)
         and other.variant != run.variant
-        and is_finished(other, folder)
+        and has_folder(other, folder)
     ]
     found: dict[str, float | None] = dict.fromkeys(DIFFERENCES)
-    if not alike or not is_finished(run, folder):
+    if not alike or not has_folder(run, folder):
         return found
     kept = common_states([folder / RUNS / each.name for each in (run, *alike)])
     for when, epoch in (("_0", min(kept)), ("", max(kept))):
@@ -78,9 +78,6 @@ def common_states(folders: Sequence[Path]) -> dict[int, list[Path]]:
     kept = [kept_states(folder / STATES) for folder in folders]
     epochs = [epoch for epoch in kept[0] if all(epoch in each for each in kept)]
     return {epoch: [each[epoch] for each in kept] for epoch in epochs}
-
-
-NAMES = {"begin": "before the blocks", "end": "after the blocks"}
 
 
 def state_figures(
@@ -125,7 +122,7 @@ def _of_the_paper() -> str:
             )["nfs"].value
             for epoch in (0, 500)
         )
-        texts.append(f"from {first} to {last} {NAMES[place]}")
+        texts.append(f"from {first} to {last} {PLACES[place]}")
     return f"The paper's falls over 500 epochs {' and '.join(texts)}."
 
 
@@ -135,7 +132,7 @@ def _curves(history: Sequence[Mapping[str, float]]) -> Figure:
     epochs = [row["epoch"] for row in history]
     for place, colour in zip(PLACES, ("model", "second"), strict=True):
         values = [row[place] for row in history]
-        ax.plot(epochs, values, "o-", ms=3, color=COLOURS[colour], label=NAMES[place])
+        ax.plot(epochs, values, "o-", ms=3, color=COLOURS[colour], label=PLACES[place])
     ax.set(xlabel="epochs trained", ylabel="Diff")
     ax.set_ylim(bottom=0)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
@@ -162,7 +159,7 @@ def _maps(folders: Sequence[Path], names: Sequence[str]) -> Figure:
             ax.imshow(field.T, origin="lower", vmin=-top, vmax=top, cmap=colours)
             ax.set(xticks=[], yticks=[])
             ax.spines[:].set_visible(True)
-        line[0].set_ylabel(f"{NAMES[place]}\nafter {epoch} epochs")
+        line[0].set_ylabel(f"{PLACES[place]}\nafter {epoch} epochs")
     return figure
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -21,7 +19,9 @@ from pydantic import (
 from nfsgeo.data.generation import cached_file
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.invariance import mesh_columns
-from nfsgeo.training.config_errors import explained, unknown
+from nfsgeo.measures import MEASURES
+from nfsgeo.progress import Progress, silent
+from nfsgeo.setting_errors import unknown
 
 # Differences between the states of a run and those of other variants, before and after
 # the blocks, untrained and trained.
@@ -36,13 +36,8 @@ TRIVIAL = {
     "mean": "training-mean",
 }
 
-ERRORS = ("mae", "rmse", "rel_l2", "rel_l1")
-
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
 Settings = dict[str, Any]
-
-# Called with what is being done, how much is done and in all.
-Progress = Callable[[str, int, int], None]
 
 
 class Part(BaseModel):
@@ -73,7 +68,7 @@ class DataSet(Part):
     records: PositiveInt | None = None
     options: Settings = {}
 
-    def obtain(self, progress: Progress | None = None) -> Path:
+    def obtain(self, progress: Progress = silent) -> Path:
         """The file in the user's cache, generated where it is not there yet."""
         return cached_file(**self.model_dump(), progress=progress)
 
@@ -256,7 +251,7 @@ class Suite(Part):
         larger = (f"mae_{factor:g}" for factor in self.unseen)
         medians = ("rel_l1_last_median",) if self.published else ()
         states = DIFFERENCES if self.states else ()
-        return (*ERRORS, *medians, *larger, *states)
+        return (*MEASURES, *medians, *larger, *states)
 
     @property
     def needs_files(self) -> bool:
@@ -282,6 +277,10 @@ class Suite(Part):
     def rivals(self) -> tuple[str, ...]:
         """The variants that compete."""
         return tuple(name for name in self.variants if name not in self.references)
+
+    def runs_on(self, variant: str, problem: str) -> bool:
+        """Whether a variant runs on a problem."""
+        return variant in (self.problems[problem].variants or self.variants)
 
     @model_validator(mode="after")
     def _check_names(self) -> Suite:
@@ -320,61 +319,3 @@ class Suite(Part):
 def _known(given: str, expected: str, name: str, known: Iterable[str]) -> None:
     if name not in known:
         raise unknown(given, expected, name, known)
-
-
-def read_suite(path: Path) -> Suite:
-    """A suite from its YAML file.
-
-    Raises:
-        UserError: It is no such file; names the file and the key.
-    """
-    content = _read(path)
-    keys = [
-        *Suite.model_fields,
-        *(f"problems.*.{key}" for key in SuiteProblem.model_fields),
-        *(f"claims.*.{key}" for key in Claim.model_fields),
-        *(f"against.{key}" for key in Against.model_fields),
-        *(f"search.{key}" for key in Search.model_fields),
-    ]
-    with in_file(path), explained(known=keys):
-        suite = Suite.model_validate(content)
-    suite._path = path
-    return suite
-
-
-def read_scales(path: Path) -> dict[str, Scale]:
-    """Scales by name, from their YAML file.
-
-    Raises:
-        UserError: It is no such file; names the file and the key.
-    """
-    scales = {}
-    for name, content in _read(path).items():
-        keys = [
-            *(f"*.{key}" for key in Scale.model_fields),
-            *(f"*.data.*.{key}" for key in DataSet.model_fields),
-        ]
-        with in_file(path), explained(str(name), known=keys):
-            scales[str(name)] = Scale.model_validate(content)
-    return scales
-
-
-@contextmanager
-def in_file(path: Path | None) -> Iterator[None]:
-    """Adds the name of a file to what is wrong inside the block."""
-    try:
-        yield
-    except UserError as error:
-        given = f"{path.name}: {error.given}" if path else error.given
-        raise UserError(given, error.expected, error.todo) from None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path} ({reason})", "a YAML file", "correct it") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path}", "keys and values", "see the suites that are shipped")
-    return content

@@ -32,6 +32,10 @@ class SeedMean:
     status: str
 
 
+# By variant and problem.
+Means = Mapping[tuple[str, str], SeedMean]
+
+
 def seed_means(rows: Sequence[Row]) -> dict[tuple[str, str], SeedMean]:
     """Means by variant and problem, in the order of the rows."""
     gathered: dict[tuple[str, str], list[Row]] = {}
@@ -90,10 +94,6 @@ def leader(
     (best, spread, name), (second, other, _) = found[:2]
     known = not math.isnan(spread + other)
     return name if known and second - best > 2 * max(spread, other) else None
-
-
-# By variant and problem.
-Means = Mapping[tuple[str, str], SeedMean]
 
 
 @dataclass(frozen=True)

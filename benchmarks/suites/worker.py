@@ -27,12 +27,12 @@ from nfsgeo.training import (
 )
 from nfsgeo.training.artifacts import write_json
 from nfsgeo.training.datamodule import windows
+from nfsgeo_benchmarks.suites.earlier import TRAINED
 from nfsgeo_benchmarks.suites.runs import Run
 
 FAILURE = "failure.json"
 STATES = "states"
 MEMORY = "memory.json"
-TRAINED = "trained"  # marks the end of a run whose test samples are not scored
 
 
 def carry_out(run: Run, folder: Path) -> None:

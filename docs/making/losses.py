@@ -10,7 +10,7 @@ whichever is longer.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -30,15 +30,9 @@ class Timed(Count):
         super().__init__()
         self.found: dict[str, list[float]] = {}
 
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, *rest: Any) -> Any:
         flops, nbytes, start = self.flops, self.nbytes, time.perf_counter()
-        out = super().__torch_dispatch__(func, types, args, kwargs)
+        out = super().__torch_dispatch__(func, *rest)
         seconds = time.perf_counter() - start
         entry = self.found.setdefault(func.overloadpacket.__name__, [0.0, 0.0, 0.0])
         for i, more in enumerate((seconds, self.flops - flops, self.nbytes - nbytes)):

@@ -12,9 +12,10 @@ from torch import Tensor
 from nfsgeo.geometry import Domain, bipartite_graph, equispaced_grid, radius_for
 from nfsgeo.nn import ChannelKernel, EdgeNetwork, KernelInterpolation, SpectralConv
 from nfsgeo.report.style import COLOURS, styled
-from nfsgeo_benchmarks.suites.figures import error_against_cost
-from nfsgeo_benchmarks.suites.results import shipped_rows
-from nfsgeo_benchmarks.suites.table import seed_means
+from nfsgeo_benchmarks.suites.curves import CURVES
+from nfsgeo_benchmarks.suites.earlier import read_table
+from nfsgeo_benchmarks.suites.figures import error_against_time
+from nfsgeo_benchmarks.suites.runs import SHIPPED
 
 __all__ = ["draw"]
 
@@ -28,7 +29,7 @@ def draw(folder: Path) -> None:
         for name, make in {
             "neighbourhood": neighbourhood,
             "pipeline": pipeline,
-            "irregular": irregular,
+            "accuracy": accuracy,
         }.items():
             torch.manual_seed(1)
             make().savefig(folder / f"{name}.png", dpi=160)
@@ -59,13 +60,13 @@ def neighbourhood() -> Figure:
     return figure
 
 
-def irregular() -> Figure:
-    """Errors of the shipped results on Navier-Stokes against the time of training."""
-    rows = shipped_rows("irregular", "cpu")
-    cells = seed_means([row for row in rows if row["variant"] != "nfs-equispaced"])
-    figure = error_against_cost(cells, "navier-stokes-10-to-10", "nfs")
+def accuracy() -> Figure:
+    """Errors of the shipped results in the course of training, on one problem."""
+    folder = SHIPPED / "cpu" / "accuracy"
+    rows = [e for e in read_table(folder / CURVES) if e["problem"] == "burgers-steep"]
+    figure = error_against_time(rows, "nfs")
     if figure is None:
-        raise SystemExit("benchmarks/results/cpu/irregular: no results to draw")
+        raise SystemExit(f"{folder / CURVES}: no curves to draw")
     return figure
 
 

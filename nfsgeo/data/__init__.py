@@ -17,7 +17,7 @@ from __future__ import annotations
 from nfsgeo.data.convert import convert
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.export import export
-from nfsgeo.data.fields import FieldFile, GridFile
+from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.native import GridWriter, NativeFile, PointWriter
 from nfsgeo.data.normalisers import FieldNormaliser
@@ -27,7 +27,6 @@ from nfsgeo.data.splits import split_in_order
 __all__ = [
     "FieldFile",
     "FieldNormaliser",
-    "GridFile",
     "GridWriter",
     "Mesh",
     "NativeFile",

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nfsgeo.data.convert import padded_box
+from nfsgeo.data.disk import cache_folder
 from nfsgeo.data.export import export
-from nfsgeo.data.fields import FieldFile
-from nfsgeo.data.generation import cache_folder
-from nfsgeo.data.numbers import as_real
+from nfsgeo.data.fields import FieldFile, padded_box, reading
+from nfsgeo.data.numbers import as_real, check_distinct, check_num_names, dated, finite
 from nfsgeo.data.opening import fitted, open_file
 from nfsgeo.data.readers.clouds import CloudFile, numbered
 from nfsgeo.data.readers.graphs import fields_of_graphs
@@ -56,7 +55,8 @@ def from_arrays(
         u: Fields, ``[N, n, T, C]``, or one ``[n, T, C]`` for each sample. Trailing axes
             of length one may be left out.
         pos: Points of all samples, ``[n, d]``, or one array for each sample.
-        t: Time of each time step, ``[T]``; None where there is one.
+        t: Time of each time step, ``[T]``, numbers or dates (``datetime64``, in UTC);
+            None where there is one.
         static: Coefficients, ``[N, n, C_a]``, or one ``[n, C_a]`` for each sample.
         forcing: What is known ahead, with the axes of ``u``: ``[N, n, T, C_f]``. At the
             time steps that are still to come ``u`` is NaN.
@@ -77,32 +77,35 @@ def from_arrays(
     if mask is not None:
         fields = _masked(fields, [_with_axes(m, 3) for m in _each(mask, "mask")])
     own = _is_list(pos)
-    points = [np.asarray(each) for each in (_each(pos, "pos") if own else [pos])]
+    points = _each(pos, "pos") if own else [as_real(pos, "pos")]
     if own and len(points) != len(fields):
         raise _differ("pos", len(points), len(fields))
     coefficients = [] if static is None else _each(static, "static")
     coefficients = [_with_axes(each, 2) for each in coefficients]
     if coefficients and len(coefficients) != len(fields):
         raise _differ("static", len(coefficients), len(fields))
-    names = component_names or numbered("u", fields[0].shape[-1])
+    if scalars is not None and not isinstance(scalars, Mapping):
+        raise UserError(
+            f"scalars of type {type(scalars).__name__}",
+            "numbers of each sample by name",
+            'give scalars={"nu": [...]}',
+        )
+    names = _names(component_names, "u", "u", fields[0])
     known: list[str] = []
     if forcing is not None:
         forcings = [_with_axes(each, 3) for each in _each(forcing, "forcing")]
         fields = _side_by_side(fields, forcings)
-        known = list(forcing_names or numbered("f", forcings[0].shape[-1]))
-    wide = coefficients[0].shape[-1] if coefficients else 0
+        known = _names(forcing_names, "f", "forcing", forcings[0])
     if t is None and fields[0].shape[1] > 1:
         raise UserError(
             f"u of {fields[0].shape[1]} time steps and no t",
             "the time of each time step",
             "give t",
         )
-    if known and len({*names, *known}) < len(names) + len(known):
-        raise UserError(
-            f"fields {', '.join([*names, *known])}",
-            "names of components and forcings that differ",
-            "change forcing_names",
-        )
+    static_names = (
+        _names(static_names, "a", "static", coefficients[0]) if coefficients else []
+    )
+    check_distinct("arrays", [*names, *known, *static_names, *(scalars or ())])
     file = CloudFile(
         Path("arrays"),
         meshes=points if own else points * len(fields),
@@ -110,7 +113,7 @@ def from_arrays(
         times=np.zeros(1) if t is None else t,
         component_names=[*names, *known],
         a=coefficients,
-        static_names=(static_names or numbered("a", wide)) if wide else (),
+        static_names=static_names,
         equation=equation,
         domain=domain,
         parameters={name: _of_samples(v, name, fields) for name, v in scalars.items()}
@@ -126,12 +129,12 @@ def from_arrays(
                 raise UserError(
                     f"units of {name}", f"of {', '.join(there)}", "rename it"
                 )
-        file.provenance = {"units": dict(units)}
+        file.provenance = dated({"units": dict(units)}, t)
     return _kept(file)
 
 
 def from_xarray(
-    dataset: xarray.Dataset,
+    dataset: xarray.Dataset | xarray.DataArray,
     *,
     columns: Mapping[str, str] | None = None,
     domain: Domain | None = None,
@@ -143,7 +146,7 @@ def from_xarray(
     and unstructured meshes, fields that vary in time and coefficients that do not.
 
     Args:
-        dataset: In memory or lazy.
+        dataset: In memory or lazy; an array is the only field, ``u`` without a name.
         columns: Names of variables by what they are, ``{"x": "lon"}``, where the data
             set does not tell.
         domain: The box and its periodic axes; that of the coordinates when None.
@@ -151,9 +154,22 @@ def from_xarray(
             that are inputs of a model.
 
     Raises:
-        UserError: The data set can be read in two ways, or has no field.
+        UserError: The data set can be read in two ways, or has no field, or no time of
+            its time steps.
     """
-    file = fields_of(Path("dataset"), dataset, columns)
+    import xarray
+
+    if isinstance(dataset, xarray.DataArray):
+        dataset = dataset.to_dataset(name=dataset.name or "u")
+    if not isinstance(dataset, xarray.Dataset):
+        raise UserError(
+            f"data of type {type(dataset).__name__}",
+            "a data set of xarray",
+            "open a file by nfsgeo.data.open, or make a data set of it",
+        )
+    with reading(Path("dataset"), "fields in space", "check the data set"):
+        file = fields_of(Path("dataset"), dataset, columns)
+    _check_times(file, "add the coordinate: dataset.assign_coords(time=...)")
     if file.longitude is not None and domain is None:
         raise UserError(
             f"longitudes over {file.longitude:g} degrees",
@@ -187,13 +203,29 @@ def from_pyg(
     Raises:
         UserError: Graphs differ in their attributes, or can be read in two ways.
     """
+    from torch_geometric.data import Data
+
+    if isinstance(graphs, Data) or not all(isinstance(each, Data) for each in graphs):
+        raise UserError(
+            f"{type(graphs).__name__} in place of a list of graphs",
+            "PyTorch Geometric's Data, one for each sample or time step",
+            "give a list of them: from_pyg([data, ...])",
+        )
     if not len(graphs):
         raise UserError("a list without graphs", "a graph for each sample", "add some")
-    file = fields_of_graphs(Path("graphs"), graphs, series)
+    with reading(Path("graphs"), "graphs with pos, x and y or t", "check them"):
+        file = fields_of_graphs(Path("graphs"), graphs, series)
+    _check_times(file, "give each graph the times of its x, and of its y, data.t = ...")
     if domain is not None:
         file.domain, file.domain_is_known = domain, True
     file.know(known)
     return _kept(file)
+
+
+def _check_times(file: FieldFile, todo: str) -> None:
+    if len(file.times) > 1 and not file.times_are_known:
+        given = f"{file.path} with {len(file.times)} time steps and no times"
+        raise UserError(given, "the time of each time step", todo)
 
 
 def _kept(file: FieldFile) -> FieldFile:
@@ -202,14 +234,19 @@ def _kept(file: FieldFile) -> FieldFile:
         file.domain = padded_box(file)
     digest = hashlib.blake2b(digest_size=16)
     about = [file.component_names, file.static_names, file.equation, file.static_role]
-    about += [repr(file.domain), repr(sorted(file.provenance.items()))]
+    about += [json.dumps(file.domain.to_dict()), repr(sorted(file.provenance.items()))]
     if known := [*file.forcing_names, *file.scalar_names]:
         about += [known, str(len(file.forcing_names))]
     digest.update(json.dumps(about).encode())
     digest.update(file.times.tobytes())
     for name, values in sorted(file.parameters.items()):
         digest.update(name.encode() + np.asarray(values).tobytes())
+    for axis in file.axes or ():
+        digest.update(repr(axis.shape).encode() + axis.tobytes())
     for sample in range(file.num_samples):
+        for kind, nodes in sorted(file.cells(sample).items()):
+            nodes = np.asarray(nodes, np.int64)
+            digest.update(repr((kind, nodes.shape)).encode() + nodes.tobytes())
         for part in (
             file.coordinates(sample),
             file.read_all(sample, slice(None)),
@@ -224,7 +261,8 @@ def _kept(file: FieldFile) -> FieldFile:
 
 
 def _is_list(values: Any) -> bool:
-    return isinstance(values, list | tuple) and np.ndim(values[0]) > 1
+    listed = isinstance(values, list | tuple) and len(values) > 0
+    return listed and np.ndim(values[0]) > 1
 
 
 def _each(values: Any, name: str) -> list[np.ndarray]:
@@ -233,7 +271,11 @@ def _each(values: Any, name: str) -> list[np.ndarray]:
     Raises:
         UserError: There is none.
     """
-    found = [as_real(each, name, gaps=name == "u") for each in values]
+    try:
+        samples = list(values)
+    except TypeError:  # None, or one number
+        samples = []
+    found = [as_real(each, name, gaps=name == "u") for each in samples]
     if not found or not all(each.ndim for each in found):
         raise UserError(f"{name} without samples", "an array for each", "give them")
     return found
@@ -241,6 +283,16 @@ def _each(values: Any, name: str) -> list[np.ndarray]:
 
 def _with_axes(values: np.ndarray, ndim: int) -> np.ndarray:
     return values.reshape(*values.shape, *[1] * (ndim - values.ndim))
+
+
+def _names(
+    given: Sequence[str] | None, letter: str, what: str, values: np.ndarray
+) -> list[str]:
+    """The given name of each component of an array, or the letter and its number."""
+    num = values.shape[-1]
+    names = list(given or numbered(letter, num))
+    check_num_names("arrays", what, names, values.shape, num)
+    return names
 
 
 def _side_by_side(
@@ -261,7 +313,7 @@ def _side_by_side(
 
 
 def _of_samples(values: ArrayLike, name: str, fields: list[np.ndarray]) -> np.ndarray:
-    numbers = np.asarray(values)
+    numbers = finite(as_real(values, f"scalar {name}"), f"scalar {name}")
     if numbers.shape != (len(fields),):
         raise UserError(
             f"scalar {name} of shape {numbers.shape}",

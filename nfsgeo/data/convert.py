@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from nfsgeo.data.export import export
-from nfsgeo.data.fields import Doubles, FieldFile
+from nfsgeo.data.fields import padded_box
 from nfsgeo.data.opening import open_sources
 from nfsgeo.data.writers import writer_of
 from nfsgeo.geometry import Domain, Region
+from nfsgeo.progress import Progress, silent
 
-__all__ = ["convert", "padded_box"]
+__all__ = ["convert"]
 
 
 def convert(
@@ -31,7 +31,7 @@ def convert(
     pad: float = 0.05,
     equation: str | None = None,
     known: Sequence[str] = (),
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Path:
     """Writes the samples of foreign files into one file, one by one.
 
@@ -89,22 +89,4 @@ def convert(
             file.domain = padded_box(file, pad)
         if region is not None:
             file.domain = replace(file.domain, region=region)
-        return export(file, out, **({} if progress is None else {"progress": progress}))
-
-
-def padded_box(file: FieldFile, pad: float = 0.05) -> Domain:
-    """The box around the points of every mesh, with room on each side.
-
-    Args:
-        file: Point clouds.
-        pad: Room as a fraction of the extent.
-    """
-    seen: set[int] = set()
-    ends: list[Doubles] = []
-    for sample in range(file.num_samples):
-        mesh = file.mesh_id(sample)
-        if mesh not in seen:
-            seen.add(mesh)
-            points = file.coordinates(sample)
-            ends += [points.min(axis=0), points.max(axis=0)]
-    return Domain.bounding(np.stack(ends), pad)
+        return export(file, out, progress=progress or silent)

@@ -191,6 +191,8 @@ class WindowDataset(Dataset[Data]):
             rank = self._ranks[number]
             seed = derived_seed(sample, self.turn, *[rank] * (rank > 0))
             drawn = torch.randn(x.shape, generator=torch.Generator().manual_seed(seed))
+            if self.n_in:
+                drawn[..., u.shape[-1] :] = 0  # static inputs are not measured
             x = x + self.noise * drawn
         # Copies, so that nothing done to an item reaches the cache.
         item = Data(

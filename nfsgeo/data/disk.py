@@ -1,4 +1,4 @@
-"""Disks that are full, or fill up while an HDF5 file is being written."""
+"""The user's cache, and disks that are full, or fill up while a file is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import h5py
 
 from nfsgeo.errors import UserError
 
-__all__ = ["abandon", "check_room", "occupied", "writing"]
+__all__ = ["abandon", "cache_folder", "check_room", "occupied", "writing"]
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 ADVICE = "free some space and try again, or choose another place"
@@ -80,3 +80,9 @@ def abandon(file: h5py.File) -> None:
 def _text(size: int) -> str:
     megabytes = size / 1e6
     return f"{megabytes:.1f} MB" if megabytes < 1000 else f"{megabytes / 1e3:.1f} GB"
+
+
+def cache_folder() -> Path:
+    """The user's cache, ``$XDG_CACHE_HOME/nfsgeo`` or ``~/.cache/nfsgeo``."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return caches / "nfsgeo"

@@ -10,8 +10,8 @@ from nfsgeo.data.pde import (
     NavierStokes,
     SphereWaves,
 )
-from nfsgeo.data.pde.solver import Solver, nearest
-from nfsgeo.errors import UserError
+from nfsgeo.data.pde.solver import Solver
+from nfsgeo.setting_errors import unknown
 
 __all__ = ["EQUATIONS", "find_equation"]
 
@@ -36,9 +36,6 @@ def find_equation(name: str) -> Solver:
         UserError: There is none.
     """
     if name not in EQUATIONS:
-        raise UserError(
-            f"equation {name!r}",
-            f"one of {', '.join(EQUATIONS)}",
-            nearest(name, EQUATIONS),
-        )
+        names = ", ".join(EQUATIONS)
+        raise unknown(f"equation {name!r}", f"one of {names}", name, EQUATIONS)
     return EQUATIONS[name]

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.native import NativeFile
 from nfsgeo.data.writers import NATIVE_FILE, writer_of
+from nfsgeo.progress import Progress, silent
 
 __all__ = ["export", "exporting"]
 
 
-def export(
-    file: FieldFile,
-    out: str | Path,
-    *,
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Path:
+def export(file: FieldFile, out: str | Path, *, progress: Progress = silent) -> Path:
     """Writes fields in the format of the target's ending, one sample at a time.
 
     See ``WRITERS`` in :mod:`nfsgeo.data.writers` for the formats, and what each of them
@@ -61,4 +57,4 @@ def exporting(out: Path) -> Iterator[Path]:
         native = Path(folder) / "whole.h5"
         yield native
         with NativeFile(native) as file:
-            writer.write(file, out, lambda what, done, total: None)
+            writer.write(file, out, silent)

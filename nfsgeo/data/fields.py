@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from nfsgeo.data.known_ahead import KnownAhead
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["SPACE", "FieldFile", "GridFile", "check_axes", "reading"]
+__all__ = ["SPACE", "FieldFile", "padded_box", "reading"]
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -126,15 +127,14 @@ class FieldFile(KnownAhead, ABC):
 
         Components without dimension, of unit ``"1"``, are left out.
         """
-        told = self.provenance.get("units")
-        if not isinstance(told, dict):
-            return {}
         names = [*self.component_names, *self.forcing_names, *self.static_names]
-        return {
-            name: unit
-            for name in names
-            if isinstance(unit := told.get(name), str) and unit not in ("", "1")
-        }
+        return {name: unit for name in names if (unit := self._unit(name))}
+
+    @property
+    def time_unit(self) -> str:
+        """Unit of the times, ``""`` where the provenance tells none."""
+        short = "" if "t" in self._stored or "t" in self.component_names else "t"
+        return self._unit("time") or self._unit(short)
 
     @property
     def axis_units(self) -> list[str]:
@@ -144,9 +144,14 @@ class FieldFile(KnownAhead, ABC):
         """
         if self.domain.curved:
             return ["°"] * self.domain.dim
-        told = self.provenance.get("units")
-        units = told if isinstance(told, dict) else {}
-        return [str(units.get(axis) or "") for axis in "xyz"[: self.domain.dim]]
+        return [self._unit(axis) for axis in SPACE[: self.domain.dim]]
+
+    @property
+    def all_units(self) -> dict[str, str]:
+        """Units of fields, axes and ``time`` by name, as far as the file tells them."""
+        axes = zip(SPACE, self.axis_units, strict=False)
+        found = self.units | dict(axes) | {"time": self.time_unit}
+        return {name: unit for name, unit in found.items() if unit}
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -211,11 +216,8 @@ class FieldFile(KnownAhead, ABC):
     def num_observed(self) -> int:
         """Number of time steps up to the last one with a value of any sample.
 
-        Later ones hold nothing but forcings, which tell what is to come. Without
-        forcings it is the number of all time steps.
+        Later ones hold at most forcings, which tell what is to come.
         """
-        if not self.forcing_names:
-            return len(self.times)
         if self._num_observed is None:
             self._num_observed = self._find_last_observed() + 1
         return self._num_observed
@@ -228,7 +230,10 @@ class FieldFile(KnownAhead, ABC):
             return np.empty((num, 0), np.float32)
         with reading(self.path, f"sample {sample} to be readable"):
             values = _single(self.static_slab(sample))
-            values = values.reshape(-1, self.static_components)
+            stored = list(self._stored_static) or self.static_names
+            values = values.reshape(-1, len(stored))
+            if stored != self.static_names:
+                values = values[:, [stored.index(name) for name in self.static_names]]
             return np.ascontiguousarray(values if points is None else values[points])
 
     def read_inputs(self, sample: int, points: Indices | None = None) -> Floats:
@@ -241,6 +246,16 @@ class FieldFile(KnownAhead, ABC):
         scalars = [float(self.parameters[name][sample]) for name in self.scalar_names]
         same = np.broadcast_to(scalars, (len(static), len(scalars)))
         return np.concatenate([static, same.astype(np.float32)], axis=1)
+
+    def fingerprint(self) -> str:
+        """Digest of times, and of the ends of the first and the last sample."""
+        digest = hashlib.blake2b(self.times.tobytes(), digest_size=8)
+        for sample in (0, self.num_samples - 1):
+            digest.update(self.coordinates(sample).tobytes())
+            for step in (0, len(self.times) - 1):
+                digest.update(self.read_all(sample, slice(step, step + 1)).tobytes())
+            digest.update(self.read_inputs(sample).tobytes())
+        return digest.hexdigest()
 
     def cells(self, sample: int = 0) -> dict[str, Indices]:
         """Cells between a sample's points by type, each ``[cells, nodes]``."""
@@ -256,7 +271,8 @@ class FieldFile(KnownAhead, ABC):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        names = ("component_names", "forcing_names", "scalar_names", "_stored")
+        chosen = ("component_names", "forcing_names", "scalar_names", "static_names")
+        names = (*chosen, "_stored", "_stored_static")
         roles = {name: vars(self)[name] for name in names if name in vars(self)}
         return self.reopen or type(self), (self.path,), roles
 
@@ -266,6 +282,11 @@ class FieldFile(KnownAhead, ABC):
             f"{type(self).__name__}({str(self.path)!r}, samples={self.num_samples}, "
             f"time_steps={len(self.times)}, components={self.components}, {points})"
         )
+
+    def _unit(self, name: str) -> str:
+        told = self.provenance.get("units")
+        unit = told.get(name) if isinstance(told, dict) else None
+        return unit if isinstance(unit, str) and unit != "1" else ""
 
     def _find_last_observed(self) -> int:
         """Number of the last time step with a value of any sample, -1 without any."""
@@ -302,54 +323,17 @@ class FieldFile(KnownAhead, ABC):
         return slice(start, stop, step)
 
 
-class GridFile(FieldFile):
-    """Fields on one rectilinear grid: a subclass reads whole slabs, this one points."""
-
-    axes: tuple[Doubles, ...]
-
-
-def check_axes(
-    path: Path, axes: Sequence[Doubles], domain: Domain, *, least: int = 1
-) -> None:
-    """Makes sure that the axes of a grid increase, and lie in the domain.
+def padded_box(file: FieldFile, pad: float = 0.05) -> Domain:
+    """The box around the points of every mesh, with room on each side.
 
     Args:
-        path: The file, for messages.
-        axes: Coordinates of each axis.
-        domain: Box that is to hold the grid.
-        least: Fewest coordinates of an axis.
-
-    Raises:
-        UserError: They do not.
+        file: Point clouds.
+        pad: Room as a fraction of the extent.
     """
-    if len(axes) != domain.dim:
-        raise UserError(
-            f"a domain of {domain.dim} axes for the grid of {path}",
-            f"{len(axes)}, as the grid has",
-            "give a lower and an upper end for each axis",
-        )
-    for i, (name, axis) in enumerate(zip(SPACE, axes, strict=False)):
-        if axis.ndim != 1 or len(axis) < least or not np.isfinite(axis).all():
-            raise UserError(
-                f"{path} with axis {name} of shape {axis.shape}",
-                f"{least} finite coordinates or more on each axis",
-                "leave the axis out or repair it",
-            )
-        ends = f"{path} with axis {name} from {axis[0]:g} to {axis[-1]:g}"
-        if not np.all(np.diff(axis) > 0):
-            raise UserError(
-                ends,
-                "coordinates that increase along the axis",
-                "sort it and the fields with it",
-            )
-        lower, upper, wraps = domain.lower[i], domain.upper[i], domain.periodic[i]
-        if axis[0] < lower or axis[-1] > upper or (wraps and axis[-1] == upper):
-            raise UserError(
-                f"{ends} in a domain from {lower:g} to {upper:g}",
-                "a domain that holds the axis, a periodic one without its upper "
-                "end, which is its lower end again",
-                "give the period as `upper`, or leave the last point out",
-            )
+    samples = {file.mesh_id(each): each for each in reversed(range(file.num_samples))}
+    meshes = (file.coordinates(each) for each in samples.values())
+    ends = [end for mesh in meshes for end in (mesh.min(axis=0), mesh.max(axis=0))]
+    return Domain.bounding(np.stack(ends), pad)
 
 
 def _single(values: NDArray[Any]) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
@@ -16,30 +16,20 @@ import numpy as np
 import torch
 
 from nfsgeo.data.batches import Task, batch_size_for, missing_ranges, solve_batches
-from nfsgeo.data.disk import check_room, occupied
+from nfsgeo.data.disk import cache_folder, check_room, occupied
 from nfsgeo.data.equations import EQUATIONS, find_equation
 from nfsgeo.data.extras import require
 from nfsgeo.data.grid_writer import GridWriter
-from nfsgeo.data.layout import partial_path
+from nfsgeo.data.layout import Header, partial_path
 from nfsgeo.data.mesh_writer import MeshWriter
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
-from nfsgeo.data.pde.solver import Option, Solver
+from nfsgeo.data.pde.solver import Solver
 from nfsgeo.data.staging import StagedWriter
 from nfsgeo.errors import UserError
+from nfsgeo.progress import Progress, silent
 from nfsgeo.version import __version__
 
-__all__ = [
-    "EQUATIONS",
-    "Option",
-    "Solver",
-    "cache_folder",
-    "cached_file",
-    "find_equation",
-    "generate",
-    "generate_all",
-]
-
-Progress = Callable[[str, int, int], None]
+__all__ = ["cached_file", "generate", "generate_all"]
 
 
 def generate(
@@ -86,16 +76,14 @@ def generate(
         UserError: A setting is wrong, ``out`` exists, the disk is full, a package is
             missing, or a solution fails its checks.
     """
-    tick = progress or (lambda what, done, total: None)
+    tick = progress or silent
     solver = find_equation(equation).with_options(options)
-    samples = solver.samples if samples is None else samples
-    resolution = solver.resolution if resolution is None else resolution
-    records = solver.records if records is None else records
+    samples, resolution, records = _sizes(solver, samples, resolution, records)
     for name, value, least in (
-        ("samples", samples, 1),
-        ("resolution", resolution, 4),
-        ("records", records, 1),
-        ("workers", workers, 1),
+        ("--samples", samples, 1),
+        ("--resolution", resolution, 4),
+        ("--records", records, 1),
+        ("--workers", workers, 1),
         ("batch size", 1 if batch_size is None else batch_size, 1),
     ):
         if value < least:
@@ -108,24 +96,27 @@ def generate(
         prod(solver.shape(resolution)), records, kind
     )
     timed = solver.static_role == "initial condition"
-    described: dict[str, Any] = {
+    about: dict[str, Any] = {
         "equation": solver.name,
         "domain": solver.domain,
         "times": solver.times(records),
-        "num_samples": samples,
         "component_names": solver.component_names,
         "static_names": solver.static_names,
         "static_role": solver.static_role,
         "provenance": _provenance(solver, seed),
+    }
+    staged: dict[str, Any] = {
+        "num_samples": samples,
         "parameter_names": ("dt",) if timed else (),
         "packing": partial(tick, "packing samples"),
     }
     writer: StagedWriter
     if axes := solver.axes(resolution):
-        writer = GridWriter(out, axes=axes, **described)
+        writer = GridWriter(out, axes=axes, **about, **staged)
     else:
         cells, num_points = solver.cells(resolution), prod(solver.shape(resolution))
-        writer = MeshWriter(out, cells=cells, num_points=num_points, **described)
+        header = Header(**about)
+        writer = MeshWriter(out, header, cells=cells, num_points=num_points, **staged)
     with writer:
         done = np.array(writer.done)
         tasks = [
@@ -181,7 +172,9 @@ def generate_all(
     missing = {name: path for name, path in paths.items() if not path.exists()}
     for name in missing:
         _check_packages(EQUATIONS[name])
-    wanted = sum(_size(EQUATIONS[n], samples, resolution, records) for n in missing)
+    # What is stored of an equation without time is one record.
+    steps = {n: records if EQUATIONS[n].records > 1 else None for n in missing}
+    wanted = sum(_bytes(EQUATIONS[n], samples, resolution, steps[n]) for n in missing)
     begun = sum(occupied(partial_path(path)) for path in missing.values())
     check_room(folder, wanted - begun)
     for number, (name, path) in enumerate(missing.items(), 1):
@@ -191,19 +184,13 @@ def generate_all(
             path,
             samples=samples,
             resolution=resolution,
-            records=records if EQUATIONS[name].records > 1 else None,
+            records=steps[name],
             seed=seed,
             device=device,
             workers=workers,
             progress=progress and partial(_within, place, progress),
         )
     return paths
-
-
-def cache_folder() -> Path:
-    """The user's cache, ``$XDG_CACHE_HOME/nfsgeo`` or ``~/.cache/nfsgeo``."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return caches / "nfsgeo"
 
 
 def cached_file(
@@ -218,14 +205,12 @@ def cached_file(
 ) -> Path:
     """A data set of one equation in the user's cache, made where it is not there yet.
 
-    See :func:`cache_folder`. All cores work.
+    See :func:`~nfsgeo.data.disk.cache_folder`. All cores work.
     ``samples``, ``resolution``, ``records``, ``seed``, ``options`` and ``progress``,
     and the errors, are those of :func:`generate`.
     """
     solver = find_equation(equation).with_options(options)
-    samples = solver.samples if samples is None else samples
-    resolution = solver.resolution if resolution is None else resolution
-    records = solver.records if records is None else records
+    samples, resolution, records = _sizes(solver, samples, resolution, records)
     name = f"{solver.name}-{resolution}-{records}-{samples}-seed{seed}"
     for each in solver.options:
         if (value := getattr(solver, each.name)) != each.default:
@@ -247,14 +232,24 @@ def cached_file(
     return path
 
 
-def _size(
-    equation: Solver, samples: int | None, resolution: int | None, records: int | None
+def _sizes(
+    solver: Solver, samples: int | None, resolution: int | None, records: int | None
+) -> tuple[int, int, int]:
+    """Numbers of samples, points on an axis and time steps, the equation's if None."""
+    return (
+        solver.samples if samples is None else samples,
+        solver.resolution if resolution is None else resolution,
+        solver.records if records is None else records,
+    )
+
+
+def _bytes(
+    solver: Solver, samples: int | None, resolution: int | None, records: int | None
 ) -> int:
     """Bytes of all fields of a file, before they are packed."""
-    static = len(equation.static_names)
-    fields = (records or equation.records) * equation.components + static
-    points = prod(equation.shape(resolution or equation.resolution))
-    return 4 * (samples or equation.samples) * points * fields
+    samples, resolution, records = _sizes(solver, samples, resolution, records)
+    fields = records * solver.components + len(solver.static_names)
+    return 4 * samples * prod(solver.shape(resolution)) * fields
 
 
 def _within(place: str, progress: Progress, what: str, done: int, total: int) -> None:

@@ -3,115 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
-from nfsgeo.data.streams import Stream
+from nfsgeo.data.axes import is_at
+from nfsgeo.data.fields import Doubles, FieldFile, Indices
+from nfsgeo.data.mesh import Mesh
+from nfsgeo.data.streams import Stream, philox
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain, quadrature_weights
+from nfsgeo.geometry import Domain
 
 __all__ = [
-    "Mesh",
     "between",
     "check_flat",
+    "has_ends",
     "jittered",
     "off_grid",
-    "philox",
-    "shuffled",
     "sub_grid",
     "sub_grid_sizes",
 ]
-
-
-@dataclass(frozen=True, eq=False)
-class Mesh:
-    """Points at which a sample is seen.
-
-    Attributes:
-        pos: Coordinates, float64 ``[n, d]``.
-        index: Flat numbers among the file's points; None when the points lie between
-            them and values come from trigonometric interpolation.
-        grid_shape: Shape when the points are a regular grid in row-major order.
-        queries: Unobserved query points, see :func:`nfsgeo.data.meshes.with_queries`.
-    """
-
-    pos: Doubles
-    index: Indices | None
-    grid_shape: tuple[int, ...] | None = None
-    queries: Mesh | None = None
-    _volumes: dict[Domain, Floats] = field(default_factory=dict, init=False, repr=False)
-
-    def __len__(self) -> int:
-        return len(self.pos)
-
-    def with_queries_joined(self) -> Mesh:
-        """The observed points and after them the query points, as one mesh."""
-        if self.queries is None:
-            return self
-        pos = np.concatenate([self.pos, self.queries.pos])
-        if self.index is None or self.queries.index is None:
-            return Mesh(pos, None)
-        return Mesh(pos, np.concatenate([self.index, self.queries.index]))
-
-    def volumes(self, domain: Domain) -> Floats:
-        """Quadrature weights in the domain, of mean 1: ``[n]``, computed once.
-
-        They are Voronoi volumes, see :func:`~nfsgeo.geometry.quadrature_weights`.
-        """
-        if domain not in self._volumes:
-            # Wherever the box lies: numbers far from 0 have no digits left.
-            pos = domain.wrap(torch.from_numpy(self.pos))
-            pos = domain.normalise(pos, torch.float64)
-            weights = quadrature_weights(pos, domain.normalised)
-            self._volumes[domain] = (weights * len(self)).float().numpy()
-        return self._volumes[domain]
-
-
-@dataclass(frozen=True)
-class MeshesInTurn:
-    """Point sets that samples cycle through: each is on the next one in every turn.
-
-    Attributes:
-        meshes: The point sets.
-    """
-
-    meshes: tuple[Mesh, ...]
-
-    def __call__(self, sample: int, turn: int = 0) -> Mesh:
-        """The mesh of a sample."""
-        return self.meshes[self.number(sample, turn)]
-
-    def number(self, sample: int, turn: int = 0) -> int:
-        """Number of that mesh."""
-        return (sample + turn) % len(self.meshes)
-
-
-def philox(seed: int, *stream: int) -> np.random.Generator:
-    """Generator of a seed and the numbers of a stream, independent of all others."""
-    words = np.random.SeedSequence([seed, *stream])
-    return np.random.Generator(np.random.Philox(words))
-
-
-def shuffled(
-    num: int, rng: np.random.Generator, weight: Doubles | None = None
-) -> Indices:
-    """The numbers below ``num`` in a random order.
-
-    Args:
-        num: How many.
-        rng: Of the order.
-        weight: How likely each is to come before others, ``[num]``; equally when None.
-    """
-    # Of the generator's methods only `random` promises to stay as it is.
-    drawn = rng.random(num)
-    if weight is not None:
-        # The one that an exponential clock of this rate rings for first.
-        drawn = -np.log1p(-drawn) / weight
-    return np.argsort(drawn, kind="stable")
 
 
 def check_flat(file: FieldFile, what: str) -> None:
@@ -151,7 +62,7 @@ def sub_grid_sizes(file: FieldFile) -> list[int]:
     """
     fitting = []
     for i, axis in enumerate(_grid_axes(file)):
-        one = _has_ends(file, i)
+        one = has_ends(file, i)
         sizes = range(one + 1, len(axis) + 1)
         fitting.append({n for n in sizes if not (len(axis) - one) % (n - one)})
     return sorted(set.intersection(*fitting))
@@ -264,11 +175,12 @@ def _on_axes(file: FieldFile, coarse: list[Indices]) -> Mesh:
     return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
 
 
-def _has_ends(file: FieldFile, i: int) -> int:
+def has_ends(file: FieldFile, i: int) -> int:
     """1 where an axis of the grid reaches both ends of the domain, else 0."""
-    axis = _grid_axes(file)[i]
-    ends = np.isclose(axis[0], file.domain.lower[i])
-    return int(ends and np.isclose(axis[-1], file.domain.upper[i]))
+    axis, domain = _grid_axes(file)[i], file.domain
+    if domain.periodic[i]:
+        return 0
+    return int(is_at(axis, 0, domain.lower[i]) and is_at(axis, -1, domain.upper[i]))
 
 
 def _coarse_axes(file: FieldFile, resolution: int | Sequence[int]) -> list[Indices]:
@@ -277,7 +189,7 @@ def _coarse_axes(file: FieldFile, resolution: int | Sequence[int]) -> list[Indic
     coarse = []
     for i, (axis, num) in enumerate(zip(axes, wanted, strict=True)):
         # A grid that has both ends keeps both; any other divides evenly.
-        one = _has_ends(file, i)
+        one = has_ends(file, i)
         if num <= one or num > len(axis) or (len(axis) - one) % (num - one):
             raise UserError(
                 f"resolution {num} on axis {i} of {file.path}, which has {len(axis)}",

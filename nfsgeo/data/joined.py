@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.fields import Doubles, FieldFile, Indices, reading
 from nfsgeo.data.splits import split_in_order
+from nfsgeo.data.static_names import changing
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -24,6 +25,7 @@ ADOPTED = (
     "provenance",
     "domain",
     "domain_is_known",
+    "times_are_known",
     "longitude",
     "component_names",
     "forcing_names",
@@ -111,13 +113,15 @@ class JoinedFile(FieldFile):
         meshes: dict[bytes, int] = {}
         times: list[Doubles] = []
         parameters: dict[str, list[Any]] = {}
-        domain = self.domain
+        domain, static = self.domain, self._open(0).read_static(0)
         for number in range(len(self._paths)):
             file = self._open(number)
             self._agree(file)
             if file.domain != domain:
                 domain = _around(domain, file.domain, file.path)
             by_samples = self._along == "samples"
+            if not by_samples:
+                self._check_static(static, file)
             self._first.append(sum(self._counts))
             self._counts.append(file.num_samples if by_samples else len(file.times))
             times.append(file.times)
@@ -153,9 +157,7 @@ class JoinedFile(FieldFile):
         if self._along == "samples":
             self.times = times[0]
             for path, other in zip(self._paths, times, strict=True):
-                if other.shape != self.times.shape or not np.allclose(
-                    other, self.times
-                ):
+                if not _same(other, self.times):
                     raise UserError(
                         f"{path} with other times than {self.path}",
                         "samples with the same times",
@@ -189,8 +191,26 @@ class JoinedFile(FieldFile):
                 raise _differs(file.path, name.replace("_", " "))
         if file.axes is not None and self.axes is not None:
             pairs = zip(file.axes, self.axes, strict=True)
-            if not all(np.allclose(a, b) for a, b in pairs):
+            if not all(_same(a, b) for a, b in pairs):
                 raise _differs(file.path, "grid")
+        ours, theirs = self.all_units, file.all_units
+        for name in sorted({*ours, *theirs}):
+            unit, other = ours.get(name, ""), theirs.get(name, "")
+            # Numbers and dates are not the same times, whatever the one is in.
+            told = (unit and other) or (name == "time" and file.times_are_known)
+            if told and unit != other:
+                raise _differs(
+                    file.path,
+                    f"units of {name} ({other or 'none'}, not {unit or 'none'})",
+                )
+
+    def _check_static(self, first: NDArray[Any], file: FieldFile) -> None:
+        """Makes sure that static fields are the same at all time steps."""
+        found = file.read_static(0)
+        if found.shape == first.shape:  # else on other points, which is refused later
+            same = np.isclose(found, first, rtol=0, atol=0, equal_nan=True).all(axis=0)
+            if not same.all():
+                raise changing(file.path, self.static_names[int(same.argmin())])
 
     def _open(self, number: int) -> FieldFile:
         if self._file is None or self._number != number:
@@ -204,6 +224,14 @@ class JoinedFile(FieldFile):
             return self._open(0), 0
         number = int(np.searchsorted(self._first, sample, side="right")) - 1
         return self._open(number), sample - self._first[number]
+
+
+def _same(values: Doubles, first: Doubles) -> bool:
+    """Whether times or coordinates are equal but for rounding, as their steps tell."""
+    rounding = 1e-3 * np.diff(first).min() if len(first) > 1 else 0.0
+    return values.shape == first.shape and np.allclose(
+        values, first, rtol=0, atol=rounding
+    )
 
 
 def _differs(path: Path, what: str) -> UserError:

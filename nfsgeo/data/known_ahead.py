@@ -39,7 +39,9 @@ class KnownAhead:
     static_names: list[str]
     static_role: str | None
     parameters: dict[str, NDArray[Any]]
-    _stored: Sequence[str] = ()  # names of what a slab holds, if in another order
+    # Names of what slabs hold, where these are others or in another order.
+    _stored: Sequence[str] = ()
+    _stored_static: Sequence[str] = ()
 
     @property
     def input_names(self) -> list[str]:
@@ -83,6 +85,17 @@ class KnownAhead:
                 "time, or the inputs of a problem without time as coefficients",
                 f"name them {', '.join('a_' + name for name in names)} in the source",
             )
+
+    def choose(self, fields: Sequence[str], static: Sequence[str]) -> None:
+        """Keeps some fields and static inputs of the file.
+
+        Args:
+            fields: Names of the components to keep, in the order that is wanted.
+            static: Names of the static inputs, likewise.
+        """
+        self._stored = self._stored or list(self.component_names)
+        self._stored_static = self._stored_static or list(self.static_names)
+        self.component_names, self.static_names = list(fields), list(static)
 
     def know(self, names: Iterable[str]) -> None:
         """Takes fields and parameters as inputs that are known ahead.

@@ -14,9 +14,17 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from nfsgeo.data.axes import is_at
 from nfsgeo.data.disk import abandon, writing
 from nfsgeo.data.fields import SPACE
-from nfsgeo.data.numbers import as_real, as_times, finite, not_infinite
+from nfsgeo.data.numbers import (
+    as_real,
+    as_times,
+    check_distinct,
+    dated,
+    finite,
+    not_infinite,
+)
 from nfsgeo.data.splits import check_split, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -68,12 +76,13 @@ class Header:
     scalar_names: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        self.provenance = dated(self.provenance, self.times)
         self.times = as_times(self.times, "times")
         self.component_names = list(self.component_names)
         self.static_names = list(self.static_names)
         self.forcing_names = list(self.forcing_names)
         self.scalar_names = list(self.scalar_names)
-        self.provenance, self.meshes = self.provenance or {}, self.meshes or {}
+        self.meshes = self.meshes or {}
         roles = ("coefficient", "initial condition") if self.static_names else (None,)
         if self.static_role not in roles:
             raise ValueError(
@@ -85,9 +94,8 @@ class Header:
             raise ValueError(f"provenance keys {sorted(clash)} are taken; rename them")
         if self.times.ndim != 1 or not len(self.times) or not self.component_names:
             raise ValueError("a file needs at least one time step and one component")
-        names = [*self.component_names, *self.forcing_names]
-        if self.forcing_names and len(set(names)) < len(names):
-            raise ValueError(f"fields {names}: expected names that differ")
+        check_distinct("a file", [*self.component_names, *self.forcing_names])
+        check_distinct("a file", self.static_names)
         if not np.all(np.diff(self.times) > 0):
             raise ValueError("times must increase from one time step to the next")
 
@@ -124,7 +132,7 @@ class Header:
         checked(file, "coords/t", self.times)
         if axes is not None:
             ends = [
-                bool(np.isclose(axis[-1], upper))
+                is_at(axis, -1, upper)
                 for axis, upper in zip(axes, self.domain.upper, strict=True)
             ]
             file.attrs["end_point"] = text(json.dumps(ends))
@@ -259,7 +267,9 @@ def as_float32(
         array = as_real(values, what, gaps=gaps).astype(np.float32)
     if array.shape != shape:
         raise UserError(
-            f"{what} of shape {array.shape}", f"shape {shape}", "reorder the axes"
+            f"{what} of shape {array.shape}",
+            f"shape {shape}, with a component for each name",
+            "reorder the axes, or name as many components",
         )
     return not_infinite(array, what) if gaps else finite(array, what)
 

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from nfsgeo.data.layout import Header
 from nfsgeo.data.point_writer import PointWriter
 from nfsgeo.data.staging import StagedWriter
-from nfsgeo.geometry import Domain
 
 __all__ = ["MeshWriter"]
 
@@ -24,16 +23,10 @@ class MeshWriter(StagedWriter):
 
     Args:
         path: The file to make.
-        equation: Name of the equation.
-        domain: Box that holds the points.
-        num_points: Points of each mesh ``P``.
+        header: Everything about it but its values.
         cells: Cells of each mesh by type, point numbers ``[cells, k]``.
-        times: Time of each time step, ``[T]``.
+        num_points: Points of each mesh ``P``.
         num_samples: Number of samples ``N``.
-        component_names: Components of ``u``.
-        static_names: Components of the static field ``a``.
-        static_role: ``"coefficient"``, ``"initial condition"``, None without ``a``.
-        provenance: How the data are made; must not change from one try to the next.
         parameter_names: Scalars that each sample carries.
         packing: Called with the samples packed and their number.
 
@@ -46,29 +39,14 @@ class MeshWriter(StagedWriter):
     def __init__(
         self,
         path: str | Path,
+        header: Header,
         *,
-        equation: str,
-        domain: Domain,
-        num_points: int,
         cells: Mapping[str, NDArray[np.int64]],
-        times: ArrayLike,
+        num_points: int,
         num_samples: int,
-        component_names: Sequence[str],
-        static_names: Sequence[str] = (),
-        static_role: str | None = None,
-        provenance: Mapping[str, Any] | None = None,
         parameter_names: Sequence[str] = (),
         packing: Callable[[int, int], None] | None = None,
     ) -> None:
-        header = Header(
-            equation,
-            domain,
-            times,
-            component_names,
-            static_names,
-            static_role,
-            provenance,
-        )
         self._cells = dict(cells)
         points = {kind: nodes.tolist() for kind, nodes in self._cells.items()}
         super().__init__(
@@ -81,16 +59,8 @@ class MeshWriter(StagedWriter):
 
     def _pack(self) -> None:
         header, staged = self._header, self._file
-        with PointWriter(
-            self.path,
-            equation=header.equation,
-            domain=header.domain,
-            times=header.times,
-            component_names=header.component_names,
-            static_names=header.static_names,
-            static_role=header.static_role,
-            provenance=header.provenance,
-        ) as writer:
+        about: Any = {k: v for k, v in vars(header).items() if k != "meshes"}
+        with PointWriter(self.path, **about) as writer:
             for sample in range(self.num_samples):
                 mesh = writer.add_mesh(staged["pos"][sample], self._cells)
                 u = staged["u"][sample].swapaxes(0, 1)

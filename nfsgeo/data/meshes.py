@@ -20,18 +20,15 @@ import torch
 
 from nfsgeo.data.fields import Doubles, FieldFile, Indices
 from nfsgeo.data.grid_meshes import (
-    Mesh,
-    MeshesInTurn,
     between,
     check_flat,
     jittered,
     off_grid,
-    philox,
-    shuffled,
     sub_grid,
 )
+from nfsgeo.data.mesh import Mesh, MeshesInTurn
 from nfsgeo.data.native import NativeFile
-from nfsgeo.data.streams import Stream
+from nfsgeo.data.streams import Stream, philox, shuffled
 from nfsgeo.errors import UserError
 
 __all__ = [
@@ -47,6 +44,7 @@ __all__ = [
     "nested",
     "off_grid",
     "per_sample",
+    "points_there",
     "random_subset",
     "stored",
     "sub_grid",
@@ -56,14 +54,19 @@ __all__ = [
 
 def every_point(file: FieldFile, sample: int = 0) -> Mesh:
     """All points of a sample, in the file's order; of a grid those in the region."""
-    pos, there = file.coordinates(sample), _there(file, sample)
+    pos, there = file.coordinates(sample), points_there(file, sample)
     if len(there) < len(pos):
         return Mesh(pos[there], there)
     return Mesh(pos, there, file.shape)
 
 
-def _there(file: FieldFile, sample: int) -> Indices:
-    """Numbers of the points of a sample, without those of a grid in obstacles."""
+def points_there(file: FieldFile, sample: int) -> Indices:
+    """Numbers of the points of a sample, without those of a grid in obstacles.
+
+    Args:
+        file: The data.
+        sample: Whose points.
+    """
     if file.domain.region is None or file.shape is None:
         return np.arange(file.num_points(sample))
     pos = file.domain.wrap(torch.from_numpy(file.coordinates(sample)))
@@ -95,7 +98,7 @@ def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) 
     Raises:
         UserError: The sample has fewer points.
     """
-    there = _there(file, sample)
+    there = points_there(file, sample)
     _enough(file, num_points, len(there))
     rng = philox(seed, Stream.RANDOM_SUBSET, sample)
     chosen = _drawn(file, there, num_points, rng)
@@ -227,7 +230,7 @@ def clustered(
         UserError: The file has too few points for that density.
     """
     check_flat(file, "clustered")
-    everywhere, there = file.coordinates(sample), _there(file, sample)
+    everywhere, there = file.coordinates(sample), points_there(file, sample)
     pos, rng = everywhere[there], philox(seed, Stream.CLUSTERED, sample)
     _enough(file, num_points, len(pos))
     lower, upper = np.array(file.domain.lower), np.array(file.domain.upper)
@@ -288,7 +291,7 @@ def with_queries(
     if mesh.index is None:
         pos = between(file, num_points, philox(seed, Stream.QUERY_POINTS, sample))
         return replace(mesh, queries=Mesh(pos, None))
-    num_points = min(num_points, len(_there(file, sample)) - len(mesh))
+    num_points = min(num_points, len(points_there(file, sample)) - len(mesh))
     if num_points:
         queries = disjoint(mesh, file, num_points, seed, sample)
     else:
@@ -300,7 +303,7 @@ def _others(
     file: FieldFile, mesh: Mesh, trained: Indices | None, wanted: int, sample: int
 ) -> Indices:
     """Numbers of the points of a file in no mesh of training."""
-    there = _there(file, sample)
+    there = points_there(file, sample)
     total = len(there)
     known = [part for part in (mesh.index, trained) if part is not None]
     taken = np.unique(np.concatenate([np.empty(0, np.int64), *known]))

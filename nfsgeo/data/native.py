@@ -9,13 +9,13 @@ from typing import Any
 import h5py
 import numpy as np
 
+from nfsgeo.data.axes import check_axes
 from nfsgeo.data.fields import (
     SPACE,
     Doubles,
     FieldFile,
     Floats,
     Indices,
-    check_axes,
     reading,
 )
 from nfsgeo.data.grid_writer import GridWriter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,22 @@ from numpy.typing import NDArray
 
 from nfsgeo.errors import UserError
 
-__all__ = ["as_real", "as_times", "finite", "missing_values", "not_infinite"]
+__all__ = [
+    "EPOCH",
+    "as_real",
+    "as_times",
+    "check_distinct",
+    "dated",
+    "check_num_names",
+    "finite",
+    "missing_values",
+    "not_infinite",
+    "unit_of_times",
+    "with_gaps",
+]
 
+EPOCH = "seconds since 1970-01-01"  # unit of times that were dates
+FILLS = ("_FillValue", "missing_value")
 ABSENT = ("NoneType", "NAType", "NaTType")  # of Python and of pandas
 
 
@@ -26,7 +41,10 @@ def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
         UserError: Values are missing, complex, or no numbers at all.
     """
     masked = _num_masked(values)
-    array = np.asarray(_with_nan(values) if masked and gaps else values)
+    try:
+        array = np.asarray(_with_nan(values) if masked and gaps else values)
+    except ValueError as error:  # rows of unequal length
+        raise UserError(f"{what} ({error})", "an array", "give equal rows") from None
     if masked and not gaps:
         raise missing_values(what, masked, array.size)
     if array.dtype == object:
@@ -63,6 +81,24 @@ def as_times(values: Any, what: str) -> NDArray[np.float64]:
     return finite(as_real(values, what).astype(np.float64), what)
 
 
+def dated(provenance: Mapping[str, Any] | None, times: Any) -> dict[str, Any]:
+    """The provenance, with the unit that :func:`as_times` gives to dates and spans.
+
+    Args:
+        provenance: How the data were made.
+        times: As they were given.
+    """
+    told = dict(provenance or {})
+    if unit := unit_of_times(times):
+        told["units"] = {**told.get("units", {}), "time": unit}
+    return told
+
+
+def unit_of_times(times: Any) -> str:
+    """The unit that :func:`as_times` gives to dates and time spans, "" for numbers."""
+    return {"M": EPOCH, "m": "s"}.get(np.asarray(times).dtype.kind, "")
+
+
 def finite(values: NDArray[Any], what: str) -> NDArray[Any]:
     """The values, once all of them are finite.
 
@@ -89,6 +125,71 @@ def not_infinite(values: NDArray[Any], what: str) -> NDArray[Any]:
             "correct them",
         )
     return values
+
+
+def with_gaps(values: Any, source: Any) -> NDArray[Any]:
+    """Values of an HDF5 data set, NaN where its attributes mark them as missing.
+
+    The attributes ``_FillValue`` and ``missing_value`` of the netCDF conventions.
+
+    Args:
+        values: What was read from it.
+        source: The data set; nothing is missing in an array without attributes.
+    """
+    array, attrs = np.asarray(values), getattr(source, "attrs", {})
+    for marks in (np.asarray(attrs[key]) for key in FILLS if key in attrs):
+        if marks.dtype.kind not in "biuf":
+            continue
+        if array.dtype.kind == "f":  # 1e20 in double precision marks single 1e20 too
+            with np.errstate(over="ignore"):
+                marks = marks.astype(array.dtype)
+        missing = np.isin(array, marks)
+        if missing.any():
+            array = np.where(missing, np.float32(np.nan), array)
+    return array
+
+
+def check_num_names(
+    path: Any, what: str, names: Sequence[str], shape: Sequence[int], num: int
+) -> None:
+    """Makes sure that there is a name for each component.
+
+    Args:
+        path: The file, for messages.
+        what: The array that they are of.
+        names: Those that were given.
+        shape: Of the array.
+        num: Number of its components.
+
+    Raises:
+        UserError: There are more or fewer names.
+    """
+    if len(names) != num:
+        raise UserError(
+            f"{path} with {len(names)} name{'s' * (len(names) != 1)} "
+            f"({', '.join(names)}) for {what} of shape {tuple(shape)}",
+            f"{num} names, one for each of {num} components",
+            f"give {num} names, or move the components to the last axis",
+        )
+
+
+def check_distinct(what: Any, names: Sequence[str]) -> None:
+    """Makes sure that names differ.
+
+    Args:
+        what: What they are names in, for messages.
+        names: Those that were given.
+
+    Raises:
+        UserError: One of them is there twice.
+    """
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UserError(
+            f"{what} with the name {twice!r} given {names.count(twice)} times",
+            "names that differ",
+            "rename one",
+        )
 
 
 def missing_values(what: str, num: int, total: int) -> UserError:

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nfsgeo.data.fields import FieldFile, check_axes
+from nfsgeo.data.axes import check_axes
+from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.heaps import check_heaps
 from nfsgeo.data.joined import JoinedFile
-from nfsgeo.data.numbers import as_times
+from nfsgeo.data.numbers import as_times, unit_of_times
 from nfsgeo.data.readers import READERS
 from nfsgeo.data.readers.netcdf import is_store
 from nfsgeo.errors import UserError
@@ -121,6 +122,7 @@ def _settled(
                     "change their number or order",
                 )
             file.times, file.times_are_known = times, True
+            _rename_time(file, unit_of_times(given))
         if last and not file.times_are_known:
             raise UserError(
                 f"{file.path} with {last + 1} time steps and no times",
@@ -148,6 +150,16 @@ def _settled(
         file.close()
         raise
     return file
+
+
+def _rename_time(file: FieldFile, unit: str) -> None:
+    """Gives the times of a file another unit, ``""`` for none."""
+    units = file.provenance.get("units")
+    if unit or isinstance(units, dict):
+        kept = dict(units) if isinstance(units, dict) else {}
+        kept.pop("time", None)
+        units = kept | ({"time": unit} if unit else {})
+        file.provenance = {**file.provenance, "units": units}
 
 
 def fitted(domain: Domain, file: FieldFile) -> Domain:

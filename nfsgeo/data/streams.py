@@ -17,8 +17,9 @@ from __future__ import annotations
 from enum import IntEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Stream", "derived_seed", "epoch_order"]
+__all__ = ["Stream", "derived_seed", "epoch_order", "philox", "shuffled"]
 
 
 class Stream(IntEnum):
@@ -42,3 +43,27 @@ def epoch_order(seed: int, epoch: int) -> np.random.Generator:
 def derived_seed(*words: int) -> int:
     """A seed of 32 bits that depends on all of ``words``."""
     return int(np.random.SeedSequence(words).generate_state(1)[0])
+
+
+def philox(seed: int, *stream: int) -> np.random.Generator:
+    """Generator of a seed and the numbers of a stream, independent of all others."""
+    words = np.random.SeedSequence([seed, *stream])
+    return np.random.Generator(np.random.Philox(words))
+
+
+def shuffled(
+    num: int, rng: np.random.Generator, weight: NDArray[np.float64] | None = None
+) -> NDArray[np.int64]:
+    """The numbers below ``num`` in a random order.
+
+    Args:
+        num: How many.
+        rng: Of the order.
+        weight: How likely each is to come before others, ``[num]``; equally when None.
+    """
+    # Of the generator's methods only `random` promises to stay as it is.
+    drawn = rng.random(num)
+    if weight is not None:
+        # The one that an exponential clock of this rate rings for first.
+        drawn = -np.log1p(-drawn) / weight
+    return np.argsort(drawn, kind="stable")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from nfsgeo.data.axes import is_equispaced
 from nfsgeo.data.fields import FieldFile, Indices
 from nfsgeo.errors import UserError
 
@@ -33,10 +34,10 @@ def is_band_limited(file: FieldFile, samples: Sequence[int] | Indices) -> bool:
         file: Any fields; those at scattered points are not.
         samples: Those to look at, at up to eight of their snapshots.
     """
-    if file.shape is None or not any(file.domain.periodic):
+    if file.axes is None or file.shape is None or not any(file.domain.periodic):
         return False
     axes = [i for i, wraps in enumerate(file.domain.periodic) if wraps]
-    if not all(_is_equispaced(file, i) for i in axes):
+    if not all(is_equispaced(file.axes[i], file.domain.lengths[i]) for i in axes):
         return False
     stride = -(-len(file.times) // SNAPSHOTS)
     for sample in samples:
@@ -69,13 +70,6 @@ def _tail(field: Doubles, i: int, dim: int) -> float:
     total = power.sum(axis=(*space, dim))
     fractions = high.sum(axis=(*space, dim)) / np.where(total > 0, total, 1.0)
     return float(np.sqrt(fractions.max(initial=0.0)))
-
-
-def _is_equispaced(file: FieldFile, i: int) -> bool:
-    """Whether an axis has equispaced points over the whole of its period."""
-    assert file.axes is not None
-    axis, length = file.axes[i], file.domain.lengths[i]
-    return bool(np.allclose(np.diff(axis), length / len(axis), rtol=1e-6))
 
 
 def periodic_weights(num: int, phase: Doubles) -> Doubles:
@@ -149,7 +143,7 @@ def _axis_weights(file: FieldFile, i: int, x: Doubles) -> Doubles:
     axis, length = file.axes[i], file.domain.upper[i] - file.domain.lower[i]
     num = len(axis)
     if file.domain.periodic[i]:
-        if not _is_equispaced(file, i):
+        if not is_equispaced(axis, length):
             raise UserError(
                 f"axis {i} of {file.path}",
                 f"{num} equispaced points over its period of {length:g}",

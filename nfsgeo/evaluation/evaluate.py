@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -13,16 +12,15 @@ from torch import Tensor
 
 from nfsgeo.data import FieldFile
 from nfsgeo.data.datasets import WindowDataset
-from nfsgeo.data.meshes import Mesh, with_queries
+from nfsgeo.data.meshes import Mesh
 from nfsgeo.evaluation.baselines import baselines
-from nfsgeo.evaluation.scoring import errors_in_parts, predictions
+from nfsgeo.evaluation.scoring import errors_in_parts, predictions, scored_windows
 from nfsgeo.models import MODELS
 from nfsgeo.training import ErrorByTimeStep, Forecaster, RunConfig
-from nfsgeo.training.datamodule import windows
 from nfsgeo.training.metrics import errors_by_sample
-from nfsgeo.training.observation import Observation, mesh_of
+from nfsgeo.training.observation import Observation, mesh_of, queried
 
-__all__ = ["Evaluation", "drops_absent", "evaluate", "unobserved_errors"]
+__all__ = ["Evaluation", "evaluate", "unobserved_errors"]
 
 EXAMPLES = 4
 # Query points per sample; more of them tell nothing new.
@@ -118,7 +116,7 @@ def evaluate(
             name: metric.compute()
             | {
                 "rel_l1_last_median": float(
-                    torch.cat(last[name]).nanquantile(0.5, 0).mean()
+                    torch.cat(last[name]).nanquantile(0.5, 0).nanmean()
                 )
             }
             for name, metric in errors.items()
@@ -157,25 +155,10 @@ def unobserved_errors(
     if not MODELS[config.model.name].query_points:
         return {}
     # Where all samples share a mesh, its query points and graphs are made once.
-    if isinstance(mesh, Mesh):
-        queried: Observation = with_queries(mesh, file, MAX_QUERIES, 0)
-    else:
-        queried = partial(_queried, file, mesh)
-    drop = drops_absent(forecaster, config)
-    scale = forecaster.inputs
-    test = windows(config.data, file, queried, "test", drop_absent=drop, inputs=scale)
-    num = max(len(mesh_of(queried, s).queries or ()) for s in set(test.samples))
+    seen = queried(mesh, file, MAX_QUERIES, 0)
+    test = scored_windows(forecaster, config, file, seen)
+    num = max(len(mesh_of(seen, s).queries or ()) for s in set(test.samples))
     if not num:
         return {}
     *_, errors = errors_in_parts(forecaster, test, config.data.batch_size)
     return {"unobserved": {"num_points": num, **errors}}
-
-
-def drops_absent(forecaster: Forecaster, config: RunConfig) -> bool:
-    """Whether windows leave out points without any value, as those of training."""
-    info = MODELS[config.model.name]
-    return forecaster.missing and info.points and info.unseen_meshes
-
-
-def _queried(file: FieldFile, mesh: Callable[[int], Mesh], sample: int) -> Mesh:
-    return with_queries(mesh(sample), file, MAX_QUERIES, 0, sample)

@@ -12,10 +12,13 @@ import nfsgeo.data
 from nfsgeo.data import FieldFile
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.fields import Doubles
+from nfsgeo.data.numbers import EPOCH
+from nfsgeo.data.readers.clouds import numbered
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, Problem
 from nfsgeo.training import Forecaster, RunConfig
+from nfsgeo.training.lead_times import check_lead
 from nfsgeo.training.observation import mesh_of, observe
 from nfsgeo.training.window_starts import part_samples
 
@@ -29,33 +32,45 @@ __all__ = [
 ]
 
 Part = Literal["all", "test"]
+# Of the domain's lengths: points as close as this are the same, in any units.
+SAME_POINT = 1e-5
 
 
 def check_fields(forecaster: Forecaster, file: FieldFile) -> None:
-    """Refuses a file with another static input, other components or another domain.
+    """Takes from a file what the model was trained with, and checks domain and units.
 
-    Forcings and scalars of the file become those that the model was trained with, in
-    their order; others are left out.
+    Components, static inputs, forcings and scalars become those of training, by name
+    and in their order; others are left out. Where the names of either side are made
+    up, ``u_0``, ``u_1``, as for formats that hold none, the order alone counts.
 
     Raises:
-        UserError: These are not those of the training data.
+        UserError: The file lacks one of them, or has another domain or other units.
     """
     problem = forecaster.description["problem"]
-    trained = problem["out_components"]
+    names = forecaster.description.get("inputs", {})
     _take_inputs(forecaster, file)
-    _check_static(forecaster, file)
-    if problem["has_time"] and file.components != trained:
-        names = ", ".join(file.component_names)
+    fields = _fitting(
+        names.get("components"), problem["out_components"], file.component_names, "u"
+    )
+    if fields is None:
+        given = ", ".join(file.component_names)
+        wanted = _components(problem["out_components"])
+        if trained := names.get("components"):
+            wanted += f" ({', '.join(trained)})"
         raise UserError(
-            f"{file.path} with {_components(file.components)} ({names})",
-            f"{_components(trained)}, as in training",
-            "use data of the kind that the model was trained on",
+            f"{file.path} with {_components(file.components)} ({given})",
+            f"{wanted}, as in training",
+            "use data of the kind that the model was trained on, or rename them",
         )
+    file.choose(fields, _static_inputs(forecaster, file))
+    _check_units(forecaster, file)
     if file.domain.to_dict() != problem["domain"]:
         raise UserError(
             f"{file.path} on {_box(file.domain.to_dict())}",
             f"{_box(problem['domain'])}, as in training",
-            "use data on that domain, or set it: nfsgeo convert FILE --out NEW.h5 "
+            "give longitudes in that range"
+            if file.domain.curved and problem["domain"].get("sphere")
+            else "use data on that domain, or set it: nfsgeo convert FILE --out NEW.h5 "
             f"{_axes(problem['domain'])}",
         )
 
@@ -72,7 +87,11 @@ def check_times(forecaster: Forecaster, windows: WindowDataset) -> None:
         for item in range(len(windows)):
             times = windows[item].times
             ahead = float(times[-1] - times[windows.n_in - 1])
-            check_lead(forecaster, ahead, f"{windows.file.path} with a window of which")
+            check_lead(
+                forecaster.description,
+                ahead,
+                f"{windows.file.path} with a window of which",
+            )
         return
     found = np.diff(windows[0].times.numpy())
     usual = np.diff(np.array(forecaster.description["times"]))
@@ -81,26 +100,6 @@ def check_times(forecaster: Forecaster, windows: WindowDataset) -> None:
             f"{windows.file.path} with time steps of {found.mean():g}",
             f"time steps of {usual.mean():g}, as in training",
             "use data with the same time steps",
-        )
-
-
-def check_lead(forecaster: Forecaster, ahead: float, what: str) -> None:
-    """Refuses times that are further ahead than any in training.
-
-    Args:
-        forecaster: A model of lead times.
-        ahead: Time after the last input.
-        what: Where it comes from, for the message.
-
-    Raises:
-        UserError: It is longer.
-    """
-    longest = forecaster.description["longest_lead"]
-    if ahead > longest * (1 + 1e-3):
-        raise UserError(
-            f"{what} the last time is {ahead:g} after the last input",
-            f"at most {longest:g}, the longest lead time in training",
-            "ask for earlier times, or train with a larger --n-out",
         )
 
 
@@ -216,6 +215,20 @@ def describe_scored(
     } | ({"windows": len(test)} if len(test) > len(samples) else {})
 
 
+def _check_units(forecaster: Forecaster, file: FieldFile) -> None:
+    """Refuses a file that says another unit than the training data did."""
+    trained, found = forecaster.description.get("units", {}), file.all_units
+    for name in trained.keys() & found.keys():
+        both = (found[name], trained[name])
+        one, other = ("s" if unit == EPOCH else unit for unit in both)
+        if one != other:
+            raise UserError(
+                f"{file.path} with {name} in {one}",
+                f"{other}, as in training",
+                "convert the values, or correct the unit that the file tells",
+            )
+
+
 def _take_inputs(forecaster: Forecaster, file: FieldFile) -> None:
     names = forecaster.description.get("inputs", {})
     known = {kind: names.get(kind, []) for kind in ("forcings", "scalars")}
@@ -237,31 +250,54 @@ def _take_inputs(forecaster: Forecaster, file: FieldFile) -> None:
     file.forcing_names, file.scalar_names = known["forcings"], known["scalars"]
 
 
-def _check_static(forecaster: Forecaster, file: FieldFile) -> None:
+def _static_inputs(forecaster: Forecaster, file: FieldFile) -> list[str]:
+    """Names of the static inputs of a file that are those of training."""
     problem, model = forecaster.description["problem"], forecaster.description["model"]
     known = Problem.from_dict(problem)
     folded = known.folds * known.forcings + len(file.scalar_names)
     fields = problem["out_components"] if problem["has_time"] else 0
     indicators = fields if forecaster.missing else 0
     boundary = 1 + len(problem["domain"]["lower"]) if forecaster.boundary else 0
-    trained = problem["in_components"] - fields - indicators - boundary - folded
-    found = file.static_components if file.static_role == "coefficient" else 0
-    if found == trained:
-        return
-    if not found:
+    num = problem["in_components"] - fields - indicators - boundary - folded
+    trained = forecaster.description.get("inputs", {}).get("static")
+    there = file.static_names if file.static_role == "coefficient" else []
+    names = _fitting(trained, num, there, "a")
+    if names is not None:
+        # An initial condition, which is no input, stays what it is.
+        return names if there else file.static_names
+    told = _components(num) + f" ({', '.join(trained)})" * bool(trained)
+    if not there:
         other = f", only an {file.static_role}" if file.static_role else ""
         raise UserError(
             f"{file.path} without a static input{other}",
-            f"the coefficient that {model} was trained with, {_components(trained)}",
+            f"the coefficient that {model} was trained with, {told}",
             "add it to the file as the training data had it",
         )
-    names = ", ".join(file.static_names)
-    given = f"{file.path} with a static input of {_components(found)} ({names})"
-    expected, todo = f"none, as {model} was trained", "leave it out of the file"
-    if trained:
-        expected = f"{_components(trained)}, as {model} was trained with"
-        todo = "use the coefficient of the training data"
-    raise UserError(given, expected, todo)
+    raise UserError(
+        f"{file.path} with a static input of {_components(len(there))} "
+        f"({', '.join(there)})",
+        f"{told}, as {model} was trained with",
+        "use the coefficient of the training data, or rename it",
+    )
+
+
+def _fitting(
+    trained: list[str] | None, num: int, there: list[str], stem: str
+) -> list[str] | None:
+    """Names in a file of what a model was trained with, None where some are lacking.
+
+    Args:
+        trained: Names in training, None where the run does not tell them.
+        num: How many they are.
+        there: Names in the file.
+        stem: Of names that are made up.
+    """
+    if trained and set(trained) <= set(there):
+        return trained
+    made_up = numbered(stem, num)
+    if len(there) == num and (trained in (None, made_up) or there == made_up):
+        return there
+    return None if num else []
 
 
 def _components(number: int) -> str:
@@ -274,6 +310,8 @@ def _box(domain: dict[str, Any]) -> str:
     text = " x ".join(f"[{low:.6g}, {high:.6g}]" for low, high in ends)
     axes = ", ".join(compress("xyz", domain["periodic"]))
     text += f", {f'periodic along {axes}' if axes else 'not periodic'}"
+    if domain.get("sphere"):
+        text += ", a sphere"
     if "facets" in domain:
         text += f", a region with {len(domain['facets'])} facets"
     return text
@@ -282,6 +320,8 @@ def _box(domain: dict[str, Any]) -> str:
 def _axes(domain: dict[str, Any]) -> str:
     """The options of `nfsgeo convert` for a domain, with all digits."""
     axes = zip(domain["lower"], domain["upper"], domain["periodic"], strict=True)
+    if domain.get("sphere"):
+        return "--sphere"
     options = [
         f"--axis {low!r}:{high!r}{':periodic' * wraps}" for low, high, wraps in axes
     ]
@@ -297,7 +337,8 @@ def _check_tied(config: RunConfig, file: FieldFile, num_points: int) -> None:
     own = config.data.file
     if same and own is not None and own.exists() and own != file.path.resolve():
         with nfsgeo.data.open(own) as trained:
-            same = np.allclose(_first_points(config, trained), pos)
+            off = np.abs(_first_points(config, trained) - pos)
+            same = bool((off <= SAME_POINT * np.array(file.domain.lengths)).all())
     if not same:
         raise UserError(
             f"{file.path} with other points than those of training",

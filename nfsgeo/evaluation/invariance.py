@@ -14,18 +14,24 @@ import numpy as np
 import nfsgeo.data
 from nfsgeo.data import FieldFile
 from nfsgeo.data.fields import Indices
-from nfsgeo.data.grid_meshes import between, philox, shuffled
-from nfsgeo.data.meshes import MESH_KINDS, Mesh, MeshesInTurn, disjoint, nested
-from nfsgeo.data.streams import Stream
+from nfsgeo.data.grid_meshes import between
+from nfsgeo.data.meshes import (
+    MESH_KINDS,
+    Mesh,
+    MeshesInTurn,
+    disjoint,
+    nested,
+    points_there,
+)
+from nfsgeo.data.streams import Stream, philox, shuffled
 from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.fitting import check_fields
 from nfsgeo.evaluation.run_evaluation import open_run
-from nfsgeo.evaluation.scoring import errors_in_parts
+from nfsgeo.evaluation.scoring import errors_in_parts, scored_windows
 from nfsgeo.evaluation.unseen import samples_to_look_at
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_rows
-from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import Observation, mesh_of, observe, trained_points
 
 __all__ = ["COLUMNS", "DRAWS", "MESHES", "evaluate_meshes", "mesh_columns"]
@@ -129,7 +135,7 @@ def evaluate_meshes(
             num = None if own else 1 if _is_seen(name) else DRAWS
             inputs = _in_turn(partial(_drawn, name, training, config.seed), num)
             where = _in_turn(partial(_with_others, training, inputs, config.seed), num)
-            test = windows(config.data, file, where, "test", inputs=forecaster.inputs)
+            test = scored_windows(forecaster, config, file, where)
             if name.startswith("noise-"):
                 test.noise = _amount(name) / 100 * forecaster.inputs.std.cpu()
             size = len(mesh_of(inputs, test.samples[0]))
@@ -168,7 +174,7 @@ def _those_there_are(names: Sequence[str], training: _Training) -> list[str]:
     first, seen = mesh_of(training.first, sample), training.points(sample)
     if first.index is not None:
         seen = np.union1d(seen, first.index)
-    total, trained = training.file.num_points(sample), len(seen)
+    total, trained = len(points_there(training.file, sample)), len(seen)
     found = []
     for name in names:
         num = _num_unseen(name, len(first))
@@ -250,6 +256,6 @@ def _with_others(
     known = training.points(item)
     if mesh.index is not None:
         known = np.union1d(known, mesh.index)
-    rest = np.setdiff1d(np.arange(file.num_points(item)), known)
+    rest = np.setdiff1d(points_there(file, item), known)
     chosen = rest[shuffled(len(rest), rng)[: len(mesh)]]
     return replace(mesh, queries=Mesh(file.coordinates(item)[chosen], chosen))

@@ -17,8 +17,9 @@ from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.disk import check_room
 from nfsgeo.data.export import exporting
 from nfsgeo.data.meshes import MeshOfFile
+from nfsgeo.data.times import span_text, time_text
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.fitting import check_fields, check_lead
+from nfsgeo.evaluation.fitting import check_fields
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import open_run
@@ -26,6 +27,7 @@ from nfsgeo.evaluation.scoring import predictions
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
 from nfsgeo.training import Forecaster, RunConfig
+from nfsgeo.training.lead_times import check_lead
 from nfsgeo.training.observation import observe
 
 __all__ = ["predict"]
@@ -184,6 +186,12 @@ def _window(
     if forecaster.lead_times:
         found = _last_snapshots(config, file, first)
         return found, file.times[found[-1]] + _ahead(around[n_in:], steps, lead_times)
+    if not file.num_observed():
+        raise UserError(
+            f"{file.path} without any value of {' and '.join(file.component_names)}",
+            "observed time steps to predict from",
+            "add them to the file",
+        )
     last = file.times[file.num_observed() - 1]
     begin = last + around[0] if first is None else file.times[first]
     wanted = begin + around[:n_in] - around[0]
@@ -235,7 +243,7 @@ def _check_lead_times(
         )
     if not len(asked) or not np.all(np.diff([0.0, *asked]) > 0):
         raise UserError(given, "positive times that increase", "change them")
-    check_lead(forecaster, asked[-1], f"{given}, of which")
+    check_lead(forecaster.description, asked[-1], f"{given}, of which")
 
 
 def _last_snapshots(
@@ -264,10 +272,10 @@ def _steps_ahead(file: FieldFile, ahead: NDArray[np.float64]) -> NDArray[np.int6
     there = np.isclose(file.times[found], ahead, rtol=0, atol=1e-3 * step)
     if not there.all():
         raise UserError(
-            f"{file.path} without {', '.join(file.forcing_names)} at t = "
-            f"{ahead[~there][0]:g}",
-            f"what is known ahead at all {len(ahead)} predicted time steps, t = "
-            f"{ahead[0]:g} to {ahead[-1]:g}",
+            f"{file.path} without {', '.join(file.forcing_names)} at "
+            f"{time_text(ahead[~there][0], file.time_unit)}",
+            f"what is known ahead at all {len(ahead)} predicted time steps, "
+            f"{span_text(ahead[0], ahead[-1], file.time_unit)}",
             "add these time steps to the file, without values of the fields, or ask "
             "for fewer --steps",
         )

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nfsgeo.data.numbers import as_real
 from nfsgeo.data.readers.columns import ROLES, bare_name
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -38,7 +39,9 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
             f"{path}", "a .npy, .npz or .csv file", "save the points as one"
         )
     try:
-        points = np.asarray(readers[path.suffix](path), dtype=np.float64)
+        points = as_real(readers[path.suffix](path), str(path)).astype(np.float64)
+    except UserError:
+        raise
     except Exception as error:  # whatever breaks in a damaged file
         reason = (str(error) or type(error).__name__).splitlines()[0]
         raise UserError(
@@ -88,11 +91,13 @@ def _csv(path: Path) -> NDArray[np.float64]:
     rows = np.loadtxt(lines, delimiter=",", ndmin=2)
     if not names:
         return rows
-    order = []
-    for axis in "xyz":
+    order: list[int] = []
+    for number, axis in enumerate("xyz"):
         fitting = [i for i, name in enumerate(names) if bare_name(name) in ROLES[axis]]
         if len(fitting) > 1:
             raise ValueError(f"columns {names}, of which several may be {axis}")
+        if fitting and len(order) < number:
+            raise ValueError(f"columns {names}, {axis} without those before it")
         order += fitting
     if len(order) < len(names):
         raise ValueError(f"columns {names}, not x, y and z alone")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from nfsgeo.data import FieldFile
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.evaluate import (
     Evaluation,
-    drops_absent,
     evaluate,
     unobserved_errors,
 )
@@ -27,6 +26,7 @@ from nfsgeo.evaluation.fitting import (
     for_named_file,
 )
 from nfsgeo.evaluation.pretrained import find_run
+from nfsgeo.evaluation.scoring import scored_windows
 from nfsgeo.evaluation.summary import POOLED, describe_run
 from nfsgeo.evaluation.unseen import (
     COLUMNS,
@@ -35,16 +35,15 @@ from nfsgeo.evaluation.unseen import (
     seen_by_training,
     spread,
 )
+from nfsgeo.progress import Progress, silent
 from nfsgeo.training import Forecaster, RunConfig, RunPaths, read_config, restore
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
-from nfsgeo.training.datamodule import windows
 from nfsgeo.training.environment import check_device, device_of
+from nfsgeo.training.experiment import check_observed
 from nfsgeo.training.observation import Observation, observe
 from nfsgeo.training.window_starts import part_samples
 
 __all__ = ["evaluate_run", "open_run"]
-
-Progress = Callable[[str, int, int], None]
 
 # Arrays of evaluation.npz that hold errors at each time step, by method.
 BY_TIME_STEP = {
@@ -64,7 +63,7 @@ def evaluate_run(
     unseen_at: UnseenAt | None = None,
     steps: int | None = None,
     device: str | None = None,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """Errors of a run on the test samples, and on larger meshes if asked for.
 
@@ -107,6 +106,13 @@ def evaluate_run(
         )
     with nfsgeo.data.open(source) as file:
         check_fields(forecaster, file)
+        known = forecaster.description.get("data")
+        if data is None and known not in (None, file.fingerprint()):
+            raise UserError(
+                f"{file.path}, which has changed since training",
+                "the data that the run was trained on",
+                "put them back, or score the file as another one: --data FILE",
+            )
         part = choose_part(part, file, data, config)
         trained = config
         if data is not None:
@@ -115,16 +121,15 @@ def evaluate_run(
                 config, file, num_points, part=part, around=bool(factors)
             )
         mesh = observe(config.data, file, config.seed)
-        drop = drops_absent(forecaster, config)
-        scale = forecaster.inputs
-        test = windows(config.data, file, mesh, "test", drop_absent=drop, inputs=scale)
+        test = scored_windows(forecaster, config, file, mesh)
         check_times(forecaster, test)
+        check_observed("test", test)
         few = not len(part_samples(config.data, file, "train"))
         reference = "test" if few else "train"
         found = evaluate(
             forecaster,
             test,
-            windows(config.data, file, mesh, reference, drop_absent=drop),
+            scored_windows(forecaster, config, file, mesh, reference),
             batch_size=config.data.batch_size,
             progress=lambda done, total: progress("test samples", done, total),
         )
@@ -176,7 +181,8 @@ def _rollout_errors(
     data = config.data.model_copy(update={"n_out": steps})
     parts = ("test", "train" if len(part_samples(data, file, "train")) else "test")
     test, train = (
-        windows(data, file, mesh, part, inputs=forecaster.inputs) for part in parts
+        scored_windows(forecaster, config, file, mesh, part, n_out=steps)
+        for part in parts
     )
     found = evaluate(
         forecaster,
@@ -240,6 +246,8 @@ def _write(
         arrays["input_names"] = np.array(file.static_names)
     if any(file.axis_units):
         arrays["axis_units"] = np.array(file.axis_units)
+    if file.time_unit:
+        arrays["time_unit"] = np.array(file.time_unit)
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     write_bytes(paths.evaluation, content.getbuffer())

@@ -9,12 +9,47 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
+from nfsgeo.data import FieldFile
 from nfsgeo.data.connected_batches import Connect, batches
 from nfsgeo.data.datasets import WindowDataset
-from nfsgeo.training import Forecaster
+from nfsgeo.models import MODELS
+from nfsgeo.training import Forecaster, RunConfig
+from nfsgeo.training.datamodule import windows
+from nfsgeo.training.observation import Observation
 from nfsgeo.training.rollout import rollout
 
-__all__ = ["errors_in_parts", "predictions"]
+__all__ = ["errors_in_parts", "predictions", "scored_windows"]
+
+
+def scored_windows(
+    forecaster: Forecaster,
+    config: RunConfig,
+    file: FieldFile,
+    mesh: Observation,
+    part: str = "test",
+    *,
+    n_out: int | None = None,
+) -> WindowDataset:
+    """Windows as those of training: without points that have no value at all.
+
+    Args:
+        forecaster: The model.
+        config: Configuration of the run.
+        file: The data.
+        mesh: Where the samples are observed.
+        part: Which samples, ``test`` or ``train``.
+        n_out: Time steps to predict; those of training if None.
+    """
+    data = config.data.model_copy(update={"n_out": n_out or config.data.n_out})
+    info = MODELS[config.model.name]
+    return windows(
+        data,
+        file,
+        mesh,
+        part,
+        drop_absent=forecaster.missing and info.any_mesh,
+        inputs=forecaster.inputs,
+    )
 
 
 @torch.no_grad()

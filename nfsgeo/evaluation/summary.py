@@ -39,7 +39,9 @@ def read_summary(paths: RunPaths) -> dict[str, Any]:
             for table in tables:
                 errors = table["test"] if table is content else table
                 for each in (errors, *table["baselines"].values()):
-                    [float(each[name]) for name in ("mae", "rmse", "rel_l2")]
+                    for name in ("mae", "rmse", "rel_l2"):
+                        # None of a component without any value in the test part.
+                        each[name] is None or float(each[name])
             if "scored" in content:
                 [content["scored"][name] for name in SCORED]
         return dict(content)

@@ -156,7 +156,7 @@ def samples_to_look_at(file: FieldFile) -> Indices:
 
 
 def _check(config: RunConfig, factors: Sequence[float]) -> None:
-    able = [m.name for m in MODELS.values() if m.points and m.unseen_meshes]
+    able = [m.name for m in MODELS.values() if m.any_mesh]
     if config.model.name not in able:
         raise UserError(
             f"--unseen with model {config.model.name}",

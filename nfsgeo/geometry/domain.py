@@ -42,23 +42,24 @@ class Domain(Box):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.region is not None and self.region.dim != self.dim:
+        if self.region is None:
+            return
+        if self.region.dim != self.dim:
             raise UserError(
                 f"{self.region} in a box of {self.dim} axes",
                 f"boundaries of {self.dim} axes",
                 "correct one of them",
             )
-        if self.region is not None:
-            corners = self.region.facets.reshape(-1, self.dim)
-            low, high = corners.min(0), corners.max(0)
-            apart = (low > self.upper) | (high < self.lower)
-            if (apart & ~np.array(self.periodic)).any():
-                raise UserError(
-                    f"boundaries from {low.tolist()} to {high.tolist()} in a box from "
-                    f"{list(self.lower)} to {list(self.upper)}",
-                    "boundaries in the box, in the units of its coordinates",
-                    "correct the boundaries or their units",
-                )
+        corners = self.region.facets.reshape(-1, self.dim)
+        low, high = corners.min(0), corners.max(0)
+        apart = (low > self.upper) | (high < self.lower)
+        if (apart & ~np.array(self.periodic)).any():
+            raise UserError(
+                f"boundaries from {low.tolist()} to {high.tolist()} in a box from "
+                f"{list(self.lower)} to {list(self.upper)}",
+                "boundaries in the box, in the units of its coordinates",
+                "correct the boundaries or their units",
+            )
 
     @staticmethod
     def sphere(west: float = -180.0) -> Domain:

@@ -71,25 +71,26 @@ class Graphs:
     @property
     def nbytes(self) -> int:
         """Bytes of everything held, with what the edges have computed once."""
-        places = self.pos.nbytes
-        if self.query_pos is not None:
-            places += self.query_pos.nbytes
-        return places + sum(graph.nbytes for graph in self.edges.values())
+        tensors = (self.pos, self.query_pos, self.boundary)
+        held = sum(each.nbytes for each in tensors if each is not None)
+        return held + sum(graph.nbytes for graph in self.edges.values())
 
     @outside_inference
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Graphs:
         """The same on ``device``; ``non_blocking`` as tensors have it."""
-        query_pos = self.query_pos
-        if query_pos is not None:
-            query_pos = query_pos.to(device, non_blocking=non_blocking)
+        pos, query_pos, boundary = (
+            None if each is None else each.to(device, non_blocking=non_blocking)
+            for each in (self.pos, self.query_pos, self.boundary)
+        )
+        assert pos is not None
         return Graphs(
-            self.pos.to(device, non_blocking=non_blocking),
+            pos,
             self.sizes,
             query_pos,
             self.query_sizes,
             {name: graph.to(device) for name, graph in self.edges.items()},
             self.grid_shape,
-            None if self.boundary is None else self.boundary.to(device),
+            boundary,
         )
 
     @staticmethod

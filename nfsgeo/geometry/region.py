@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import contourpy
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -134,6 +133,8 @@ class Region:
         Raises:
             UserError: Shapes do not fit, or nothing is negative.
         """
+        from contourpy import contour_generator
+
         axes = [np.asarray(axis, np.float64) for axis in (x, y)]
         values = np.asarray(distance, np.float64)
         fits = values.shape == tuple(len(axis) for axis in axes)
@@ -144,7 +145,7 @@ class Region:
                 "a finite value [x, y] at each node, negative in obstacles",
                 "correct it, or leave the region out",
             )
-        levels = contourpy.contour_generator(
+        levels = contour_generator(
             x=axes[0], y=axes[1], z=values.T, fill_type="OuterOffset"
         )
         rings = []

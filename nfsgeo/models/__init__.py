@@ -23,7 +23,6 @@ To add a model, write its file and name it here: an import, ``__all__`` and ``MO
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -64,6 +63,7 @@ from nfsgeo.models.pfno import NFS_PFNO_INFO, NFSPFNO, PFNO, PFNO_INFO
 from nfsgeo.models.transolver import TRANSOLVER_INFO, Transolver
 from nfsgeo.models.vit import NFS_VIT_INFO, VIT_INFO, NFSViT, ViT
 from nfsgeo.nn import PointSpectralConv, SpectralConv
+from nfsgeo.setting_errors import unknown
 
 __all__ = [
     "AGCRN",
@@ -159,12 +159,7 @@ def build_model(
             needs a grid and a problem on irregular points.
     """
     if name not in MODELS:
-        near = difflib.get_close_matches(name, MODELS, n=1)
-        raise UserError(
-            f"model {name!r}",
-            f"one of {', '.join(MODELS)}",
-            f"did you mean {near[0]}?" if near else "see nfsgeo models",
-        )
+        raise unknown(f"model {name!r}", f"one of {', '.join(MODELS)}", name, MODELS)
     info = MODELS[name]
     if not info.points and problem.grid_shape is None:
         raise UserError(

@@ -122,6 +122,6 @@ AGCRN_INFO = ModelInfo(
     points=True,
     unseen_meshes=False,
     source="Adaptive Graph Convolutional Recurrent Network",
-    feeds_back=True,
+    autoregressive=True,
     paper={"residual": False},
 )

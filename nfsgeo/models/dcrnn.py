@@ -53,7 +53,7 @@ DCRNN_INFO = ModelInfo(
     points=True,
     unseen_meshes=True,
     source="Diffusion Convolutional Recurrent Neural Network",
-    feeds_back=True,
+    autoregressive=True,
     parameters_paper=148_673,
     paper={"radius": PAPER_RADIUS, "residual": False},
 )

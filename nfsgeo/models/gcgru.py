@@ -48,7 +48,7 @@ GCGRU_INFO = ModelInfo(
     points=True,
     unseen_meshes=True,
     source="Structured Sequence Modeling with Graph Convolutional Recurrent Networks",
-    feeds_back=True,
+    autoregressive=True,
     parameters_paper=74_945,
     paper={"radius": PAPER_RADIUS, "residual": False},
 )

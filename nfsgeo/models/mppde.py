@@ -266,7 +266,7 @@ MPPDE_INFO = ModelInfo(
     points=True,
     unseen_meshes=True,
     source="Message Passing Neural PDE Solvers",
-    feeds_back=True,
+    autoregressive=True,
     parameters_paper=622_161,
     paper={"radius": PAPER_RADIUS},
 )

@@ -59,15 +59,12 @@ adjacency_bytes            memory that learned graphs need
 
 from nfsgeo.nn.base_interpolation import BaseInterpolation, interpolate
 from nfsgeo.nn.edge_network import EdgeNetwork
+from nfsgeo.nn.graph_convolutions import AdaptiveConv, ChebyshevConv, DiffusionConv
 from nfsgeo.nn.grid_resampling import GridResampling, grid_shape
 from nfsgeo.nn.interpolation import KernelInterpolation
+from nfsgeo.nn.interpolation_kernel import InterpolationKernel
 from nfsgeo.nn.interpolation_resampling import InterpolationResampling
-from nfsgeo.nn.kernels import (
-    ChannelKernel,
-    DenseKernel,
-    GaussianKernel,
-    InterpolationKernel,
-)
+from nfsgeo.nn.kernels import ChannelKernel, DenseKernel, GaussianKernel
 from nfsgeo.nn.message_passing import MPPDELayer
 from nfsgeo.nn.mixer import MixerBlock
 from nfsgeo.nn.neighbour_sum import neighbour_sum, neighbour_sum_reference
@@ -77,11 +74,8 @@ from nfsgeo.nn.physics_attention import PhysicsAttention
 from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
 from nfsgeo.nn.pointwise import Lift, Pointwise, Projector
 from nfsgeo.nn.recurrent_cells import (
-    AdaptiveConv,
     AdaptiveGRU,
     ChebConvGRU,
-    ChebyshevConv,
-    DiffusionConv,
     DiffusionGRU,
     adjacency_bytes,
 )

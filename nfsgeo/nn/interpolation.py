@@ -8,7 +8,7 @@ from torch_geometric.nn import MessagePassing
 
 from nfsgeo.geometry import BipartiteGraph, Domain, GraphTensors
 from nfsgeo.nn.arrangement import in_arrangement
-from nfsgeo.nn.kernels import InterpolationKernel
+from nfsgeo.nn.interpolation_kernel import InterpolationKernel
 
 __all__ = ["KernelInterpolation"]
 

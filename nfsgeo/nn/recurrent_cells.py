@@ -1,4 +1,4 @@
-"""Convolutions on graphs, and the recurrent cells made of them."""
+"""Recurrent cells made of convolutions on graphs."""
 
 from __future__ import annotations
 
@@ -6,69 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
-from nfsgeo.nn.supports import Support, chebyshev_terms
+from nfsgeo.nn.graph_convolutions import AdaptiveConv, ChebyshevConv, DiffusionConv
+from nfsgeo.nn.supports import Support
 
-__all__ = [
-    "AdaptiveConv",
-    "AdaptiveGRU",
-    "ChebConvGRU",
-    "ChebyshevConv",
-    "DiffusionConv",
-    "DiffusionGRU",
-    "adjacency_bytes",
-]
-
-
-def glorot_(weight: Tensor, gates: int = 1) -> None:
-    """Draw weights ``[..., C, C']`` of ``gates`` convolutions side by side.
-
-    As Glorot and Bengio do, each convolution as if it were alone.
-    """
-    fan_in, fan_out = weight.shape[-2:]
-    bound = (6 / (fan_in + fan_out / gates)) ** 0.5
-    nn.init.uniform_(weight, -bound, bound)
-
-
-class ChebyshevConv(nn.Module):
-    r"""Chebyshev polynomial of a graph's scaled Laplacian.
-
-    .. math:: y = b + \sum_{k=0}^{K-1} T_k(\tilde L) \, x \, \Theta_k
-
-    "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering",
-    equation (4).
-
-    Args:
-        in_channels: channels of :math:`x`.
-        out_channels: channels of :math:`y`, those of all gates together.
-        order: :math:`K`.
-        gates: number of convolutions side by side, for their initialisation.
-
-    Shapes:
-        ``[N, in_channels]`` to ``[N, out_channels]``.
-    """
-
-    def __init__(
-        self, in_channels: int, out_channels: int, order: int = 2, *, gates: int = 1
-    ) -> None:
-        super().__init__()
-        self.gates = gates
-        self.weight = nn.Parameter(torch.empty(order, in_channels, out_channels))
-        self.bias = nn.Parameter(torch.empty(out_channels))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the weights by :func:`glorot_`; the bias starts at zero."""
-        glorot_(self.weight, self.gates)
-        nn.init.zeros_(self.bias)
-
-    def forward(self, x: Tensor, support: Support) -> Tensor:
-        """Convolve ``x`` on the graph of ``support``."""
-        terms = chebyshev_terms(support, x, self.weight.size(0))
-        return torch.cat(terms, dim=-1) @ self.weight.flatten(0, 1) + self.bias
-
-    def extra_repr(self) -> str:
-        order, fan_in, fan_out = self.weight.shape
-        return f"{fan_in}, {fan_out}, order={order}"
+__all__ = ["AdaptiveGRU", "ChebConvGRU", "DiffusionGRU", "adjacency_bytes"]
 
 
 class ChebConvGRU(nn.Module):
@@ -117,58 +58,6 @@ class ChebConvGRU(nn.Module):
         z, r = torch.sigmoid(gates).chunk(2, dim=-1)
         candidate = torch.tanh(of_candidate + self.candidate(r * h, support))
         return z * h + (1 - z) * candidate
-
-
-class DiffusionConv(nn.Module):
-    r"""Random walks along and against the edges of a graph.
-
-    .. math:: y = b + \sum_{k=0}^{K-1} T_k(P_O) \, x \, \Theta_{0k}
-        + T_k(P_I) \, x \, \Theta_{1k}
-
-    "Diffusion Convolutional Recurrent Neural Network", equation (2), its powers
-    replaced by Chebyshev polynomials as in its authors' program; up to :math:`K = 2`
-    they are the same.
-
-    Args:
-        in_channels: channels of :math:`x`.
-        out_channels: channels of :math:`y`, those of all gates together.
-        order: :math:`K`.
-        gates: number of convolutions side by side, for their initialisation.
-
-    Shapes:
-        ``[N, in_channels]`` to ``[N, out_channels]``.
-    """
-
-    def __init__(
-        self, in_channels: int, out_channels: int, order: int = 2, *, gates: int = 1
-    ) -> None:
-        super().__init__()
-        self.gates = gates
-        self.weight = nn.Parameter(torch.empty(2, order, in_channels, out_channels))
-        self.bias = nn.Parameter(torch.empty(out_channels))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the weights by :func:`glorot_`; the bias starts at zero."""
-        glorot_(self.weight, self.gates)
-        nn.init.zeros_(self.bias)
-
-    def forward(self, x: Tensor, supports: tuple[Support, Support]) -> Tensor:
-        """Convolve ``x``; ``supports`` are the two walks on a graph."""
-        along, against = supports
-        order = self.weight.size(1)
-        terms = chebyshev_terms(along, x, order)
-        if against is along:
-            # Both directions multiply the same terms, so their weights add up.
-            weight = self.weight.sum(0).flatten(0, 1)
-        else:
-            terms += chebyshev_terms(against, x, order)
-            weight = self.weight.flatten(0, 2)
-        return torch.cat(terms, dim=-1) @ weight + self.bias
-
-    def extra_repr(self) -> str:
-        _, order, fan_in, fan_out = self.weight.shape
-        return f"{fan_in}, {fan_out}, order={order}"
 
 
 class DiffusionGRU(nn.Module):
@@ -228,63 +117,6 @@ def adjacency_bytes(num_nodes: int, num_cells: int = 1) -> int:
         num_cells: cells that have graphs of their own.
     """
     return num_cells * 4 * 4 * num_nodes**2
-
-
-class AdaptiveConv(nn.Module):
-    r"""Convolution on a learned graph, with weights of its own for every node.
-
-    .. math:: y_n = E_n b + \sum_{k=0}^{K-1} (T_k(S) \, x)_n \, (E_n W_k), \qquad
-        S = \mathrm{softmax}(\mathrm{relu}(E E^T))
-
-    "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting",
-    sections 3.2 and 3.3. The weights of the nodes are never formed: what every
-    column of the embedding contributes is computed first and weighted after.
-
-    Args:
-        in_channels: channels of :math:`x`.
-        out_channels: channels of :math:`y`.
-        order: :math:`K`.
-        embedding_size: columns of :math:`E`.
-
-    Shapes:
-        ``x`` ``[B, n, in_channels]``, ``embedding`` ``[n, embedding_size]``,
-        ``adjacency`` ``[n, n]``; result ``[B, n, out_channels]``.
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        order: int = 2,
-        embedding_size: int = 2,
-    ) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(
-            torch.empty(embedding_size, order, in_channels, out_channels)
-        )
-        self.bias = nn.Parameter(torch.empty(embedding_size, out_channels))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the weights by :func:`glorot_`; the bias starts at zero."""
-        glorot_(self.weight)
-        nn.init.zeros_(self.bias)
-
-    def forward(self, x: Tensor, embedding: Tensor, adjacency: Tensor) -> Tensor:
-        """Convolve the fields of all samples."""
-
-        def support(x: Tensor) -> Tensor:
-            return torch.einsum("nm,bmc->bnc", adjacency, x)
-
-        size, order = self.weight.shape[:2]
-        terms = torch.cat(chebyshev_terms(support, x, order), dim=-1)
-        weight = self.weight.flatten(1, 2).transpose(0, 1).flatten(1)
-        parts = (terms @ weight).unflatten(-1, (size, -1))
-        return torch.einsum("nd,bndo->bno", embedding, parts) + embedding @ self.bias
-
-    def extra_repr(self) -> str:
-        size, order, fan_in, fan_out = self.weight.shape
-        return f"{fan_in}, {fan_out}, order={order}, embedding_size={size}"
 
 
 class AdaptiveGRU(nn.Module):

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from nfsgeo.data.fields import Doubles
 from nfsgeo.errors import UserError
 from nfsgeo.report.curves import curves_of_runs
 from nfsgeo.report.figures import COMPONENTS
@@ -18,12 +17,12 @@ from nfsgeo.report.numbers import bytes_text, count_text, seconds_text
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
 from nfsgeo.report.style import Picture, styled
 from nfsgeo.report.tables import errors_of_methods, flat
+from nfsgeo.report.times import after_input
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
 
 __all__ = ["write_comparison"]
 
-Array = NDArray[np.float64]
 FACTS: dict[str, Callable[[Any], str]] = {
     "parameters": count_text,
     "seconds_per_epoch": seconds_text,
@@ -99,19 +98,17 @@ def _pictures(runs: dict[str, RunFolder]) -> list[Picture]:
     }
     figure = curves_of_runs(valid, "epoch", "validation MAE")
     add("validation", "Validation error after each epoch.", figure)
-    horizons: dict[str, dict[str, tuple[Array, Array]]] = {}
+    horizons: dict[str, dict[str, tuple[Doubles, Doubles]]] = {}
     for name, run in runs.items():
         e = run.predictions
         if e is None or e.steady or "model" not in e.error_by_time_step:
             continue
-        times = e.times_out - e.times[e.x.shape[2] - 1]
-        errors = e.error_by_time_step["model"].reshape(len(times), -1)
+        leads, label = after_input(e.leads, e.time_unit)
+        errors = e.error_by_time_step["model"].reshape(len(leads), -1)
         for c in range(min(COMPONENTS, errors.shape[1])):
-            horizons.setdefault(e.quantities[c], {})[name] = times, errors[:, c]
+            horizons.setdefault(e.quantities[c], {})[name] = leads, errors[:, c]
     for quantity, lines in horizons.items():
-        figure = curves_of_runs(
-            lines, "time after the last input", f"MAE of {quantity}"
-        )
+        figure = curves_of_runs(lines, label, f"MAE of {quantity}")
         add(f"horizon-{quantity}", f"Test error of {quantity} by horizon.", figure)
     return pictures
 

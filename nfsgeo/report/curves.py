@@ -10,9 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
+from nfsgeo.data.fields import Doubles
 from nfsgeo.report.style import COLOURS, WIDTH, legend_above
+from nfsgeo.report.times import after_input
 
 __all__ = [
     "curves_of_runs",
@@ -22,7 +23,6 @@ __all__ = [
     "unseen_curve",
 ]
 
-Array = NDArray[np.float64]
 MAE = "mean absolute error"
 # Colours of runs: Okabe and Ito's, of which the first three are those of the style.
 RUNS = [COLOURS[name] for name in ("model", "second", "third")]
@@ -37,7 +37,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def training_curves(metrics: dict[str, Array]) -> Figure:
+def training_curves(metrics: dict[str, Doubles]) -> Figure:
     """Losses on a logarithmic axis, and the learning rate below.
 
     Args:
@@ -85,36 +85,41 @@ def training_curves(metrics: dict[str, Array]) -> Figure:
 
 
 def error_in_time(
-    times: Array, errors: dict[str, Array], components: Sequence[str] = ()
+    leads: Doubles,
+    errors: dict[str, Doubles],
+    components: Sequence[str] = (),
+    unit: str = "",
 ) -> Figure:
     """Mean absolute error at each predicted time step, by method.
 
     Args:
-        times: Times of the predicted time steps ``[n_out]``.
+        leads: Times of the predicted time steps after the last input ``[n_out]``.
         errors: Errors by method, ``[n_out]``, or ``[n_out, C]`` for one panel per
             component.
         components: Names of these components, with their units.
+        unit: Of the times.
     """
+    leads, label_of_time = after_input(leads, unit)
     num = max(1, len(components))
     figure = Figure((WIDTH, 1.2 + 1.5 * num), layout="constrained")
     panels = figure.subplots(num, 1, sharex=True, squeeze=False)[:, 0]
     for c, ax in enumerate(panels):
-        here = {k: v.reshape(len(times), -1)[:, c] for k, v in errors.items()}
+        here = {k: v.reshape(len(leads), -1)[:, c] for k, v in errors.items()}
         for name, (label, look) in METHODS.items():
             if name in here:
-                ax.plot(times, here[name], label=label, **look)
+                ax.plot(leads, here[name], label=label, **look)
         if all((values > 0).any() for values in here.values()):
             ax.set_yscale("log")
         # About as many letters as a panel is high.
         ax.set_ylabel(fill(f"MAE of {components[c]}", 20) if components else MAE)
         ax.grid(True, axis="y")
-    panels[-1].set_xlabel("time")
+    panels[-1].set_xlabel(label_of_time)
     legend_above(panels[0])
     return figure
 
 
 def curves_of_runs(
-    lines: Mapping[str, tuple[Array, Array]], xlabel: str, ylabel: str
+    lines: Mapping[str, tuple[Doubles, Doubles]], xlabel: str, ylabel: str
 ) -> Figure | None:
     """A curve of each run, on a logarithmic axis; None without any.
 
@@ -142,7 +147,7 @@ def curves_of_runs(
 
 
 def unseen_curve(
-    unseen: dict[str, Array], seen_mae: float | None, *, pooled: bool = False
+    unseen: dict[str, Doubles], seen_mae: float | None, *, pooled: bool = False
 ) -> Figure:
     """Error on unseen meshes, against their size.
 
@@ -186,7 +191,9 @@ def unseen_curve(
     return figure
 
 
-def mean_and_spread(unseen: dict[str, Array], name: str) -> tuple[Array, Array, Array]:
+def mean_and_spread(
+    unseen: dict[str, Doubles], name: str
+) -> tuple[Doubles, Doubles, Doubles]:
     """Factors, and mean and standard deviation of a column of ``unseen.csv``."""
     factors = np.unique(unseen["factor"])
     groups = [unseen[name][unseen["factor"] == factor] for factor in factors]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nfsgeo.data.times import time_text
 from nfsgeo.report.curves import error_in_time, training_curves, unseen_curve
 from nfsgeo.report.lines import profiles, space_time
 from nfsgeo.report.maps import FieldMaps, points_and_field
-from nfsgeo.report.numbers import positive
+from nfsgeo.report.numbers import mae_text, positive
 from nfsgeo.report.panels import Column
 from nfsgeo.report.run_folder import Predictions, RunFolder
 from nfsgeo.report.style import Picture, styled
@@ -24,7 +24,6 @@ __all__ = [
     "slug",
 ]
 
-Array = NDArray[np.float64]
 SAMPLES = 2  # test samples shown, each with every component
 TIME_STEPS = 4  # time steps shown of each
 SAMPLES_STEADY = 4  # samples shown where the problem has no time
@@ -55,15 +54,14 @@ def _sample_pictures(e: Predictions, s: int, c: int) -> Iterator[Picture]:
     columns = sample_columns(e, s, c)
     error = columns[-1].values
     rows = [Column(k.title, k.values[shown], k.scale) for k in columns]
-    labels = [
-        f"t = {e.times_out[r]:.4g}\nMAE {np.nanmean(np.abs(error[r])):#.2g}"
-        for r in shown
-    ]
+    labels = [f"{e.when(r)}\n{mae_text(error[r])}" for r in shown]
     suffix = f"{int(e.samples[s])}-{slug(e.component_names[c])}"
     which = f"Test sample {int(e.samples[s])}, {e.quantities[c]}"
     yield _fields(e, suffix, which, rows, labels)
     if e.domain.dim == 1 and len(error) >= 4:
-        figure = space_time(e.domain, e.pos, e.times_out, columns, e.axes[0])
+        figure = space_time(
+            e.domain, e.pos, e.times_out, columns, e.axes[0], e.time_unit
+        )
         caption = f"{which}, over space and time."
         yield Picture(f"space-time-{suffix}", "fields", caption, figure)
 
@@ -90,7 +88,7 @@ def _steady_picture(e: Predictions, c: int) -> Picture:
         Column("error", error, "error"),
     ]
     labels = [
-        f"sample {int(number)}\nMAE {np.nanmean(np.abs(row)):#.2g}"
+        f"sample {int(number)}\n{mae_text(row)}"
         for number, row in zip(e.samples[rows], error, strict=True)
     ]
     which = f"Test samples, {e.quantities[c]}"
@@ -124,7 +122,7 @@ def _mesh_picture(e: Predictions) -> Picture:
     title = (
         _input_title(e)
         if e.steady
-        else f"observed, t = {e.times[e.x.shape[2] - 1]:.4g}"
+        else f"observed, {time_text(e.times[e.x.shape[2] - 1], e.time_unit)}"
     )
     if e.domain.dim == 1:
         lines = {"last observed time step": last[None]}
@@ -143,7 +141,7 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
     e = run.predictions
     if e and len(e.times_out) > 1 and not e.steady and "model" in e.error_by_time_step:
         several = e.quantities[:COMPONENTS] if len(e.quantities) > 1 else []
-        figure = error_in_time(e.times_out, e.error_by_time_step, several)
+        figure = error_in_time(e.leads, e.error_by_time_step, several, e.time_unit)
         caption = "Error at each predicted time step, mean over the test set."
         if len(several) < len(e.quantities) > 1:
             caption += f" The first {COMPONENTS} of {len(e.quantities)} components."

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.native import NativeFile
+from nfsgeo.data.times import time_texts
 from nfsgeo.geometry import Domain
 from nfsgeo.report.figures import evenly, slug
 from nfsgeo.report.lines import profiles
@@ -26,6 +27,7 @@ __all__ = ["mesh_figure", "plot_file"]
 
 SAMPLES = 3
 TIME_STEPS = 4
+CORNERS = {"line": 2, "triangle": 3, "quad": 4}
 
 
 def plot_file(file: FieldFile, out_dir: Path) -> list[Path]:
@@ -71,15 +73,17 @@ def _figures(file: FieldFile) -> Iterator[tuple[str, Figure]]:
 
 def _panels(file: FieldFile, sample: int) -> dict[str, dict[str, NDArray[np.float64]]]:
     """The fields of each component, by the titles of their panels."""
-    shown = evenly(file.num_observed(), TIME_STEPS)
+    shown = evenly(file.num_observed() or len(file.times), TIME_STEPS)
     panels: dict[str, dict[str, NDArray[np.float64]]] = {}
     if file.static_components:
         static = file.read_static(sample).astype(np.float64)
         for c, name in enumerate(file.static_names):
             panels[name] = {file.static_role or "static": static[:, c]}
-    for k in shown:
+    labels = time_texts(file.times[shown], file.time_unit)
+    for k, label in zip(shown, labels, strict=True):
         values = file.read(sample, slice(k, k + 1))[:, 0].astype(np.float64)
-        label = f"t = {file.times[k]:.4g}" if len(file.times) > 1 else "solution"
+        if len(file.times) == 1:
+            label = "solution"
         for c, name in enumerate(file.component_names):
             panels.setdefault(name, {})[label] = values[:, c]
     return panels
@@ -96,9 +100,6 @@ def _drawn(
         return profiles(file.domain, pos, {name: rows}, [*panels], axes[0])
     columns = [Column(label, field[None], name) for label, field in panels.items()]
     return FieldMaps(file.domain, pos, columns, [name], axes).figure
-
-
-CORNERS = {"line": 2, "triangle": 3, "quad": 4}
 
 
 def mesh_figure(

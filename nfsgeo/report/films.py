@@ -17,6 +17,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.report.figures import COMPONENTS, SAMPLES, evenly, sample_columns
 from nfsgeo.report.lines import along, profiles
 from nfsgeo.report.maps import FieldMaps
+from nfsgeo.report.numbers import mae_text
 from nfsgeo.report.run_folder import Predictions, read_run_folder
 from nfsgeo.report.style import as_source, styled
 from nfsgeo.training.artifacts import write_bytes
@@ -84,7 +85,7 @@ def frames_of(e: Predictions | None) -> list[Frame]:
             number,
             k,
             f"Test sample {int(e.samples[s])}, {e.quantities[c]}",
-            f"t = {e.times_out[step]:.4g}",
+            e.when(step),
             drawn[number][k],
         )
         for number, (s, c) in enumerate(films)
@@ -151,11 +152,8 @@ def _drawn(e: Predictions, s: int, c: int, steps: list[int]) -> list[str]:
 def _film(e: Predictions, s: int, c: int) -> tuple[Figure, Callable[[int], None]]:
     """A figure of one sample, and what makes it show a time step."""
     columns = sample_columns(e, s, c)
-    error = np.nanmean(np.abs(columns[-1].values), axis=1)
-    texts = [
-        f"t = {t:.4g}\nMAE {mae:#.2g}"
-        for t, mae in zip(e.times_out, error, strict=True)
-    ]
+    errors = enumerate(columns[-1].values)
+    texts = [f"{e.when(k)}\n{mae_text(error)}" for k, error in errors]
     if e.domain.dim > 1:
         maps = FieldMaps(e.domain, e.pos, columns, texts[:1], e.axes)
         figure = maps.figure

@@ -23,6 +23,7 @@ from nfsgeo.report.tables import (
     unseen_table,
     verdict,
 )
+from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
 
@@ -50,10 +51,10 @@ def write_report(run_dir: Path) -> Path:
     """
     run = read_run_folder(Path(run_dir))
     pictures = [(picture, picture.png()) for picture in run_pictures(run)]
-    figures = run.path / "figures"
-    figures.mkdir(exist_ok=True)
+    paths = RunPaths(run.path)
+    paths.figures.mkdir(exist_ok=True)
     for picture, png in pictures:
-        write_bytes(figures / f"{picture.name}.png", png)
+        write_bytes(paths.figures / f"{picture.name}.png", png)
     by_section: dict[str, list[dict[str, str]]] = {section: [] for section in SECTIONS}
     for picture, png in pictures:
         by_section[picture.section].append(embedded(picture, png))
@@ -73,9 +74,8 @@ def write_report(run_dir: Path) -> Path:
         unseen=unseen_table(run),
         tables=list(settings_tables(run)),
     )
-    path = run.path / "report.html"
-    write_bytes(path, page.encode())
-    return path
+    write_bytes(paths.report, page.encode())
+    return paths.report
 
 
 def embedded(picture: Picture, png: bytes) -> dict[str, str]:

@@ -10,19 +10,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from nfsgeo.data.fields import Doubles
 from nfsgeo.geometry import Domain
 from nfsgeo.report.panels import Column, colour_bar, panels, scale_groups
 from nfsgeo.report.style import COLOURS, WIDTH, legend_above
+from nfsgeo.report.times import along_time
 
 __all__ = ["along", "profiles", "space_time"]
-
-Array = NDArray[np.float64]
 
 
 def profiles(
     domain: Domain,
-    pos: Array,
-    lines: dict[str, Array],
+    pos: Doubles,
+    lines: dict[str, Doubles],
     row_labels: Sequence[str],
     axis: str = "x",
 ) -> Figure:
@@ -56,10 +56,11 @@ def profiles(
 
 def space_time(
     domain: Domain,
-    pos: Array,
-    times: Array,
+    pos: Doubles,
+    times: Doubles,
     columns: Sequence[Column],
     axis: str = "x",
+    unit: str = "",
 ) -> Figure:
     """Fields over a line and time, time upwards.
 
@@ -69,8 +70,10 @@ def space_time(
         times: Times of the time steps ``[T]``, at least two.
         columns: What to show; their ``values`` are ``[T, n]``.
         axis: Name of the axis, with its unit.
+        unit: Of the times.
     """
     x, order = along(domain, pos)
+    times, label = along_time(times, unit)
     figure, axes = panels(1, len(columns), 2.4)
     for group, colours in scale_groups(columns):
         for i in group:
@@ -82,11 +85,11 @@ def space_time(
             ax.xaxis.set_major_locator(MaxNLocator(3))
             ax.set_xlim(domain.lower[0], domain.upper[0])
         colour_bar(figure, colours, axes[:, group])
-    axes[0, 0].set_ylabel("t")
+    axes[0, 0].set_ylabel(label)
     return figure
 
 
-def along(domain: Domain, pos: Array) -> tuple[Array, NDArray[np.int64]]:
+def along(domain: Domain, pos: Doubles) -> tuple[Doubles, NDArray[np.int64]]:
     """Increasing coordinates, continued over a periodic seam, and their indices."""
     order = np.argsort(pos[:, 0])
     x = pos[order, 0]

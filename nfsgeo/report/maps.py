@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from nfsgeo.data.fields import Doubles
 from nfsgeo.geometry import Domain
 from nfsgeo.report.panels import (
     Column,
@@ -22,7 +23,6 @@ from nfsgeo.report.views import SIDES, SurfaceView, View, views_of
 
 __all__ = ["FieldMaps", "points_and_field", "points_of_surface"]
 
-Array = NDArray[np.float64]
 AXES = ("x", "y", "z")
 
 
@@ -46,7 +46,7 @@ class FieldMaps:
     def __init__(
         self,
         domain: Domain,
-        pos: Array,
+        pos: Doubles,
         columns: Sequence[Column],
         row_labels: Sequence[str],
         axes: Sequence[str] = AXES,
@@ -74,7 +74,7 @@ class FieldMaps:
         """What a caption says of the points."""
         return self._views[0].note
 
-    def update(self, fields: Sequence[Array], label: str) -> None:
+    def update(self, fields: Sequence[Doubles], label: str) -> None:
         """Shows other fields ``[n]``, one for each column, where there is one row."""
         for view, row in zip(self._views, self._panels, strict=True):
             for ax, field in zip(row, fields, strict=True):
@@ -84,8 +84,8 @@ class FieldMaps:
 
 def points_and_field(
     domain: Domain,
-    pos: Array,
-    field: Array,
+    pos: Doubles,
+    field: Doubles,
     title: str,
     axes: Sequence[str] = AXES,
 ) -> Figure:
@@ -108,7 +108,7 @@ def points_and_field(
     return figure
 
 
-def points_of_surface(pos: Array, axes: Sequence[str] = AXES) -> Figure:
+def points_of_surface(pos: Doubles, axes: Sequence[str] = AXES) -> Figure:
     """Points ``[n, 3]`` on a surface, seen from two opposite sides."""
     views = [SurfaceView(pos, axes, side) for side in SIDES]
     figure, places = panels(1, len(views), views[0].slope)

@@ -6,6 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nfsgeo.geometry import Domain
 
 __all__ = [
@@ -15,6 +18,7 @@ __all__ = [
     "decimals_for",
     "error_text",
     "finite",
+    "mae_text",
     "positive",
     "seconds_text",
     "with_unit",
@@ -53,6 +57,12 @@ def error_text(value: Any, decimals: int | None = None) -> str:
     if number is None:
         return MISSING
     return f"{number:.3g}" if decimals is None else f"{number:.{decimals}f}"
+
+
+def mae_text(error: NDArray[Any]) -> str:
+    """The MAE of differences from the truth, where that is known."""
+    known = np.abs(error[~np.isnan(error)])
+    return f"MAE {known.mean():#.2g}" if known.size else "no truth"
 
 
 def count_text(value: Any) -> str:

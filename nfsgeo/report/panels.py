@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from nfsgeo.data.fields import Doubles
 from nfsgeo.geometry import Domain
 from nfsgeo.report.style import WIDTH
 
@@ -28,9 +29,10 @@ __all__ = [
 
 # Inches: of the highest panel, around all panels, and what a label takes at the least.
 TALLEST = 3.4
-LEFT, RIGHT, TOP, BOTTOM = 0.66, 0.45, 0.42, 0.85
+TOP, BOTTOM = 0.42, 0.85
+SIDES = {True: (0.66, 0.45), False: (1.35, 1.05)}  # by whether labels are turned
 TITLE, LINES, GAP, BAR = 1.05, 0.5, 0.1, 0.09
-TURNED = 0.85  # least height of panels whose labels are turned
+TURNED = 1.25  # least height of panels whose labels are turned: that of a date
 
 
 def panels(rows: int, columns: int, slope: float) -> tuple[Figure, NDArray[np.object_]]:
@@ -44,11 +46,11 @@ def panels(rows: int, columns: int, slope: float) -> tuple[Figure, NDArray[np.ob
     Returns:
         The figure, and its axes ``[rows, columns]``.
     """
-    room = (WIDTH - LEFT - RIGHT) / columns - GAP
+    room = (WIDTH - sum(SIDES[True])) / columns - GAP
     width = min(2.6, room, TALLEST / slope)
     height = slope * width
     turned = height >= TURNED
-    left, right = (LEFT, RIGHT) if turned else (1.0, 0.75)
+    left, right = SIDES[turned]
     across = max(width, min(TITLE, room)) + GAP
     down = max(height, TURNED if turned else LINES) + GAP
     size = left + columns * across + right, TOP + rows * down + BOTTOM
@@ -126,9 +128,6 @@ def colour_bar(
     bar.outline.set(linewidth=0.4)
 
 
-Array = NDArray[np.float64]
-
-
 @dataclass(frozen=True)
 class Column:
     """One column of maps.
@@ -141,7 +140,7 @@ class Column:
     """
 
     title: str
-    values: Array
+    values: Doubles
     scale: str
 
 
@@ -155,7 +154,7 @@ def scale_groups(columns: Sequence[Column]) -> list[tuple[list[int], ScalarMappa
     return groups
 
 
-def colour_scale(values: Array, error: bool = False) -> ScalarMappable:
+def colour_scale(values: Doubles, error: bool = False) -> ScalarMappable:
     """Colours for a field: diverging about zero where it takes both signs.
 
     Limits are the 0.5 and 99.5 percentiles, so that outliers do not wash out a map.

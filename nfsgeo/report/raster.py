@@ -7,11 +7,11 @@ import torch
 from numpy.typing import NDArray
 from scipy.spatial import Delaunay, KDTree, QhullError
 
+from nfsgeo.data.fields import Doubles
 from nfsgeo.geometry import Domain
 
 __all__ = ["Raster"]
 
-Array = NDArray[np.float64]
 PIXELS = 320  # along the longer axis
 LONG_EDGE = 6.0  # in median edges: such a triangle bridges a hole in the mesh
 BEYOND = 40  # degrees beyond a pole in which points are repeated
@@ -31,7 +31,9 @@ class Raster:
         level: In space, the coordinate of the pixels along the third axis.
     """
 
-    def __init__(self, domain: Domain, pos: Array, level: float | None = None) -> None:
+    def __init__(
+        self, domain: Domain, pos: Doubles, level: float | None = None
+    ) -> None:
         self._level = level
         corners, origin = _with_images(domain, pos)
         width, height = domain.lengths[:2]
@@ -59,13 +61,13 @@ class Raster:
         if domain.region is not None:
             self._stop_at_walls(domain, pixels, corners[triangles.simplices[found]])
 
-    def image(self, values: Array) -> Array:
+    def image(self, values: Doubles) -> Doubles:
         """Image ``[rows, columns]``, lowest row first, of values ``[n]``."""
         # Points of a grid in an obstacle may have no value.
         parts = np.where(self.weights == 0, 0, values[self.points] * self.weights)
         return np.sum(parts, axis=1).reshape(self.shape)
 
-    def _stop_at_walls(self, domain: Domain, pixels: Array, corners: Array) -> None:
+    def _stop_at_walls(self, domain: Domain, pixels: Doubles, corners: Doubles) -> None:
         if self._level is not None:
             level = np.full((len(pixels), 1), self._level)
             pixels = np.concatenate([pixels, level], axis=1)
@@ -78,7 +80,7 @@ class Raster:
         self.weights[~domain.contains(at).numpy()] = np.nan
 
 
-def _with_images(domain: Domain, pos: Array) -> tuple[Array, NDArray[np.int64]]:
+def _with_images(domain: Domain, pos: Doubles) -> tuple[Doubles, NDArray[np.int64]]:
     """Points and their periodic images near the box, with the index of the original."""
     corners, origin = pos, np.arange(len(pos))
     if domain.curved:

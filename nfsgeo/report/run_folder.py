@@ -13,14 +13,16 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from nfsgeo.data.fields import Doubles
+from nfsgeo.data.times import time_texts
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP
 from nfsgeo.geometry import Domain
 from nfsgeo.report.numbers import axis_labels, with_unit
+from nfsgeo.training import RunPaths
 
 __all__ = ["Predictions", "RunFolder", "read_run_folder"]
 
-Array = NDArray[np.float64]
 T = TypeVar("T")
 
 
@@ -43,20 +45,22 @@ class Predictions:
         component_units: Their units, ``""`` where it is not known.
         axes: Names of the axes, with their units where they are known.
         input_names: Names of the static inputs of a problem without time, if known.
+        time_unit: Unit of the times, ``""`` where it is not known.
     """
 
     domain: Domain
-    pos: Array
-    times: Array
+    pos: Doubles
+    times: Doubles
     samples: NDArray[np.int64]
-    x: Array
-    truth: Array
-    prediction: Array
-    error_by_time_step: dict[str, Array]
+    x: Doubles
+    truth: Doubles
+    prediction: Doubles
+    error_by_time_step: dict[str, Doubles]
     component_names: list[str]
     component_units: list[str]
     axes: list[str]
     input_names: list[str]
+    time_unit: str = ""
 
     @property
     def quantities(self) -> list[str]:
@@ -70,9 +74,18 @@ class Predictions:
         return len(self.times) < self.x.shape[2] + self.truth.shape[2]
 
     @property
-    def times_out(self) -> Array:
+    def times_out(self) -> Doubles:
         """Times of the predicted time steps ``[n_out]``."""
         return self.times[-self.truth.shape[2] :]
+
+    @property
+    def leads(self) -> Doubles:
+        """Times of the predicted time steps after the last input ``[n_out]``."""
+        return self.times_out - self.times[self.x.shape[2] - 1]
+
+    def when(self, step: int) -> str:
+        """The time of a predicted time step, as text."""
+        return time_texts(self.times_out, self.time_unit)[step]
 
 
 @dataclass(frozen=True)
@@ -83,8 +96,8 @@ class RunFolder:
     config: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
-    metrics: dict[str, Array] = field(default_factory=dict)
-    unseen: dict[str, Array] = field(default_factory=dict)
+    metrics: dict[str, Doubles] = field(default_factory=dict)
+    unseen: dict[str, Doubles] = field(default_factory=dict)
     predictions: Predictions | None = None
 
     @property
@@ -102,7 +115,8 @@ def read_run_folder(path: Path) -> RunFolder:
     Raises:
         UserError: The folder holds no run, or one of its files is damaged.
     """
-    if not ((path / "summary.json").is_file() or (path / "config.yaml").is_file()):
+    paths = RunPaths(path)
+    if not (paths.summary.is_file() or paths.config.is_file()):
         raise UserError(
             f"{path}",
             "a run folder with a config.yaml or summary.json",
@@ -110,12 +124,12 @@ def read_run_folder(path: Path) -> RunFolder:
         )
     return RunFolder(
         path=path,
-        config=_read(path / "config.yaml", _mapping(yaml.safe_load)) or {},
-        environment=_read(path / "environment.json", _mapping(json.loads)) or {},
-        summary=_read(path / "summary.json", _mapping(json.loads)) or {},
-        metrics=_read(path / "metrics.csv", _columns) or {},
-        unseen=_read(path / "unseen.csv", _columns) or {},
-        predictions=_read_predictions(path / "evaluation.npz"),
+        config=_read(paths.config, _mapping(yaml.safe_load)) or {},
+        environment=_read(paths.environment, _mapping(json.loads)) or {},
+        summary=_read(paths.summary, _mapping(json.loads)) or {},
+        metrics=_read(paths.metrics, _columns) or {},
+        unseen=_read(paths.unseen, _columns) or {},
+        predictions=_read_predictions(paths.evaluation),
     )
 
 
@@ -145,7 +159,7 @@ def _mapping(parse: Callable[[str], Any]) -> Callable[[str], dict[str, Any]]:
     return checked
 
 
-def _columns(text: str) -> dict[str, Array]:
+def _columns(text: str) -> dict[str, Doubles]:
     """Columns of a table of numbers; an empty cell is NaN."""
     rows = list(csv.DictReader(text.splitlines()))
     if not rows:
@@ -188,5 +202,6 @@ def _predictions(arrays: dict[str, NDArray[Any]]) -> Predictions:
         component_names=names,
         component_units=units,
         input_names=[str(name) for name in arrays.get("input_names", ())],
+        time_unit=str(arrays.get("time_unit", "")),
         axes=axis_labels(domain, [str(unit) for unit in arrays.get("axis_units", ())]),
     )

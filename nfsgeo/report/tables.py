@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nfsgeo.measures import MEASURES
 from nfsgeo.report.curves import mean_and_spread
 from nfsgeo.report.numbers import (
     bytes_text,
@@ -32,12 +33,6 @@ __all__ = [
     "verdict",
 ]
 
-MEASURES = {
-    "mae": "MAE",
-    "rmse": "RMSE",
-    "rel_l2": "relative L2",
-    "rel_l1": "relative L1",
-}
 Row = dict[str, Any]
 
 

@@ -12,6 +12,7 @@ from matplotlib.collections import EllipseCollection, LineCollection
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
+from nfsgeo.data.fields import Doubles
 from nfsgeo.geometry import Domain
 from nfsgeo.report.panels import label_axes
 from nfsgeo.report.raster import Raster
@@ -19,7 +20,6 @@ from nfsgeo.report.style import COLOURS
 
 __all__ = ["SIDES", "SurfaceView", "View", "on_surface", "views_of"]
 
-Array = NDArray[np.float64]
 DOTTED_UP_TO = 4096  # points; beyond, dots would hide the field
 SLICES = (0.25, 0.5, 0.75)  # of the last axis, where there is room for several
 IN_SLICE = 256  # points of a slice at least, the nearest ones
@@ -56,11 +56,11 @@ class View(ABC):
         """Names the axes beside a panel of the last column, and of the last row."""
 
     @abstractmethod
-    def draw(self, ax: Axes, values: Array, colours: ScalarMappable) -> None:
+    def draw(self, ax: Axes, values: Doubles, colours: ScalarMappable) -> None:
         """Draws a field ``[n]`` on all points."""
 
     @abstractmethod
-    def redraw(self, ax: Axes, values: Array) -> None:
+    def redraw(self, ax: Axes, values: Doubles) -> None:
         """Replaces the field that :meth:`draw` has drawn."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class FlatView(View):
     def __init__(
         self,
         domain: Domain,
-        pos: Array,
+        pos: Doubles,
         axes: Sequence[str],
         level: float | None = None,
     ) -> None:
@@ -111,7 +111,7 @@ class FlatView(View):
     def name_axes(self, ax: Axes, last: bool) -> None:
         label_axes(ax, self._domain, self._axes, last)
 
-    def draw(self, ax: Axes, values: Array, colours: ScalarMappable) -> None:
+    def draw(self, ax: Axes, values: Doubles, colours: ScalarMappable) -> None:
         low, high = self._domain.lower[:2], self._domain.upper[:2]
         ax.set_facecolor(COLOURS["hairline"])  # shows where the image has no value
         image = self._raster.image(values[self.points])
@@ -122,7 +122,7 @@ class FlatView(View):
         if len(self.points) <= DOTTED_UP_TO:
             ax.plot(*self._pos.T, ".", ms=1.3, mew=0, c="k", alpha=0.5)
 
-    def redraw(self, ax: Axes, values: Array) -> None:
+    def redraw(self, ax: Axes, values: Doubles) -> None:
         ax.images[0].set_data(self._raster.image(values[self.points]))
 
     def dots(self, ax: Axes) -> None:
@@ -141,7 +141,9 @@ class SurfaceView(View):
 
     note = "Discs are the points, seen from two opposite sides."
 
-    def __init__(self, pos: Array, axes: Sequence[str], side: Sequence[float]) -> None:
+    def __init__(
+        self, pos: Doubles, axes: Sequence[str], side: Sequence[float]
+    ) -> None:
         eye = np.array(side) / np.linalg.norm(side)
         right = np.cross([0.0, 0.0, 1.0], eye)
         right /= np.linalg.norm(right)
@@ -190,15 +192,15 @@ class SurfaceView(View):
         """Every panel has its own names."""
 
     @staticmethod
-    def _edge(ax: Axes, ends: Array, name: str, ha: str, va: str) -> None:
+    def _edge(ax: Axes, ends: Doubles, name: str, ha: str, va: str) -> None:
         ax.plot(*ends.T, lw=0.6, c=COLOURS["muted"], zorder=0)
         ax.annotate(name, ends.mean(0), fontsize=6.5, ha=ha, va=va)
 
-    def draw(self, ax: Axes, values: Array, colours: ScalarMappable) -> None:
+    def draw(self, ax: Axes, values: Doubles, colours: ScalarMappable) -> None:
         discs = self._discs(ax)
         discs.set(cmap=colours.cmap, norm=colours.norm, array=values[self.points])
 
-    def redraw(self, ax: Axes, values: Array) -> None:
+    def redraw(self, ax: Axes, values: Doubles) -> None:
         ax.collections[0].set_array(values[self.points])
 
     def dots(self, ax: Axes) -> None:
@@ -221,7 +223,7 @@ class SurfaceView(View):
 
 
 def views_of(
-    domain: Domain, pos: Array, axes: Sequence[str], several: bool = False
+    domain: Domain, pos: Doubles, axes: Sequence[str], several: bool = False
 ) -> list[View]:
     """The views of points, each in a row of panels of its own.
 
@@ -245,7 +247,7 @@ def views_of(
     ]
 
 
-def on_surface(pos: Array) -> bool:
+def on_surface(pos: Doubles) -> bool:
     """Whether points ``[n, 3]`` lie on a surface, and do not fill a volume.
 
     They do if most of them and their nearest neighbours lie almost in a plane: of the
@@ -263,7 +265,7 @@ def on_surface(pos: Array) -> bool:
     return bool(flat.mean() > 0.5)
 
 
-def _spacing(pos: Array) -> Array:
+def _spacing(pos: Doubles) -> Doubles:
     """Distance ``[n]`` from each point to the third of the nearest others."""
     distance = KDTree(pos).query(pos, min(4, len(pos)))[0][:, -1]
     return np.asarray(np.minimum(distance, 3 * np.median(distance)))

@@ -99,7 +99,8 @@ class KeepBestAndLast(Checkpoint):
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
         rmse = float(trainer.callback_metrics["valid_rmse"])
         improved = rmse < self.best_rmse
-        self.best_rmse = min(rmse, self.best_rmse)
+        if improved:
+            self.best_rmse = rmse
         fresh = self.last.with_name("fresh.ckpt.partial")
         trainer.save_checkpoint(fresh)
         if trainer.is_global_zero:

@@ -25,7 +25,7 @@ from pydantic import (
 
 from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.models import MODELS, LossWeighting, Problem
-from nfsgeo.training.config_errors import explained, unknown
+from nfsgeo.setting_errors import explained, unknown
 from nfsgeo.training.losses import LOSSES
 
 __all__ = [
@@ -71,8 +71,9 @@ class DataSection(Section):
         first_step: Index of the first observed time step.
         time_stride: Time steps of the file from one that is used to the next.
         input_noise: Standard deviation of Gaussian noise on the observed values,
-            relative to theirs in the training data, in every part; targets have none.
-            Training sees new noise in every epoch.
+            relative to theirs in the training data, in every part; targets have none,
+            nor have static inputs of fields in time. Training sees new noise in every
+            epoch.
         training_noise: The same of further noise on the inputs of training windows
             alone, after which a model corrects errors such as its own in a rollout.
         lead_times: Whether the model predicts one time step, at any time after its

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from nfsgeo.data import FieldFile
 from nfsgeo.data.datasets import WindowDataset
-from nfsgeo.data.grid_meshes import philox, shuffled
+from nfsgeo.data.streams import philox, shuffled
 from nfsgeo.geometry import Domain
 from nfsgeo.nn.base_interpolation import interpolate, interpolate_along
 from nfsgeo.nn.kriging import (

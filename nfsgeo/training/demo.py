@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from nfsgeo.data.generation import cached_file
+from nfsgeo.progress import Progress, silent
 
 __all__ = ["demo_file"]
 
 
-def demo_file(progress: Callable[[str, int, int], None] | None = None) -> Path:
+def demo_file(progress: Progress = silent) -> Path:
     """Navier-Stokes on a coarse grid, made once and kept in the user's cache.
 
     Viscosity 1e-3, a snapshot every 0.25 time units.

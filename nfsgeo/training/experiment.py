@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import compress
 
 import numpy as np
 import torch
@@ -16,6 +18,7 @@ from nfsgeo.data import FieldFile
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, Model, OwnLoss, Problem, build_model
+from nfsgeo.progress import Progress, silent
 from nfsgeo.training.config import DataSection, RunConfig
 from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.datamodule import WindowData, windows
@@ -35,9 +38,9 @@ from nfsgeo.training.resolution import resolved
 from nfsgeo.training.scales import fitted_scales, fitted_statistics, fitted_trends
 from nfsgeo.training.window_starts import part_samples
 
-__all__ = ["Experiment", "prepare"]
+__all__ = ["Experiment", "check_observed", "prepare"]
 
-Progress = Callable[[str, int, int], None]
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,7 @@ class Experiment:
     forecaster: Forecaster
 
 
-def prepare(
-    config: RunConfig, progress: Progress = lambda what, done, total: None
-) -> Experiment:
+def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     """Opens the data, reads every training and validation sample, builds the model.
 
     Writes nothing, but for the cached data of the demonstration. The same
@@ -115,10 +116,15 @@ def prepare(
             _check_time_steps(windows_of_part)
         tick = partial(progress, "reading samples")
         counted += _read_through(windows_of_part, tick)
+    parts = {"training": train, "validation": valid}
+    if len(part_samples(config.data, file, "test")):
+        parts["test"] = windows(config.data, file, mesh, "test")
+    for part, windows_of_part in parts.items():
+        check_observed(part, windows_of_part)
     missing = _check_missing(counted, config.data, file)
     if missing:
-        info = MODELS[config.model.name]
-        train.drop_absent = valid.drop_absent = info.points and info.unseen_meshes
+        any_mesh = MODELS[config.model.name].any_mesh
+        train.drop_absent = valid.drop_absent = any_mesh
     if missing and problem.has_time:
         # An indicator of each component tells where it is observed.
         indicators = problem.in_components + problem.out_components
@@ -139,8 +145,8 @@ def prepare(
         "problem": problem.to_dict(),
         "times": valid[0].times.tolist(),
     } | fitted_statistics(train, problem)
-    if known := _names_of_inputs(file):
-        description["inputs"] = known
+    description |= {"inputs": _names_of_inputs(file), "units": file.all_units}
+    description["data"] = file.fingerprint()
     if missing:
         description |= {"missing": True, "trend": fitted_trends(train, problem)}
     if config.data.boundary_inputs:
@@ -169,7 +175,7 @@ def prepare(
         noise = math.hypot(config.data.input_noise, config.data.training_noise)
         train.noise = noise * inputs.std
     train.pairs = config.data.lead_times
-    parts = WindowData(
+    data = WindowData(
         {"train": train, "valid": valid},
         forecaster.connect,
         batch_size=config.data.batch_size,
@@ -177,12 +183,12 @@ def prepare(
         seed=config.seed,
     )
     if config.optimiser.find_lr:
-        rate = find_learning_rate(config, forecaster, parts)
+        rate = find_learning_rate(config, forecaster, data)
         found = {"lr": rate, "find_lr": False}
         optimiser = config.optimiser.model_copy(update=found)
         config = config.model_copy(update={"optimiser": optimiser})
         forecaster.optimiser_section = optimiser
-    return Experiment(config, file, mesh, problem, parts, forecaster)
+    return Experiment(config, file, mesh, problem, data, forecaster)
 
 
 def _fresh(config: RunConfig, problem: Problem) -> Model:
@@ -212,9 +218,10 @@ def _problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Proble
 
 
 def _names_of_inputs(file: FieldFile) -> dict[str, list[str]]:
-    """What besides the fields is an input, by which `predict` asks for it."""
+    """Names of the fields and of all other inputs, by which `predict` asks for them."""
     static = len(file.input_names) - len(file.scalar_names)
     kinds = {
+        "components": file.component_names,
         "static": file.input_names[:static],
         "scalars": file.scalar_names,
         "forcings": file.forcing_names,
@@ -276,6 +283,38 @@ def _read_through(
         counted[1] += fields[..., 0].numel()
         progress(item + 1, len(windows))
     return counted
+
+
+def check_observed(part: str, windows: WindowDataset) -> None:
+    """Makes sure that a part has values to compare predictions with.
+
+    Warns of each component that has none there.
+
+    Args:
+        part: Its name, for the message.
+        windows: Of the part.
+
+    Raises:
+        UserError: All that is predicted of it is missing.
+    """
+    names = windows.file.component_names
+    observed = torch.zeros(len(names), dtype=torch.bool)
+    for item in range(len(windows)):
+        observed |= (~windows[item].y.isnan()).any(0).any(0)
+        if observed.all():
+            return
+    if not observed.any():
+        raise UserError(
+            f"{windows.file.path} without any value of {' and '.join(names)} to "
+            f"predict in the {part} part",
+            "observed values in every part",
+            "use data that are observed there, or other parts by data.split_by",
+        )
+    logger.warning(
+        "%s has no value of %s to predict in the %s part, whose errors are those of "
+        "the other components",
+        *(windows.file.path, " and ".join(compress(names, ~observed)), part),
+    )
 
 
 def _check_missing(

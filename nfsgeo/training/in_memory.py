@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning.pytorch import LightningModule
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
+from nfsgeo.data.numbers import as_real, as_times, finite, not_infinite
 from nfsgeo.errors import UserError
+from nfsgeo.training.lead_times import check_order, check_times
+
+if TYPE_CHECKING:
+    from nfsgeo.training.module import Forecaster
 
 __all__ = ["predict_in_memory"]
 
 
 @torch.no_grad()
 def predict_in_memory(
-    module: LightningModule,
+    forecaster: Forecaster,
     data: Any,
     pos: Any,
     query_pos: Any,
@@ -26,31 +30,42 @@ def predict_in_memory(
     """What :meth:`nfsgeo.training.Forecaster.predict` returns.
 
     Args:
-        module: The forecaster; its mode, of training or of evaluation, is kept.
-        data: Fields, ``Data``, or a list of either.
+        forecaster: Its mode, of training or of evaluation, is kept.
+        data: Fields, ``Data``, a list of either, or a ``Batch``.
         pos: Positions of the fields.
         query_pos: Where to predict.
         forcing: What is known ahead.
         times: Of the inputs and of what is asked for.
 
     Raises:
-        UserError: Fields have no positions.
+        UserError: Something is no array of finite numbers, fields have no positions or
+            others than their own, or times do not follow one another.
     """
+    if isinstance(data, Batch):
+        samples = data.to_data_list()
+        found = predict_in_memory(forecaster, samples, pos, query_pos, forcing, times)
+        if len({each.y.size(1) for each in found}) > 1:
+            raise UserError(
+                "a Batch whose graphs ask for different numbers of times",
+                "as many in all of them",
+                "give the graphs as a list",
+            )
+        return Batch.from_data_list(found)
     several = isinstance(data, list | tuple)
-    training = module.training
-    module.eval()
+    training = forecaster.training
+    forecaster.eval()
     try:
         found = [
-            _predicted(module, each, pos, query_pos, forcing, times)
+            _predicted(forecaster, each, pos, query_pos, forcing, times)
             for each in (data if several else [data])
         ]
     finally:
-        module.train(training)
+        forecaster.train(training)
     return found if several else found[0]
 
 
 def _predicted(
-    module: LightningModule,
+    forecaster: Forecaster,
     sample: Any,
     pos: Any,
     query_pos: Any,
@@ -63,7 +78,7 @@ def _predicted(
         query_pos = sample.get("query_pos", query_pos)
         forcing = sample.get("forcing", forcing)
         # The samples of a data set have times for every model.
-        if module.lead_times:
+        if forecaster.lead_times:
             times = sample.get("times", times)
     if x is None or pos is None:
         raise UserError(
@@ -71,13 +86,61 @@ def _predicted(
             "x [n, n_in, F] and pos [n, d]",
             "give both: forecaster.predict(x, pos), or Data(x=x, pos=pos)",
         )
-    x, pos, query_pos, forcing, times = (
-        None if each is None else torch.as_tensor(each, device=module.device)
-        for each in (x, pos, query_pos, forcing, times)
-    )
-    out = module(x, pos, query_pos=query_pos, forcing=forcing, times=times)
+    device, problem = forecaster.device, forecaster.model.problem
+    x, pos = _tensor(x, "x", device, gaps=True), _tensor(pos, "pos", device)
+    if query_pos is not None:
+        query_pos = _tensor(query_pos, "query_pos", device)
+    _check_points(x, pos, query_pos, problem.domain.dim)
+    _check_static(x[..., problem.out_components if problem.has_time else 0 :])
+    if forcing is not None:
+        forcing = _tensor(forcing, "forcing", device, gaps=True)
+    if times is not None:
+        times = torch.as_tensor(as_times(_on_cpu(times), "times"), device=device)
+    check_times(times, None, None, problem, forecaster.description)
+    if times is not None:
+        check_order(times, problem.n_in, forecaster.description)
+    out = forecaster(x, pos, query_pos=query_pos, forcing=forcing, times=times)
     if isinstance(sample, Data):
         copied = sample.clone()
         copied.y = out.to(sample.x.device)
         return copied
     return out.to(sample.device) if isinstance(sample, Tensor) else out.cpu().numpy()
+
+
+def _tensor(
+    values: Any, what: str, device: torch.device, *, gaps: bool = False
+) -> Tensor:
+    """Numbers on a device, all of them finite but for gaps."""
+    numbers = as_real(_on_cpu(values), what, gaps=gaps)
+    (not_infinite if gaps else finite)(numbers, what)
+    given = values if isinstance(values, Tensor) else numbers
+    return torch.as_tensor(given, device=device)
+
+
+def _check_static(static: Tensor) -> None:
+    """Inputs that do not change in time, ``[n, n_in, F]`` without the fields."""
+    if not bool(((static == static[:, :1]) & static.isfinite()).all()):
+        raise UserError(
+            "x with a static input that changes in time or is missing",
+            "the same finite value at all time steps",
+            "repeat the static input, whose components follow those of the field",
+        )
+
+
+def _on_cpu(values: Any) -> Any:
+    if not isinstance(values, Tensor):
+        return values
+    here = values.detach().cpu()
+    return here.float() if here.dtype == torch.bfloat16 else here
+
+
+def _check_points(x: Tensor, pos: Tensor, query_pos: Tensor | None, dim: int) -> None:
+    given = f"x of shape {list(x.shape)} and pos of shape {list(pos.shape)}"
+    expected = f"[n, n_in, F] and [n, {dim}] of the same points"
+    fits = pos.ndim == 2 and pos.size(1) == dim and x.ndim == 3 and len(x) == len(pos)
+    if fits and query_pos is not None:
+        given = f"query_pos of shape {list(query_pos.shape)}"
+        expected = f"[m, {dim}]"
+        fits = query_pos.ndim == 2 and query_pos.size(1) == dim and len(query_pos) > 0
+    if not fits:
+        raise UserError(given, expected, "reshape them")

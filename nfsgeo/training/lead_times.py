@@ -12,7 +12,14 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 
-__all__ = ["check_times", "each_time", "lead_times", "with_times"]
+__all__ = [
+    "check_lead",
+    "check_order",
+    "check_times",
+    "each_time",
+    "lead_times",
+    "with_times",
+]
 
 
 def lead_times(times: Tensor, n_in: int) -> Tensor:
@@ -99,4 +106,47 @@ def check_times(
             if trained
             else "none, for a model that was trained without data.lead_times",
             "give them as times=" if trained else "leave them out",
+        )
+
+
+def check_order(times: Tensor, n_in: int, description: dict[str, Any]) -> None:
+    """Makes sure that times follow one another, not later than in training.
+
+    Unlike :func:`check_times` it looks at their values, which waits for the device.
+
+    Args:
+        times: Of the inputs and of all that is asked for ``[..., n_in + K]``.
+        n_in: Number of input time steps.
+        description: Of the forecaster.
+
+    Raises:
+        UserError: They do not.
+    """
+    if not bool((times.diff() > 0).all()):
+        raise UserError(
+            f"times {', '.join(f'{time:g}' for time in times.flatten().tolist())}",
+            f"the {n_in} times of the inputs and later ones, each after the one before",
+            "sort them, and leave none out",
+        )
+    ahead = float(lead_times(times, n_in).max())
+    check_lead(description, ahead, "times of which")
+
+
+def check_lead(description: dict[str, Any], ahead: float, what: str) -> None:
+    """Refuses times that are further ahead than any in training.
+
+    Args:
+        description: Of a model of lead times.
+        ahead: Time after the last input.
+        what: Where it comes from, for the message.
+
+    Raises:
+        UserError: It is longer.
+    """
+    longest = description["longest_lead"]
+    if ahead > longest * (1 + 1e-3):
+        raise UserError(
+            f"{what} the last time is {ahead:g} after the last input",
+            f"at most {longest:g}, the longest lead time in training",
+            "ask for earlier times, or train with a larger --n-out",
         )

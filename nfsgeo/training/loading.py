@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
+from nfsgeo.setting_errors import explained
 from nfsgeo.training.config import RunConfig
-from nfsgeo.training.config_errors import explained
 from nfsgeo.training.presets import paper_preset
 
 __all__ = ["load_config", "parse_settings", "read_config"]

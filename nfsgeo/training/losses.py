@@ -113,10 +113,10 @@ def relative_l2(prediction: Tensor, target: Tensor, points: LossPoints) -> Tenso
     ``target`` and ``points`` are those of :func:`mse`.
     """
     errors = points.by_sample((prediction - target).square())
-    deviations = points.by_sample((target - points.mean_field).square())
+    energies = points.by_sample((target - points.mean_field).square())
     # The square root has no finite derivative at zero.
     tiny = torch.finfo(errors.dtype).tiny
-    return (errors / deviations.clamp_min(FLOOR**2)).clamp_min(tiny).sqrt().mean()
+    return (errors / energies.clamp_min(FLOOR**2)).clamp_min(tiny).sqrt().mean()
 
 
 LOSSES: dict[str, Loss] = {"mse": mse, "relative_l2": relative_l2, "mae": mae}

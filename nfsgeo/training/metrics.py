@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-__all__ = ["ErrorByTimeStep", "FieldErrors", "errors_by_sample"]
+from nfsgeo.measures import MEASURES
 
-NAMES = ("mae", "rmse", "rel_l2", "rel_l1")
+__all__ = ["ErrorByTimeStep", "FieldErrors", "errors_by_sample"]
 
 
 def errors_by_sample(
@@ -35,9 +35,15 @@ def errors_by_sample(
         unit. Samples without points are left out; without a value that is not missing,
         an error is NaN.
     """
+    return _scored(prediction, truth, batch, mean)[0]
+
+
+def _scored(
+    prediction: Tensor, truth: Tensor, batch: Tensor | None, mean: Tensor | None
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Errors of each sample, and the number of values that they are over."""
     if batch is None:
         batch = torch.zeros(len(truth), dtype=torch.long, device=truth.device)
-    size = _num_observed(truth, batch, apart=mean is not None)
     points = torch.bincount(batch)
     missing, truth = truth.isnan(), truth.double()
     error = (prediction.double() - truth).masked_fill(missing, 0)
@@ -49,32 +55,18 @@ def errors_by_sample(
         return sums.index_add(0, batch, values)
 
     absolute, square = total(error.abs()), total(error.square())
-    sizes = torch.ones_like(absolute)
-    sizes[points > 0] = size.clamp_min(1)
+    size = total((~missing).double())
     # A sample that is zero everywhere is held against the smallest double.
     tiny = torch.finfo(torch.float64).tiny
     found = {
-        "mae": absolute / sizes,
-        "rmse": (square / sizes).sqrt(),
+        "mae": absolute / size.clamp_min(1),
+        "rmse": (square / size.clamp_min(1)).sqrt(),
         "rel_l2": (square / total(truth.square()).clamp_min(tiny)).sqrt(),
         "rel_l1": absolute / total(truth.abs()).clamp_min(math.sqrt(tiny)),
     }
     # Without any value the numbers are NaN, whatever they are divided by.
-    nan = torch.full_like(size, torch.nan)
-    return {
-        name: torch.where(size > 0, values[points > 0], nan)
-        for name, values in found.items()
-    }
-
-
-def _num_observed(truth: Tensor, batch: Tensor | None, *, apart: bool) -> Tensor:
-    """Values of each sample with points that are not missing, ``[S]`` or ``[S, C]``."""
-    if batch is None:
-        batch = torch.zeros(len(truth), dtype=torch.long, device=truth.device)
-    points = torch.bincount(batch)
-    observed = (~truth.isnan()).double().sum(dim=1 if apart else (1, 2))
-    sums = observed.new_zeros(len(points), *observed.shape[1:])
-    return sums.index_add(0, batch, observed)[points > 0]
+    errors = {n: v.masked_fill(size == 0, torch.nan) for n, v in found.items()}
+    return {n: v[points > 0] for n, v in errors.items()}, size[points > 0]
 
 
 class FieldErrors(Metric):
@@ -120,7 +112,7 @@ class FieldErrors(Metric):
         zeros = torch.zeros(
             () if self.std is None else len(self.std), dtype=torch.float64
         )
-        for name in NAMES:
+        for name in MEASURES:
             self.add_state(name, zeros.clone(), dist_reduce_fx="sum")
         self.add_state("count", zeros.clone(), dist_reduce_fx="sum")
 
@@ -137,20 +129,23 @@ class FieldErrors(Metric):
         if not len(truth):
             return
         mean = None if self.mean is None else truth.new_tensor(self.mean).double()
-        errors = errors_by_sample(prediction, truth, batch, mean=mean)
-        there = _num_observed(truth, batch, apart=mean is not None) > 0
+        errors, size = _scored(prediction, truth, batch, mean)
         for name, values in errors.items():
-            counted = values.masked_fill(~there, 0)
+            counted = values.masked_fill(size == 0, 0)
             setattr(self, name, getattr(self, name) + counted.sum(0))
-        self.count = self.count + there.sum(0)
+        self.count = self.count + (size > 0).sum(0)
 
     def compute(self) -> dict[str, float]:
-        """The errors by name; NaN before the first sample."""
-        errors = {name: getattr(self, name) / self.count for name in NAMES}
+        """The errors by name; NaN before the first sample.
+
+        Means are over the components with any true value.
+        """
+        errors = {name: getattr(self, name) / self.count for name in MEASURES}
         if self.std is not None:
             for name in ("mae", "rmse"):
                 errors[name] = errors[name] / errors[name].new_tensor(self.std)
-        return {name: float(error.mean()) for name, error in errors.items()}
+        there = self.count > 0
+        return {name: float(error[there].mean()) for name, error in errors.items()}
 
     def by_component(self) -> list[dict[str, float]]:
         """Errors of each component in its own unit.
@@ -158,7 +153,7 @@ class FieldErrors(Metric):
         Empty where the values of all components are taken together.
         """
         return [
-            {name: float(getattr(self, name)[c] / self.count[c]) for name in NAMES}
+            {name: float(getattr(self, name)[c] / self.count[c]) for name in MEASURES}
             for c in range(len(self.std or ()))
         ]
 

@@ -199,22 +199,23 @@ class Forecaster(TrainingSteps):
         prediction as ``y``. Nothing is dropped out, as in evaluation.
 
         Args:
-            data: Fields of a sample ``[n, n_in, F]``, NaN where a value is missing, or
-                PyTorch Geometric's ``Data`` with ``x``, ``pos`` and optionally
-                ``query_pos``, ``forcing`` and, for a model of lead times, ``times``; a
-                list of either for several samples.
+            data: Fields of a sample ``[n, n_in, F]``, NaN or masked where a value is
+                missing, or PyTorch Geometric's ``Data`` with ``x``, ``pos`` and
+                optionally ``query_pos``, ``forcing`` and, for a model of lead times,
+                ``times``; a list of either, or a ``Batch``, for several samples.
             pos: Positions ``[n, d]`` of the fields, which all samples share.
             query_pos: Where to predict, ``[m, d]``; None for the observed points.
             forcing: What is known ahead ``[n, n_in + n_out, C_f]``, which all samples
                 share; None where the model was trained without.
-            times: Of the inputs and of what is asked for ``[n_in + n_out]``, in the
-                units of the data, for a model of lead times.
+            times: Of the inputs and of what is asked for ``[n_in + n_out]``, increasing
+                and in the units of the data, for a model of lead times.
 
         Returns:
             ``[m, n_out, C]`` for each sample.
 
         Raises:
             UserError: Fields have no positions, or other components or time steps
+                than in training; values are no finite numbers; times are further ahead
                 than in training.
         """
         return predict_in_memory(self, data, pos, query_pos, forcing, times)

@@ -23,7 +23,14 @@ from nfsgeo.errors import UserError
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.window_starts import part_samples
 
-__all__ = ["Observation", "mesh_of", "observe", "observe_in_turn", "trained_points"]
+__all__ = [
+    "Observation",
+    "mesh_of",
+    "observe",
+    "observe_in_turn",
+    "queried",
+    "trained_points",
+]
 
 # Of a mesh that stays, which training samples cycle through.
 QUERY_SETS = 16
@@ -83,7 +90,7 @@ def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observatio
         if not queries:
             return one
         if not isinstance(one, Mesh):
-            return partial(_queried, one, file, queries, drawn_from)
+            return queried(one, file, queries, drawn_from)
         meshes = [one] * min(QUERY_SETS, most)
     if queries:
         meshes = [
@@ -91,6 +98,15 @@ def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observatio
             for number, mesh in enumerate(meshes)
         ]
     return MeshesInTurn(tuple(meshes))
+
+
+def queried(
+    observation: Observation, file: FieldFile, num: int, seed: int
+) -> Observation:
+    """Where samples are observed, with at most ``num`` unobserved query points each."""
+    if isinstance(observation, Mesh):
+        return with_queries(observation, file, num, seed)
+    return partial(_queried, observation, file, num, seed)
 
 
 def _queried(

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from nfsgeo.data import FieldFile
-from nfsgeo.data.grid_meshes import sub_grid_sizes
+from nfsgeo.data.grid_meshes import has_ends, sub_grid_sizes
 from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
@@ -38,8 +38,12 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
             raise UserError(
                 f"{file.path} with {file.num_samples} samples",
                 "at least one each to train, validate and test on",
-                "use a file with more samples, or train on windows that slide over "
-                "long ones: --window-stride 1",
+                "use a file with more samples, or "
+                + (
+                    "train on windows that slide over long ones: --window-stride 1"
+                    if config.data.window_stride is None
+                    else "split them by time: --set data.split_by=time"
+                ),
             )
     data = _with_points(data, file, MODELS[config.model.name])
     data = _with_queries(data, MODELS[config.model.name])
@@ -56,7 +60,7 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
     _check_ahead(config, data)
     optimiser = _with_rate(config.optimiser, model.name, file.equation)
     loss = _with_weighting(config.loss, data, file, MODELS[model.name])
-    if MODELS[model.name].feeds_back:
+    if MODELS[model.name].autoregressive:
         model = _changed(model, prediction="direct")
     return _changed(config, data=data, model=model, loss=loss, optimiser=optimiser)
 
@@ -205,8 +209,7 @@ def _points_per_axis(data: DataSection, file: FieldFile, model: ModelInfo) -> in
             "choose --mesh all or random-subset",
         )
     if data.grid is None and data.points is None:
-        ends = zip(file.axes, file.domain.upper, strict=True)
-        closed = all(math.isclose(axis[-1], upper) for axis, upper in ends)
+        closed = all(has_ends(file, i) for i in range(dim))
         shortest = min(map(len, file.axes))
         quarter = (shortest - closed) // math.ceil(4 ** (1 / dim)) + closed
         # The next smaller one that fits, the smallest where none is.

@@ -95,7 +95,7 @@ def check_model(
         raise UserError(
             f"{path} of {found.get('model', 'an unknown model')}",
             f"a checkpoint of {asked['model']} with the same {', '.join(wrong)}",
-            "put back the checkpoint or the config.yaml that the run had",
+            "put back the checkpoint, the config.yaml or the data that the run had",
         )
     return found
 

@@ -10,6 +10,7 @@ from typing import Any
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.callbacks import EarlyStopping
 
+from nfsgeo.progress import Progress, silent
 from nfsgeo.training.artifacts import write_json, write_yaml
 from nfsgeo.training.callbacks import ReleaseMemory, SeedEpochs
 from nfsgeo.training.checkpoints import (
@@ -19,7 +20,7 @@ from nfsgeo.training.checkpoints import (
 )
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.environment import describe_environment, device_of
-from nfsgeo.training.experiment import Experiment, Progress, prepare
+from nfsgeo.training.experiment import Experiment, prepare
 from nfsgeo.training.history import History
 from nfsgeo.training.loading import read_config
 from nfsgeo.training.loggers import make_logger
@@ -55,7 +56,7 @@ def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
 
 
 def resume_run(
-    folder: Path, progress: Progress = lambda what, done, total: None
+    folder: Path, progress: Progress = silent
 ) -> tuple[Experiment, RunPaths]:
     """Prepares the experiment of an existing run again.
 
@@ -116,10 +117,11 @@ def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] 
     checkpoint = read_checkpoint(paths.last)
     asked = dict(experiment.forecaster.description)
     # The last digits of sums over the data may differ from machine to machine.
-    asked.pop("statistics", None)
-    # Checkpoints from before there were forcings have no names of inputs.
-    if "inputs" not in checkpoint["nfsgeo"]:
-        asked.pop("inputs", None)
+    for name in ("statistics", "trend"):
+        asked.pop(name, None)
+    for name in ("inputs", "units", "data"):  # which older checkpoints do not tell
+        if name not in checkpoint["nfsgeo"]:
+            asked.pop(name, None)
     check_model(checkpoint, asked, paths.last)
     check_weights(checkpoint, experiment.forecaster, paths.last)
     return checkpoint

@@ -38,6 +38,7 @@ class RunPaths:
         unseen: Errors on unseen meshes.
         meshes: Errors on meshes of every kind.
         report: The report, one HTML file.
+        figures: Folder of its pictures.
     """
 
     root: Path
@@ -52,6 +53,7 @@ class RunPaths:
     unseen = _In("unseen.csv")
     meshes = _In("meshes.csv")
     report = _In("report.html")
+    figures = _In("figures")
 
     @classmethod
     def new(cls, folder: Path | None, name: str) -> RunPaths:

@@ -53,7 +53,7 @@ def steps_of_parts(data: DataSection, file: FieldFile) -> dict[str, range]:
         raise UserError(
             f"{len(steps)} time steps of {file.path}, split by time",
             f"at least {3 * least}, for windows of {least} of each part",
-            "ask for fewer time steps by --n-in and --n-out, or use a longer file",
+            "ask for fewer time steps (--n-in, --n-out, --steps), or use a longer file",
         )
     parts = split_in_order(len(steps))
     valid, test = (max(least, len(parts[part])) for part in ("valid", "test"))

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, collect, read_suite, runs_of
-from nfsgeo_benchmarks.suites.suite import read_scales
+from nfsgeo_benchmarks.suites.reading import read_scales
 from nfsgeo_cli import main
 
 SUITE = """

@@ -17,7 +17,7 @@ from nfsgeo_benchmarks.suites.invariance import (
     error_against_mesh,
     errors_on_meshes,
 )
-from nfsgeo_benchmarks.suites.suite import read_suite
+from nfsgeo_benchmarks.suites.reading import read_suite
 from nfsgeo_benchmarks.suites.table import judge, seed_means
 
 MESHES = ("seen", "half")

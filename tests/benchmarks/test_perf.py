@@ -230,7 +230,7 @@ def test_what_was_cached_is_not_read_again(
 
 def test_errors_of_the_work_come_through(tmp_path: Path) -> None:
     wrong = partial(instances, equation="burger", samples=1)
-    with pytest.raises(UserError, match="did you mean burgers"):
+    with pytest.raises(UserError, match="the nearest is burgers"):
         measure(replace(FOUR_TIMES, reference=wrong), tmp_path)
 
 

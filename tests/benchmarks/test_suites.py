@@ -16,7 +16,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, runs_of
-from nfsgeo_benchmarks.suites.suite import read_scales, read_suite
+from nfsgeo_benchmarks.suites.reading import read_scales, read_suite
 from nfsgeo_benchmarks.suites.table import judge, seed_means
 
 Table = Callable[[list[Run], Path], list[dict[str, Any]]]

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from nfsgeo_benchmarks.suites import Run, is_finished, read_suite, runs_of
-from nfsgeo_benchmarks.suites.suite import read_scales
+from nfsgeo_benchmarks.suites.reading import read_scales
 
 # Forked from a process that has imported everything, so that kills hit work, not
 # imports. A group that is killed as a whole forks its own processes.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.history import COLUMNS
 from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, read_suite, runs
-from nfsgeo_benchmarks.suites.runner import RUNS, TRAINED
-from nfsgeo_benchmarks.suites.suite import TRIVIAL, read_scales
+from nfsgeo_benchmarks.suites.earlier import RUNS, TRAINED
+from nfsgeo_benchmarks.suites.reading import read_scales
+from nfsgeo_benchmarks.suites.suite import TRIVIAL
 from nfsgeo_benchmarks.suites.table import leader, seed_means
 
 SEARCH = """
@@ -53,6 +55,16 @@ def test_trials_are_short_and_differ_in_their_settings(searched: Path) -> None:
     whole = runs.runs_of(suite, "tiny", scales)
     assert not {run.name for run in trials} & {run.name for run in whole}
 
+    left_out = searched.read_text().replace(
+        "variants: [wide]", "variants: [deep, wide]"
+    )
+    left_out = left_out.replace(
+        "variants:\n  dse: {}", "variants:\n  deep: {model.name: dse}\n  dse: {}"
+    ).replace("data: waves\n", "data: waves\n    variants: [dse, wide]\n", 1)
+    searched.write_text(left_out)  # a variant that the problem does not have
+    trials = suites.trials_of(read_suite(searched), "tiny", scales)
+    assert [run.variant for run in trials] == names
+
 
 def test_what_costs_three_times_as_much_is_not_chosen(
     searched: Path, tmp_path: Path
@@ -81,6 +93,9 @@ def test_what_costs_three_times_as_much_is_not_chosen(
 def test_the_best_on_validation_samples_is_used_in_every_run(
     searched: Path, bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Whatever the trials cost: the times of runs as short as these mean nothing.
+    text = searched.read_text()
+    searched.write_text(text.replace("epochs: 0.5", "epochs: 0.5\n  cost: 1000"))
     plan = bench("tune", "small", "--scale", "tiny", "--out", "t", "--dry-run")
     assert [line.split()[:3] for line in plan.stdout.splitlines()] == [
         ["to", "run", "1"]
@@ -99,6 +114,12 @@ def test_the_best_on_validation_samples_is_used_in_every_run(
         bench("tune", "small", "--scale", "tiny", "--out", "t", "--json").stdout
     )
     assert [row["valid_rmse"] for row in again["trials"]] == errors
+    # The table alone is enough to go on from.
+    shutil.rmtree("t/runs")
+    again = bench("tune", "small", "--scale", "tiny", "--out", "t")
+    assert again.exit_code == 0 and not Path("t/runs").exists()
+    with open("t/tuned.csv", newline="") as file:
+        assert list(csv.DictReader(file)) == rows
 
     choice = Path("results/tiny/small")
     choice.mkdir(parents=True)

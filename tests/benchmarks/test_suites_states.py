@@ -16,8 +16,9 @@ from nfsgeo_benchmarks.suites import (
     runs_of,
     write_suite_report,
 )
+from nfsgeo_benchmarks.suites.reading import read_scales
 from nfsgeo_benchmarks.suites.states import diff_history
-from nfsgeo_benchmarks.suites.suite import DIFFERENCES, Suite, read_scales
+from nfsgeo_benchmarks.suites.suite import DIFFERENCES, Suite
 from nfsgeo_benchmarks.suites.table import judge, seed_means
 
 

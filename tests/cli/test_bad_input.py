@@ -222,8 +222,8 @@ def test_wrong_values(nfsgeo: Command, waves: Path, options: tuple[str, ...]) ->
     ("equation", "option", "words"),
     [
         ("burgers", "nu", ("--option nu", "KEY=VALUE")),
-        ("burgers", "time-stride=2", ("'time-stride'", "mean time_stride")),
-        ("burger", "nu=1", ("'burger'", "did you mean burgers")),
+        ("burgers", "time-stride=2", ("'time-stride'", "nearest is time_stride")),
+        ("burger", "nu=1", ("'burger'", "the nearest is burgers")),
         ("all", "nu=1", ("--option nu=1 with all", "one equation")),
     ],
 )

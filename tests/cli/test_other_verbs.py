@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from nfsgeo.data import open as open_file
-from nfsgeo.data.generation import EQUATIONS
+from nfsgeo.data.equations import EQUATIONS
 from nfsgeo.models import MODELS
 
 Command = Callable[..., Result]
@@ -180,6 +180,10 @@ def test_plot(nfsgeo: Command, run: Path, waves: Path) -> None:
     assert (run / "report.html").exists()
     written = json.loads(ok(nfsgeo("plot", waves, "--out", "p", "--json")).stdout)
     assert all(Path(path).suffix == ".png" for path in written["written"])
+    for more in ((), ("--animate", "a.gif")):
+        refused = nfsgeo("plot", run, "--out", "q", *more)
+        assert refused.exit_code == 2 and "--out" in refused.stderr
+    assert not Path("q").exists() and not Path("a.gif").exists()
 
 
 def test_a_defect_is_told_apart(

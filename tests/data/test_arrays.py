@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 import nfsgeo
-from nfsgeo.data.generation import cache_folder
+from nfsgeo.data.disk import cache_folder
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
+from nfsgeo.geometry import Domain, Region
 
 
 @pytest.fixture(autouse=True)
@@ -114,6 +114,49 @@ def test_a_model_trains_on_arrays() -> None:
         ({"mask": np.ones((2, 4, 2), bool)}, "mask of 2 samples and u of 3"),
         ({"u": []}, "u without samples"),
         ({"pos": np.full((4, 2), np.nan)}, "finite points"),
+        (
+            {"u": np.zeros((3, 4, 2, 2)), "component_names": ["p"]},
+            r"1 name \(p\) for u of shape \(4, 2, 2\): expected 2 names",
+        ),
+        ({"component_names": ["p", "q"]}, r"2 names \(p, q\) for u"),
+        (
+            {"static": np.zeros((3, 4, 2)), "static_names": ["k"]},
+            r"1 name \(k\) for static of shape \(4, 2\): expected 2 names",
+        ),
+        (  # whose numbers add up
+            {
+                "u": np.zeros((3, 4, 2, 2)),
+                "component_names": ["p"],
+                "forcing": np.zeros((3, 4, 2)),
+                "forcing_names": ["f", "g"],
+            },
+            r"1 name \(p\) for u",
+        ),
+        (
+            {"component_names": ["nu"], "scalars": {"nu": np.zeros(3)}},
+            "arrays with the name 'nu' given 2 times: expected names that differ;",
+        ),
+        (
+            {"u": np.zeros((3, 4, 2, 2)), "component_names": ["b", "b"]},
+            "the name 'b' given 2 times",
+        ),
+        (
+            {"static": np.zeros((3, 4)), "static_names": ["u"]},
+            "the name 'u' given 2 times",
+        ),
+        (
+            {"pos": np.ma.masked_less(np.arange(8.0).reshape(4, 2), 1)},
+            "pos with 1 of 8 values missing",
+        ),
+        (
+            {"scalars": {"nu": np.ma.masked_equal([1.0, 2, 3], 2)}},
+            "scalar nu with 1 of 3 values missing",
+        ),
+        ({"pos": []}, r"points of shape \(0,\)"),
+        ({"u": None}, "u without samples"),
+        ({"scalars": [1, 2, 3]}, "scalars of type list"),
+        ({"t": [[0.0], [1.0]]}, r"times of shape \(2, 1\)"),
+        ({"scalars": {"nu": [1, np.nan, 3]}}, "scalar nu with 1 of 3 values missing"),
     ],
 )
 def test_arrays_that_do_not_fit(changes: dict[str, Any], message: str) -> None:
@@ -152,6 +195,18 @@ def test_a_data_set_of_xarray() -> None:
     assert nfsgeo.from_xarray(globe, domain=box).domain == box
     with pytest.raises(UserError, match="no field"):
         nfsgeo.from_xarray(dataset.drop_vars("temperature"))
+    with pytest.raises(UserError, match="dataset with 3 time steps and no times"):
+        nfsgeo.from_xarray(dataset.drop_vars("time"))
+    with pytest.raises(UserError, match='columns={"sample": "level"}'):
+        nfsgeo.from_xarray(dataset.expand_dims(level=2))
+    one = nfsgeo.from_xarray(dataset["temperature"])
+    np.testing.assert_array_equal(one.read(0, slice(3)), file.read(0, slice(3)))
+    for wrong, message in (
+        (xarray.Dataset(), "no variables"),
+        ("sea.nc", "data of type str: expected a data set of xarray"),
+    ):
+        with pytest.raises(UserError, match=message):
+            nfsgeo.from_xarray(wrong)
 
 
 def test_a_list_of_graphs() -> None:
@@ -165,6 +220,18 @@ def test_a_list_of_graphs() -> None:
         np.testing.assert_array_equal(file.read(sample, slice(None)), graph.x)
     with pytest.raises(UserError, match="a list without graphs"):
         nfsgeo.from_pyg([])
+    for wrong, message in (
+        (graphs[0], "Data in place of a list of graphs"),
+        (["a"], "list in place of a list of graphs"),
+        ([graphs[0].clone().update({"t": None})], "3 time steps and no times"),
+        (
+            [graphs[0], Data(pos=graphs[0].pos, x=torch.ones(4, 3, 2), t=graphs[0].t)],
+            r"x of shape \(4, 3, 2\) in graph 1 and \(4, 3, 1\) in the first",
+        ),
+        ([Data(pos=torch.rand(4, 2), x="waves")], "graphs"),
+    ):
+        with pytest.raises(UserError, match=message):
+            nfsgeo.from_pyg(wrong)
 
 
 def test_units_of_components_and_axes() -> None:
@@ -174,3 +241,45 @@ def test_units_of_components_and_axes() -> None:
         assert file.units == {"u": "K"} and file.axis_units == ["km", "km"]
     with pytest.raises(UserError, match="units of z: expected of u, time, x, y"):
         nfsgeo.from_arrays(u, pos, [0, 1], component_names=["u"], units={"z": "m"})
+
+
+def test_grids_and_cells_belong_to_the_content() -> None:
+    axes = {"time": [0.0, 1.0], "x": np.arange(4.0), "y": np.arange(3.0)}
+    u = xarray.DataArray(np.random.rand(2, 4, 3), coords=axes, name="u")
+    domain = Domain((-1.0, -1.0), (5.0, 5.0), (False, False))
+    assert nfsgeo.from_xarray(u, domain=domain).shape == (4, 3)
+    stations = u.stack(station=("x", "y")).reset_index("station")
+    assert nfsgeo.from_xarray(stations, domain=domain).shape is None
+    pos, x = torch.rand(4, 2), torch.rand(4, 2, 1)
+    for face in ([[0], [1], [2]], [[1], [2], [3]]):
+        face = torch.tensor(face)
+        graph = Data(pos=pos, x=x, t=torch.arange(2.0), face=face)
+        cells = nfsgeo.from_pyg([graph]).cells()["triangle"]
+        np.testing.assert_array_equal(cells, face.T)
+
+
+def test_regions_of_as_many_facets_are_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    pos, u = 0.1 * rng.random((9, 2)), rng.normal(size=(2, 9, 3, 1))
+    square = 0.1 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+    files = [
+        nfsgeo.from_arrays(
+            u,
+            pos,
+            np.arange(3.0),
+            domain=Domain(
+                (0, 0), (1, 1), (False, False), Region.polygons([square + c])
+            ),
+        )
+        for c in (0.3, 0.7)
+    ]
+    for file, centre in zip(files, (0.3, 0.7), strict=True):
+        assert file.domain.region is not None
+        assert file.domain.region.facets.mean() == pytest.approx(centre)
+
+
+def test_time_spans_keep_their_unit() -> None:
+    rng = np.random.default_rng(0)
+    times = np.arange(3).astype("timedelta64[h]")
+    file = nfsgeo.from_arrays(rng.normal(size=(2, 9, 3, 1)), rng.random((9, 2)), times)
+    assert file.times.tolist() == [0, 3600, 7200] and file.time_unit == "s"

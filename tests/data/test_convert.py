@@ -12,6 +12,7 @@ import pytest
 import nfsgeo.data
 from nfsgeo.data.convert import convert
 from nfsgeo.data.grid_writer import GridWriter
+from nfsgeo.data.numbers import EPOCH
 from nfsgeo.data.opening import open_sources
 from nfsgeo.data.writers import native
 from nfsgeo.geometry import Domain
@@ -135,6 +136,42 @@ def test_gridded_files_are_joined(grid_case: Any, tmp_path: Path) -> None:
         np.testing.assert_array_equal(file.parameters["nu"][7:], np.arange(7) / 10)
 
 
+def test_samples_have_the_same_times_and_grid_but_for_rounding(
+    grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    """Hours are less than a millionth of the seconds since 1970."""
+    points, day = RNG.random((9, 2)), np.datetime64("2026-06-30")
+    for name, first in (("a", day), ("b", day + np.timedelta64(3, "h"))):
+        times = first + np.arange(2) * np.timedelta64(1, "h")
+        np.savez(tmp_path / f"{name}.npz", coords=points, u=np.ones((1, 9, 2)), t=times)
+    message = one_line(open_sources, [tmp_path / "a.npz", tmp_path / "b.npz"])
+    assert "other times" in message
+    for shift in (1e-7, 1e-3):
+        moved, (x, y) = tmp_path / f"{shift}.h5", grid_case.options["axes"]
+        with GridWriter(
+            moved, **grid_case.options | {"axes": [x + shift, y]}
+        ) as writer:
+            writer.write(0, grid_case.u, grid_case.a, {"nu": np.arange(7) / 10})
+    assert open_sources([grid_case.path, tmp_path / "1e-07.h5"]).num_samples == 14
+    assert "other grid" in one_line(open_sources, [grid_case.path, moved])
+
+
+def test_files_of_other_units_are_refused(
+    grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    for number, units in enumerate(
+        ({"u": "K"}, {"u": "degC"}, {"v": "Pa"}, {"u": "K", "time": "h"})
+    ):
+        options = grid_case.options | {"provenance": {"units": units}}
+        with GridWriter(tmp_path / f"{number}.h5", **options) as writer:
+            writer.write(0, grid_case.u, grid_case.a, {"nu": np.arange(7) / 10})
+    paths = [tmp_path / f"{number}.h5" for number in range(4)]
+    assert "other units of u (degC, not K)" in one_line(open_sources, paths[:2])
+    assert open_sources([paths[0], paths[2]]).units == {"u": "K"}
+    message = one_line(open_sources, [paths[0], paths[3]])
+    assert "other units of time (h, not none)" in message
+
+
 def test_files_of_different_kinds_are_refused(
     grid_case: Any, point_case: Any, tmp_path: Path, one_line: Callable[..., str]
 ) -> None:
@@ -188,3 +225,18 @@ def test_interrupted_conversion_goes_on(
             found = file.read(sample, slice(None)).swapaxes(0, 1)
             same = found.reshape(grid_case.u.shape[1:])
             np.testing.assert_array_equal(same, grid_case.u[sample])
+
+
+def test_other_times_have_no_unit_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "dated.csv"
+    path.write_text(
+        "time,x,y,u\n2026-06-01T00:00,0,0,1\n2026-06-01T01:00,0,0,2\n"
+        "2026-06-01T00:00,1,1,1\n2026-06-01T01:00,1,1,2\n"
+    )
+    with open_sources([path]) as file:
+        assert file.time_unit == EPOCH
+    with open_sources([path], times=[0.0, 1.0]) as file:
+        assert file.time_unit == "" and file.times.tolist() == [0, 1]
+    days = np.array(["2026-01-01", "2026-01-02"], "M8[D]")
+    with open_sources([path], times=days) as file:
+        assert file.time_unit == EPOCH and np.diff(file.times) == 86400

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import nfsgeo.data
 from nfsgeo.data.batches import batch_size_for, missing_ranges
-from nfsgeo.data.generation import EQUATIONS, generate, generate_all
+from nfsgeo.data.equations import EQUATIONS
+from nfsgeo.data.generation import generate, generate_all
 from nfsgeo.errors import UserError
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -109,8 +110,11 @@ def test_defaults_follow_the_options() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"equation": "burger"}, "equation 'burger'.*did you mean burgers"),
-        ({"options": {"time-stride": 2}}, "option 'time-stride'.*mean time_stride"),
+        ({"equation": "burger"}, "equation 'burger'.*the nearest is burgers"),
+        (
+            {"options": {"time-stride": 2}},
+            "option 'time-stride'.*nearest is time_stride",
+        ),
         ({"options": {"nu": "thick"}}, "nu='thick': expected a valid number"),
         ({"options": {"nu": -1}}, "nu=-1: expected a positive number"),
         ({"options": {"nu": float("nan")}}, "nu=nan: expected a finite number"),
@@ -122,7 +126,7 @@ def test_defaults_follow_the_options() -> None:
         ({"workers": 0}, "workers 0"),
         ({"seed": -1}, "seed -1"),
         ({"device": "abacus"}, "device 'abacus': expected cpu or cuda"),
-        ({"equation": "darcy", "records": 2}, "2 records"),
+        ({"equation": "darcy", "records": 2}, "--records 2"),
     ],
 )
 def test_wrong_settings(

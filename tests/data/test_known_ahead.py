@@ -91,7 +91,7 @@ def test_the_last_observed_time_step(
         f = np.ones_like(u) if forcings else None
         file = nfsgeo.from_arrays(u, np.eye(3)[:, :2], np.arange(12.0), forcing=f)
         seen = 12 - ahead if ahead < 8 else min(4, 12 - ahead)
-        assert file.num_observed() == (max(12 - ahead, seen) if forcings else 12)
+        assert file.num_observed() == max(12 - ahead, seen)
 
 
 def test_fields_become_forcings_by_name(tmp_path: Path) -> None:
@@ -146,6 +146,8 @@ def test_writers_refuse_what_was_not_announced(
     for changes, message in (
         ({"forcing_names": ()}, "forcings must come"),
         ({"forcing_names": ("p", "q")}, "names that differ"),
+        ({"component_names": ("p", "p")}, "a file with the name 'p' given 2 times"),
+        ({"static_names": ("k", "k")}, "a file with the name 'k' given 2 times"),
         ({"scalar_names": ("re",)}, "no parameters"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -196,7 +198,7 @@ def test_arrays_data_sets_and_graphs_name_them(tmp_path: Path) -> None:
     for changes, message in (
         ({"forcing": f[:1]}, "forcing of 1 samples and u of 2"),
         ({"forcing": f[:, :, :2]}, "the same points and time steps"),
-        ({"forcing_names": ["u", "tide"]}, "names of components and forcings"),
+        ({"forcing_names": ["u", "tide"]}, "names that differ"),
         ({"scalars": {"nu": 1.0}}, "a number for each of 2 samples"),
     ):
         with pytest.raises(UserError, match=message):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfsgeo.data import GridWriter, NativeFile
-from nfsgeo.data.fields import GridFile
+from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.meshes import (
     MESH_KINDS,
     Mesh,
@@ -34,7 +34,7 @@ from nfsgeo.geometry import Domain
 from nfsgeo.training.config import DataSection
 
 
-class Grid(GridFile):
+class Grid(FieldFile):
     """A grid without values: periodic axes leave out their end point."""
 
     def __init__(

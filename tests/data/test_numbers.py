@@ -107,3 +107,8 @@ def test_files_of_another_ending_are_not_written(
         message = one_line(GridWriter, tmp_path / name, **grid_case.options)
         assert f"{name} to write" in message and "choose a.h5" in message
     assert not list(tmp_path.glob("a.*"))
+
+
+def test_rows_of_unequal_length_are_refused() -> None:
+    with pytest.raises(UserError, match="points .*inhomogeneous.*: expected an array"):
+        as_real([[0.0, 1.0], [2.0]], "points")

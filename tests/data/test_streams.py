@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nfsgeo.data.grid_meshes import philox
-from nfsgeo.data.streams import Stream, derived_seed, epoch_order
+from nfsgeo.data.streams import Stream, derived_seed, epoch_order, philox
 
 
 def test_streams_are_independent_and_keep_their_numbers() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfsgeo.data.fields import GridFile
+from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.meshes import off_grid
 from nfsgeo.data.trigonometric import (
     TrigonometricInterpolation,
@@ -38,7 +38,7 @@ def test_weights_are_exact_below_the_highest_mode(num: int, seed: int) -> None:
         np.testing.assert_allclose(found, np.cos(np.pi * num * phase), atol=2e-12)
 
 
-class Waves(GridFile):
+class Waves(FieldFile):
     """Two components and two time steps of band-limited fields, a shift in the box."""
 
     def __init__(self, shape: tuple[int, ...], periodic: tuple[bool, ...]) -> None:
@@ -112,7 +112,7 @@ def test_what_cannot_be_interpolated_is_refused() -> None:
         TrigonometricInterpolation(file, file.coordinates())
 
 
-class Bump(GridFile):
+class Bump(FieldFile):
     """A bump on a periodic axis, of frequencies that fall off as ``ratio ** k``."""
 
     def __init__(self, num: int, ratio: float, *, periodic: bool = True) -> None:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
@@ -83,7 +83,7 @@ def check_same(path: Path, back: Path) -> None:
     with nfsgeo.data.open(path) as first, nfsgeo.data.open(back) as last:
         assert last.num_samples == first.num_samples
         assert last.component_names == first.component_names
-        assert [name.removeprefix("a_") for name in last.static_names] in (["k"], ["a"])
+        assert last.static_names == first.static_names == ["k"]
         assert last.static_role == "coefficient"
         assert last.forcing_names == first.forcing_names == ["sun"]
         if back.suffix in (".h5", ".hdf5", ".nc", ".nc4", ".npz") and first.axes:
@@ -196,6 +196,32 @@ def test_dates_stay_dates(tmp_path: Path) -> None:
         assert np.array_equal(np.array(found, "M8[us]"), np.array(dates, "M8[us]"))
 
 
+def test_times_given_as_dates_stay_dates(tmp_path: Path) -> None:
+    """In archives of numpy, and in files of nfsgeo's own writers."""
+    axes, dates = [np.arange(3.0), np.arange(2.0)], np.array(["2026-01-01"], "M8[D]")
+    points, u = np.random.rand(6, 2), np.ones((1, 1, 3, 2, 1))
+    np.savez(tmp_path / "a.npz", u=u, x=axes[0], y=axes[1], t=dates)
+    np.savez(tmp_path / "b.npz", u=u.reshape(1, 6), coords=points, t=dates)
+    about: dict[str, Any] = {
+        "equation": "",
+        "domain": Domain((0.0, 0.0), (2.0, 2.0), (False, False)),
+        "times": dates,
+        "component_names": ["u"],
+        "provenance": {"units": {"u": "K"}},
+    }
+    with GridWriter(tmp_path / "c.h5", **about, axes=axes, num_samples=1) as grid:
+        grid.write(0, u)
+    with PointWriter(tmp_path / "d.h5", **about) as cloud:
+        cloud.write(np.ones((6, 1, 1)), cloud.add_mesh(points))
+    nfsgeo.data.convert(tmp_path / "c.h5", tmp_path / "e.npz")
+    nfsgeo.data.convert(tmp_path / "d.h5", tmp_path / "f.npz")  # which holds no units
+    for name in ("a.npz", "b.npz", "c.h5", "d.h5", "e.npz", "f.npz"):
+        with nfsgeo.data.open(tmp_path / name) as file:
+            assert file.time_unit == "seconds since 1970-01-01", name
+            assert file.times.tolist() == [1767225600.0]
+            assert file.units == ({"u": "K"} if "c" < name < "f" else {})
+
+
 def test_names_that_would_be_taken_for_others(
     tmp_path: Path, one_line: Callable[..., str]
 ) -> None:
@@ -213,6 +239,114 @@ def test_names_that_would_be_taken_for_others(
         )
         assert "a field named 'time'" in message
     assert [path.name for path in tmp_path.iterdir()] == ["a.h5"]
+
+
+TRICKY = ["a", "a_", "a_k", "a_a_k", "forcing_", "forcing_sun", "T", "lat", "sample"]
+TRICKY += ["y", "z", "x", "point", "a/b", "p,q", "a;b;c;d;e", " p", "", "#", "1", "p_0"]
+TRICKY += [
+    "vtkGhostType",
+    "vtkValidPointMask",
+    "<p>",
+    "'p\"",
+    "&amp;",
+    "p\nq",
+    "p [m/s]",
+]
+NAMES = st.sampled_from(TRICKY) | st.text("aà_ px0,;#\"'<&\t\n[](", max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    ending=st.sampled_from(ENDINGS),
+    names=st.lists(NAMES, min_size=1, max_size=2, unique=True),
+    static=st.lists(NAMES, max_size=2, unique=True),
+    forcings=st.lists(NAMES, max_size=1),
+    dim=st.integers(1, 3),
+    single=st.booleans(),
+)
+def test_names_come_back_or_are_refused(
+    ending: str,
+    names: list[str],
+    static: list[str],
+    forcings: list[str],
+    dim: int,
+    single: bool,
+) -> None:
+    """Whatever they are: no file is written that is refused or misread later."""
+    assume(not set(names) & set(forcings))
+    steps = 1 if single or ending == ".vtu" else 2
+    pos = np.random.default_rng(0).random((3, dim))
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "cloud.h5"
+        with PointWriter(
+            path,
+            equation="",
+            domain=Domain.unit(dim, periodic=False),
+            times=np.arange(float(steps)),
+            component_names=names,
+            static_names=static,
+            static_role="coefficient" if static else None,
+            forcing_names=forcings,
+        ) as writer:
+            u, a, f = (np.ones((3, steps, len(n))) for n in (names, static, forcings))
+            mesh = writer.add_mesh(pos)
+            a = a[:, 0] if static else None
+            writer.write(u, mesh, a, forcing=f if forcings else None)
+        try:
+            back = nfsgeo.data.convert(path, Path(name) / f"out{ending}")
+        except UserError as error:
+            assert ending not in (".h5", ".hdf5") and "\n" not in str(error)
+            assert [each.name for each in Path(name).iterdir()] == ["cloud.h5"]
+            return
+        with nfsgeo.data.open(back) as file:
+            assert file.component_names == names
+            assert list(file.static_names) == static
+            assert list(file.forcing_names) == forcings
+
+
+@pytest.mark.parametrize("ending", [e for e in SERIES if e not in (".h5", ".hdf5")])
+def test_what_is_wrong_with_a_name(
+    ending: str, tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    def message(name: str) -> str:
+        path, out = tmp_path / "a.h5", tmp_path / f"b{ending}"
+        path.unlink(missing_ok=True)
+        with PointWriter(
+            path,
+            equation="",
+            domain=Domain.unit(1),
+            times=[0.0],
+            component_names=[name],
+        ) as writer:
+            writer.write(np.zeros((3, 1, 1)), writer.add_mesh([[0.0], [0.2], [0.4]]))
+        return one_line(nfsgeo.data.convert, path, out)
+
+    assert "names without forcing_" in message("forcing_sun")
+    if ending != ".npz":
+        assert "names without '/'" in message("a/b")
+    if ending in (".csv", ".parquet", ".pvd"):
+        given = f"a field named 'a_flux' in {tmp_path / f'b{ending}'}: "
+        assert given + "expected names other than a and a_" in message("a_flux")
+    if ending in (".csv", ".parquet"):
+        assert "a field named 'lat'" in message("lat")
+
+
+@pytest.mark.parametrize("ending", [".nc", ".nc4"])
+@pytest.mark.parametrize("kind", [cloud, grid])
+def test_units_of_axes_come_back(
+    ending: str, kind: Callable[..., Path], tmp_path: Path
+) -> None:
+    units = {"x": "km", "y": "degrees_north", "time": "h", "p": "degrees_east"}
+    if kind is cloud:
+        path = cloud(tmp_path, 2, [4, 5], 2, 0)
+    else:
+        path = grid(tmp_path, [3, 4], 2, 2, 0)
+    with nfsgeo.data.open(path) as file:
+        file.provenance["units"] = units
+        out = nfsgeo.data.export(file, tmp_path / f"out{ending}")
+    with nfsgeo.data.open(out) as back:
+        assert back.provenance["units"] == units
+        assert back.axis_units == ["km", "degrees_north"]
 
 
 def test_what_does_not_fit_the_format(

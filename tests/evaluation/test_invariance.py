@@ -12,8 +12,9 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import nfsgeo
 import nfsgeo.data
-from nfsgeo.data import FieldFile
+from nfsgeo.data import FieldFile, GridWriter
 from nfsgeo.data.meshes import Mesh, disjoint, random_subset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_meshes, evaluate_run
@@ -25,6 +26,7 @@ from nfsgeo.evaluation.invariance import (
     _Training,
     _with_others,
 )
+from nfsgeo.geometry import Domain, Region
 from nfsgeo.training import RunPaths, begin_run, fit, load_config, prepare
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.observation import observe, observe_in_turn, trained_points
@@ -161,3 +163,37 @@ def test_a_grid_is_its_only_mesh(waves: Path, tmp_path: Path) -> None:
     torch.manual_seed(0)
     (row,) = evaluate_meshes(paths.root)
     assert row["mesh"] == "equispaced" and row["num_points"] == 64
+
+
+def test_meshes_of_a_grid_with_an_obstacle(
+    tmp_path: Path, tiny: dict[str, Any]
+) -> None:
+    """No point is drawn inside the obstacle."""
+    axis = (np.arange(16) + 0.5) / 16
+    square = [[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]]
+    domain = Domain((0, 0), (1, 1), (False, False), Region.polygons([square]))
+    with GridWriter(
+        tmp_path / "obstacle.h5",
+        equation="test",
+        domain=domain,
+        axes=[axis, axis],
+        times=np.arange(4.0),
+        num_samples=20,
+        component_names=["u"],
+    ) as writer:
+        phase = 6 * np.random.default_rng(0).random((20, 1, 1, 1))
+        u = np.sin(6 * axis[:, None] + phase + np.arange(4)[:, None, None])
+        u = np.broadcast_to(u, (20, 4, 16, 16))[..., None]
+        writer.write(0, u.astype("f4"))
+    settings = tiny | {
+        "model.name": "nfs",
+        "data.n_in": 2,
+        "data.n_out": 2,
+        "data.points": 40,
+        "data.point_sets": 1,
+        "data.query_points": 0,
+    }
+    experiment = nfsgeo.prepare(tmp_path / "obstacle.h5", settings)
+    run = nfsgeo.fit(experiment, tmp_path / "run")
+    rows = by_mesh(evaluate_meshes(run.root, ["seen", "half", "nested-2"]))
+    assert all(np.isfinite(row["mae_unobserved"]) for row in rows.values())

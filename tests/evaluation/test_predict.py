@@ -182,7 +182,7 @@ def test_names_order_the_columns_of_points(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("lat,lon\n0.25,0.5\n0.75,1\n")
     found = read_points(tmp_path / "q.csv", Domain.unit(2, periodic=False))
     assert found.tolist() == [[0.5, 0.25], [1.0, 0.75]]
-    for names in ("id,x,y", "p,q", "x,lon"):
+    for names in ("id,x,y", "p,q", "x,lon", "z,x", "y,z"):
         zeros = ",".join("0" for _ in names.split(","))
         (tmp_path / "q.csv").write_text(f"{names}\n{zeros}\n")
         with pytest.raises(UserError, match="columns"):
@@ -197,6 +197,7 @@ def test_names_order_the_columns_of_points(tmp_path: Path) -> None:
         ([[0.5, 0.5, 0.5]], "one row of 2 coordinates"),
         ([0.5, 0.5], "one row of 2 coordinates"),
         (np.empty((0, 2)), "one row of 2 coordinates"),
+        ([[0.5 + 1j, 0.5]], "q.npy of type complex128: expected real numbers"),
     ],
 )
 def test_points_that_cannot_be_used(

@@ -182,7 +182,7 @@ def test_fno_changes_resolution(size):
 
 
 def test_unknown_model_and_setting():
-    with pytest.raises(UserError, match="did you mean nfs"):
+    with pytest.raises(UserError, match="the nearest is nfs"):
         build_model("nsf", problem())
     with pytest.raises(UserError, match=r"NFS\(widht=3\).*the nearest is width"):
         build_model("nfs", problem(), {"widht": 3})

@@ -206,6 +206,11 @@ def test_unequal_time_steps_train_evaluate_and_predict(tiny: dict[str, Any]) -> 
         forecaster.predict(x, pos)
     with pytest.raises(UserError, match=r"times of shape \[3\]"):
         forecaster.predict(x, pos, times=UNEQUAL[:3])
+    for later, what in (([16, 15.8], "each after"), ([99], "at most"), ([15], "each")):
+        with pytest.raises(UserError, match=what):
+            forecaster.predict(x, pos, times=[*UNEQUAL[9:], *later])
+    with pytest.raises(UserError, match="times with 1 of 4 values missing"):
+        forecaster.predict(x, pos, times=[*UNEQUAL[9:], np.nan])
     with pytest.raises(UserError, match="unequal time steps: expected the times"):
         nfsgeo.predict(run, data, "steps.h5", steps=3)
     for wrong, what in (([2, 1], "increase"), ([0], "increase"), ([99], "at most")):
@@ -232,8 +237,8 @@ def test_a_file_of_forcings_has_them_at_the_times_that_are_asked_for(
     assert experiment.problem.forcings == 2
     run = nfsgeo.fit(experiment, "run")
     x, pos = data.read(2, slice(5, 8)), data.coordinates()
-    known = data.read_all(2, slice(5, 12))[..., 1:]
-    found = nfsgeo.load(run).predict(x, pos, forcing=known, times=UNEQUAL[5:])
+    known = data.read_all(2, slice(5, 10))[..., 1:]
+    found = nfsgeo.load(run).predict(x, pos, forcing=known, times=UNEQUAL[5:10])
     with nfsgeo.predict(run, data, "p.h5", first=5, lead_times=[2, 3]) as ahead:
         given = ahead.read(2, slice(None))
     np.testing.assert_allclose(given, found[:, [0, 1]], rtol=1e-5)

@@ -21,6 +21,7 @@ from nfsgeo.evaluation import evaluate_run
 from nfsgeo.evaluation.baselines import training_mean
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS
+from nfsgeo.report import write_report
 from nfsgeo.training import begin_run, fit, load_config, module, prepare, restore
 from nfsgeo.training.losses import LOSSES, LossPoints
 from nfsgeo.training.metrics import ErrorByTimeStep, FieldErrors
@@ -243,6 +244,31 @@ def test_too_many_missing_values_are_refused(waves: Path, tmp_path: Path) -> Non
     assert prepare(load_config(overrides=chosen)).forecaster.missing
 
 
+@pytest.mark.parametrize(("part", "samples"), [("validation", [7]), ("test", [8, 9])])
+def test_a_part_without_values_is_refused(
+    part: str,
+    samples: list[int],
+    tiny: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    u = np.random.default_rng(0).normal(size=(10, 16, 20))
+    u[samples] = NAN
+    pos = np.random.default_rng(1).random((16, 2))
+    data = nfsgeo.from_arrays(u, pos, np.arange(20.0))
+    with pytest.raises(UserError, match=f"any value of u to predict in the {part} pa"):
+        nfsgeo.prepare(data, tiny)
+
+
+def test_nothing_is_scored_without_values(
+    waves: Path, gaps: Path, tiny: dict[str, Any], tmp_path: Path
+) -> None:
+    run = run_on(gaps, tmp_path / "run", tiny | {"trainer.epochs": 1})
+    with pytest.raises(UserError, match="without any value of u to predict"):
+        evaluate_run(run, data=with_gaps(waves, tmp_path / "none.h5", 1.0))
+
+
 def test_points_between_gaps_are_refused(gaps: Path) -> None:
     chosen = {"data.file": str(gaps), "data.mesh": "off-grid"}
     with pytest.raises(UserError, match="missing values.*every grid point"):
@@ -291,3 +317,56 @@ def test_gaps_cost_little_where_the_mean_in_their_place_costs_much(
     monkeypatch.setattr(module, "fill_in_time", zero)
     mean = error(gaps, "mean")
     assert filled <= 1.15 * usual and mean >= 1.5 * usual, (usual, filled, mean)
+
+
+def two_components(missing: str) -> Any:
+    """Two waves, of which one has no value in a part of 20 samples."""
+    rng = np.random.default_rng(0)
+    pos, times = rng.random((40, 2)), np.arange(6.0)
+    phase = 6 * pos[None, :, :1] + 6 * rng.random((20, 1, 1)) + 0.3 * times
+    u = np.stack([np.sin(phase), np.cos(phase)], axis=-1)
+    samples = nfsgeo.from_arrays(u, pos, times).split[missing]
+    u[samples, ..., 1] = NAN
+    return nfsgeo.from_arrays(u, pos, times, component_names=["p", "q"])
+
+
+@pytest.mark.filterwarnings("error:Mean of empty slice")
+@pytest.mark.parametrize("part", ["valid", "test"])
+def test_a_component_that_a_part_lacks(
+    part: str,
+    tmp_path: Path,
+    tiny: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    settings = tiny | {"data.n_in": 3, "data.n_out": 3, "model.name": "nfs"}
+    experiment = nfsgeo.prepare(two_components(part), settings)
+    assert caplog.text.count(f"no value of q to predict in the {part}") == 1
+    paths = nfsgeo.fit(experiment, tmp_path / "run")
+    assert paths.best.exists()
+    found = nfsgeo.evaluate(paths)
+    assert np.isfinite(list(found["test"].values())).all()
+    of_q = found["components"]["q"]["mae"]
+    assert (of_q is None or np.isnan(of_q)) == (part == "test")
+    write_report(paths.root)  # reads what was written
+    again = nfsgeo.evaluate(paths)
+    assert again["test"] == found["test"]
+
+
+def test_a_rollout_of_as_many_steps_has_the_same_errors(
+    tmp_path: Path, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where points without any value are left out."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    rng = np.random.default_rng(0)
+    pos, times = rng.random((40, 2)), np.arange(6.0)
+    u = np.sin(6 * pos[None, :, :1] + 6 * rng.random((20, 1, 1)) + 0.3 * times)
+    for sample in u:
+        sample[rng.choice(40, 12, replace=False)] = NAN
+    file = nfsgeo.from_arrays(u, pos, times)
+    settings = tiny | {"data.n_in": 3, "data.n_out": 3, "model.name": "nfs"}
+    run = nfsgeo.fit(nfsgeo.prepare(file, settings), tmp_path / "run")
+    found = nfsgeo.evaluate(run, steps=3)
+    rolled = found["rollout"]["errors"]["model"]
+    assert rolled["mae"] == pytest.approx(found["test"]["mae"])

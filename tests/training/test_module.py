@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 
@@ -217,15 +220,26 @@ def test_residual_predictions_are_differentiable_in_query_positions(
     )
 
 
-def test_predicts_in_memory_what_it_was_given() -> None:
-    """Arrays for arrays, tensors for tensors, graphs for graphs, lists for lists."""
+def small_nfs(*, missing: bool = False) -> Forecaster:
+    """From three time steps of 40 points to two."""
     torch.manual_seed(0)
-    domain = Domain.unit(2)
     sizes = {"width": 8, "modes": 2, "time_modes": 2, "depth": 1, "hidden": 8}
     scale = FieldNormaliser(torch.tensor([0.5]), torch.tensor([2.0]))
-    problem = Problem(domain, 1, 1, 3, 2, 40, None, True)
+    problem = Problem(Domain.unit(2), 1 + missing, 1, 3, 2, 40, None, True)
     network = NFS(problem, grid=8, **sizes)
-    module = Forecaster(network, scale, scale, OptimiserSection(), {}, residual=True)
+    more: dict[str, Any] = {"missing": missing, "residual": True}
+    return Forecaster(network, scale, scale, OptimiserSection(), {}, **more)
+
+
+def with_gaps() -> tuple[Forecaster, NDArray[Any], NDArray[Any]]:
+    """A network that was trained with missing values, points and inputs."""
+    rng = np.random.default_rng(0)
+    return small_nfs(missing=True), rng.random((40, 2)), rng.normal(size=(40, 3, 1))
+
+
+def test_predicts_in_memory_what_it_was_given() -> None:
+    """Arrays for arrays, tensors for tensors, graphs for graphs, lists for lists."""
+    module = small_nfs()
     pos, x, queries = torch.rand(40, 2), torch.randn(2, 40, 3, 1), torch.rand(5, 2)
     with torch.no_grad():
         expected = [module(each, pos, query_pos=queries) for each in x]
@@ -246,3 +260,43 @@ def test_predicts_in_memory_what_it_was_given() -> None:
     for wrong in (lambda: module.predict(x[0]), lambda: module.predict(Data(pos=pos))):
         with pytest.raises(UserError, match=r"forecaster.predict\(x, pos\)"):
             wrong()
+    half = module.predict(x[1].bfloat16(), pos, query_pos=queries)
+    assert torch.allclose(half, expected[1], atol=0.1)
+    batch = module.predict(Batch.from_data_list([graph, graph]))
+    assert isinstance(batch, Batch) and torch.equal(batch[1].y, expected[1])
+
+
+def test_what_a_mask_hides_is_no_input() -> None:
+    module, pos, x = with_gaps()
+    with_nan = x.copy()
+    with_nan[3, 1] = np.nan
+    masked = np.ma.masked_array(x, np.isnan(with_nan))
+    found = module.predict(masked, pos)
+    np.testing.assert_array_equal(found, module.predict(with_nan, pos))
+    assert not np.allclose(found, module.predict(x, pos))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": "fields.h5"}, "x of type <U9: expected real numbers"),
+        ({"data": np.full((40, 3, 1), np.inf)}, "x with 120 of 120 values infinite"),
+        ({"data": np.ones((40, 3, 1)) * 1j}, "x of type complex128"),
+        ({"data": torch.ones(40, 3, 1) * 1j}, "x of type complex64"),
+        ({"data": np.ones((39, 3, 1))}, r"\[39, 3, 1\] and pos of shape \[40, 2\]"),
+        ({"pos": np.ones((40, 3))}, r"pos of shape \[40, 3\]: expected .* \[n, 2\]"),
+        ({"pos": np.full((40, 2), np.nan)}, "pos with 80 of 80 values missing"),
+        ({"query_pos": np.ones(2)}, r"query_pos of shape \[2\]: expected \[m, 2\]"),
+        ({"query_pos": np.ones((0, 2))}, r"query_pos of shape \[0, 2\]"),
+        ({"data": np.full((40, 3, 2), np.nan)}, "a static input that changes in time"),
+        ({"data": np.arange(240.0).reshape(40, 3, 2)}, "a static input that changes"),
+        ({"times": ["now", "then"]}, "times of type"),
+        ({"times": np.arange(5.0)}, "expected none, for a model that was trained"),
+    ],
+)
+def test_arrays_that_cannot_be_predicted_from(
+    changes: dict[str, Any], message: str
+) -> None:
+    module, pos, x = with_gaps()
+    with pytest.raises(UserError, match=message):
+        module.predict(**{"data": x, "pos": pos} | changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,11 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import h5py
 import pytest
 import yaml
 from lightning.pytorch import Callback
 
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation import evaluate_run
 from nfsgeo.training import RunPaths
 from nfsgeo.training.history import read_history
 
@@ -131,3 +134,23 @@ def test_a_checkpoint_of_another_model_is_refused(train: Train, resume: Train) -
     paths.last.write_bytes(wide.paths.last.read_bytes())
     with pytest.raises(UserError, match="last.ckpt of nfs.*same settings"):
         resume(paths.root)
+
+
+def test_data_that_have_changed_are_noticed(
+    train: Train, resume: Train, waves: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.h5"
+    shutil.copy(waves, own)
+    paths = train("run", {"data.file": str(own), "trainer.epochs": 1}).paths
+    evaluate_run(paths.root)
+    _want_epochs(paths, 2)
+    other = tmp_path / "other.h5"
+    shutil.copy(waves, other)
+    with h5py.File(other, "r+") as file:
+        file["fields/u"][-1] *= 2
+    other.replace(own)
+    with pytest.raises(UserError, match="same data; put back"):
+        resume(paths.root)
+    with pytest.raises(UserError, match="own.h5, which has changed since training"):
+        evaluate_run(paths.root)
+    assert evaluate_run(paths.root, data=own)["test"]

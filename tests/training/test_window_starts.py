@@ -171,6 +171,8 @@ def test_one_series_without_sliding_windows_is_refused(series: Path) -> None:
             data_section(file)
         with pytest.raises(UserError, match="split_by=time.*--window-stride"):
             data_section(file, split_by="time")
+        with pytest.raises(UserError, match="1 samples.*data.split_by=time"):
+            data_section(file, window_stride=12, split_by="series")
         with pytest.raises(UserError, match="at least 72"):
             data_section(file, window_stride=1, n_in=12, n_out=12)
 

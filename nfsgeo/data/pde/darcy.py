@@ -23,6 +23,8 @@ LEVELS = {"12/3": (12.0, 3.0), "12/4": (12.0, 4.0)}
 COEFFICIENTS = (*LEVELS, "lognormal")
 _ITERATIONS = 500
 
+Faces = tuple[Tensor, Tensor]
+
 
 @dataclass(frozen=True)
 class Darcy(SteadySolver):
@@ -110,9 +112,6 @@ class Darcy(SteadySolver):
         return Solution(
             u=u[:, None, :, :, None], a=a[..., None], dt=torch.zeros(len(a))
         )
-
-
-Faces = tuple[Tensor, Tensor]
 
 
 def faces(a: Tensor) -> Faces:

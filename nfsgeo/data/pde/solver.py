@@ -6,7 +6,6 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -18,13 +17,13 @@ from nfsgeo.data.pde.etdrk4 import whole_steps
 from nfsgeo.data.pde.solution import Solution, check_samples, solve_guarded
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
+from nfsgeo.setting_errors import unknown
 
 __all__ = [
     "Option",
     "PeriodicSolver",
     "Solver",
     "SteadySolver",
-    "nearest",
     "option",
 ]
 
@@ -147,11 +146,8 @@ class Solver(ABC):
         known = {each.name: each for each in self.options}
         for name in given or {}:
             if name not in known:
-                raise UserError(
-                    f"option {name!r} of {self.name}",
-                    f"one of {', '.join(known)}",
-                    nearest(name, known),
-                )
+                what, names = f"option {name!r} of {self.name}", ", ".join(known)
+                raise unknown(what, f"one of {names}", name, known)
         values: Any = {k: known[k].parse(v) for k, v in (given or {}).items()}
         return dataclasses.replace(self, **values)
 
@@ -238,7 +234,7 @@ class SteadySolver(Solver):
         """
         if records != 1:
             raise UserError(
-                f"{records} records", "1 for a steady problem", "leave the option out"
+                f"--records {records}", "1 for a steady problem", "leave the option out"
             )
         return np.zeros(1)
 
@@ -312,9 +308,3 @@ class PeriodicSolver(Solver):
         check_samples(u, self.limits(u), indices, self.name)
         kept = (..., *[slice(None, None, stride)] * self.dim, None)
         return Solution(u=u[kept], a=start[kept], dt=steps)
-
-
-def nearest(name: str, known: Mapping[str, Any]) -> str:
-    """What to do about a name that does not exist."""
-    near = get_close_matches(name, known, n=1)
-    return f"did you mean {near[0]}?" if near else "choose one of these"

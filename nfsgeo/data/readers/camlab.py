@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.numbers import with_gaps
 from nfsgeo.data.readers.clouds import LazyCloudFile, numbered
 from nfsgeo.data.readers.reader import Reader
 from nfsgeo.data.splits import published_split
@@ -116,7 +117,7 @@ def _camlab(path: Path) -> FieldFile:
             raise ValueError("points outside the periodic unit square of the set")
 
     def fields(sample: int, which: slice) -> NDArray:
-        return u[sample, which, :, : len(names)].swapaxes(0, 1)
+        return with_gaps(u[sample, which, :, : len(names)], u).swapaxes(0, 1)
 
     def static_field(sample: int) -> NDArray:
         values = c[sample]
@@ -126,13 +127,13 @@ def _camlab(path: Path) -> FieldFile:
                 "the same at every time step",
                 "store it as components of u",
             )
-        return values[0]
+        return with_gaps(values[0], c)
 
     return LazyCloudFile(
         path,
         num_samples=samples,
         num_points=num_points,
-        points=lambda sample: x[sample % len(x), 0],
+        points=lambda sample: with_gaps(x[sample % len(x), 0], x),
         shared=len(x) == 1,
         fields=fields,
         times=times,

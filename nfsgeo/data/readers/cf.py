@@ -14,14 +14,15 @@ from nfsgeo.data.readers.columns import (
     ask_role,
     bare_name,
     check_roles,
+    check_space,
 )
-from nfsgeo.errors import UserError
 
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["is_longitude", "roles_of_variables", "times_of"]
+__all__ = ["ABOUT", "is_longitude", "roles_of_variables", "times_of"]
 
+ABOUT = "nfsgeo"  # attribute of a data set for what CF has no name for
 AXES = {"t": "time", "x": "x", "y": "y", "z": "z"}
 STANDARD = {
     "time": "time",
@@ -80,14 +81,7 @@ def roles_of_variables(
         if len(fitting) > 1:
             raise ask_role(path, role, fitting)
         found |= dict.fromkeys([role], fitting[0]) if fitting else {}
-    space = [role for role in "xyz" if role in found]
-    if not space or space != list("xyz"[: len(space)]):
-        raise UserError(
-            f"{path} with variables {', '.join(names)}",
-            "coordinate variables x[, y[, z]]",
-            f"name them: nfsgeo convert {path} --out NAME.h5 --columns "
-            "x=VARIABLE,y=VARIABLE,time=VARIABLE",
-        )
+    check_space(path, names, found, "variable")
     return found
 
 
@@ -124,6 +118,8 @@ def times_of(variable: xarray.DataArray) -> Any:
 
 def _places(dataset: xarray.Dataset) -> list[str]:
     """Longitudes and latitudes that the file does not declare to be coordinates."""
+    if ABOUT in dataset.attrs:  # whose coordinates nfsgeo declared
+        return []
     degrees = (*EAST, *NORTH)
     return [
         str(name)

@@ -10,29 +10,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles, FieldFile, Indices, reading
-from nfsgeo.data.numbers import as_real, as_times
+from nfsgeo.data.fields import Doubles, FieldFile, Indices, padded_box, reading
+from nfsgeo.data.numbers import (
+    as_real,
+    as_times,
+    check_distinct,
+    check_num_names,
+    dated,
+)
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 __all__ = [
-    "EPOCH",
     "HALF_CIRCLE",
     "CloudFile",
     "Lazy",
     "LazyCloudFile",
-    "is_static",
     "numbered",
 ]
 
-EPOCH = "seconds since 1970-01-01"  # unit of times that were dates
 HALF_CIRCLE = 180.0  # degrees of longitude from which on an axis may be periodic
-
-
-def is_static(name: str) -> bool:
-    """Whether a named field is the coefficient: ``a``, ``a_permeability``, ..."""
-    return name == "a" or name.startswith("a_")
 
 
 def numbered(name: str, num: int) -> list[str]:
@@ -99,11 +97,13 @@ class CloudFile(FieldFile):
         self.path, self._handle = path, handle
         self.domain_is_known = domain is not None
         self.equation, self.parameters = equation, dict(parameters or {})
-        self.provenance = dict(provenance or {})
+        self.provenance = dated(provenance, times)
         self.times_are_known = times is not None
         self.times = as_times(
             np.arange(u[0].shape[1]) if times is None else times, f"times of {path}"
         )
+        check_distinct(path, list(component_names))
+        check_distinct(path, list(static_names))
         self.name_fields(component_names)
         self.static_names = list(static_names)
         self.static_role = static_role if self.static_names else None
@@ -137,10 +137,16 @@ class CloudFile(FieldFile):
 
     def _gather(self, meshes: Sequence[NDArray[Any]]) -> None:
         """Keeps each different mesh once, and checks every size against it."""
+        if self.times.ndim != 1:
+            raise UserError(
+                f"{self.path} with times of shape {self.times.shape}",
+                "one axis, that of the time steps",
+                "flatten them",
+            )
         if not np.all(np.diff(self.times) > 0) or not len(self.times):
             raise UserError(f"{self.path}", "increasing times", "sort its time steps")
         known: dict[bytes, int] = {}
-        steps, width = len(self.times), len(self._stored)
+        steps = len(self.times)
         for sample, (mesh, u) in enumerate(zip(meshes, self._u, strict=True)):
             points = as_real(mesh, f"points of sample {sample} of {self.path}")
             points = points.astype(np.float64)
@@ -154,10 +160,11 @@ class CloudFile(FieldFile):
                 raise UserError(
                     f"sample {sample} of {self.path}", "finite points", "repair it"
                 )
-            self._check(sample, "fields", u, (len(points), steps, width))
+            shape: tuple[int, ...] = (len(points), steps)
+            self._check(sample, "fields", u, shape, self._stored)
             if self.static_names:
-                shape = (len(points), len(self.static_names))
-                self._check(sample, "coefficient", self._a[sample], shape)
+                a, names = self._a[sample], self.static_names
+                self._check(sample, "coefficient", a, (len(points),), names)
             number = known.setdefault(points.tobytes(), len(self._meshes))
             if number == len(self._meshes):
                 self._meshes.append(points)
@@ -168,14 +175,17 @@ class CloudFile(FieldFile):
         sample: int,
         what: str,
         values: NDArray[Any] | Lazy,
-        shape: tuple[int, ...],
+        ahead: tuple[int, ...],
+        names: Sequence[str],
     ) -> None:
+        """Makes sure that an array has these axes ahead of its named components."""
         if not isinstance(values, Lazy):
             name = f"{what} of sample {sample} of {self.path}"
             values = as_real(values, name, gaps=what == "fields")
         found = values.shape
-        if found != shape:
-            raise self._misfit(sample, what, found, str(shape))
+        if found[:-1] != ahead:
+            raise self._misfit(sample, what, found, str((*ahead, len(names))))
+        check_num_names(self.path, what, names, found, found[-1])
 
     def _misfit(
         self, sample: int, what: str, shape: tuple[int, ...], wanted: str
@@ -240,7 +250,7 @@ class LazyCloudFile(FieldFile):
         self.split = dict(split or split_in_order(num_samples))
         self._points, self._fields, self._coefficient = points, fields, coefficient
         self.domain_is_known = domain is not None
-        self.domain = domain or self._around(1 if shared else num_samples)
+        self.domain = domain or padded_box(self)
 
     def coordinates(self, sample: int = 0) -> Doubles:
         self._check_sample(sample)
@@ -262,10 +272,3 @@ class LazyCloudFile(FieldFile):
     def close(self) -> None:
         if self._handle is not None:
             self._handle.close()
-
-    def _around(self, num_meshes: int) -> Domain:
-        ends: list[Doubles] = []
-        for sample in range(num_meshes):
-            points = self.coordinates(sample)
-            ends += [points.min(axis=0), points.max(axis=0)]
-        return Domain.bounding(np.stack(ends))

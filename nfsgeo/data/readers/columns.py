@@ -8,7 +8,15 @@ from pathlib import Path
 
 from nfsgeo.errors import UserError
 
-__all__ = ["LONGITUDE", "ROLES", "ask_role", "bare_name", "check_roles", "roles_of"]
+__all__ = [
+    "LONGITUDE",
+    "ROLES",
+    "ask_role",
+    "bare_name",
+    "check_roles",
+    "check_space",
+    "roles_of",
+]
 
 # The names that a column of each role may have, in any case, with a unit after them.
 ROLES: dict[str, tuple[str, ...]] = {
@@ -49,14 +57,7 @@ def roles_of(
         if len(fitting) > 1:
             raise ask_role(path, role, fitting)
         found |= dict.fromkeys([role], fitting[0]) if fitting else {}
-    space = [role for role in "xyz" if role in found]
-    if not space or space != list("xyz"[: len(space)]):
-        raise UserError(
-            f"{path} with columns {', '.join(names)}",
-            "columns x[, y[, z]] of coordinates",
-            f"name them: nfsgeo convert {path} --out NAME.h5 --columns "
-            "x=COLUMN,y=COLUMN,time=COLUMN",
-        )
+    check_space(path, names, found)
     return found
 
 
@@ -121,6 +122,25 @@ def check_roles(path: Path, names: Sequence[str], given: Mapping[str, str]) -> N
         twice = next(name for name in names if list(names).count(name) > 1)
         raise UserError(
             f"{path} with two columns {twice!r}", "names that differ", "rename one"
+        )
+
+
+def check_space(
+    path: Path, names: Sequence[str], found: Mapping[str, str], kind: str = "column"
+) -> None:
+    """Makes sure that names by role are there for x, for x and y, or for all three.
+
+    Raises:
+        UserError: They are not.
+    """
+    space = [role for role in "xyz" if role in found]
+    if not space or space != list("xyz"[: len(space)]):
+        one = kind.upper()
+        raise UserError(
+            f"{path} with {kind}s {', '.join(names)}",
+            f"{kind}s x[, y[, z]] of coordinates",
+            f"name them: nfsgeo convert {path} --out NAME.h5 --columns "
+            f"x={one},y={one},time={one}",
         )
 
 

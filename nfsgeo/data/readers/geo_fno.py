@@ -43,11 +43,25 @@ def _elasticity(path: Path) -> FieldFile:
     return _steady(path, "stress", stress.T, list(points.transpose(1, 2, 0)), split)
 
 
-def _on_grid(name: str, channel: int, component: str, path: Path) -> FieldFile:
-    """``NAME_Q.npy`` (samples, channels, i, j), of which one channel is predicted, and
-    ``NAME_X.npy`` and ``NAME_Y.npy`` (samples, i, j), coordinates of its curved grid.
-    The test samples follow those of training.
+def _pipe(path: Path) -> FieldFile:
+    """``Pipe_Q.npy`` (samples, channels, i, j), whose first channel, the horizontal
+    velocity, is predicted, and ``Pipe_X.npy`` and ``Pipe_Y.npy`` (samples, i, j),
+    coordinates of its curved grid. The test samples follow those of training.
     """
+    return _on_grid(path, "Pipe", 0, "velocity_x")
+
+
+def _airfoil(path: Path) -> FieldFile:
+    """``NACA_Cylinder_Q.npy`` (samples, 5 channels, i, j), whose last channel, the Mach
+    number, is predicted, and ``NACA_Cylinder_X.npy`` and ``NACA_Cylinder_Y.npy``
+    (samples, i, j), coordinates of its curved grid. The test samples follow those of
+    training.
+    """
+    return _on_grid(path, "NACA_Cylinder", 4, "mach")
+
+
+def _on_grid(path: Path, name: str, channel: int, component: str) -> FieldFile:
+    """One channel of ``NAME_Q.npy`` on the grid of ``NAME_X.npy``, ``NAME_Y.npy``."""
     fields = _load(path, f"{name}_Q.npy")
     axes = [_load(path, f"{name}_Q.npy", f"{name}_{axis}.npy") for axis in "XY"]
     shapes = ", ".join(str(array.shape) for array in (fields, *axes))
@@ -116,14 +130,14 @@ ELASTICITY = Reader(
 PIPE = Reader(
     "Geo-FNO pipe (.npy)",
     partial(_is_one_of, ("Pipe_Q.npy", "Pipe_X.npy", "Pipe_Y.npy")),
-    partial(_on_grid, "Pipe", 0, "velocity_x"),
+    _pipe,
     "Geo-FNO pipe: Pipe_Q.npy (samples, channels, i, j), Pipe_X.npy and Pipe_Y.npy "
     "(samples, i, j)",
 )
 AIRFOIL = Reader(
     "Geo-FNO airfoil (.npy)",
     partial(_is_one_of, tuple(f"NACA_Cylinder_{each}.npy" for each in "QXY")),
-    partial(_on_grid, "NACA_Cylinder", 4, "mach"),
+    _airfoil,
     "Geo-FNO airfoil: NACA_Cylinder_Q.npy (samples, 5 channels, i, j), "
     "NACA_Cylinder_X.npy and NACA_Cylinder_Y.npy (samples, i, j)",
 )

@@ -23,6 +23,7 @@ __all__ = ["GRAPHS", "fields_of_graphs", "is_graphs"]
 
 NAME = "lists of PyTorch Geometric's Data (.pt)"
 TIMES = ("t", "time", "times")
+PARAMETER = "parameter "  # before the name of a number among the attributes
 # Made anew by nfsgeo, or made by PyTorch Geometric from the others.
 LEFT_OUT = ("edge_index", "edge_attr", "edge_weight", "num_nodes", "batch", "ptr")
 
@@ -54,9 +55,9 @@ def fields_of_graphs(
                  step, or the coefficient where there is a ``y``
     ``y``        with an axis of time, the time steps after ``x``; else the solution
     ``forcing``  with an axis of time, that of ``x`` and ``y``: known ahead; optional
-    ``t``        (time steps), of ``x`` and ``y`` or, in a series, one; optional
+    ``t``        (time steps), of ``x`` and ``y``; optional
     ``face``     (3, triangles), optional
-    others       numbers, one for each graph: parameters
+    others       numbers, one for each graph: parameters; in a series all the same
     ===========  =======================================================================
 
     Edges are left out: nfsgeo makes its own graphs. In a series, ``y`` has to be the
@@ -79,25 +80,36 @@ def fields_of_graphs(
         raise UserError(
             f"{path} with {len(parts)} graphs without an axis of time in x",
             "to be told whether they are samples, from x to y, or time steps of one",
-            "say it: --series samples or --series time-steps",
+            "say it: --series samples or --series time-steps, in Python "
+            'series="samples" or series="time-steps"',
         )
-    if series == "time-steps":
-        parts = [_chained(path, parts)]
-    numbers = {k for part in parts for k in part if k.startswith("parameter ")}
     for number, part in enumerate(parts):
         if part.keys() != parts[0].keys():
             odd = sorted(part.keys() ^ parts[0].keys())
             raise UserError(
                 f"{path} with graph {number} that differs from the first in "
-                f"{', '.join(name.removeprefix('parameter ') for name in odd)}",
+                f"{', '.join(name.removeprefix(PARAMETER) for name in odd)}",
                 "graphs of the same attributes",
                 "add it or leave it out",
             )
+    if series == "time-steps":
+        parts = [_chained(path, parts)]
+    numbers = [name for name in parts[0] if name.startswith(PARAMETER)]
+    for number, part in enumerate(parts):
+        for name in ("x", "y", "forcing"):
+            if name in part and part[name].shape[1:] != parts[0][name].shape[1:]:
+                raise UserError(
+                    f"{path} with {name} of shape {part[name].shape} in graph {number} "
+                    f"and {parts[0][name].shape} in the first",
+                    "as many time steps and components in all graphs",
+                    "reshape it or leave the graph out",
+                )
         if "t" in part and not np.array_equal(part["t"], parts[0]["t"]):
             raise UserError(
                 f"{path} with graph {number} at other times than the first",
                 "samples with the same times",
-                "give --series time-steps if they are those of one sample",
+                "give --series time-steps, in Python series="
+                '"time-steps", if they are those of one sample',
             )
     a = [part["x"] for part in parts] if "y" in parts[0] and not steps else []
     u = [part["y"][:, None] if a else part["x"] for part in parts]
@@ -123,7 +135,7 @@ def fields_of_graphs(
             {"triangle": part["face"].T} if "face" in part else {} for part in parts
         ],
         parameters={
-            name.removeprefix("parameter "): np.stack([p[name] for p in parts])
+            name.removeprefix(PARAMETER): np.stack([p[name] for p in parts])
             for name in sorted(numbers)
         },
     )
@@ -146,7 +158,7 @@ def _arrays(path: Path, number: int, graph: Data) -> dict[str, NDArray[Any]]:
                     "attributes pos, x, y, forcing, t, face, and single numbers",
                     "rename it or leave it out",
                 )
-            name, values = f"parameter {key}", np.asarray(values).reshape(())
+            name, values = PARAMETER + key, np.asarray(values).reshape(())
         if name == "t":
             values = np.atleast_1d(values)
         if name in ("x", "y", "forcing") and values.ndim == 1:
@@ -193,17 +205,17 @@ def _chained(path: Path, parts: list[dict[str, NDArray[Any]]]) -> dict[str, Any]
         raise UserError(
             f"{path} as time steps of one sample",
             "graphs on the same points, x without an axis of time",
-            "give --series samples",
+            'give --series samples, in Python series="samples"',
         )
     ahead = [part["y"] for part in parts if "y" in part]
-    if len(ahead) == len(x):
+    if ahead:
         if not all(
             np.array_equal(y, after) for y, after in zip(ahead, x[1:], strict=False)
         ):
             raise UserError(
                 f"{path} as time steps of one sample, with a y that is not the next x",
                 "y to be x of the next graph",
-                "leave y out or give --series samples",
+                'leave y out or give --series samples, in Python series="samples"',
             )
         x.append(ahead[-1])
     found = {"pos": parts[0]["pos"], "x": np.stack(x, axis=1)}
@@ -212,9 +224,45 @@ def _chained(path: Path, parts: list[dict[str, NDArray[Any]]]) -> dict[str, Any]
     if known:
         found["forcing"] = np.stack(known, axis=1)
     times = [part["t"] for part in parts if "t" in part]
-    if len(times) == len(x):
-        found["t"] = np.concatenate(times)
+    if times:
+        found["t"] = _times_of_series(path, times, 2 if ahead else 1)
+    for name in parts[0]:
+        if name.startswith(PARAMETER):
+            if any(part[name] != parts[0][name] for part in parts):
+                raise UserError(
+                    f"{path} as time steps of one sample, with "
+                    f"{name.removeprefix(PARAMETER)} that differs between them",
+                    "one number for the sample",
+                    "leave it out, or give it at the points as part of x",
+                )
+            found[name] = parts[0][name]
     return found
+
+
+def _times_of_series(path: Path, times: list[NDArray[Any]], each: int) -> NDArray[Any]:
+    """The times of graphs that are time steps, with that after the last one's ``x``.
+
+    Args:
+        path: The file, for messages.
+        times: Of each graph.
+        each: How many: one, of ``x``, or two, of ``x`` and ``y``.
+    """
+    fitting = all(t.shape == (each,) for t in times)
+    if not fitting or any(
+        before[-1] != after[0]
+        for before, after in zip(times, times[1:], strict=False)
+        if each == 2
+    ):
+        wanted = "one time for each graph, that of its x"
+        if each == 2:
+            wanted = "two times for each graph, of its x and of its y, the next x"
+        raise UserError(
+            f"{path} as time steps of one sample, with t of {len(times[0])} times in "
+            "the first graph",
+            wanted,
+            "set data.t",
+        )
+    return np.concatenate([t[:1] for t in times] + [times[-1][1:]])
 
 
 def _load(path: Path) -> list[Data]:

@@ -10,8 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import SPACE, Doubles, GridFile, Indices, check_axes
-from nfsgeo.data.numbers import as_times
+from nfsgeo.data.axes import check_axes
+from nfsgeo.data.fields import SPACE, Doubles, FieldFile, Indices
+from nfsgeo.data.numbers import (
+    as_times,
+    check_distinct,
+    check_num_names,
+    dated,
+    with_gaps,
+)
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -39,7 +46,7 @@ class Field:
         """Time steps of a sample, ``[T', *S, c]``, axes of length 1 where constant."""
         chosen = {"n": sample, "t": steps}
         index = tuple(chosen.get(letter, slice(None)) for letter in self.order)
-        values = self._with_gaps(np.asarray(self.array[index]))
+        values = with_gaps(self.array[index], self.array)
         left = self.order.replace("n", "")
         ahead = [letter for letter in "t" + SPACE[:dim] if letter in left]
         behind = [letter for letter in left if letter not in ahead]
@@ -48,18 +55,8 @@ class Field:
         shape = [sizes.get(letter, 1) for letter in "t" + SPACE[:dim]]
         return values.reshape(*shape, len(self.names))
 
-    def _with_gaps(self, values: NDArray[Any]) -> NDArray[Any]:
-        """NaN where HDF5 files of netCDF's conventions mark values as missing."""
-        attrs = getattr(self.array, "attrs", {})
-        for key in ("_FillValue", "missing_value"):
-            if key in attrs:
-                missing = np.isin(values, np.asarray(attrs[key]))
-                if missing.any():
-                    values = np.where(missing, np.float32(np.nan), values)
-        return values
 
-
-class ArrayFile(GridFile):
+class ArrayFile(FieldFile):
     """Gridded fields in arrays of a foreign file.
 
     Args:
@@ -79,6 +76,8 @@ class ArrayFile(GridFile):
     Raises:
         UserError: An array's size contradicts the axes, the times or another array.
     """
+
+    axes: tuple[Doubles, ...]
 
     def __init__(
         self,
@@ -105,10 +104,13 @@ class ArrayFile(GridFile):
             f"times of {path}",
         )
         self.domain, self.equation, self.static_role = domain, equation, static_role
-        self.name_fields([name for field in fields for name in field.names])
+        names = [name for field in fields for name in field.names]
         self.static_names = [name for field in static for name in field.names]
+        check_distinct(path, names)
+        check_distinct(path, self.static_names)
+        self.name_fields(names)
         self.parameters = dict(parameters or {})
-        self.provenance = dict(provenance or {})
+        self.provenance = dated(provenance, times)
         self.num_samples = self._count()
         self.split = dict(split or split_in_order(self.num_samples))
 
@@ -141,7 +143,7 @@ class ArrayFile(GridFile):
         check_axes(self.path, self.axes, self.domain, least=2)
         sizes = dict(zip(SPACE, map(len, self.axes), strict=False))
         sizes["t"] = len(self.times)
-        if not np.all(np.diff(self.times) > 0):
+        if self.times.ndim != 1 or not np.all(np.diff(self.times) > 0):
             raise UserError(f"{self.path}", "increasing times", "repair the file")
         for field in [*self._fields, *self._static]:
             shape, width = field.array.shape, 1
@@ -152,8 +154,7 @@ class ArrayFile(GridFile):
                     width *= size
                 elif size != sizes.setdefault(letter, size) or not size:
                     raise self._misfit(field, sizes)
-            if width != len(field.names):
-                raise self._misfit(field, sizes)
+            check_num_names(self.path, "fields", field.names, shape, width)
         for name, values in self.parameters.items():
             if len(values) != sizes.get("n", 1):
                 raise UserError(

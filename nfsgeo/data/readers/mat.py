@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.io import loadmat, matlab, whosmat
 
+from nfsgeo.data.numbers import with_gaps
+
 __all__ = ["load", "shapes"]
 
 BLOCK_BYTES = 2**28
@@ -26,7 +28,7 @@ class Reversed:
     """
 
     def __init__(self, dataset: h5py.Dataset) -> None:
-        self._dataset = dataset
+        self._dataset, self.attrs = dataset, dataset.attrs
         self.shape = dataset.shape[::-1]
         size = dataset.dtype.itemsize * int(np.prod(self.shape[1:]))
         self._step = max(1, BLOCK_BYTES // max(1, size))
@@ -42,7 +44,7 @@ class Reversed:
         return self._values[(sample - block * self._step, *rest)]
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray[Any]:
-        return np.asarray(self._dataset[...].T, dtype)
+        return np.asarray(with_gaps(self._dataset[...].T, self), dtype)
 
 
 def shapes(path: Path) -> dict[str, tuple[int, ...]]:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.numbers import finite, with_gaps
 from nfsgeo.data.readers.clouds import CloudFile, Lazy, numbered
 from nfsgeo.data.readers.reader import Reader
 from nfsgeo.errors import UserError
@@ -31,7 +32,7 @@ Group = Mapping[str, Any]
 
 def _is_group(names: Any) -> bool:
     found = set(names)
-    return found >= {NODE_TYPE, CELLS} and not found.isdisjoint(POINTS)
+    return NODE_TYPE in found and not found.isdisjoint(POINTS)
 
 
 def _fits(path: Path) -> bool:
@@ -50,19 +51,21 @@ def _mesh_graph_nets(path: Path) -> FieldFile:
     array                 content
     ====================  ==============================================================
     ``mesh_pos``          coordinates, (points, axes), or ``pos``, ``coords``
-    ``node_type``         (points, 1): becomes a coefficient ``a_node_type_K`` for each
+    ``node_type``         (points, 1): becomes a coefficient ``node_type_K`` for each
                           type K that there is, 1 at its nodes
-    ``cells``             (cells, nodes of a cell)
+    ``cells``             (cells, nodes of a cell), optional
     ``velocity`` ...      (T, points, components), the fields, by any names
     ``time``              (T), optional
     ====================  ==============================================================
 
     The first three may have an axis of time ahead along which they do not change.
+    Values equal to ``_FillValue`` or ``missing_value`` of a data set are missing.
     (Pfaff et al., Learning mesh-based simulation with graph networks, 2021.)
     """
     groups, handle = _groups(path)
     order = sorted(groups, key=lambda name: (len(name), name))
-    meshes, u, cells, types, times = [], [], [], [], []
+    meshes, u, types, times = [], [], [], []
+    cells: list[dict[str, NDArray[Any]]] = []
     names: list[str] = []
     for name in order:
         group = groups[name]
@@ -71,7 +74,10 @@ def _mesh_graph_nets(path: Path) -> FieldFile:
             group[next(p for p in POINTS if p in group)], where, "points"
         )
         types.append(_constant(group[NODE_TYPE], where, NODE_TYPE).reshape(-1))
-        nodes = _constant(group[CELLS], where, CELLS).astype(np.int64)
+        cells.append({})
+        if CELLS in group:
+            nodes = _constant(group[CELLS], where, CELLS).astype(np.int64)
+            cells[-1] = {_kind(nodes.shape[1], points.shape[1]): nodes}
         given = {*POINTS, NODE_TYPE, CELLS, *TIMES}
         fields = {key: group[key] for key in sorted(group) if key not in given}
         wide = {key: _width(where, key, v, len(points)) for key, v in fields.items()}
@@ -84,9 +90,8 @@ def _mesh_graph_nets(path: Path) -> FieldFile:
             raise ValueError(f"fields of {sorted(steps)} time steps in one trajectory")
         shape = (len(points), steps.pop(), len(names))
         u.append(Lazy(shape, partial(_rows, list(fields.values()), shape[0])))
-        cells.append({_kind(nodes.shape[1], points.shape[1]): nodes})
         meshes.append(points)
-        times += [np.ravel(group[t]) for t in TIMES if t in group]
+        times += [np.ravel(with_gaps(group[t], group[t])) for t in TIMES if t in group]
     known = np.unique(np.concatenate(types))
     if any(not np.array_equal(times[0], other) for other in times):
         raise ValueError("trajectories at different times")
@@ -97,7 +102,7 @@ def _mesh_graph_nets(path: Path) -> FieldFile:
         a=[(kind[:, None] == known).astype(np.float32) for kind in types],
         times=times[0] if times else [0.0] if u[0].shape[1] == 1 else None,
         component_names=names,
-        static_names=[f"a_node_type_{kind}" for kind in known],
+        static_names=[f"node_type_{kind}" for kind in known],
         cells=cells,
         handle=handle,
     )
@@ -114,7 +119,7 @@ def _groups(path: Path) -> tuple[dict[str, Group], Any]:
         if not isinstance(group, h5py.Group) or not _is_group(group):
             file.close()
             raise UserError(
-                f"{path} with {name}, which has no {NODE_TYPE}, {CELLS} or points",
+                f"{path} with {name}, which has no {NODE_TYPE} or no points",
                 "a group for each trajectory",
                 "leave it out",
             )
@@ -132,6 +137,7 @@ def _constant(array: Any, where: str, what: str) -> NDArray[Any]:
                 "choose data on a fixed mesh",
             )
         values = values[0]
+    values = finite(with_gaps(values, array), f"{where}: {what}")
     return values if values.ndim == 2 else values.reshape(len(values), -1)
 
 
@@ -153,7 +159,7 @@ def _kind(nodes: int, dim: int) -> str:
 
 
 def _rows(fields: list[Any], num: int, steps: slice) -> NDArray[Any]:
-    parts = [np.asarray(each[steps]) for each in fields]
+    parts = [with_gaps(each[steps], each) for each in fields]
     parts = [part.reshape(len(part), num, -1) for part in parts]
     return np.concatenate(parts, axis=-1).swapaxes(0, 1)
 

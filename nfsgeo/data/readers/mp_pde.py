@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.numbers import with_gaps
 from nfsgeo.data.readers.gridded import ArrayFile, Field
 from nfsgeo.data.readers.reader import Reader
 from nfsgeo.data.splits import SPLITS
@@ -79,7 +80,8 @@ class _Chained:
         sample, steps, _ = index
         number = int(np.searchsorted(self._ends, sample, side="right"))
         start = self._ends[number] - len(self._sets[number])
-        return self._sets[number][sample - start, steps, : self._points]
+        values = self._sets[number]
+        return with_gaps(values[sample - start, steps, : self._points], values)
 
 
 def _finest(part: h5py.Group) -> str | None:

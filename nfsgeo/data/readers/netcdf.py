@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import SPACE, FieldFile
-from nfsgeo.data.readers.cf import is_longitude, roles_of_variables, times_of
-from nfsgeo.data.readers.clouds import EPOCH, HALF_CIRCLE, CloudFile, Lazy, is_static
+from nfsgeo.data.numbers import EPOCH, with_gaps
+from nfsgeo.data.readers.cf import ABOUT, is_longitude, roles_of_variables, times_of
+from nfsgeo.data.readers.clouds import HALF_CIRCLE, CloudFile, Lazy
 from nfsgeo.data.readers.gridded import ArrayFile, Field
 from nfsgeo.data.readers.reader import Reader
+from nfsgeo.data.static_names import changing, is_static, no_field
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ABOUT", "NETCDF", "ZARR", "fields_of", "is_store"]
 
-ABOUT = "nfsgeo"  # attribute of a data set for what CF has no name for
 STORE = (".zgroup", ".zmetadata", "zarr.json")
+PACKING = ("scale_factor", "add_offset")  # left in attributes where not decoded
 CLASSIC = (b"CDF\1", b"CDF\2", b"CDF\5")
 
 
@@ -49,11 +51,11 @@ def fields_of(
 
     Coordinates on axes of their own make a grid, those on shared dimensions (stations,
     cells of an unstructured mesh, curvilinear grids) a point cloud. Fields that vary
-    in time are the solution, the others a coefficient, and so are those named ``a`` or
-    ``a_...``; a variable of samples alone is a parameter. Values that the file
-    marks as missing become NaN. Dates become seconds since 1970. A point whose
-    coordinates are missing does not exist: so samples may differ in their number of
-    points. Text is not read.
+    in time are the solution, the others a static input, and so are those named ``a`` or
+    ``a_...``, unless nfsgeo wrote the file; a variable of samples alone is a parameter.
+    Values that the file marks as missing become NaN, decoded or not. Dates become
+    seconds since 1970. A point whose coordinates are missing does not exist: so samples
+    may differ in their number of points. Text is not read.
 
     Args:
         path: The file, for messages.
@@ -62,29 +64,47 @@ def fields_of(
             :func:`~nfsgeo.data.readers.cf.roles_of_variables`.
 
     Raises:
-        UserError: A dimension is neither time, space nor sample, or a variable can be
-            read in two ways.
+        UserError: A dimension is neither time, space nor sample, a variable can be
+            read in two ways, is complex, or is packed.
     """
     if not dataset.variables:
         raise ValueError("no variables")
+    for name, variable in dataset.variables.items():
+        if packed := [key for key in PACKING if key in variable.attrs]:
+            raise UserError(
+                f"{path} with {name} as stored, with {' and '.join(packed)} to apply",
+                "the values themselves",
+                "open it with mask_and_scale=True, or call xarray.decode_cf",
+            )
     roles = roles_of_variables(path, dataset, columns)
     dataset = dataset.set_coords([n for n in roles.values() if n in dataset.variables])
     space = [dataset[roles[role]] for role in SPACE if role in roles]
     sample, time = (_dimension(path, dataset, r, roles) for r in ("sample", "time"))
     places = [str(d) for each in space for d in each.dims if d not in (sample, time)]
-    found = _Found(path, sample, time, list(dict.fromkeys(places)), space)
+    told = json.loads(dataset.attrs.get(ABOUT, "{}"))
+    found = _Found(path, sample, time, list(dict.fromkeys(places)), space, told)
     for name, values in dataset.data_vars.items():
-        if values.dtype.kind not in "biuf" or not values.ndim:
+        if values.dtype.kind not in "biufc" or not values.ndim:
             continue  # text, and variables that only carry attributes
+        if values.dtype.kind == "c":
+            raise UserError(
+                f"{path} with {name} of type {values.dtype}",
+                "real numbers",
+                "give real and imaginary part as two variables",
+            )
         values = found.without_others(values)
         if values.dims == (sample,):
-            found.parameters[str(name)] = values.values
-        elif is_static(str(name)) or (time and time not in values.dims):
+            found.parameters[str(name)] = with_gaps(values.values, values)
+        elif time and time not in values.dims:
             found.static.append(values)
+        elif found.says_static(str(name)):
+            if time and values.sizes[time] > 1:
+                raise changing(path, str(name))
+            found.static.append(values.isel({time: 0}) if time else values)
         else:
             found.fields.append(values)
     if not found.fields:
-        raise UserError(f"{path} with no field", "a variable of numbers", "add one")
+        raise no_field(path, [str(values.name) for values in found.static])
     found.describe(dataset, roles.get("time", ""))
     single = len(found.places) == len(space) == sum(each.ndim for each in space)
     on_axes = single and (len(space) > 1 or space[0].name == space[0].dims[0])
@@ -109,7 +129,8 @@ def _dimension(
         raise UserError(
             f"{path} with {role} {name} along {' and '.join(map(str, dims))}",
             "one dimension",
-            f"name another variable, --columns {role}=VARIABLE",
+            f"name another variable, --columns {role}=VARIABLE, in Python "
+            f'columns={{"{role}": ...}}',
         )
     return str(dims[0]) if dims else None
 
@@ -123,12 +144,17 @@ class _Found:
     time: str | None
     places: list[str]
     space: list[xarray.DataArray]
+    told: Mapping[str, Any]
     fields: list[xarray.DataArray] = field(default_factory=list)
     static: list[xarray.DataArray] = field(default_factory=list)
     parameters: dict[str, NDArray[Any]] = field(default_factory=dict)
     domain: Domain | None = None
     about: dict[str, Any] = field(default_factory=dict)
     known: list[str] = field(default_factory=list)
+
+    def says_static(self, name: str) -> bool:
+        """Whether nfsgeo wrote a static input, or else the name is that of one."""
+        return name in self.told["static"] if "static" in self.told else is_static(name)
 
     def without_others(self, values: xarray.DataArray) -> xarray.DataArray:
         """The variable without further dimensions, which must be of length one."""
@@ -140,8 +166,8 @@ class _Found:
             raise UserError(
                 f"{self.path} with {values.name} along {odd}, of {values.sizes[odd]}",
                 "dimensions of samples, time and space alone",
-                f"say what it is: nfsgeo convert {self.path} --out NAME.h5 --columns "
-                f"sample={odd}, or time, x, y, z; or leave {values.name} out",
+                f"say what it is, sample, time, x, y or z: --columns sample={odd}, in "
+                f'Python columns={{"sample": "{odd}"}}; or leave {values.name} out',
             )
         return values
 
@@ -154,16 +180,13 @@ class _Found:
             times = None if times is None else np.atleast_1d(times)
             dates = times is not None and times.dtype.kind == "M"
             units["time"] = EPOCH if dates else dataset[when].attrs.get("units")
-        # Degrees need no word: radians do, where a sphere is asked for.
-        angles = {
-            role: e.attrs.get("units")
-            for role, e in zip("xy", self.space, strict=False)
-        }
-        units |= {k: v for k, v in angles.items() if str(v).lower().startswith("rad")}
-        for each in (*self.fields, *self.static):
-            units[str(each.name)] = each.attrs.get("units")
+        names = [*SPACE[: len(self.space)]]
+        names += [str(each.name) for each in (*self.fields, *self.static)]
+        arrays = [*self.space, *self.fields, *self.static]
+        for name, each in zip(names, arrays, strict=True):
+            units[name] = each.attrs.get("units")
         units = {name: str(unit) for name, unit in units.items() if unit is not None}
-        told = json.loads(dataset.attrs.get(ABOUT, "{}"))
+        told = self.told
         self.domain = Domain.from_dict(told["domain"]) if "domain" in told else None
         self.known = told.get("known", [])
         self.about = {
@@ -273,7 +296,8 @@ class _Found:
         index = {self.sample: sample, self.time: steps}
         taken = values.isel({d: i for d, i in index.items() if d in values.dims})
         constant = {dim: num for dim, num in wanted.items() if dim not in taken.dims}
-        return taken.load().expand_dims(constant).transpose(*wanted).values
+        taken = taken.load().expand_dims(constant).transpose(*wanted)
+        return with_gaps(taken.values, values)
 
 
 def _is_netcdf(path: Path) -> bool:

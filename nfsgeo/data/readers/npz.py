@@ -21,7 +21,7 @@ from nfsgeo.geometry import Domain
 __all__ = ["CLOUDS", "GRIDS", "PARAMETER", "SPLIT"]
 
 PARAMETER, SPLIT = "parameter_", "split_"  # how names of such arrays begin
-CLOUD_NAMES = ("coords", "offsets", "u", "mask", "a", "t", "names")
+CLOUD_NAMES = ("coords", "offsets", "u", "mask", "a", "t", "names", "static_names")
 BOX = ("lower", "upper", "periodic", "facets", "inside", "sphere")
 GRID_NAMES = ("u", "mask", *SPACE, "t", "a", *BOX, "about", PARAMETER, SPLIT)
 
@@ -51,7 +51,8 @@ def _clouds(path: Path) -> FieldFile:
     ============  ==========================  ==========================================
 
     Trailing axes of ``u`` and ``a`` of length one may be left out: components first,
-    then time steps. ``names`` may name the components. A value of ``u`` is missing
+    then time steps. ``names`` may name the components, and ``static_names`` those of
+    ``a``. A value of ``u`` is missing
     where it is NaN, or ``mask`` true as in a masked array of numpy.
     """
     arrays = _load(path, CLOUD_NAMES)
@@ -82,7 +83,7 @@ def _clouds(path: Path) -> FieldFile:
         a=static,
         times=arrays.get("t"),
         component_names=[str(name) for name in names],
-        static_names=numbered("a", wide),
+        static_names=[str(n) for n in arrays.get("static_names", numbered("a", wide))],
     )
 
 
@@ -187,7 +188,8 @@ CLOUDS = Reader(
     "point clouds (.npz)",
     _is_clouds,
     _clouds,
-    "point clouds (.npz): arrays coords, u and optionally mask, offsets, a, t, names",
+    "point clouds (.npz): arrays coords, u and optionally mask, offsets, a, t, names, "
+    "static_names",
 )
 GRIDS = Reader(
     "gridded fields (.npz)",

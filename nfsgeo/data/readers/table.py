@@ -14,18 +14,20 @@ from numpy.typing import NDArray
 from nfsgeo.data.extras import require
 from nfsgeo.data.fields import Doubles, FieldFile, Indices
 from nfsgeo.data.numbers import (
+    EPOCH,
     as_real,
     as_times,
     finite,
     missing_values,
     not_infinite,
 )
-from nfsgeo.data.readers.clouds import EPOCH, HALF_CIRCLE, CloudFile, is_static
+from nfsgeo.data.readers.clouds import HALF_CIRCLE, CloudFile
 from nfsgeo.data.readers.columns import LONGITUDE, bare_name, roles_of
 from nfsgeo.data.readers.reader import Reader
+from nfsgeo.data.static_names import bare, changing, is_static, no_field
 from nfsgeo.errors import UserError
 
-__all__ = ["TABLE", "scattered"]
+__all__ = ["TABLE", "header", "scattered"]
 
 NAME = "tables of points (.csv, .parquet)"
 COLUMNS = "columns x[, y[, z]], optionally sample and t, and one for each component"
@@ -48,12 +50,11 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
 
     Columns ``x``, ``y``, ``z`` are coordinates (or ``lon`` and ``lat``), ``t`` or
     ``time`` the time, ``sample`` tells the samples apart, see
-    :mod:`nfsgeo.data.readers.columns`; columns ``a`` or ``a_...`` are the
-    coefficient, all others are components. Dates become seconds since 1970, those with
-    an offset in UTC. A sample
-    has the same points at every time, and every sample the same times; points are
-    sorted by their coordinates. A value is missing where its cell is empty, and at the
-    time steps that a point has no row for.
+    :mod:`nfsgeo.data.readers.columns`; a column ``a`` or ``a_NAME`` is a static input,
+    all others are components. Dates become seconds since 1970, those with an offset in
+    UTC. A sample has the same points at every time, and every sample the same times;
+    points are sorted by their coordinates. A value is missing where its cell is empty,
+    and at the time steps that a point has no row for.
 
     Args:
         path: The table.
@@ -63,7 +64,7 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
     Raises:
         UserError: Also when a coordinate, a time or a coefficient is missing, a point
             has a time step twice, points move, samples differ in their times, or a name
-            can be read in two ways.
+            or the times can be read in two ways.
     """
     table = _columns(path)
     roles = roles_of(path, list(table), columns)
@@ -76,14 +77,21 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
         checked = as_times if role == "time" else as_real
         what = f"{path}: column {name}"
         found[role] = finite(checked(found[role], what), what)
+    if not dates and "time" in found and _are_days(found["time"]):
+        raise UserError(
+            f"{path} with {found['time'][0]:.0f} in column {roles['time']}, a number "
+            "or a date",
+            "dates such as 2026-01-31, or times that are no dates",
+            "write dates with hyphens, or count numbers from another origin",
+        )
     for name, values in table.items():
-        what = f"{path}: column {name}"
-        checked = finite if is_static(name) else not_infinite
-        checked(as_real(values, what), what)
+        what, static_input = f"{path}: column {name}", is_static(name)
+        checked = finite if static_input else not_infinite
+        table[name] = checked(as_real(values, what, gaps=not static_input), what)
     names = [name for name in table if not is_static(name)]
     static = [name for name in table if is_static(name)]
     if not names:
-        raise UserError(f"{path} with no field", "a column of values", "add one")
+        raise no_field(path, static)
     zeros = np.zeros(num)
     sample, time = found.get("sample", zeros), found.get("time", zeros)
     space = [role for role in "xyz" if role in found]
@@ -108,8 +116,9 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
         if static:
             values = np.empty((len(mesh), len(static)))
             values[at[0]] = coefficient[rows]
-            if not (values[at[0]] == coefficient[rows]).all():
-                raise ValueError("a coefficient that changes in time")
+            odd = (values[at[0]] != coefficient[rows]).any(axis=0)
+            if odd.any():
+                raise changing(path, static[odd.argmax()])
             a.append(values)
     file = CloudFile(
         path,
@@ -118,13 +127,25 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
         a=a,
         times=times,
         component_names=names,
-        static_names=static,
+        static_names=list(map(bare, static)),
         provenance={"units": {"time": EPOCH}} if dates else None,
     )
     degrees = float(np.ptp(points[:, 0]))
     if degrees > HALF_CIRCLE and bare_name(roles["x"]) in LONGITUDE:
         file.longitude = degrees
     return file
+
+
+def _are_days(times: Doubles) -> bool:
+    """Whether numbers are all days written without hyphens, such as 20260131."""
+    if not np.all((times >= 1e7) & (times < 1e8) & (times % 1 == 0)):
+        return False
+    try:
+        for day in np.unique(times):
+            datetime.strptime(f"{day:.0f}", "%Y%m%d")
+    except ValueError:
+        return False
+    return True
 
 
 def scattered(
@@ -175,9 +196,13 @@ def _check_rows(
 
 
 def _header(path: Path) -> tuple[list[str], str]:
-    """Names of the columns, and what separates them."""
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        line = stream.readline(2**16).strip().lstrip("#")
+        return header(stream.readline(2**16))
+
+
+def header(line: str) -> tuple[list[str], str]:
+    """Names of the columns in the first line of a table, and what separates them."""
+    line = line.strip().lstrip("#")
     separator = max(",;\t", key=line.count)
     cells = next(csv.reader([line], delimiter=separator), [])
     return [name.strip() for name in cells], separator
@@ -277,7 +302,9 @@ def _parquet(path: Path) -> dict[str, NDArray[Any]]:
     found = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         values = column.to_numpy()
-        if all(isinstance(value, str) or value is None for value in values[:1]):
+        if values.dtype == object and all(
+            isinstance(value, str) or value is None for value in values
+        ):
             values = _values(path, name, [value or "" for value in values])
         found[name] = values
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.joined import JoinedFile
 from nfsgeo.data.numbers import as_times, missing_values
-from nfsgeo.data.readers.clouds import CloudFile, is_static
+from nfsgeo.data.readers.clouds import CloudFile
 from nfsgeo.data.readers.reader import Reader
+from nfsgeo.data.static_names import bare, changing, is_static, no_field
 from nfsgeo.errors import UserError
 
-__all__ = ["MESHES", "SERIES"]
+__all__ = ["GHOST", "MESHES", "SERIES", "VALID"]
 
 Data = Mapping[str, NDArray[Any]]
 VALID, GHOST = "vtkValidPointMask", "vtkGhostType"  # marks that ParaView sets
@@ -47,10 +48,10 @@ def _is_mesh(path: Path) -> bool:
     return _kind(path) in ("vtu", "vtk", "xdmf", "vtm")
 
 
-def _mesh(path: Path, at: str | None = None) -> FieldFile:
+def _mesh(path: Path, at: str | None = None, series: Path | None = None) -> FieldFile:
     """One sample: points, cells and every field, vectors by component.
 
-    A field named ``a`` or ``a_...`` is the coefficient. Coordinates that are the same
+    A field named ``a`` or ``a_NAME`` is a static input. Coordinates that are the same
     at all points, such as z of a plane mesh, are left out. An XDMF time series gives
     one time step for each of its times; other files give one, at their ``TimeValue`` or
     XDMF ``Time`` where there is one. Arrays that ParaView adds to mark points are not
@@ -61,6 +62,7 @@ def _mesh(path: Path, at: str | None = None) -> FieldFile:
         at: ``"points"``, or ``"cells"`` for the fields of cells, as values at the
             cells' centroids; None where the file has only one of them. Whole numbers
             at cells, such as those of materials, are no fields.
+        series: The list that the file is of, for messages.
 
     Points that ParaView marks as without a value have missing values.
 
@@ -75,11 +77,12 @@ def _mesh(path: Path, at: str | None = None) -> FieldFile:
     whole = {name for name, v in at_cells.items() if np.asarray(v).dtype.kind in "iu"}
     named = {"points": list(_fields(at_points)), "cells": list(at_cells.keys() - whole)}
     if at is None and all(named.values()):
+        what = series or path
         raise UserError(
-            f"{path} with {', '.join(named['points'])} at the points and "
+            f"{what} with {', '.join(named['points'])} at the points and "
             f"{', '.join(sorted(named['cells']))} at the cells",
             "to be told which of them are the fields",
-            f"say it: nfsgeo convert {path} --out NAME.h5 --at points, or --at cells",
+            f"say it: nfsgeo convert {what} --out NAME.h5 --at points, or --at cells",
         )
     if at == "cells" or (at is None and named["cells"]):
         centroids = [mesh.points[nodes].mean(axis=1) for _, nodes in mesh.cells]
@@ -99,6 +102,12 @@ def _cloud(path: Path, mesh: _Mesh) -> FieldFile:
     fields = [_components(data) for _, data, _ in mesh.steps]
     names = [name for name in fields[0] if not is_static(name)]
     static = [name for name in fields[0] if is_static(name)]
+    if not names:
+        raise no_field(path, static)
+    for name in static:
+        first = np.asarray(fields[0][name])
+        if not all(np.array_equal(f[name], first, equal_nan=True) for f in fields):
+            raise changing(path, name)
     u = np.stack([np.stack([f[n] for n in names], axis=1) for f in fields], axis=1)
     a = [np.stack([fields[0][n] for n in static], axis=1)] if static else []
     blocks: dict[str, list[NDArray[Any]]] = {}
@@ -113,7 +122,7 @@ def _cloud(path: Path, mesh: _Mesh) -> FieldFile:
         a=a,
         times=None if times[0] is None else times,
         component_names=names,
-        static_names=static,
+        static_names=list(map(bare, static)),
         cells=[{kind: np.concatenate(parts) for kind, parts in blocks.items()}],
     )
 
@@ -272,21 +281,30 @@ def _series(path: Path, at: str | None = None) -> FieldFile:
             if not MESHES.recognise(_present(path, file)):
                 raise _not_there(path, file)
         samples[next(iter(times))] = times
-    found = JoinedFile(list(samples), partial(_sample, samples, at), along="samples")
+    found = JoinedFile(
+        list(samples), partial(_sample, path, samples, at), along="samples"
+    )
     found.path = path
     return found
 
 
 def _sample(
-    samples: Mapping[Path, Mapping[Path, float]], at: str | None, first: Path
+    path: Path,
+    samples: Mapping[Path, Mapping[Path, float]],
+    at: str | None,
+    first: Path,
 ) -> FieldFile:
     """The time steps of the sample that begins with a file."""
     times = samples[first]
-    return JoinedFile(list(times), partial(_mesh_at, times, at), along="time-steps")
+    opener = partial(_mesh_at, path, times, at)
+    return JoinedFile(list(times), opener, along="time-steps")
 
 
-def _mesh_at(times: Mapping[Path, float], at: str | None, path: Path) -> FieldFile:
-    file = MESHES.told(path, {"at": at}).read(path)
+def _mesh_at(
+    series: Path, times: Mapping[Path, float], at: str | None, path: Path
+) -> FieldFile:
+    load = partial(_mesh, at=at, series=series)
+    file = replace(MESHES, load=load).read(path)
     file.times, file.times_are_known = as_times([times[path]], f"time of {path}"), True
     return file
 

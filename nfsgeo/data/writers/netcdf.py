@@ -12,7 +12,8 @@ from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import SPACE, FieldFile
 from nfsgeo.data.layout import growing
 from nfsgeo.data.readers.netcdf import ABOUT
-from nfsgeo.data.writers.writer import Progress, Writer, check_names, wrapped
+from nfsgeo.data.writers.writer import Writer, check_marks, check_names, wrapped
+from nfsgeo.progress import Progress
 
 __all__ = ["NETCDF_FILE"]
 
@@ -25,7 +26,7 @@ def _write(file: FieldFile, out: Path, tick: Progress) -> None:
 
     Points of samples on different meshes have coordinates ``(sample, point)``, filled
     up with NaN. An attribute holds the domain, where it is known, the equation, the
-    split, the provenance and the names of what is known ahead.
+    split, the provenance and the names of static inputs and of what is known ahead.
     """
     import h5netcdf
 
@@ -34,6 +35,7 @@ def _write(file: FieldFile, out: Path, tick: Progress) -> None:
     names = [*varying, *file.static_names]
     scalars = {k: v for k, v in file.parameters.items() if np.ndim(v) == 1}
     check_names(out, [*names, *scalars], (SAMPLE, TIME, POINT, *axes))
+    check_marks(file, out)
     total, steps = file.num_samples, len(file.times)
     one = len({file.mesh_id(sample) for sample in range(total)}) == 1
     most = max(map(file.num_points, range(total)))
@@ -42,7 +44,8 @@ def _write(file: FieldFile, out: Path, tick: Progress) -> None:
         places = {POINT: most}
     else:
         places = dict(zip(axes, file.shape, strict=True))
-    units: Any = file.provenance.get("units") or {}
+    told = file.provenance.get("units")
+    units = told if isinstance(told, dict) else {}
     with (
         growing(out) as partial,
         h5netcdf.File(partial, "w") as target,
@@ -58,9 +61,11 @@ def _write(file: FieldFile, out: Path, tick: Progress) -> None:
         for i, name in enumerate(axes):
             if file.axes is not None:
                 made = target.create_variable(name, (name,), "f8", data=file.axes[i])
-                made.attrs["axis"] = name.upper()
             else:
-                target.create_variable(name, along, "f8", fillvalue=np.nan)
+                made = target.create_variable(name, along, "f8", fillvalue=np.nan)
+            made.attrs["axis"] = name.upper()
+            if units.get(name):
+                made.attrs["units"] = units[name]
         for name, values in scalars.items():
             target.create_variable(name, (SAMPLE,), "f8", data=values)
         for name in names:
@@ -105,6 +110,7 @@ def _about(file: FieldFile) -> dict[str, Any]:
     provenance = {k: v for k, v in file.provenance.items() if k != "units"}
     about: dict[str, Any] = {"equation": file.equation, "provenance": provenance}
     about["split"] = {k: np.asarray(v).tolist() for k, v in file.split.items()}
+    about["static"] = list(file.static_names)
     if file.static_role is not None:
         about["static_role"] = file.static_role
     if known := [*file.forcing_names, *file.scalar_names]:

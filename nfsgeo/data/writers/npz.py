@@ -13,33 +13,38 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import SPACE, FieldFile
+from nfsgeo.data.known_ahead import FORCING
 from nfsgeo.data.layout import growing
 from nfsgeo.data.readers.npz import PARAMETER, SPLIT
-from nfsgeo.data.writers.writer import Progress, Writer, varying_names
+from nfsgeo.data.writers.writer import Writer, check_marks, dates
+from nfsgeo.progress import Progress
 
 __all__ = ["NPZ"]
 
 
 def _write(file: FieldFile, out: Path, tick: Progress) -> None:
     """The arrays of :mod:`nfsgeo.data.readers.npz`, not compressed. A point cloud is
-    without its domain, its cells and the names of its coefficient.
+    without its domain and its cells.
 
     A grid converted back gives a native file with the very same content.
     """
+    check_marks(file, out)
     total, width = file.num_samples, file.components + len(file.forcing_names)
     if file.axes is not None and file.shape is not None:
-        ahead: tuple[int, ...] = (total,)
+        ahead: tuple[int, ...] = (total, *file.shape)
         u_shape = (total, len(file.times), *file.shape, width)
         arrays = _about_grid(file)
-        ahead = (total, *file.shape)
     else:
         sizes = [file.num_points(sample) for sample in range(total)]
         one = len({file.mesh_id(sample) for sample in range(total)}) == 1
         ahead = (total, sizes[0]) if one else (sum(sizes),)
         u_shape = (*ahead, len(file.times), width)
         points = [file.coordinates(sample) for sample in range(1 if one else total)]
-        arrays = {"t": file.times, "coords": np.concatenate(points)}
-        arrays["names"] = np.array(varying_names(file))
+        arrays = {"t": dates(file), "coords": np.concatenate(points)}
+        forcings = [FORCING + name for name in file.forcing_names]
+        arrays["names"] = np.array([*file.component_names, *forcings])
+        if file.static_names:
+            arrays["static_names"] = np.array(file.static_names)
         arrays |= {} if one else {"offsets": np.cumsum([0, *sizes])}
     check_room(out, 4 * int(np.prod(u_shape)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,10 @@ from numpy.typing import NDArray
 from nfsgeo.data.fields import SPACE, FieldFile
 from nfsgeo.data.layout import growing
 from nfsgeo.data.readers.columns import roles_of
-from nfsgeo.data.writers.writer import (
-    Progress,
-    Writer,
-    check_names,
-    dates,
-    static_names,
-    varying_names,
-)
+from nfsgeo.data.readers.table import header
+from nfsgeo.data.writers.writer import Writer, dates, marked_names
+from nfsgeo.errors import UserError
+from nfsgeo.progress import Progress
 
 __all__ = ["CSV", "PARQUET"]
 
@@ -30,14 +27,13 @@ def _columns(
 ) -> Iterator[dict[str, NDArray[Any]]]:
     """The columns of one sample after the other, the first by names alone.
 
-    The coefficient's columns are called ``a_...`` and those of forcings
-    ``forcing_...``, by which they are known again.
+    The columns of static inputs are called ``a_NAME`` and those of forcings
+    ``forcing_NAME``, by which they are known again.
     """
     axes, total = list(SPACE[: file.domain.dim]), file.num_samples
     ahead = ["sample"] * (total > 1) + ["time", *axes]
-    names = [*varying_names(file), *static_names(file)]
-    check_names(out, names, ahead)
-    roles_of(out, [*ahead, *names])  # which refuses a second x or time
+    names = marked_names(file, out, ahead)
+    _check_header(out, ahead, names)
     yield dict.fromkeys([*ahead, *names], np.empty(0))
     steps, times = len(file.times), dates(file)
     for sample in range(total):
@@ -57,6 +53,33 @@ def _columns(
         tick("exporting samples", sample + 1, total)
 
 
+def _check_header(out: Path, ahead: list[str], names: list[str]) -> None:
+    """Makes sure that the columns are read back as what they are.
+
+    Raises:
+        UserError: A field would be taken for a coordinate, the time or the sample, or
+            the names cannot be told apart in the first line of the table.
+    """
+    found = roles_of(out, [*ahead, *names]).values()  # which refuses a second x or time
+    taken = [name for name in found if name not in ahead]
+    if not taken and header(_line([*ahead, *names]))[0] != [*ahead, *names]:
+        taken = [name for name in names if set(name) & set(",;\t")]
+    if taken:
+        raise UserError(
+            f"a field named {taken[0]!r} in {out}",
+            "names that are not taken for those of coordinates, time or sample, "
+            "without commas, semicolons and tabs",
+            "rename the component or choose .h5",
+        )
+
+
+def _line(names: list[str]) -> str:
+    """The first line of a table."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(names)
+    return text.getvalue()
+
+
 def _csv(file: FieldFile, out: Path, tick: Progress) -> None:
     """A row for each sample, point and time step; dates of ISO 8601. Parameters, cells
     and the domain are left out.
@@ -67,8 +90,8 @@ def _csv(file: FieldFile, out: Path, tick: Progress) -> None:
         growing(out) as partial,
         partial.open("w", encoding="utf-8", newline="") as stream,
     ):
+        stream.write(_line(names))
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(names)
         for columns in parts:
             cells = [values.astype(str).tolist() for values in columns.values()]
             writer.writerows(zip(*cells, strict=True))

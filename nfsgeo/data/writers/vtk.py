@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +14,10 @@ from numpy.typing import NDArray
 from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.layout import growing
-from nfsgeo.data.writers.writer import (
-    Progress,
-    Writer,
-    check_names,
-    static_names,
-    varying_names,
-)
+from nfsgeo.data.readers.vtk import GHOST, VALID
+from nfsgeo.data.writers.writer import Writer, marked_names
 from nfsgeo.errors import UserError
+from nfsgeo.progress import Progress
 
 __all__ = ["PVD", "VTU"]
 
@@ -52,8 +49,9 @@ def _vtu(file: FieldFile, out: Path, tick: Progress) -> None:
             "one time step of one sample in a .vtu file",
             f"choose {out.with_suffix('.pvd').name}, which lists a .vtu for each",
         )
+    names = marked_names(file, out, (VALID, GHOST))
     with growing(out) as partial:
-        _step(file, 0, 0, _cells(file, 0), partial)
+        _step(file, names, 0, 0, _cells(file, 0), partial)
     tick("exporting samples", 1, 1)
 
 
@@ -62,9 +60,10 @@ def _pvd(file: FieldFile, out: Path, tick: Progress) -> None:
     Parameters and the domain are left out.
 
     The samples are groups of the list, which ParaView shows as blocks. Fields are data
-    at the points; the coefficient is called ``a_...``, forcings ``forcing_...``. Points
-    without cells are vertices.
+    at the points; static inputs are called ``a_NAME``, forcings ``forcing_NAME``.
+    Points without cells are vertices.
     """
+    names = marked_names(file, out, (VALID, GHOST))
     folder = out.with_suffix("")
     if folder.exists():
         raise UserError(f"{folder}", "a new folder", "remove it or choose another name")
@@ -81,7 +80,7 @@ def _pvd(file: FieldFile, out: Path, tick: Progress) -> None:
                 cells = _cells(file, sample)
                 for step, time in enumerate(file.times):
                     name = f"sample_{sample}_step_{step}.vtu"
-                    _step(file, sample, step, cells, begun / name)
+                    _step(file, names, sample, step, cells, begun / name)
                     ElementTree.SubElement(
                         listed,
                         "DataSet",
@@ -97,16 +96,22 @@ def _pvd(file: FieldFile, out: Path, tick: Progress) -> None:
             shutil.rmtree(begun, ignore_errors=True)
 
 
-def _step(file: FieldFile, sample: int, step: int, cells: list[Any], out: Path) -> None:
+def _step(
+    file: FieldFile,
+    names: list[str],
+    sample: int,
+    step: int,
+    cells: list[Any],
+    out: Path,
+) -> None:
     """One time step as a ``.vtu``."""
     import meshio
 
-    names = [*varying_names(file), *static_names(file)]
-    check_names(out, names, ())
     points = file.coordinates(sample)
     points = np.pad(points, ((0, 0), (0, 3 - points.shape[1])))
     u, a = file.read_all(sample, slice(step, step + 1))[:, 0], file.read_static(sample)
-    data = dict(zip(names, [*u.T.copy(), *a.T.copy()], strict=True))
+    keys = [escape(name, {'"': "&quot;"}) for name in names]  # which meshio does not
+    data = dict(zip(keys, [*u.T.copy(), *a.T.copy()], strict=True))
     mesh = meshio.Mesh(points, cells, point_data=data)
     meshio.write(out, mesh, file_format="vtu")
 

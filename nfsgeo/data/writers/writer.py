@@ -13,20 +13,19 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.fields import Doubles, FieldFile
 from nfsgeo.data.known_ahead import FORCING
-from nfsgeo.data.readers.clouds import EPOCH, is_static
+from nfsgeo.data.numbers import EPOCH
+from nfsgeo.data.static_names import is_static, marked
 from nfsgeo.errors import UserError
+from nfsgeo.progress import Progress
 
 __all__ = [
-    "Progress",
     "Writer",
+    "check_marks",
     "check_names",
     "dates",
-    "static_names",
-    "varying_names",
+    "marked_names",
     "wrapped",
 ]
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Writer:
 
 
 def check_names(out: Path, names: Sequence[str], taken: Sequence[str]) -> None:
-    """Makes sure that no field has the name of a coordinate or of another field.
+    """Makes sure that names differ, and are no coordinates or paths.
 
     Args:
         out: The file to make, for messages.
@@ -56,32 +55,71 @@ def check_names(out: Path, names: Sequence[str], taken: Sequence[str]) -> None:
         taken: Names that the format needs itself.
 
     Raises:
-        UserError: One has.
+        UserError: One is.
     """
     for name in names:
-        if name in taken or list(names).count(name) > 1 or "/" in name:
-            raise UserError(
-                f"a field named {name!r} in {out}",
-                f"names that differ from each other and from {', '.join(taken)}",
-                "rename the component or choose .h5",
-            )
+        expected = ""
+        if "/" in name:
+            expected = "names without '/', which separates the parts of a path"
+        elif name != name.strip() or not name.isprintable() or not name:
+            expected = "names of printable characters without blanks at their ends"
+        elif name in taken or list(names).count(name) > 1:
+            others = f" and from {', '.join(taken)}" if taken else ""
+            expected = f"names that differ from each other{others}"
+        if expected:
+            raise _refused(name, out, expected)
 
 
-def static_names(file: FieldFile) -> list[str]:
-    """Names by which formats that hold no roles tell the coefficient: ``a_...``."""
-    return [name if is_static(name) else f"a_{name}" for name in file.static_names]
+def check_marks(file: FieldFile, out: Path, *, by_name: bool = False) -> None:
+    """Makes sure that no field is read back as another kind of field than it is.
+
+    Args:
+        file: What to write.
+        out: The file to make, for messages.
+        by_name: Whether names alone tell static inputs in the format.
+
+    Raises:
+        UserError: The name of a field stands for another kind.
+    """
+    for name in (*file.component_names, *file.forcing_names):
+        if name.startswith(FORCING):
+            raise _refused(name, out, f"names without {FORCING}, which marks forcings")
+    for name in file.component_names:
+        if by_name and is_static(name):
+            expected = "names other than a and a_..., which mark static inputs"
+            raise _refused(name, out, expected)
 
 
-def varying_names(file: FieldFile) -> list[str]:
-    """Names of the fields that vary in time, those of forcings as ``forcing_...``."""
-    forcings = [FORCING + name for name in file.forcing_names]
-    return [*file.component_names, *forcings]
+def marked_names(file: FieldFile, out: Path, taken: Sequence[str]) -> list[str]:
+    """Names of all fields in formats that hold no roles.
+
+    Those of forcings are ``forcing_NAME``, those of static inputs ``a`` or ``a_NAME``.
+
+    Args:
+        file: What to write.
+        out: The file to make, for messages.
+        taken: Names that the format needs itself.
+
+    Raises:
+        UserError: A name is taken, or stands for another kind of field.
+    """
+    check_marks(file, out, by_name=True)
+    for group in (file.forcing_names, file.static_names):
+        check_names(out, group, ())
+    names = [*file.component_names, *(FORCING + name for name in file.forcing_names)]
+    names += map(marked, file.static_names)
+    check_names(out, names, taken)
+    return names
+
+
+def _refused(name: str, out: Path, expected: str) -> UserError:
+    given = f"a field named {name!r} in {out}"
+    return UserError(given, expected, "rename the component or choose .h5")
 
 
 def dates(file: FieldFile) -> NDArray[Any]:
     """Times of the time steps, as dates where they were dates."""
-    units: Any = file.provenance.get("units")
-    if not isinstance(units, dict) or units.get("time") != EPOCH:
+    if file.time_unit != EPOCH:
         return file.times
     return np.round(file.times * 1e6).astype(np.int64).astype("M8[us]")
 

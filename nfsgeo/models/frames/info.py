@@ -40,7 +40,7 @@ class ModelInfo:
             observed points only.
         loss_weighting: default weights of the points in the training loss, where points
             are drawn evenly from a grid; elsewhere they are uniform.
-        feeds_back: whether its predictions become inputs of its own (autoregressive
+        autoregressive: whether its predictions become inputs of its own (autoregressive
             rollout), and are therefore fields in the scale of the input.
         parameters_paper: count in the paper's complexity table, where it has one.
         paper: settings of the paper, where they differ from the defaults.
@@ -55,7 +55,7 @@ class ModelInfo:
     point_sets: int = 1
     query_points: int = 0
     loss_weighting: LossWeighting = "uniform"
-    feeds_back: bool = False
+    autoregressive: bool = False
     parameters_paper: int | None = None
     paper: Mapping[str, Any] = field(default_factory=dict)
 
@@ -63,6 +63,11 @@ class ModelInfo:
     def config(self) -> type[BaseModel]:
         """Class of the model's settings."""
         return self.model.Settings
+
+    @property
+    def any_mesh(self) -> bool:
+        """Whether it takes irregular points that it was not trained on."""
+        return self.points and self.unseen_meshes
 
 
 @runtime_checkable
@@ -73,7 +78,7 @@ class OwnLoss(Protocol):
     as a further input during training: scheduled sampling feeds them to a decoder, the
     pushforward trick starts from any of them. A model that has this method is trained
     on its result, and validated and tested like all others. It predicts fields in the
-    scale of its input, not changes; see :attr:`ModelInfo.feeds_back`.
+    scale of its input, not changes; see :attr:`ModelInfo.autoregressive`.
 
     Attributes:
         steps_beyond: number of time steps after the predicted ones that training can

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from difflib import get_close_matches
 from typing import Any, ClassVar
 
 import torch
@@ -16,6 +15,7 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.geometry.graphs import sample_sizes
 from nfsgeo.models.frames.problem import Problem
 from nfsgeo.nn import grid_shape
+from nfsgeo.setting_errors import unknown
 
 __all__ = ["Model", "ModelSettings"]
 
@@ -124,11 +124,8 @@ class Model(nn.Module, ABC):
             given = f"{cls.__name__}({key}={first['input']!r})"
             if first["type"] == "extra_forbidden":
                 fields = list(cls.Settings.model_fields)
-                near = get_close_matches(key, fields, n=1, cutoff=0.0)
-                hint = f"the nearest is {near[0]}" if near else "leave it out"
-                raise UserError(
-                    given, f"one of {', '.join(fields) or 'no settings'}", hint
-                ) from None
+                expected = f"one of {', '.join(fields)}" if fields else "no settings"
+                raise unknown(given, expected, key, fields) from None
             expected = first["msg"].removeprefix("Input should be ")
             raise UserError(given, expected, "change it") from None
 

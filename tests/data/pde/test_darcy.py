@@ -130,7 +130,7 @@ def test_batch_does_not_matter() -> None:
 def test_wrong_settings() -> None:
     with pytest.raises(UserError, match="coefficient '3/12'"):
         Darcy("3/12")
-    with pytest.raises(UserError, match="2 records"):
+    with pytest.raises(UserError, match="--records 2"):
         Darcy().solve(0, [0], resolution=16, records=2)
 
 

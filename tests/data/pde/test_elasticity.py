@@ -283,5 +283,5 @@ def test_wrong_settings() -> None:
         Elasticity(nu=0.5)
     with pytest.raises(UserError, match="plane 'shear'"):
         Elasticity(plane="shear")
-    with pytest.raises(UserError, match="2 records"):
+    with pytest.raises(UserError, match="--records 2"):
         Elasticity().solve(0, [0], resolution=4, records=2)

@@ -251,7 +251,6 @@ def test_arrays_that_do_not_fit_are_refused(
         {"coords": pos, "u": u, "t": np.arange(4.0)},
         {"coords": pos, "u": u, "t": np.array([0.0, 2.0, 1.0])},
         {"coords": pos, "u": u, "a": np.zeros((7, 4))},
-        {"coords": pos, "u": u, "names": ["p"]},
         {"coords": pos * np.nan, "u": u},
         {"coords": pos, "u": u[0], "offsets": ends + 1},
         {"coords": pos, "u": u[0], "offsets": ends[[0, 2, 1]]},
@@ -260,6 +259,15 @@ def test_arrays_that_do_not_fit_are_refused(
         {"coords": np.zeros((7, 4)), "u": u},
     ):
         one_line(nfsgeo.data.open, saved(path, **arrays))
+    few = {"coords": pos, "u": u, "a": np.zeros((4, 7, 3))}
+    message = one_line(nfsgeo.data.open, saved(path, **few, names=["p"]))
+    assert "1 name (p) for fields of shape (7, 3, 2): expected 2 names" in message
+    message = one_line(nfsgeo.data.open, saved(path, **few, static_names=["k", "l"]))
+    assert "2 names (k, l) for coefficient of shape (7, 3): expected 3" in message
+    x = {"u": np.zeros((2, 1, 7, 2)), "x": np.arange(7.0)}
+    about = json.dumps({"component_names": ["p"]})
+    message = one_line(nfsgeo.data.open, saved(path, **x, about=about))
+    assert "1 name (p) for fields of shape (2, 1, 7, 2): expected 2 names" in message
 
 
 @pytest.mark.parametrize(
@@ -312,3 +320,12 @@ def test_missing_extras_are_named(
     for package in ("meshio", "pyarrow"):
         monkeypatch.setitem(__import__("sys").modules, package, None)
     assert "nfsgeo[formats]" in one_line(nfsgeo.data.open, tmp_path / name)
+
+
+def test_equal_names_are_refused(tmp_path: Path, one_line: Callable[..., str]) -> None:
+    u, about = np.ones((1, 2, 3, 2)), json.dumps({"component_names": ["p", "p"]})
+    np.savez(tmp_path / "a.npz", coords=np.eye(2), u=u, t=np.arange(3), names=["p"] * 2)
+    np.savez(tmp_path / "b.npz", x=np.arange(3), u=u, t=np.arange(2), about=about)
+    for name in ("a.npz", "b.npz"):
+        message = one_line(nfsgeo.data.open, tmp_path / name)
+        assert "the name 'p' given 2 times" in message

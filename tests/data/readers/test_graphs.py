@@ -19,6 +19,7 @@ from torch_geometric.data import Data
 import nfsgeo.data
 from nfsgeo.data.opening import open_sources
 from nfsgeo.data.readers import READERS
+from nfsgeo.data.readers.graphs import fields_of_graphs
 from nfsgeo.errors import UserError
 
 FAST = settings(max_examples=15, deadline=None)
@@ -93,6 +94,40 @@ def test_graphs_that_are_time_steps(n: int, steps: int, pairs: bool) -> None:
             assert file.times.tolist() == times.tolist()
 
 
+def pair(k: int, **attributes: Any) -> Data:
+    """From one time step to the next."""
+    u, pos = torch.arange(12.0).reshape(4, 3, 1), torch.arange(8.0).reshape(4, 2)
+    return Data(x=u[:, k], y=u[:, k + 1], pos=pos, **attributes)
+
+
+def test_a_series_keeps_times_and_numbers() -> None:
+    pairs = [pair(k, nu=0.1, t=torch.tensor([k / 2, k / 2 + 0.5])) for k in range(2)]
+    with fields_of_graphs(Path("a"), pairs, "time-steps") as file:
+        assert file.times.tolist() == [0.0, 0.5, 1.0]
+        assert file.parameters["nu"].tolist() == [pairs[0].nu]
+    steps = [Data(x=p.x, pos=p.pos, time=float(k)) for k, p in enumerate(pairs)]
+    with fields_of_graphs(Path("a"), steps, "time-steps") as file:
+        assert file.times.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("graphs", "words"),
+    [
+        ([pair(0), Data(x=pair(1).x, pos=pair(1).pos)], "differs from the first in y"),
+        ([pair(0, nu=0.1), pair(1, nu=0.2)], "with nu that differs between them"),
+        ([pair(0), pair(1, nu=0.2)], "differs from the first in nu"),
+        ([pair(0, t=0.0), pair(1, t=1.0)], "two times for each graph"),
+        (
+            [pair(k, t=torch.tensor([0.0, 1.0])) for k in range(2)],
+            "two times for each graph",
+        ),
+    ],
+)
+def test_a_series_drops_nothing(graphs: list[Data], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        fields_of_graphs(Path("a"), graphs, "time-steps")
+
+
 def graph(**attributes: Any) -> Data:
     given = {"x": torch.zeros(4, 2, 1), "pos": torch.rand(4, 2), "t": torch.arange(2.0)}
     return Data.from_dict(
@@ -138,7 +173,9 @@ def test_no_code_runs(
     assert capsys.readouterr().out == ""
 
 
-def trajectories(path: Path, sizes: list[int], steps: int, tiled: bool) -> list[Any]:
+def trajectories(
+    path: Path, sizes: list[int], steps: int, tiled: bool, cells: bool = True
+) -> list[Any]:
     """As the converted files of cylinder_flow: a group for each trajectory."""
     random = np.random.default_rng(0)
     made = []
@@ -148,6 +185,8 @@ def trajectories(path: Path, sizes: list[int], steps: int, tiled: bool) -> list[
             "cells": random.integers(0, n, (n + 1, 3)).astype("i4"),
             "node_type": random.choice([0, 4, 6], (n, 1)).astype("i4"),
         }
+        if not cells:
+            del arrays["cells"]
         if tiled:
             arrays = {k: np.tile(v, (steps, 1, 1)) for k, v in arrays.items()}
         arrays["velocity"] = random.normal(size=(steps, n, 2)).astype("f4")
@@ -168,12 +207,15 @@ def trajectories(path: Path, sizes: list[int], steps: int, tiled: bool) -> list[
     sizes=st.lists(st.integers(3, 9), min_size=1, max_size=12),
     steps=st.integers(1, 4),
     tiled=st.booleans(),
+    cells=st.booleans(),
     name=st.sampled_from(["a.h5", "a.npz"]),
 )
-def test_mesh_graph_nets(sizes: list[int], steps: int, tiled: bool, name: str) -> None:
+def test_mesh_graph_nets(
+    sizes: list[int], steps: int, tiled: bool, cells: bool, name: str
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
-        made = trajectories(path, sizes, steps, tiled)
+        made = trajectories(path, sizes, steps, tiled, cells)
         assert sum(reader.recognise(path) for reader in READERS) == 1
         times = np.arange(steps) / 100
         kinds = np.unique(
@@ -181,7 +223,7 @@ def test_mesh_graph_nets(sizes: list[int], steps: int, tiled: bool, name: str) -
         )
         with open_sources(path, times=times) as file:
             assert file.component_names == ["pressure", "velocity_0", "velocity_1"]
-            assert file.static_names == [f"a_node_type_{kind}" for kind in kinds]
+            assert file.static_names == [f"node_type_{kind}" for kind in kinds]
             for sample, arrays in enumerate(made):
                 first = {k: v[0] if tiled else v for k, v in arrays.items()}
                 u = np.concatenate([arrays["pressure"], arrays["velocity"]], axis=-1)
@@ -193,9 +235,9 @@ def test_mesh_graph_nets(sizes: list[int], steps: int, tiled: bool, name: str) -
                 np.testing.assert_array_equal(
                     file.coordinates(sample), first["mesh_pos"]
                 )
-                np.testing.assert_array_equal(
-                    file.cells(sample)["triangle"], first["cells"]
-                )
+                assert file.cells(sample).keys() == ({"triangle"} if cells else set())
+                for nodes in file.cells(sample).values():
+                    np.testing.assert_array_equal(nodes, first["cells"])
                 marks = file.read_static(sample)
                 np.testing.assert_array_equal(
                     kinds[marks.argmax(1)], first["node_type"][:, 0]

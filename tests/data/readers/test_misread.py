@@ -14,8 +14,12 @@ import numpy as np
 import pytest
 import scipy.io
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 import nfsgeo.data
+from nfsgeo.data.numbers import with_gaps
 from nfsgeo.data.opening import open_sources
 
 RNG = np.random.default_rng(0)
@@ -233,6 +237,87 @@ def test_fill_values_of_hdf5_are_missing(
         file.read(1, slice(None))
         found = np.isnan(file.read(2, slice(None)))
         assert found.sum() == 2 and found[:2, 1].all()
+
+
+def trajectory(path: Path) -> str:
+    with h5py.File(path, "w") as file:
+        file["0/mesh_pos"], file["0/node_type"] = RNG.random((X, 2)), np.zeros((X, 1))
+        file["0/velocity"] = normal(1, X, 2)
+    return "0/velocity"
+
+
+def camlab(path: Path) -> str:
+    with h5py.File(path, "w") as file:
+        file["u"], file["x"] = normal(N, 1, X, 2), RNG.random((1, 1, X, 2))
+    return "u"
+
+
+def mp_pde(path: Path) -> str:
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("train/pde_2-6", data=normal(N, 2, X))
+        made.attrs.update(x=np.arange(X) / 1.0, tmin=0.0, tmax=1.0)
+        file["train/bc_left"] = np.zeros(N)
+    return "train/pde_2-6"
+
+
+def matlab(path: Path) -> str:
+    with h5py.File(path, "w") as file:
+        file["coeff"], file["sol"] = normal(Y, X, N), normal(Y, X, N)
+    return "sol"
+
+
+@pytest.mark.parametrize("make", [trajectory, camlab, mp_pde, matlab])
+@pytest.mark.parametrize("mark", [np.float64(1e20), np.float32(-999), np.int16([7, 9])])
+def test_fill_values_of_other_formats_in_hdf5_are_missing(
+    make: Callable[[Path], str], mark: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.h5"
+    name = make(path)
+    with h5py.File(path, "r+") as file:
+        place = (0,) * (file[name].ndim)
+        file[name][place] = np.ravel(mark)[-1]
+        file[name].attrs["_FillValue"] = mark
+    with nfsgeo.data.open(path) as file:
+        gaps = np.isnan(file.read(0, slice(None)))
+        assert gaps.sum() == 1 and gaps[0, 0, 0]
+
+
+def test_fill_values_of_places_are_refused(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    for name in ("mesh_pos", "node_type"):
+        path = tmp_path / f"{name}.h5"
+        trajectory(path)
+        with h5py.File(path, "r+") as file:
+            file[f"0/{name}"][2, 0] = -999
+            file[f"0/{name}"].attrs["missing_value"] = -999.0
+        message = one_line(nfsgeo.data.open, path)
+        assert "with 1 of" in message and "missing" in message
+
+
+@given(
+    values=hnp.arrays(st.sampled_from(["f4", "f8", "i2", "u1"]), 6),
+    picked=st.integers(0, 5),
+    key=st.sampled_from(["_FillValue", "missing_value"]),
+)
+def test_what_equals_the_fill_value_is_missing(
+    values: np.ndarray, picked: int, key: str
+) -> None:
+    class Source:
+        attrs = {key: values[picked]}
+
+    found = with_gaps(values, Source)
+    with np.errstate(over="ignore"):
+        missing = (values == values[picked]) | np.isnan(values)
+    np.testing.assert_array_equal(np.isnan(found), missing)
+    np.testing.assert_array_equal(found[~missing], values[~missing])
+
+
+def test_attributes_that_are_no_numbers_mark_nothing() -> None:
+    class Source:
+        attrs = {"_FillValue": "none", "missing_value": h5py.Empty("f4")}
+
+    assert with_gaps([0.0, 1.0], Source).tolist() == [0, 1]
 
 
 def series(folder: Path, times: list[float | None]) -> list[Path]:

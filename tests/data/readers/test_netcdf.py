@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import nfsgeo.data
 from nfsgeo.data.opening import open_sources
 from nfsgeo.data.readers import READERS
+from nfsgeo.data.readers.netcdf import fields_of
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -110,6 +111,25 @@ def test_packed_values_and_fill_values(tmp_path: Path) -> None:
         assert np.isnan(file.read(0, slice(None))).sum() == 1
 
 
+@pytest.mark.parametrize("stations", [False, True])
+@pytest.mark.parametrize("mark", ["_FillValue", "missing_value"])
+def test_values_that_are_not_decoded(mark: str, stations: bool) -> None:
+    dataset = weather()
+    dataset["temp"] = (100 * dataset.temp).astype("i2")
+    dataset.temp[1, 2, 3] = -999
+    dataset.temp.attrs[mark] = -999
+    if stations:
+        dataset = dataset.stack(station=("lat", "lon")).reset_index("station")
+    with fields_of(Path("a"), dataset) as file:
+        values = file.read(0, slice(None))
+        assert np.isnan(values).sum() == 1 and np.nanmin(values) > -999
+    packed = dataset.assign(temp=dataset.temp.assign_attrs(scale_factor=0.01))
+    with pytest.raises(UserError, match=r"temp as stored, .* mask_and_scale=True"):
+        fields_of(Path("a"), packed)
+    with pytest.raises(UserError, match="a with temp of type complex128"):
+        fields_of(Path("a"), dataset.assign(temp=1j * dataset.temp))
+
+
 @pytest.mark.parametrize(
     ("units", "seconds"),
     [
@@ -174,6 +194,8 @@ def test_stations_are_read(num: int, seed: int, kind: str) -> None:
             np.testing.assert_array_equal(file.read(0, slice(None))[..., 0], u)
             np.testing.assert_array_equal(file.read(0, slice(1, 2))[..., 0], u[:, 1:2])
             assert file.units == {"level": "m"} and not file.domain_is_known
+            units = [dataset[name].attrs.get("units", "") for name in ("lon", "lat")]
+            assert file.axis_units == units
 
 
 def test_curvilinear_grids_are_points(tmp_path: Path) -> None:
@@ -259,6 +281,26 @@ def test_what_can_be_read_in_two_ways(
             assert file.shape == (5, 4)
     else:
         assert words in one_line(nfsgeo.data.open, path)
+
+
+def test_names_of_static_inputs_that_vary_in_time(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    name = next(n for n, v in weather().data_vars.items() if "time" in v.dims)
+    dataset = weather().assign(a_q=weather()[name])
+    message = one_line(nfsgeo.data.open, saved(dataset, tmp_path / "a.nc"))
+    assert "a_q, which changes in time" in message
+    single = dataset.isel(time=slice(1))
+    points = single.stack(station=("lat", "lon")).reset_index("station")
+    for kind, case in (("grid.nc", single), ("points.nc", points)):
+        with nfsgeo.data.open(saved(case, tmp_path / kind)) as file:
+            assert "a_q" in file.static_names and name in file.component_names
+            c = list(file.static_names).index("a_q")
+            np.testing.assert_array_equal(
+                file.read_static(0)[:, c], file.read(0, slice(None))[:, 0, 0]
+            )
+    alone = saved(dataset[["a_q"]].isel(time=slice(1)), tmp_path / "alone.nc")
+    assert "no field but a_q" in one_line(nfsgeo.data.open, alone)
 
 
 def test_axes_tell_more_than_names(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,17 @@ from nfsgeo.errors import UserError
 HEALTH = [HealthCheck.function_scoped_fixture]
 FAST = settings(max_examples=60, deadline=None, suppress_health_check=HEALTH)
 WORDS = st.text("abcdefgh", min_size=3, max_size=6).map("q".__add__)
+
+
+def test_a_static_input_that_changes_in_time_is_no_static_input(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x,t,p,a_k,a_q\n0,0,1,5,1\n0,1,1,5,2\n1,0,1,4,3\n1,1,1,4,3\n")
+    message = one_line(nfsgeo.data.open, path)
+    assert "a.csv with a_q, which changes in time" in message and "rename it" in message
+    path.write_text("x,t,a_q\n0,0,1\n1,0,2\n")
+    assert "no field but a_q, by the name a static" in one_line(nfsgeo.data.open, path)
 
 
 def rows_of(num: int, steps: int, seed: int) -> np.ndarray:
@@ -205,6 +217,37 @@ def test_dates_become_seconds(tmp_path: Path, form: str, separator: str) -> None
     path = written(tmp_path / "a.csv", ["x", "date", "u"], rows)
     with nfsgeo.data.open(path) as file:
         assert (file.times - 1767225600.0).tolist() == [0.0, 21600.0, 86400.0]
+
+
+@pytest.mark.parametrize("name", ["date", "t"])
+def test_days_without_hyphens_are_not_numbers(
+    tmp_path: Path, one_line: Callable[..., str], name: str
+) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    days = [20260630, 20260701]
+    rows = [[x, day, 1.0] for x in (0.0, 1.0) for day in days]
+    path = written(tmp_path / "a.csv", ["x", name, "u"], rows)
+    columns = dict(zip(["x", name, "u"], zip(*rows, strict=True), strict=True))
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    for each in (path, tmp_path / "a.parquet"):
+        message = one_line(nfsgeo.data.open, each)
+        assert f"20260630 in column {name}" in message and "hyphens" in message
+    rows[0][1] = rows[2][1] = 20260631  # no day
+    with nfsgeo.data.open(written(path, ["x", name, "u"], rows)) as file:
+        assert file.times.tolist() == [20260631, 20260701]
+
+
+def test_decimals_may_be_missing(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"x": [0.0, 1.0, 2.0], "u": [None, Decimal("1.5"), Decimal("2.5")]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    with nfsgeo.data.open(tmp_path / "a.parquet") as file:
+        values = file.read(0, slice(None)).ravel()
+    np.testing.assert_array_equal(values, [np.nan, 1.5, 2.5])
 
 
 def test_dates_with_offsets_are_in_utc(

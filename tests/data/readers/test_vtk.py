@@ -169,16 +169,45 @@ def test_series_of_blocks(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(u, np.stack(fields, 1).astype(np.float32))
 
 
-def test_series_of_cells(tmp_path: Path) -> None:
+def test_series_of_cells(tmp_path: Path, one_line: Callable[..., str]) -> None:
     for k in range(2):
         saved(tmp_path / f"s{k}.vtu", {"p": np.arange(4.0)}, {"q": np.arange(2.0) + k})
     files = [{"name": f"s{k}.vtu", "time": k} for k in range(2)]
     path = tmp_path / "s.vtu.series"
     path.write_text(json.dumps({"file-series-version": "1.0", "files": files}))
-    with pytest.raises(UserError, match="--at"):
-        nfsgeo.data.open(path)
-    with open_sources(path, at="cells") as file:
-        assert file.read(0, slice(None))[..., 0].tolist() == [[0, 1], [1, 2]]
+    other = tmp_path / "s.pvd"
+    sets = "".join(f'<DataSet timestep="{k}" file="s{k}.vtu"/>' for k in range(2))
+    other.write_text(
+        f'<VTKFile type="Collection"><Collection>{sets}</Collection></VTKFile>'
+    )
+    for whole in (path, other):
+        message = one_line(nfsgeo.data.open, whole)
+        assert f"nfsgeo convert {whole} --out NAME.h5 --at points" in message
+        assert "s0.vtu" not in message
+        with open_sources(whole, at="cells") as file:
+            assert file.read(0, slice(None))[..., 0].tolist() == [[0, 1], [1, 2]]
+
+
+def test_static_inputs_stay_as_they_are(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    p, a = np.arange(4.0), np.array([1.0, 2.0, 2.0, np.nan])
+    paths = [saved(tmp_path / f"s{k}.vtu", {"p": p, "a_k": a}) for k in range(2)]
+    with open_sources(paths, series="time-steps", times=[0.0, 1.0]) as file:
+        assert file.component_names == ["p"] and file.static_names == ["k"]
+    saved(paths[1], {"p": p, "a_k": a + 1})
+    message = one_line(open_sources, paths, series="time-steps", times=[0.0, 1.0])
+    assert "s1.vtu with k, which changes in time" in message
+    with open_sources(paths, series="samples") as file:
+        assert file.static_names == ["k"] and file.num_samples == 2
+    with meshio.xdmf.TimeSeriesWriter(tmp_path / "a.xdmf", data_format="XML") as out:
+        out.write_points_cells(CORNERS, [("triangle", TRIANGLES)])
+        for k in range(2):
+            out.write_data(float(k), point_data={"p": p, "a_k": p + k})
+    message = one_line(nfsgeo.data.open, tmp_path / "a.xdmf")
+    assert "a.xdmf with a_k, which changes in time" in message
+    message = one_line(nfsgeo.data.open, saved(tmp_path / "b.vtu", {"a_k": p}))
+    assert "b.vtu with no field but a_k" in message
 
 
 @FAST

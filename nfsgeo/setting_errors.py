@@ -1,4 +1,4 @@
-"""Turns what is wrong with a configuration into one line."""
+"""Turns what is wrong with a setting, or a name, into one line."""
 
 from __future__ import annotations
 

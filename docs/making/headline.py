@@ -1,0 +1,81 @@
+"""The headline table of the README, from the committed results of `accuracy`.
+
+``python docs/making/headline.py`` prints it: problems that all of their variants have
+three seeds of, mean and standard deviation of the test MAE.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nfsgeo_benchmarks.suites import read_suite, shipped_suites
+from nfsgeo_benchmarks.suites.earlier import RESULTS, read_table
+from nfsgeo_benchmarks.suites.runs import SHIPPED
+from nfsgeo_benchmarks.suites.suite import TRIVIAL
+from nfsgeo_benchmarks.suites.table import SeedMean, leader, seed_means
+
+__all__ = ["TITLES", "headline"]
+
+TITLES = {
+    "navier-stokes-rough": "Navier–Stokes, rough",
+    "navier-stokes-turbulent": "Navier–Stokes, turbulent",
+    "navier-stokes-far": "Navier–Stokes, far",
+    "burgers-steep": "Burgers, steep",
+    "kdv-long": "KdV, long",
+    "darcy-256": "Darcy",
+    "darcy-lognormal": "Darcy, lognormal",
+    "elasticity": "elasticity",
+}
+# Without a learned kernel where the default has one, and the other way round.
+ABLATION = ("fno-spline", "nfs-kernel")
+
+
+def headline(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The table of the rows of a suite, in units of each problem's power of ten."""
+    suite, means = read_suite(shipped_suites()["accuracy"]), seed_means(rows)
+    powers = {
+        problem: math.floor(math.log10(means["nfs", problem].values["mae"]))
+        for problem in TITLES
+        if seeds_of(rows, problem) == {3}
+    }
+    best = {name: leader(means, name, "mae", suite.rivals) for name in powers}
+
+    def line(title: str, names: Sequence[str]) -> str:
+        cells = []
+        for problem, power in powers.items():
+            here = {n: means[n, problem] for n in names if (n, problem) in means}
+            errors = {n: mean.values["mae"] for n, mean in here.items()}
+            first = min(errors, key=errors.__getitem__, default=None)
+            text = "–" if first is None else cell(here[first], power)
+            cells.append(f"**{text}**" if first and first == best[problem] else text)
+        return f"| {title} | {' | '.join(cells)} |"
+
+    heads = [f"{TITLES[name]}, 1e{power}" for name, power in powers.items()]
+    lines = [f"| test MAE | {' | '.join(heads)} |", "|---" + "|--:" * len(heads) + "|"]
+    lines += [line("`nfs`", ["nfs"]), line("`nfs`, ablation", ABLATION)]
+    lines += [line(f"`{name}`", [name]) for name in (*suite.rivals[1:], "nfs-paper")]
+    lines.append(line("nothing learned", list(TRIVIAL.values())))
+    return "\n".join(each for each in lines if each.count("| – ") < len(powers))
+
+
+def seeds_of(rows: Sequence[Mapping[str, Any]], problem: str) -> set[int]:
+    """How many finished seeds the variants of a problem have."""
+    found: dict[str, int] = {}
+    for row in rows:
+        if row["problem"] == problem:
+            done = row["status"] == "ok"
+            found[row["variant"]] = found.get(row["variant"], 0) + done
+    return set(found.values())
+
+
+def cell(mean: SeedMean, power: int) -> str:
+    """Mean and standard deviation over this power of ten, to three digits."""
+    value, spread = (each["mae"] / 10**power for each in (mean.values, mean.spread))
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{digits}f} ± {spread:.{digits}f}"
+
+
+if __name__ == "__main__":
+    print(headline(read_table(SHIPPED / "cpu" / "accuracy" / RESULTS)))

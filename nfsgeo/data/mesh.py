@@ -1,0 +1,76 @@
+"""The points at which samples are seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from nfsgeo.data.fields import Doubles, Floats, Indices
+from nfsgeo.geometry import Domain, quadrature_weights
+
+__all__ = ["Mesh", "MeshesInTurn"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Points at which a sample is seen.
+
+    Attributes:
+        pos: Coordinates, float64 ``[n, d]``.
+        index: Flat numbers among the file's points; None when the points lie between
+            them and values come from trigonometric interpolation.
+        grid_shape: Shape when the points are a regular grid in row-major order.
+        queries: Unobserved query points, see :func:`nfsgeo.data.meshes.with_queries`.
+    """
+
+    pos: Doubles
+    index: Indices | None
+    grid_shape: tuple[int, ...] | None = None
+    queries: Mesh | None = None
+    _volumes: dict[Domain, Floats] = field(default_factory=dict, init=False, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.pos)
+
+    def with_queries_joined(self) -> Mesh:
+        """The observed points and after them the query points, as one mesh."""
+        if self.queries is None:
+            return self
+        pos = np.concatenate([self.pos, self.queries.pos])
+        if self.index is None or self.queries.index is None:
+            return Mesh(pos, None)
+        return Mesh(pos, np.concatenate([self.index, self.queries.index]))
+
+    def volumes(self, domain: Domain) -> Floats:
+        """Quadrature weights in the domain, of mean 1: ``[n]``, computed once.
+
+        They are Voronoi volumes, see :func:`~nfsgeo.geometry.quadrature_weights`.
+        """
+        if domain not in self._volumes:
+            # Wherever the box lies: numbers far from 0 have no digits left.
+            pos = domain.wrap(torch.from_numpy(self.pos))
+            pos = domain.normalise(pos, torch.float64)
+            weights = quadrature_weights(pos, domain.normalised)
+            self._volumes[domain] = (weights * len(self)).float().numpy()
+        return self._volumes[domain]
+
+
+@dataclass(frozen=True)
+class MeshesInTurn:
+    """Point sets that samples cycle through: each is on the next one in every turn.
+
+    Attributes:
+        meshes: The point sets.
+    """
+
+    meshes: tuple[Mesh, ...]
+
+    def __call__(self, sample: int, turn: int = 0) -> Mesh:
+        """The mesh of a sample."""
+        return self.meshes[self.number(sample, turn)]
+
+    def number(self, sample: int, turn: int = 0) -> int:
+        """Number of that mesh."""
+        return (sample + turn) % len(self.meshes)

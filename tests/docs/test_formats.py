@@ -1,0 +1,32 @@
+"""The tables of formats describe the formats, not the wrappers of their functions."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "making"))
+from formats import formats_read, formats_written  # noqa: E402
+
+
+def cells(table: str, column: int) -> list[str]:
+    """One column of a Markdown table, without its head."""
+    rows = table.replace("\\|", "").splitlines()[2:]
+    return [row.strip("| ").split(" | ")[column] for row in rows]
+
+
+def test_every_format_has_a_content_of_its_own() -> None:
+    found = cells(formats_read(), 1) + cells(formats_written(), 2)
+    assert all(content.endswith((".", ",", ":")) for content in found), found
+    assert len(set(found)) == len(found)
+    wrapper = (functools.partial.__doc__ or "").split("\n\n")[0]
+    assert not any(content in wrapper for content in found)
+
+
+def test_the_grids_of_geo_fno_are_described() -> None:
+    names = cells(formats_read(), 0)
+    described = dict(zip(names, cells(formats_read(), 1), strict=True))
+    for name, prefix in (("pipe", "Pipe"), ("airfoil", "NACA_Cylinder")):
+        content = described[f"Geo-FNO {name} (.npy)"]
+        assert all(f"`{prefix}_{part}.npy`" in content for part in "QXY")
