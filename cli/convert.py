@@ -45,7 +45,8 @@ MOST_TIMES = 10**7
 @click.option(
     "--columns",
     metavar="ROLE=NAME,...",
-    help="Columns of a table, or variables of NetCDF, that are sample, time, x, y, z.",
+    help="Columns of a table, or variables of NetCDF, that are sample, time, x, y, z; "
+    "columns of a table that are static inputs, a field, or to ignore.",
 )
 @click.option(
     "--at",
@@ -144,13 +145,20 @@ def _times(text: str) -> list[float]:
         ) from None
 
 
-def _columns(text: str) -> dict[str, str]:
+def _columns(text: str) -> dict[str, str | list[str]]:
+    from nfsgeo.data.readers.columns import KINDS
+
     parts = [part.partition("=") for part in text.split(",")]
     if any(not equals for _, equals, _ in parts):
         raise UserError(
             f"--columns {text}", "ROLE=NAME,...", "for example time=date,x=lon,y=lat"
         )
-    return {role.strip(): name.strip() for role, _, name in parts}
+    found: dict[str, str | list[str]] = {}
+    for role, name in ((role.strip(), name.strip()) for role, _, name in parts):
+        if role in found and role not in KINDS:
+            raise UserError(f"--columns {text}", f"{role}= once", "leave one out")
+        found[role] = [*found.get(role, ()), name] if role in KINDS else name
+    return found
 
 
 def _domain(axes: tuple[str, ...]) -> Domain:

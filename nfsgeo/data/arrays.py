@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -205,7 +205,8 @@ def from_pyg(
     """
     from torch_geometric.data import Data
 
-    if isinstance(graphs, Data) or not all(isinstance(each, Data) for each in graphs):
+    listed = isinstance(graphs, Iterable) and not isinstance(graphs, Data)
+    if not listed or not all(isinstance(each, Data) for each in graphs):
         raise UserError(
             f"{type(graphs).__name__} in place of a list of graphs",
             "PyTorch Geometric's Data, one for each sample or time step",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from nfsgeo.data.export import export
 from nfsgeo.data.fields import padded_box
 from nfsgeo.data.opening import open_sources
+from nfsgeo.data.readers.columns import Columns
 from nfsgeo.data.writers import writer_of
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
@@ -24,7 +25,7 @@ def convert(
     *,
     series: str | None = None,
     times: ArrayLike | None = None,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     at: str | None = None,
     domain: Domain | None = None,
     region: Region | None = None,
@@ -48,7 +49,8 @@ def convert(
         times: Time of each time step, ``[T]``, in place of what the files tell.
         columns: Columns of a table, or variables of a NetCDF or Zarr data set, by what
             they are: ``sample``, ``time``, ``x``, ``y`` or ``z``, where their names do
-            not tell; an empty name where none is.
+            not tell; an empty name where none is. Of a table also the names of those
+            that are ``static`` inputs, a ``field``, or to ``ignore``.
         at: Whether the fields of a mesh are those at its ``"points"`` or ``"cells"``;
             has to be said where it has both.
         domain: The box and its periodic axes, in place of what the format implies.

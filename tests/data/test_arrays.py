@@ -223,6 +223,7 @@ def test_a_list_of_graphs() -> None:
     for wrong, message in (
         (graphs[0], "Data in place of a list of graphs"),
         (["a"], "list in place of a list of graphs"),
+        (3, "int in place of a list of graphs"),
         ([graphs[0].clone().update({"t": None})], "3 time steps and no times"),
         (
             [graphs[0], Data(pos=graphs[0].pos, x=torch.ones(4, 3, 2), t=graphs[0].t)],

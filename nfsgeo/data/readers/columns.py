@@ -9,14 +9,21 @@ from pathlib import Path
 from nfsgeo.errors import UserError
 
 __all__ = [
+    "KINDS",
     "LONGITUDE",
     "ROLES",
+    "Columns",
+    "ask_kind",
     "ask_role",
     "bare_name",
     "check_roles",
     "check_space",
+    "kinds_of",
     "roles_of",
 ]
+
+# The column of each role, and those of each kind.
+Columns = Mapping[str, str | Sequence[str]]
 
 # The names that a column of each role may have, in any case, with a unit after them.
 ROLES: dict[str, tuple[str, ...]] = {
@@ -26,8 +33,36 @@ ROLES: dict[str, tuple[str, ...]] = {
     "y": ("y", "lat", "latitude", "northing"),
     "z": ("z",),
 }
+# What a column without a role is: an input that never changes, a component, nothing.
+KINDS = ("static", "field", "ignore")
 LONGITUDE = ("lon", "long", "lng", "longitude")
 UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg)$")
+
+
+def kinds_of(
+    path: Path, names: Sequence[str], given: Columns
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The kind of each column that is told to have one, and the given roles.
+
+    Args:
+        path: The table, for messages.
+        names: Its columns.
+        given: Columns by role, and one or several by kind.
+
+    Raises:
+        UserError: A column is not there, or is given twice.
+    """
+    roles = {role: str(name) for role, name in given.items() if role not in KINDS}
+    kinds: dict[str, str] = {}
+    for kind in KINDS:
+        chosen = given.get(kind, ())
+        for name in [chosen] if isinstance(chosen, str) else chosen:
+            if name in kinds or name in roles.values():
+                raise _twice([name])
+            if name not in names:
+                raise _absent(path, name, names)
+            kinds[name] = kind
+    return kinds, roles
 
 
 def roles_of(
@@ -88,6 +123,35 @@ def ask_role(path: Path, role: str, names: Sequence[str]) -> UserError:
     )
 
 
+def ask_kind(path: Path, names: Sequence[str]) -> UserError:
+    """The question whether columns that never change in time are fields to predict.
+
+    Args:
+        path: The table.
+        names: Those of the columns.
+    """
+    first, several = names[0], len(names) > 1
+    return UserError(
+        f"{path} with column{'s' * several} {' and '.join(names)}, which never "
+        f"change{'s' * (not several)} in time",
+        "to be told whether that is a static input, a field to predict, or neither",
+        f"say it: nfsgeo convert {path} --out NAME.h5 --columns static={first}, or "
+        f"field={first}, or ignore={first}"
+        + f", and likewise {names[-1]}, separated by commas"
+        * several,
+    )
+
+
+def _absent(path: Path, name: str, names: Sequence[str]) -> UserError:
+    given = f"no column {name!r} in {path}"
+    return UserError(given, f"one of {', '.join(names)}", "change the name")
+
+
+def _twice(names: Sequence[str]) -> UserError:
+    given = f"columns {', '.join(names)}"
+    return UserError(given, "each of them once", "change a name")
+
+
 def check_roles(path: Path, names: Sequence[str], given: Mapping[str, str]) -> None:
     """Makes sure that columns by role are there, and have names that differ.
 
@@ -98,20 +162,15 @@ def check_roles(path: Path, names: Sequence[str], given: Mapping[str, str]) -> N
         if role not in ROLES:
             raise UserError(
                 f"columns with {role}={name}",
-                f"one of {', '.join(ROLES)} before the =",
+                f"one of {', '.join(ROLES)} before the =, or of a table one of "
+                f"{', '.join(KINDS)}",
                 "change it; all other columns are fields",
             )
         if name and name not in names:
-            raise UserError(
-                f"no column {name!r} in {path}",
-                f"one of {', '.join(names)}",
-                "change the name",
-            )
+            raise _absent(path, name, names)
     chosen = [name for name in given.values() if name]
     if len(set(chosen)) < len(chosen):
-        raise UserError(
-            f"columns {', '.join(chosen)}", "each of them once", "change a name"
-        )
+        raise _twice(chosen)
     if "" in names:
         raise UserError(
             f"{path} with a column without a name, of row numbers",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,14 @@ from nfsgeo.data.numbers import (
     not_infinite,
 )
 from nfsgeo.data.readers.clouds import HALF_CIRCLE, CloudFile
-from nfsgeo.data.readers.columns import LONGITUDE, bare_name, roles_of
+from nfsgeo.data.readers.columns import (
+    LONGITUDE,
+    Columns,
+    ask_kind,
+    bare_name,
+    kinds_of,
+    roles_of,
+)
 from nfsgeo.data.readers.reader import Reader
 from nfsgeo.data.static_names import bare, changing, is_static, no_field
 from nfsgeo.errors import UserError
@@ -45,7 +52,7 @@ def _is_table(path: Path) -> bool:
     return text and len(names) > 1 and not all(map(_is_number, names))
 
 
-def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
+def _table(path: Path, columns: Columns | None = None) -> FieldFile:
     """One row for each point, time step and sample, in any order.
 
     Columns ``x``, ``y``, ``z`` are coordinates (or ``lon`` and ``lat``), ``t`` or
@@ -59,16 +66,19 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
     Args:
         path: The table.
         columns: Columns by what they are, ``sample``, ``time``, ``x``, ``y`` or
-            ``z``, where their names do not tell; an empty name where none is.
+            ``z``, where their names do not tell; an empty name where none is. Others
+            that are ``static`` inputs, a ``field`` or to ``ignore``, one or several.
 
     Raises:
         UserError: Also when a coordinate, a time or a coefficient is missing, a point
-            has a time step twice, points move, samples differ in their times, or a name
-            or the times can be read in two ways.
+            has a time step twice, points move, samples differ in their times, or a
+            name, the times or a column that never changes can be read in two ways.
     """
     table = _columns(path)
-    roles = roles_of(path, list(table), columns)
+    kinds, told = kinds_of(path, list(table), columns or {})
+    roles = roles_of(path, list(table), told)
     found = {role: table.pop(name) for role, name in roles.items()}
+    table = {n: column for n, column in table.items() if kinds.get(n) != "ignore"}
     num = len(found["x"])
     if not num:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
@@ -84,12 +94,12 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
             "dates such as 2026-01-31, or times that are no dates",
             "write dates with hyphens, or count numbers from another origin",
         )
+    static = [n for n in table if kinds.get(n, "static" * is_static(n)) == "static"]
+    names = [name for name in table if name not in static]
     for name, values in table.items():
-        what, static_input = f"{path}: column {name}", is_static(name)
-        checked = finite if static_input else not_infinite
-        table[name] = checked(as_real(values, what, gaps=not static_input), what)
-    names = [name for name in table if not is_static(name)]
-    static = [name for name in table if is_static(name)]
+        what, given = f"{path}: column {name}", name in static
+        checked = finite if given else not_infinite
+        table[name] = checked(as_real(values, what, gaps=not given), what)
     if not names:
         raise no_field(path, static)
     zeros = np.zeros(num)
@@ -120,6 +130,13 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
             if odd.any():
                 raise changing(path, static[odd.argmax()])
             a.append(values)
+    still = [
+        name
+        for number, name in enumerate(names)
+        if name not in kinds and _is_still([each[..., number] for each in u])
+    ]
+    if still:
+        raise ask_kind(path, still)
     file = CloudFile(
         path,
         meshes=meshes,
@@ -127,7 +144,7 @@ def _table(path: Path, columns: Mapping[str, str] | None = None) -> FieldFile:
         a=a,
         times=times,
         component_names=names,
-        static_names=list(map(bare, static)),
+        static_names=[name if name in kinds else bare(name) for name in static],
         provenance={"units": {"time": EPOCH}} if dates else None,
     )
     degrees = float(np.ptp(points[:, 0]))
@@ -146,6 +163,15 @@ def _are_days(times: Doubles) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_still(samples: list[Doubles]) -> bool:
+    """Whether values ``[n, T]`` differ between points and nowhere in time."""
+    if not any((np.isfinite(u).sum(axis=1) > 1).any() for u in samples):
+        return False
+    lowest, highest = ([f.reduce(u, 1) for u in samples] for f in (np.fmin, np.fmax))
+    same = all(map(partial(np.array_equal, equal_nan=True), lowest, highest))
+    return same and len(np.unique(np.concatenate(lowest))) > 1
 
 
 def scattered(

@@ -34,6 +34,38 @@ def test_a_static_input_that_changes_in_time_is_no_static_input(
     assert "no field but a_q, by the name a static" in one_line(nfsgeo.data.open, path)
 
 
+def test_columns_that_never_change_are_asked_about(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    """Elevations and numbers of stations, which would be predicted otherwise."""
+    names, path = ["x", "t", "p", "height", "id", "w"], tmp_path / "a.csv"
+    rows = [[x, t, x + t, 10 * x, x, 0] for x in (1.0, 2.0) for t in (0.0, 1.0, 2.0)]
+    written(path, names, rows)
+    message = one_line(nfsgeo.data.open, path)
+    assert "columns height and id, which never change in time" in message
+    assert "--columns static=height, or field=height, or ignore=height" in message
+    kinds = {"static": ["height"], "ignore": "id"}
+    with open_sources(path, columns=kinds) as file:
+        assert file.component_names == ["p", "w"]  # the same everywhere: no question
+        assert file.static_names == ["height"]
+        assert file.read_static(0).ravel().tolist() == [10.0, 20.0]
+    with open_sources(path, columns={"field": ["height", "id"], "x": "x"}) as file:
+        assert file.component_names == ["p", "height", "id", "w"]
+    for columns, words in (
+        ({"static": "depth"}, "no column 'depth'"),
+        ({"static": "id", "ignore": "id"}, "each of them once"),
+        ({"x": "id", "ignore": "id"}, "each of them once"),
+        ({"fields": "p"}, "one of static, field, ignore"),
+    ):
+        assert words in one_line(open_sources, path, columns=columns)
+    rows[0][3] = ""  # one value is missing, and the others are the same
+    assert "never change" in one_line(nfsgeo.data.open, written(path, names, rows))
+    for row in rows:  # one value at each point tells nothing
+        row[3] = row[4] = "" if row[1] else row[0]
+    with nfsgeo.data.open(written(path, names, rows)) as file:
+        assert file.component_names == ["p", "height", "id", "w"]
+
+
 def rows_of(num: int, steps: int, seed: int) -> np.ndarray:
     """Rows x, y, t, u of points that are all there at all times; u = 100 p + t."""
     random = np.random.default_rng(seed)
