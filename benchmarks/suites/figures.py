@@ -182,7 +182,9 @@ def field_figures(
             Column("prediction", prediction, "field"),
             Column("prediction − truth", prediction - truth, "error"),
         ]
-        maps = FieldMaps(first.domain, first.pos, columns, labels, first.axes)
+        maps = FieldMaps(
+            first.domain, first.pos, columns, labels, first.axes, first.triangles
+        )
         return [(caption, maps.figure)]
     lines = {"truth": truth, "prediction": prediction}
     figures = [(caption, profiles(first.domain, first.pos, lines, labels))]

@@ -261,6 +261,20 @@ class FieldFile(KnownAhead, ABC):
         """Cells between a sample's points by type, each ``[cells, nodes]``."""
         return {}
 
+    def triangles(self, sample: int = 0) -> Indices | None:
+        """Triangles ``[m, 3]`` between a sample's points in the plane, halves of quads.
+
+        None without any, and where an axis is periodic, which cells do not tell of.
+        """
+        if self.domain.dim != 2 or any(self.domain.periodic):
+            return None
+        found = []
+        for kind, nodes in self.cells(sample).items():
+            halves = {"triangle": [[0, 1, 2]], "quad": [[0, 1, 2], [0, 2, 3]]}
+            for corners in halves.get(kind.rstrip("0123456789"), ()):
+                found.append(nodes[:, corners])
+        return np.concatenate(found) if found else None
+
     def close(self) -> None:  # noqa: B027  (many formats hold nothing open)
         """Releases the file; reading afterwards is an error."""
 

@@ -248,6 +248,14 @@ def _write(
         arrays["axis_units"] = np.array(file.axis_units)
     if file.time_unit:
         arrays["time_unit"] = np.array(file.time_unit)
+    sample = int(found.examples["sample"][0])
+    triangles = file.triangles(sample)
+    # Where a sample is observed at all points of its mesh, in the order of the file.
+    if triangles is not None and np.array_equal(
+        found.examples["pos"],
+        file.coordinates(sample).astype(found.examples["pos"].dtype),
+    ):
+        arrays["triangles"] = triangles
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     write_bytes(paths.evaluation, content.getbuffer())

@@ -100,7 +100,7 @@ def _fields(
 ) -> Picture:
     """Maps of the columns, or in one dimension profiles of truth and prediction."""
     if e.domain.dim > 1:
-        maps = FieldMaps(e.domain, e.pos, columns, labels, e.axes)
+        maps = FieldMaps(e.domain, e.pos, columns, labels, e.axes, e.triangles)
         figure, caption = maps.figure, f"{which}. {maps.note}"
     else:
         lines = {k.title: k.values for k in columns if k.scale == "field"}
@@ -130,7 +130,7 @@ def _mesh_picture(e: Predictions) -> Picture:
             lines = {"first observed time step": first[None], **lines}
         figure = profiles(e.domain, e.pos, lines, [f"{len(e.pos)} points"], e.axes[0])
     else:
-        figure = points_and_field(e.domain, e.pos, last, title, e.axes)
+        figure = points_and_field(e.domain, e.pos, last, title, e.axes, e.triangles)
     caption = f"Observed points and input of the model, test sample {int(e.samples[0])}"
     if not e.steady and len(e.quantities) > 1:
         caption += f", {e.quantities[0]}"

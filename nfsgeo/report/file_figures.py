@@ -99,7 +99,8 @@ def _drawn(
         rows = np.stack(list(panels.values()))
         return profiles(file.domain, pos, {name: rows}, [*panels], axes[0])
     columns = [Column(label, field[None], name) for label, field in panels.items()]
-    return FieldMaps(file.domain, pos, columns, [name], axes).figure
+    triangles = file.triangles(sample)
+    return FieldMaps(file.domain, pos, columns, [name], axes, triangles).figure
 
 
 def mesh_figure(

@@ -155,7 +155,7 @@ def _film(e: Predictions, s: int, c: int) -> tuple[Figure, Callable[[int], None]
     errors = enumerate(columns[-1].values)
     texts = [f"{e.when(k)}\n{mae_text(error)}" for k, error in errors]
     if e.domain.dim > 1:
-        maps = FieldMaps(e.domain, e.pos, columns, texts[:1], e.axes)
+        maps = FieldMaps(e.domain, e.pos, columns, texts[:1], e.axes, e.triangles)
         figure = maps.figure
 
         def show(k: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles
+from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.geometry import Domain
 from nfsgeo.report.panels import (
     Column,
@@ -39,6 +39,7 @@ class FieldMaps:
         columns: What to show; their ``values`` have ``len(row_labels)`` rows.
         row_labels: Text at the left of each row.
         axes: Names of the axes, with their units in parentheses.
+        triangles: Of a mesh in the plane, point numbers ``[m, 3]``.
     """
 
     figure: Figure
@@ -50,8 +51,10 @@ class FieldMaps:
         columns: Sequence[Column],
         row_labels: Sequence[str],
         axes: Sequence[str] = AXES,
+        triangles: Indices | None = None,
     ) -> None:
-        self._views = views_of(domain, pos, axes, several=len(row_labels) == 1)
+        several = len(row_labels) == 1
+        self._views = views_of(domain, pos, axes, several, triangles)
         rows = list(itertools.product(range(len(row_labels)), self._views))
         self.figure, self._panels = panels(
             len(rows), len(columns), self._views[0].slope
@@ -88,9 +91,10 @@ def points_and_field(
     field: Doubles,
     title: str,
     axes: Sequence[str] = AXES,
+    triangles: Indices | None = None,
 ) -> Figure:
     """The points alone, and a field ``[n]`` on them; see :class:`FieldMaps`."""
-    views = views_of(domain, pos, axes)
+    views = views_of(domain, pos, axes, triangles=triangles)
     colours = colour_scale(field)
     figure, places = panels(len(views), 2, views[0].slope)
     for view, (points, filled) in zip(views, places, strict=True):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from matplotlib.tri import Triangulation
 from numpy.typing import NDArray
 from scipy.spatial import Delaunay, KDTree, QhullError
 
-from nfsgeo.data.fields import Doubles
+from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.geometry import Domain
 
 __all__ = ["Raster"]
@@ -20,19 +21,26 @@ BEYOND = 40  # degrees beyond a pole in which points are repeated
 class Raster:
     """Piecewise linear interpolation from points to the pixels of a box.
 
-    The triangles are Delaunay's and wrap around on periodic axes. Pixels outside of
-    them, and in those that bridge a hole in the mesh, are NaN. Where points span no
-    triangle at all, each pixel takes the value of the nearest point. Pixels outside of
-    the region of the domain are NaN, and others take nothing from behind a wall.
+    The triangles are those of the mesh if it is given, else Delaunay's, which wrap
+    around on periodic axes. Pixels outside of them, and in those of Delaunay that
+    bridge a hole in the mesh, are NaN. Where points span no triangle at all, each pixel
+    takes the value of the nearest point. Pixels outside of the region of the domain are
+    NaN, and others take nothing from behind a wall.
 
     Args:
         domain: The box, whose first two axes are shown.
         pos: Points ``[n, 2]``.
         level: In space, the coordinate of the pixels along the third axis.
+        triangles: Those of the mesh, point numbers ``[m, 3]``; not used where they
+            overlap.
     """
 
     def __init__(
-        self, domain: Domain, pos: Doubles, level: float | None = None
+        self,
+        domain: Domain,
+        pos: Doubles,
+        level: float | None = None,
+        triangles: Indices | None = None,
     ) -> None:
         self._level = level
         corners, origin = _with_images(domain, pos)
@@ -46,20 +54,15 @@ class Raster:
         y, x = np.meshgrid(*steps, indexing="ij")
         pixels = np.stack([x.ravel() * width, y.ravel() * height], axis=1)
         pixels += np.array(domain.lower[:2])
-        try:
-            triangles = Delaunay(corners)
-        except (QhullError, ValueError):  # fewer than three points, or all in a line
+        at = _of_mesh(pos, triangles, pixels) or _of_delaunay(corners, pixels)
+        if at is None:
             self.points = origin[KDTree(corners).query(pixels)[1]][:, None]
             self.weights = np.ones((len(pixels), 1))
             return
-        found = triangles.find_simplex(pixels)
-        affine = triangles.transform[found]
-        first = np.einsum("pij,pj->pi", affine[:, :2], pixels - affine[:, 2])
-        self.weights = np.column_stack([first, 1 - first.sum(axis=1)])
-        self.weights[(found < 0) | _bridging(triangles)[found]] = np.nan
-        self.points = origin[triangles.simplices[found]]
+        self.weights, found = at
+        self.points = origin[found]
         if domain.region is not None:
-            self._stop_at_walls(domain, pixels, corners[triangles.simplices[found]])
+            self._stop_at_walls(domain, pixels, corners[found])
 
     def image(self, values: Doubles) -> Doubles:
         """Image ``[rows, columns]``, lowest row first, of values ``[n]``."""
@@ -104,6 +107,45 @@ def _with_images(domain: Domain, pos: Doubles) -> tuple[Doubles, NDArray[np.int6
             )
             origin = np.concatenate([origin, origin[near_low], origin[near_high]])
     return corners, origin
+
+
+def _of_delaunay(corners: Doubles, pixels: Doubles) -> tuple[Doubles, Indices] | None:
+    """Weights ``[p, 3]`` of the corners of the triangle of each pixel, and these.
+
+    None where there are fewer than three points, or all in a line.
+    """
+    try:
+        triangles = Delaunay(corners)
+    except (QhullError, ValueError):
+        return None
+    found = triangles.find_simplex(pixels)
+    affine = triangles.transform[found]
+    first = np.einsum("pij,pj->pi", affine[:, :2], pixels - affine[:, 2])
+    weights = np.column_stack([first, 1 - first.sum(axis=1)])
+    weights[(found < 0) | _bridging(triangles)[found]] = np.nan
+    return weights, triangles.simplices[found]
+
+
+def _of_mesh(
+    pos: Doubles, triangles: Indices | None, pixels: Doubles
+) -> tuple[Doubles, Indices] | None:
+    """The same of given triangles; None without any, or where they overlap."""
+    if triangles is None:
+        return None
+    x, y = pos.T
+    try:
+        finder = Triangulation(x, y, triangles).get_trifinder()
+    except (RuntimeError, ValueError):
+        return None
+    found = np.asarray(finder(*pixels.T))
+    corners, inside = triangles[found], found >= 0
+    a, b, last = pos[corners[inside].T]
+    sides = np.stack([a - last, b - last], axis=-1)
+    weights = np.full((len(pixels), 3), np.nan)
+    offsets = (pixels[inside] - last)[..., None]
+    weights[inside, :2] = np.linalg.solve(sides, offsets)[..., 0]
+    weights[inside, 2] = 1 - weights[inside, :2].sum(axis=1)
+    return weights, corners
 
 
 def _bridging(triangles: Delaunay) -> NDArray[np.bool_]:

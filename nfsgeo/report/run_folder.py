@@ -46,6 +46,7 @@ class Predictions:
         axes: Names of the axes, with their units where they are known.
         input_names: Names of the static inputs of a problem without time, if known.
         time_unit: Unit of the times, ``""`` where it is not known.
+        triangles: Of a mesh in the plane, point numbers ``[m, 3]``, None without any.
     """
 
     domain: Domain
@@ -61,6 +62,7 @@ class Predictions:
     axes: list[str]
     input_names: list[str]
     time_unit: str = ""
+    triangles: NDArray[np.int64] | None = None
 
     @property
     def quantities(self) -> list[str]:
@@ -203,5 +205,6 @@ def _predictions(arrays: dict[str, NDArray[Any]]) -> Predictions:
         component_units=units,
         input_names=[str(name) for name in arrays.get("input_names", ())],
         time_unit=str(arrays.get("time_unit", "")),
+        triangles=arrays.get("triangles"),
         axes=axis_labels(domain, [str(unit) for unit in arrays.get("axis_units", ())]),
     )

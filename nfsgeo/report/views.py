@@ -12,7 +12,7 @@ from matplotlib.collections import EllipseCollection, LineCollection
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
-from nfsgeo.data.fields import Doubles
+from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.geometry import Domain
 from nfsgeo.report.panels import label_axes
 from nfsgeo.report.raster import Raster
@@ -76,6 +76,7 @@ class FlatView(View):
         pos: Points ``[n, d]``, of which the first two coordinates are shown.
         axes: Names of the axes.
         level: In space, where the plane cuts the last axis.
+        triangles: Of a mesh in the plane, point numbers ``[m, 3]``.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class FlatView(View):
         pos: Doubles,
         axes: Sequence[str],
         level: float | None = None,
+        triangles: Indices | None = None,
     ) -> None:
         points, label = np.arange(len(pos)), ""
         if level is not None:
@@ -96,7 +98,7 @@ class FlatView(View):
         super().__init__(points, label, domain.lengths[1] / domain.lengths[0])
         self._domain, self._axes = domain, axes
         self._pos = pos[points, :2]
-        self._raster = Raster(domain, self._pos, level)
+        self._raster = Raster(domain, self._pos, level, triangles)
 
     def frame(self, ax: Axes) -> None:
         low, high = self._domain.lower[:2], self._domain.upper[:2]
@@ -223,7 +225,11 @@ class SurfaceView(View):
 
 
 def views_of(
-    domain: Domain, pos: Doubles, axes: Sequence[str], several: bool = False
+    domain: Domain,
+    pos: Doubles,
+    axes: Sequence[str],
+    several: bool = False,
+    triangles: Indices | None = None,
 ) -> list[View]:
     """The views of points, each in a row of panels of its own.
 
@@ -235,9 +241,10 @@ def views_of(
         pos: Points ``[n, d]``.
         axes: Names of the axes, with their units in parentheses.
         several: Whether there is room for several slices of a volume.
+        triangles: Of a mesh in the plane, point numbers ``[m, 3]``.
     """
     if domain.dim == 2:
-        return [FlatView(domain, pos, axes)]
+        return [FlatView(domain, pos, axes, triangles=triangles)]
     if on_surface(pos):
         return [SurfaceView(pos, axes, side) for side in SIDES]
     cuts = SLICES if several else SLICES[1:2]

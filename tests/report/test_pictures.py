@@ -78,6 +78,28 @@ def test_raster_leaves_a_hole_empty() -> None:
     assert np.isnan(middle)
 
 
+def test_raster_of_a_mesh_stops_at_its_triangles() -> None:
+    """A ring of few points, which Delaunay's triangles would close."""
+    angles = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+    ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    pos = 0.5 + np.concatenate([0.2 * ring, 0.45 * ring])
+    a, b = np.arange(12), np.roll(np.arange(12), -1)
+    triangles = np.concatenate(
+        [np.stack([a, b, a + 12], 1), np.stack([b, b + 12, a + 12], 1)]
+    )
+    raster = Raster(Domain.unit(2, periodic=False), pos, triangles=triangles)
+    x, y = pixel_centres(raster)
+    image = raster.image(2 * pos[:, 0] - pos[:, 1])
+    inside = np.isfinite(image)
+    area = 12 / 2 * np.sin(2 * np.pi / 12) * (0.45**2 - 0.2**2)
+    assert inside.mean() == pytest.approx(area, rel=0.01)
+    np.testing.assert_allclose(image[inside], (2 * x - y)[inside], atol=1e-9)
+    # Triangles that overlap are no mesh: Delaunay's take their place.
+    overlapping = np.concatenate([triangles, [[12, 16, 20]]])
+    wide = Raster(Domain.unit(2, periodic=False), pos, triangles=overlapping)
+    assert np.isfinite(wide.image(np.ones(24))).mean() > 0.9 * np.pi * 0.45**2
+
+
 @pytest.mark.parametrize("n", [1, 2, 50])
 def test_raster_of_points_in_a_line_takes_the_nearest(n: int) -> None:
     box = Domain.unit(2, periodic=False)
