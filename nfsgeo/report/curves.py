@@ -139,6 +139,8 @@ def curves_of_runs(
         ax.plot(x, y, c=colour, ls=dash, marker=marker, ms=2.5, label=name)
     if all((np.asarray(y) > 0).any() for _, y in lines.values()):
         ax.set_yscale("log")
+    if all((np.asarray(x) % 1 == 0).all() for x, _ in lines.values()):  # epochs
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.grid(True, axis="y")
     # Names of runs may be long.
