@@ -15,11 +15,15 @@ from nfsgeo.measures import MEASURES
 from nfsgeo.report.html import HERE, embedded, template
 from nfsgeo.report.numbers import bytes_text, count_text, error_text, seconds_text
 from nfsgeo.report.style import Picture, styled
-from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
 from nfsgeo_benchmarks.paper import Printed
 from nfsgeo_benchmarks.published import published
+from nfsgeo_benchmarks.suites.conditions import (
+    collect_conditions,
+    compared,
+    write_conditions,
+)
 from nfsgeo_benchmarks.suites.curves import collect_curves, write_curves
 from nfsgeo_benchmarks.suites.figures import (
     error_against_setting,
@@ -47,20 +51,6 @@ TITLES = MEASURES | {
     "diff_end": "trained",
 }
 Row = Mapping[str, Any]
-# Settings of training that are not the model's; the caption says which differ.
-CONDITIONS = (
-    "model.prediction",
-    "data.point_sets",
-    "data.query_points",
-    "data.batch_size",
-    "loss.name",
-    "loss.weighting",
-    "optimiser.name",
-    "optimiser.lr",
-    "optimiser.weight_decay",
-    "optimiser.schedule",
-    "trainer.epochs",
-)
 
 
 def problem_section(
@@ -69,6 +59,7 @@ def problem_section(
     means: Means,
     rows: Sequence[Row],
     curves: Sequence[Row],
+    conditions: Sequence[Row],
     folder: Path,
     paper: Mapping[tuple[str, str], Printed],
 ) -> dict[str, Any]:
@@ -95,7 +86,7 @@ def problem_section(
         "name": problem,
         "about": _about(here, suite.problems[problem].settings.get("data.n_in") == 0),
         "trivial": _over_best(problem, suite, means),
-        "conditions": _conditions(first, folder),
+        "conditions": compared([e for e in conditions if e["problem"] == problem]),
         "rows": [
             _row(name, mean, best)
             | {
@@ -156,39 +147,6 @@ def _over_best(problem: str, suite: Suite, means: Means) -> str | None:
     trivial = best_of(means, problem, "mae", tuple(TRIVIAL.values()))
     best = best_of(means, problem, "mae", tuple(suite.variants))
     return f"{trivial / best:.2g}" if trivial < math.inf and best < math.inf else None
-
-
-def _conditions(rows: Sequence[Row], folder: Path) -> dict[str, Any]:
-    """How the variants were trained: settings that all share, and the others.
-
-    Returns:
-        ``shared``, a text, and ``own``: the other settings of each variant by name, in
-        the order of ``names``.
-    """
-    found = {}
-    for row in rows:
-        path = RunPaths(folder / row["folder"]).config
-        if row["status"] == "ok" and path.exists():
-            config = read_config(path).model_dump(mode="json")
-            found[row["variant"]] = {key: _get(config, key) for key in CONDITIONS}
-    if len(found) < 2:
-        return {}
-    values = {key: [each[key] for each in found.values()] for key in CONDITIONS}
-    shared = {key: v[0] for key, v in values.items() if all(e == v[0] for e in v)}
-    names = [key for key in CONDITIONS if key not in shared]
-    return {
-        "shared": ", ".join(f"{key}={value}" for key, value in shared.items()),
-        "names": names,
-        "own": {
-            variant: [str(each[key]) for key in names]
-            for variant, each in found.items()
-        },
-    }
-
-
-def _get(config: Mapping[str, Any], key: str) -> Any:
-    section, name = key.split(".")
-    return config[section][name]
 
 
 def _row(
@@ -272,7 +230,10 @@ def write_suite_report(
     folder: Path,
     paper: Mapping[tuple[str, str], Printed] | None = None,
 ) -> Path:
-    """Writes ``curves.csv`` and ``report.html``, a page that loads nothing.
+    """Writes ``report.html``, a page that loads nothing, and two tables beside it.
+
+    They are ``curves.csv`` and ``conditions.csv``: errors in the course of training and
+    settings of the first seed's runs.
 
     Args:
         suite: The suite.
@@ -283,7 +244,9 @@ def write_suite_report(
         paper: Errors in the paper, by variant and problem.
     """
     means, curves = seed_means(rows), collect_curves(rows, folder)
+    conditions = collect_conditions(rows, folder)
     write_curves(curves, folder)
+    write_conditions(conditions, folder)
     runs = [row for row in rows if row["model"]]
     done = sum(row["status"] == "ok" for row in runs)
     page = template("suite.html.j2", Path(__file__).parent, HERE).render(
@@ -297,7 +260,9 @@ def write_suite_report(
         parts=PARTS if suite.memory else (),
         measures=[measure_title(measure) for measure in suite.measures],
         sections=[
-            problem_section(problem, suite, means, rows, curves, folder, paper or {})
+            problem_section(
+                problem, suite, means, rows, curves, conditions, folder, paper or {}
+            )
             for problem in dict.fromkeys(row["problem"] for row in rows)
         ],
         claims=_claims(suite, means),

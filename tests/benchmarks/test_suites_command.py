@@ -70,7 +70,9 @@ def test_the_command(
     table = Path("o/results.csv").read_text()
     again = json.loads(bench(*options, "--json").stdout)["results"]
     assert again == whole and Path("o/results.csv").read_text() == table
-    assert Path("o/report.html").read_text().count("<img") == 1
+    assert page.count("Trained alike: ") == 1 and "data.batch_size=" in page
+    page = Path("o/report.html").read_text()
+    assert page.count("<img") == 1 and page.count("Trained alike: ") == 1
 
 
 def test_two_commands_on_one_folder(bench: Bench, tmp_path: Path) -> None:
