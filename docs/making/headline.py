@@ -45,7 +45,8 @@ def headline(rows: Sequence[Mapping[str, Any]]) -> str:
     def line(title: str, names: Sequence[str]) -> str:
         cells = []
         for problem, power in powers.items():
-            here = {n: means[n, problem] for n in names if (n, problem) in means}
+            found = {name: means.get((name, problem)) for name in names}
+            here = {n: mean for n, mean in found.items() if mean and mean.values}
             errors = {n: mean.values["mae"] for n, mean in here.items()}
             first = min(errors, key=errors.__getitem__, default=None)
             text = "–" if first is None else cell(here[first], power)

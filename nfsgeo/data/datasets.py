@@ -15,9 +15,9 @@ from torch_geometric.data import Data
 
 from nfsgeo.data.fields import Doubles, FieldFile, Floats, Indices
 from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
+from nfsgeo.data.meshes.trigonometric import TrigonometricInterpolation
 from nfsgeo.data.numbers import finite, not_infinite
 from nfsgeo.data.streams import derived_seed
-from nfsgeo.data.trigonometric import TrigonometricInterpolation
 from nfsgeo.errors import UserError
 
 __all__ = ["WindowDataset"]

@@ -19,12 +19,12 @@ from nfsgeo.data.batches import Task, batch_size_for, missing_ranges, solve_batc
 from nfsgeo.data.disk import cache_folder, check_room, occupied
 from nfsgeo.data.equations import EQUATIONS, find_equation
 from nfsgeo.data.extras import require
-from nfsgeo.data.grid_writer import GridWriter
-from nfsgeo.data.layout import Header, partial_path
-from nfsgeo.data.mesh_writer import MeshWriter
+from nfsgeo.data.native.grid_writer import GridWriter
+from nfsgeo.data.native.layout import Header, partial_path
+from nfsgeo.data.native.mesh_writer import MeshWriter
+from nfsgeo.data.native.staging import StagedWriter
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
 from nfsgeo.data.pde.solver import Solver
-from nfsgeo.data.staging import StagedWriter
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 from nfsgeo.version import __version__

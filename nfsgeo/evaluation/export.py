@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export, save
 
-from nfsgeo.data.layout import check_ending
+from nfsgeo.data.native.layout import check_ending
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run

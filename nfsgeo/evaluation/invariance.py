@@ -14,7 +14,6 @@ import numpy as np
 import nfsgeo.data
 from nfsgeo.data import FieldFile
 from nfsgeo.data.fields import Indices
-from nfsgeo.data.grid_meshes import between
 from nfsgeo.data.meshes import (
     MESH_KINDS,
     Mesh,
@@ -23,8 +22,9 @@ from nfsgeo.data.meshes import (
     nested,
     points_there,
 )
+from nfsgeo.data.meshes.on_grids import between
+from nfsgeo.data.meshes.trigonometric import is_band_limited
 from nfsgeo.data.streams import Stream, philox, shuffled
-from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.fitting import check_fields
 from nfsgeo.evaluation.run_evaluation import open_run
@@ -78,7 +78,7 @@ def evaluate_meshes(
       then the only one
     - ``off-grid``: ``n`` between those of the file, along periodic axes, which nothing
       in training has seen; left out where the fields are not known there
-      (:func:`~nfsgeo.data.trigonometric.is_band_limited`)
+      (:func:`~nfsgeo.data.meshes.trigonometric.is_band_limited`)
     - ``nested-k``: the points of ``seen`` and more, ``k n`` in all; these are points of
       the file that no point set of training contains
     - ``disjoint``, ``half``, ``quarter``: ``n``, ``n / 2``, ``n / 4`` points of the

@@ -11,8 +11,8 @@ import numpy as np
 from nfsgeo.data import FieldFile
 from nfsgeo.data.fields import Indices
 from nfsgeo.data.meshes import Mesh, nested
+from nfsgeo.data.meshes.trigonometric import is_band_limited
 from nfsgeo.data.streams import derived_seed
-from nfsgeo.data.trigonometric import is_band_limited
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scoring import errors_in_parts
 from nfsgeo.models import MODELS
@@ -115,8 +115,9 @@ def seen_by_training(
         config: Configuration of the run.
         file: The data.
         at: As for :func:`evaluate_unseen`. None chooses off-grid points where the file
-            resolves its fields (:func:`~nfsgeo.data.trigonometric.is_band_limited`),
-            else points of the file.
+            resolves its fields
+            (:func:`~nfsgeo.data.meshes.trigonometric.is_band_limited`), else points of
+            the file.
 
     Returns:
         ``at``, resolved; ``points``, the number of points of a test sample; and

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from nfsgeo.data import FieldFile
-from nfsgeo.data.grid_meshes import has_ends, sub_grid_sizes
 from nfsgeo.data.meshes import MESH_KINDS
+from nfsgeo.data.meshes.on_grids import has_ends, sub_grid_sizes
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, ModelInfo

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import nfsgeo.data
 from nfsgeo.data import GridWriter
 from nfsgeo.data.axes import is_at, is_equispaced
-from nfsgeo.data.grid_meshes import sub_grid, sub_grid_sizes
+from nfsgeo.data.meshes.on_grids import sub_grid, sub_grid_sizes
 from nfsgeo.geometry import Domain
 
 UNITS = [(1.0, 0.0), (1.0, 100.0), (100.0, 5e6), (1e-8, 0.0), (1e-8, 3e-5), (3e7, -2e8)]

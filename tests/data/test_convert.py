@@ -11,7 +11,7 @@ import pytest
 
 import nfsgeo.data
 from nfsgeo.data.convert import convert
-from nfsgeo.data.grid_writer import GridWriter
+from nfsgeo.data.native.grid_writer import GridWriter
 from nfsgeo.data.numbers import EPOCH
 from nfsgeo.data.opening import open_sources
 from nfsgeo.data.writers import native

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from nfsgeo.data.fields import Doubles, FieldFile
-from nfsgeo.data.layout import as_text
+from nfsgeo.data.native.layout import as_text
 from nfsgeo.data.readers.gridded import ArrayFile, Field, even_axis
 from nfsgeo.data.readers.reader import Reader
 from nfsgeo.geometry import Domain

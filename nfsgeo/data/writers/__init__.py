@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nfsgeo.data.extras import require
-from nfsgeo.data.layout import check_ending, partial_path
+from nfsgeo.data.native.layout import check_ending, partial_path
 from nfsgeo.data.writers.native import NATIVE_FILE
 from nfsgeo.data.writers.netcdf import NETCDF_FILE
 from nfsgeo.data.writers.npz import NPZ

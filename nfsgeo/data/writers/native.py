@@ -11,9 +11,9 @@ import numpy as np
 from nfsgeo.data.axes import check_axes
 from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import FieldFile
-from nfsgeo.data.grid_writer import GridWriter
-from nfsgeo.data.layout import NATIVE
-from nfsgeo.data.point_writer import PointWriter
+from nfsgeo.data.native.grid_writer import GridWriter
+from nfsgeo.data.native.layout import NATIVE
+from nfsgeo.data.native.point_writer import PointWriter
 from nfsgeo.data.writers.writer import Writer, wrapped
 from nfsgeo.progress import Progress
 

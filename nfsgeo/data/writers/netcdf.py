@@ -10,7 +10,7 @@ import numpy as np
 
 from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import SPACE, FieldFile
-from nfsgeo.data.layout import growing
+from nfsgeo.data.native.layout import growing
 from nfsgeo.data.readers.netcdf import ABOUT
 from nfsgeo.data.writers.writer import Writer, check_marks, check_names, wrapped
 from nfsgeo.progress import Progress

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import SPACE, FieldFile
 from nfsgeo.data.known_ahead import FORCING
-from nfsgeo.data.layout import growing
+from nfsgeo.data.native.layout import growing
 from nfsgeo.data.readers.npz import PARAMETER, SPLIT
 from nfsgeo.data.writers.writer import Writer, check_marks, dates
 from nfsgeo.progress import Progress

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import SPACE, FieldFile
-from nfsgeo.data.layout import growing
+from nfsgeo.data.native.layout import growing
 from nfsgeo.data.readers.columns import roles_of
 from nfsgeo.data.readers.table import header
 from nfsgeo.data.writers.writer import Writer, dates, marked_names

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import FieldFile
-from nfsgeo.data.layout import growing
+from nfsgeo.data.native.layout import growing
 from nfsgeo.data.readers.vtk import GHOST, VALID
 from nfsgeo.data.writers.writer import Writer, marked_names
 from nfsgeo.errors import UserError

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nfsgeo.data.disk import check_room
-from nfsgeo.data.layout import CHUNK_BYTES, LIBVER, Header, compressed, new_file
+from nfsgeo.data.native.layout import CHUNK_BYTES, LIBVER, Header, compressed, new_file
+from nfsgeo.data.native.staging import StagedWriter
 from nfsgeo.data.numbers import as_real
-from nfsgeo.data.staging import StagedWriter
 from nfsgeo.geometry import Domain
 
 __all__ = ["GridWriter"]
@@ -22,7 +22,7 @@ __all__ = ["GridWriter"]
 class GridWriter(StagedWriter):
     """Native file of ``num_samples`` samples on one grid, written batch by batch.
 
-    It is staged, see :class:`~nfsgeo.data.staging.StagedWriter`.
+    It is staged, see :class:`~nfsgeo.data.native.staging.StagedWriter`.
 
     Args:
         path: The file to make.

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from nfsgeo.data.layout import (
+from nfsgeo.data.native.layout import (
     CHUNK_BYTES,
     LIBVER,
     Header,

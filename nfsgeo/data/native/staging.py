@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.disk import abandon, check_room, occupied, writing
-from nfsgeo.data.layout import Header, as_float32, new_file, partial_path
+from nfsgeo.data.native.layout import Header, as_float32, new_file, partial_path
 from nfsgeo.data.numbers import as_real
 from nfsgeo.errors import UserError
 

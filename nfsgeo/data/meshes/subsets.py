@@ -1,53 +1,28 @@
-"""Meshes drawn from a file: subsets of its points, and points between them.
-
-Every sampler takes ``(file, num_points or resolution, seed, sample)``: the file whose
-points it draws from, the number of points or that along each axis, the seed of the draw
-and the number of the sample. It depends on nothing else. ``sample`` matters for files
-whose samples have meshes of their own and for :func:`per_sample`; leave it out for one
-mesh that all samples share.
-:data:`MESH_KINDS` names those that a run can be observed with.
-"""
+"""Meshes of some points of a file: all, drawn at random, larger or disjoint ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from nfsgeo.data.fields import Doubles, FieldFile, Indices
-from nfsgeo.data.grid_meshes import (
-    between,
-    check_flat,
-    jittered,
-    off_grid,
-    sub_grid,
-)
-from nfsgeo.data.mesh import Mesh, MeshesInTurn
+from nfsgeo.data.meshes.mesh import Mesh
+from nfsgeo.data.meshes.on_grids import between, check_flat
 from nfsgeo.data.native import NativeFile
 from nfsgeo.data.streams import Stream, philox, shuffled
 from nfsgeo.errors import UserError
 
 __all__ = [
-    "MESH_KINDS",
-    "Mesh",
-    "MeshKind",
-    "MeshOfFile",
-    "MeshesInTurn",
     "clustered",
     "disjoint",
     "every_point",
-    "jittered",
     "nested",
-    "off_grid",
-    "per_sample",
     "points_there",
     "random_subset",
     "stored",
-    "sub_grid",
     "with_queries",
 ]
 
@@ -71,16 +46,6 @@ def points_there(file: FieldFile, sample: int) -> Indices:
         return np.arange(file.num_points(sample))
     pos = file.domain.wrap(torch.from_numpy(file.coordinates(sample)))
     return np.flatnonzero(file.domain.contains(pos).numpy())
-
-
-@dataclass(frozen=True)
-class MeshOfFile:
-    """All points of each sample, of a file whose samples share some meshes."""
-
-    file: FieldFile
-
-    def __call__(self, sample: int) -> Mesh:
-        return every_point(self.file, sample)
 
 
 def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:
@@ -259,20 +224,6 @@ def clustered(
     return _subset(everywhere, there[chosen])
 
 
-def per_sample(
-    sampler: Callable[..., Mesh], file: FieldFile, num_points: int, seed: int
-) -> Callable[[int], Mesh]:
-    """A mesh of its own for every sample.
-
-    Args:
-        sampler: One of the functions above.
-        file: Where the points come from.
-        num_points: How many for each sample.
-        seed: Of the random numbers.
-    """
-    return partial(sampler, file, num_points, seed)
-
-
 def with_queries(
     mesh: Mesh, file: FieldFile, num_points: int, seed: int, sample: int = 0
 ) -> Mesh:
@@ -342,42 +293,3 @@ def _enough(file: FieldFile, wanted: int, there: int) -> None:
             f"1 to {there} points, which is what it has",
             "ask for fewer points or use a finer file",
         )
-
-
-@dataclass(frozen=True)
-class MeshKind:
-    """A way to choose the points at which samples are observed.
-
-    Attributes:
-        sampler: Called with a file, a size, a seed and the number of a sample.
-        help: What the points are, one line.
-        size: What the size is: the number of ``"points"``, or of points along each axis
-            of a ``"grid"``; None where it is not used.
-        drawn: Whether the points are random, others for each seed.
-        even: Whether their density is the same everywhere.
-    """
-
-    sampler: Callable[..., Mesh]
-    help: str
-    size: Literal["points", "grid"] | None = "points"
-    drawn: bool = True
-    even: bool = True
-
-
-def _grid(file: FieldFile, size: int, seed: int = 0, sample: int = 0) -> Mesh:
-    return sub_grid(file, size)
-
-
-def _all(file: FieldFile, size: None, seed: int = 0, sample: int = 0) -> Mesh:
-    return every_point(file, sample)
-
-
-# By the name in the configuration, ``data.mesh``, and on the command line.
-MESH_KINDS: dict[str, MeshKind] = {
-    "random-subset": MeshKind(random_subset, "points of the file, drawn uniformly"),
-    "grid": MeshKind(_grid, "a coarser grid", "grid", drawn=False),
-    "all": MeshKind(_all, "all points of the file", None, drawn=False, even=False),
-    "off-grid": MeshKind(off_grid, "uniform, between the points of a periodic grid"),
-    "clustered": MeshKind(clustered, "tenfold as dense at one place", even=False),
-    "jittered": MeshKind(jittered, "a coarser grid, its points moved", "grid"),
-}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.axes import is_at
 from nfsgeo.data.fields import Doubles, FieldFile, Indices
-from nfsgeo.data.mesh import Mesh
+from nfsgeo.data.meshes.mesh import Mesh
 from nfsgeo.data.streams import Stream, philox
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.meshes import off_grid
-from nfsgeo.data.trigonometric import (
+from nfsgeo.data.meshes.trigonometric import (
     TrigonometricInterpolation,
     is_band_limited,
     periodic_weights,
@@ -87,7 +87,7 @@ def test_fields_are_exact_off_the_grid(
     found = TrigonometricInterpolation(file, mesh.pos)(values)
     np.testing.assert_allclose(found, file.exact(mesh.pos), atol=2e-6)
     # In small pieces the result is the same.
-    monkeypatch.setattr("nfsgeo.data.trigonometric.WORK_BYTES", 1)
+    monkeypatch.setattr("nfsgeo.data.meshes.trigonometric.WORK_BYTES", 1)
     pieces = TrigonometricInterpolation(file, mesh.pos)(values)
     np.testing.assert_allclose(pieces, found, rtol=1e-6, atol=1e-6)
 

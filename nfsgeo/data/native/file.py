@@ -18,8 +18,7 @@ from nfsgeo.data.fields import (
     Indices,
     reading,
 )
-from nfsgeo.data.grid_writer import GridWriter
-from nfsgeo.data.layout import (
+from nfsgeo.data.native.layout import (
     FORMAT,
     INPUT,
     RESERVED,
@@ -29,19 +28,19 @@ from nfsgeo.data.layout import (
     as_text,
     members,
 )
-from nfsgeo.data.point_writer import PointWriter
 from nfsgeo.data.splits import SPLITS, check_split
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["GridWriter", "NativeFile", "PointWriter"]
+__all__ = ["NativeFile"]
 
 VERSIONS = VERSION, WITH_REGION, WITH_SPHERE
 WHOLE = "a whole nfsgeo file"
 
 
 class NativeFile(FieldFile):
-    """Reads what :class:`GridWriter` and :class:`PointWriter` make.
+    """Reads what :class:`~nfsgeo.data.GridWriter` and :class:`~nfsgeo.data.PointWriter`
+    make.
 
     Besides what every file has, ``meshes`` holds the point numbers of meshes that
     came with the data, by name.

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.layout import Header
-from nfsgeo.data.point_writer import PointWriter
-from nfsgeo.data.staging import StagedWriter
+from nfsgeo.data.native.layout import Header
+from nfsgeo.data.native.point_writer import PointWriter
+from nfsgeo.data.native.staging import StagedWriter
 
 __all__ = ["MeshWriter"]
 
@@ -19,7 +19,7 @@ __all__ = ["MeshWriter"]
 class MeshWriter(StagedWriter):
     """Native file of samples whose meshes differ in the place of their points alone.
 
-    It is staged, see :class:`~nfsgeo.data.staging.StagedWriter`.
+    It is staged, see :class:`~nfsgeo.data.native.staging.StagedWriter`.
 
     Args:
         path: The file to make.

@@ -1,0 +1,45 @@
+"""Meshes drawn from a file: subsets of its points, and points between them.
+
+Every sampler takes ``(file, num_points or resolution, seed, sample)``: the file whose
+points it draws from, the number of points or that along each axis, the seed of the draw
+and the number of the sample. It depends on nothing else. ``sample`` matters for files
+whose samples have meshes of their own and for :func:`per_sample`; leave it out for one
+mesh that all samples share.
+:data:`MESH_KINDS` names those that a run can be observed with.
+"""
+
+from __future__ import annotations
+
+from nfsgeo.data.meshes.kinds import MESH_KINDS, MeshKind, MeshOfFile, per_sample
+from nfsgeo.data.meshes.mesh import Mesh, MeshesInTurn
+from nfsgeo.data.meshes.on_grids import jittered, off_grid, sub_grid
+from nfsgeo.data.meshes.subsets import (
+    clustered,
+    disjoint,
+    every_point,
+    nested,
+    points_there,
+    random_subset,
+    stored,
+    with_queries,
+)
+
+__all__ = [
+    "MESH_KINDS",
+    "Mesh",
+    "MeshKind",
+    "MeshOfFile",
+    "MeshesInTurn",
+    "clustered",
+    "disjoint",
+    "every_point",
+    "jittered",
+    "nested",
+    "off_grid",
+    "per_sample",
+    "points_there",
+    "random_subset",
+    "stored",
+    "sub_grid",
+    "with_queries",
+]
