@@ -34,7 +34,8 @@ import nfsgeo.evaluation
 import nfsgeo.training
 from nfsgeo.data import FieldFile, open
 from nfsgeo.data.arrays import from_arrays, from_pyg, from_xarray
-from nfsgeo.data.opening import check_path
+from nfsgeo.data.opening import check_path, told
+from nfsgeo.errors import UserError
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.evaluation.unseen import UnseenAt
@@ -229,7 +230,20 @@ def export(
 
 
 def _path(data: Data) -> Path:
-    return data.path if isinstance(data, FieldFile) else check_path(data)
+    """The path of data, which runs open again.
+
+    Raises:
+        UserError: They are no path, or a file of which something was changed in memory.
+    """
+    if not isinstance(data, FieldFile):
+        return check_path(data)
+    if data.as_opened is not None and told(data) != data.as_opened:
+        raise UserError(
+            f"{data.path}, whose split, times or domain were changed in memory",
+            "data as they are stored",
+            "write them to a file, nfsgeo.data.export(data, 'new.h5'), and give that",
+        )
+    return data.path
 
 
 def _folder(run: Run) -> Path:

@@ -95,6 +95,7 @@ class FieldFile(KnownAhead, ABC):
     axes: tuple[Doubles, ...] | None = None
     sample_mesh: Sequence[int] | Indices | None = None
     split: dict[str, Indices]
+    as_opened: Any = None  # of what code may change, see `nfsgeo.data.opening.told`
     reopen: Callable[[Path], FieldFile] | None = None
     _num_observed: int | None = None
 

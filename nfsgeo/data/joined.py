@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nfsgeo.data.fields import Doubles, FieldFile, Indices, reading
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.data.static_names import changing
+from nfsgeo.data.times import time_text
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -126,6 +127,7 @@ class JoinedFile(FieldFile):
             self._counts.append(file.num_samples if by_samples else len(file.times))
             times.append(file.times)
             self.times_are_known &= file.times_are_known
+            self.longitude = max(self.longitude or 0, file.longitude or 0) or None
             inner_meshes: dict[int, int] = {}
             for sample in range(file.num_samples):
                 inner = file.mesh_id(sample)
@@ -174,10 +176,39 @@ class JoinedFile(FieldFile):
                 "join them as samples",
             )
         joined = np.concatenate(times)
-        self.times_are_known &= bool(np.all(np.diff(joined) > 0))
+        # Without a time of its own a file has one time step, at 0.
+        self.times_are_known &= len(joined) == 1 or bool(np.any(joined != joined[0]))
+        if self.times_are_known:
+            joined = self._follow_times(times)
         self.times = joined if self.times_are_known else np.arange(float(len(joined)))
         self.sample_mesh, self.num_samples = [0], 1
         self.split = split_in_order(1)
+
+    def _follow_times(self, times: list[Doubles]) -> Doubles:
+        """Puts files in the order of their times, and returns all of these.
+
+        Raises:
+            UserError: A file begins before another has ended.
+        """
+        order = sorted(range(len(times)), key=lambda number: float(times[number][0]))
+        self.close()
+        self._paths = [self._paths[number] for number in order]
+        self._counts = [self._counts[number] for number in order]
+        self._first = [sum(self._counts[:k]) for k in range(len(order))]
+        times = [times[number] for number in order]
+        for k in range(1, len(times)):
+            if times[k][0] <= times[k - 1][-1]:
+                begin, end = (
+                    time_text(time, self.time_unit)
+                    for time in (times[k][0], times[k - 1][-1])
+                )
+                raise UserError(
+                    f"{self._paths[k]}, which begins at {begin}, and "
+                    f"{self._paths[k - 1]}, which ends at {end}",
+                    "time steps of one sample, each in one file",
+                    "leave the repeated ones out, or give --series samples",
+                )
+        return np.concatenate(times)
 
     def _agree(self, file: FieldFile) -> None:
         for name in (

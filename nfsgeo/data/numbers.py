@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nfsgeo.errors import UserError
 
@@ -40,6 +42,7 @@ def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
     Raises:
         UserError: Values are missing, complex, or no numbers at all.
     """
+    values = _on_cpu(values)
     masked = _num_masked(values)
     try:
         array = np.asarray(_with_nan(values) if masked and gaps else values)
@@ -71,6 +74,7 @@ def as_times(values: Any, what: str) -> NDArray[np.float64]:
     Raises:
         UserError: A time is missing, or they are neither numbers nor dates.
     """
+    values = _on_cpu(values)
     masked = _num_masked(values)
     array = np.asarray(values)
     if array.dtype.kind in "mM":
@@ -79,6 +83,14 @@ def as_times(values: Any, what: str) -> NDArray[np.float64]:
             raise missing_values(what, masked, array.size)
         return array.astype(f"{array.dtype.kind}8[us]").astype(np.int64) / 1e6
     return finite(as_real(values, what).astype(np.float64), what)
+
+
+def _on_cpu(values: Any) -> Any:
+    """A tensor without gradient in the memory of the CPU, of a type that numpy has."""
+    if not isinstance(values, Tensor):
+        return values
+    here = values.detach().cpu()
+    return here.float() if here.dtype == torch.bfloat16 else here
 
 
 def dated(provenance: Mapping[str, Any] | None, times: Any) -> dict[str, Any]:
@@ -96,7 +108,7 @@ def dated(provenance: Mapping[str, Any] | None, times: Any) -> dict[str, Any]:
 
 def unit_of_times(times: Any) -> str:
     """The unit that :func:`as_times` gives to dates and time spans, "" for numbers."""
-    return {"M": EPOCH, "m": "s"}.get(np.asarray(times).dtype.kind, "")
+    return {"M": EPOCH, "m": "s"}.get(np.asarray(_on_cpu(times)).dtype.kind, "")
 
 
 def finite(values: NDArray[Any], what: str) -> NDArray[Any]:

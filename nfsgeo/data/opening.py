@@ -65,11 +65,12 @@ def open_sources(
     for path in map(check_path, several):
         folder = path.is_dir() and not is_source(path)
         inside = [entry for entry in path.iterdir()] if folder else [path]
-        paths += sorted(
-            (entry for entry in inside if is_source(entry) or not folder), key=_natural
-        )
+        inside = [entry for entry in inside if is_source(entry) or not folder]
+        paths += _in_order(inside) if folder else inside
     if not paths:
         raise UserError(f"{several}", "at least one file", "check the names")
+    if paths == sorted(paths, key=str):  # as a shell lists them: nobody's choice
+        paths = _in_order(paths)
     options = {"columns": columns, "at": at}
     if len(paths) == 1:
         file = _open_any(paths[0], options | {"series": series})
@@ -169,7 +170,14 @@ def _settled(
     except UserError:
         file.close()
         raise
+    file.as_opened = told(file)
     return file
+
+
+def told(file: FieldFile) -> tuple[Any, ...]:
+    """What a file says of its parts, times and domain, which code may change."""
+    split = sorted((name, [*map(int, part)]) for name, part in file.split.items())
+    return split, file.times.tolist(), file.domain.to_dict()
 
 
 def _rename_time(file: FieldFile, unit: str) -> None:
@@ -221,7 +229,27 @@ def check_path(path: Any) -> Path:
     )
 
 
-def _natural(path: Path) -> list[tuple[int, int, str]]:
-    """Orders ``step_2`` before ``step_10``."""
-    parts = re.findall(r"\d+|\D+", path.name)
-    return [(0, int(p), "") if p.isdecimal() else (1, 0, p) for p in parts]
+def _in_order(paths: Sequence[Path]) -> list[Path]:
+    """Files by the numbers in their names, ``step_2`` before ``step_10``.
+
+    Raises:
+        UserError: Numbers have a point, and their order depends on what it is.
+    """
+    whole, decimal = (
+        sorted(paths, key=partial(_natural, number))
+        for number in (r"\d+", r"\d+\.\d+|\d+")
+    )
+    if whole != decimal:
+        one, other = next((a, b) for a, b in zip(whole, decimal, strict=True) if a != b)
+        raise UserError(
+            f"files {one.name} and {other.name}, of which either may come first",
+            "names in one order, whether a point separates numbers or is a decimal one",
+            "rename them with as many digits in each",
+        )
+    return whole
+
+
+def _natural(number: str, path: Path) -> list[tuple[int, float, str]]:
+    parts = re.findall(rf"{number}|\D", path.stem)
+    text = [(0, float(p), "") if p[0].isdecimal() else (1, 0.0, p) for p in parts]
+    return [(1, 0.0, str(path.parent)), *text, (1, 0.0, path.suffix)]

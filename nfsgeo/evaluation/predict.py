@@ -196,6 +196,13 @@ def _window(
     begin = last + around[0] if first is None else file.times[first]
     wanted = begin + around[:n_in] - around[0]
     found = np.abs(file.times[:, None] - wanted).argmin(axis=0)
+    if found[-1] >= file.num_observed():
+        raise UserError(
+            f"{file.path} with {file.num_observed()} observed snapshots, and time "
+            f"steps {found[0]} to {found[-1]} to predict from",
+            "observed ones",
+            "use a smaller --first",
+        )
     # The one gap that is learned where a single snapshot is observed.
     step = np.diff(trained).min()
     if not np.allclose(file.times[found], wanted, rtol=0, atol=1e-3 * step * n_in):

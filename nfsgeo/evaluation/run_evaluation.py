@@ -178,8 +178,8 @@ def _rollout_errors(
     steps: int,
     progress: Progress,
 ) -> dict[str, Any]:
-    data = config.data.model_copy(update={"n_out": steps})
-    parts = ("test", "train" if len(part_samples(data, file, "train")) else "test")
+    few = not len(part_samples(config.data, file, "train"))
+    parts = ("test", "test" if few else "train")
     test, train = (
         scored_windows(forecaster, config, file, mesh, part, n_out=steps)
         for part in parts
@@ -188,7 +188,7 @@ def _rollout_errors(
         forecaster,
         test,
         train,
-        batch_size=data.batch_size,
+        batch_size=config.data.batch_size,
         steps=steps,
         progress=lambda done, total: progress("rollouts", done, total),
     )

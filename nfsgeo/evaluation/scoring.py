@@ -40,13 +40,13 @@ def scored_windows(
         part: Which samples, ``test`` or ``train``.
         n_out: Time steps to predict; those of training if None.
     """
-    data = config.data.model_copy(update={"n_out": n_out or config.data.n_out})
     info = MODELS[config.model.name]
     return windows(
-        data,
+        config.data,
         file,
         mesh,
         part,
+        n_out=n_out,
         drop_absent=forecaster.missing and info.any_mesh,
         inputs=forecaster.inputs,
     )

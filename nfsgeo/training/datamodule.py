@@ -13,6 +13,7 @@ from nfsgeo.data.connected_batches import Connect, ConnectedBatches
 from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.data.streams import epoch_order
+from nfsgeo.errors import UserError
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.observation import Observation
 from nfsgeo.training.window_starts import (
@@ -30,6 +31,7 @@ def windows(
     mesh: Observation,
     part: str,
     *,
+    n_out: int | None = None,
     beyond: int = 0,
     volumes: bool = False,
     inputs: FieldNormaliser | None = None,
@@ -42,14 +44,22 @@ def windows(
         file: Where the samples come from.
         mesh: The points at which they are observed.
         part: ``"train"``, ``"valid"`` or ``"test"``.
+        n_out: Time steps to predict, where they are not those of training.
         beyond: Further time steps after the predicted ones, as far as there are any.
         volumes: Whether batches carry the quadrature weights of their points.
         inputs: Scale of the inputs, to which ``data.input_noise`` is relative; without
             it there is no noise.
         drop_absent: Whether windows leave out points without any value in them.
     """
-    n_in, n_out = data.n_in or 0, data.n_out or 1
-    steps = steps_of_parts(data, file)[part]
+    n_in, n_out = data.n_in or 0, n_out or data.n_out or 1
+    steps = steps_of_parts(data, file)[part]  # the same however many are predicted
+    most = len(steps[:: data.time_stride]) - n_in
+    if data.split_by == "time" and n_out > most:
+        raise UserError(
+            f"{n_out} predicted time steps in the {part} part of {file.path}",
+            f"at most {most}, after {n_in} observed ones",
+            "ask for fewer (--steps), or use a longer file",
+        )
     left = len(steps[:: data.time_stride]) - (n_in + n_out)
     n_out += max(0, min(beyond, left))
     samples = part_samples(data, file, part)

@@ -195,7 +195,14 @@ def _fresh(config: RunConfig, problem: Problem) -> Model:
     """A model with the initial weights of the configuration's seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return build_model(config.model.name, problem, config.model.settings)
+        try:
+            return build_model(config.model.name, problem, config.model.settings)
+        except ValueError as error:
+            raise UserError(
+                f"model {config.model.name} ({error})",
+                "settings that fit together and to the data",
+                "change model.settings",
+            ) from error
 
 
 def _problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem:

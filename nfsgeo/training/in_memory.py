@@ -95,7 +95,7 @@ def _predicted(
     if forcing is not None:
         forcing = _tensor(forcing, "forcing", device, gaps=True)
     if times is not None:
-        times = torch.as_tensor(as_times(_on_cpu(times), "times"), device=device)
+        times = torch.as_tensor(as_times(times, "times"), device=device)
     check_times(times, None, None, problem, forecaster.description)
     if times is not None:
         check_order(times, problem.n_in, forecaster.description)
@@ -111,7 +111,7 @@ def _tensor(
     values: Any, what: str, device: torch.device, *, gaps: bool = False
 ) -> Tensor:
     """Numbers on a device, all of them finite but for gaps."""
-    numbers = as_real(_on_cpu(values), what, gaps=gaps)
+    numbers = as_real(values, what, gaps=gaps)
     (not_infinite if gaps else finite)(numbers, what)
     given = values if isinstance(values, Tensor) else numbers
     return torch.as_tensor(given, device=device)
@@ -125,13 +125,6 @@ def _check_static(static: Tensor) -> None:
             "the same finite value at all time steps",
             "repeat the static input, whose components follow those of the field",
         )
-
-
-def _on_cpu(values: Any) -> Any:
-    if not isinstance(values, Tensor):
-        return values
-    here = values.detach().cpu()
-    return here.float() if here.dtype == torch.bfloat16 else here
 
 
 def _check_points(x: Tensor, pos: Tensor, query_pos: Tensor | None, dim: int) -> None:

@@ -235,6 +235,13 @@ def test_a_list_of_graphs() -> None:
             nfsgeo.from_pyg(wrong)
 
 
+def test_tensors_of_any_kind() -> None:
+    u, pos = torch.randn(3, 5, 2, requires_grad=True), torch.rand(5, 2).bfloat16()
+    file = nfsgeo.from_arrays(u, pos, torch.arange(2.0, requires_grad=True))
+    np.testing.assert_array_equal(file.read(1, slice(None))[..., 0], u[1].detach())
+    np.testing.assert_array_equal(file.coordinates(), pos.double())
+
+
 def test_units_of_components_and_axes() -> None:
     u, pos = np.ones((3, 5, 2)), np.random.default_rng(0).random((5, 2))
     units = {"u": "K", "x": "km", "y": "km", "time": "s"}

@@ -228,3 +228,25 @@ def test_an_array_of_objects_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "q.npy", np.array([{}]), allow_pickle=True)
     with pytest.raises(UserError, match="an array of points"):
         read_points(tmp_path / "q.npy", Domain.unit(2))
+
+
+def test_time_steps_without_values_are_not_observed(
+    run: RunPaths, waves: Path, tmp_path: Path
+) -> None:
+    with nfsgeo.data.open(waves) as file:
+        u = np.stack([file.read(s, slice(None)) for s in range(2)])
+        u[:, :, 20:] = np.nan
+        ahead = tmp_path / "ahead.h5"
+        with PointWriter(
+            ahead,
+            equation="",
+            domain=file.domain,
+            times=file.times,
+            component_names=file.component_names,
+        ) as writer:
+            mesh = writer.add_mesh(file.coordinates())
+            for each in u:
+                writer.write(each, mesh)
+    predict(run.root, ahead, tmp_path / "p.h5", first=10)
+    with pytest.raises(UserError, match="20 observed .* time steps 11 to 20"):
+        predict(run.root, ahead, tmp_path / "q.h5", first=11)

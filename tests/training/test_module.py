@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Graphs, equispaced_grid
 from nfsgeo.models import NFS, Model, Problem
 from nfsgeo.nn.kriging import StationaryCovariance
-from nfsgeo.training import Forecaster
+from nfsgeo.training import Forecaster, load_config, prepare
 from nfsgeo.training.config import OptimiserSection
 
 BOX = Domain.unit(2, periodic=False)
@@ -300,3 +301,9 @@ def test_arrays_that_cannot_be_predicted_from(
     module, pos, x = with_gaps()
     with pytest.raises(UserError, match=message):
         module.predict(**{"data": x, "pos": pos} | changes)
+
+
+def test_sizes_that_do_not_fit_are_a_user_error(waves: Path) -> None:
+    settings = {"model.name": "mppde", "model.settings.width": 8}
+    with pytest.raises(UserError, match=r"model mppde \(8 hidden channels"):
+        prepare(load_config(overrides=settings | {"data.file": str(waves)}))

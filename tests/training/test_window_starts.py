@@ -165,6 +165,21 @@ def test_windows_do_not_slide_over_gaps_in_time(tmp_path: Path) -> None:
         assert len(found) == 54 - 4 - 2 * 4  # of 54 time steps, without 2 of them
 
 
+def test_longer_windows_stay_in_their_part(series: Path) -> None:
+    """Rollouts of any length are scored on the time steps of the test part."""
+    with nfsgeo.data.open(series) as file:
+        data = data_section(file, window_stride=1, split_by="time")
+        mesh = observe(data, file, 0)
+        first = windows(data, file, mesh, "test")[0].times[0]
+        n_in = data.n_in or 0
+        most = len(steps_of_parts(data, file)["test"]) - n_in
+        longest = windows(data, file, mesh, "test", n_out=most)
+        assert len(longest) == 1 and longest[0].times[0] == first
+        assert len(longest[0].times) == n_in + most
+        with pytest.raises(UserError, match=f"at most {most}, after {n_in} observed"):
+            windows(data, file, mesh, "test", n_out=most + 1)
+
+
 def test_one_series_without_sliding_windows_is_refused(series: Path) -> None:
     with nfsgeo.data.open(series) as file:
         with pytest.raises(UserError, match="1 samples.*--window-stride 1"):

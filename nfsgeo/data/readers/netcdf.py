@@ -84,6 +84,9 @@ def fields_of(
     told = json.loads(dataset.attrs.get(ABOUT, "{}"))
     found = _Found(path, sample, time, list(dict.fromkeys(places)), space, told)
     for name, values in dataset.data_vars.items():
+        if values.dtype.kind == "m" and values.ndim:  # decoded from seconds, days ...
+            values = values / np.timedelta64(1, "s")
+            values.attrs["units"] = "s"
         if values.dtype.kind not in "biufc" or not values.ndim:
             continue  # text, and variables that only carry attributes
         if values.dtype.kind == "c":

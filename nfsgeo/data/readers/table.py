@@ -37,7 +37,11 @@ from nfsgeo.errors import UserError
 __all__ = ["TABLE", "header", "scattered"]
 
 NAME = "tables of points (.csv, .parquet)"
+LONGEST = 2**16  # letters of a line with names
+COMMENTS = 100  # lines of comments ahead of it
 COLUMNS = "columns x[, y[, z]], optionally sample and t, and one for each component"
+# Dates that look like numbers, by their digits.
+DATES = {6: "%Y%m", 8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
 
 
@@ -47,7 +51,7 @@ def _is_table(path: Path) -> bool:
         head = stream.read(512)
     if head.startswith(b"PAR1"):
         return True
-    names, _ = _header(path)
+    names, _, _ = _header(path)
     text = b"\0" not in head and not head.lstrip().startswith((b"<", b"{"))
     return text and len(names) > 1 and not all(map(_is_number, names))
 
@@ -154,15 +158,16 @@ def _table(path: Path, columns: Columns | None = None) -> FieldFile:
 
 
 def _are_days(times: Doubles) -> bool:
-    """Whether numbers are all days written without hyphens, such as 20260131."""
-    if not np.all((times >= 1e7) & (times < 1e8) & (times % 1 == 0)):
+    """Whether numbers are all dates written without hyphens, such as 20260131."""
+    if not np.all((times >= 1e5) & (times < 1e14) & (times % 1 == 0)):
         return False
+    texts = [f"{time:.0f}" for time in np.unique(times)]
+    form = DATES.get(len(texts[0]), "")
     try:
-        for day in np.unique(times):
-            datetime.strptime(f"{day:.0f}", "%Y%m%d")
+        years = [datetime.strptime(text, form).year for text in texts if form]
     except ValueError:
         return False
-    return True
+    return bool(years) and min(years) >= 1800 and max(years) < 2200
 
 
 def _is_still(samples: list[Doubles]) -> bool:
@@ -221,9 +226,19 @@ def _check_rows(
         )
 
 
-def _header(path: Path) -> tuple[list[str], str]:
+def _header(path: Path) -> tuple[list[str], str, int]:
+    """Names of the columns, what separates them, and the number of lines up to them.
+
+    They are in the first line, or in the first one after comments, if that has names.
+    """
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        return header(stream.readline(2**16))
+        lines = [stream.readline(LONGEST)]
+        while lines[-1].lstrip().startswith("#") and len(lines) < COMMENTS:
+            lines.append(stream.readline(LONGEST))
+    names, separator = header(lines[-1])
+    named = len(names) > 1 and not any(map(_is_number, names))
+    above = len(lines) if named else 1
+    return (*header(lines[above - 1]), above)
 
 
 def header(line: str) -> tuple[list[str], str]:
@@ -239,9 +254,11 @@ def _columns(path: Path) -> dict[str, NDArray[Any]]:
         parquet = stream.read(4) == b"PAR1"
     if parquet:
         return _parquet(path)
-    names, separator = _header(path)
+    names, separator, above = _header(path)
     with path.open(encoding="utf-8-sig", newline="") as stream:
-        lines = [row for row in csv.reader(stream, delimiter=separator) if row][1:]
+        for _ in range(above):
+            stream.readline()
+        lines = [row for row in csv.reader(stream, delimiter=separator) if row]
     lines = [row for row in lines if not row[0].startswith("#")]
     odd = next((n for n, row in enumerate(lines) if len(row) != len(names)), None)
     if odd is not None:
@@ -305,6 +322,8 @@ def _absent(cell: str) -> bool:
 
 
 def _number(cell: str) -> float:
+    if "_" in cell:  # which Python's numbers may have
+        raise ValueError(cell)
     return np.nan if _absent(cell) else float(cell)
 
 

@@ -136,7 +136,14 @@ def _components(data: Data) -> dict[str, NDArray[Any]]:
         if invalid is not None and invalid.any() and not is_static(name):
             flat = np.where(invalid[:, None], np.nan, flat)
         for i, column in enumerate(flat.T):
-            found[name if flat.shape[1] == 1 else f"{name}_{i}"] = column
+            key = name if flat.shape[1] == 1 else f"{name}_{i}"
+            if key in found:
+                raise UserError(
+                    f"a field {key} beside a component of {name}",
+                    "names that differ",
+                    "rename one",
+                )
+            found[key] = column
     return found
 
 
@@ -229,7 +236,7 @@ def _merged(path: Path) -> _Mesh:
     joined = {}
     for name in data:
         joined[name] = np.concatenate([part.steps[0][1][name] for part in parts])
-        if not np.array_equal(joined[name], joined[name][single]):
+        if not np.array_equal(joined[name], joined[name][single], equal_nan=True):
             raise UserError(
                 f"{path} with {name} that differs between blocks at a common point",
                 "one value at each point",
@@ -280,7 +287,13 @@ def _series(path: Path, at: str | None = None) -> FieldFile:
         for file in times:
             if not MESHES.recognise(_present(path, file)):
                 raise _not_there(path, file)
-        samples[next(iter(times))] = times
+        if (first := next(iter(times))) in samples:
+            raise UserError(
+                f"{path} with groups that begin with the same {first.name}",
+                "groups of files of their own, each a sample",
+                "give one of them a copy of that file",
+            )
+        samples[first] = times
     found = JoinedFile(
         list(samples), partial(_sample, path, samples, at), along="samples"
     )

@@ -168,6 +168,20 @@ def test_times_that_are_not_clear_have_to_be_given(
         assert file.times.tolist() == [0.0, 1.0, 5.0]
 
 
+def test_spans_of_time_are_fields() -> None:
+    """As xarray decodes fields in seconds, hours or days."""
+    dataset = weather()
+    (name,) = list(dataset.data_vars)[:1]
+    period = np.round(np.abs(dataset[name].values) * 1e9).astype("m8[ns]")
+    dataset["period"] = (dataset[name].dims, period)
+    file = fields_of(Path("a"), dataset)
+    assert "period" in file.component_names and file.units["period"] == "s"
+    at = file.component_names.index("period")
+    other = file.component_names.index(str(name))
+    u = file.read(0, slice(None))
+    np.testing.assert_allclose(u[..., at], np.abs(u[..., other]), rtol=1e-5)
+
+
 def stations(num: int = 6, seed: int = 0) -> Any:
     random = np.random.default_rng(seed)
     return xarray.Dataset(

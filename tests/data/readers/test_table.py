@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -269,6 +270,34 @@ def test_days_without_hyphens_are_not_numbers(
     rows[0][1] = rows[2][1] = 20260631  # no day
     with nfsgeo.data.open(written(path, ["x", name, "u"], rows)) as file:
         assert file.times.tolist() == [20260631, 20260701]
+
+
+@pytest.mark.parametrize("form", ["%Y%m", "%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"])
+def test_dates_without_hyphens_are_not_numbers(
+    tmp_path: Path, one_line: Callable[..., str], form: str
+) -> None:
+    dates = [f"{datetime(2000 + k // 12, k % 12 + 1, 2, 3):{form}}" for k in range(14)]
+    rows = [[x, day, x + k] for x in (0.0, 1.0) for k, day in enumerate(dates)]
+    path = written(tmp_path / "a.csv", ["x", "date", "u"], rows)
+    assert "a number or a date" in one_line(nfsgeo.data.open, path)
+
+
+def test_underscores_are_no_digits(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    path = written(tmp_path / "a.csv", ["x", "u"], [[0.0, "1_5"], [1.0, 2.0]])
+    assert "'1_5' in column u" in one_line(nfsgeo.data.open, path)
+
+
+def test_comments_ahead_of_the_names(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("# made by a model, 2020\n# twice\nx,u\n0,1\n# half\n1,2\n")
+    with nfsgeo.data.open(path) as file:
+        assert file.component_names == ["u"]
+        assert file.read(0, slice(None)).ravel().tolist() == [1, 2]
+    path.write_text("# x,u\n0,1\n1,2\n")
+    with nfsgeo.data.open(path) as file:
+        assert file.component_names == ["u"] and file.num_points() == 2
 
 
 def test_decimals_may_be_missing(tmp_path: Path) -> None:

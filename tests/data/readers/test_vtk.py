@@ -224,3 +224,43 @@ def test_damage_gives_one_line(data: st.DataObject) -> None:
                 file.read(0, slice(None))
         except UserError as error:
             assert "\n" not in str(error)
+
+
+def test_groups_that_begin_with_one_file(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    for name in ("init", "a", "b"):
+        saved(tmp_path / f"{name}.vtu", {"p": np.arange(4.0)})
+    sets = "".join(
+        f'<DataSet timestep="{k}" group="{group}" file="{name}.vtu"/>'
+        for group in "ab"
+        for k, name in enumerate(("init", group))
+    )
+    path = tmp_path / "s.pvd"
+    path.write_text(
+        f'<VTKFile type="Collection"><Collection>{sets}</Collection></VTKFile>'
+    )
+    assert "begin with the same init.vtu" in one_line(nfsgeo.data.open, path)
+
+
+def test_a_component_with_the_name_of_a_field(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    vectors = {"v": np.ones((4, 3)), "v_0": np.zeros(4)}
+    path = saved(tmp_path / "a.vtu", vectors)
+    assert "v_0 beside a component of v" in one_line(nfsgeo.data.open, path)
+
+
+def test_blocks_with_missing_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.vtm"
+    _, fields = blocks_of(path, [2, 2], 0)
+    with nfsgeo.data.open(path) as file:
+        whole = file.read(0, slice(None))
+    for number in range(2):
+        part = meshio.read(tmp_path / f"a_{number}.vtu")
+        (name,) = part.point_data
+        part.point_data[name] = np.full_like(part.point_data[name], np.nan)
+        meshio.write(tmp_path / f"a_{number}.vtu", part)
+    with nfsgeo.data.open(path) as file:
+        found = file.read(0, slice(None))
+    assert found.shape == whole.shape and np.isnan(found).all()
