@@ -43,6 +43,7 @@ class Suites(click.Group):
 @click.group(
     cls=Suites,
     invoke_without_command=True,
+    short_help="Run benchmark suites.",
     epilog="""\b
     Examples:
       nfsgeo bench --list

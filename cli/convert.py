@@ -18,6 +18,7 @@ MOST_TIMES = 10**7
 
 
 @click.command(
+    short_help="Convert files between formats.",
     epilog="""\b
     Examples:
       nfsgeo convert NavierStokes_V1e-3_N5000_T50.mat --out ns.h5
@@ -28,7 +29,7 @@ MOST_TIMES = 10**7
       nfsgeo convert sea.csv --out sea.h5 --columns time=date,x=lon,y=lat
       nfsgeo convert rivers.nc --out rivers.h5 --known rain,slope
       nfsgeo convert flow.h5 --out walls.h5 --obstacles cylinder.geojson
-    """
+    """,
 )
 @click.argument("sources", metavar="SOURCE...", type=Path, nargs=-1, required=True)
 @click.option("--out", type=Path, required=True, help="File to make: .h5, .nc, ...")
@@ -66,9 +67,9 @@ MOST_TIMES = 10**7
     help="The domain is a sphere: x and y are longitude and latitude in degrees.",
 )
 @click.option(
-    "--obstacles", type=Path, help="Where fields are not: .geojson, .npz, .stl, ..."
+    "--obstacles", type=Path, help="Areas without fields: .geojson, .npz, .stl, ..."
 )
-@click.option("--region", type=Path, help="Where fields are: .geojson, .stl, ...")
+@click.option("--region", type=Path, help="The area of the fields: .geojson, .stl, ...")
 @click.option("--equation", help="Name of the equation.")
 @click.option(
     "--known",

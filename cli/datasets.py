@@ -8,10 +8,11 @@ from nfsgeo_cli.terminal import as_json, print_json
 
 
 @click.command(
+    short_help="List equations and file formats.",
     epilog="""\b
     Example:
       nfsgeo datasets --json
-    """
+    """,
 )
 @as_json
 def datasets(as_json: bool) -> None:

@@ -11,7 +11,7 @@ from nfsgeo_cli.terminal import as_json, report
 
 
 @click.command(
-    short_help="A run as a program that needs no nfsgeo.",
+    short_help="Export a run as a torch.export or ONNX program.",
     epilog="""\b
     Examples:
       nfsgeo export runs/x --out x.pt2

@@ -39,7 +39,9 @@ ALL = "all"
     metavar="burgers|kdv|darcy|navier-stokes|elasticity|sphere-waves|all",
 )
 @click.option("--out", type=Path, required=True, help="File to make; a folder for all.")
-@click.option("--samples", type=int, help="Number of samples.  [1200]")
+@click.option(
+    "--samples", type=int, help="Number of samples.  [1200; of sphere-waves 240]"
+)
 @click.option(
     "--resolution",
     type=int,

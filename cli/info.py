@@ -22,12 +22,13 @@ LOOKED_AT = 8
 
 
 @click.command(
+    short_help="Describe a file, a run or a pretrained model.",
     epilog="""\b
     Examples:
       nfsgeo info ns.h5
       nfsgeo info runs/x --json
       nfsgeo info ns-small
-    """
+    """,
 )
 @click.argument("source", metavar="FILE|RUN|NAME", type=Path)
 @as_json

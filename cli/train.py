@@ -51,9 +51,13 @@ KEYS = {
 @click.option(
     "--points",
     type=int,
-    help="Number of observed points; default: a quarter of the grid's.",
+    help="Number of observed points; default: a quarter of a grid's, all of others.",
 )
-@click.option("--mesh", help="random-subset, grid, all, off-grid, clustered, jittered.")
+@click.option(
+    "--mesh",
+    help="Points that are observed: random-subset (default on grids), grid, all (that "
+    "of point clouds), off-grid, clustered or jittered.",
+)
 @click.option("--grid", type=int, help="Points along each axis of a coarser grid.")
 @click.option("--n-in", type=int, help="Observed time steps.  [10]")
 @click.option("--n-out", type=int, help="Time steps to predict.  [10]")
@@ -63,8 +67,8 @@ KEYS = {
     help="Time steps between the starts of training windows; default: one window of "
     "each sample.",
 )
-@click.option("--epochs", type=int, help="Passes over the training samples.")
-@click.option("--batch-size", type=int, help="Samples per step, on each device.")
+@click.option("--epochs", type=int, help="Passes over the training samples.  [12]")
+@click.option("--batch-size", type=int, help="Samples per step, on each device.  [4]")
 @click.option("--lr", type=float, help="Highest learning rate.")
 @click.option("--seed", type=int, help="Seed of points, weights and sample order.  [0]")
 @click.option("--preset", help="default, or paper for the paper's protocol.")

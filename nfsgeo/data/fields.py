@@ -80,6 +80,7 @@ class FieldFile(KnownAhead, ABC):
         sample_mesh: Number of the mesh of each sample; None where there is only one.
         split: Sample numbers of ``"train"``, ``"valid"`` and ``"test"``.
         parameters: Scalars or small arrays that belong to each sample, ``[N, ...]``.
+        as_opened: What it said of its parts, times and domain when it was opened.
         reopen: Opens the file again from its path, in another process; the class itself
             where it is None.
     """
@@ -95,7 +96,7 @@ class FieldFile(KnownAhead, ABC):
     axes: tuple[Doubles, ...] | None = None
     sample_mesh: Sequence[int] | Indices | None = None
     split: dict[str, Indices]
-    as_opened: Any = None  # of what code may change, see `nfsgeo.data.opening.told`
+    as_opened: Any = None
     reopen: Callable[[Path], FieldFile] | None = None
     _num_observed: int | None = None
 
