@@ -197,6 +197,8 @@ def _fresh(config: RunConfig, problem: Problem) -> Model:
         torch.manual_seed(config.seed)
         try:
             return build_model(config.model.name, problem, config.model.settings)
+        except UserError:  # says it itself, or that memory is too small
+            raise
         except ValueError as error:
             raise UserError(
                 f"model {config.model.name} ({error})",
