@@ -79,7 +79,7 @@ def check_marks(file: FieldFile, out: Path, *, by_name: bool = False) -> None:
         by_name: Whether names alone tell static inputs in the format.
 
     Raises:
-        UserError: The name of a field stands for another kind.
+        UserError: The name of a field would be read back as another kind.
     """
     for name in (*file.component_names, *file.forcing_names):
         if name.startswith(FORCING):
@@ -101,7 +101,7 @@ def marked_names(file: FieldFile, out: Path, taken: Sequence[str]) -> list[str]:
         taken: Names that the format needs itself.
 
     Raises:
-        UserError: A name is taken, or stands for another kind of field.
+        UserError: A name is taken, or would be read back as another kind.
     """
     check_marks(file, out, by_name=True)
     for group in (file.forcing_names, file.static_names):
