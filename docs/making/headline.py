@@ -24,6 +24,7 @@ TITLES = {
     "navier-stokes-turbulent": "Navier–Stokes, turbulent",
     "navier-stokes-far": "Navier–Stokes, far",
     "burgers-steep": "Burgers, steep",
+    "burgers-steep-noise-5": "the same, 5 % noise",
     "kdv-long": "KdV, long",
     "darcy-256": "Darcy",
     "darcy-lognormal": "Darcy, lognormal",
@@ -58,7 +59,7 @@ def headline(rows: Sequence[Mapping[str, Any]]) -> str:
     heads = [f"{TITLES[name]}, 1e{power}" for name, power in powers.items()]
     lines = [f"| test MAE | {' | '.join(heads)} |", "|---" + "|--:" * len(heads) + "|"]
     others = [name for name in suite.rivals[1:] if name not in RECURRENT]
-    others = ["nfs-one-mesh", "nfs-paper", *others]
+    others = ["nfs-one-mesh", "nfs-direct", "nfs-paper", *others]
     lines += [line("`nfs`", ["nfs"]), line("the other kernel", ABLATION)]
     lines += [line(f"`{name}`", [name]) for name in others]
     lines.append(line("recurrent, the best", RECURRENT))
