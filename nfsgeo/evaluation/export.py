@@ -151,7 +151,7 @@ class _Program(nn.Module):
         super().__init__()
         self.model = copy.deepcopy(forecaster.model)
         self.inputs, self.outputs = forecaster.inputs, forecaster.outputs
-        self.residual = forecaster.residual
+        self.residual, self.damped = forecaster.residual, forecaster.damped
         self.expected = torch.zeros((), dtype=torch.float64)
         if forecaster.expected is not None:
             self.expected = forecaster.expected
@@ -195,8 +195,10 @@ class _Program(nn.Module):
         last = x[:, -1, : field.size(-1)].double() - mean
         near = last_weight.to(last.dtype)[:, None] * last[source]
         there = near.new_zeros(queries, near.size(1))
-        last = mean + there.index_add(0, target, near)
-        return field + last.to(field.dtype).unsqueeze(1)
+        last = (mean + there.index_add(0, target, near)).to(field.dtype).unsqueeze(1)
+        if self.damped is not None:
+            last = self.damped(last, self.inputs.mean[: last.size(-1)])
+        return field + last
 
 
 def _graph(

@@ -151,14 +151,16 @@ class ModelSection(Section):
         name: of the network, see :data:`nfsgeo.models.MODELS`.
         settings: what its settings class holds.
         prediction: ``residual`` for the change since the last observed time step,
-            ``rate`` for this change divided by the time that it takes, with lead times
-            only, or ``direct`` for the field itself, as in the paper. Always direct
+            ``damped`` for that since a learned share of it, which suits noisy inputs
+            and fields that change much, ``rate`` for the change divided by the time
+            that it takes, with lead times only, or ``direct`` for the field itself, as
+            in the paper. Always direct
             where the input has no time steps, and for models with an autoregressive
             rollout.
     """
 
     name: str = "nfs"
-    prediction: Literal["residual", "rate", "direct"] = "residual"
+    prediction: Literal["residual", "damped", "rate", "direct"] = "residual"
     settings: dict[str, Any] = {}
 
     def is_residual(self, problem: Problem) -> bool:

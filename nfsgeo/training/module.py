@@ -16,6 +16,7 @@ from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
 from nfsgeo.nn.missing_values import fill_in_space, fill_in_time, neighbour_graph
 from nfsgeo.training.config import OptimiserSection
+from nfsgeo.training.damped_persistence import DampedPersistence
 from nfsgeo.training.in_memory import predict_in_memory
 from nfsgeo.training.inputs import check_complete, check_forcing, check_inputs
 from nfsgeo.training.lead_times import check_times, each_time
@@ -43,7 +44,8 @@ class Forecaster(TrainingSteps):
         loss: Of normalised fields; see :mod:`nfsgeo.training.losses`.
         residual: Whether the model predicts the change since the last observed time
             step, not the field itself; with the ``prediction`` ``rate`` in the
-            description, this change divided by its time.
+            description, this change divided by its time, and with ``damped`` the
+            change since :class:`~nfsgeo.training.damped_persistence.DampedPersistence`.
         covariance: Of the fields, where observed points are so few that the last
             snapshot is better had by kriging than by a spline.
         missing: Whether training data have missing values. They leave the loss, and
@@ -82,6 +84,10 @@ class Forecaster(TrainingSteps):
         )
         self.inputs, self.forcings = inputs, forcings
         self.residual = residual
+        self.damped: DampedPersistence | None = None
+        if residual and description.get("prediction") == "damped":
+            problem = model.problem
+            self.damped = DampedPersistence(problem.n_out, problem.out_components)
         self.covariance = covariance
         self.boundary = boundary
 
@@ -181,6 +187,8 @@ class Forecaster(TrainingSteps):
             at = graphs.query_batch
             passed = passed if at is None else passed[at]
             prediction = prediction * passed[:, None, None]
+        if self.damped is not None:
+            last = self.damped(last, self.inputs.mean[: last.size(-1)])
         return last + prediction
 
     def predict(

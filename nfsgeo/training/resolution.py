@@ -80,6 +80,13 @@ def _check_ahead(config: RunConfig, data: DataSection) -> None:
             "residual or direct",
             "give --set data.lead_times=true, or another prediction",
         )
+    if config.model.prediction == "damped" and data.lead_times:
+        raise UserError(
+            "model.prediction=damped with lead times, whose share of the last step "
+            "would be the same for all",
+            "rate, residual or direct",
+            "choose one of these",
+        )
     if not config.loss.pushforward:
         return
     if data.lead_times:

@@ -132,7 +132,7 @@ class TrainingSteps(LightningModule, ABC):
         self.errors.reset()
 
     def configure_optimizers(self) -> Any:
-        optimiser = make_optimiser(self.model.parameters(), self.optimiser_section)
+        optimiser = make_optimiser(self.parameters(), self.optimiser_section)
         trainer: Any = self.trainer
         epochs, data = trainer.max_epochs, trainer.datamodule
         if isinstance(data, WindowData):
@@ -152,7 +152,7 @@ class TrainingSteps(LightningModule, ABC):
         gradient_clip_algorithm: str | None = None,
     ) -> None:
         if gradient_clip_val is not None:
-            clip_gradient_norm(self.model.parameters(), gradient_clip_val)
+            clip_gradient_norm(self.parameters(), gradient_clip_val)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["nfsgeo"] = self.description

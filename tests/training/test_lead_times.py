@@ -289,6 +289,7 @@ def test_a_rollout_begins_its_windows_at_their_own_times() -> None:
 def test_lead_times_are_refused_where_they_mean_nothing(waves: Path) -> None:
     for settings_, what in (
         ({"model.prediction": "rate"}, "rate without lead times"),
+        (LEADS | {"model.prediction": "damped"}, "damped with lead times"),
         ({"data.lead_times": True, "loss.pushforward": 0.5}, "one of the two"),
         ({"loss.pushforward": 0.5, "model.name": "mppde"}, "of its own"),
         ({"loss.pushforward": 0.5}, "two windows in a row"),
