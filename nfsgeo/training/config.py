@@ -151,12 +151,11 @@ class ModelSection(Section):
         name: of the network, see :data:`nfsgeo.models.MODELS`.
         settings: what its settings class holds.
         prediction: ``residual`` for the change since the last observed time step,
-            ``damped`` for that since a learned share of it, which suits noisy inputs
-            and fields that change much, ``rate`` for the change divided by the time
-            that it takes, with lead times only, or ``direct`` for the field itself, as
-            in the paper. Always direct
-            where the input has no time steps, and for models with an autoregressive
-            rollout.
+            ``damped`` for the difference from damped persistence, which suits noisy
+            inputs, see :mod:`nfsgeo.training.damped_persistence`, ``rate`` for the
+            change divided by the time that it takes, with lead times only, or
+            ``direct`` for the field itself, as in the paper. Always direct where the
+            input has no time steps, and for models with an autoregressive rollout.
     """
 
     name: str = "nfs"

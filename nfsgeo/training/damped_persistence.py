@@ -1,4 +1,4 @@
-"""The last observed time step, damped as much as training finds best."""
+"""Damped persistence: the last anomaly times a learned factor."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from torch import Tensor, nn
 
 __all__ = ["DampedPersistence"]
 
+# Adam moves every weight by about the learning rate, and a factor has farther to go.
 SPEED = 10.0
 
 
 class DampedPersistence(nn.Module):
-    r"""What a predicted change is added to: the mean plus a share of the anomaly.
+    r"""Damped persistence, to which the output of a network is added.
 
     .. math:: \bar u_c + \alpha_{tc} \, (u_c(x) - \bar u_c)
 
     where :math:`u` is the last observed time step, :math:`\bar u` the mean of the
-    training fields and :math:`\alpha` a learned number for each predicted time step
-    :math:`t` and component :math:`c`. It is 1 before training, persistence; at 0 the
-    field itself is predicted. Noise in the last time step reaches the prediction with
-    the factor :math:`\alpha`.
+    training fields and :math:`\alpha` a learned damping factor for each predicted time
+    step :math:`t` and component :math:`c`. It is 1 before training, which is residual
+    prediction; 0 is direct prediction. Noise in the last time step is multiplied by it.
 
     Args:
         n_out: Number of predicted time steps ``T``.
@@ -31,7 +31,6 @@ class DampedPersistence(nn.Module):
 
     def __init__(self, n_out: int, components: int) -> None:
         super().__init__()
-        # Adam moves every weight by about the learning rate; these have farther to go.
         self.change = nn.Parameter(torch.zeros(n_out, components))
 
     @property

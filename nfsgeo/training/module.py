@@ -45,7 +45,7 @@ class Forecaster(TrainingSteps):
         residual: Whether the model predicts the change since the last observed time
             step, not the field itself; with the ``prediction`` ``rate`` in the
             description, this change divided by its time, and with ``damped`` the
-            change since :class:`~nfsgeo.training.damped_persistence.DampedPersistence`.
+            difference from damped persistence.
         covariance: Of the fields, where observed points are so few that the last
             snapshot is better had by kriging than by a spline.
         missing: Whether training data have missing values. They leave the loss, and

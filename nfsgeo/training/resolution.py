@@ -77,13 +77,13 @@ def _check_ahead(config: RunConfig, data: DataSection) -> None:
     if config.model.prediction == "rate" and not data.lead_times:
         raise UserError(
             "model.prediction=rate without lead times",
-            "residual or direct",
+            "residual, damped or direct",
             "give --set data.lead_times=true, or another prediction",
         )
     if config.model.prediction == "damped" and data.lead_times:
         raise UserError(
-            "model.prediction=damped with lead times, whose share of the last step "
-            "would be the same for all",
+            "model.prediction=damped with lead times, for which one factor would damp "
+            "all of them alike",
             "rate, residual or direct",
             "choose one of these",
         )

@@ -1,4 +1,4 @@
-"""A learned share of the last time step."""
+"""Damped persistence with learned factors, and networks that add to it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import pytest
 import torch
 
 from nfsgeo.evaluation import export_run, program_inputs
-from nfsgeo.training import RunPaths, load_config
+from nfsgeo.training import Forecaster, RunPaths, load_config
+from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.damped_persistence import SPEED, DampedPersistence
 from nfsgeo.training.restore import restore
 
 DAMPED = {"model.prediction": "damped"}
 
 
-def test_the_share_goes_from_persistence_to_the_mean() -> None:
+def test_factors_go_from_persistence_to_the_mean() -> None:
     damped, last = DampedPersistence(2, 1), torch.randn(5, 1, 1)
     mean = torch.tensor([3.0])
     torch.testing.assert_close(damped(last, mean), last.expand(-1, 2, -1))
@@ -45,22 +46,39 @@ def test_least_squares_finds_the_attenuation_of_noise() -> None:
     assert damped.factor.item() == pytest.approx(0.5, abs=0.02)
 
 
-def test_training_moves_the_share_and_a_run_keeps_it(
-    train: Callable[..., Any],
+@pytest.fixture
+def run(train: Callable[..., Any]) -> RunPaths:
+    paths: RunPaths = train("damped", DAMPED).paths
+    return paths
+
+
+@pytest.fixture
+def forecaster(run: RunPaths) -> Forecaster:
+    return restore(run, load_config(run.config))
+
+
+def test_a_trained_network_adds_to_damped_persistence(
+    run: RunPaths, forecaster: Forecaster
 ) -> None:
-    run = train("damped", DAMPED)
-    paths = RunPaths(run.paths.root)
-    forecaster = restore(paths, load_config(paths.config))
-    assert forecaster.damped is not None
-    assert (forecaster.damped.factor - 1).abs().min() > 0
+    damped = forecaster.damped
+    assert damped is not None
+    saved = read_checkpoint(run.best)["state_dict"]["damped.change"]
+    assert torch.equal(damped.change, saved)
+    assert (damped.factor - 1).abs().max() > 1e-3
+    x, pos = torch.randn(40, 10, 1), torch.rand(40, 2)
+    with torch.no_grad():
+        found = forecaster(x, pos)
+        forecaster.damped = None
+        residual = forecaster(x, pos)
+    anomaly = x[:, -1:] - forecaster.inputs.mean
+    expected = residual + (damped.factor.detach() - 1) * anomaly
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
-def test_exported_programs_damp_as_well(train: Callable[..., Any]) -> None:
-    run = train("damped", DAMPED)
-    target = run.paths.root / "program.pt2"
-    export_run(run.paths.root, target)
-    forecaster = restore(run.paths, load_config(run.paths.config))
+def test_exported_programs_damp_as_well(run: RunPaths, forecaster: Forecaster) -> None:
+    target = run.root / "program.pt2"
+    export_run(run.root, target)
     x, pos = torch.randn(40, 10, 1), torch.rand(40, 2)
     query_pos = torch.rand(30, 2)
     program = torch.export.load(target).module()
