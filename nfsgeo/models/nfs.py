@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import PositiveInt
 
@@ -22,6 +22,7 @@ IN_ONE_DIMENSION: dict[str, Any] = {
     "depth": 2,
     "time": "tokens",
     "kernel": "channel",
+    "norm": "none",
 }
 IN_MORE: dict[str, Any] = {
     "width": 64,
@@ -43,9 +44,9 @@ class NFSSettings(FourierSettings, InterpolationSettings):
             cost as much as for one time step. ``None`` for tokens in one dimension,
             channels in more.
         norm: Layer-Norm of every token by ``channel``, by ``element`` of a grid of one
-            size, or ``none``; ``None`` for channels where there is time, and no
-            Layer-Norm elsewhere: the scale of a static solution follows from its
-            coefficient, which Layer-Norm hides.
+            size, or ``none``; ``None`` for channels in more than one dimension where
+            there is time, and no Layer-Norm elsewhere: the scale of a static solution
+            follows from its coefficient, which Layer-Norm hides.
         kernel: see :class:`InterpolationSettings`; ``None`` for a weight for each
             ``channel`` in one dimension, where it is worth its cost, and ``none`` in
             more.
@@ -57,12 +58,12 @@ class NFSSettings(FourierSettings, InterpolationSettings):
     time: Literal["tokens", "channels"] | None = None  # type: ignore[assignment]
     kernel: KernelName | None = None  # type: ignore[assignment]
 
-    def completed(self, problem: Problem) -> NFSSettings:
+    def completed(self, problem: Problem) -> Self:
         """With what is left open as it suits ``problem``."""
-        suits = IN_ONE_DIMENSION if problem.domain.dim == 1 else IN_MORE
-        suits = suits | {"norm": "channel" if problem.has_time else "none"}
+        suits = {"norm": "channel" if problem.has_time else "none"}
+        suits |= IN_ONE_DIMENSION if problem.domain.dim == 1 else IN_MORE
         left = {k: v for k, v in suits.items() if getattr(self, k) is None}
-        return self.model_copy(update=left)
+        return super().completed(problem).model_copy(update=left)
 
 
 class NFS(PointMixer):

@@ -86,6 +86,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     in_turn = observe_in_turn(config.data, file, config.seed)
     problem = _problem_of(config.data, file, mesh)
     model = _fresh(config, problem)
+    config = _completed(config, model)
     n_out = config.data.n_out or 1
     beyond = model.steps_beyond if isinstance(model, OwnLoss) else 0
     train = windows(
@@ -205,6 +206,13 @@ def _fresh(config: RunConfig, problem: Problem) -> Model:
                 "settings that fit together and to the data",
                 "change model.settings",
             ) from error
+
+
+def _completed(config: RunConfig, model: Model) -> RunConfig:
+    """With the settings that suit the problem, which other versions may choose anew."""
+    settings = model.settings.model_dump(mode="json")
+    section = config.model.model_copy(update={"settings": settings})
+    return config.model_copy(update={"model": section})
 
 
 def _problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import PositiveFloat, PositiveInt
 
@@ -92,6 +92,13 @@ class InterpolationSettings(MixerSettings, GraphSettings):
     absolute_position: bool = True
     inputs: bool = True
 
+    def completed(self, problem: Problem) -> Self:
+        """With the base interpolation that suits ``problem``."""
+        base = self.base or ("spline" if problem.has_time else "linear")
+        # The mean of neighbours is too coarse to be followed by the learned kernel.
+        kernel_at = self.kernel_at or ("points" if base == "mean" else "nodes")
+        return self.model_copy(update={"base": base, "kernel_at": kernel_at})
+
 
 class PointMixer(MixerOperator):
     """A mixer between interpolations from points to a grid and back.
@@ -115,8 +122,8 @@ class PointMixer(MixerOperator):
     def make_resampling(self) -> tuple[Resampling, Sequence[int], int | None]:
         """Interpolation layers on a grid that suits the problem."""
         problem, settings = self.problem, self.settings
+        assert settings.base and settings.kernel_at  # completed
         domain, num_points = problem.domain.normalised, problem.num_points
-        base = settings.base or ("spline" if problem.has_time else "linear")
         back_width = settings.back_width if self.time_tokens else None
         num_nodes = min(num_points, self.max_nodes(problem))
         shape = grid_shape_for(domain, settings.grid, num_nodes)
@@ -133,10 +140,9 @@ class PointMixer(MixerOperator):
             domain,
             shape,
             radius,
-            interpolation=base,
+            interpolation=settings.base,
             quadrature=settings.quadrature,
-            # The mean of neighbours is too coarse to be followed by the learned kernel.
-            kernel_at=settings.kernel_at or ("points" if base == "mean" else "nodes"),
+            kernel_at=settings.kernel_at,
             backend=settings.backend,
         )
         return resampling, shape, back_width

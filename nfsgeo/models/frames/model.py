@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -25,7 +25,7 @@ class ModelSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    def completed(self, problem: Problem) -> ModelSettings:
+    def completed(self, problem: Problem) -> Self:
         """The settings with what they leave to the problem; by default, themselves."""
         return self
 
