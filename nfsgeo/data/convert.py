@@ -85,6 +85,7 @@ def convert(
     ) as file:
         if known:
             file.check_forcings()
+        file.check_series()
         if equation is not None:
             file.equation = equation
         if file.axes is None and not file.domain_is_known:

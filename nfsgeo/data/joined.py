@@ -31,6 +31,7 @@ ADOPTED = (
     "component_names",
     "forcing_names",
     "scalar_names",
+    "series_names",
     "_stored",
     "static_names",
     "static_role",

@@ -26,6 +26,7 @@ class KnownAhead:
             the height of the sun: inputs of a model at all time steps of a window,
             those that it predicts included.
         scalar_names: Names of the parameters that are inputs of a model.
+        series_names: Names of the fields that vary in time alone, whatever their role.
         static_names: One name for each of the ``C_a`` components of the static field.
         static_role: ``"coefficient"`` (a model input), ``"initial condition"`` or None.
         parameters: Scalars or small arrays that belong to each sample, ``[N, ...]``.
@@ -36,6 +37,7 @@ class KnownAhead:
     component_names: list[str]
     forcing_names: Sequence[str] = ()
     scalar_names: Sequence[str] = ()
+    series_names: Sequence[str] = ()
     static_names: list[str]
     static_role: str | None
     parameters: dict[str, NDArray[Any]]
@@ -84,6 +86,20 @@ class KnownAhead:
                 f"{self.path} with one time step and {', '.join(names)} known ahead",
                 "time, or the inputs of a problem without time as coefficients",
                 f"name them {', '.join('a_' + name for name in names)} in the source",
+            )
+
+    def check_series(self) -> None:
+        """Makes sure that what varies in time alone is an input, not to be predicted.
+
+        Raises:
+            UserError: It may be either; nobody has said that it is known ahead.
+        """
+        if left := [n for n in self.series_names if n in self.component_names]:
+            raise UserError(
+                f"{self.path} with {', '.join(left)} along time alone",
+                "fields in space, or inputs that are known ahead",
+                f"call them known, convert --known {','.join(left)} or train --set "
+                f"data.known=[{','.join(left)}], or leave them out of the file",
             )
 
     def choose(self, fields: Sequence[str], static: Sequence[str]) -> None:

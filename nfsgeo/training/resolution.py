@@ -105,6 +105,7 @@ def _check_ahead(config: RunConfig, data: DataSection) -> None:
 
 def _with_time_steps(data: DataSection, file: FieldFile) -> DataSection:
     file.check_forcings()
+    file.check_series()
     steady = bool(file.input_names) and len(file.times) == 1
     n_in = data.n_in if data.n_in is not None else 0 if steady else TIME_STEPS
     n_out = data.n_out or (1 if steady else TIME_STEPS)

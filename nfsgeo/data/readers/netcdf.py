@@ -52,7 +52,8 @@ def fields_of(
     Coordinates on axes of their own make a grid, those on shared dimensions (stations,
     cells of an unstructured mesh, curvilinear grids) a point cloud. Fields that vary
     in time are the solution, the others a static input, and so are those named ``a`` or
-    ``a_...``, unless nfsgeo wrote the file; a variable of samples alone is a parameter.
+    ``a_...``, unless nfsgeo wrote the file; a variable of samples alone is a parameter,
+    one of time alone an input that somebody has to call known ahead.
     Values that the file marks as missing become NaN, decoded or not. Dates become
     seconds since 1970. A point whose coordinates are missing does not exist: so samples
     may differ in their number of points. Text is not read.
@@ -112,6 +113,10 @@ def fields_of(
     single = len(found.places) == len(space) == sum(each.ndim for each in space)
     on_axes = single and (len(space) > 1 or space[0].name == space[0].dims[0])
     file = found.grid() if on_axes else found.cloud()
+    nowhere = {found.sample, found.time}
+    file.series_names = [
+        str(f.name) for f in found.fields if nowhere.issuperset(f.dims)
+    ]
     file.know(found.known)
     degrees = float(np.nanmax(space[0].values) - np.nanmin(space[0].values))
     longitude = is_longitude(roles["x"], space[0].attrs)
