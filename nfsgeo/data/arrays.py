@@ -19,6 +19,7 @@ from nfsgeo.data.opening import fitted, open_file
 from nfsgeo.data.readers.clouds import CloudFile, numbered
 from nfsgeo.data.readers.graphs import fields_of_graphs
 from nfsgeo.data.readers.netcdf import fields_of
+from nfsgeo.data.splits import check_split
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -44,6 +45,7 @@ def from_arrays(
     forcing_names: Sequence[str] | None = None,
     units: Mapping[str, str] | None = None,
     equation: str = "",
+    split: Mapping[str, ArrayLike] | None = None,
 ) -> FieldFile:
     """Arrays as a file of fields, for ``prepare``, ``evaluate`` and ``predict``.
 
@@ -69,6 +71,8 @@ def from_arrays(
         forcing_names: Names of the ``C_f`` components.
         units: Units of components, ``time`` and axes by name, ``{"x": "km"}``.
         equation: Name of the equation.
+        split: Sample numbers of ``"train"``, ``"valid"`` and ``"test"``; in order
+            0.7/0.1/0.2 when None.
 
     Raises:
         UserError: A shape contradicts another, or values are no finite numbers.
@@ -119,6 +123,7 @@ def from_arrays(
         parameters={name: _of_samples(v, name, fields) for name, v in scalars.items()}
         if scalars
         else None,
+        split=None if split is None else _parts(split, len(fields)),
     )
     file.know([*known, *(scalars or ())])
     if units:
@@ -240,6 +245,8 @@ def _kept(file: FieldFile) -> FieldFile:
         about += [known, str(len(file.forcing_names))]
     digest.update(json.dumps(about).encode())
     digest.update(file.times.tobytes())
+    for name, samples in sorted(file.split.items()):
+        digest.update(name.encode() + np.asarray(samples, np.int64).tobytes())
     for name, values in sorted(file.parameters.items()):
         digest.update(name.encode() + np.asarray(values).tobytes())
     for axis in file.axes or ():
@@ -259,6 +266,21 @@ def _kept(file: FieldFile) -> FieldFile:
         path.parent.mkdir(parents=True, exist_ok=True)
         export(file, path)
     return open_file(path)
+
+
+def _parts(split: Mapping[str, ArrayLike], num: int) -> dict[str, np.ndarray]:
+    try:
+        parts = {name: np.asarray(part) for name, part in split.items()}
+        if any(part.size and part.dtype.kind not in "iu" for part in parts.values()):
+            raise ValueError("sample numbers that are no integers")
+        check_split(parts, num)
+        return {name: part.astype(np.int64) for name, part in parts.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise UserError(
+            f"a split of {num} samples that is none ({error})",
+            "sample numbers of train, valid and test, each number at most once",
+            'give split={"train": [...], "valid": [...], "test": [...]}',
+        ) from error
 
 
 def _is_list(values: Any) -> bool:

@@ -156,6 +156,11 @@ def test_a_model_trains_on_arrays() -> None:
         ({"u": None}, "u without samples"),
         ({"scalars": [1, 2, 3]}, "scalars of type list"),
         ({"t": [[0.0], [1.0]]}, r"times of shape \(2, 1\)"),
+        ({"split": {"train": [0, 1, 2]}}, "parts .'train'., expected"),
+        ({"split": {"train": [0], "valid": [1], "test": [1]}}, "a sample twice"),
+        ({"split": {"train": [0], "valid": [1], "test": [3]}}, "outside 0..2"),
+        ({"split": {"train": [0.0], "valid": [1], "test": [2]}}, "no integers"),
+        ({"split": [0, 1, 2]}, "a split of 3 samples that is none"),
         ({"scalars": {"nu": [1, np.nan, 3]}}, "scalar nu with 1 of 3 values missing"),
     ],
 )
@@ -164,6 +169,15 @@ def test_arrays_that_do_not_fit(changes: dict[str, Any], message: str) -> None:
     arrays |= {"t": [0.0, 1.0]} | changes
     with pytest.raises(UserError, match=message):
         nfsgeo.from_arrays(**arrays)
+
+
+def test_a_split_of_ones_own() -> None:
+    u, pos = np.random.rand(4, 5), np.random.rand(5, 2)
+    split = {"train": [3, 1], "valid": [0], "test": [2]}
+    for own in (split, None):  # the same fields with another split are another file
+        found = nfsgeo.from_arrays(u, pos, split=own).split
+        wanted = own or {"train": [0, 1], "valid": [2], "test": [3]}
+        assert {name: part.tolist() for name, part in found.items()} == wanted
 
 
 def test_what_a_mask_hides_is_missing() -> None:
