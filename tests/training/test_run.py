@@ -13,7 +13,14 @@ import yaml
 from lightning.pytorch import Callback
 
 from nfsgeo.errors import UserError
-from nfsgeo.training import RunPaths, begin_run, load_config, prepare, restore
+from nfsgeo.training import (
+    RunPaths,
+    begin_run,
+    load_config,
+    prepare,
+    read_config,
+    restore,
+)
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import COLUMNS
 
@@ -72,6 +79,19 @@ def test_a_restored_model_predicts_the_same(train: Train) -> None:
         trained = run.experiment.forecaster.eval()(window.x, window.pos)
         restored = restore(run.paths, run.experiment.config)(window.x, window.pos)
     assert torch.equal(trained, restored)
+
+
+def test_a_run_keeps_its_settings_when_defaults_change(
+    train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = train("run", {"trainer.epochs": 1})
+    kept = read_config(run.paths.config)
+    assert kept.model.settings["norm"] and kept.model.settings["base"]
+    other = {"kernel": "channel", "time": "tokens", "width": 8, "norm": "element"}
+    monkeypatch.setattr("nfsgeo.models.nfs.IN_ONE_DIMENSION", other)
+    monkeypatch.setattr("nfsgeo.models.nfs.IN_MORE", other)
+    restored = restore(run.paths, kept)
+    assert restored.model.settings == run.experiment.forecaster.model.settings
 
 
 @pytest.mark.slow
