@@ -168,8 +168,8 @@ def field_figures(
     title = f"Test sample {int(first.samples[0])}"
     if not first.steady:
         title += f" at {first.when(-1)}, the last time step"
-    others_too = " and the second best" if len(found) > 1 else ""
-    caption = f"{title}, by the best of the variants{others_too}."
+    names = " and ".join(found)
+    caption = f"{title}, by {names}: the smallest errors among runs in the folder."
     labels = [
         f"{name}\nMAE {np.abs(_last(e.prediction - e.truth)).mean():#.2g}"
         for name, e in found.items()

@@ -75,6 +75,8 @@ def problem_section(
         # Of an earlier run there may be nothing but its row.
         and (row["status"] != "ok" or (folder / row["folder"]).exists())
     ]
+    begun = any(mean.status != "missing" for mean in here.values())
+    waiting = [] if begun else list(here)
     with styled():
         pictures = [
             _shown(caption, figure)
@@ -84,6 +86,7 @@ def problem_section(
         ]
     return {
         "name": problem,
+        "waiting": waiting,
         "about": _about(here, suite.problems[problem].settings.get("data.n_in") == 0),
         "trivial": _over_best(problem, suite, means),
         "conditions": compared([e for e in conditions if e["problem"] == problem]),

@@ -241,12 +241,15 @@ def chosen_settings(suite: Suite, scale: str, dim: int) -> dict[str, Settings]:
 def paper_values(
     suite: Suite, scales: Mapping[str, Scale], measure: str = "mae"
 ) -> dict[tuple[str, str], Printed]:
-    """The paper's values of a measure, by variant and problem of a suite."""
+    """The paper's values of a measure, by variant and problem of a suite.
+
+    None for other equations than the paper's, such as those of another viscosity.
+    """
     entries: dict[tuple[str, str], Printed] = {}
     at_scale = "paper" in scales and "paper" in suite.scales
     runs = runs_of(suite, "paper", scales) if at_scale else []
     for run in {run.problem: run for run in runs}.values():
-        if isinstance(run.data, DataFiles):
+        if isinstance(run.data, DataFiles) or run.data.options:
             continue
         equation = find_equation(run.data.equation)
         side = run.settings.get("data.grid")
