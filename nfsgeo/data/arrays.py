@@ -184,6 +184,7 @@ def from_xarray(
     if domain is not None:
         file.domain, file.domain_is_known = fitted(domain, file), True
     file.know(known)
+    file.check_series()
     return _kept(file)
 
 

@@ -98,8 +98,8 @@ class KnownAhead:
             raise UserError(
                 f"{self.path} with {', '.join(left)} along time alone",
                 "fields in space, or inputs that are known ahead",
-                f"call them known, convert --known {','.join(left)} or train --set "
-                f"data.known=[{','.join(left)}], or leave them out of the file",
+                f"say so, convert --known {','.join(left)} or train --set data.known="
+                f"[{','.join(left)}], in Python known={left}, or leave them out",
             )
 
     def choose(self, fields: Sequence[str], static: Sequence[str]) -> None:

@@ -10,11 +10,14 @@ import pytest
 import nfsgeo_benchmarks
 from nfsgeo_benchmarks.paper import printed
 from nfsgeo_benchmarks.suites import (
+    collect,
     paper_values,
     read_suite,
+    runs_of,
     shipped_scales,
     shipped_suites,
 )
+from nfsgeo_benchmarks.suites.report import write_suite_report
 
 FILE = Path(nfsgeo_benchmarks.__file__).parent / "paper.csv"
 KEYS = {
@@ -112,3 +115,19 @@ def test_a_suite_need_not_run_at_the_papers_scale(tmp_path: Path) -> None:
     path = tmp_path / "waves.yaml"
     path.write_text(SMOKE)
     assert paper_values(read_suite(path), shipped_scales()) == {}
+
+
+def test_equations_of_other_options_are_not_the_papers() -> None:
+    suite = read_suite(shipped_suites()["accuracy"])
+    problems = {problem for _, problem in paper_values(suite, shipped_scales())}
+    assert "darcy-256" in problems and "burgers-steep" not in problems
+
+
+def test_a_problem_without_a_run_takes_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "waves.yaml"
+    path.write_text(SMOKE)
+    suite, scales = read_suite(path), shipped_scales()
+    rows = collect(runs_of(suite, "smoke", scales), tmp_path)
+    page = write_suite_report(suite, scales["smoke"], "a command", rows, tmp_path)
+    text = page.read_text()
+    assert "No run of nfs has finished yet." in text and "missing</td>" not in text

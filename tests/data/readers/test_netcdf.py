@@ -22,7 +22,6 @@ from nfsgeo.data.readers import READERS
 from nfsgeo.data.readers.netcdf import fields_of
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.training import load_config, prepare
 
 xarray = pytest.importorskip("xarray")
 
@@ -211,20 +210,6 @@ def test_stations_are_read(num: int, seed: int, kind: str) -> None:
             assert file.units == {"level": "m"} and not file.domain_is_known
             units = [dataset[name].attrs.get("units", "") for name in ("lon", "lat")]
             assert file.axis_units == units
-
-
-def test_what_varies_in_time_alone_is_an_input_once_it_is_said(tmp_path: Path) -> None:
-    dataset = stations(5, 0)
-    dataset["co2"] = "time", np.arange(float(dataset.sizes["time"]))
-    path, out = saved(dataset, tmp_path / "a.nc"), tmp_path / "out.h5"
-    with pytest.raises(UserError, match="co2 along time alone.*--known co2"):
-        nfsgeo.data.convert(path, out)
-    assert not out.exists()
-    with pytest.raises(UserError, match="co2 along time alone"):
-        prepare(load_config(overrides={"data.file": str(path), "data.n_in": 1}))
-    nfsgeo.data.convert(path, out, known=["co2"])
-    with nfsgeo.data.open(out) as file:
-        assert file.component_names == ["level"] and file.forcing_names == ["co2"]
 
 
 def test_curvilinear_grids_are_points(tmp_path: Path) -> None:
