@@ -26,6 +26,7 @@ MOST_TIMES = 10**7
       nfsgeo convert ns.h5 --out ns.nc
       nfsgeo convert sst.nc --out sst.h5 --sphere
       nfsgeo convert step_*.vtu --out f.h5 --series time-steps --times 0:10:0.5
+      nfsgeo convert w.npz --out w.h5 --columns field=p:npt,points=xy,time=t
       nfsgeo convert sea.csv --out sea.h5 --columns time=date,x=lon,y=lat
       nfsgeo convert rivers.nc --out rivers.h5 --known rain,slope
       nfsgeo convert flow.h5 --out walls.h5 --obstacles cylinder.geojson
@@ -47,7 +48,8 @@ MOST_TIMES = 10**7
     "--columns",
     metavar="ROLE=NAME,...",
     help="Columns of a table, or variables of NetCDF, that are sample, time, x, y, z; "
-    "columns of a table that are static inputs, a field, or to ignore.",
+    "columns of a table that are static inputs, a field, or to ignore; arrays of any "
+    "names that are field, static, points, time, x, y, z.",
 )
 @click.option(
     "--at",

@@ -18,7 +18,7 @@ from nfsgeo_cli.terminal import as_json, print_json
 def datasets(as_json: bool) -> None:
     """List the equations to generate and the formats to read and write."""
     from nfsgeo.data.equations import EQUATIONS
-    from nfsgeo.data.readers import READERS
+    from nfsgeo.data.readers import ARRAYS, READERS
     from nfsgeo.data.writers import WRITERS
 
     equations = [
@@ -31,7 +31,7 @@ def datasets(as_json: bool) -> None:
         }
         for equation in EQUATIONS.values()
     ]
-    formats = [reader.name for reader in READERS]
+    formats = [reader.name for reader in (*READERS, ARRAYS)]
     written = [writer.name for writer in WRITERS]
     if as_json:
         print_json({"equations": equations, "formats": formats, "written": written})

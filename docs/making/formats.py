@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nfsgeo.data.readers import READERS
+from nfsgeo.data.readers import ARRAYS, READERS
 from nfsgeo.data.writers import WRITERS
 
 __all__ = ["formats_read", "formats_written"]
@@ -16,7 +16,7 @@ __all__ = ["formats_read", "formats_written"]
 def formats_read() -> str:
     """One row a format: what a file holds, and the options that decide the rest."""
     rows = ["| format | content | options | packages |", "|---|---|---|---|"]
-    for reader in READERS:
+    for reader in (*READERS, ARRAYS):
         options = [f"`--{name}`" for name in reader.options]
         cells = [reader.name, _content(reader.load), ", ".join(options)]
         rows.append(f"| {' | '.join(cells)} | {_packages(reader.needs)} |")

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -18,7 +17,7 @@ from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.heaps import check_heaps
 from nfsgeo.data.joined import JoinedFile
 from nfsgeo.data.numbers import as_times, unit_of_times
-from nfsgeo.data.readers import READERS
+from nfsgeo.data.readers import ARRAYS, READERS, Reader
 from nfsgeo.data.readers.columns import Columns
 from nfsgeo.data.readers.netcdf import is_store
 from nfsgeo.errors import UserError
@@ -28,7 +27,6 @@ __all__ = ["check_path", "fitted", "is_source", "open_file", "open_sources"]
 
 SERIES = ("samples", "time-steps")
 PLACES = ("points", "cells")
-SHOWN = 4  # arrays of a file of no known format, in a message
 
 
 def open_file(path: str | os.PathLike[str]) -> FieldFile:
@@ -93,31 +91,23 @@ def _open_any(
         raise UserError(f"{path}", "an existing file", "check the name")
     if path.is_file():
         check_heaps(path)
-    reader = next((each for each in READERS if each.recognise(path)), None)
+    reader = _reader_of(path, options or {})
     if reader is None:
         raise UserError(
-            f"{path}{_arrays_in(path)}",
+            f"{path}",
             "an undamaged file of nfsgeo or of a format that it reads",
             "see `nfsgeo datasets` for the formats",
         )
     return reader.told(path, options or {}).read(path)
 
 
-def _arrays_in(path: Path) -> str:
-    """The first arrays of an HDF5 file, as a message tells them."""
-    found: list[str] = []
-
-    def tell(name: str, item: h5py.Group | h5py.Dataset) -> None:
-        if isinstance(item, h5py.Dataset):
-            found.append(f"{name} {list(item.shape)}")
-
-    try:
-        with h5py.File(path, "r") as file:
-            file.visititems(tell)
-    except Exception:  # no HDF5, or whatever is damaged in it
-        return ""
-    more = ", ..." * (len(found) > SHOWN)
-    return f" with the arrays {', '.join(found[:SHOWN])}{more}" * bool(found)
+def _reader_of(path: Path, options: Mapping[str, Any]) -> Reader | None:
+    """The reader of the file's format, or that of any arrays where fields are told."""
+    told = "field" in (options.get("columns") or {})
+    for each in (*READERS, ARRAYS):
+        if each.recognise(path) and (not told or "columns" in each.options):
+            return each
+    return None
 
 
 def _settled(

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 
 from nfsgeo.data import open as open_file
-from nfsgeo.data.readers import READERS
+from nfsgeo.data.readers import ARRAYS, READERS
 from nfsgeo.data.writers import WRITERS
 
 Command = Callable[..., Result]
@@ -96,7 +96,7 @@ def test_options_that_decide(nfsgeo: Command, tmp_path: Path) -> None:
 
 def test_datasets_lists_all_formats(nfsgeo: Command) -> None:
     facts = json.loads(ok(nfsgeo("datasets", "--json")).stdout)
-    assert facts["formats"] == [reader.name for reader in READERS]
+    assert facts["formats"] == [reader.name for reader in (*READERS, ARRAYS)]
     assert facts["written"] == [writer.name for writer in WRITERS]
     shown = ok(nfsgeo("datasets")).stdout
     assert all(writer.name in shown for writer in WRITERS)

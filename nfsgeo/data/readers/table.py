@@ -60,7 +60,7 @@ def _table(path: Path, columns: Columns | None = None) -> FieldFile:
     """One row for each point, time step and sample, in any order.
 
     Columns ``x``, ``y``, ``z`` are coordinates (or ``lon`` and ``lat``), ``t`` or
-    ``time`` the time, ``sample`` tells the samples apart, see
+    ``time`` the time, ``sample`` tells the samples apart, by numbers or text, see
     :mod:`nfsgeo.data.readers.columns`; a column ``a`` or ``a_NAME`` is a static input,
     all others are components. Dates become seconds since 1970, those with an offset in
     UTC. A sample has the same points at every time, and every sample the same times;
@@ -78,11 +78,15 @@ def _table(path: Path, columns: Columns | None = None) -> FieldFile:
             has a time step twice, points move, samples differ in their times, or a
             name, the times or a column that never changes can be read in two ways.
     """
-    table = _columns(path)
-    kinds, told = kinds_of(path, list(table), columns or {})
-    roles = roles_of(path, list(table), told)
+    cells = _columns(path)
+    kinds, told = kinds_of(path, list(cells), columns or {})
+    roles = roles_of(path, list(cells), told)
+    table = {
+        name: _values(path, name, column, any_text=name == roles.get("sample"))
+        for name, column in cells.items()
+        if kinds.get(name) != "ignore"
+    }
     found = {role: table.pop(name) for role, name in roles.items()}
-    table = {n: column for n, column in table.items() if kinds.get(n) != "ignore"}
     num = len(found["x"])
     if not num:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
@@ -249,7 +253,8 @@ def header(line: str) -> tuple[list[str], str]:
     return [name.strip() for name in cells], separator
 
 
-def _columns(path: Path) -> dict[str, NDArray[Any]]:
+def _columns(path: Path) -> dict[str, Any]:
+    """The columns by name: arrays, and text as a sequence of cells."""
     with path.open("rb") as stream:
         parquet = stream.read(4) == b"PAR1"
     if parquet:
@@ -271,13 +276,18 @@ def _columns(path: Path) -> dict[str, NDArray[Any]]:
         roles_of(path, names)  # says which
     columns = list(zip(*lines, strict=True)) or [()] * len(names)
     return {
-        name: _values(path, name, [cell.strip() for cell in cells])
+        name: [cell.strip() for cell in cells]
         for name, cells in zip(names, columns, strict=True)
     }
 
 
-def _values(path: Path, name: str, cells: list[str]) -> NDArray[Any]:
-    """A column of text as numbers or dates, NaN or NaT where a cell is empty."""
+def _values(path: Path, name: str, cells: Any, *, any_text: bool) -> NDArray[Any]:
+    """A column as numbers or dates, NaN or NaT where a cell is empty.
+
+    With ``any_text``, other text is numbered in the order in which it comes.
+    """
+    if isinstance(cells, np.ndarray):
+        return cells
     try:
         return np.array([_number(cell) for cell in cells])
     except ValueError:
@@ -293,10 +303,14 @@ def _values(path: Path, name: str, cells: list[str]) -> NDArray[Any]:
     except UserError:
         raise
     except ValueError:
+        if any_text and not missing:
+            numbers = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}
+            return np.array([numbers[cell] for cell in cells])
         raise UserError(
             f"{path} with {wrong[0]!r} in column {name}",
             "numbers with a decimal point, or dates such as 2026-01-31T12:00",
-            "convert the column or leave it out",
+            f"convert the column, or say --columns ignore={name}, or sample={name} if "
+            "it tells samples apart",
         ) from None
 
 
@@ -350,7 +364,7 @@ def _parquet(path: Path) -> dict[str, NDArray[Any]]:
         if values.dtype == object and all(
             isinstance(value, str) or value is None for value in values
         ):
-            values = _values(path, name, [value or "" for value in values])
+            values = [value or "" for value in values]
         found[name] = values
     return found
 

@@ -140,11 +140,12 @@ def test_arrays_of_no_known_format_are_named(
     tmp_path: Path, one_line: Callable[..., str]
 ) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
-        for number in range(5):
+        for number in range(1, 10):
             file[f"run/array_{number}"] = np.zeros((2, number))
     message = one_line(nfsgeo.data.open, tmp_path / "a.h5")
-    assert "arrays run/array_0 [2, 0], run/array_1 [2, 1]" in message
-    assert "array_3 [2, 3], ...:" in message and "array_4" not in message
+    assert "arrays run/array_1 [2, 1], run/array_2 [2, 2]" in message
+    assert "array_8 [2, 8], ...:" in message and "array_9" not in message
+    assert "--columns field=ARRAY:npt,points=ARRAY" in message
 
 
 def test_arrays_in_place_of_a_path(
