@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,7 @@ __all__ = ["TABLE", "header", "scattered"]
 NAME = "tables of points (.csv, .parquet)"
 LONGEST = 2**16  # letters of a line with names
 COMMENTS = 100  # lines of comments ahead of it
+SPACES = " "  # any white space separates columns
 COLUMNS = "columns x[, y[, z]], optionally sample and t, and one for each component"
 # Dates that look like numbers, by their digits.
 DATES = {6: "%Y%m", 8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
@@ -46,14 +48,19 @@ ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
 
 
 def _is_table(path: Path) -> bool:
-    """A Parquet file, or text whose first line names several columns."""
+    """A Parquet file, or text whose first line has several names or numbers."""
     with path.open("rb") as stream:
         head = stream.read(512)
     if head.startswith(b"PAR1"):
         return True
-    names, _, _ = _header(path)
+    names, separator, above = _header(path)
     text = b"\0" not in head and not head.lstrip().startswith((b"<", b"{"))
-    return text and len(names) > 1 and not all(map(_is_number, names))
+    several = text and len(names) > 1
+    if not several or separator != SPACES:
+        return several
+    # Words in a line are no names unless there are as many numbers in the next one.
+    cells = next(_lines(path, separator, above), [])
+    return len(cells) == len(names) and any(map(_is_number, cells))
 
 
 def _table(path: Path, columns: Columns | None = None) -> FieldFile:
@@ -249,8 +256,23 @@ def header(line: str) -> tuple[list[str], str]:
     """Names of the columns in the first line of a table, and what separates them."""
     line = line.strip().lstrip("#")
     separator = max(",;\t", key=line.count)
+    if separator not in line:
+        return line.split(), SPACES
     cells = next(csv.reader([line], delimiter=separator), [])
     return [name.strip() for name in cells], separator
+
+
+def _lines(path: Path, separator: str, above: int) -> Iterator[list[str]]:
+    """Cells of each line below the names, without comments and empty lines."""
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        for _ in range(above):
+            stream.readline()
+        rows: Iterable[list[str]] = (
+            map(str.split, stream)
+            if separator == SPACES
+            else csv.reader(stream, delimiter=separator)
+        )
+        yield from (row for row in rows if row and not row[0].startswith("#"))
 
 
 def _columns(path: Path) -> dict[str, Any]:
@@ -260,11 +282,13 @@ def _columns(path: Path) -> dict[str, Any]:
     if parquet:
         return _parquet(path)
     names, separator, above = _header(path)
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        for _ in range(above):
-            stream.readline()
-        lines = [row for row in csv.reader(stream, delimiter=separator) if row]
-    lines = [row for row in lines if not row[0].startswith("#")]
+    if all(map(_is_number, names)):
+        raise UserError(
+            f"{path} with the numbers {', '.join(names)} in its first line",
+            "names of the columns there, such as x, y, t",
+            "add a line with a name for each column",
+        )
+    lines = list(_lines(path, separator, above))
     odd = next((n for n, row in enumerate(lines) if len(row) != len(names)), None)
     if odd is not None:
         raise UserError(
