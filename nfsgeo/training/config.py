@@ -154,12 +154,14 @@ class ModelSection(Section):
             ``damped`` for the difference from damped persistence, which suits noisy
             inputs, see :mod:`nfsgeo.training.damped_persistence`, ``rate`` for the
             change divided by the time that it takes, with lead times only, or
-            ``direct`` for the field itself, as in the paper. Always direct where the
-            input has no time steps, and for models with an autoregressive rollout.
+            ``direct`` for the field itself, as in the paper. None for residual, and for
+            direct with ``data.input_noise``, which the last time step has. Always
+            direct where the input has no time steps, and for models with an
+            autoregressive rollout.
     """
 
     name: str = "nfs"
-    prediction: Literal["residual", "damped", "rate", "direct"] = "residual"
+    prediction: Literal["residual", "damped", "rate", "direct"] | None = None
     settings: dict[str, Any] = {}
 
     def is_residual(self, problem: Problem) -> bool:

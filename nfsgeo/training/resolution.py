@@ -62,6 +62,9 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
     loss = _with_weighting(config.loss, data, file, MODELS[model.name])
     if MODELS[model.name].autoregressive:
         model = _changed(model, prediction="direct")
+    elif model.prediction is None:
+        noisy = data.input_noise > 0
+        model = _changed(model, prediction="direct" if noisy else "residual")
     return _changed(config, data=data, model=model, loss=loss, optimiser=optimiser)
 
 

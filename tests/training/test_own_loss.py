@@ -108,6 +108,22 @@ def test_predictions_that_are_inputs_are_fields(
         assert resolved(config, file).model.prediction == prediction
 
 
+@pytest.mark.parametrize(
+    ("settings", "prediction"),
+    [
+        ({"data.input_noise": 0.05}, "direct"),
+        ({"data.input_noise": 0.05, "model.prediction": "residual"}, "residual"),
+        ({"data.training_noise": 0.05}, "residual"),
+    ],
+)
+def test_noise_in_the_last_time_step_is_not_predicted(
+    waves: Path, settings: dict[str, Any], prediction: str
+) -> None:
+    with nfsgeo.data.open(waves) as file:
+        config = load_config(overrides=settings)
+        assert resolved(config, file).model.prediction == prediction
+
+
 @pytest.fixture
 def tiny() -> dict[str, Any]:
     return {
