@@ -33,6 +33,8 @@ TITLES = {
 SEEDS = 3
 # Without a learned kernel where the default has one, and the other way round.
 ABLATION = ("fno-spline", "nfs-kernel")
+# Direct prediction where the default is residual, and the other way round.
+PREDICTION = ("nfs-direct", "nfs-residual")
 RECURRENT = ("gcgru", "dcrnn", "agcrn")
 
 
@@ -59,8 +61,9 @@ def headline(rows: Sequence[Mapping[str, Any]]) -> str:
     heads = [f"{TITLES[name]}, 1e{power}" for name, power in powers.items()]
     lines = [f"| test MAE | {' | '.join(heads)} |", "|---" + "|--:" * len(heads) + "|"]
     others = [name for name in suite.rivals[1:] if name not in RECURRENT]
-    others = ["nfs-one-mesh", "nfs-direct", "nfs-paper", *others]
+    others = ["nfs-one-mesh", "nfs-paper", *others]
     lines += [line("`nfs`", ["nfs"]), line("the other kernel", ABLATION)]
+    lines.append(line("the other prediction", PREDICTION))
     lines += [line(f"`{name}`", [name]) for name in others]
     lines.append(line("recurrent, the best", RECURRENT))
     lines.append(line("nothing learned", list(TRIVIAL.values())))
