@@ -169,6 +169,14 @@ def _check_space(path: Path, parts: Sequence[Part]) -> None:
             "fields along p, the points of a cloud, or along x, y, z of a grid",
             _example(path),
         )
+    always = [part for part in parts if part.role == "field" and "t" not in part.axes]
+    if always and "t" in fields:
+        name, axes = always[0].name, always[0].axes
+        raise UserError(
+            f"field={name}:{axes} beside arrays along t",
+            "t among the axes of every field that is predicted",
+            f"say static={name}:{axes} if it never changes",
+        )
     given = sorted(part.role for part in parts if part.role in ("points", *SPACE))
     wanted = [["points"], ["x"], ["x", "y"], ["x", "y", "z"]] if cloud else [grid]
     if given not in wanted or (cloud and any(part.ends for part in parts)):

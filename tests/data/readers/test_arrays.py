@@ -190,6 +190,10 @@ def test_longitudes_around_the_globe_are_asked_about(
         ({"field": "flow:ntpx", "x": "0:1"}, ["along p", "or along x, y, z"]),
         ({"static": "flow:nxyc", "x": "0:1", "y": "0:1"}, ["fields along p"]),
         (
+            {"field": ["flow:ntpc", "nodes:pc"], "points": "nodes"},
+            ["field=nodes:pc beside arrays along t", "static=nodes:pc"],
+        ),
+        (
             {"field": "flow:nptc", "points": "nodes", "time": "clock"},
             ["axis p of length", "one length for each letter"],
         ),
