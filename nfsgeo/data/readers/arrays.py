@@ -254,7 +254,7 @@ def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
                         found[name.removesuffix(".npy")] = _header(member)
         return {name: shape for name, shape in found.items() if shape}
     if _start(path, NUMPY):
-        return {path.stem: np.load(path, mmap_mode="r").shape}
+        return {path.stem: np.load(path, mmap_mode="r", allow_pickle=False).shape}
     return mat.shapes(path)
 
 
@@ -297,7 +297,7 @@ def _read(
         return found
     arrays: Any
     if _start(path, NUMPY):
-        arrays = {path.stem: np.load(path, mmap_mode="r")}
+        arrays = {path.stem: np.load(path, mmap_mode="r", allow_pickle=False)}
     elif zipfile.is_zipfile(path):
         arrays = stack.enter_context(np.load(path, allow_pickle=False))
     else:
