@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
-from scipy.io import loadmat
 
 from nfsgeo.data.fields import SPACE, FieldFile
 from nfsgeo.data.numbers import check_distinct
@@ -301,7 +300,7 @@ def _read(
     elif zipfile.is_zipfile(path):
         arrays = stack.enter_context(np.load(path, allow_pickle=False))
     else:
-        arrays = loadmat(path, variable_names=names)
+        arrays, _ = mat.load(path, *names)
     each = {name: np.asarray(arrays[name]) for name in names}
     return {
         name: xarray.Variable([f"axis_{i}" for i in range(array.ndim)], array)
