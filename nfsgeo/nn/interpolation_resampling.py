@@ -113,10 +113,9 @@ class InterpolationResampling(Resampling):
         return edges
 
     def prepare(self, points: Points) -> Points:
-        """The points, with inputs and positions at the nodes by base interpolation."""
-        known = torch.cat([points.features, points.graphs.pos], dim=-1)
-        at_nodes = interpolate_along(known[:, None], points.graphs.edges["up"])[:, 0]
-        return replace(points, at_nodes=at_nodes)
+        """The points, with inputs at the nodes by base interpolation."""
+        known, graph = points.features[:, None], points.graphs.edges["up"]
+        return replace(points, at_nodes=interpolate_along(known, graph)[:, 0])
 
     def forward(self, points: Points, lift: LiftedBy, times: Tensor) -> Tensor:
         """The field on the grid; see :class:`Resampling`."""
@@ -128,12 +127,12 @@ class InterpolationResampling(Resampling):
             )
         else:
             # Affine maps commute with weights that add up to 1. Lifted at the nodes,
-            # a field has few components to interpolate, none of which is trained.
-            features, pos = self._at_nodes(points)
-            fields = _stacked(*lift(features, pos))
+            # a field has few components to interpolate, none of which is trained, and
+            # positions are exact: interpolated ones show the mesh where axes wrap.
+            features, nodes = self._at_nodes(points)
+            fields = _stacked(*lift(features, nodes))
             field = fields
             if self.kernel_among_nodes:
-                nodes = self.grid.repeat(graphs.num_samples, 1)
                 field = self.to_grid(fields, nodes, graphs.edges["nodes"], features)
         if self.mask is not None:
             field = field * self.mask.repeat(graphs.num_samples, 1, 1)
@@ -152,8 +151,8 @@ class InterpolationResampling(Resampling):
         graph = points.graphs.edges["down"]
         if some is not None:
             graph = graph.rows(some.start, some.stop)
-        nodes = self.grid.repeat(points.graphs.num_samples, 1)
-        return self.from_grid(at_nodes, nodes, graph, self._at_nodes(points)[0])
+        features, nodes = self._at_nodes(points)
+        return self.from_grid(at_nodes, nodes, graph, features)
 
     def among_nodes(self, device: torch.device) -> BipartiteGraph | None:
         """The graph among the nodes, on a ``device``; it does not depend on the mesh.
@@ -166,12 +165,9 @@ class InterpolationResampling(Resampling):
         return self._nodes.get(device)
 
     def _at_nodes(self, points: Points) -> tuple[Tensor, Tensor]:
-        """Inputs and positions at the nodes, ``[B m, F]`` and ``[B m, d]``."""
+        """Inputs at the nodes of all samples, and these, ``[B m, F]``, ``[B m, d]``."""
         assert points.at_nodes is not None, "points that were not prepared"
-        features, pos = points.at_nodes.split(
-            [points.features.size(1), self.grid.size(1)], dim=1
-        )
-        return features, pos
+        return points.at_nodes, self.grid.repeat(points.graphs.num_samples, 1)
 
     def extra_repr(self) -> str:
         radius = f"radius={self.builder.radius:.4g}"

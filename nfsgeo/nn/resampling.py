@@ -25,8 +25,8 @@ class Points:
         features: inputs at the points, time steps and components flattened, ``[N, F]``.
         graphs: positions of the points and of the queries, and the edges that
             :meth:`Resampling.connect` made of them.
-        at_nodes: features and positions interpolated to the nodes of a grid,
-            ``[B m, F + d]``, where a resampling wants them.
+        at_nodes: features interpolated to the nodes of a grid, ``[B m, F]``, where a
+            resampling wants them.
     """
 
     features: Tensor

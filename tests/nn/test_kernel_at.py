@@ -89,3 +89,18 @@ def test_a_batch_of_meshes_is_its_samples(kernel_at: str) -> None:
         p.grad is not None and p.grad.isfinite().all()
         for p in layer.to_grid.parameters()
     )
+
+
+@torch.no_grad()
+def test_the_lift_at_the_nodes_is_given_their_own_positions() -> None:
+    """Interpolated ones have a seam where axes wrap, another one on every mesh."""
+    layer = resampling("nodes")
+    points = layer.prepare(points_of(layer, torch.rand(200, 2)))
+    seen: list[Tensor] = []
+
+    def lift(values: Tensor, pos: Tensor) -> tuple[Tensor, None]:
+        seen.append(pos)
+        return values, None
+
+    layer(points, lift, torch.zeros(1))
+    assert torch.equal(seen[0], layer.grid)
