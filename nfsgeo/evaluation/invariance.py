@@ -17,7 +17,6 @@ from nfsgeo.data.fields import Indices
 from nfsgeo.data.meshes import (
     MESH_KINDS,
     Mesh,
-    MeshesInTurn,
     disjoint,
     nested,
     points_there,
@@ -29,15 +28,12 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.fitting import check_fields
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.evaluation.scoring import errors_in_parts, scored_windows
-from nfsgeo.evaluation.unseen import samples_to_look_at
+from nfsgeo.evaluation.unseen import DRAWS, in_turn, samples_to_look_at
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.observation import Observation, mesh_of, observe, trained_points
 
-__all__ = ["COLUMNS", "DRAWS", "MESHES", "evaluate_meshes", "mesh_columns"]
-
-# Meshes of each kind: errors on one may be a tenth larger than on the next.
-DRAWS = 8
+__all__ = ["COLUMNS", "MESHES", "evaluate_meshes", "mesh_columns"]
 
 COLUMNS = ("mesh", "num_points", "mae_observed", "mae_unobserved", "mae")
 
@@ -71,8 +67,9 @@ def evaluate_meshes(
 ) -> list[dict[str, Any]]:
     """Observes the test samples on other meshes; scores observed and other points.
 
-    Meshes are drawn from the run's seed, :data:`DRAWS` of each kind, which samples
-    cycle through. With ``n`` the points of the mesh that the run was trained on:
+    Meshes are drawn from the run's seed, :data:`~nfsgeo.evaluation.unseen.DRAWS` of
+    each kind, which samples cycle through. With ``n`` the points of the mesh that the
+    run was trained on:
 
     - ``seen``: that mesh, the first of several; ``equispaced`` where it is a grid, and
       then the only one
@@ -133,8 +130,8 @@ def evaluate_meshes(
         for number, name in enumerate(names):
             own = name == "own" or not isinstance(seen, Mesh)
             num = None if own else 1 if _is_seen(name) else DRAWS
-            inputs = _in_turn(partial(_drawn, name, training, config.seed), num)
-            where = _in_turn(partial(_with_others, training, inputs, config.seed), num)
+            inputs = in_turn(partial(_drawn, name, training, config.seed), num)
+            where = in_turn(partial(_with_others, training, inputs, config.seed), num)
             test = scored_windows(forecaster, config, file, where)
             if name.startswith("noise-"):
                 test.noise = _amount(name) / 100 * forecaster.inputs.std.cpu()
@@ -202,13 +199,6 @@ def _num_unseen(name: str, num: int) -> int:
     if name.startswith("nested-"):
         return round(_amount(name) * num) - num
     return num // COARSENING[name] if name in COARSENING else 0
-
-
-def _in_turn(mesh: Callable[[int], Mesh], num: int | None) -> Callable[[int], Mesh]:
-    """Cycles through the first ``num`` meshes; each sample has its own if None."""
-    if num is None:
-        return mesh
-    return MeshesInTurn(tuple(mesh(number) for number in range(num)))
 
 
 def _is_seen(name: str) -> bool:

@@ -12,6 +12,7 @@ import pytest
 import nfsgeo.data
 import nfsgeo.evaluation.unseen
 from nfsgeo.data import PointWriter
+from nfsgeo.data.meshes import Mesh, nested
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run, evaluate_unseen
 from nfsgeo.evaluation.unseen import COLUMNS, seen_by_training
@@ -55,6 +56,22 @@ def test_seen_and_unseen_points_make_up_the_whole(run: RunPaths, waves: Path) ->
 def test_repeats_come_out_the_same_again(run: RunPaths, waves: Path) -> None:
     one = rows_of(run, waves, factors=[2], repeats=2)
     assert one == rows_of(run, waves, factors=[2], repeats=2)
+
+
+def test_samples_cycle_through_a_few_meshes(
+    run: RunPaths, waves: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Errors of all of them, whatever the number of samples; graphs of these alone."""
+    drawn: list[Mesh] = []
+
+    def recorded(*given: Any, **options: Any) -> Mesh:
+        drawn.append(nested(*given, **options))
+        return drawn[-1]
+
+    monkeypatch.setattr(nfsgeo.evaluation.unseen, "nested", recorded)
+    monkeypatch.setattr(nfsgeo.evaluation.unseen, "DRAWS", 3)
+    rows_of(run, waves, factors=[2], repeats=1)
+    assert len({mesh.pos.tobytes() for mesh in drawn}) == len(drawn) == 3
 
 
 def test_more_points_than_training_has_left(run: RunPaths, waves: Path) -> None:
