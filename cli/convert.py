@@ -28,6 +28,7 @@ MOST_TIMES = 10**7
       nfsgeo convert step_*.vtu --out f.h5 --series time-steps --times 0:10:0.5
       nfsgeo convert w.npz --out w.h5 --columns field=p:npt,points=xy,time=t
       nfsgeo convert sea.csv --out sea.h5 --columns time=date,x=lon,y=lat
+      nfsgeo convert rain.csv --out rain.h5 --columns points=gauges.csv
       nfsgeo convert rivers.nc --out rivers.h5 --known rain,slope
       nfsgeo convert flow.h5 --out walls.h5 --obstacles cylinder.geojson
     """,
@@ -48,8 +49,9 @@ MOST_TIMES = 10**7
     "--columns",
     metavar="ROLE=NAME,...",
     help="Columns of a table, or variables of NetCDF, that are sample, time, x, y, z; "
-    "columns of a table that are static inputs, a field, or to ignore; arrays of any "
-    "names that are field, static, points, time, x, y, z.",
+    "columns of a table that are static inputs, a field, or to ignore, and points, "
+    "another table, of the stations that have a column each; arrays of any names that "
+    "are field, static, points, time, x, y, z.",
 )
 @click.option(
     "--at",

@@ -50,7 +50,9 @@ def convert(
         columns: Columns of a table, or variables of a NetCDF or Zarr data set, by what
             they are: ``sample``, ``time``, ``x``, ``y`` or ``z``, where their names do
             not tell; an empty name where none is. Of a table also the names of those
-            that are ``static`` inputs, a ``field``, or to ``ignore``. In a file of
+            that are ``static`` inputs, a ``field``, or to ``ignore``; where it has a
+            column for each station, another table with their names and coordinates,
+            ``points``. In a file of
             arrays of any names, ``field`` and ``static`` are ``"NAME:AXES"``, one or
             several, with a letter for each axis: ``n`` sample, ``t`` time step, ``p``
             point, or ``x``, ``y``, ``z`` of a grid, ``c`` component; ``points`` or

@@ -13,12 +13,14 @@ __all__ = [
     "LONGITUDE",
     "ROLES",
     "Columns",
+    "absent",
     "ask_kind",
     "ask_role",
     "bare_name",
     "check_roles",
     "check_space",
     "kinds_of",
+    "listed",
     "roles_of",
 ]
 
@@ -35,6 +37,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 }
 # What a column without a role is: an input that never changes, a component, nothing.
 KINDS = ("static", "field", "ignore")
+SHOWN = 12  # columns, in a message
 LONGITUDE = ("lon", "long", "lng", "longitude")
 UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg)$")
 
@@ -60,7 +63,7 @@ def kinds_of(
             if name in kinds or name in roles.values():
                 raise _twice([name])
             if name not in names:
-                raise _absent(path, name, names)
+                raise absent(path, name, names)
             kinds[name] = kind
     return kinds, roles
 
@@ -142,9 +145,9 @@ def ask_kind(path: Path, names: Sequence[str]) -> UserError:
     )
 
 
-def _absent(path: Path, name: str, names: Sequence[str]) -> UserError:
+def absent(path: Path, name: str, names: Sequence[str]) -> UserError:
     given = f"no column {name!r} in {path}"
-    return UserError(given, f"one of {', '.join(names)}", "change the name")
+    return UserError(given, f"one of {listed(names)}", "change the name")
 
 
 def _twice(names: Sequence[str]) -> UserError:
@@ -167,7 +170,7 @@ def check_roles(path: Path, names: Sequence[str], given: Mapping[str, str]) -> N
                 "change it; all other columns are fields",
             )
         if name and name not in names:
-            raise _absent(path, name, names)
+            raise absent(path, name, names)
     chosen = [name for name in given.values() if name]
     if len(set(chosen)) < len(chosen):
         raise _twice(chosen)
@@ -196,11 +199,18 @@ def check_space(
     if not space or space != list("xyz"[: len(space)]):
         one = kind.upper()
         raise UserError(
-            f"{path} with {kind}s {', '.join(names)}",
+            f"{path} with {kind}s {listed(names)}",
             f"{kind}s x[, y[, z]] of coordinates",
             f"name them: nfsgeo convert {path} --out NAME.h5 --columns "
-            f"x={one},y={one},time={one}",
+            f"x={one},y={one},time={one}"
+            + ", or, with a column for each station, --columns time=COLUMN,points="
+            "FILE, a table of their names and coordinates" * (kind == "column"),
         )
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of them, for a message."""
+    return ", ".join(names[:SHOWN]) + ", ..." * (len(names) > SHOWN)
 
 
 def bare_name(name: str) -> str:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.fields import SPACE, FieldFile
 from nfsgeo.data.native.layout import growing
+from nfsgeo.data.readers.cells import header
 from nfsgeo.data.readers.columns import roles_of
-from nfsgeo.data.readers.table import header
 from nfsgeo.data.writers.writer import Writer, dates, marked_names
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress
