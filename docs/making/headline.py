@@ -21,8 +21,7 @@ __all__ = ["TITLES", "headline"]
 
 TITLES = {
     "navier-stokes-rough": "Navier–Stokes, rough",
-    "navier-stokes-turbulent": "Navier–Stokes, turbulent",
-    "navier-stokes-far": "Navier–Stokes, far",
+    "navier-stokes-rough-noise-5": "the same, 5 % noise",
     "burgers-steep": "Burgers, steep",
     "burgers-steep-noise-5": "the same, 5 % noise",
     "kdv-long": "KdV, long",
