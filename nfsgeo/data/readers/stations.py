@@ -59,18 +59,18 @@ def by_station(
             "a column for each station",
             "leave out points=, or correct time= and ignore=",
         )
-    places = _places(Path(str(given[POINTS])), stations)
+    positions = _positions(Path(str(given[POINTS])), stations)
     columns = [values_of(path, name, cells[name], any_text=False) for name in stations]
-    field = path.stem if path.stem not in (*roles, *places) else "field"
+    field = path.stem if path.stem not in (*roles, *positions) else "field"
     times = len(columns[0])
     table: dict[str, Any] = {field: np.stack(columns, axis=1).reshape(-1)}
-    for name, values in places.items():
+    for name, values in positions.items():
         table[name] = np.tile(values, times)
     for role, name in roles.items():
         values = values_of(path, name, cells[name], any_text=role == "sample")
         table[role] = np.repeat(values, len(stations))
     told = {role: role if role in roles else "" for role in OWN}
-    return table, {**told, **dict(zip(SPACE, places, strict=False)), "field": field}
+    return table, {**told, **dict(zip(SPACE, positions, strict=False)), "field": field}
 
 
 def _roles(
@@ -111,7 +111,7 @@ def _roles(
     return found, ignored
 
 
-def _places(path: Path, stations: Sequence[str]) -> dict[str, Any]:
+def _positions(path: Path, stations: Sequence[str]) -> dict[str, Any]:
     """Each coordinate of the stations, by the name of its column, x first."""
     if not path.is_file() or not is_table(path):
         raise UserError(
