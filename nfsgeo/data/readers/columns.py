@@ -146,6 +146,7 @@ def ask_kind(path: Path, names: Sequence[str]) -> UserError:
 
 
 def absent(path: Path, name: str, names: Sequence[str]) -> UserError:
+    """That a column is not among those of a table."""
     given = f"no column {name!r} in {path}"
     return UserError(given, f"one of {listed(names)}", "change the name")
 
