@@ -13,12 +13,12 @@ __all__ = [
     "LONGITUDE",
     "ROLES",
     "Columns",
-    "absent",
     "ask_kind",
     "ask_role",
     "bare_name",
     "check_roles",
     "check_space",
+    "column_of",
     "kinds_of",
     "listed",
     "roles_of",
@@ -63,7 +63,7 @@ def kinds_of(
             if name in kinds or name in roles.values():
                 raise _twice([name])
             if name not in names:
-                raise absent(path, name, names)
+                raise _absent(path, name, names)
             kinds[name] = kind
     return kinds, roles
 
@@ -86,17 +86,27 @@ def roles_of(
     check_roles(path, names, given)
     found = {role: name for role, name in given.items() if name}
     left = [name for name in names if name not in found.values()]
-    for role, known in ROLES.items():
+    for role in ROLES:
         if role in given:
             continue
-        fitting = [name for name in left if bare_name(name) in known]
-        if role == "time":
-            fitting = _times(path, left, fitting)
-        if len(fitting) > 1:
-            raise ask_role(path, role, fitting)
-        found |= dict.fromkeys([role], fitting[0]) if fitting else {}
+        if name := column_of(path, role, left):
+            found[role] = name
     check_space(path, names, found)
     return found
+
+
+def column_of(path: Path, role: str, names: Sequence[str]) -> str | None:
+    """The column whose name tells that it has a role, None if there is none.
+
+    Raises:
+        UserError: Several may have it, or one may have it or not.
+    """
+    fitting = [name for name in names if bare_name(name) in ROLES[role]]
+    if role == "time":
+        fitting = _times(path, names, fitting)
+    if len(fitting) > 1:
+        raise ask_role(path, role, fitting)
+    return fitting[0] if fitting else None
 
 
 def _times(path: Path, names: Sequence[str], fitting: list[str]) -> list[str]:
@@ -145,8 +155,7 @@ def ask_kind(path: Path, names: Sequence[str]) -> UserError:
     )
 
 
-def absent(path: Path, name: str, names: Sequence[str]) -> UserError:
-    """That a column is not among those of a table."""
+def _absent(path: Path, name: str, names: Sequence[str]) -> UserError:
     given = f"no column {name!r} in {path}"
     return UserError(given, f"one of {listed(names)}", "change the name")
 
@@ -171,7 +180,7 @@ def check_roles(path: Path, names: Sequence[str], given: Mapping[str, str]) -> N
                 "change it; all other columns are fields",
             )
         if name and name not in names:
-            raise absent(path, name, names)
+            raise _absent(path, name, names)
     chosen = [name for name in given.values() if name]
     if len(set(chosen)) < len(chosen):
         raise _twice(chosen)

@@ -14,9 +14,10 @@ from nfsgeo.data.readers.cells import is_table, read_cells, values_of
 from nfsgeo.data.readers.columns import (
     ROLES,
     Columns,
-    absent,
-    ask_role,
     bare_name,
+    check_roles,
+    column_of,
+    kinds_of,
     listed,
 )
 from nfsgeo.errors import UserError
@@ -83,9 +84,6 @@ def _roles(
             "a name for each column",
             "name it, as pandas does with index_label='time'",
         )
-    ignored = given.get("ignore", ())
-    ignored = [ignored] if isinstance(ignored, str) else [*ignored]
-    told = {role: str(name) for role, name in given.items() if role in OWN}
     for role in given:
         if role not in (*OWN, POINTS, "ignore"):
             raise UserError(
@@ -94,21 +92,15 @@ def _roles(
                 "of stations",
                 f"leave out {role}=",
             )
-    for name in (*ignored, *told.values()):
-        if name and name not in names:
-            raise absent(path, name, names)
-    found = {role: name for role, name in told.items() if name}
-    for role in OWN:
-        fitting = [
-            name
-            for name in names
-            if bare_name(name) in ROLES[role] and name not in (*ignored, *told.values())
-        ]
-        if role not in told and len(fitting) > 1:
-            raise ask_role(path, role, fitting)
-        if role not in told and fitting:
-            found[role] = fitting[0]
-    return found, ignored
+    others = {role: name for role, name in given.items() if role != POINTS}
+    ignored, told = kinds_of(path, names, others)
+    check_roles(path, names, told)
+    left = [name for name in names if name not in (*ignored, *told.values())]
+    found = {
+        role: told[role] if role in told else column_of(path, role, left)
+        for role in OWN
+    }
+    return {role: name for role, name in found.items() if name}, list(ignored)
 
 
 def _positions(path: Path, stations: Sequence[str]) -> dict[str, Any]:

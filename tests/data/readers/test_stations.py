@@ -111,6 +111,14 @@ def test_what_is_told_must_be_there(
     assert "sensors.csv without 767541" in message()
 
 
+def test_a_name_that_may_be_the_time_or_a_station(
+    speeds: Path, sensors: Path, one_line: Callable[..., str]
+) -> None:
+    speeds.write_text(speeds.read_text().replace("timestamp", "T"))
+    message = one_line(open_sources, speeds, columns={"points": str(sensors)})
+    assert "column T, which may be the time" in message
+
+
 def test_an_index_without_a_name(
     speeds: Path, sensors: Path, one_line: Callable[..., str]
 ) -> None:
