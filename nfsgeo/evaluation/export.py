@@ -155,7 +155,7 @@ class _Program(nn.Module):
         self.expected = torch.zeros((), dtype=torch.float64)
         if forecaster.expected is not None:
             self.expected = forecaster.expected
-        # The graph among the nodes of the grid does not change.
+        # The graphs among the nodes of the grid do not change.
         resampling = self.model.resampling
         assert isinstance(resampling, InterpolationResampling)
         self.nodes = resampling.among_nodes(torch.device("cpu"))
@@ -182,9 +182,8 @@ class _Program(nn.Module):
         edges = {
             "up": _graph(*up, points, self.num_nodes),
             "down": _graph(*down, self.num_nodes, queries),
+            **self.nodes,
         }
-        if self.nodes is not None:
-            edges["nodes"] = self.nodes
         graphs = Graphs(pos, (points,), query_pos, (queries,), edges)
         field = self.model.predict(self.inputs.normalise(x), graphs)
         field = self.outputs.denormalise(field)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nfsgeo.geometry import (
     BipartiteGraph,
@@ -50,6 +50,8 @@ class InterpolationResampling(Resampling):
         kernel_at: where ``to_grid`` has its sources: at the ``points``, or at the
             ``nodes``, to which the base interpolation has brought the field. No learned
             weight then depends on the mesh.
+        wider: further kernels among the nodes, each after the radius of its
+            neighbourhoods; what they learn is added. They need ``kernel_at="nodes"``.
         backend: of the radius search; see :func:`nfsgeo.geometry.radius_edges`.
     """
 
@@ -67,10 +69,13 @@ class InterpolationResampling(Resampling):
         interpolation: Interpolation = "mean",
         quadrature: bool = False,
         kernel_at: Literal["points", "nodes"] = "points",
+        wider: Sequence[tuple[float, KernelInterpolation]] = (),
         backend: str = "auto",
     ) -> None:
         super().__init__()
         self.to_grid = to_grid
+        self.wider = nn.ModuleList(kernel for _, kernel in wider)
+        self._wider_radii = [radius for radius, _ in wider]
         self.from_grid = from_grid
         self.shape = tuple(shape)
         self.kernel_at = kernel_at
@@ -94,23 +99,21 @@ class InterpolationResampling(Resampling):
         # Nodes in obstacles hold nothing.
         mask = None if domain.region is None else domain.contains(grid)[:, None, None]
         self.register_buffer("mask", mask, persistent=False)
-        self._nodes: dict[torch.device, BipartiteGraph] = {}
+        self._nodes: dict[torch.device, dict[str, BipartiteGraph]] = {}
 
     def connect(
         self, pos: Tensor, query_pos: Tensor | None
     ) -> dict[str, BipartiteGraph]:
-        """Points to nodes (``up``), nodes to queries (``down``), among ``nodes``."""
+        """Points to nodes (``up``), nodes to queries (``down``), among nodes."""
         # Not the buffer, which may be on another device than the positions.
         grid = equispaced_grid(self.builder.domain, self.shape).to(pos)
-        edges = {
+        return {
             "up": self.builder.points_to_grid(pos, grid),
             "down": self.builder.grid_to_points(
                 grid, pos if query_pos is None else query_pos
             ),
+            **self.among_nodes(pos.device),
         }
-        if (nodes := self.among_nodes(pos.device)) is not None:
-            edges["nodes"] = nodes
-        return edges
 
     def prepare(self, points: Points) -> Points:
         """The points, with inputs at the nodes by base interpolation."""
@@ -133,7 +136,10 @@ class InterpolationResampling(Resampling):
             fields = _stacked(*lift(features, nodes))
             field = fields
             if self.kernel_among_nodes:
-                field = self.to_grid(fields, nodes, graphs.edges["nodes"], features)
+                field = self.to_grid(fields, nodes, graphs.edges["nodes-0"], features)
+            for number, kernel in enumerate(self.wider, 1):
+                edges = graphs.edges[f"nodes-{number}"]
+                field = field + kernel(fields, nodes, edges, features) - fields
         if self.mask is not None:
             field = field * self.mask.repeat(graphs.num_samples, 1, 1)
         field = field.unflatten(0, (graphs.num_samples, *self.shape)).movedim(-1, 1)
@@ -154,15 +160,25 @@ class InterpolationResampling(Resampling):
         features, nodes = self._at_nodes(points)
         return self.from_grid(at_nodes, nodes, graph, features)
 
-    def among_nodes(self, device: torch.device) -> BipartiteGraph | None:
-        """The graph among the nodes, on a ``device``; it does not depend on the mesh.
+    def among_nodes(self, device: torch.device) -> dict[str, BipartiteGraph]:
+        """The graphs among the nodes, by name, on a ``device``; none without a kernel.
 
-        None without a kernel that has its sources there.
+        They do not depend on the mesh.
         """
-        if self.kernel_among_nodes and device not in self._nodes:
+        if not self.kernel_among_nodes:
+            return {}
+        if device not in self._nodes:
             grid = equispaced_grid(self.builder.domain, self.shape)
-            self._nodes[device] = self.builder.points_to_points(grid).to(device)
-        return self._nodes.get(device)
+            # With a spline, the base interpolation of a node is its own value.
+            builders = [self.builder] + [
+                replace(self.builder, radius=radius, interpolation="spline")
+                for radius in self._wider_radii
+            ]
+            self._nodes[device] = {
+                f"nodes-{number}": builder.points_to_points(grid).to(device)
+                for number, builder in enumerate(builders)
+            }
+        return self._nodes[device]
 
     def _at_nodes(self, points: Points) -> tuple[Tensor, Tensor]:
         """Inputs at the nodes of all samples, and these, ``[B m, F]``, ``[B m, d]``."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.geometry.radius import BACKENDS
 from nfsgeo.models import MODELS, Problem, build_model
@@ -103,6 +104,30 @@ def test_meshes_of_their_own_and_queries(name):
     queries = torch.cat([torch.rand(5, 2), pos[:4]])
     out = model(x[:40], pos[:40], query_pos=queries)
     torch.testing.assert_close(out[5:], together[:4], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+def test_kernels_of_several_radii(periodic):
+    """Those among the nodes are trained, and the widest reaches all over the box."""
+    p = replace(problem(num_points=50), domain=Domain.unit(2, periodic=periodic))
+    settings = {"width": 8, "hidden": 8, "grid": 12, "radii": 3, "radius": 0.16}
+    model = build_model("nfs-vit", p, settings)
+    x, pos = torch.randn(100, 3, 1), torch.rand(100, 2)
+    model(x, pos, torch.arange(2).repeat_interleave(50)).square().mean().backward()
+    for kernel in (model.resampling.to_grid, *model.resampling.wider):
+        gradients = [parameter.grad for parameter in kernel.parameters()]
+        assert gradients and all(
+            g is not None and g.isfinite().all() for g in gradients
+        )
+    graphs = model.resampling.among_nodes(pos.device).values()
+    sizes = [graph.num_edges / 144 for graph in graphs]
+    assert 1 < sizes[0] < sizes[1] < sizes[2] == 144
+
+
+@pytest.mark.parametrize("clash", [{"kernel": "none"}, {"kernel_at": "points"}])
+def test_several_radii_need_a_kernel_at_the_nodes(clash):
+    with pytest.raises(UserError, match="radii 3 .* kernel"):
+        build_model("nfs-vit", problem(), {"radii": 3, **clash})
 
 
 @pytest.mark.parametrize("rows", [10, 70, 10**6], ids=["single", "some", "all"])

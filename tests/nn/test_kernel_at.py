@@ -18,19 +18,22 @@ from nfsgeo.nn import (
 DOMAIN, RADIUS, CHANNELS = Domain.unit(2), 0.15, 4
 
 
-def resampling(kernel_at: str, base: str = "spline") -> InterpolationResampling:
+def resampling(
+    kernel_at: str, base: str = "spline", wider: tuple[float, ...] = ()
+) -> InterpolationResampling:
     torch.manual_seed(0)
     layers = []
-    for _ in range(2):
-        network = EdgeNetwork(2, CHANNELS, 8, scale=RADIUS)
+    for radius in (RADIUS, RADIUS, *wider):
+        network = EdgeNetwork(2, CHANNELS, 8, scale=radius)
         layers.append(KernelInterpolation(ChannelKernel(CHANNELS, network)))
     return InterpolationResampling(
-        *layers,
+        *layers[:2],
         DOMAIN,
         (16, 16),
         RADIUS,
         interpolation=base,
         kernel_at=kernel_at,
+        wider=list(zip(wider, layers[2:], strict=True)),
     )
 
 
@@ -104,3 +107,24 @@ def test_the_lift_at_the_nodes_is_given_their_own_positions() -> None:
 
     layer(points, lift, torch.zeros(1))
     assert torch.equal(seen[0], layer.grid)
+
+
+@pytest.mark.parametrize("base", ["spline", "linear", "quadratic"])
+@torch.no_grad()
+def test_wider_kernels_add_to_the_field(base: str) -> None:
+    """Each adds as much as it does alone, whatever the others add."""
+    pos = torch.rand(200, 2)
+    layer = resampling("nodes", base, (3 * RADIUS, 9 * RADIUS))
+    plain = resampling("nodes", base)
+    plain.load_state_dict(layer.state_dict(), strict=False)
+    narrow, together = on_grid(plain, pos), on_grid(layer, pos)
+    added = []
+    for number in range(2):
+        for each, kernel in enumerate(layer.wider):
+            if each != number:
+                for parameter in kernel.parameters():
+                    parameter.zero_()
+        added.append(on_grid(layer, pos) - narrow)
+        layer = resampling("nodes", base, (3 * RADIUS, 9 * RADIUS))
+    assert all(each.abs().max() > 0.01 for each in added)
+    torch.testing.assert_close(together, narrow + added[0] + added[1])

@@ -72,6 +72,8 @@ class InterpolationSettings(MixerSettings, GraphSettings):
         kernel_at: where the kernel on the way to the grid finds its sources: at the
             ``points``, or at the ``nodes`` of the grid after the base interpolation;
             ``None`` for points with the mean, else nodes.
+        radii: number of kernels among the nodes whose sums are added, each with three
+            times the radius of the one before.
         quadrature: whether the kernel's mean over points has quadrature weights, the
             volumes of their Voronoi cells, in place of uniform ones.
         absolute_position: whether the kernel sees the position of the source. On a
@@ -88,6 +90,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
     back_width: PositiveInt | None = 8
     base: Literal["mean", "linear", "quadratic", "spline"] | None = None
     kernel_at: Literal["points", "nodes"] | None = None
+    radii: PositiveInt = 1
     quadrature: bool = False
     absolute_position: bool = True
     inputs: bool = True
@@ -97,6 +100,12 @@ class InterpolationSettings(MixerSettings, GraphSettings):
         base = self.base or ("spline" if problem.has_time else "linear")
         # The mean of neighbours is too coarse to be followed by the learned kernel.
         kernel_at = self.kernel_at or ("points" if base == "mean" else "nodes")
+        if self.radii > 1 and (self.kernel == "none" or kernel_at == "points"):
+            raise UserError(
+                f"radii {self.radii} with kernel {self.kernel} at {kernel_at}",
+                "a learned kernel at the nodes",
+                "set model.settings.kernel_at=nodes or model.settings.radii=1",
+            )
         return self.model_copy(update={"base": base, "kernel_at": kernel_at})
 
 
@@ -134,6 +143,10 @@ class PointMixer(MixerOperator):
             _interpolation(problem, settings, radius, width)
             for width in (settings.width, back_width or settings.width)
         )
+        wider = []
+        for each in (radius * 3**power for power in range(1, settings.radii)):
+            kernel = _kernel(problem, settings, each, settings.width)
+            wider.append((each, KernelInterpolation(kernel)))
         resampling = InterpolationResampling(
             to_grid,
             to_points,
@@ -143,6 +156,7 @@ class PointMixer(MixerOperator):
             interpolation=settings.base,
             quadrature=settings.quadrature,
             kernel_at=settings.kernel_at,
+            wider=wider,
             backend=settings.backend,
         )
         return resampling, shape, back_width
