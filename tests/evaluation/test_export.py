@@ -51,6 +51,22 @@ def test_equals_the_model_on_meshes_of_any_size(
 
 
 @pytest.mark.slow
+def test_kernels_of_several_radii(tmp_path: Path, waves: Path) -> None:
+    """Their graphs are constants of the program."""
+    several = {"model.settings.kernel": "channel", "model.settings.radii": 2}
+    run = run_of("nfs", waves, tmp_path / "run", several)
+    program = torch.export.load(nfsgeo.export(run, tmp_path / "run.pt2")).module()
+    forecaster = nfsgeo.load(run)
+    assert len(forecaster.model.resampling.wider) == 1
+    torch.manual_seed(0)
+    x, pos, query_pos = torch.randn(50, 10, 1), torch.rand(50, 2), torch.rand(9, 2)
+    with torch.no_grad():
+        found = program(*program_inputs(forecaster, x, pos, query_pos))
+        expected = forecaster(x, pos, query_pos=query_pos)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
 def test_never_writes_over_a_file(trained: Path, exported: Path) -> None:
     before = exported.read_bytes()
     with pytest.raises(UserError, match="a file that does not exist"):
@@ -100,8 +116,10 @@ def onnx_session(path: Path):
     return onnxruntime.InferenceSession(path)
 
 
-def run_of(model: str, waves: Path, folder: Path) -> Path:
-    settings = {"model.name": model, "model.settings.width": 8}
+def run_of(
+    model: str, waves: Path, folder: Path, more: dict[str, object] | None = None
+) -> Path:
+    settings = {"model.name": model, "model.settings.width": 8, **(more or {})}
     settings |= {"model.settings.grid": 8, "model.settings.depth": 1}
     settings |= {"trainer.epochs": 1, "trainer.device": "cpu", "data.n_out": 4}
     return nfsgeo.fit(nfsgeo.prepare(waves, settings), folder).root
