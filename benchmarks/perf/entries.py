@@ -203,7 +203,7 @@ ON_CPU = (
         requires=("neuraloperator", "torch-scatter"),
     ),
     Entry(
-        name="nfs-gino-records",
+        name="nfs-gino-time-steps",
         title="the same with 10 time steps: tokens of nfs, channels of GINO",
         variant=partial(nfs_beside_gino, **GINO, time_steps=10),
         reference=partial(their_gino, **GINO, time_steps=10),

@@ -53,6 +53,9 @@ class InterpolationResampling(Resampling):
         wider: further kernels among the nodes, each after the radius of its
             neighbourhoods; what they learn is added. They need ``kernel_at="nodes"``.
         backend: of the radius search; see :func:`nfsgeo.geometry.radius_edges`.
+
+    Raises:
+        ValueError: for ``wider`` kernels without a learned ``to_grid`` at the nodes.
     """
 
     grid: Tensor
@@ -83,6 +86,11 @@ class InterpolationResampling(Resampling):
             isinstance(each, KernelInterpolation) for each in (to_grid, from_grid)
         ]
         self.kernel_among_nodes = kernel_at == "nodes" and learned[0]
+        if wider and not self.kernel_among_nodes:
+            raise ValueError(
+                f"{len(wider)} wider kernels with kernel_at={kernel_at!r} and a "
+                f"{type(to_grid).__name__}; expected a KernelInterpolation at the nodes"
+            )
         self.builder = GraphBuilder(
             domain,
             radius,

@@ -76,6 +76,7 @@ def test_every_point_has_neighbours_on_the_grid(name, num_points):
         ({"base": "spline"}, False, "spline", "nodes", 32),
         ({"base": "mean", "back_width": None}, True, "mean", "points", 32),
         ({"kernel_at": "points"}, True, "spline", "points", 8),
+        ({"base": "mean", "radii": 2}, True, "mean", "nodes", 8),
     ],
 )
 def test_what_is_left_open_follows_from_the_problem(

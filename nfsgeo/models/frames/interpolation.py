@@ -71,7 +71,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
             coefficients may jump, and splines overshoot there.
         kernel_at: where the kernel on the way to the grid finds its sources: at the
             ``points``, or at the ``nodes`` of the grid after the base interpolation;
-            ``None`` for points with the mean, else nodes.
+            ``None`` for points with the mean and one radius, else nodes.
         radii: number of kernels among the nodes whose sums are added, each with three
             times the radius of the one before.
         quadrature: whether the kernel's mean over points has quadrature weights, the
@@ -99,12 +99,15 @@ class InterpolationSettings(MixerSettings, GraphSettings):
         """With the base interpolation that suits ``problem``."""
         base = self.base or ("spline" if problem.has_time else "linear")
         # The mean of neighbours is too coarse to be followed by the learned kernel.
-        kernel_at = self.kernel_at or ("points" if base == "mean" else "nodes")
-        if self.radii > 1 and (self.kernel == "none" or kernel_at == "points"):
+        several = self.radii > 1
+        kernel_at = self.kernel_at or (
+            "points" if base == "mean" and not several else "nodes"
+        )
+        if several and (self.kernel == "none" or kernel_at == "points"):
             raise UserError(
                 f"radii {self.radii} with kernel {self.kernel} at {kernel_at}",
                 "a learned kernel at the nodes",
-                "set model.settings.kernel_at=nodes or model.settings.radii=1",
+                "set model.settings.radii=1, or choose a kernel and kernel_at=nodes",
             )
         return self.model_copy(update={"base": base, "kernel_at": kernel_at})
 
