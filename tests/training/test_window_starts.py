@@ -13,8 +13,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import nfsgeo.data
-from nfsgeo.data import PointWriter
+from nfsgeo.data import GridWriter, PointWriter
 from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
@@ -22,7 +23,7 @@ from nfsgeo.geometry import Domain
 from nfsgeo.training import begin_run, fit, load_config, prepare, resume_run
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.datamodule import windows
-from nfsgeo.training.observation import observe
+from nfsgeo.training.observation import observe, observe_in_turn
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.window_starts import steps_of_parts, window_starts
 
@@ -214,6 +215,70 @@ def test_windows_of_a_sample_cycle_through_the_point_sets(waves: Path) -> None:
     assert [train[number].mesh for number in range(6)] == [0, 1, 2, 1, 2, 3]
     train.turn = 1
     assert [train[number].mesh for number in range(6)] == [1, 2, 3, 2, 3, 4]
+
+
+KINDS = ("grid", "cloud", "sphere", "grid of a sphere")
+
+
+def write_field(path: Path, kind: str, num_series: int) -> Path:
+    """Travelling waves, at points that all series share."""
+    domain = Domain.unit(2) if kind in ("grid", "cloud") else Domain.sphere()
+    times, step = np.arange(30.0), 1 / 6
+    axes = [
+        low + (np.arange(6) + 0.5) * step * length
+        for low, length in zip(domain.lower, domain.lengths, strict=True)
+    ]
+    random = np.random.default_rng(0)
+    cloud = np.array(domain.lower) + random.random((36, 2)) * np.array(domain.lengths)
+    u = np.sin(np.arange(36) / 5 + times[:, None] / 3)
+    options: Any = {"equation": "", "domain": domain, "times": times}
+    options["component_names"] = ["u"]
+    if "grid" in kind:
+        with GridWriter(path, axes=axes, num_samples=num_series, **options) as grid:
+            for number in range(num_series):
+                grid.write(number, (1 + number) * u.reshape(1, 30, 6, 6, 1))
+    else:
+        with PointWriter(path, **options) as points:
+            mesh = points.add_mesh(cloud)
+            for number in range(num_series):
+                points.write((1 + number) * u.T[..., None], mesh)
+    return path
+
+
+def chosen_for(path: Path, tiny: dict[str, Any], **more: Any) -> Any:
+    del tiny["data.query_points"]
+    data = {"file": str(path), "n_in": 3, "n_out": 2, "points": 12} | more
+    return tiny | {f"data.{key}": value for key, value in data.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_number_of_series_has_all_point_sets(tmp_path: Path, kind: str) -> None:
+    def point_sets(num_series: int) -> list[Mesh]:
+        path = write_field(tmp_path / f"{num_series}.h5", kind, num_series)
+        with nfsgeo.data.open(path) as file:
+            data = data_section(file, mesh=None, points=12, window_stride=1)
+            assert data.point_sets == 16
+            found: Any = observe_in_turn(data, file, 0)
+            return list(found.meshes)
+
+    expected = point_sets(20)
+    for num_series in range(1, 17):
+        meshes = point_sets(num_series)
+        for mesh, same in zip(meshes, expected, strict=True):
+            assert mesh.queries and same.queries and len(mesh.queries) == 16
+            np.testing.assert_array_equal(mesh.index, same.index)
+            np.testing.assert_array_equal(mesh.queries.index, same.queries.index)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("num_series", [1, 15])
+def test_few_series_are_prepared(
+    tmp_path: Path, tiny: dict[str, Any], kind: str, num_series: int
+) -> None:
+    path = write_field(tmp_path / "few.h5", kind, num_series)
+    chosen = chosen_for(path, tiny, window_stride=1)
+    train: Any = prepare(load_config(overrides=chosen)).data.parts["train"]
+    assert len(train.mesh.meshes) == 16 and train[0].x.shape == (12, 3, 1)
 
 
 def test_mppde_sees_more_starts(waves: Path) -> None:

@@ -4,7 +4,8 @@ Every sampler takes ``(file, num_points or resolution, seed, sample)``: the file
 points it draws from, the number of points or that along each axis, the seed of the draw
 and the number of the sample. It depends on nothing else. ``sample`` matters for files
 whose samples have meshes of their own and for :func:`per_sample`; leave it out for one
-mesh that all samples share.
+mesh that all samples share. Where they share one, numbers past the last sample are
+further draws.
 :data:`MESH_KINDS` names those that a run can be observed with.
 """
 

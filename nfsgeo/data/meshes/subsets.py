@@ -42,6 +42,7 @@ def points_there(file: FieldFile, sample: int) -> Indices:
         file: The data.
         sample: Whose points.
     """
+    sample = _owner(file, sample)
     if file.domain.region is None or file.shape is None:
         return np.arange(file.num_points(sample))
     pos = file.domain.wrap(torch.from_numpy(file.coordinates(sample)))
@@ -67,7 +68,7 @@ def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) 
     _enough(file, num_points, len(there))
     rng = philox(seed, Stream.RANDOM_SUBSET, sample)
     chosen = _drawn(file, there, num_points, rng)
-    return _subset(file.coordinates(sample), chosen)
+    return _subset(file.coordinates(_owner(file, sample)), chosen)
 
 
 def stored(file: NativeFile, name: str) -> Mesh:
@@ -165,7 +166,7 @@ def disjoint(
         _enough(file, num_points, len(others))
     rng = philox(seed, Stream.DISJOINT, sample)
     chosen = _drawn(file, others, num_points, rng)
-    return _subset(file.coordinates(sample), chosen)
+    return _subset(file.coordinates(_owner(file, sample)), chosen)
 
 
 def clustered(
@@ -195,7 +196,8 @@ def clustered(
         UserError: The file has too few points for that density.
     """
     check_flat(file, "clustered")
-    everywhere, there = file.coordinates(sample), points_there(file, sample)
+    everywhere = file.coordinates(_owner(file, sample))
+    there = points_there(file, sample)
     pos, rng = everywhere[there], philox(seed, Stream.CLUSTERED, sample)
     _enough(file, num_points, len(pos))
     lower, upper = np.array(file.domain.lower), np.array(file.domain.upper)
@@ -248,6 +250,16 @@ def with_queries(
     else:
         queries = Mesh(mesh.pos[:0], mesh.index[:0])
     return replace(mesh, queries=queries)
+
+
+def _owner(file: FieldFile, number: int) -> int:
+    """The sample among whose points the draw of this number is made.
+
+    One mesh that all samples share is drawn from more often than there are samples.
+    """
+    num = file.num_samples
+    shared = number >= num and not any(map(file.mesh_id, range(num)))
+    return 0 if shared else number
 
 
 def _others(
