@@ -65,7 +65,7 @@ KEYS = {
     "--window-stride",
     type=int,
     help="Time steps between the starts of training windows; default: one window of "
-    "each sample.",
+    "each sample, sliding windows of a file with one or two.",
 )
 @click.option("--epochs", type=int, help="Passes over the training samples.  [12]")
 @click.option("--batch-size", type=int, help="Samples per step, on each device.  [4]")

@@ -81,15 +81,15 @@ class DataSection(Section):
             training window takes one of its targets, and ``n_in`` time steps before it.
             Time steps may be of any length then.
         window_stride: Time steps of the file from the beginning of a training window to
-            that of the next in the same sample; None for one window of each sample,
-            from ``first_step``.
+            that of the next in the same sample. None for one window of each sample,
+            from ``first_step``. Where samples are split by time, None for 1, or for
+            more of a long series, at most ``n_out``, that leave about 1000 windows.
         evaluation_stride: The same of validation and test windows; None for one of each
             sample, or ``window_stride`` where samples are split by time.
         split_by: ``series``, where each sample belongs to one part of the data, or
             ``time``, where all parts have all samples, and training has the first, test
             the last time steps of each. No time step belongs to two parts. None for
-            ``time`` where windows slide over too few samples to have some for each
-            part, else ``series``.
+            ``time`` where there are too few samples for three parts, else ``series``.
         boundary_inputs: Whether distance and direction from each point to the boundary
             of the domain's region are inputs, too.
         max_missing: Largest share of the values of a component that may be missing in

@@ -19,6 +19,8 @@ __all__ = ["resolved"]
 
 TIME_STEPS = 10
 FEW = 5
+# Further training windows of a long series mostly repeat the time steps of others.
+WINDOWS = 1000
 
 
 def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
@@ -38,12 +40,8 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
             raise UserError(
                 f"{file.path} with {file.num_samples} samples",
                 "at least one each to train, validate and test on",
-                "use a file with more samples, or "
-                + (
-                    "train on windows that slide over long ones: --window-stride 1"
-                    if config.data.window_stride is None
-                    else "split them by time: --set data.split_by=time"
-                ),
+                "use a file with more samples"
+                + (", or split by time: --set data.split_by=time" if data.n_in else ""),
             )
     data = _with_points(data, file, MODELS[config.model.name])
     data = _with_queries(data, MODELS[config.model.name])
@@ -126,28 +124,40 @@ def _with_time_steps(data: DataSection, file: FieldFile) -> DataSection:
 
 
 def _with_windows(data: DataSection, file: FieldFile) -> DataSection:
-    if data.window_stride is None and data.split_by == "time":
+    slides = data.window_stride is not None
+    if not data.n_in and (slides or data.split_by == "time"):
         raise UserError(
-            "data.split_by=time without windows that slide over the time steps",
-            "data.window_stride, from one of them to the next",
-            "give --window-stride 1",
-        )
-    if data.window_stride is None:
-        return _changed(data, split_by="series")
-    if not data.n_in:
-        raise UserError(
-            f"--window-stride {data.window_stride} without input time steps",
+            f"--window-stride {data.window_stride} without input time steps"
+            if slides
+            else "data.split_by=time without input time steps",
             "fields in time",
             "leave it out",
         )
     few = not all(len(file.split[part]) for part in SPLITS)
-    by = data.split_by or ("time" if few else "series")
-    stride = data.evaluation_stride
+    # No part of a file that has parts of its own is training data of another.
+    undivided = len(file.split["train"]) == file.num_samples < len(SPLITS)
+    in_time = few if slides else undivided and bool(data.n_in)
+    by = data.split_by or ("time" if in_time else "series")
+    data = _changed(data, split_by=by)
     if by == "time":
-        stride = stride or data.window_stride
-    data = _changed(data, split_by=by, evaluation_stride=stride)
+        stride = data.window_stride or _stride(data, file)
+        evaluation_stride = data.evaluation_stride or stride
+        data = _changed(data, window_stride=stride, evaluation_stride=evaluation_stride)
     steps_of_parts(data, file)  # says so where there are too few
     return data
+
+
+def _stride(data: DataSection, file: FieldFile) -> int:
+    """Time steps between training windows, where nobody says so.
+
+    One, or of a long series as many as leave about :data:`WINDOWS` windows, but no more
+    than ``n_out``, so that every time step after the first window is a target.
+    """
+    steps = len(steps_of_parts(data, file)["train"])
+    num = (data.n_in or 0) + (data.n_out or 1)
+    length = data.time_steps(num).stop - data.first_step
+    windows = (steps - length + 1) * file.num_samples
+    return min(max(1, windows // WINDOWS), data.n_out or 1)
 
 
 def _with_points(data: DataSection, file: FieldFile, model: ModelInfo) -> DataSection:

@@ -50,10 +50,13 @@ def steps_of_parts(data: DataSection, file: FieldFile) -> dict[str, range]:
     num = (data.n_in or 0) + (data.n_out or 1)
     least = data.time_steps(num).stop - data.first_step
     if len(steps) < 3 * least:
+        few = file.num_samples < len(SPLITS)
         raise UserError(
-            f"{len(steps)} time steps of {file.path}, split by time",
+            f"{len(steps)} time steps of {file.path}, split by time"
+            + f" for lack of {len(SPLITS)} samples" * few,
             f"at least {3 * least}, for windows of {least} of each part",
-            "ask for fewer time steps (--n-in, --n-out, --steps), or use a longer file",
+            "ask for fewer time steps (--n-in, --n-out, --steps), or use a longer file"
+            + " or more samples" * few,
         )
     parts = split_in_order(len(steps))
     valid, test = (max(least, len(parts[part])) for part in ("valid", "test"))

@@ -24,7 +24,7 @@ from nfsgeo.training import begin_run, fit, load_config, prepare, resume_run
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import observe, observe_in_turn
-from nfsgeo.training.resolution import resolved
+from nfsgeo.training.resolution import _with_windows, resolved
 from nfsgeo.training.window_starts import steps_of_parts, window_starts
 
 NAMES = {"mesh": "all", "n_in": 3, "n_out": 2}
@@ -181,16 +181,61 @@ def test_longer_windows_stay_in_their_part(series: Path) -> None:
             windows(data, file, mesh, "test", n_out=most + 1)
 
 
-def test_one_series_without_sliding_windows_is_refused(series: Path) -> None:
+def test_windows_slide_over_one_series_unless_told_otherwise(tmp_path: Path) -> None:
+    for num_series in (1, 2):
+        path = write_series(tmp_path / f"{num_series}.h5", np.arange(60), num_series)
+        with nfsgeo.data.open(path) as file:
+            data = data_section(file)
+            assert (data.split_by, data.window_stride) == ("time", 1)
+            assert data == data_section(file, window_stride=1)
+            data = data_section(file, evaluation_stride=3)
+            assert (data.window_stride, data.evaluation_stride) == (1, 3)
+            assert data_section(file, window_stride=7).window_stride == 7
+
+
+@pytest.mark.parametrize(
+    ("num", "num_series", "stride"),
+    # Of 0.7 of the time steps, less 4; at least 1000 windows, at most n_out apart.
+    [(2800, 1, 1), (2920, 1, 2), (2920, 2, 2), (1500, 2, 2), (9000, 1, 2)],
+)
+def test_windows_of_a_long_series_lie_apart(
+    num: int, num_series: int, stride: int
+) -> None:
+    file: Any = Series(np.arange(num))
+    file.num_samples = num_series
+    file.split = {"train": range(num_series), "valid": [], "test": []}
+    data = _with_windows(DataSection(n_in=3, n_out=2), file)
+    assert (data.window_stride, data.evaluation_stride) == (stride, stride)
+
+
+def test_a_split_by_time_slides(tmp_path: Path) -> None:
+    path = write_series(tmp_path / "many.h5", np.arange(30.0), num_series=5)
+    with nfsgeo.data.open(path) as file:
+        data = data_section(file, split_by="time")
+        assert (data.window_stride, data.evaluation_stride) == (1, 1)
+
+
+def test_series_that_cannot_be_divided_are_refused(series: Path) -> None:
     with nfsgeo.data.open(series) as file:
-        with pytest.raises(UserError, match="1 samples.*--window-stride 1"):
-            data_section(file)
-        with pytest.raises(UserError, match="split_by=time.*--window-stride"):
-            data_section(file, split_by="time")
+        with pytest.raises(UserError, match="1 samples.*data.split_by=time"):
+            data_section(file, split_by="series")
         with pytest.raises(UserError, match="1 samples.*data.split_by=time"):
             data_section(file, window_stride=12, split_by="series")
-        with pytest.raises(UserError, match="at least 72"):
-            data_section(file, window_stride=1, n_in=12, n_out=12)
+        for settings in ({}, {"window_stride": 1}):
+            with pytest.raises(
+                UserError, match="60 time steps.*by time for lack.*at least 72"
+            ):
+                data_section(file, n_in=12, n_out=12, **settings)
+
+
+def test_samples_of_one_part_stay_there(tmp_path: Path) -> None:
+    """Test samples of a published file become no training data."""
+    path = write_series(tmp_path / "parts.h5", np.arange(60.0), num_series=2)
+    with nfsgeo.data.open(path) as file:
+        file.split = {"train": np.array([0]), "valid": file.split["valid"]}
+        file.split["test"] = np.array([1])
+        with pytest.raises(UserError, match="2 samples.*data.split_by=time"):
+            data_section(file)
 
 
 def test_several_series_stay_whole_unless_told_otherwise(tmp_path: Path) -> None:
@@ -279,6 +324,30 @@ def test_few_series_are_prepared(
     chosen = chosen_for(path, tiny, window_stride=1)
     train: Any = prepare(load_config(overrides=chosen)).data.parts["train"]
     assert len(train.mesh.meshes) == 16 and train[0].x.shape == (12, 3, 1)
+
+
+@pytest.mark.parametrize("mesh", ["all", "clustered", "off-grid", "jittered"])
+def test_one_series_is_observed_at_points_of_any_kind(
+    tmp_path: Path, tiny: dict[str, Any], mesh: str
+) -> None:
+    path = write_field(tmp_path / "one.h5", "grid", 1)
+    size: dict[str, Any] = {"points": None, "grid": 3} if mesh == "jittered" else {}
+    chosen = chosen_for(path, tiny, mesh=mesh, **size)
+    train: Any = prepare(load_config(overrides=chosen)).data.parts["train"].mesh
+    assert mesh == "all" or len(train.meshes) == 16
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_series_trains_by_default(
+    tmp_path: Path, tiny: dict[str, Any], kind: str
+) -> None:
+    path = write_field(tmp_path / "one.h5", kind, 1)
+    chosen = chosen_for(path, tiny) | {"trainer.epochs": 1}
+    experiment = prepare(load_config(overrides=chosen))
+    assert experiment.config.data.window_stride == 1
+    paths = begin_run(experiment, tmp_path / "run")
+    fit(experiment, paths)
+    assert evaluate_run(paths.root)["scored"]["windows"] == 2
 
 
 def test_mppde_sees_more_starts(waves: Path) -> None:
