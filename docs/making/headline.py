@@ -35,6 +35,8 @@ ABLATION = ("fno-spline", "nfs-kernel")
 # Direct prediction where the default is residual, and the other way round.
 PREDICTION = ("nfs-direct", "nfs-residual")
 RECURRENT = ("gcgru", "dcrnn", "agcrn")
+# No model is called the best there before it is compared with published results.
+OPEN = ("darcy-256", "darcy-lognormal")
 
 
 def headline(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -45,7 +47,10 @@ def headline(rows: Sequence[Mapping[str, Any]]) -> str:
         for problem in TITLES
         if ("nfs", problem) in means
     }
-    best = {name: leader(means, name, "mae", suite.rivals) for name in powers}
+    best = {
+        name: None if name in OPEN else leader(means, name, "mae", suite.rivals)
+        for name in powers
+    }
 
     def line(title: str, names: Sequence[str]) -> str:
         cells = []

@@ -71,8 +71,9 @@ class NFS(PointMixer):
 
     By default local splines interpolate to the grid and back. In one dimension, and
     where ``kernel`` is set, learned kernels add to them among the nodes and on the way
-    back; with ``base="mean"`` kernels interpolate from the points, as in the paper. The
-    system of "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2.
+    back. The paper's kernels sum over the points: those of ``kernel="dense"`` with
+    ``base="mean"``, which are added to the mean of the neighbours. The system of
+    "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2.
     """
 
     Settings = NFSSettings
