@@ -21,20 +21,20 @@ MOST_TIMES = 10**7
     short_help="Convert files between formats.",
     epilog="""\b
     Examples:
-      nfsgeo convert NavierStokes_V1e-3_N5000_T50.mat --out ns.h5
-      nfsgeo convert fields.npz --out f.h5 --axis 0:360:periodic --axis -90:90
-      nfsgeo convert ns.h5 --out ns.nc
-      nfsgeo convert sst.nc --out sst.h5 --sphere
-      nfsgeo convert step_*.vtu --out f.h5 --series time-steps --times 0:10:0.5
-      nfsgeo convert w.npz --out w.h5 --columns field=p:npt,points=xy,time=t
-      nfsgeo convert sea.csv --out sea.h5 --columns time=date,x=lon,y=lat
-      nfsgeo convert rain.csv --out rain.h5 --columns points=gauges.csv
-      nfsgeo convert rivers.nc --out rivers.h5 --known rain,slope
-      nfsgeo convert flow.h5 --out walls.h5 --obstacles cylinder.geojson
+      nfsgeo convert NavierStokes_V1e-3_N5000_T50.mat --out ns.nc
+      nfsgeo convert fields.npz --out f.nc --axis 0:360:periodic --axis -90:90
+      nfsgeo convert ns.nc --out ns.csv
+      nfsgeo convert sst.nc --out sst.nc --sphere
+      nfsgeo convert step_*.vtu --out f.nc --series time-steps --times 0:10:0.5
+      nfsgeo convert w.npz --out w.nc --columns field=p:npt,points=xy,time=t
+      nfsgeo convert sea.csv --out sea.nc --columns time=date,x=lon,y=lat
+      nfsgeo convert rain.csv --out rain.nc --columns points=gauges.csv
+      nfsgeo convert rivers.nc --out rivers.nc --known rain,slope
+      nfsgeo convert flow.nc --out walls.nc --obstacles cylinder.geojson
     """,
 )
 @click.argument("sources", metavar="SOURCE...", type=Path, nargs=-1, required=True)
-@click.option("--out", type=Path, required=True, help="File to make: .h5, .nc, ...")
+@click.option("--out", type=Path, required=True, help="File to make: .nc, .csv, ...")
 @click.option(
     "--series",
     type=click.Choice(["samples", "time-steps"]),
@@ -151,7 +151,7 @@ def _times(text: str) -> list[float]:
 
 
 def _columns(text: str) -> dict[str, str | list[str]]:
-    from nfsgeo.data.readers.columns import KINDS
+    from nfsgeo.data.formats.columns import KINDS
 
     parts = [part.partition("=") for part in text.split(",")]
     if any(not equals for _, equals, _ in parts):

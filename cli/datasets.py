@@ -18,8 +18,7 @@ from nfsgeo_cli.terminal import as_json, print_json
 def datasets(as_json: bool) -> None:
     """List the equations to generate and the formats to read and write."""
     from nfsgeo.data.equations import EQUATIONS
-    from nfsgeo.data.readers import ARRAYS, READERS
-    from nfsgeo.data.writers import WRITERS
+    from nfsgeo.data.formats import FORMATS
 
     equations = [
         {
@@ -31,8 +30,8 @@ def datasets(as_json: bool) -> None:
         }
         for equation in EQUATIONS.values()
     ]
-    formats = [reader.name for reader in (*READERS, ARRAYS)]
-    written = [writer.name for writer in WRITERS]
+    formats = [each.name for each in FORMATS if each.read is not None]
+    written = [each.name for each in FORMATS if each.write is not None]
     if as_json:
         print_json({"equations": equations, "formats": formats, "written": written})
         return

@@ -23,7 +23,7 @@ from nfsgeo_cli.terminal import (
     epilog="""\b
     Examples:
       nfsgeo evaluate runs/x --unseen 2 --unseen 4 --repeats 100
-      nfsgeo evaluate runs/x --data other.h5
+      nfsgeo evaluate runs/x --data other.nc
       nfsgeo evaluate runs/x --steps 100
     """,
 )

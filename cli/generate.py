@@ -29,8 +29,8 @@ ALL = "all"
 
     \b
     Examples:
-      nfsgeo generate navier-stokes --out ns.h5 --samples 1200 --seed 0
-      nfsgeo generate burgers --out b.h5 --option nu=1e-3 --option time_stride=2
+      nfsgeo generate navier-stokes --out ns.nc --samples 1200 --seed 0
+      nfsgeo generate burgers --out b.nc --option nu=1e-3 --option time_stride=2
       nfsgeo generate all --out data
     """,
 )
@@ -76,25 +76,28 @@ def generate(
     Repeating the command continues a generation that was stopped. `all` makes a file
     for each equation in a folder, and keeps the files that exist.
     """
+    from nfsgeo.data.equations import EQUATIONS
     from nfsgeo.data.generation import generate as generate_file
-    from nfsgeo.data.generation import generate_all
     from nfsgeo.training import parse_settings
 
     if equation == ALL and options:
         raise UserError(
             f"--option {options[0]} with all", "it with one equation", "make that alone"
         )
-    kept = set(out.glob("*.h5")) if equation == ALL else set()
+    every = equation == ALL
+    paths = [out / f"{name}.nc" for name in EQUATIONS] if every else [out]
+    kept = {path for path in paths if every and path.exists()}
+    if every:
+        out.mkdir(parents=True, exist_ok=True)
+    chosen = parse_settings(options, "--option")
     with progress_bar() as progress:
-        if equation == ALL:
-            paths = [*generate_all(out, progress=progress, **settings).values()]
-        else:
-            chosen = parse_settings(options, "--option")
-            paths = [
-                generate_file(
-                    equation, out, options=chosen, progress=progress, **settings
-                )
-            ]
+        for path in paths:
+            if path not in kept:
+                name = path.stem if every else equation
+                size = settings
+                if every and EQUATIONS[name].records == 1:
+                    size = settings | {"records": None}
+                generate_file(name, path, options=chosen, progress=progress, **size)
     output = [str(path) for path in paths] if equation == ALL else str(out)
     lines = (f"{'kept' if path in kept else 'written':<9}{path}" for path in paths)
     report(as_json, {"output": output}, *lines)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table
 
-    from nfsgeo.data import FieldFile
+    from nfsgeo.data import Fields
 
 
 LOOKED_AT = 8
@@ -25,7 +25,7 @@ LOOKED_AT = 8
     short_help="Describe a file, a run or a pretrained model.",
     epilog="""\b
     Examples:
-      nfsgeo info ns.h5
+      nfsgeo info ns.nc
       nfsgeo info runs/x --json
       nfsgeo info ns-small
     """,
@@ -51,7 +51,7 @@ def info(source: Path, as_json: bool) -> None:
             show(_table(_for_reading(facts)))
 
 
-def _file_facts(file: FieldFile) -> dict[str, Any]:
+def _file_facts(file: Fields) -> dict[str, Any]:
     """Sizes, ranges of the first few samples, and provenance."""
     import numpy as np
 
@@ -82,7 +82,8 @@ def _file_facts(file: FieldFile) -> dict[str, Any]:
             name: [float(end(file.parameters[name])) for end in (np.min, np.max)]
             for name in file.scalar_names
         },
-        "static": {name: file.static_role for name in file.static_names},
+        "static": file.static_names,
+        "time_unit": file.time_unit,
         "provenance": file.provenance,
     }
 
@@ -113,7 +114,7 @@ def _for_reading(facts: dict[str, Any]) -> dict[str, Any]:
         "fields": [*_lines(facts["components"]), looked],
         "forcings": [*_lines(facts["forcings"]), looked] * bool(facts["forcings"]),
         "scalars": [f"{n}  {_range(ends)}" for n, ends in facts["scalars"].items()],
-        "static": [f"{name}, {role}" for name, role in facts["static"].items()],
+        "static": facts["static"],
         "time steps": "no time"
         if records == 1
         else f"{records}, t = {_span_of_time(facts)}"
@@ -157,10 +158,9 @@ def _span_of_time(facts: dict[str, Any]) -> str:
     """First and last time, as dates where they were dates."""
     import numpy as np
 
-    from nfsgeo.data.numbers import EPOCH
+    from nfsgeo.data.times import EPOCH
 
-    units = facts["provenance"].get("units")
-    if not isinstance(units, dict) or units.get("time") != EPOCH:
+    if facts["time_unit"] != EPOCH:
         return _range(facts["times"])
     first, last = (np.datetime64(round(time), "s") for time in facts["times"])
     return f"{first} to {last} UTC"

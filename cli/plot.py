@@ -15,7 +15,7 @@ from nfsgeo_cli.terminal import as_json, report
     Examples:
       nfsgeo plot runs/x
       nfsgeo plot runs/x --animate waves.gif
-      nfsgeo plot ns.h5 --out pictures
+      nfsgeo plot ns.nc --out pictures
     """,
 )
 @click.argument("source", metavar="RUN|FILE", type=Path)

@@ -14,12 +14,12 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report
 @click.command(
     epilog="""\b
     Examples:
-      nfsgeo predict runs/x --input new.h5 --output predicted.h5
-      nfsgeo predict runs/x --input new.h5 --output p.h5 --query-points q.npy
-      nfsgeo predict runs/x --input new.h5 --output ahead.h5 --steps 200
-      nfsgeo predict runs/x --input new.h5 --output at.h5 --lead-times 0.3,0.75
+      nfsgeo predict runs/x --input new.nc --output predicted.nc
+      nfsgeo predict runs/x --input new.nc --output p.nc --query-points q.npy
+      nfsgeo predict runs/x --input new.nc --output ahead.nc --steps 200
+      nfsgeo predict runs/x --input new.nc --output at.nc --lead-times 0.3,0.75
       nfsgeo predict runs/x --input stations.csv --output forecast.csv
-      nfsgeo predict --model ns-small --input ns.h5 --output p.h5
+      nfsgeo predict --model ns-small --input ns.nc --output p.nc
     """
 )
 @click.argument("run", type=Path, required=False)
@@ -33,7 +33,7 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report
     "target",
     type=Path,
     required=True,
-    help="File to make: .h5, .nc, .pvd, .vtu, .csv, .parquet or .npz.",
+    help="File to make: .nc, .pvd, .vtu, .csv, .parquet or .npz.",
 )
 @click.option(
     "--query-points",
@@ -76,7 +76,7 @@ def predict(
     predictions within the file, use `nfsgeo evaluate`. A point cloud is observed at all
     of its points, a grid at the points of the run, or at all of them with --model.
     With more --steps than in training, predictions are the inputs of further ones. The
-    result has the format of its ending: nfsgeo's own for .h5, else one of those that
+    result has the format of its ending: CF NetCDF for .nc, else one of those that
     `nfsgeo datasets` lists.
     """
     from nfsgeo.data import open as open_file

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 KEYS = {
     "model": "model.name",
     "data": "data.file",
+    "test_file": "data.test_file",
     "points": "data.points",
     "mesh": "data.mesh",
     "grid": "data.grid",
@@ -40,13 +41,22 @@ KEYS = {
     epilog="""\b
     Examples:
       nfsgeo train --model nfs
-      nfsgeo train --model nfs --data ns.h5 --points 4096 --n-out 40 --out runs/x
+      nfsgeo train --model nfs --data ns.nc --points 4096 --n-out 40 --out runs/x
       nfsgeo train --resume runs/x
     """
 )
 @click.option("--model", help="Name of the model, see `nfsgeo models`.  [nfs]")
 @click.option(
-    "--data", type=Path, help="Data file; a small Navier-Stokes set if unset."
+    "--data",
+    "--train-file",
+    "data",
+    type=Path,
+    help="Data file; a small Navier-Stokes set if unset.",
+)
+@click.option(
+    "--test-file",
+    type=Path,
+    help="File of the test samples; those of --data are for training and validation.",
 )
 @click.option(
     "--points",

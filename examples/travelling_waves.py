@@ -45,7 +45,7 @@ def rotated(pos: torch.Tensor, rotation: Rotation) -> torch.Tensor:
 
 
 def errors(
-    run: nfsgeo.Run, file: nfsgeo.FieldFile, rotation: Rotation
+    run: nfsgeo.Run, file: nfsgeo.Fields, rotation: Rotation
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Absolute errors ``[samples, points, time steps]``, latitudes of the points."""
     forecaster, random = nfsgeo.load(run), np.random.default_rng(0)
@@ -67,7 +67,7 @@ def main() -> None:
     logging.disable(logging.INFO)
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "waves.h5"
+        path = Path(folder) / "waves.nc"
         generate("sphere-waves", path, samples=100, resolution=32, records=12)
         experiment = nfsgeo.prepare(path, SETTINGS)
         run = nfsgeo.fit(experiment, Path(folder) / "run")

@@ -17,11 +17,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import xarray
 from scipy.sparse import coo_array, csc_array, eye_array
 from scipy.sparse.linalg import splu
 
 import nfsgeo
-from nfsgeo.data import GridWriter
 from nfsgeo.geometry import Domain, Region
 
 SIZE, SAMPLES, STEPS = 32, 40, 10
@@ -99,18 +99,12 @@ def make(path: Path, domain: Domain) -> None:
     random = np.random.default_rng(0)
     start = np.stack([initial(random) for _ in range(SAMPLES)], axis=1)
     fields = diffused(start, laplacian())
-    with GridWriter(
-        path,
-        equation="heat",
-        domain=domain,
-        axes=[CENTRES, CENTRES],
-        times=np.arange(float(STEPS)),
-        num_samples=SAMPLES,
-        component_names=["T"],
-    ) as writer:
-        for sample in range(SAMPLES):
-            u = fields[:, :, sample].reshape(1, STEPS, SIZE, SIZE, 1)
-            writer.write(sample, u)
+    u = fields.reshape(STEPS, SIZE, SIZE, SAMPLES)
+    dataset = xarray.Dataset(
+        {"T": (("time", "x", "y", "sample"), u.astype(np.float32))},
+        {"time": np.arange(float(STEPS)), "x": CENTRES, "y": CENTRES},
+    )
+    nfsgeo.from_xarray(dataset, domain=domain).write(path)
 
 
 def main() -> None:
@@ -118,7 +112,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         for name, domain in (("with the wall", CHAMBERS), ("without", BOX)):
-            path = Path(folder) / f"{name}.h5"
+            path = Path(folder) / f"{name}.nc"
             make(path, domain)
             experiment = nfsgeo.prepare(path, SETTINGS)
             run = nfsgeo.fit(experiment, Path(folder) / name)

@@ -13,6 +13,7 @@ from nfsgeo.version import __version__
 
 if TYPE_CHECKING:
     from nfsgeo.api import (
+        Fields,
         evaluate,
         export,
         fit,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Fields",
     "__version__",
     "evaluate",
     "export",

@@ -1,6 +1,6 @@
 """The whole of nfsgeo in five calls, with the objects that the commands use.
 
-- :func:`open`: a file of fields
+- :func:`open`: a file of fields, as :class:`Fields`
 - :func:`from_arrays`, :func:`from_xarray`, :func:`from_pyg`: the same from memory
 - :func:`prepare`: a model for it, and the samples to train it on
 - :func:`fit`: train it, in a run folder
@@ -11,15 +11,15 @@
 
 All of them can be had from ``nfsgeo`` itself:
 
->>> data = nfsgeo.open("ns.h5")
+>>> data = nfsgeo.open("ns.nc")
 >>> experiment = nfsgeo.prepare(data, {"model.name": "nfs", "trainer.epochs": 12})
 >>> run = nfsgeo.fit(experiment, "runs/ns")
 >>> errors = nfsgeo.evaluate(run)["test"]
->>> predicted = nfsgeo.predict(run, "new.h5", "predicted.h5")
+>>> predicted = nfsgeo.predict(run, "new.nc", "predicted.nc")
 
 Where a run is asked for, the name of a model that comes with nfsgeo will do:
 
->>> predicted = nfsgeo.predict("ns-small", "new.h5", "predicted.h5")
+>>> predicted = nfsgeo.predict("ns-small", "new.nc", "predicted.nc")
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from lightning.pytorch import Callback
 
 import nfsgeo.evaluation
 import nfsgeo.training
-from nfsgeo.data import FieldFile, open
-from nfsgeo.data.arrays import from_arrays, from_pyg, from_xarray
-from nfsgeo.data.opening import check_path, told
-from nfsgeo.errors import UserError
+from nfsgeo.data import Fields, open
+from nfsgeo.data.memory import from_arrays, from_pyg, from_xarray, kept
+from nfsgeo.data.opening import check_path
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.evaluation.unseen import UnseenAt
 from nfsgeo.training import Experiment, Forecaster, RunPaths, begin_run, load_config
 
 __all__ = [
+    "Fields",
     "evaluate",
     "export",
     "fit",
@@ -54,7 +54,7 @@ __all__ = [
     "prepare",
 ]
 
-Data = FieldFile | Path | str
+Data = Fields | Path | str
 Run = RunPaths | Path | str
 
 
@@ -73,7 +73,7 @@ def prepare(data: Data, settings: Mapping[str, Any] | None = None) -> Experiment
         UserError: The data or a setting cannot be used.
     """
     chosen = {**(settings or {}), "data.file": _path(data)}
-    if isinstance(data, FieldFile) and (data.forcing_names or data.scalar_names):
+    if isinstance(data, Fields) and (data.forcing_names or data.scalar_names):
         chosen.setdefault("data.known", [*data.forcing_names, *data.scalar_names])
     return nfsgeo.training.prepare(load_config(overrides=chosen))
 
@@ -158,7 +158,7 @@ def predict(
     first: int | None = None,
     steps: int | None = None,
     lead_times: Sequence[float] | None = None,
-) -> FieldFile:
+) -> Fields:
     """Predicts every sample of a file, from its last snapshots on beyond its end.
 
     Args:
@@ -230,20 +230,12 @@ def export(
 
 
 def _path(data: Data) -> Path:
-    """The path of data, which runs open again.
+    """The path of data, which runs open again; in the user's cache if it has no own.
 
     Raises:
-        UserError: They are no path, or a file of which something was changed in memory.
+        UserError: They are no path and no fields.
     """
-    if not isinstance(data, FieldFile):
-        return check_path(data)
-    if data.as_opened is not None and told(data) != data.as_opened:
-        raise UserError(
-            f"{data.path}, whose split, times or domain were changed in memory",
-            "data as they are stored",
-            "write them to a file, nfsgeo.data.export(data, 'new.h5'), and give that",
-        )
-    return data.path
+    return kept(data) if isinstance(data, Fields) else check_path(data)
 
 
 def _folder(run: Run) -> Path:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from nfsgeo.data import GridWriter
+from nfsgeo.data.build import Array, build
 from nfsgeo.geometry import Domain
 from nfsgeo.training import covariance
 
@@ -42,26 +42,25 @@ def device(request: pytest.FixtureRequest) -> torch.device:
 @pytest.fixture(scope="session")
 def waves(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twenty travelling waves on a periodic 16 x 16 grid, 24 records 0.25 apart."""
-    path = tmp_path_factory.mktemp("data") / "waves.h5"
+    path = tmp_path_factory.mktemp("data") / "waves.nc"
     axis = np.arange(16) / 16
     x, y = np.meshgrid(axis, axis, indexing="ij")
     times = 0.25 * np.arange(1, 25)
     random = np.random.default_rng(0)
-    with GridWriter(
+    u = np.empty((20, 24, 16, 16), np.float32)
+    for sample in range(20):
+        k, size, phase = random.integers(1, 3, 2), random.normal(), random.random()
+        turns = k[0] * x + k[1] * y - 0.1 * times[:, None, None] + phase
+        u[sample] = size * np.sin(2 * np.pi * turns)
+    return build(
         path,
-        equation="waves",
-        domain=Domain.unit(2),
+        [Array(u, "ntxy", ["u"])],
         axes=[axis, axis],
         times=times,
-        num_samples=20,
-        component_names=["u"],
+        domain=Domain.unit(2),
+        equation="waves",
         provenance={"seed": 0},
-    ) as writer:
-        for sample in range(20):
-            k, size, phase = random.integers(1, 3, 2), random.normal(), random.random()
-            turns = k[0] * x + k[1] * y - 0.1 * times[:, None, None] + phase
-            writer.write(sample, size * np.sin(2 * np.pi * turns)[None, ..., None])
-    return path
+    ).write(path)
 
 
 @pytest.fixture

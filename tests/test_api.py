@@ -21,7 +21,7 @@ def test_five_lines(waves: Path, tiny: dict, tmp_path: Path):
     experiment = nfsgeo.prepare(data, {**tiny, "model.name": "nfs"})
     run = nfsgeo.fit(experiment, tmp_path / "run")
     summary = nfsgeo.evaluate(run)
-    predicted = nfsgeo.predict(run, data, tmp_path / "predicted.h5", first=0)
+    predicted = nfsgeo.predict(run, data, tmp_path / "predicted.nc", first=0)
 
     assert summary == evaluate_run(tmp_path / "run")
     assert summary["model"] == "nfs" and np.isfinite(summary["test"]["mae"])

@@ -71,7 +71,7 @@ def training_step(
 def _experiment(
     folder: Path, size: Mapping[str, Any] | None, settings: Mapping[str, Any] | None
 ) -> Experiment:
-    path = folder / "navier-stokes.h5"
+    path = folder / "navier-stokes.nc"
     if not path.exists():
         generate("navier-stokes", path, samples=SAMPLES, **(size or {}))
     return prepare(load_config(overrides={"data.file": path, **(settings or {})}))

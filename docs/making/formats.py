@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from nfsgeo.data.readers import ARRAYS, READERS
-from nfsgeo.data.writers import WRITERS
+from nfsgeo.data.formats import FORMATS
 
 __all__ = ["formats_read", "formats_written"]
 
@@ -16,20 +15,22 @@ __all__ = ["formats_read", "formats_written"]
 def formats_read() -> str:
     """One row a format: what a file holds, and the options that decide the rest."""
     rows = ["| format | content | options | packages |", "|---|---|---|---|"]
-    for reader in (*READERS, ARRAYS):
-        options = [f"`--{name}`" for name in reader.options]
-        cells = [reader.name, _content(reader.load), ", ".join(options)]
-        rows.append(f"| {' | '.join(cells)} | {_packages(reader.needs)} |")
+    for each in FORMATS:
+        if each.read is not None:
+            options = [f"`--{name}`" for name in each.options]
+            cells = [each.name, _content(each.read), ", ".join(options)]
+            rows.append(f"| {' | '.join(cells)} | {', '.join(each.needs)} |")
     return "\n".join(rows)
 
 
 def formats_written() -> str:
     """One row a format: the endings that choose it, and what it holds."""
     rows = ["| format | endings | content | packages |", "|---|---|---|---|"]
-    for writer in WRITERS:
-        endings = ", ".join(f"`{ending}`" for ending in writer.endings)
-        cells = [writer.name, endings, _content(writer.write)]
-        rows.append(f"| {' | '.join(cells)} | {_packages(writer.needs)} |")
+    for each in FORMATS:
+        if each.write is not None:
+            endings = ", ".join(f"`{ending}`" for ending in each.endings)
+            cells = [each.name, endings, _content(each.write)]
+            rows.append(f"| {' | '.join(cells)} | {', '.join(each.needs)} |")
     return "\n".join(rows)
 
 
@@ -38,7 +39,3 @@ def _content(function: Callable[..., Any]) -> str:
     text = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text).replace("``", "`")
     return text.replace("|", "\\|")
-
-
-def _packages(names: Sequence[str]) -> str:
-    return ", ".join(names)

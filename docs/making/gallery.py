@@ -17,7 +17,7 @@ from PIL import Image
 from scipy.spatial import KDTree
 
 import nfsgeo
-from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.generation import generate
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.report import write_report
@@ -29,7 +29,7 @@ SAMPLES = 60
 RANDOM = np.random.default_rng(0)
 
 
-def cylinder(folder: Path) -> FieldFile:
+def cylinder(folder: Path) -> Fields:
     """Speed of the potential flow around a cylinder, from the undisturbed velocity.
 
     The stream comes from any direction, with any circulation around the cylinder.
@@ -57,9 +57,9 @@ def cylinder(folder: Path) -> FieldFile:
     )
 
 
-def sphere(folder: Path) -> FieldFile:
+def sphere(folder: Path) -> Fields:
     """Waves that travel over a sphere."""
-    target = folder / "waves.h5"
+    target = folder / "waves.nc"
     generate("sphere-waves", target, samples=SAMPLES, records=8)
     return nfsgeo.data.open(target)
 
@@ -77,7 +77,7 @@ def slope(points: Array) -> Array:
     return np.stack([body(points + h) - body(points - h) for h in steps], 1) / 2e-5
 
 
-def surface(folder: Path) -> FieldFile:
+def surface(folder: Path) -> Fields:
     """A pressure coefficient on the surface of a car-like body, from the wind.
 
     It is that of Newton's law of impact: the square of the cosine between the wind and
@@ -110,7 +110,7 @@ def surface(folder: Path) -> FieldFile:
     )
 
 
-def stations(folder: Path) -> FieldFile:
+def stations(folder: Path) -> Fields:
     """Temperature at stations: a daily cycle, fronts that pass, and gaps."""
     pos = RANDOM.uniform(0, [800, 500], (180, 2))
     hours = np.arange(0.0, 24 * 40, 3)
@@ -132,7 +132,7 @@ def stations(folder: Path) -> FieldFile:
 
 
 STEADY = {"data.mesh": "all", "trainer.epochs": 40}
-CASES: dict[str, tuple[Callable[[Path], FieldFile], dict[str, object]]] = {
+CASES: dict[str, tuple[Callable[[Path], Fields], dict[str, object]]] = {
     "cylinder": (cylinder, STEADY),
     "sphere": (sphere, {"data.points": 300, "data.n_in": 4, "data.n_out": 4}),
     "surface": (surface, STEADY | {"model.name": "transolver"}),

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import nfsgeo
-from nfsgeo.data import FieldFile
+from nfsgeo.data import Fields
 from nfsgeo.data.meshes import Mesh, clustered, disjoint, random_subset
 from nfsgeo.geometry import (
     Interpolation,
@@ -18,7 +18,7 @@ from nfsgeo.geometry import (
     radius_for,
 )
 from nfsgeo.nn.base_interpolation import interpolate_along
-from nfsgeo.training.demo import demo_file
+from nfsgeo.training.source import demo_file
 
 TIME_STEP, SAMPLES, SEEDS = 9, 6, 3
 METHODS: tuple[Interpolation, ...] = ("mean", "linear", "quadratic", "spline")
@@ -31,7 +31,7 @@ MESHES = {
 
 
 def measured(
-    file: FieldFile,
+    file: Fields,
     fields: torch.Tensor,
     mesh: Mesh,
     others: Mesh,

@@ -1,39 +1,32 @@
-"""Fields on grids and point clouds: files, meshes, splits and data sets.
+"""Fields on grids and at points: files, meshes, splits and windows in time.
 
-- :func:`open`: any file of fields, recognised by its content, as a :class:`FieldFile`
-- :func:`convert`: any such file, or several, into the native HDF5 file or another
-- :func:`export`: fields into a file of the format of its ending
-- :class:`NativeFile`, :class:`GridWriter`, :class:`PointWriter`: the native file
+- :class:`Fields`: samples of fields in space and time, over a data set of xarray
+- :func:`open`: any file of fields, recognised by its content
+- :func:`write`, :func:`convert`: fields, or files of them, into a file
 - :class:`Mesh` and the samplers in :mod:`nfsgeo.data.meshes`
 - :class:`WindowDataset`: samples as PyTorch Geometric graphs
 - :class:`FieldNormaliser`: mean zero and standard deviation one for each component
 - :func:`split_in_order`: training, validation and test samples
-- :mod:`nfsgeo.data.readers`, :mod:`nfsgeo.data.writers`: foreign formats
+- :mod:`nfsgeo.data.formats`: formats that are read and written
 - :mod:`nfsgeo.data.pde`: solvers
 """
 
 from __future__ import annotations
 
-from nfsgeo.data.convert import convert
-from nfsgeo.data.datasets import WindowDataset
-from nfsgeo.data.export import export
-from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.meshes import Mesh
-from nfsgeo.data.native import GridWriter, NativeFile, PointWriter
 from nfsgeo.data.normalisers import FieldNormaliser
-from nfsgeo.data.opening import open_file as open
+from nfsgeo.data.opening import convert, open, write
 from nfsgeo.data.splits import split_in_order
+from nfsgeo.data.windows import WindowDataset
 
 __all__ = [
-    "FieldFile",
     "FieldNormaliser",
-    "GridWriter",
+    "Fields",
     "Mesh",
-    "NativeFile",
-    "PointWriter",
     "WindowDataset",
     "convert",
-    "export",
     "open",
     "split_in_order",
+    "write",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from torch.utils.data import DataLoader
 from torch_geometric.data import Batch, Data
 
-from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.geometry import Graphs
 
 __all__ = ["Connect", "ConnectedBatches", "batches"]

@@ -7,14 +7,23 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import h5py
 
 from nfsgeo.errors import UserError
 
-__all__ = ["abandon", "cache_folder", "check_room", "occupied", "writing"]
+__all__ = [
+    "abandon",
+    "cache_folder",
+    "check_ending",
+    "check_room",
+    "growing",
+    "new_hdf5",
+    "partial_path",
+    "writing",
+]
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 ADVICE = "free some space and try again, or choose another place"
@@ -35,11 +44,6 @@ def check_room(path: Path, size: int) -> None:
     if free < size:
         given = f"the disk is full, with {_text(free)} free"
         raise UserError(given, f"{_text(size)} for {path}", ADVICE)
-
-
-def occupied(path: Path) -> int:
-    """Bytes that a file takes on the disk, fewer than its length where it has holes."""
-    return path.stat().st_blocks * 512 if path.is_file() else 0
 
 
 @contextmanager
@@ -74,7 +78,75 @@ def abandon(file: h5py.File) -> None:
         else tempfile.TemporaryFile()
     ) as rest:
         os.dup2(rest.fileno(), file.id.get_vfd_handle())
-        file.close()
+        with suppress(
+            RuntimeError
+        ):  # a flush that failed has left its cache in disorder
+            file.close()
+
+
+@contextmanager
+def growing(path: Path) -> Iterator[Path]:
+    """A name to write a file under, which takes its own when the block ends well.
+
+    Two processes have two names. What a failed block leaves is removed.
+
+    Raises:
+        UserError: The path is taken, its folder does not exist, or the disk is full.
+    """
+    partial = partial_path(path)
+    partial = partial.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with writing(path):
+            yield partial
+            os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_hdf5(path: Path) -> Iterator[h5py.File]:
+    """An HDF5 file that takes its name when the block ends well, else is removed.
+
+    Raises:
+        UserError: As :func:`growing`.
+    """
+    with growing(path) as partial:
+        # Metadata with checksums: a damaged file gives an error, not another file.
+        file = h5py.File(partial, "w", libver=("v110", "v110"), track_order=True)
+        try:
+            yield file
+            file.flush()
+            os.fsync(file.id.get_vfd_handle())
+            file.close()
+        finally:
+            abandon(file)
+
+
+def check_ending(path: Path, *endings: str) -> None:
+    """Makes sure that the name of a file to write does not promise another format.
+
+    Raises:
+        UserError: It ends in something else than one of ``endings``.
+    """
+    if path.suffix and path.suffix.lower() not in endings:
+        raise UserError(
+            f"{path} to write",
+            f"a name that ends in {' or '.join(endings)}, the format written here",
+            f"choose {path.with_suffix(endings[0]).name}",
+        )
+
+
+def partial_path(path: Path) -> Path:
+    """Name under which a file grows until it is whole.
+
+    Raises:
+        UserError: The path is taken, or its folder does not exist.
+    """
+    if path.exists():
+        raise UserError(f"{path}", "a new file", "remove it or choose another name")
+    if not path.parent.is_dir():
+        raise UserError(f"folder {path.parent}", "an existing folder", "make it first")
+    return path.with_name(path.name + ".partial")
 
 
 def _text(size: int) -> str:

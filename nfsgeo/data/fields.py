@@ -1,29 +1,62 @@
-"""Space-time fields in a file, whatever its format."""
+"""Fields in space and time: one class over a data set of xarray, as CF lays it out.
+
+=============  =========================================================================
+in the data    meaning
+=============  =========================================================================
+samples, time  dimensions ``sample`` and ``time`` with the coordinate ``time``; the
+               variable ``part(sample)`` is 0, 1 or 2 for training, validation or test
+grid           dimensions ``x``, ``y``, ``z`` with coordinates of these names
+points         dimension ``point`` and coordinates ``x(point)``, or ``x(sample, point)``
+               where each sample has points of its own
+ragged         a mesh for each sample: dimension ``obs``, ``row_size(sample)`` points of
+               each sample, one after the other, ``x(obs)`` (CF 1.11, section 9.3.3)
+domain         attributes ``lower``, ``upper`` and ``periodic`` of each coordinate, see
+               :mod:`nfsgeo.data.domains`
+roles          attribute ``role`` of each variable, one of :data:`ROLES`
+=============  =========================================================================
+
+A variable that does not vary along a dimension is without it. NaN is a missing value.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+import xarray
+from numpy.typing import ArrayLike, NDArray
 
-from nfsgeo.data.known_ahead import KnownAhead
+from nfsgeo.data.domains import check_within, domain_of, with_domain
+from nfsgeo.data.splits import SPLITS, check_split, split_in_order
+from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["SPACE", "FieldFile", "padded_box", "reading"]
+__all__ = ["ROLES", "SPACE", "Fields", "reading"]
 
-Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]
 
 SPACE = "xyz"  # names of the axes
+FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
+    "field",  # to be predicted
+    "known",  # in time: a forcing, known ahead; of samples alone: an input of a model
+    "static",  # an input that does not change in time
+    "initial condition",  # kept with the data, no input
+    "parameter",  # of samples alone, kept with the data
+)
+# Roles of variables that describe the mesh, the region and the parts of the data.
+LAYOUT = ("cells", "facets", "rows", "part")
+FORCING = "forcing_"  # how names of forcings begin in formats that hold no roles
 STEPS = 64  # read at once in search of the last one that is observed
 
 
@@ -50,204 +83,343 @@ def reading(path: Path, what: str, todo: str = "check or replace it") -> Iterato
         raise UserError(f"{path} ({reason})", what, todo) from error
 
 
-class FieldFile(KnownAhead, ABC):
-    """Samples of a field ``u(t, x)`` at points, read lazily, one sample at a time.
+@dataclass(frozen=True, eq=False, repr=False)
+class Fields:
+    """Samples of fields in space and time, on a grid or at points.
 
-    Every reader returns one of these. It pickles into worker processes by its path,
-    and closes as a context manager. A subclass sets the attributes and reads whole
-    samples in :meth:`slab` and :meth:`static_slab`; where the points are not those of
-    a grid, it overrides :meth:`coordinates`. What a slab holds it names by
-    :meth:`name_fields`.
+    Values are read when they are asked for, sample by sample. Nothing changes an
+    object; the methods ``with_...`` return another one.
 
-    Attributes:
-        path: Where the samples come from.
-        equation: Name of the equation, ``""`` where the file does not tell.
-        domain: Box that holds the points, with its periodic axes.
-        domain_is_known: Whether the file gives it; else it is drawn around the points.
-        provenance: How the data were made, plain JSON types; ``units`` maps names to
-            units, see :attr:`units`.
-        num_samples: Number of samples ``N``.
-        longitude: Degrees that the first axis spans, where it is a longitude that may
-            or may not be periodic; else None.
-        times: Time of each time step, float64 ``[T]``, in the data's own units.
-        times_are_known: Whether the file gives them; else they are 0, 1, 2, ...
-        component_names: One name for each of the ``C`` components of ``u``.
-        forcing_names, scalar_names: What is known ahead, see
-            :class:`~nfsgeo.data.known_ahead.KnownAhead`.
-        static_names: One name for each of the ``C_a`` components of the static field.
-        static_role: ``"coefficient"`` (a model input), ``"initial condition"`` or None.
-        axes: Coordinates of each grid axis, float64; None for point clouds.
-        sample_mesh: Number of the mesh of each sample; None where there is only one.
-        split: Sample numbers of ``"train"``, ``"valid"`` and ``"test"``.
-        parameters: Scalars or small arrays that belong to each sample, ``[N, ...]``.
-        as_opened: What it said of its parts, times and domain when it was opened.
-        reopen: Opens the file again from its path, in another process; the class itself
-            where it is None.
+    Args:
+        dataset: Laid out as :mod:`nfsgeo.data.fields` says.
+        path: The file that the fields come from, for messages.
+        reopens: Whether opening ``path`` gives the same, but for what is known ahead.
+
+    Raises:
+        UserError: The data set is not laid out like this.
     """
 
-    equation: str
-    domain: Domain
-    domain_is_known: bool = True
-    longitude: float | None = None
-    provenance: dict[str, Any]
-    num_samples: int
-    times: Doubles
-    times_are_known: bool = True
-    axes: tuple[Doubles, ...] | None = None
-    sample_mesh: Sequence[int] | Indices | None = None
-    split: dict[str, Indices]
-    as_opened: Any = None
-    reopen: Callable[[Path], FieldFile] | None = None
-    _num_observed: int | None = None
+    dataset: xarray.Dataset
+    path: Path
+    reopens: bool = False
 
-    @abstractmethod
-    def slab(self, sample: int, steps: slice) -> NDArray[Any]:
-        """Some time steps of a sample, all arguments checked.
+    def __post_init__(self) -> None:
+        for name, variable in self.dataset.data_vars.items():
+            role, dims = variable.attrs.get("role"), set(variable.dims)
+            if role in LAYOUT:
+                continue
+            allowed = (
+                {"sample"} if role == PARAMETER else {"sample", "time", *self.places}
+            )
+            if role not in ROLES or (dims - allowed and role != PARAMETER):
+                raise self._refused(
+                    f"{name} along {', '.join(map(str, variable.dims))} with the role "
+                    f"{role}",
+                    f"dimensions {', '.join(sorted(allowed))} and a role of "
+                    f"{', '.join(ROLES)}",
+                )
+            if variable.dtype.kind not in "biuf":
+                raise self._refused(f"{name} of type {variable.dtype}", "real numbers")
+        times = self.times
+        if times.ndim != 1 or not len(times) or not np.isfinite(times).all():
+            raise self._refused(
+                f"times of shape {times.shape}", "one for each time step"
+            )
+        if not np.all(np.diff(times) > 0):
+            raise self._refused("times that do not increase", "increasing times")
+        if not self.component_names:
+            known = ", ".join([*self.forcing_names, *self.static_names])
+            raise self._refused(
+                "no field to predict" + f" but the inputs {known}" * bool(known),
+                "a field to predict",
+                "rename it if it is one, or leave it out of what is known ahead",
+            )
+        for name, axis in zip(SPACE, self.axes or (), strict=False):
+            if axis.ndim != 1 or not len(axis) or not np.isfinite(axis).all():
+                raise self._refused(f"axis {name} of shape {axis.shape}", "coordinates")
+            if not np.all(np.diff(axis) > 0):
+                raise self._refused(
+                    f"axis {name} from {axis[0]:g} to {axis[-1]:g}",
+                    "coordinates that increase along the axis",
+                    "sort it and the fields with it",
+                )
 
-        Returns:
-            ``[T', *S, C + C_f]`` on a grid, ``[n, T', C + C_f]`` at points: all fields
-            that vary in time, components and forcings.
+    # What there is.
+
+    @property
+    def num_samples(self) -> int:
+        """Number of samples ``N``."""
+        return int(self.dataset.sizes.get("sample", 1))
+
+    @cached_property
+    def times(self) -> Doubles:
+        """Time of each time step, float64 ``[T]``; 0, 1, 2, ... if it is not known."""
+        if "time" in self.dataset.variables:
+            return np.atleast_1d(self.dataset["time"].values.astype(np.float64))
+        return np.arange(float(self.dataset.sizes.get("time", 1)))
+
+    @property
+    def times_are_known(self) -> bool:
+        """Whether the file gives the times, or has a single time step."""
+        return "time" in self.dataset.variables or len(self.times) == 1
+
+    @cached_property
+    def component_names(self) -> list[str]:
+        """One name for each of the ``C`` components of the fields to predict."""
+        return self._named(FIELD)
+
+    @cached_property
+    def forcing_names(self) -> list[str]:
+        """Names of the ``C_f`` fields that are known ahead of time, such as the height
+        of the sun: inputs of a model at all time steps of a window.
         """
+        return [n for n in self._named(KNOWN) if self.dataset[n].dims != ("sample",)]
 
-    def static_slab(self, sample: int) -> NDArray[Any]:
-        """Static field of a sample, ``[*S, C_a]`` on a grid, ``[n, C_a]`` at points."""
-        return np.empty((self.num_points(sample), 0), np.float32)
+    @cached_property
+    def scalar_names(self) -> list[str]:
+        """Names of the parameters of each sample that are inputs of a model."""
+        return [n for n in self._named(KNOWN) if self.dataset[n].dims == ("sample",)]
+
+    @cached_property
+    def static_names(self) -> list[str]:
+        """One name for each of the ``C_a`` components of the static input."""
+        return self._named(STATIC)
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of the inputs that do not change in time: static ones, then scalars."""
+        return [*self.static_names, *self.scalar_names]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the fields, float64 where float32 cannot hold their digits."""
+        return self._dtype([*self.component_names, *self.forcing_names])
 
     @property
     def components(self) -> int:
-        """Number of components ``C`` of the field."""
+        """Number of components ``C`` of the fields to predict."""
         return len(self.component_names)
 
-    @property
-    def static_components(self) -> int:
-        """Number of components ``C_a`` of the static field, 0 where there is none."""
-        return len(self.static_names)
+    @cached_property
+    def parameters(self) -> dict[str, NDArray[Any]]:
+        """Scalars or small arrays that belong to each sample, ``[N, ...]``."""
+        names = [*self._named(PARAMETER), *self.scalar_names]
+        return {name: self.dataset[name].values for name in sorted(names)}
 
     @property
+    def equation(self) -> str:
+        """Name of the equation, ``""`` where the file does not tell."""
+        return str(self.dataset.attrs.get("equation", ""))
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """How the data were made, plain JSON types."""
+        return dict(json.loads(self.dataset.attrs.get("provenance", "{}")))
+
+    @cached_property
+    def split(self) -> dict[str, Indices]:
+        """Sample numbers of ``"train"``, ``"valid"`` and ``"test"``.
+
+        In order 0.7/0.1/0.2 where the file has no ``part``.
+        """
+        if "part" not in self.dataset:
+            return split_in_order(self.num_samples)
+        part = self.dataset["part"].values
+        return {name: np.flatnonzero(part == i) for i, name in enumerate(SPLITS)}
+
+    @cached_property
     def units(self) -> dict[str, str]:
-        """Units of the components by name, as far as the provenance tells them.
+        """Units of fields, inputs, axes and ``time`` by name, as far as they are told.
 
-        Components without dimension, of unit ``"1"``, are left out.
+        Degrees on a sphere; fields without dimension, of unit ``"1"``, are left out.
         """
         names = [*self.component_names, *self.forcing_names, *self.static_names]
-        return {name: unit for name in names if (unit := self._unit(name))}
-
-    @property
-    def time_unit(self) -> str:
-        """Unit of the times, ``""`` where the provenance tells none."""
-        short = "" if "t" in self._stored or "t" in self.component_names else "t"
-        return self._unit("time") or self._unit(short)
-
-    @property
-    def axis_units(self) -> list[str]:
-        """Units of the axes x, y and z, ``""`` where the provenance tells none.
-
-        Degrees on a sphere.
-        """
-        if self.domain.curved:
-            return ["°"] * self.domain.dim
-        return [self._unit(axis) for axis in SPACE[: self.domain.dim]]
-
-    @property
-    def all_units(self) -> dict[str, str]:
-        """Units of fields, axes and ``time`` by name, as far as the file tells them."""
-        axes = zip(SPACE, self.axis_units, strict=False)
-        found = self.units | dict(axes) | {"time": self.time_unit}
+        found = {name: self._unit(name) for name in (*names, "time", *self.space)}
+        degrees = self.space if self.dataset.attrs.get("sphere") else ()
+        found |= dict.fromkeys(degrees, "°")
         return {name: unit for name, unit in found.items() if unit}
 
     @property
+    def time_unit(self) -> str:
+        """Unit of the times, ``""`` where the file tells none."""
+        return self._unit("time")
+
+    @property
+    def axis_units(self) -> list[str]:
+        """Units of the axes x, y and z, ``""`` where the file tells none."""
+        return [self.units.get(axis, "") for axis in self.space]
+
+    # Where it is.
+
+    @cached_property
+    def space(self) -> tuple[str, ...]:
+        """Names of the axes of the domain, ``("x", "y")`` in the plane."""
+        return tuple(axis for axis in SPACE if axis in self.dataset.variables)
+
+    @cached_property
+    def places(self) -> tuple[str, ...]:
+        """Dimensions of space: those of a grid, ``("point",)`` or ``("obs",)``."""
+        dims = self.dataset[self.space[0]].dims
+        if dims == (self.space[0],):
+            return self.space
+        return tuple(str(dim) for dim in dims if dim != "sample")
+
+    @cached_property
+    def axes(self) -> tuple[Doubles, ...] | None:
+        """Coordinates of each axis of the grid, float64; None for point clouds."""
+        if self.places != self.space:
+            return None
+        return tuple(self.dataset[a].values.astype(np.float64) for a in self.space)
+
+    @property
     def shape(self) -> tuple[int, ...] | None:
-        """Points along each grid axis, None for point clouds."""
-        return None if self.axes is None else tuple(len(axis) for axis in self.axes)
+        """Points along each axis of the grid, None for point clouds."""
+        return None if self.axes is None else tuple(map(len, self.axes))
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The box that holds the points; drawn around them where the file has none."""
+        known = domain_of(self.dataset)
+        if known is not None:
+            return known
+        ends = np.stack(
+            [end(p, axis=0) for p in self._meshes() for end in (np.min, np.max)]
+        )
+        if self.axes is None or (np.ptp(ends, axis=0) == 0).any():
+            return Domain.bounding(ends)
+        lower, upper = ends.min(axis=0).tolist(), ends.max(axis=0).tolist()
+        return Domain(tuple(lower), tuple(upper), (False,) * len(lower))
+
+    @property
+    def domain_is_known(self) -> bool:
+        """Whether the file gives the domain; else it is drawn around the points."""
+        return domain_of(self.dataset) is not None
+
+    @cached_property
+    def longitude(self) -> float | None:
+        """Degrees that the first axis spans where it is a longitude of more than half
+        of the globe, and the file does not tell whether it closes; else None.
+        """
+        about = self.dataset[self.space[0]].attrs
+        if self.domain_is_known or about.get("standard_name") != "longitude":
+            return None
+        ends = [end(p[:, 0]) for p in self._meshes() for end in (np.min, np.max)]
+        degrees = float(max(ends) - min(ends))
+        return degrees if degrees > 180.0 else None
+
+    @cached_property
+    def sample_mesh(self) -> Indices:
+        """Number of the mesh of each sample; equal numbers mean equal points."""
+        if not self._own_meshes:
+            return np.zeros(self.num_samples, np.int64)
+        known: dict[bytes, int] = {}
+        samples = range(self.num_samples)
+        points = (self.coordinates(sample).tobytes() for sample in samples)
+        digests = (hashlib.blake2b(each).digest() for each in points)
+        return np.array([known.setdefault(d, len(known)) for d in digests], np.int64)
 
     def mesh_id(self, sample: int) -> int:
         """Number of the mesh of a sample; equal numbers mean equal points."""
         self._check_sample(sample)
-        return 0 if self.sample_mesh is None else int(self.sample_mesh[sample])
+        return int(self.sample_mesh[sample])
 
     def coordinates(self, sample: int = 0) -> Doubles:
         """Points of a sample, float64 ``[n, d]``, a grid in row-major order."""
         self._check_sample(sample)
-        grids = np.meshgrid(*(self.axes or ()), indexing="ij")
-        return np.stack([grid.ravel() for grid in grids], axis=-1)
+        if self.axes is not None:
+            grids = np.meshgrid(*self.axes, indexing="ij")
+            return np.stack([grid.ravel() for grid in grids], axis=-1)
+        points, there = self._points(sample)
+        return points if there is None else points[there]
 
     def num_points(self, sample: int = 0) -> int:
         """Number of points of a sample."""
         self._check_sample(sample)
-        return prod(self.shape) if self.shape else len(self.coordinates(sample))
+        if self.shape is not None:
+            return prod(self.shape)
+        if self._ends is not None:
+            return int(self._ends[sample + 1] - self._ends[sample])
+        return len(self.coordinates(sample))
+
+    def cells(self, sample: int = 0) -> dict[str, Indices]:
+        """Cells between a sample's points by type, each ``[cells, nodes]``."""
+        self._check_sample(sample)
+        found = {}
+        for name in self._named("cells"):
+            kind, variable = (
+                str(name).removeprefix("cells_"),
+                self.dataset[name].variable,
+            )
+            sizes = self.dataset.get(f"row_size_{kind}")
+            if sizes is not None:
+                ends = np.concatenate([[0], np.cumsum(sizes.values)])
+                variable = variable[int(ends[sample]) : int(ends[sample + 1])]
+            if len(variable):
+                found[kind] = variable.values.astype(np.int64)
+        return found
+
+    def triangles(self, sample: int = 0) -> Indices | None:
+        """Triangles ``[m, 3]`` between a sample's points in the plane, halves of quads.
+
+        None without any, and where an axis is periodic, which cells do not tell of.
+        """
+        if self.domain.dim != 2 or any(self.domain.periodic):
+            return None
+        halves = {"triangle": [[0, 1, 2]], "quad": [[0, 1, 2], [0, 2, 3]]}
+        found = [
+            nodes[:, corners]
+            for kind, nodes in self.cells(sample).items()
+            for corners in halves.get(kind.rstrip("0123456789"), ())
+        ]
+        return np.concatenate(found) if found else None
+
+    # Its values.
 
     def read(self, sample: int, steps: slice, points: Indices | None = None) -> Floats:
-        """Values of a sample, float32 ``[n, T', C]``.
+        """Fields to predict of a sample, ``[n, T', C]``.
 
         Args:
             sample: Sample number.
             steps: Time steps to read; they must exist.
             points: Flat numbers of the points to keep, all of them when None.
 
+        Returns:
+            float64 where the file has digits that float32 cannot hold, else float32.
+
         Raises:
             UserError: The sample or a time step does not exist, or the file is damaged.
         """
-        values = self.read_all(sample, steps, points)
-        if not self.forcing_names:
-            return values
-        return np.ascontiguousarray(values[..., : self.components])
+        return self._read(self.component_names, sample, steps, points)
 
     def read_all(
         self, sample: int, steps: slice, points: Indices | None = None
     ) -> Floats:
-        """Values of a sample and its forcings behind them, ``[n, T', C + C_f]``.
+        """Fields to predict and the forcings behind them, ``[n, T', C + C_f]``.
 
-        Arguments and errors as :meth:`read`: ``sample``, ``steps``, ``points``.
+        Arguments, result and errors as :meth:`read`: ``sample``, ``steps``, ``points``.
         """
-        self._check_sample(sample)
-        steps = self._check_steps(steps)
         names = [*self.component_names, *self.forcing_names]
-        stored = list(self._stored) or names
-        with reading(self.path, f"sample {sample} to be readable"):
-            values = _single(self.slab(sample, steps))
-            if self.axes is None:
-                values = values if points is None else values[points]
-            else:
-                values = values.reshape(len(values), -1, len(stored))
-                values = values if points is None else values[:, points]
-                values = np.ascontiguousarray(values.swapaxes(0, 1))
-            if names != stored:
-                values = values[..., [stored.index(name) for name in names]]
-            return values
+        return self._read(names, sample, steps, points)
+
+    def read_static(self, sample: int, points: Indices | None = None) -> Floats:
+        """Static inputs of a sample, ``[n, C_a]``."""
+        return self._read(self.static_names, sample, slice(0, 1), points)[:, 0]
+
+    def read_inputs(self, sample: int, points: Indices | None = None) -> Floats:
+        """What :attr:`input_names` names, ``[n, C_a + scalars]``."""
+        static = self.read_static(sample, points)
+        if not self.scalar_names:
+            return static
+        scalars = [float(self.parameters[name][sample]) for name in self.scalar_names]
+        same = np.broadcast_to(scalars, (len(static), len(scalars)))
+        return np.concatenate([static, same.astype(static.dtype)], axis=1)
 
     def num_observed(self) -> int:
         """Number of time steps up to the last one with a value of any sample.
 
         Later ones hold at most forcings, which tell what is to come.
         """
-        if self._num_observed is None:
-            self._num_observed = self._find_last_observed() + 1
-        return self._num_observed
-
-    def read_static(self, sample: int, points: Indices | None = None) -> Floats:
-        """Static field of a sample, float32 ``[n, C_a]``."""
-        self._check_sample(sample)
-        if not self.static_names:
-            num = self.num_points(sample) if points is None else len(points)
-            return np.empty((num, 0), np.float32)
-        with reading(self.path, f"sample {sample} to be readable"):
-            values = _single(self.static_slab(sample))
-            stored = list(self._stored_static) or self.static_names
-            values = values.reshape(-1, len(stored))
-            if stored != self.static_names:
-                values = values[:, [stored.index(name) for name in self.static_names]]
-            return np.ascontiguousarray(values if points is None else values[points])
-
-    def read_inputs(self, sample: int, points: Indices | None = None) -> Floats:
-        """What :attr:`input_names` names, float32 ``[n, C_a + scalars]``."""
-        static = self.read_static(sample, points)
-        if self.static_role != "coefficient":
-            static = static[:, :0]
-        if not self.scalar_names:
-            return static
-        scalars = [float(self.parameters[name][sample]) for name in self.scalar_names]
-        same = np.broadcast_to(scalars, (len(static), len(scalars)))
-        return np.concatenate([static, same.astype(np.float32)], axis=1)
+        return self._last_observed + 1
 
     def fingerprint(self) -> str:
         """Digest of times, and of the ends of the first and the last sample."""
@@ -259,38 +431,166 @@ class FieldFile(KnownAhead, ABC):
             digest.update(self.read_inputs(sample).tobytes())
         return digest.hexdigest()
 
-    def cells(self, sample: int = 0) -> dict[str, Indices]:
-        """Cells between a sample's points by type, each ``[cells, nodes]``."""
-        return {}
+    def write(self, path: str | Path, **options: Any) -> Path:
+        """Writes the fields in the format of the target's ending.
 
-    def triangles(self, sample: int = 0) -> Indices | None:
-        """Triangles ``[m, 3]`` between a sample's points in the plane, halves of quads.
-
-        None without any, and where an axis is periodic, which cells do not tell of.
+        Args:
+            path: The file to make, such as ``"fields.nc"``.
+            options: ``progress``, see :func:`nfsgeo.data.write`.
         """
-        if self.domain.dim != 2 or any(self.domain.periodic):
-            return None
-        found = []
-        for kind, nodes in self.cells(sample).items():
-            halves = {"triangle": [[0, 1, 2]], "quad": [[0, 1, 2], [0, 2, 3]]}
-            for corners in halves.get(kind.rstrip("0123456789"), ()):
-                found.append(nodes[:, corners])
-        return np.concatenate(found) if found else None
+        from nfsgeo.data.opening import write
 
-    def close(self) -> None:  # noqa: B027  (many formats hold nothing open)
+        return write(self, path, **options)
+
+    # The same but for one thing.
+
+    def with_known(self, names: Iterable[str]) -> Self:
+        """With more fields and parameters that are known ahead.
+
+        Args:
+            names: Of fields, which become forcings, and of parameters, which become
+                inputs of a model. What is an input already stays one.
+
+        Raises:
+            UserError: There is nothing of that name, or nothing is left to predict.
+        """
+        dataset = self.dataset.copy()
+        for name in names:
+            if name not in dataset:
+                name = name.removeprefix(FORCING)
+            role = dataset[name].attrs.get("role") if name in dataset else None
+            single = name in dataset and dataset[name].dims == ("sample",)
+            if role == FIELD or (role == PARAMETER and single):
+                dataset[name].attrs["role"] = KNOWN
+            elif role not in (KNOWN, STATIC):
+                there = [*self.component_names, *self.forcing_names, *self.parameters]
+                raise UserError(
+                    f"{name}, to be known ahead, of {self.path}",
+                    f"one of {', '.join(there)}",
+                    "change the name, or add it to the file",
+                )
+        return replace(self, dataset=dataset)
+
+    def with_domain(self, domain: Domain) -> Self:
+        """In another domain.
+
+        Raises:
+            UserError: The domain has another number of axes, or does not hold the
+                points. Along periodic axes these may be up to one period outside, as
+                long as they span no more than a period.
+        """
+        check_within(domain, self._meshes(), self.path, axes=self.axes)
+        return self._changed(with_domain(self.dataset, domain))
+
+    def with_split(self, split: Mapping[str, ArrayLike]) -> Self:
+        """With other training, validation and test samples.
+
+        Args:
+            split: Sample numbers of ``"train"``, ``"valid"`` and ``"test"``.
+
+        Raises:
+            UserError: The sample numbers are none of the file, or a sample is in two
+                parts.
+        """
+        num = self.num_samples
+        try:
+            parts = {name: np.asarray(part) for name, part in split.items()}
+            if any(
+                each.size and each.dtype.kind not in "iu" for each in parts.values()
+            ):
+                raise ValueError("sample numbers that are no integers")
+            check_split(parts, num)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise UserError(
+                f"a split of {num} samples that is none ({error})",
+                "sample numbers of train, valid and test, each number at most once",
+                'give split={"train": [...], "valid": [...], "test": [...]}',
+            ) from error
+        part = np.full(num, len(SPLITS), np.int8)
+        for i, name in enumerate(SPLITS):
+            part[parts[name].astype(np.int64)] = i
+        about = {"flag_values": np.arange(4, dtype=np.int8), "role": "part"}
+        about["flag_meanings"] = " ".join([*SPLITS, "unused"])
+        return self._changed(self.dataset.assign(part=("sample", part, about)))
+
+    def with_times(self, times: ArrayLike) -> Self:
+        """At other times, ``[T]``, numbers or dates.
+
+        Raises:
+            UserError: They do not increase, or are not as many as the time steps.
+        """
+        found = as_times(times, "times")
+        if found.shape != self.times.shape or not np.all(np.diff(found) > 0):
+            raise UserError(
+                f"times {found.tolist() if found.size < 9 else found.shape}",
+                f"an increasing time for each of the {len(self.times)} time steps of "
+                f"{self.path}",
+                "change their number or order",
+            )
+        unit = unit_of_times(times)
+        if not unit:
+            check_no_dates(found, "times", "give them as dates")
+        about = {"axis": "T"} | ({"units": unit} if unit else {})
+        return self._changed(self.dataset.assign_coords(time=("time", found, about)))
+
+    def select(
+        self,
+        components: Sequence[str],
+        static: Sequence[str],
+        forcings: Sequence[str],
+        scalars: Sequence[str],
+    ) -> Self:
+        """Some of the fields and inputs, in this order; all else is left out.
+
+        Args:
+            components: Names of the fields to predict.
+            static: Names of the static inputs.
+            forcings: Names of the fields that are known ahead.
+            scalars: Names of the parameters that are inputs.
+        """
+        chosen = [*components, *static, *forcings, *scalars]
+        rest = [
+            name
+            for name, variable in self.dataset.data_vars.items()
+            if variable.attrs.get("role") in (*LAYOUT, PARAMETER)
+        ]
+        kept = self.dataset[[*chosen, *rest]].copy()
+        for name in (*forcings, *scalars):
+            kept[name].attrs["role"] = KNOWN
+        return self._changed(kept)
+
+    def check_known(self) -> None:
+        """Makes sure that what varies in time alone is known ahead, and that there is a
+        time along which forcings are.
+
+        Raises:
+            UserError: It is not, or there is a single time step.
+        """
+        along = {"sample", "time"}
+        names = self.component_names
+        if left := [n for n in names if along.issuperset(self.dataset[n].dims)]:
+            raise UserError(
+                f"{self.path} with {', '.join(left)} along time alone",
+                "fields in space, or inputs that are known ahead",
+                f"say so, convert --known {','.join(left)} or train --set data.known="
+                f"[{','.join(left)}], in Python known={left}, or leave them out",
+            )
+        if (known := self.forcing_names) and len(self.times) == 1:
+            raise UserError(
+                f"{self.path} with one time step and {', '.join(known)} known ahead",
+                "time, or the inputs of a problem without time as static inputs",
+                f"name them {', '.join('a_' + name for name in known)} in the source",
+            )
+
+    def close(self) -> None:
         """Releases the file; reading afterwards is an error."""
+        self.dataset.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        chosen = ("component_names", "forcing_names", "scalar_names", "static_names")
-        names = (*chosen, "_stored", "_stored_static")
-        roles = {name: vars(self)[name] for name in names if name in vars(self)}
-        return self.reopen or type(self), (self.path,), roles
 
     def __repr__(self) -> str:
         points = self.shape if self.shape is not None else "points"
@@ -299,12 +599,93 @@ class FieldFile(KnownAhead, ABC):
             f"time_steps={len(self.times)}, components={self.components}, {points})"
         )
 
-    def _unit(self, name: str) -> str:
-        told = self.provenance.get("units")
-        unit = told.get(name) if isinstance(told, dict) else None
-        return unit if isinstance(unit, str) and unit != "1" else ""
+    # How it is read.
 
-    def _find_last_observed(self) -> int:
+    @cached_property
+    def _own_meshes(self) -> bool:
+        """Whether each sample has coordinates of its own."""
+        return "sample" in self.dataset[self.space[0]].dims or self._ends is not None
+
+    @cached_property
+    def _ends(self) -> Indices | None:
+        """Where each sample begins and ends along ``obs``; None for other layouts."""
+        if "row_size" not in self.dataset:
+            return None
+        sizes = self.dataset["row_size"].values.astype(np.int64)
+        return np.concatenate([[0], np.cumsum(sizes)])
+
+    @cached_property
+    def _cached_points(self) -> dict[int, tuple[Doubles, NDArray[np.bool_] | None]]:
+        """Points of the last samples that were asked for, all samples' where shared."""
+        return {}
+
+    def _points(self, sample: int) -> tuple[Doubles, NDArray[np.bool_] | None]:
+        """Points of a cloud, and which of them exist; None for all of them."""
+        sample = sample if self._own_meshes else 0
+        if sample not in self._cached_points:
+            with reading(self.path, f"points of sample {sample} to be readable"):
+                one = slice(0, 1)
+                columns = [self._values(axis, sample, one)[0] for axis in self.space]
+            points = np.stack(columns, axis=-1).astype(np.float64)
+            there = np.isfinite(points).all(axis=1)
+            if np.isinf(points).any() or not there.any():
+                raise self._refused(f"points of sample {sample}", "finite coordinates")
+            self._cached_points.clear()
+            kept: NDArray[np.bool_] | None = None if there.all() else np.asarray(there)
+            self._cached_points[sample] = points, kept
+        return self._cached_points[sample]
+
+    def _meshes(self) -> Iterator[Doubles]:
+        """The points of every sample, once where samples share them."""
+        if self.axes is not None:
+            yield np.stack([[axis[0], axis[-1]] for axis in self.axes], axis=1)
+            return
+        for sample in range(self.num_samples if self._own_meshes else 1):
+            yield self.coordinates(sample)
+
+    def _read(
+        self, names: Sequence[str], sample: int, steps: slice, points: Indices | None
+    ) -> Floats:
+        """Some variables of a sample, ``[n, T', len(names)]``."""
+        self._check_sample(sample)
+        steps = self._check_steps(steps)
+        length = len(range(*steps.indices(len(self.times))))
+        there = None if self.axes is not None else self._points(sample)[1]
+        num = self.num_points(sample)
+        shape = (num if points is None else len(points), length, len(names))
+        found = np.empty(shape, self._dtype(names))
+        with reading(self.path, f"sample {sample} to be readable"):
+            for c, name in enumerate(names):
+                values = self._values(name, sample, steps)
+                values = values.reshape(len(values), -1)
+                if there is not None:
+                    placed = self.places[0] in self.dataset[name].dims
+                    if placed and np.isfinite(values[:, ~there]).any():
+                        raise ValueError("values at points without coordinates")
+                    values = values[:, there]
+                found[..., c] = (values if points is None else values[:, points]).T
+        return found
+
+    def _values(self, name: str, sample: int, steps: slice) -> NDArray[Any]:
+        """A variable of a sample, ``[T', *S]``, repeated where it does not vary."""
+        variable = self.dataset[name].variable
+        index: dict[Any, Any] = {"sample": sample, "time": steps}
+        sizes = {dim: self.dataset.sizes[dim] for dim in self.places}
+        if self._ends is not None:
+            rows = slice(int(self._ends[sample]), int(self._ends[sample + 1]))
+            index["obs"], sizes["obs"] = rows, rows.stop - rows.start
+        taken = variable.isel({d: i for d, i in index.items() if d in variable.dims})
+        length = len(range(*steps.indices(len(self.times))))
+        whole = {"time": length, **sizes}
+        loaded = xarray.Variable(taken.dims, np.asarray(taken.values))
+        return loaded.set_dims(whole).transpose(*whole).values
+
+    def _dtype(self, names: Sequence[str]) -> np.dtype[Any]:
+        kinds = [self.dataset[name].dtype for name in names]
+        return np.result_type(np.float32, *kinds)
+
+    @cached_property
+    def _last_observed(self) -> int:
         """Number of the last time step with a value of any sample, -1 without any."""
         for end in range(len(self.times), 0, -STEPS):
             last, some = -1, slice(max(0, end - STEPS), end)
@@ -316,6 +697,26 @@ class FieldFile(KnownAhead, ABC):
             if last >= 0:
                 return some.start + int(last)
         return -1
+
+    def _named(self, role: str) -> list[str]:
+        each = self.dataset.data_vars.items()
+        return [str(name) for name, v in each if v.attrs.get("role") == role]
+
+    def _unit(self, name: str) -> str:
+        unit = (
+            self.dataset[name].attrs.get("units")
+            if name in self.dataset.variables
+            else ""
+        )
+        return unit if isinstance(unit, str) and unit != "1" else ""
+
+    def _changed(self, dataset: xarray.Dataset) -> Self:
+        return replace(self, dataset=dataset, reopens=False)
+
+    def _refused(
+        self, given: str, expected: str, todo: str = "repair the data"
+    ) -> UserError:
+        return UserError(f"{self.path} with {given}", expected, todo)
 
     def _check_sample(self, sample: int) -> None:
         if not 0 <= sample < self.num_samples:
@@ -337,24 +738,3 @@ class FieldFile(KnownAhead, ABC):
                 "ask for fewer time steps or use a longer file",
             )
         return slice(start, stop, step)
-
-
-def padded_box(file: FieldFile, pad: float = 0.05) -> Domain:
-    """The box around the points of every mesh, with room on each side.
-
-    Args:
-        file: Point clouds.
-        pad: Room as a fraction of the extent.
-    """
-    samples = {file.mesh_id(each): each for each in reversed(range(file.num_samples))}
-    meshes = (file.coordinates(each) for each in samples.values())
-    ends = [end for mesh in meshes for end in (mesh.min(axis=0), mesh.max(axis=0))]
-    return Domain.bounding(np.stack(ends), pad)
-
-
-def _single(values: NDArray[Any]) -> Floats:
-    if values.dtype.kind not in "biuf":
-        raise ValueError(f"values of type {values.dtype}, which are no real numbers")
-    # What float32 cannot hold becomes infinite and is refused where it is used.
-    with np.errstate(over="ignore"):
-        return values.astype(np.float32, copy=False)

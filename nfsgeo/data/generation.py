@@ -6,30 +6,28 @@ import os
 import subprocess
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import asdict
-from functools import partial
+from dataclasses import asdict, replace
 from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from nfsgeo.data.batches import Task, batch_size_for, missing_ranges, solve_batches
-from nfsgeo.data.disk import cache_folder, check_room, occupied
-from nfsgeo.data.equations import EQUATIONS, find_equation
-from nfsgeo.data.extras import require
-from nfsgeo.data.native.grid_writer import GridWriter
-from nfsgeo.data.native.layout import Header, partial_path
-from nfsgeo.data.native.mesh_writer import MeshWriter
-from nfsgeo.data.native.staging import StagedWriter
+from nfsgeo.data.build import Array, build
+from nfsgeo.data.disk import cache_folder, check_ending, check_room, partial_path
+from nfsgeo.data.equations import find_equation
+from nfsgeo.data.fields import INITIAL, STATIC, Fields
+from nfsgeo.data.formats import OWN, require
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
 from nfsgeo.data.pde.solver import Solver
+from nfsgeo.data.staging import Staging
+from nfsgeo.data.store import write_own
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 from nfsgeo.version import __version__
 
-__all__ = ["cached_file", "generate", "generate_all"]
+__all__ = ["cached_file", "generate"]
 
 
 def generate(
@@ -90,107 +88,85 @@ def generate(
             raise UserError(f"{name} {value}", f"{least} or more", "raise it")
     _check_device(device)
     _check_packages(solver)
-    sample_rng(seed, solver.name, 0)  # refuses a wrong seed before a file is begun
+    # These refuse a wrong seed or number of time steps before a file is begun.
+    sample_rng(seed, solver.name, 0)
+    solver.times(records)
     kind = torch.device(device).type
     batch_size = batch_size or batch_size_for(
         prod(solver.shape(resolution)), records, kind
     )
-    timed = solver.static_role == "initial condition"
-    about: dict[str, Any] = {
-        "equation": solver.name,
-        "domain": solver.domain,
-        "times": solver.times(records),
-        "component_names": solver.component_names,
-        "static_names": solver.static_names,
-        "static_role": solver.static_role,
-        "provenance": _provenance(solver, seed),
-    }
-    staged: dict[str, Any] = {
-        "num_samples": samples,
-        "parameter_names": ("dt",) if timed else (),
-        "packing": partial(tick, "packing samples"),
-    }
-    writer: StagedWriter
-    if axes := solver.axes(resolution):
-        writer = GridWriter(out, axes=axes, **about, **staged)
-    else:
-        cells, num_points = solver.cells(resolution), prod(solver.shape(resolution))
-        header = Header(**about)
-        writer = MeshWriter(out, header, cells=cells, num_points=num_points, **staged)
-    with writer:
-        done = np.array(writer.done)
-        tasks = [
-            Task(solver, seed, indices, resolution, records, device)
-            for indices in missing_ranges(~done, batch_size)
-        ]
-        finished = int(done.sum())
-        tick("making samples", finished, samples)
-        processes = max(1, min(workers, len(tasks))) if kind == "cpu" else 1
-        with closing(solve_batches(tasks, processes)) as batches:
-            for batch in batches:
-                parameters = {"dt": batch.dt} if timed else {}
-                writer.write(batch.start, batch.u, batch.a, parameters, pos=batch.pos)
-                finished += len(batch.u)
-                tick("making samples", finished, samples)
-    return Path(out)
+    out = Path(out)
+    check_ending(out, *OWN.endings)
+    folder = partial_path(out)
+    about = [solver.name, asdict(solver), resolution, records, seed, GENERATOR]
+    size = _bytes(solver, samples, resolution, records)
+    begun = sum(each.stat().st_size for each in folder.rglob("*.npy"))
+    check_room(out, size - begun)
+    staging = Staging(folder, about)
+    done = staging.done(samples)[:samples]
+    tasks = [
+        Task(solver, seed, indices, resolution, records, device)
+        for indices in missing_ranges(~done, batch_size)
+    ]
+    finished = int(done.sum())
+    tick("making samples", finished, samples)
+    processes = max(1, min(workers, len(tasks))) if kind == "cpu" else 1
+    with closing(solve_batches(tasks, processes)) as batches:
+        for batch in batches:
+            arrays = {"u": batch.u, "a": batch.a, "dt": batch.dt, "pos": batch.pos}
+            staging.put(batch.start, {k: v for k, v in arrays.items() if v is not None})
+            finished += len(batch.u)
+            tick("making samples", finished, samples)
+    fields = _staged(staging, solver, samples, resolution, records, seed)
+    write_own(fields, out, tick)
+    staging.remove()
+    return out
 
 
-def generate_all(
-    folder: str | Path,
-    *,
-    samples: int | None = None,
-    resolution: int | None = None,
-    records: int | None = None,
-    seed: int = 0,
-    device: str = "cpu",
-    workers: int = 1,
-    progress: Progress | None = None,
-) -> dict[str, Path]:
-    """Make ``<folder>/<equation>.h5`` for every equation, at its defaults.
+def _staged(
+    staging: Staging,
+    solver: Solver,
+    samples: int,
+    resolution: int,
+    records: int,
+    seed: int,
+) -> Fields:
+    """The fields of a staged data set."""
+    initial = solver.static_role == "initial condition"
+    axes, dims = solver.axes(resolution), "xyz"[: solver.domain.dim]
+    letters = dims if axes else "p"
 
-    Files that are there already are left as they are.
+    def taken(name: str, along: str) -> Any:
+        if axes:
+            return staging.variable(name, tuple(along))[:samples]
+        return staging.each(name, tuple(along))[:samples]
 
-    Args:
-        folder: Where to; it is made when it does not exist.
-        samples: As in :func:`generate`, like all that follow.
-        resolution: Points on each axis.
-        records: Number of time steps to store.
-        seed: Seed of the initial conditions.
-        device: ``"cpu"`` or ``"cuda"``.
-        workers: Number of processes.
-        progress: Called with the equation's name as well.
-
-    Returns:
-        The path of the file of each equation.
-
-    Raises:
-        UserError: As in :func:`generate`.
-    """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {name: folder / f"{name}.h5" for name in EQUATIONS}
-    missing = {name: path for name, path in paths.items() if not path.exists()}
-    for name in missing:
-        _check_packages(EQUATIONS[name])
-    # What is stored of an equation without time is one record.
-    steps = {n: records if EQUATIONS[n].records > 1 else None for n in missing}
-    wanted = sum(_bytes(EQUATIONS[n], samples, resolution, steps[n]) for n in missing)
-    begun = sum(occupied(partial_path(path)) for path in missing.values())
-    check_room(folder, wanted - begun)
-    for number, (name, path) in enumerate(missing.items(), 1):
-        place = f"{name} ({number} of {len(missing)})"
-        generate(
-            name,
-            path,
-            samples=samples,
-            resolution=resolution,
-            records=steps[name],
-            seed=seed,
-            device=device,
-            workers=workers,
-            progress=progress and partial(_within, place, progress),
-        )
-    return paths
+    arrays = [
+        Array(taken("u", f"nt{letters}c"), f"nt{letters}c", solver.component_names)
+    ]
+    if solver.static_names:
+        along = f"n{letters}c"
+        role = INITIAL if initial else STATIC
+        arrays.append(Array(taken("a", along), along, solver.static_names, role))
+    if not axes:
+        arrays = [replace(each, axes=each.axes[1:]) for each in arrays]
+    times = staging.variable("dt", ("n",))[:samples]
+    points = (
+        None if axes else list(staging.variable("pos", tuple("npd"))[:samples].values)
+    )
+    return build(
+        Path(solver.name),
+        arrays,
+        axes=axes or None,
+        points=points,
+        times=solver.times(records),
+        domain=solver.domain,
+        parameters={"dt": times.values} if initial else None,
+        cells=() if axes else solver.cells(resolution),
+        equation=solver.name,
+        provenance=_provenance(solver, seed),
+        units=solver.units,
+    )
 
 
 def cached_file(
@@ -215,7 +191,7 @@ def cached_file(
     for each in solver.options:
         if (value := getattr(solver, each.name)) != each.default:
             name += f"-{each.name}={value}".replace("/", "_")
-    path = cache_folder() / f"{name}.h5"
+    path = cache_folder() / f"{name}.nc"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         generate(
@@ -252,11 +228,6 @@ def _bytes(
     return 4 * samples * prod(solver.shape(resolution)) * fields
 
 
-def _within(place: str, progress: Progress, what: str, done: int, total: int) -> None:
-    """Progress on one of several files."""
-    progress(f"{place}, {what}", done, total)
-
-
 def _check_device(device: str) -> None:
     try:
         kind = torch.device(device).type
@@ -282,7 +253,6 @@ def _provenance(solver: Solver, seed: int) -> dict[str, Any]:
         "scheme": GENERATOR,
         "parameters": asdict(solver),
         "solver": dict(solver.method),
-        "units": dict(solver.units),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,21 +13,14 @@ from torch import Tensor
 from nfsgeo.errors import UserError
 
 __all__ = [
-    "EPOCH",
     "as_real",
-    "as_times",
     "check_distinct",
-    "dated",
-    "check_num_names",
     "finite",
     "missing_values",
     "not_infinite",
-    "unit_of_times",
-    "with_gaps",
+    "on_cpu",
 ]
 
-EPOCH = "seconds since 1970-01-01"  # unit of times that were dates
-FILLS = ("_FillValue", "missing_value")
 ABSENT = ("NoneType", "NAType", "NaTType")  # of Python and of pandas
 
 
@@ -42,7 +35,7 @@ def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
     Raises:
         UserError: Values are missing, complex, or no numbers at all.
     """
-    values = _on_cpu(values)
+    values = on_cpu(values)
     masked = _num_masked(values)
     try:
         array = np.asarray(_with_nan(values) if masked and gaps else values)
@@ -64,51 +57,12 @@ def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
     return array
 
 
-def as_times(values: Any, what: str) -> NDArray[np.float64]:
-    """Times as float64; dates become seconds since 1970-01-01, time spans seconds.
-
-    Args:
-        values: Numbers, ``datetime64`` or ``timedelta64``.
-        what: What they are, for messages.
-
-    Raises:
-        UserError: A time is missing, or they are neither numbers nor dates.
-    """
-    values = _on_cpu(values)
-    masked = _num_masked(values)
-    array = np.asarray(values)
-    if array.dtype.kind in "mM":
-        masked += int(np.isnat(array).sum())
-        if masked:
-            raise missing_values(what, masked, array.size)
-        return array.astype(f"{array.dtype.kind}8[us]").astype(np.int64) / 1e6
-    return finite(as_real(values, what).astype(np.float64), what)
-
-
-def _on_cpu(values: Any) -> Any:
+def on_cpu(values: Any) -> Any:
     """A tensor without gradient in the memory of the CPU, of a type that numpy has."""
     if not isinstance(values, Tensor):
         return values
     here = values.detach().cpu()
     return here.float() if here.dtype == torch.bfloat16 else here
-
-
-def dated(provenance: Mapping[str, Any] | None, times: Any) -> dict[str, Any]:
-    """The provenance, with the unit that :func:`as_times` gives to dates and spans.
-
-    Args:
-        provenance: How the data were made.
-        times: As they were given.
-    """
-    told = dict(provenance or {})
-    if unit := unit_of_times(times):
-        told["units"] = {**told.get("units", {}), "time": unit}
-    return told
-
-
-def unit_of_times(times: Any) -> str:
-    """The unit that :func:`as_times` gives to dates and time spans, "" for numbers."""
-    return {"M": EPOCH, "m": "s"}.get(np.asarray(_on_cpu(times)).dtype.kind, "")
 
 
 def finite(values: NDArray[Any], what: str) -> NDArray[Any]:
@@ -129,7 +83,8 @@ def not_infinite(values: NDArray[Any], what: str) -> NDArray[Any]:
     Raises:
         UserError: Some are; says how many.
     """
-    bad = int(np.isinf(values).sum())
+    with np.errstate(over="ignore"):
+        bad = int(np.isinf(values.astype(np.float32, copy=False)).sum())
     if bad:
         raise UserError(
             f"{what} with {bad} of {values.size} values infinite",
@@ -137,52 +92,6 @@ def not_infinite(values: NDArray[Any], what: str) -> NDArray[Any]:
             "correct them",
         )
     return values
-
-
-def with_gaps(values: Any, source: Any) -> NDArray[Any]:
-    """Values of an HDF5 data set, NaN where its attributes mark them as missing.
-
-    The attributes ``_FillValue`` and ``missing_value`` of the netCDF conventions.
-
-    Args:
-        values: What was read from it.
-        source: The data set; nothing is missing in an array without attributes.
-    """
-    array, attrs = np.asarray(values), getattr(source, "attrs", {})
-    for marks in (np.asarray(attrs[key]) for key in FILLS if key in attrs):
-        if marks.dtype.kind not in "biuf":
-            continue
-        if array.dtype.kind == "f":  # 1e20 in double precision marks single 1e20 too
-            with np.errstate(over="ignore"):
-                marks = marks.astype(array.dtype)
-        missing = np.isin(array, marks)
-        if missing.any():
-            array = np.where(missing, np.float32(np.nan), array)
-    return array
-
-
-def check_num_names(
-    path: Any, what: str, names: Sequence[str], shape: Sequence[int], num: int
-) -> None:
-    """Makes sure that there is a name for each component.
-
-    Args:
-        path: The file, for messages.
-        what: The array that they are of.
-        names: Those that were given.
-        shape: Of the array.
-        num: Number of its components.
-
-    Raises:
-        UserError: There are more or fewer names.
-    """
-    if len(names) != num:
-        raise UserError(
-            f"{path} with {len(names)} name{'s' * (len(names) != 1)} "
-            f"({', '.join(names)}) for {what} of shape {tuple(shape)}",
-            f"{num} names, one for each of {num} components",
-            f"give {num} names, or move the components to the last axis",
-        )
 
 
 def check_distinct(what: Any, names: Sequence[str]) -> None:

@@ -1,46 +1,38 @@
-"""Opens files of fields: recognises a format by its content, joins several files."""
+"""Opens files of fields, whatever their format, and writes them."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from nfsgeo.data.axes import check_axes
-from nfsgeo.data.fields import FieldFile
-from nfsgeo.data.heaps import check_heaps
-from nfsgeo.data.joined import JoinedFile
-from nfsgeo.data.numbers import as_times, unit_of_times
-from nfsgeo.data.readers import ARRAYS, READERS, Reader
-from nfsgeo.data.readers.columns import Columns
-from nfsgeo.data.readers.netcdf import is_store
+from nfsgeo.data.disk import check_ending, partial_path
+from nfsgeo.data.fields import Fields
+from nfsgeo.data.formats import ARRAYS, FORMATS, OWN, Format, Look, require
+from nfsgeo.data.formats.format import check_heaps
+from nfsgeo.data.formats.kinds import with_kinds
+from nfsgeo.data.joining import joined
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
+from nfsgeo.geometry import Domain, Region
+from nfsgeo.progress import Progress, silent
 
-__all__ = ["check_path", "fitted", "is_source", "open_file", "open_sources"]
+__all__ = ["Columns", "check_path", "convert", "is_source", "open", "settled", "write"]
 
-SERIES = ("samples", "time-steps")
-PLACES = ("points", "cells")
+# The variable or column of each role, and those of each kind.
+Columns = Mapping[str, str | Sequence[str]]
 
-
-def open_file(path: str | os.PathLike[str]) -> FieldFile:
-    """Opens the file of fields at ``path``, whatever its format.
-
-    Raises:
-        UserError: The file does not exist, is damaged or does not tell its times, or
-            no reader knows it.
-    """
-    return _settled(_open_any(path))
+STILL = ("static", "field")  # kinds that are not gone once files are opened
+STORE = (".zgroup", ".zmetadata", "zarr.json")  # in the folder of a Zarr store
 
 
-def open_sources(
-    sources: str | Path | Sequence[str | Path],
+def open(
+    sources: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     series: str | None = None,
     times: ArrayLike | None = None,
@@ -48,21 +40,50 @@ def open_sources(
     at: str | None = None,
     domain: Domain | None = None,
     known: Sequence[str] = (),
-) -> FieldFile:
-    """Opens a file, or several as one; arguments as in :func:`nfsgeo.data.convert`.
+) -> Fields:
+    """Opens a file of fields, recognised by its content, or several files as one.
+
+    What a file does not tell has to be said by an argument; nothing is guessed.
+
+    Args:
+        sources: A file, several of one kind, or a folder of them, which are taken in
+            the order of the numbers in their names.
+        series: Whether several files, or several graphs of one file, are ``"samples"``,
+            or ``"time-steps"`` of one; has to be said where each holds one time step
+            on the same points.
+        times: Time of each time step, ``[T]``, in place of what the files tell.
+        columns: Columns of a table, arrays of a mesh, or variables of NetCDF or Zarr,
+            by what they are: ``sample``, ``time``, ``x``, ``y`` or ``z``, where their
+            names do not tell, an empty name where none is; and the names of those that
+            are ``static`` inputs, a ``field``, or to ``ignore``. Where a table has a
+            column for each station, another table with their names and coordinates,
+            ``points``. In a file of arrays of any names, ``field`` and ``static`` are
+            ``"NAME:AXES"``, one or several, with a letter for each axis: ``n`` sample,
+            ``t`` time step, ``p`` point, or ``x``, ``y``, ``z`` of a grid, ``c``
+            component; ``points`` or ``x``, ``y``, ``z`` the coordinates, and ``time``
+            the times.
+        at: Whether the fields of a mesh are those at its ``"points"`` or ``"cells"``;
+            has to be said where it has both.
+        domain: The box and its periodic axes, in place of what the format implies.
+        known: Names of fields that are known ahead (forcings), and of parameters that
+            are inputs of a model; fields called ``forcing_NAME`` need not be named.
 
     Raises:
-        UserError: One of them cannot be read, they differ in kind, or their times or
-            the ends of their longitudes are not known.
+        ValueError: ``series`` or ``at`` is none of these.
+        UserError: A file cannot be read or can be read in two ways, files differ in
+            kind, or their times or the ends of their longitudes are not known.
     """
-    for name, value, choices in (("series", series, SERIES), ("at", at, PLACES)):
+    for name, value, choices in (
+        ("series", series, ("samples", "time-steps")),
+        ("at", at, ("points", "cells")),
+    ):
         if value not in (None, *choices):
             raise ValueError(f"{name} {value!r}: expected {' or '.join(choices)}")
     several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
     paths: list[Path] = []
     for path in map(check_path, several):
         folder = path.is_dir() and not is_source(path)
-        inside = [entry for entry in path.iterdir()] if folder else [path]
+        inside = list(path.iterdir()) if folder else [path]
         inside = [entry for entry in inside if is_source(entry) or not folder]
         paths += _in_order(inside) if folder else inside
     if not paths:
@@ -71,134 +92,108 @@ def open_sources(
         paths = _in_order(paths)
     options = {"columns": columns, "at": at}
     if len(paths) == 1:
-        file = _open_any(paths[0], options | {"series": series})
+        fields = _open_one(paths[0], options | {"series": series})
     else:
-        file = JoinedFile(paths, partial(_open_any, options=options), along=series)
-    return _settled(file, times, domain, known)
+        fields = joined(paths, partial(_open_one, options=options), series)
+        kind = _format_of(paths[0], options)
+        if series == "time-steps" and kind is not ARRAYS and "columns" in kind.options:
+            given = (columns or {}).items()
+            fields = with_kinds(fields, {k: n for k, n in given if k in STILL})
+    try:
+        found = settled(fields, times, domain, known)
+    except UserError:
+        fields.close()
+        raise
+    told = (series, times, columns, at, domain, *known)
+    alone = len(several) == 1 and all(each is None for each in told)
+    return replace(found, reopens=alone)
+
+
+def write(fields: Fields, out: str | Path, *, progress: Progress = silent) -> Path:
+    """Writes fields in the format of the target's ending, one sample at a time.
+
+    See ``FORMATS`` in :mod:`nfsgeo.data.formats` for the formats, and what each of them
+    has no place for.
+
+    Args:
+        fields: What to write.
+        out: The file to make, such as ``"fields.nc"``.
+        progress: Called with what is being done, how many samples are through with
+            it, and of how many.
+
+    Returns:
+        ``out``.
+
+    Raises:
+        UserError: ``out`` exists, no format has its ending or the format cannot hold
+            the fields, a package is not installed, or the disk is full.
+    """
+    out = Path(out)
+    writer = writer_of(out)
+    assert writer.write is not None
+    writer.write(fields, out, progress)
+    return out
+
+
+def writer_of(out: Path) -> Format:
+    """The format that a name promises, nfsgeo's own without an ending.
+
+    Raises:
+        UserError: No format has the ending, a package that writes it is not installed,
+            or the file exists or cannot be made.
+    """
+    writers = [each for each in FORMATS if each.write is not None]
+    check_ending(out, *(ending for each in writers for ending in each.endings))
+    fitting = (each for each in writers if out.suffix.lower() in each.endings)
+    writer = next(fitting, OWN)
+    for package in writer.needs:
+        require(package, f"{out} to write")
+    partial_path(out)
+    return writer
+
+
+def convert(
+    sources: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    region: Region | None = None,
+    equation: str | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Path:
+    """Opens files and writes them as one.
+
+    Args:
+        sources: As for :func:`open`.
+        out: The file to make; its ending chooses the format, see :func:`write`.
+        region: The part of the domain that fields live in, see
+            :func:`nfsgeo.data.regions.read_region`; in place of the domain's own.
+        equation: Name of the equation, in place of what the format implies.
+        progress: Called with what is being done, how many samples are through with
+            it, and of how many.
+        options: Further arguments of :func:`open`.
+
+    Returns:
+        Path of the file.
+
+    Raises:
+        UserError: A source cannot be read or does not fit the domain, ``out`` exists,
+            or the disk is full.
+    """
+    writer_of(Path(out))
+    with open(sources, **options) as fields:
+        fields.check_known()
+        if equation is not None:
+            named = fields.dataset.assign_attrs(equation=equation)
+            fields = replace(fields, dataset=named)
+        if region is not None:
+            fields = fields.with_domain(replace(fields.domain, region=region))
+        return write(fields, out, progress=progress or silent)
 
 
 def is_source(path: Path) -> bool:
     """Whether there is a file, or a folder that is a Zarr store."""
-    return path.is_file() or is_store(path)
-
-
-def _open_any(
-    path: str | os.PathLike[str], options: Mapping[str, Any] | None = None
-) -> FieldFile:
-    """Opens a file, which need not tell its times; see :meth:`Reader.told`."""
-    path = check_path(path)
-    if not is_source(path):
-        raise UserError(f"{path}", "an existing file", "check the name")
-    if path.is_file():
-        check_heaps(path)
-    reader = _reader_of(path, options or {})
-    if reader is None:
-        raise UserError(
-            f"{path}",
-            "an undamaged file of nfsgeo or of a format that it reads",
-            "see `nfsgeo datasets` for the formats",
-        )
-    return reader.told(path, options or {}).read(path)
-
-
-def _reader_of(path: Path, options: Mapping[str, Any]) -> Reader | None:
-    """The reader of the file's format, or that of any arrays where fields are told."""
-    told = "field" in (options.get("columns") or {})
-    for each in (*READERS, ARRAYS):
-        if each.recognise(path) and (not told or "columns" in each.options):
-            return each
-    return None
-
-
-def _settled(
-    file: FieldFile,
-    given: ArrayLike | None = None,
-    domain: Domain | None = None,
-    known: Sequence[str] = (),
-) -> FieldFile:
-    """The file with the given times, or its own where it tells them; else closes it.
-
-    Likewise closes a file whose longitudes may be periodic or not, which only a domain
-    can decide.
-    """
-    last = len(file.times) - 1
-    try:
-        if given is not None:
-            times = as_times(given, "times")
-            if times.shape != file.times.shape or not np.all(np.diff(times) > 0):
-                raise UserError(
-                    f"times {times.tolist() if times.size < 9 else times.shape}",
-                    f"an increasing time for each of the {last + 1} time steps of "
-                    f"{file.path}",
-                    "change their number or order",
-                )
-            file.times, file.times_are_known = times, True
-            _rename_time(file, unit_of_times(given))
-        if last and not file.times_are_known:
-            raise UserError(
-                f"{file.path} with {last + 1} time steps and no times",
-                "a file that tells them",
-                f"give them: nfsgeo convert {file.path} --out NAME.h5 --times "
-                f"START:STOP:STEP, as in --times 0:{last}:1",
-            )
-        file.know(known)
-        if domain is not None:
-            domain = fitted(domain, file)
-            if file.axes is not None:
-                check_axes(file.path, file.axes, domain)
-            file.domain, file.domain_is_known = domain, True
-        if file.longitude is not None and domain is None:
-            ends = f"{file.domain.lower[0]:g}:{file.domain.upper[0]:g}"
-            rest = " --axis LOW:HIGH" * (file.domain.dim - 1)
-            raise UserError(
-                f"{file.path} with longitudes over {file.longitude:g} degrees",
-                "to be told whether they close around the globe",
-                f"give the domain: nfsgeo convert {file.path} --out NAME.h5 "
-                f"--sphere, or --axis LOW:HIGH:periodic{rest}, as in --axis "
-                f"0:360:periodic, or without :periodic, --axis {ends}",
-            )
-    except UserError:
-        file.close()
-        raise
-    file.as_opened = told(file)
-    return file
-
-
-def told(file: FieldFile) -> tuple[Any, ...]:
-    """What a file says of its parts, times and domain, which code may change."""
-    split = sorted((name, [*map(int, part)]) for name, part in file.split.items())
-    return split, file.times.tolist(), file.domain.to_dict()
-
-
-def _rename_time(file: FieldFile, unit: str) -> None:
-    """Gives the times of a file another unit, ``""`` for none."""
-    units = file.provenance.get("units")
-    if unit or isinstance(units, dict):
-        kept = dict(units) if isinstance(units, dict) else {}
-        kept.pop("time", None)
-        units = kept | ({"time": unit} if unit else {})
-        file.provenance = {**file.provenance, "units": units}
-
-
-def fitted(domain: Domain, file: FieldFile) -> Domain:
-    """The domain; a sphere begins where the longitudes of the file's grid do.
-
-    Raises:
-        UserError: It is a sphere, and the coordinates are in radians.
-    """
-    units = file.provenance.get("units") or {}
-    if not domain.curved or not isinstance(units, dict):
-        return domain
-    if unit := next(
-        (units[k] for k in "xy" if str(units.get(k)).startswith("rad")), ""
-    ):
-        raise UserError(
-            f"{file.path} with coordinates in {unit} on a sphere",
-            "longitude and latitude in degrees",
-            "convert the coordinates",
-        )
-    whole = file.axes is not None and file.axes[0][0] >= 0
-    return Domain.sphere(0.0) if whole else domain
+    return path.is_file() or any((path / name).exists() for name in STORE)
 
 
 def check_path(path: Any) -> Path:
@@ -213,10 +208,81 @@ def check_path(path: Any) -> Path:
     raise UserError(
         f"data of type {type(path).__name__}"
         + ("" if shape is None else f" and shape {tuple(shape)}"),
-        "the path of a file",
-        'write arrays to one with numpy.savez("data.npz", coords=points, u=fields, '
-        "t=times) or nfsgeo.data.PointWriter",
+        "the path of a file, or fields",
+        "make fields of arrays with nfsgeo.from_arrays(u, points, times)",
     )
+
+
+def _open_one(path: Path, options: Mapping[str, Any]) -> Fields:
+    """Opens one file, which need not tell its times."""
+    return _format_of(path, options).open(path, options)
+
+
+def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
+    if not is_source(path):
+        raise UserError(f"{path}", "an existing file", "check the name")
+    look = Look(path)
+    if look.is_hdf5:
+        check_heaps(path)
+    told = "field" in (options.get("columns") or {})
+    for each in (*FORMATS, *([ARRAYS] if ARRAYS else [])):
+        if each.recognises(look) and (not told or "columns" in each.options):
+            return each
+    raise UserError(
+        f"{path}",
+        "an undamaged file of nfsgeo or of a format that it reads",
+        "see `nfsgeo datasets` for the formats",
+    )
+
+
+def settled(
+    fields: Fields, times: ArrayLike | None, domain: Domain | None, known: Sequence[str]
+) -> Fields:
+    """The fields with what is told of them, once nothing is left open."""
+    if times is not None:
+        fields = fields.with_times(times)
+    last = len(fields.times) - 1
+    if not fields.times_are_known:
+        raise UserError(
+            f"{fields.path} with {last + 1} time steps and no times",
+            "a file that tells them",
+            f"give them: nfsgeo convert {fields.path} --out NAME.nc --times "
+            f"START:STOP:STEP, as in --times 0:{last}:1",
+        )
+    fields = fields.with_known(known) if known else fields
+    if domain is not None:
+        return fields.with_domain(fitted(domain, fields))
+    if fields.longitude is not None:
+        ends = f"{fields.domain.lower[0]:g}:{fields.domain.upper[0]:g}"
+        rest = " --axis LOW:HIGH" * (fields.domain.dim - 1)
+        raise UserError(
+            f"{fields.path} with longitudes over {fields.longitude:g} degrees",
+            "to be told whether they close around the globe",
+            f"give the domain: nfsgeo convert {fields.path} --out NAME.nc --sphere, or "
+            f"--axis LOW:HIGH:periodic{rest}, as in --axis 0:360:periodic, or without "
+            f":periodic, --axis {ends}; in Python domain=Domain.sphere() or "
+            "Domain(lower, upper, periodic)",
+        )
+    return fields
+
+
+def fitted(domain: Domain, fields: Fields) -> Domain:
+    """The domain; a sphere begins where the longitudes of the grid do.
+
+    Raises:
+        UserError: It is a sphere, and the coordinates are in radians.
+    """
+    if not domain.curved:
+        return domain
+    units = [str(fields.dataset[axis].attrs.get("units", "")) for axis in fields.space]
+    if unit := next((unit for unit in units if unit.startswith("rad")), ""):
+        raise UserError(
+            f"{fields.path} with coordinates in {unit} on a sphere",
+            "longitude and latitude in degrees",
+            "convert the coordinates",
+        )
+    whole = fields.axes is not None and fields.axes[0][0] >= 0
+    return Domain.sphere(0.0) if whole else domain
 
 
 def _in_order(paths: Sequence[Path]) -> list[Path]:

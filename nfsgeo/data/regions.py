@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nfsgeo.data.extras import require
 from nfsgeo.data.fields import reading
+from nfsgeo.data.formats.format import require
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Region
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.meshes import Mesh
+from nfsgeo.data.windows import WindowDataset
 
 __all__ = ["baselines", "extrapolation", "persistence", "training_mean"]
 

@@ -70,7 +70,7 @@ def grid_states(forecaster: Forecaster, window: Data) -> GridStates:
 
     Args:
         forecaster: Of a model with blocks on a grid, such as ``nfs``.
-        window: One sample of a :class:`~nfsgeo.data.datasets.WindowDataset`.
+        window: One sample of a :class:`~nfsgeo.data.windows.WindowDataset`.
 
     Raises:
         UserError: The model has no such blocks.

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nfsgeo.data import FieldFile
-from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data import Fields
 from nfsgeo.data.meshes import Mesh
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.evaluation.baselines import baselines
 from nfsgeo.evaluation.scoring import errors_in_parts, predictions, scored_windows
 from nfsgeo.models import MODELS
@@ -39,6 +39,7 @@ class Evaluation:
             targets removed from each component, the median over samples, and its mean
             over components.
         components: The first four for each of several components; empty for one.
+        without_energy: How many samples have no relative error, of each component.
         by_time_step: Mean absolute error at each predicted time step, by method:
             ``[n_out]``, or ``[n_out, C]`` for several components.
         last_by_sample: Relative L1 of each window at the last predicted time step,
@@ -50,6 +51,7 @@ class Evaluation:
 
     errors: dict[str, dict[str, float]]
     components: dict[str, list[dict[str, float]]]
+    without_energy: list[int]
     by_time_step: dict[str, NDArray[Any]]
     last_by_sample: dict[str, NDArray[Any]]
     points: tuple[int, int]
@@ -101,7 +103,8 @@ def evaluate(
             errors[name].update(field, batch.y, batch.batch)
             by_time_step[name].update(field, batch.y)
             ends = field[:, -1:], batch.y[:, -1:], batch.batch
-            last[name].append(errors_by_sample(*ends, mean=mean)["rel_l1"])
+            std = errors[name].statistics(batch.y.device)[1]
+            last[name].append(errors_by_sample(*ends, mean=mean, std=std)["rel_l1"])
         if len(examples) < wanted:
             arrays = (batch.pos, batch.x, batch.y, prediction)
             parts = (array.cpu().split(batch.graphs.sizes) for array in arrays)
@@ -122,6 +125,7 @@ def evaluate(
             for name, metric in errors.items()
         },
         components={name: metric.by_component() for name, metric in errors.items()},
+        without_energy=errors["model"].without_energy(),
         by_time_step={n: m.compute().cpu().numpy() for n, m in by_time_step.items()},
         last_by_sample={n: torch.cat(each).cpu().numpy() for n, each in last.items()},
         points=(min(sizes), max(sizes)),
@@ -136,7 +140,7 @@ def evaluate(
 def unobserved_errors(
     forecaster: Forecaster,
     config: RunConfig,
-    file: FieldFile,
+    file: Fields,
     mesh: Observation,
 ) -> dict[str, Any]:
     """Errors at points of the file where samples are not observed.

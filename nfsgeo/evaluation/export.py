@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export, save
 
-from nfsgeo.data.native.layout import check_ending
+from nfsgeo.data.disk import check_ending
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
@@ -100,7 +100,7 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
         while len(hidden := (~domain.contains(each)).nonzero()):
             each[hidden] = lower + lengths * torch.rand(1, domain.dim)
     x = torch.zeros(EXAMPLE_POINTS, model.problem.n_in, model.problem.in_components)
-    inputs = program_inputs(forecaster, x.to(forecaster.inputs.mean), pos, query_pos)
+    inputs = program_inputs(forecaster, x, pos, query_pos)
     with torch.no_grad():
         program = export(_Program(forecaster), inputs, dynamic_shapes=_sizes())
     if format == "onnx":
@@ -185,8 +185,8 @@ class _Program(nn.Module):
             **self.nodes,
         }
         graphs = Graphs(pos, (points,), query_pos, (queries,), edges)
-        field = self.model.predict(self.inputs.normalise(x), graphs)
-        field = self.outputs.denormalise(field)
+        field = self.model.predict(self.inputs.normalise(x).to(x.dtype), graphs)
+        field = self.outputs.denormalise(field).to(x.dtype)
         if not self.residual:
             return field
         source, target = last_edges
@@ -196,7 +196,7 @@ class _Program(nn.Module):
         there = near.new_zeros(queries, near.size(1))
         last = (mean + there.index_add(0, target, near)).to(field.dtype).unsqueeze(1)
         if self.damped is not None:
-            last = self.damped(last, self.inputs.mean[: last.size(-1)])
+            last = self.damped(last, self.inputs.mean[: last.size(-1)].to(last))
         return field + last
 
 

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from itertools import compress
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-import nfsgeo.data
-from nfsgeo.data import FieldFile
-from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data import Fields
+from nfsgeo.data.build import numbered
 from nfsgeo.data.fields import Doubles
-from nfsgeo.data.numbers import EPOCH
-from nfsgeo.data.readers.clouds import numbered
 from nfsgeo.data.splits import SPLITS
+from nfsgeo.data.times import EPOCH
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS, Problem
 from nfsgeo.training import Forecaster, RunConfig
 from nfsgeo.training.lead_times import check_lead
 from nfsgeo.training.observation import mesh_of, observe
+from nfsgeo.training.source import open_source
 from nfsgeo.training.window_starts import part_samples
 
 __all__ = [
@@ -36,19 +38,21 @@ Part = Literal["all", "test"]
 SAME_POINT = 1e-5
 
 
-def check_fields(forecaster: Forecaster, file: FieldFile) -> None:
-    """Takes from a file what the model was trained with, and checks domain and units.
+def check_fields(forecaster: Forecaster, file: Fields) -> Fields:
+    """What the model was trained with of a file, in domain and units of training.
 
     Components, static inputs, forcings and scalars become those of training, by name
     and in their order; others are left out. Where the names of either side are made
     up, ``u_0``, ``u_1``, as for formats that hold none, the order alone counts.
 
     Raises:
-        UserError: The file lacks one of them, or has another domain or other units.
+        UserError: The file lacks one of them, or has another domain or other units. A
+            file that tells no domain has that of training if it holds the points.
     """
     problem = forecaster.description["problem"]
     names = forecaster.description.get("inputs", {})
-    _take_inputs(forecaster, file)
+    forcings, scalars = names.get("forcings", []), names.get("scalars", [])
+    file = _take_inputs(forecaster, file)
     fields = _fitting(
         names.get("components"), problem["out_components"], file.component_names, "u"
     )
@@ -62,17 +66,22 @@ def check_fields(forecaster: Forecaster, file: FieldFile) -> None:
             f"{wanted}, as in training",
             "use data of the kind that the model was trained on, or rename them",
         )
-    file.choose(fields, _static_inputs(forecaster, file))
+    static = _static_inputs(forecaster, file)
+    file = file.select(fields, static, forcings, scalars)
     _check_units(forecaster, file)
+    if not file.domain_is_known:
+        with contextlib.suppress(UserError):
+            file = file.with_domain(Domain.from_dict(problem["domain"]))
     if file.domain.to_dict() != problem["domain"]:
         raise UserError(
             f"{file.path} on {_box(file.domain.to_dict())}",
             f"{_box(problem['domain'])}, as in training",
             "give longitudes in that range"
             if file.domain.curved and problem["domain"].get("sphere")
-            else "use data on that domain, or set it: nfsgeo convert FILE --out NEW.h5 "
+            else "use data on that domain, or set it: nfsgeo convert FILE --out NEW.nc "
             f"{_axes(problem['domain'])}",
         )
+    return file
 
 
 def check_times(forecaster: Forecaster, windows: WindowDataset) -> None:
@@ -104,16 +113,15 @@ def check_times(forecaster: Forecaster, windows: WindowDataset) -> None:
 
 
 def choose_part(
-    part: Part | None, file: FieldFile, named: Path | None, config: RunConfig
-) -> Part:
+    part: Part | None, file: Fields, named: Path | None, config: RunConfig
+) -> tuple[Part, Fields]:
     """The samples to score: all of a named file, the test part of the run's own.
 
-    ``"all"`` becomes the split of the file, so that whatever takes its test part takes
-    every sample.
+    Of the fields that are returned, all samples are test samples then.
 
     Args:
         part: What was asked for; None for the default.
-        file: The open file, whose split is set.
+        file: The open file.
         named: The path of a named file, None for the run's own file.
         config: Configuration of the run.
 
@@ -128,18 +136,19 @@ def choose_part(
             "leave it out, or name the file to score with --data FILE",
         )
     if part == "all":
-        file.split = dict.fromkeys(SPLITS, np.arange(file.num_samples))
+        parts = dict.fromkeys(SPLITS, np.arange(0))
+        file = file.with_split(parts | {"test": np.arange(file.num_samples)})
     elif not len(part_samples(config.data, file, "test")):
         raise UserError(
             f"{file.path} without test samples, {file.num_samples} in all",
             "at least one to score",
             "give --part all with --data FILE",
         )
-    return part
+    return part, file
 
 
 def for_named_file(
-    config: RunConfig, file: FieldFile, num_points: int, *, part: Part, around: bool
+    config: RunConfig, file: Fields, num_points: int, *, part: Part, around: bool
 ) -> RunConfig:
     """The configuration for scoring a named file: all of its samples and points.
 
@@ -215,9 +224,9 @@ def describe_scored(
     } | ({"windows": len(test)} if len(test) > len(samples) else {})
 
 
-def _check_units(forecaster: Forecaster, file: FieldFile) -> None:
+def _check_units(forecaster: Forecaster, file: Fields) -> None:
     """Refuses a file that says another unit than the training data did."""
-    trained, found = forecaster.description.get("units", {}), file.all_units
+    trained, found = forecaster.description.get("units", {}), file.units
     for name in trained.keys() & found.keys():
         both = (found[name], trained[name])
         one, other = ("s" if unit == EPOCH else unit for unit in both)
@@ -229,7 +238,7 @@ def _check_units(forecaster: Forecaster, file: FieldFile) -> None:
             )
 
 
-def _take_inputs(forecaster: Forecaster, file: FieldFile) -> None:
+def _take_inputs(forecaster: Forecaster, file: Fields) -> Fields:
     names = forecaster.description.get("inputs", {})
     known = {kind: names.get(kind, []) for kind in ("forcings", "scalars")}
     there = {*file.component_names, *file.forcing_names, *file.parameters}
@@ -246,30 +255,27 @@ def _take_inputs(forecaster: Forecaster, file: FieldFile) -> None:
             "name",
             "add what is missing to the file",
         )
-    file.know([*known["forcings"], *known["scalars"]])
-    file.forcing_names, file.scalar_names = known["forcings"], known["scalars"]
+    return file.with_known([*known["forcings"], *known["scalars"]])
 
 
-def _static_inputs(forecaster: Forecaster, file: FieldFile) -> list[str]:
+def _static_inputs(forecaster: Forecaster, file: Fields) -> list[str]:
     """Names of the static inputs of a file that are those of training."""
     problem, model = forecaster.description["problem"], forecaster.description["model"]
     known = Problem.from_dict(problem)
-    folded = known.folds * known.forcings + len(file.scalar_names)
+    inputs = forecaster.description.get("inputs", {})
+    folded = known.folds * known.forcings + len(inputs.get("scalars", []))
     fields = problem["out_components"] if problem["has_time"] else 0
     indicators = fields if forecaster.missing else 0
     boundary = 1 + len(problem["domain"]["lower"]) if forecaster.boundary else 0
     num = problem["in_components"] - fields - indicators - boundary - folded
-    trained = forecaster.description.get("inputs", {}).get("static")
-    there = file.static_names if file.static_role == "coefficient" else []
+    trained, there = inputs.get("static"), file.static_names
     names = _fitting(trained, num, there, "a")
     if names is not None:
-        # An initial condition, which is no input, stays what it is.
-        return names if there else file.static_names
+        return names
     told = _components(num) + f" ({', '.join(trained)})" * bool(trained)
     if not there:
-        other = f", only an {file.static_role}" if file.static_role else ""
         raise UserError(
-            f"{file.path} without a static input{other}",
+            f"{file.path} without a static input",
             f"the coefficient that {model} was trained with, {told}",
             "add it to the file as the training data had it",
         )
@@ -330,13 +336,13 @@ def _axes(domain: dict[str, Any]) -> str:
     return " ".join(options)
 
 
-def _check_tied(config: RunConfig, file: FieldFile, num_points: int) -> None:
+def _check_tied(config: RunConfig, file: Fields, num_points: int) -> None:
     """Refuses a file whose points are not those of training."""
     pos = _first_points(config, file)
     same = len(pos) == num_points
     own = config.data.file
     if same and own is not None and own.exists() and own != file.path.resolve():
-        with nfsgeo.data.open(own) as trained:
+        with open_source(config.data) as trained:
             off = np.abs(_first_points(config, trained) - pos)
             same = bool((off <= SAME_POINT * np.array(file.domain.lengths)).all())
     if not same:
@@ -347,15 +353,15 @@ def _check_tied(config: RunConfig, file: FieldFile, num_points: int) -> None:
         )
 
 
-def _first_points(config: RunConfig, file: FieldFile) -> Doubles:
+def _first_points(config: RunConfig, file: Fields) -> Doubles:
     return mesh_of(observe(config.data, file, config.seed), 0).pos
 
 
-def _num_seen(config: RunConfig, file: FieldFile) -> int:
+def _num_seen(config: RunConfig, file: Fields) -> int:
     """Training and validation samples of the run, if this is its own file."""
     if config.data.file != file.path.resolve():
         return 0
-    with nfsgeo.data.open(file.path) as own:
+    with open_source(config.data) as own:
         parts = (part_samples(config.data, own, part) for part in ("train", "valid"))
         return len(np.union1d(*parts))
 

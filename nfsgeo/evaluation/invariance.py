@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-import nfsgeo.data
-from nfsgeo.data import FieldFile
+from nfsgeo.data import Fields
 from nfsgeo.data.fields import Indices
 from nfsgeo.data.meshes import (
     MESH_KINDS,
@@ -32,6 +31,7 @@ from nfsgeo.evaluation.unseen import DRAWS, in_turn, samples_to_look_at
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.observation import Observation, mesh_of, observe, trained_points
+from nfsgeo.training.source import open_source
 
 __all__ = ["COLUMNS", "MESHES", "evaluate_meshes", "mesh_columns"]
 
@@ -111,12 +111,12 @@ def evaluate_meshes(
     paths = RunPaths.existing(folder)
     config, forecaster = open_run(paths, device)
     rows = []
-    with nfsgeo.data.open(config.data.file or "") as file:
+    with open_source(config.data) as file:
         if file.shape is None:
             raise UserError(
                 f"{file.path}", "fields on a grid", "draw meshes from such a file"
             )
-        check_fields(forecaster, file)
+        file = check_fields(forecaster, file)
         seen = observe(config.data, file, config.seed)
         training = _Training(
             file,
@@ -159,7 +159,7 @@ def mesh_columns(names: Sequence[str]) -> list[str]:
 class _Training:
     """Where training samples were observed, and whether fields are known elsewhere."""
 
-    file: FieldFile
+    file: Fields
     first: Observation
     points: Callable[[int], Indices]
     off_grid: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import nfsgeo.data
-from nfsgeo.data import FieldFile, PointWriter
-from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data import Fields
+from nfsgeo.data.build import Array, build
 from nfsgeo.data.disk import check_room
-from nfsgeo.data.export import exporting
 from nfsgeo.data.meshes import MeshOfFile
+from nfsgeo.data.opening import write, writer_of
+from nfsgeo.data.staging import Staging
 from nfsgeo.data.times import span_text, time_text
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.fitting import check_fields
 from nfsgeo.evaluation.pretrained import find_run
@@ -78,8 +81,12 @@ def predict(
             exists.
     """
     config, forecaster = open_run(find_run(folder), device)
-    with exporting(target) as native, nfsgeo.data.open(source) as file:
-        check_fields(forecaster, file)
+    writer_of(target)
+    with (
+        tempfile.TemporaryDirectory(dir=target.parent, prefix=target.name) as scratch,
+        nfsgeo.data.open(source) as file,
+    ):
+        file = check_fields(forecaster, file)
         # A point cloud is observed everywhere; a model that needs a grid refuses it.
         at_all = file.shape is None and MODELS[config.model.name].points
         mesh = MeshOfFile(file) if at_all else observe(config.data, file, config.seed)
@@ -103,45 +110,42 @@ def predict(
         )
         queried = most if points is None else len(points)
         size = max(1, min(config.data.batch_size, POINTS // queried))
-        writer = PointWriter(
-            native,
-            equation=file.equation,
-            domain=file.domain,
-            times=ahead,
-            component_names=file.component_names,
-            provenance={"model": config.model.name, "predicted_from": source.name}
-            | {k: v for k, v in file.provenance.items() if k == "units"},
-            split=file.split,
-        )
         queries = None if points is None else torch.from_numpy(points)
         connect = partial(_connect, forecaster, file, queries)
-        with writer:
-            written: tuple[Tensor, int] | None = None
-            done = 0
-            for batch, u in predictions(
-                forecaster,
-                windows,
-                size,
-                connect=connect,
-                steps=steps,
-                ahead=torch.from_numpy(ahead),
-            ):
-                sizes = batch.graphs.query_sizes or batch.graphs.sizes
-                places = batch.pos.cpu().split(batch.graphs.sizes)
-                for pos, values in zip(places, u.cpu().split(sizes), strict=True):
-                    where = pos if queries is None else queries
-                    # A mesh that the previous sample had too is stored once.
-                    if written is None or not torch.equal(written[0], where):
-                        written = where, writer.add_mesh(where.numpy())
-                    writer.write(values.numpy(), written[1])
-                done += batch.num_graphs
-                if progress is not None:
-                    progress(done, len(samples))
+        staging = Staging(Path(scratch) / "samples", {})
+        where: list[NDArray[np.float64]] = []
+        for batch, u in predictions(
+            forecaster,
+            windows,
+            size,
+            connect=connect,
+            steps=steps,
+            ahead=torch.from_numpy(ahead),
+        ):
+            sizes = batch.graphs.query_sizes or batch.graphs.sizes
+            places = batch.pos.cpu().split(batch.graphs.sizes)
+            for pos, values in zip(places, u.cpu().split(sizes), strict=True):
+                staging.put(len(where), {"u": values.numpy()[None]})
+                where.append(pos.numpy() if points is None else points)
+            if progress is not None:
+                progress(len(where), len(samples))
+        fields = build(
+            Path(source.name),
+            [Array(staging.each("u", ("n", *"ptc")), "ptc", file.component_names)],
+            points=where,
+            times=ahead,
+            domain=file.domain,
+            equation=file.equation,
+            provenance={"model": config.model.name, "predicted_from": source.name},
+            units=file.units,
+            split=file.split,
+        )
+        write(fields, target)
     return target
 
 
 def _connect(
-    forecaster: Forecaster, file: FieldFile, queries: Tensor | None, pos: Tensor
+    forecaster: Forecaster, file: Fields, queries: Tensor | None, pos: Tensor
 ) -> Graphs:
     if queries is None:
         return forecaster.connect(pos)
@@ -151,7 +155,7 @@ def _connect(
 def _window(
     forecaster: Forecaster,
     config: RunConfig,
-    file: FieldFile,
+    file: Fields,
     first: int | None,
     steps: int | None,
     lead_times: Sequence[float] | None,
@@ -254,7 +258,7 @@ def _check_lead_times(
 
 
 def _last_snapshots(
-    config: RunConfig, file: FieldFile, first: int | None
+    config: RunConfig, file: Fields, first: int | None
 ) -> NDArray[np.int64]:
     """Numbers of the observed snapshots, as far apart in number as in training."""
     numbers = config.data.time_stride * np.arange(config.data.n_in or 0)
@@ -269,7 +273,7 @@ def _last_snapshots(
     return begin + numbers
 
 
-def _steps_ahead(file: FieldFile, ahead: NDArray[np.float64]) -> NDArray[np.int64]:
+def _steps_ahead(file: Fields, ahead: NDArray[np.float64]) -> NDArray[np.int64]:
     """Numbers of the predicted time steps, where the file has forcings; else none."""
     if not file.forcing_names:
         return np.empty(0, np.int64)

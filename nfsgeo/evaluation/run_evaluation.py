@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import nfsgeo.data
-from nfsgeo.data import FieldFile
+from nfsgeo.data import Fields
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.evaluate import (
     Evaluation,
@@ -41,6 +42,7 @@ from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.environment import check_device, device_of
 from nfsgeo.training.experiment import check_observed
 from nfsgeo.training.observation import Observation, observe
+from nfsgeo.training.source import open_source
 from nfsgeo.training.window_starts import part_samples
 
 __all__ = ["evaluate_run", "open_run"]
@@ -99,13 +101,13 @@ def evaluate_run(
     """
     paths = find_run(folder)
     config, forecaster = open_run(paths, device)
-    source = data or config.data.file
-    if source is None:
+    if data is None and config.data.file is None:
         raise UserError(
             f"{folder} without data", "a file to evaluate on", "give --data FILE"
         )
-    with nfsgeo.data.open(source) as file:
-        check_fields(forecaster, file)
+    opened = nfsgeo.data.open(data) if data else open_source(config.data)
+    with opened as file:
+        file = check_fields(forecaster, file)
         known = forecaster.description.get("data")
         if data is None and known not in (None, file.fingerprint()):
             raise UserError(
@@ -113,7 +115,7 @@ def evaluate_run(
                 "the data that the run was trained on",
                 "put them back, or score the file as another one: --data FILE",
             )
-        part = choose_part(part, file, data, config)
+        part, file = choose_part(part, file, data, config)
         trained = config
         if data is not None:
             num_points = forecaster.description["problem"]["num_points"]
@@ -173,7 +175,7 @@ def open_run(
 def _rollout_errors(
     forecaster: Forecaster,
     config: RunConfig,
-    file: FieldFile,
+    file: Fields,
     mesh: Observation,
     steps: int,
     progress: Progress,
@@ -199,24 +201,28 @@ def _rollout_errors(
             "errors": found.errors,
             "mae_by_step": {n: e.tolist() for n, e in found.by_time_step.items()},
             "rel_l1_last_by_sample": {
-                n: e.mean(-1).tolist() for n, e in found.last_by_sample.items()
+                n: torch.from_numpy(e).nanmean(-1).tolist()
+                for n, e in found.last_by_sample.items()
             },
         }
     }
 
 
-def _scores(
-    found: Evaluation, forecaster: Forecaster, file: FieldFile
-) -> dict[str, Any]:
+def _scores(found: Evaluation, forecaster: Forecaster, file: Fields) -> dict[str, Any]:
     """Errors of the model and of the baselines, with which ``summary.json`` ends."""
     baselines = {name: e for name, e in found.errors.items() if name != "model"}
     scores: dict[str, Any] = {"test": found.errors["model"], "baselines": baselines}
     units = [file.units.get(name) for name in file.component_names]
+    each = zip(file.component_names, found.without_energy, strict=False)
+    if left := {name: num for name, num in each if num}:
+        scores["left_out"] = left
     if not found.components["model"]:
         return scores | ({"units": units[0]} if units[0] else {})
     std = forecaster.description["statistics"]["std"]
+    flat = [n for n, s in zip(file.component_names, std, strict=True) if not s]
+    constant = f" They are without {', '.join(flat)}, constant in the training data."
     return scores | {
-        "pooled": POOLED,
+        "pooled": POOLED + constant * bool(flat),
         "components": {
             name: {"unit": units[c], "std": std[c]}
             | found.components["model"][c]
@@ -228,7 +234,7 @@ def _scores(
 
 def _write(
     paths: RunPaths,
-    file: FieldFile,
+    file: Fields,
     found: Evaluation,
     summary: dict[str, Any],
     rows: Sequence[dict[str, Any]],

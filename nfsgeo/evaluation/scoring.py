@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from nfsgeo.data import FieldFile
+from nfsgeo.data import Fields
 from nfsgeo.data.connected_batches import Connect, batches
-from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.models import MODELS
 from nfsgeo.training import Forecaster, RunConfig
 from nfsgeo.training.datamodule import windows
@@ -24,7 +24,7 @@ __all__ = ["errors_in_parts", "predictions", "scored_windows"]
 def scored_windows(
     forecaster: Forecaster,
     config: RunConfig,
-    file: FieldFile,
+    file: Fields,
     mesh: Observation,
     part: str = "test",
     *,

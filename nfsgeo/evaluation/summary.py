@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from nfsgeo.data import FieldFile
+from nfsgeo.data import Fields
 from nfsgeo.errors import UserError
 from nfsgeo.models import num_parameters
 from nfsgeo.training import Forecaster, RunConfig, RunPaths
@@ -62,7 +62,7 @@ def _components(content: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def describe_run(
-    paths: RunPaths, config: RunConfig, forecaster: Forecaster, file: FieldFile
+    paths: RunPaths, config: RunConfig, forecaster: Forecaster, file: Fields
 ) -> dict[str, Any]:
     """Sizes and cost of a run, with which ``summary.json`` begins.
 

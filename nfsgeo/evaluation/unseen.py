@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from nfsgeo.data import FieldFile
+from nfsgeo.data import Fields
 from nfsgeo.data.fields import Indices
 from nfsgeo.data.meshes import Mesh, MeshesInTurn, nested
 from nfsgeo.data.meshes.trigonometric import is_band_limited
@@ -54,7 +54,7 @@ COLUMNS = (
 def evaluate_unseen(
     forecaster: Forecaster,
     config: RunConfig,
-    file: FieldFile,
+    file: Fields,
     mesh: Observation,
     *,
     factors: Sequence[float],
@@ -115,7 +115,7 @@ def evaluate_unseen(
 
 
 def seen_by_training(
-    config: RunConfig, file: FieldFile, at: UnseenAt | None = None
+    config: RunConfig, file: Fields, at: UnseenAt | None = None
 ) -> dict[str, Any]:
     """How many points of a file training has seen, and where unseen ones are drawn.
 
@@ -165,7 +165,7 @@ def in_turn(mesh: Callable[[int], Mesh], num: int | None) -> Callable[[int], Mes
     return MeshesInTurn(tuple(mesh(number) for number in range(num)))
 
 
-def samples_to_look_at(file: FieldFile) -> Indices:
+def samples_to_look_at(file: Fields) -> Indices:
     """Up to four samples, of the test part where there is one."""
     part = file.split["test"]
     return (part if len(part) else np.arange(file.num_samples))[:4]
@@ -187,7 +187,7 @@ def _check(config: RunConfig, factors: Sequence[float]) -> None:
         )
 
 
-def _where(file: FieldFile, at: UnseenAt | None) -> UnseenAt:
+def _where(file: Fields, at: UnseenAt | None) -> UnseenAt:
     """``at``, resolved, see :func:`seen_by_training`."""
     if at == "file":
         return at
@@ -203,7 +203,7 @@ def _where(file: FieldFile, at: UnseenAt | None) -> UnseenAt:
 
 
 def _enlarged(
-    file: FieldFile,
+    file: Fields,
     mesh: Observation,
     factor: float,
     seed: int,

@@ -10,8 +10,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import FieldFile
-from nfsgeo.data.native import NativeFile
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.times import time_texts
 from nfsgeo.geometry import Domain
 from nfsgeo.report.figures import evenly, slug
@@ -30,11 +29,10 @@ TIME_STEPS = 4
 CORNERS = {"line": 2, "triangle": 3, "quad": 4}
 
 
-def plot_file(file: FieldFile, out_dir: Path) -> list[Path]:
+def plot_file(file: Fields, out_dir: Path) -> list[Path]:
     """Draws the first samples of a data file at several time steps, and its meshes.
 
-    The meshes of a point cloud are those of the samples drawn, the meshes of gridded
-    data those stored with them.
+    The meshes are those of the samples drawn, if they are points.
 
     Args:
         file: An open data file.
@@ -42,7 +40,7 @@ def plot_file(file: FieldFile, out_dir: Path) -> list[Path]:
 
     Returns:
         The files written, ``sample-<number>-<component>.png`` and
-        ``mesh-<number or name>.png``.
+        ``mesh-<number>.png``.
     """
     out_dir.mkdir(parents=True, exist_ok=True)
     written = []
@@ -53,7 +51,7 @@ def plot_file(file: FieldFile, out_dir: Path) -> list[Path]:
     return written
 
 
-def _figures(file: FieldFile) -> Iterator[tuple[str, Figure]]:
+def _figures(file: Fields) -> Iterator[tuple[str, Figure]]:
     """Figures with their names, one at a time."""
     samples = range(min(SAMPLES, file.num_samples))
     for sample in samples:
@@ -65,20 +63,16 @@ def _figures(file: FieldFile) -> Iterator[tuple[str, Figure]]:
         for mesh, sample in sorted(firsts.items()):
             pos, elements = file.coordinates(sample), file.cells(sample)
             yield f"mesh-{mesh}", mesh_figure(file.domain, pos, elements, axes)
-    elif isinstance(file, NativeFile):
-        for name, index in file.meshes.items():
-            figure = mesh_figure(file.domain, file.coordinates()[index], axes=axes)
-            yield f"mesh-{slug(name)}", figure
 
 
-def _panels(file: FieldFile, sample: int) -> dict[str, dict[str, NDArray[np.float64]]]:
+def _panels(file: Fields, sample: int) -> dict[str, dict[str, NDArray[np.float64]]]:
     """The fields of each component, by the titles of their panels."""
     shown = evenly(file.num_observed() or len(file.times), TIME_STEPS)
     panels: dict[str, dict[str, NDArray[np.float64]]] = {}
-    if file.static_components:
+    if file.static_names:
         static = file.read_static(sample).astype(np.float64)
         for c, name in enumerate(file.static_names):
-            panels[name] = {file.static_role or "static": static[:, c]}
+            panels[name] = {"static input": static[:, c]}
     labels = time_texts(file.times[shown], file.time_unit)
     for k, label in zip(shown, labels, strict=True):
         values = file.read(sample, slice(k, k + 1))[:, 0].astype(np.float64)
@@ -90,7 +84,7 @@ def _panels(file: FieldFile, sample: int) -> dict[str, dict[str, NDArray[np.floa
 
 
 def _drawn(
-    file: FieldFile, sample: int, name: str, panels: dict[str, NDArray[np.float64]]
+    file: Fields, sample: int, name: str, panels: dict[str, NDArray[np.float64]]
 ) -> Figure:
     pos = file.coordinates(sample)
     axes = axis_labels(file.domain, file.axis_units)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.numbers import EPOCH
-from nfsgeo.data.times import time_text
+from nfsgeo.data.times import EPOCH, time_text
 from nfsgeo.report.numbers import with_unit
 
 __all__ = ["after_input", "along_time"]

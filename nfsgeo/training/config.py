@@ -2,7 +2,7 @@
 
 The defaults are the demonstration: what ``nfsgeo train --model nfs`` trains when
 nothing else is said, within minutes on two cores. Its data are in
-:mod:`nfsgeo.training.demo`, the paper's protocol in :mod:`nfsgeo.training.presets`.
+:mod:`nfsgeo.training.source`, the paper's protocol in :mod:`nfsgeo.training.presets`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import (
+    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -48,8 +49,14 @@ class DataSection(Section):
     """Which samples are learnt from, and the points at which they are observed.
 
     Attributes:
-        file: Data in any format that :func:`nfsgeo.data.open` reads; None for the
-            demonstration's.
+        file: Data in any format that :func:`nfsgeo.data.open` reads, also called
+            ``train_file``; None for the demonstration's.
+        test_file: A second file, whose samples are the test part; those of ``file`` are
+            for training and validation then.
+        split: Three fractions with the sum 1, or numbers of samples, of training,
+            validation and test samples in the order of the file; None for the file's
+            own parts, or else 0.7/0.1/0.2. With ``test_file`` the second alone counts,
+            an eighth of ``file`` if None.
         known: Fields of the file that are known ahead (forcings), and parameters of
             samples that are inputs, besides those that the file itself tells.
         mesh: How points are chosen, one of :data:`nfsgeo.data.meshes.MESH_KINDS`.
@@ -99,7 +106,11 @@ class DataSection(Section):
         workers: Processes that read data; 0 reads in the training process.
     """
 
-    file: Path | None = None
+    file: Path | None = Field(
+        default=None, validation_alias=AliasChoices("file", "train_file")
+    )
+    test_file: Path | None = None
+    split: tuple[NonNegativeFloat, NonNegativeFloat, NonNegativeFloat] | None = None
     known: list[str] = []
     mesh: str | None = None
     points: PositiveInt | None = None
@@ -139,7 +150,7 @@ class DataSection(Section):
             raise unknown(f"data.mesh={name!r}", f"one of {names}", name, MESH_KINDS)
         return name
 
-    @field_serializer("file")
+    @field_serializer("file", "test_file")
     def _file_as_text(self, file: Path | None) -> str | None:
         return None if file is None else str(file)
 

@@ -13,9 +13,9 @@ from scipy.optimize import minimize
 from torch import Tensor
 from torch_geometric.data import Data
 
-from nfsgeo.data import FieldFile
-from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data import Fields
 from nfsgeo.data.streams import philox, shuffled
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.geometry import Domain
 from nfsgeo.nn.base_interpolation import interpolate, interpolate_along
 from nfsgeo.nn.kriging import (
@@ -45,7 +45,7 @@ SETS = 4
 
 def fitted_covariance(
     data: DataSection,
-    file: FieldFile,
+    file: Fields,
     seed: int,
     mean: Tensor,
     scale: Tensor,

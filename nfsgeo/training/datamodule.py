@@ -8,11 +8,11 @@ import numpy as np
 from lightning.pytorch import LightningDataModule, Trainer
 from torch.utils.data import DataLoader, Sampler
 
-from nfsgeo.data import FieldFile
+from nfsgeo.data import Fields
 from nfsgeo.data.connected_batches import Connect, ConnectedBatches
-from nfsgeo.data.datasets import WindowDataset
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.data.streams import epoch_order
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.observation import Observation
@@ -27,7 +27,7 @@ __all__ = ["EpochSampler", "WindowData", "windows"]
 
 def windows(
     data: DataSection,
-    file: FieldFile,
+    file: Fields,
     mesh: Observation,
     part: str,
     *,

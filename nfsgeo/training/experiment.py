@@ -13,16 +13,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-import nfsgeo.data
-from nfsgeo.data import FieldFile
-from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data import Fields
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, Model, OwnLoss, Problem, build_model
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.config import DataSection, RunConfig
 from nfsgeo.training.covariance import fitted_covariance
 from nfsgeo.training.datamodule import WindowData, windows
-from nfsgeo.training.demo import demo_file
 from nfsgeo.training.environment import check_device
 from nfsgeo.training.learning_rate import find_learning_rate
 from nfsgeo.training.loggers import check_logger
@@ -36,6 +34,7 @@ from nfsgeo.training.observation import (
 )
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.scales import fitted_scales, fitted_statistics, fitted_trends
+from nfsgeo.training.source import open_source
 from nfsgeo.training.window_starts import part_samples
 
 __all__ = ["Experiment", "check_observed", "prepare"]
@@ -57,7 +56,7 @@ class Experiment:
     """
 
     config: RunConfig
-    file: FieldFile
+    file: Fields
     mesh: Observation
     problem: Problem
     data: WindowData
@@ -79,8 +78,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     """
     check_device(config.trainer)
     check_logger(config.trainer)
-    file = nfsgeo.data.open(config.data.file or demo_file(progress))
-    file.know(config.data.known)
+    file = open_source(config.data, progress)
     config = resolved(config, file)
     mesh = observe(config.data, file, config.seed)
     in_turn = observe_in_turn(config.data, file, config.seed)
@@ -146,7 +144,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
         "problem": problem.to_dict(),
         "times": valid[0].times.tolist(),
     } | fitted_statistics(train, problem)
-    description |= {"inputs": _names_of_inputs(file), "units": file.all_units}
+    description |= {"inputs": _names_of_inputs(file), "units": file.units}
     description["data"] = file.fingerprint()
     if missing:
         description |= {"missing": True, "trend": fitted_trends(train, problem)}
@@ -215,7 +213,7 @@ def _completed(config: RunConfig, model: Model) -> RunConfig:
     return config.model_copy(update={"model": section})
 
 
-def _problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Problem:
+def _problem_of(data: DataSection, file: Fields, mesh: Observation) -> Problem:
     """Sizes and domain of the fields, at the mesh of the first training sample."""
     observed = mesh_of(mesh, int(part_samples(data, file, "train")[0]))
     n_in, n_out = data.n_in or 0, 1 if data.lead_times else data.n_out or 1
@@ -234,7 +232,7 @@ def _problem_of(data: DataSection, file: FieldFile, mesh: Observation) -> Proble
     return replace(problem, in_components=problem.in_components + known)
 
 
-def _names_of_inputs(file: FieldFile) -> dict[str, list[str]]:
+def _names_of_inputs(file: Fields) -> dict[str, list[str]]:
     """Names of the fields and of all other inputs, by which `predict` asks for them."""
     static = len(file.input_names) - len(file.scalar_names)
     kinds = {
@@ -334,9 +332,7 @@ def check_observed(part: str, windows: WindowDataset) -> None:
     )
 
 
-def _check_missing(
-    counted: NDArray[np.int64], data: DataSection, file: FieldFile
-) -> bool:
+def _check_missing(counted: NDArray[np.int64], data: DataSection, file: Fields) -> bool:
     """Whether any values are missing.
 
     Raises:

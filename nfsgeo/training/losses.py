@@ -31,7 +31,7 @@ class LossPoints:
     Attributes:
         sizes: number of points of each sample, ``M`` in all.
         mean_field: mean of the training fields ``[C]``, normalised as predictions and
-            targets are; not zero where these are normalised as changes.
+            targets are; zero where it is taken off them beforehand.
         weight: quadrature weight of each point ``[M]``, on average 1 in each sample;
             ``None`` for uniform weights.
         observed: whether each value of the target ``[M, n_t, C]`` is known; ``None``

@@ -158,6 +158,7 @@ class Forecaster(TrainingSteps):
         self._check_inputs(x, forcing, times)
         if graphs is None:
             graphs = self.connect(pos, batch, query_pos, query_batch)
+        kind = torch.promote_types(x.dtype, torch.float32)
         x = x.to(self.inputs.mean.dtype)
         filled = self.filled(x, graphs)
         found = []
@@ -165,7 +166,8 @@ class Forecaster(TrainingSteps):
             seen = self._inputs(x, filled, graphs, known)
             prediction = self.model(seen, pos, batch, graphs=graphs)
             found.append(self._field(prediction, filled, graphs, lead))
-        return found[0] if len(found) == 1 else torch.cat(found, dim=1)
+        field = found[0] if len(found) == 1 else torch.cat(found, dim=1)
+        return field.to(kind)
 
     def _field(
         self,
@@ -259,7 +261,7 @@ class Forecaster(TrainingSteps):
         self, x: Tensor, filled: Tensor, graphs: Graphs, forcing: Tensor | None
     ) -> Tensor:
         """What the model sees: normalised inputs, indicators, boundary and forcing."""
-        seen, problem = self.inputs.normalise(filled), self.model.problem
+        seen, problem = self._working(self.inputs.normalise(filled)), self.model.problem
         if self.missing and problem.has_time:
             observed = ~x[..., : len(self.outputs.mean)].isnan()
             seen = torch.cat([seen, observed.to(seen)], dim=-1)
@@ -268,7 +270,8 @@ class Forecaster(TrainingSteps):
             seen = torch.cat([seen, boundary.expand(-1, seen.size(1), -1)], dim=-1)
         if forcing is None or self.forcings is None:
             return seen
-        return problem.with_forcing(seen, self.forcings.normalise(forcing.to(seen)))
+        scaled = self._working(self.forcings.normalise(forcing))
+        return problem.with_forcing(seen, scaled)
 
     def _with_neighbours(self, graphs: Graphs) -> Graphs:
         domain = self.model.problem.domain.normalised
@@ -298,12 +301,13 @@ class Forecaster(TrainingSteps):
 
     @property
     def mean_field(self) -> Tensor:
-        """Mean of the training fields ``[C]``, normalised by ``outputs``.
+        """Mean of the training fields ``[C]``, normalised by ``outputs``, float64.
 
         Where changes are predicted, ``outputs`` has the scale of those.
         """
         fields = self.inputs if self.residual else self.outputs
-        return self.outputs.normalise(fields.mean[: len(self.outputs.mean)])
+        mean = fields.mean[: len(self.outputs.mean)]
+        return self.outputs.normalise(mean)
 
     def _check_inputs(
         self, x: Tensor, forcing: Tensor | None, times: Tensor | None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data import FieldFile
+from nfsgeo.data import Fields
 from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.meshes import (
     MESH_KINDS,
@@ -38,7 +38,7 @@ QUERY_SETS = 16
 Observation = Mesh | Callable[[int], Mesh]
 
 
-def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
+def observe(data: DataSection, file: Fields, seed: int) -> Observation:
     """The mesh of all samples, or a function from a sample to its own.
 
     Where training samples cycle through several point sets this is the first, on which
@@ -63,7 +63,7 @@ def observe(data: DataSection, file: FieldFile, seed: int) -> Observation:
     return kind.sampler(file, size, seed)
 
 
-def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observation:
+def observe_in_turn(data: DataSection, file: Fields, seed: int) -> Observation:
     """Where training samples are observed: in every epoch each on another mesh.
 
     Meshes have unobserved query points where ``data`` asks for them and the file has
@@ -100,9 +100,7 @@ def observe_in_turn(data: DataSection, file: FieldFile, seed: int) -> Observatio
     return MeshesInTurn(tuple(meshes))
 
 
-def queried(
-    observation: Observation, file: FieldFile, num: int, seed: int
-) -> Observation:
+def queried(observation: Observation, file: Fields, num: int, seed: int) -> Observation:
     """Where samples are observed, with at most ``num`` unobserved query points each."""
     if isinstance(observation, Mesh):
         return with_queries(observation, file, num, seed)
@@ -110,7 +108,7 @@ def queried(
 
 
 def _queried(
-    mesh: Callable[[int], Mesh], file: FieldFile, num: int, seed: int, sample: int
+    mesh: Callable[[int], Mesh], file: Fields, num: int, seed: int, sample: int
 ) -> Mesh:
     return with_queries(mesh(sample), file, num, seed, sample)
 
@@ -121,7 +119,7 @@ def mesh_of(observation: Observation, sample: int) -> Mesh:
 
 
 def trained_points(
-    data: DataSection, file: FieldFile, seed: int
+    data: DataSection, file: Fields, seed: int
 ) -> Callable[[int], Indices]:
     """Which points of the file training has seen: the union of all its point sets.
 
@@ -146,6 +144,7 @@ def trained_points(
         meshes = list(observation.meshes)
     else:
         samples = part_samples(data, file, "train")
+        samples = samples if len(samples) else np.arange(file.num_samples)
         meshes = [observation(int(sample)) for sample in samples]
     sets = [_as_rows(mesh.with_queries_joined().pos) for mesh in meshes]
     known = np.unique(np.concatenate(sets))
@@ -177,6 +176,6 @@ def _size(data: DataSection) -> Any:
     return size
 
 
-def _many(file: FieldFile) -> bool:
+def _many(file: Fields) -> bool:
     """Whether samples live on meshes of their own."""
     return any(file.mesh_id(sample) for sample in range(file.num_samples))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from nfsgeo.data import FieldFile
+from nfsgeo.data import Fields
 from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.data.meshes.on_grids import has_ends, sub_grid_sizes
 from nfsgeo.data.splits import SPLITS
@@ -23,7 +23,7 @@ FEW = 5
 WINDOWS = 1000
 
 
-def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
+def resolved(config: RunConfig, file: Fields) -> RunConfig:
     """The configuration with nothing left open, as it is saved beside the results.
 
     Args:
@@ -51,7 +51,7 @@ def resolved(config: RunConfig, file: FieldFile) -> RunConfig:
             "a domain with obstacles",
             "leave it out"
             if file.domain.curved
-            else "leave it out, or give them: nfsgeo convert FILE --out NEW.h5 "
+            else "leave it out, or give them: nfsgeo convert FILE --out NEW.nc "
             "--obstacles walls.geojson",
         )
     model = config.model
@@ -104,9 +104,8 @@ def _check_ahead(config: RunConfig, data: DataSection) -> None:
         )
 
 
-def _with_time_steps(data: DataSection, file: FieldFile) -> DataSection:
-    file.check_forcings()
-    file.check_series()
+def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
+    file.check_known()
     steady = bool(file.input_names) and len(file.times) == 1
     n_in = data.n_in if data.n_in is not None else 0 if steady else TIME_STEPS
     n_out = data.n_out or (1 if steady else TIME_STEPS)
@@ -123,7 +122,7 @@ def _with_time_steps(data: DataSection, file: FieldFile) -> DataSection:
     return _changed(data, file=file.path.resolve(), n_in=n_in, n_out=n_out)
 
 
-def _with_windows(data: DataSection, file: FieldFile) -> DataSection:
+def _with_windows(data: DataSection, file: Fields) -> DataSection:
     slides = data.window_stride is not None
     if not data.n_in and (slides or data.split_by == "time"):
         raise UserError(
@@ -147,7 +146,7 @@ def _with_windows(data: DataSection, file: FieldFile) -> DataSection:
     return data
 
 
-def _stride(data: DataSection, file: FieldFile) -> int:
+def _stride(data: DataSection, file: Fields) -> int:
     """Time steps between training windows, where nobody says so.
 
     One, or of a long series as many as leave about :data:`WINDOWS` windows, but no more
@@ -160,8 +159,10 @@ def _stride(data: DataSection, file: FieldFile) -> int:
     return min(max(1, windows // WINDOWS), data.n_out or 1)
 
 
-def _with_points(data: DataSection, file: FieldFile, model: ModelInfo) -> DataSection:
+def _with_points(data: DataSection, file: Fields, model: ModelInfo) -> DataSection:
     kind = data.mesh
+    if kind == "grid" and data.grid is None and data.points is None and file.shape:
+        kind = "all"
     if kind is None:
         if data.grid is not None or not model.points:
             kind = "grid"
@@ -209,7 +210,7 @@ def _with_queries(data: DataSection, model: ModelInfo) -> DataSection:
     return data
 
 
-def _points_per_axis(data: DataSection, file: FieldFile, model: ModelInfo) -> int:
+def _points_per_axis(data: DataSection, file: Fields, model: ModelInfo) -> int:
     """Of the sub-grid that was asked for, or of one with about a quarter of the points.
 
     Raises:
@@ -265,7 +266,7 @@ def _with_rate(
 
 
 def _with_weighting(
-    loss: LossSection, data: DataSection, file: FieldFile, model: ModelInfo
+    loss: LossSection, data: DataSection, file: Fields, model: ModelInfo
 ) -> LossSection:
     if loss.weighting is not None:
         return loss

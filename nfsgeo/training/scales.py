@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from nfsgeo.data.datasets import WindowDataset
-from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.data.normalisers import FieldNormaliser, mean_and_std
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.models import Problem
 from nfsgeo.nn.missing_values import fitted_trend
 from nfsgeo.training.config import RunConfig
@@ -82,7 +82,8 @@ def fitted_trends(train: WindowDataset, problem: Problem) -> list[float]:
 def fitted_statistics(train: WindowDataset, problem: Problem) -> dict[str, Any]:
     """Mean and standard deviation of several components in the training data.
 
-    Over all time steps, inputs and targets, of the fields themselves.
+    Over all time steps, inputs and targets, of the fields themselves. The standard
+    deviation of a constant one is 0.
 
     Args:
         train: Training windows.
@@ -96,6 +97,5 @@ def fitted_statistics(train: WindowDataset, problem: Problem) -> dict[str, Any]:
         fields = (torch.cat([each.x[..., own], each.y], 1) for each in windows_read)
     else:
         fields = (each.y for each in windows_read)
-    fitted = FieldNormaliser.fit(fields)
-    found = {"mean": fitted.mean.tolist(), "std": fitted.std.tolist()}
-    return {"statistics": found}
+    mean, std = mean_and_std(fields)
+    return {"statistics": {"mean": mean.tolist(), "std": std.tolist()}}

@@ -101,8 +101,8 @@ class TrainingSteps(LightningModule, ABC):
         # A single later time step leaves nothing to be fed back.
         if isinstance(self.model, OwnLoss) and not self.lead_times:
             seen, graphs = self.seen(batch), self.graphs_of(batch)
-            target = self.outputs.normalise(batch.y.to(seen))
-            own = self._loss_of(batch, graphs.sizes)
+            target = self._working(self.outputs.normalise(batch.y))
+            own = self._loss_of(batch, graphs.sizes, self._working(self.mean_field))
             loss = self.model.training_loss(seen, target, graphs, own)
         else:
             loss = self._loss(self.predict_batch(batch), batch)
@@ -170,15 +170,19 @@ class TrainingSteps(LightningModule, ABC):
         if "query_y" in batch:
             assert graphs.query_sizes is not None
             truth, sizes = batch.query_y, graphs.query_sizes
-        return self._loss_of(batch, sizes)(
-            self.outputs.normalise(prediction),
-            self.outputs.normalise(truth.to(prediction.dtype)),
+        # Without their mean, which may be large, before precision is lost.
+        mean = self.mean_field
+        return self._loss_of(batch, sizes, self._working(torch.zeros_like(mean)))(
+            self._working(self.outputs.normalise(prediction) - mean),
+            self._working(self.outputs.normalise(truth) - mean),
         )
 
-    def _loss_of(self, batch: Batch, sizes: Sequence[int]) -> BatchLoss:
+    def _loss_of(
+        self, batch: Batch, sizes: Sequence[int], mean_field: Tensor
+    ) -> BatchLoss:
         """The loss as a function of normalised predictions and targets alone."""
         weight = batch.volume if "volume" in batch else None
-        points = LossPoints(sizes, self.mean_field, weight)
+        points = LossPoints(sizes, mean_field, weight)
         if not self.missing:
             return lambda prediction, target: self.loss(prediction, target, points)
 
@@ -188,6 +192,10 @@ class TrainingSteps(LightningModule, ABC):
             return self.loss(prediction, target, replace(points, observed=observed))
 
         return of_observed
+
+    def _working(self, normalised: Tensor) -> Tensor:
+        """Normalised fields in the precision of the model."""
+        return normalised.to(next(self.model.parameters()).dtype)
 
     def _watch(self, loss: Tensor, batch: Batch) -> None:
         self._losses.append((loss.detach(), batch.sample))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nfsgeo.data import FieldFile
+from nfsgeo.data import Fields
 from nfsgeo.data.fields import Indices
 from nfsgeo.data.splits import SPLITS, split_in_order
 from nfsgeo.errors import UserError
@@ -13,7 +13,7 @@ from nfsgeo.training.config import DataSection
 __all__ = ["part_samples", "steps_of_parts", "window_starts"]
 
 
-def part_samples(data: DataSection, file: FieldFile, part: str) -> Indices:
+def part_samples(data: DataSection, file: Fields, part: str) -> Indices:
     """Numbers of the samples of a part, which are the same where parts differ in time.
 
     They are the first ones where ``data.max_train`` and its like ask for fewer.
@@ -29,7 +29,7 @@ def part_samples(data: DataSection, file: FieldFile, part: str) -> Indices:
     return samples[: most[part]]
 
 
-def steps_of_parts(data: DataSection, file: FieldFile) -> dict[str, range]:
+def steps_of_parts(data: DataSection, file: Fields) -> dict[str, range]:
     """The time steps of a file that the windows of each part lie in.
 
     Where samples are split by time, parts follow each other in the order of
@@ -65,7 +65,7 @@ def steps_of_parts(data: DataSection, file: FieldFile) -> dict[str, range]:
 
 
 def window_starts(
-    data: DataSection, file: FieldFile, part: str, num_steps: int
+    data: DataSection, file: Fields, part: str, num_steps: int
 ) -> Indices:
     """The first time steps of the windows that each sample of a part has.
 

@@ -222,7 +222,7 @@ def test_what_was_cached_is_not_read_again(
     ]
     for work in works:
         work()
-    monkeypatch.setattr("nfsgeo.data.NativeFile.read_all", None)
+    monkeypatch.setattr("nfsgeo.data.Fields.read_all", None)
     works[1]()
     with pytest.raises(TypeError):
         works[0]()

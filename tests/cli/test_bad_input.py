@@ -11,7 +11,7 @@ import pytest
 import torch
 from click.testing import Result
 
-from nfsgeo.data import PointWriter
+from nfsgeo import from_arrays
 from nfsgeo.geometry import Domain
 
 Command = Callable[..., Result]
@@ -35,33 +35,33 @@ def spoilt(waves: Path, path: Path, spoil: Callable[[h5py.File], None]) -> Path:
 
 
 def test_a_missing_file(nfsgeo: Command, tmp_path: Path) -> None:
-    refused(nfsgeo("train", "--data", "no.h5"), "no.h5", "an existing file")
-    refused(nfsgeo("info", "no.h5"), "no.h5", "an existing file")
+    refused(nfsgeo("train", "--data", "no.nc"), "no.nc", "an existing file")
+    refused(nfsgeo("info", "no.nc"), "no.nc", "an existing file")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("verb", ["train --data", "info", "convert --out c.h5"])
+@pytest.mark.parametrize("verb", ["train --data", "info", "convert --out c.nc"])
 def test_a_truncated_file(
     nfsgeo: Command, waves: Path, tmp_path: Path, verb: str
 ) -> None:
     content = waves.read_bytes()
-    (tmp_path / "cut.h5").write_bytes(content[: len(content) // 2])
-    refused(nfsgeo(*verb.split(), "cut.h5"), "cut.h5")
-    assert [path.name for path in tmp_path.iterdir()] == ["cut.h5"]
+    (tmp_path / "cut.nc").write_bytes(content[: len(content) // 2])
+    refused(nfsgeo(*verb.split(), "cut.nc"), "cut.nc")
+    assert [path.name for path in tmp_path.iterdir()] == ["cut.nc"]
 
 
 @pytest.mark.parametrize("content", [b"", b"not HDF5 at all", b"\x89HDF\r\n\x1a\n"])
 def test_a_file_that_is_not_native(
     nfsgeo: Command, tmp_path: Path, content: bytes
 ) -> None:
-    (tmp_path / "odd.h5").write_bytes(content)
-    refused(nfsgeo("train", "--data", "odd.h5"), "odd.h5")
+    (tmp_path / "odd.nc").write_bytes(content)
+    refused(nfsgeo("train", "--data", "odd.nc"), "odd.nc")
 
 
 def test_hdf5_of_someone_else(nfsgeo: Command, tmp_path: Path) -> None:
-    with h5py.File(tmp_path / "other.h5", "w") as file:
+    with h5py.File(tmp_path / "other.nc", "w") as file:
         file["measurements"] = np.zeros(3)
-    refused(nfsgeo("train", "--data", "other.h5"), "other.h5")
+    refused(nfsgeo("train", "--data", "other.nc"), "other.nc")
 
 
 @pytest.mark.parametrize("bad", [-np.inf, np.inf])
@@ -70,9 +70,9 @@ def test_values_that_are_infinite(
     nfsgeo: Command, waves: Path, tmp_path: Path, bad: float, sample: int
 ) -> None:
     def spoil(file: h5py.File) -> None:
-        file["fields/u"][sample, 12, :, :] = bad
+        file["u"][sample, 12] = bad
 
-    data = spoilt(waves, tmp_path / "bad.h5", spoil)
+    data = spoilt(waves, tmp_path / "bad.nc", spoil)
     refused(nfsgeo("train", "--data", data), f"sample {sample} of", "finite")
     assert not (tmp_path / "runs").exists()
 
@@ -82,13 +82,13 @@ def uneven(waves: Path, path: Path) -> Path:
 
     def spoil(file: h5py.File) -> None:
         t = np.arange(24.0)
-        file["coords/t"][...] = np.where(t < 12, t, 2 * t - 11)
+        file["time"][...] = np.where(t < 12, t, 2 * t - 11)
 
     return spoilt(waves, path, spoil)
 
 
 def test_unequal_time_steps(nfsgeo: Command, waves: Path, tmp_path: Path) -> None:
-    data = uneven(waves, tmp_path / "uneven.h5")
+    data = uneven(waves, tmp_path / "uneven.nc")
     words = "1 from t = 10 and 2 from t = 11 to 13", "first_step", "time_stride"
     refused(nfsgeo("train", "--data", data, "--n-in", 8, "--n-out", 8), *words)
     assert not (tmp_path / "runs").exists()
@@ -101,7 +101,7 @@ def test_equal_time_steps_within_the_window(
 ) -> None:
     import nfsgeo
 
-    data = uneven(waves, tmp_path / "uneven.h5")
+    data = uneven(waves, tmp_path / "uneven.nc")
     window = {"data.n_in": 6, "data.n_out": 6, "data.first_step": first}
     nfsgeo.prepare(data, {"model.name": "nfs", **window})
 
@@ -112,7 +112,7 @@ def test_equal_time_steps_within_the_window(
         "convert WAVES --out p.vtp",
         "generate burgers --out p.csv --samples 3",
         "predict RUN --input WAVES --output p.npy",
-        "export RUN --out p.h5",
+        "export RUN --out p.nc",
         "export RUN --out p.onnx",
     ],
 )
@@ -130,16 +130,16 @@ def test_names_that_end_in_another_format(
 def test_times_that_cannot_be_used(
     nfsgeo: Command, waves: Path, tmp_path: Path, text: str
 ) -> None:
-    refused(nfsgeo("convert", waves, "--out", "c.h5", "--times", text), "--times")
+    refused(nfsgeo("convert", waves, "--out", "c.nc", "--times", text), "--times")
     refused(
-        nfsgeo("convert", waves, "--out", "c.h5", "--times", "0:1:0.5"),
+        nfsgeo("convert", waves, "--out", "c.nc", "--times", "0:1:0.5"),
         "times [0.0, 0.5, 1.0]",
         "each of the 24 time steps",
     )
 
 
 def test_columns_that_cannot_be_used(nfsgeo: Command, waves: Path) -> None:
-    options = ("--out", "c.h5", "--columns")
+    options = ("--out", "c.nc", "--columns")
     refused(nfsgeo("convert", waves, *options, "time=t"), "a table")
     refused(nfsgeo("convert", waves, *options, "time"), "ROLE=NAME")
 
@@ -147,7 +147,7 @@ def test_columns_that_cannot_be_used(nfsgeo: Command, waves: Path) -> None:
 def test_a_folder_of_zarr_without_anything(nfsgeo: Command, tmp_path: Path) -> None:
     (tmp_path / "st.zarr").mkdir()
     (tmp_path / "st.zarr" / "zarr.json").write_text("{}")
-    for arguments in (("info",), ("train", "--data"), ("convert", "--out", "c.h5")):
+    for arguments in (("info",), ("train", "--data"), ("convert", "--out", "c.nc")):
         refused(nfsgeo(*arguments, "st.zarr"), "st.zarr", "Zarr")
 
 
@@ -162,28 +162,22 @@ def test_more_points_than_the_grid_has(nfsgeo: Command, waves: Path) -> None:
 
 def test_points_outside_the_domain(nfsgeo: Command, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
-    with PointWriter(
-        tmp_path / "cloud.h5",
-        equation="",
-        domain=Domain.unit(2, periodic=False),
-        times=np.arange(20.0),
-        component_names=["u"],
-    ) as writer:
-        mesh = writer.add_mesh(random.random((30, 2)))
-        for _ in range(6):
-            writer.write(random.random((30, 20, 1)), mesh)
-    with h5py.File(tmp_path / "cloud.h5", "r+") as file:
-        file["points/coords"][7] = [3.0, 0.5]
-    refused(nfsgeo("train", "--data", "cloud.h5"), "cloud.h5", "domain")
+    points, u = random.random((30, 2)), random.random((6, 30, 20))
+    domain = Domain.unit(2, periodic=False)
+    fields = from_arrays(u, points, np.arange(20.0), domain=domain)
+    fields.write(tmp_path / "cloud.nc")
+    with h5py.File(tmp_path / "cloud.nc", "r+") as file:
+        file["x"][7] = 3.0
+    refused(nfsgeo("train", "--data", "cloud.nc"), "cloud.nc", "domain")
 
 
 def test_query_points_outside_the_domain(
     nfsgeo: Command, run: Path, waves: Path, tmp_path: Path
 ) -> None:
     np.save(tmp_path / "q.npy", np.array([[0.5, 2.5]]))
-    options = ("--input", waves, "--output", "o.h5", "--query-points", "q.npy")
+    options = ("--input", waves, "--output", "o.nc", "--query-points", "q.npy")
     refused(nfsgeo("predict", run, *options), "q.npy", "in the domain")
-    assert not (tmp_path / "o.h5").exists()
+    assert not (tmp_path / "o.nc").exists()
 
 
 @pytest.mark.parametrize(
@@ -247,10 +241,10 @@ def test_an_output_folder_that_exists(nfsgeo: Command, run: Path, waves: Path) -
 def test_an_output_file_that_exists(
     nfsgeo: Command, waves: Path, tmp_path: Path
 ) -> None:
-    (tmp_path / "mine.h5").write_text("precious")
-    refused(nfsgeo("convert", waves, "--out", "mine.h5"), "mine.h5")
-    refused(nfsgeo("generate", "burgers", "--out", "mine.h5"), "mine.h5")
-    assert (tmp_path / "mine.h5").read_text() == "precious"
+    (tmp_path / "mine.nc").write_text("precious")
+    refused(nfsgeo("convert", waves, "--out", "mine.nc"), "mine.nc")
+    refused(nfsgeo("generate", "burgers", "--out", "mine.nc"), "mine.nc")
+    assert (tmp_path / "mine.nc").read_text() == "precious"
 
 
 def test_a_checkpoint_of_another_model(nfsgeo: Command, run: Path) -> None:
@@ -275,15 +269,15 @@ def test_resume_takes_no_other_option(nfsgeo: Command, run: Path) -> None:
         (("--model", "burger"), ("burger", "burgers-small")),
         ((), ("RUN or --model",)),
         (("a-run", "--model", "burgers-small"), ("RUN or --model",)),
-        (("--model", "burgers-small"), ("waves.h5", "periodic along x, y")),
+        (("--model", "burgers-small"), ("waves.nc", "periodic along x, y")),
     ],
 )
 def test_models_that_come_trained(
     nfsgeo: Command, waves: Path, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
-    options = ("--input", waves, "--output", "p.h5")
+    options = ("--input", waves, "--output", "p.nc")
     refused(nfsgeo("predict", *arguments, *options), *words)
-    assert not Path("p.h5").exists()
+    assert not Path("p.nc").exists()
 
 
 def test_an_export_of_nothing(nfsgeo: Command, run: Path, tmp_path: Path) -> None:
@@ -295,18 +289,11 @@ def test_an_export_of_nothing(nfsgeo: Command, run: Path, tmp_path: Path) -> Non
 
 
 def test_data_of_another_kind(nfsgeo: Command, run: Path, tmp_path: Path) -> None:
-    with PointWriter(
-        tmp_path / "other.h5",
-        equation="",
-        domain=Domain.unit(3),
-        times=0.25 * np.arange(20),
-        component_names=["u"],
-    ) as writer:
-        points = np.random.default_rng(0).random((30, 3))
-        mesh = writer.add_mesh(points)
-        for _ in range(6):
-            writer.write(np.zeros((30, 20, 1)), mesh)
-    refused(nfsgeo("evaluate", run, "--data", "other.h5"), "other.h5")
+    points, times = np.random.default_rng(0).random((30, 3)), 0.25 * np.arange(20)
+    u, domain = np.zeros((6, 30, 20)), Domain.unit(3)
+    fields = from_arrays(u, points, times, domain=domain)
+    fields.write(tmp_path / "other.nc")
+    refused(nfsgeo("evaluate", run, "--data", "other.nc"), "other.nc")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

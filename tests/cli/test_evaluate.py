@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from nfsgeo.data import GridWriter
+from nfsgeo.data.build import Array, build
 from nfsgeo.geometry import Domain
 from nfsgeo_cli.evaluate import rollout_table
 from nfsgeo_cli.terminal import show
@@ -33,7 +33,7 @@ def lines(result: Result) -> list[str]:
 def test_a_named_file_is_scored_whole(
     nfsgeo: Command, run: Path, waves: Path, tmp_path: Path
 ) -> None:
-    other = tmp_path / "other.h5"
+    other = tmp_path / "other.nc"
     other.write_bytes(waves.read_bytes())
     shown = lines(nfsgeo("evaluate", run, "--data", other))
     assert "Scored all 20 samples at all 256 points each." in shown
@@ -60,20 +60,16 @@ def test_samples_of_training_are_told(nfsgeo: Command, run: Path, waves: Path) -
 @pytest.fixture
 def weather(tmp_path: Path) -> Path:
     """Ten samples of two quantities, one of them with markup in its name."""
-    path, axis = tmp_path / "weather.h5", np.arange(8) / 8
+    path, axis = tmp_path / "weather.nc", np.arange(8) / 8
     u = np.random.default_rng(0).normal([15, 1013], [4, 0.6], (10, 8, 8, 8, 2))
-    with GridWriter(
+    return build(
         path,
-        equation="weather",
-        domain=Domain.unit(2),
+        [Array(u.astype("f4"), "ntxyc", ["temperature [bold]", "pressure"])],
         axes=[axis, axis],
         times=np.arange(8.0),
-        num_samples=10,
-        component_names=["temperature [bold]", "pressure"],
-        provenance={"units": {"temperature [bold]": "°C", "pressure": "hPa"}},
-    ) as writer:
-        writer.write(0, u)
-    return path
+        domain=Domain.unit(2),
+        units={"temperature [bold]": "°C", "pressure": "hPa"},
+    ).write(path)
 
 
 @pytest.mark.slow

@@ -11,11 +11,11 @@ import pytest
 from click.testing import Result
 
 from nfsgeo.data import open as open_file
-from nfsgeo.data.readers import ARRAYS, READERS
-from nfsgeo.data.writers import WRITERS
+from nfsgeo.data.formats import FORMATS
 
 Command = Callable[..., Result]
-ENDINGS = [e for writer in WRITERS for e in writer.endings if e != ".vtu"]
+WRITERS = [each for each in FORMATS if each.write is not None]
+ENDINGS = [e for each in WRITERS for e in each.endings if e != ".vtu"]
 
 
 def ok(result: Result) -> Result:
@@ -26,7 +26,7 @@ def ok(result: Result) -> Result:
 def values(path: Path, sample: int) -> np.ndarray:
     """Coordinates and values of a sample, a row a point, in order."""
     with open_file(path) as file:
-        u = file.read(sample, slice(None))
+        u = file.read(sample, slice(None)).astype("f4")  # as text is read in doubles
         rows = np.c_[file.coordinates(sample), u.reshape(len(u), -1)]
         return rows[np.lexsort(rows.T[1::-1])]
 
@@ -96,7 +96,7 @@ def test_options_that_decide(nfsgeo: Command, tmp_path: Path) -> None:
 
 def test_datasets_lists_all_formats(nfsgeo: Command) -> None:
     facts = json.loads(ok(nfsgeo("datasets", "--json")).stdout)
-    assert facts["formats"] == [reader.name for reader in (*READERS, ARRAYS)]
+    assert facts["formats"] == [each.name for each in FORMATS if each.read]
     assert facts["written"] == [writer.name for writer in WRITERS]
     shown = ok(nfsgeo("datasets")).stdout
     assert all(writer.name in shown for writer in WRITERS)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from nfsgeo.data import GridWriter
+from nfsgeo.data.build import Array, build
 from nfsgeo.geometry import Domain
 
 Command = Callable[..., Result]
@@ -25,20 +25,10 @@ def settings(**values: object) -> list[str]:
 def fine(tmp_path: Path) -> Path:
     """Ten samples of noise on a 128 x 128 grid, two time steps each."""
     axis = np.arange(128) / 128
-    with GridWriter(
-        tmp_path / "fine.h5",
-        equation="noise",
-        domain=Domain.unit(2),
-        axes=[axis, axis],
-        times=[0.0, 1.0],
-        num_samples=10,
-        component_names=["u"],
-        provenance={},
-    ) as writer:
-        for sample in range(10):
-            noise = np.random.default_rng(sample).normal(size=(1, 2, 128, 128, 1))
-            writer.write(sample, noise.astype(np.float32))
-    return tmp_path / "fine.h5"
+    noise = np.random.default_rng(0).normal(size=(10, 2, 128, 128)).astype("f4")
+    path, arrays = tmp_path / "fine.nc", [Array(noise, "ntxy", ["u"])]
+    axes, times, domain = [axis, axis], [0.0, 1.0], Domain.unit(2)
+    return build(path, arrays, axes=axes, times=times, domain=domain).write(path)
 
 
 @pytest.mark.slow
@@ -52,11 +42,11 @@ def test_train_evaluate_and_predict(
     assert found.exit_code == 0, found.output
     summary = json.loads(found.stdout)
     assert summary["model"] == "mppde" and summary["test"]["rel_l2"] > 0
-    done = nfsgeo("predict", "run", "--input", waves, "--output", "out.h5")
+    done = nfsgeo("predict", "run", "--input", waves, "--output", "out.nc")
     assert done.exit_code == 0, done.output
     np.save(tmp_path / "queries.npy", np.random.default_rng(0).random((5, 2)))
     refused = nfsgeo(
-        *("predict", "run", "--input", waves, "--output", "other.h5"),
+        *("predict", "run", "--input", waves, "--output", "other.nc"),
         *("--query-points", "queries.npy"),
     )
     assert refused.exit_code == 2

@@ -40,7 +40,7 @@ def test_evaluate(nfsgeo: Command, run: Path, waves: Path) -> None:
 
 def test_predict(nfsgeo: Command, run: Path, waves: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "q.npy", np.random.default_rng(0).random((9, 2)))
-    options = ("--input", waves, "--output", "o.h5", "--query-points", "q.npy")
+    options = ("--input", waves, "--output", "o.nc", "--query-points", "q.npy")
     result = ok(nfsgeo("predict", run, *options, "--json"))
     with open_file(json.loads(result.stdout)["output"]) as file:
         assert file.num_points() == 9
@@ -55,7 +55,7 @@ def test_predict_with_a_model_that_comes_trained(
                 "generate",
                 "burgers",
                 "--out",
-                "b.h5",
+                "b.nc",
                 "--samples",
                 "3",
                 "--resolution",
@@ -63,9 +63,9 @@ def test_predict_with_a_model_that_comes_trained(
             ]
         )
     )
-    options = ("--input", "b.h5", "--output", "p.h5")
+    options = ("--input", "b.nc", "--output", "p.nc")
     ok(nfsgeo("predict", "--model", "burgers-small", "--first", 0, *options))
-    with open_file(tmp_path / "p.h5") as file, open_file(tmp_path / "b.h5") as data:
+    with open_file(tmp_path / "p.nc") as file, open_file(tmp_path / "b.nc") as data:
         assert file.num_samples == 3 and file.num_points() == 64
         truth = data.read(2, slice(10, 20))
         assert np.abs(file.read(2, slice(None)) - truth).mean() < 0.05
@@ -120,30 +120,30 @@ def test_convert_with_columns_and_times(nfsgeo: Command, tmp_path: Path) -> None
     rows = [f"{p},{t},{p + t}" for p in (3, 4) for t in (0, 1, 2)]
     (tmp_path / "a.csv").write_text("\n".join(["where,frame,u", *rows]))
     columns = ("--columns", "x=where,time=frame", "--times", "0:1:0.5")
-    ok(nfsgeo("convert", "a.csv", "--out", "a.h5", *columns))
-    with open_file(tmp_path / "a.h5") as file:
+    ok(nfsgeo("convert", "a.csv", "--out", "a.nc", *columns))
+    with open_file(tmp_path / "a.nc") as file:
         assert file.times.tolist() == [0.0, 0.5, 1.0]
         assert file.read(0, slice(None))[..., 0].tolist() == [[3, 4, 5], [4, 5, 6]]
 
 
 def test_generate_then_convert(nfsgeo: Command, tmp_path: Path) -> None:
     size = ("--samples", 3, "--resolution", 64, "--records", 4, "--workers", 1)
-    made = nfsgeo("generate", "burgers", "--out", "b.h5", *size, "--option", "nu=0.05")
+    made = nfsgeo("generate", "burgers", "--out", "b.nc", *size, "--option", "nu=0.05")
     ok(made)
-    with open_file(tmp_path / "b.h5") as file:
+    with open_file(tmp_path / "b.nc") as file:
         assert (file.num_samples, len(file.times), file.shape) == (3, 4, (64,))
         assert file.provenance["parameters"]["nu"] == 0.05
-    ok(nfsgeo("convert", "b.h5", "--out", "c.h5", "--equation", "mine"))
-    with open_file(tmp_path / "c.h5") as file:
+    ok(nfsgeo("convert", "b.nc", "--out", "c.nc", "--equation", "mine"))
+    with open_file(tmp_path / "c.nc") as file:
         assert file.equation == "mine"
-    assert "burgers" in ok(nfsgeo("info", "b.h5")).stdout
+    assert "burgers" in ok(nfsgeo("info", "b.nc")).stdout
 
 
 def test_generate_all(nfsgeo: Command, tmp_path: Path) -> None:
     size = ("--samples", 2, "--resolution", 32, "--records", 3, "--workers", 1)
     shown = ok(nfsgeo("generate", "all", "--out", "sets", *size)).stdout
     assert shown.split()[::2] == ["written"] * len(EQUATIONS)
-    (tmp_path / "sets" / "kdv.h5").unlink()
+    (tmp_path / "sets" / "kdv.nc").unlink()
     shown = ok(nfsgeo("generate", "all", "--out", "sets", *size)).stdout
     assert shown.split()[::2] == [
         "written" if name == "kdv" else "kept" for name in EQUATIONS
@@ -170,7 +170,7 @@ def test_generate_lists_equations_with_sizes_and_options(nfsgeo: Command) -> Non
 
 @pytest.mark.parametrize("axis", ["0", "1:0", "0:x", "0:1:round"])
 def test_an_axis_that_is_none(nfsgeo: Command, waves: Path, axis: str) -> None:
-    result = nfsgeo("convert", waves, "--out", "c.h5", "--axis", axis)
+    result = nfsgeo("convert", waves, "--out", "c.nc", "--axis", axis)
     assert result.exit_code == 2 and "LOW:HIGH" in result.stderr
 
 
@@ -193,7 +193,7 @@ def test_a_defect_is_told_apart(
         raise ZeroDivisionError
 
     monkeypatch.setattr("nfsgeo.data.open", broken)
-    result = nfsgeo("info", "file.h5")
+    result = nfsgeo("info", "file.nc")
     assert result.exit_code == 1
     assert "Traceback" in result.stderr
 

@@ -60,8 +60,8 @@ def test_train_on_meshes_of_different_sizes(
     folder = tmp_path / "cases"
     folder.mkdir()
     sources = sorted(folder.glob(write(folder)))
-    assert nfsgeo("convert", *sources, "--out", "own.h5").exit_code == 0
-    with open_file(tmp_path / "own.h5") as file:
+    assert nfsgeo("convert", *sources, "--out", "own.nc").exit_code == 0
+    with open_file(tmp_path / "own.nc") as file:
         found = {file.num_points(sample) for sample in range(file.num_samples)}
         assert found == set(SIZES)
         assert file.domain.dim == 2 and not any(file.domain.periodic)
@@ -70,7 +70,7 @@ def test_train_on_meshes_of_different_sizes(
 
     settings = [f"--set=model.settings.{key}={value}" for key, value in TINY.items()]
     steps = ["--n-in", 2, "--n-out", 2] if in_time else []
-    options = ["--data", "own.h5", "--epochs", 60, "--out", "run", "--json"]
+    options = ["--data", "own.nc", "--epochs", 60, "--out", "run", "--json"]
     trained = nfsgeo("train", *options, *steps, *settings)
     assert trained.exit_code == 0, trained.output
     summary = json.loads(trained.stdout)
@@ -78,8 +78,8 @@ def test_train_on_meshes_of_different_sizes(
 
     evaluated = json.loads(nfsgeo("evaluate", "run", "--json").stdout)
     assert evaluated["test"] == summary["test"]
-    result = nfsgeo("predict", "run", "--input", "own.h5", "--output", "p.h5")
+    result = nfsgeo("predict", "run", "--input", "own.nc", "--output", "p.nc")
     assert result.exit_code == 0, result.output
-    with open_file(tmp_path / "p.h5") as predicted:
+    with open_file(tmp_path / "p.nc") as predicted:
         sizes = [predicted.num_points(s) for s in range(predicted.num_samples)]
     assert sorted(sizes) == SIZES

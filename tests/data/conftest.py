@@ -1,89 +1,80 @@
-"""Fixtures for the tests of files: small asymmetric data, and damage to files."""
+"""Fixtures for the tests of data: small asymmetric fields, and their content."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
+from xarray import Variable
 
 import nfsgeo.data
-from nfsgeo.data import GridWriter, PointWriter
+from nfsgeo.data import Fields
+from nfsgeo.data.build import Array, build
+from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
+from nfsgeo.geometry import Domain, Region
 
 
 @dataclass
-class GridCase:
-    """A native file of 7 samples, 5 time steps, a 6 x 4 grid and 2 components."""
+class Case:
+    """A file of nfsgeo, and the function that makes its fields with some changes."""
 
     path: Path
-    u: np.ndarray
-    a: np.ndarray
-    options: dict[str, Any]
-
-
-def grid_options(u: np.ndarray, a: np.ndarray) -> dict[str, Any]:
-    return {
-        "equation": "test",
-        "domain": Domain((0.0, -1.0), (3.0, 1.0), (True, False)),
-        "axes": [np.arange(6) / 2, np.linspace(-1, 1, 4)],
-        "times": 0.25 * np.arange(1, 1 + u.shape[1]),
-        "num_samples": len(u),
-        "component_names": ["u", "v"],
-        "static_names": ["k"],
-        "static_role": "coefficient",
-        "provenance": {"seed": 3, "commit": "abc", "solver": {"dt": 0.025}},
-        "parameter_names": ["nu"],
-    }
+    u: Any
+    a: Any
+    make: Callable[..., Fields]
 
 
 @pytest.fixture
-def grid_case(tmp_path: Path) -> GridCase:
+def grid_case(tmp_path: Path) -> Case:
+    """7 samples, 5 time steps, 2 components and a static input on a 6 x 4 grid."""
     rng = np.random.default_rng(0)
     u = rng.normal(size=(7, 5, 6, 4, 2)).astype(np.float32)
     a = rng.normal(size=(7, 6, 4, 1)).astype(np.float32)
-    case = GridCase(tmp_path / "grid.h5", u, a, grid_options(u, a))
-    with GridWriter(case.path, **case.options) as writer:
-        writer.write(0, u, a, {"nu": np.arange(7) / 10})
-    return case
+
+    def make(u: Any = u, a: Any = a, **changes: Any) -> Fields:
+        options = {
+            "axes": [np.arange(6) / 2, np.linspace(-1, 1, 4)],
+            "times": 0.25 * np.arange(1, 6),
+            "domain": Domain((0.0, -1.0), (3.0, 1.0), (True, False)),
+            "parameters": {"nu": np.arange(7) / 10},
+            "equation": "test",
+            "provenance": {"seed": 3, "solver": {"dt": 0.025}},
+        }
+        arrays = [Array(u, "ntxyc", ["u", "v"]), Array(a, "nxyc", ["k"], STATIC)]
+        return build(Path("grid"), arrays, **options | changes)
+
+    return Case(make().write(tmp_path / "grid.nc"), u, a, make)
 
 
-@dataclass
-class PointCase:
-    """A native file of three samples on two meshes of 5 and 8 points in 2-D."""
-
-    path: Path
-    meshes: list[np.ndarray]
-    cells: dict[str, np.ndarray]
-    sample_mesh: list[int]
-    u: list[np.ndarray]
+MESHES = [np.random.default_rng(1).random((n, 2)) for n in (5, 8)]
+CELLS = [{}, {"triangle": np.array([[0, 1, 2], [2, 3, 7]])}]
 
 
 @pytest.fixture
-def point_case(tmp_path: Path) -> PointCase:
-    rng = np.random.default_rng(1)
-    meshes = [rng.random((5, 2)), rng.random((8, 2))]
-    cells = {"triangle": np.array([[0, 1, 2], [2, 3, 7]])}
-    sample_mesh = [1, 0, 1]
-    sizes = [len(meshes[i]) for i in sample_mesh]
-    u = [rng.normal(size=(n, 3, 2)).astype(np.float32) for n in sizes]
-    path = tmp_path / "points.h5"
-    with PointWriter(
-        path,
-        equation="test",
-        domain=Domain.unit(2, periodic=False),
-        times=np.arange(3.0),
-        component_names=["u", "v"],
-    ) as writer:
-        writer.add_mesh(meshes[0])
-        writer.add_mesh(meshes[1], cells)
-        for number, values in zip(sample_mesh, u, strict=True):
-            writer.write(values, number, parameters={"re": len(values)})
-    return PointCase(path, meshes, cells, sample_mesh, u)
+def point_case(tmp_path: Path) -> Case:
+    """3 samples of 3 time steps, on meshes of 8, 5 and 8 points; one mesh has cells."""
+    rng, meshes = np.random.default_rng(2), (1, 0, 1)
+    u = [rng.normal(size=(len(MESHES[i]), 3, 2)).astype("f4") for i in meshes]
+
+    def make(u: Any = u, a: Any = None, **changes: Any) -> Fields:
+        options = {
+            "points": [MESHES[i] for i in meshes],
+            "cells": [CELLS[i] for i in meshes],
+            "times": np.arange(3.0),
+            "domain": Domain.unit(2, periodic=False),
+            "parameters": {"re": [8.0, 5.0, 8.0]},
+            "equation": "test",
+        }
+        return build(Path("points"), [Array(u, "ptc", ["u", "v"])], **options | changes)
+
+    return Case(make().write(tmp_path / "points.nc"), u, None, make)
 
 
 @pytest.fixture
@@ -100,23 +91,133 @@ def one_line() -> Callable[..., str]:
     return call
 
 
-@pytest.fixture
-def contents() -> Callable[[Path], list[Any]]:
-    """Lists everything that a file holds, to compare bit for bit."""
+def content(fields: Fields) -> list[Any]:
+    found: list[Any] = [fields.equation, fields.domain, fields.provenance]
+    found += [fields.times.tobytes(), fields.component_names, fields.input_names]
+    found += [fields.forcing_names, fields.units, fields.dtype]
+    for table in (fields.split, fields.parameters):
+        found.append({name: values.tobytes() for name, values in table.items()})
+    for sample in range(fields.num_samples):
+        found.append((fields.mesh_id(sample), fields.coordinates(sample).tobytes()))
+        found.append(fields.read_all(sample, slice(None)).tobytes())
+        found.append(fields.read_inputs(sample).tobytes())
+        cells = fields.cells(sample).items()
+        found.append({name: nodes.tobytes() for name, nodes in cells})
+    return found
 
-    def listed(path: Path) -> list[Any]:
-        with nfsgeo.data.open(path) as file:
-            found = [file.equation, file.domain, file.provenance, file.times.tobytes()]
-            found += [file.component_names, file.static_names, file.static_role]
-            for table in (file.split, file.parameters):
-                found.append({name: values.tobytes() for name, values in table.items()})
-            for sample in range(file.num_samples):
-                found.append(file.mesh_id(sample))
-                found.append(file.coordinates(sample).tobytes())
-                found.append(file.read(sample, slice(None)).tobytes())
-                found.append(file.read_static(sample).tobytes())
-                cells = file.cells(sample).items()
-                found.append({name: nodes.tobytes() for name, nodes in cells})
-            return found
+
+@pytest.fixture
+def contents() -> Callable[[Path | Fields], list[Any]]:
+    """Lists everything that fields, or those of a file, hold, to compare exactly."""
+
+    def listed(source: Path | Fields) -> list[Any]:
+        if isinstance(source, Fields):
+            return content(source)
+        with nfsgeo.data.open(source) as fields:
+            return content(fields)
 
     return listed
+
+
+SQUARE = [[1.4, 1.4], [1.6, 1.4], [1.6, 1.6], [1.4, 1.6]]
+DOMAINS = [
+    None,
+    lambda dim: Domain((-1.0,) * dim, (2.0,) * dim, (True,) + (False,) * (dim - 1)),
+    lambda dim: Domain.sphere() if dim == 2 else Domain.unit(dim, periodic=False),
+    lambda dim: Domain(
+        (0.0,) * dim,
+        (2.0,) * dim,
+        (False,) * dim,
+        Region.polygons([SQUARE]) if dim == 2 else None,
+    ),
+]
+
+
+@st.composite
+def drawn_fields(draw: st.DrawFn) -> tuple[Fields, list[dict[str, Any]]]:
+    """Fields of any layout, and of each sample its points, fields and inputs."""
+    layout = draw(st.sampled_from(["grid", "shared", "padded", "ragged"]))
+    dim, num, steps = (draw(st.integers(1, most)) for most in (3, 4, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kind, space = draw(st.sampled_from(["f4", "f8"])), "xyz"[:dim]
+    shape = tuple(rng.integers(1, 5, dim).tolist())
+    shape, space = (shape, space) if layout == "grid" else (shape[:1], "p")
+    sizes = [int(rng.integers(1, 7)) for _ in range(num)]
+    sizes = sizes if layout == "ragged" else [prod(shape)] * num
+    axes, there = [np.sort(rng.random(n)) for n in shape], None
+    if layout == "grid":
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dim)
+        points = [grid] * num
+    elif layout == "shared":
+        points = [rng.random((sizes[0], dim))] * num
+    else:
+        points = [rng.random((n, dim)) for n in sizes]
+    if layout == "padded":
+        there = rng.random((num, sizes[0])) < 0.7
+        there[:, 0] = True
+    arrays, expected = [], [{"pos": each} for each in points]
+
+    def add(name: str, role: str, along: str, width: int = 1) -> None:
+        of = {"n": num, "t": steps, **dict(zip(space, shape, strict=True)), "c": width}
+        if layout == "ragged" and space in along:
+            along = along.replace("n", "")
+            lengths = [[n if a == "p" else of[a] for a in along + "c"] for n in sizes]
+            values: Any = [rng.normal(size=each).astype(kind) for each in lengths]
+        else:
+            values = rng.normal(size=[of[a] for a in along + "c"]).astype(kind)
+        if role == FIELD:
+            for each in values if isinstance(values, list) else [values]:
+                each[rng.random(each.shape) < 0.2] = np.nan
+        if there is not None and "p" in along:
+            axis = along.index("p")
+            np.moveaxis(values, axis, 1)[~there] = np.nan
+        names = [name] if width == 1 else [f"{name}{i}" for i in range(width)]
+        arrays.append(Array(values, along + "c", names, role))
+        for i, sample in enumerate(expected):
+            mine, rest = values, along
+            if isinstance(values, list) or "n" in along:
+                mine, rest = values[i], along.replace("n", "")
+            whole = np.moveaxis(mine, rest.index("t"), -2) if "t" in rest else mine
+            whole = whole if "t" in rest else whole[..., None, :]
+            if not set(space) <= set(rest):
+                whole = whole[(None,) * len(space)]
+            full = np.broadcast_to(
+                whole,
+                (*(shape if layout == "grid" else sizes[i : i + 1]), steps, width),
+            )
+            sample[name] = full.reshape(sizes[i], steps, width)
+
+    some = st.booleans()
+    one = "n" if layout == "padded" or draw(some) else ""
+    add("u", FIELD, one + "t" * draw(some) + space, 2)
+    own = draw(some)
+    add("sun", KNOWN, ("n" if own and one else "") + "t" + (space if own else ""))
+    add("k", STATIC, one + space)
+    add("start", INITIAL, one + space)
+    if there is not None:
+        for i, sample in enumerate(expected):
+            expected[i] = {name: each[there[i]] for name, each in sample.items()}
+        padded = np.where(there[..., None], points, np.nan)
+        points = Variable(("sample", "point", "axis"), padded)
+    domain, part = draw(st.sampled_from(DOMAINS)), rng.integers(0, 3, num)
+    parts = zip(("train", "valid", "test"), range(3), strict=True)
+    fields = build(
+        Path("drawn"),
+        arrays,
+        axes=axes if layout == "grid" else None,
+        points=None if layout == "grid" else points,
+        times=np.sort(rng.random(steps)),
+        domain=domain and domain(dim),
+        parameters={"nu": rng.random(num), "table": rng.random((num, 2))},
+        known=["nu"],
+        equation=draw(st.sampled_from(["", "heat", "wärme"])),
+        units={"u0": "K", "x": "m", "time": "h"},
+        split={name: np.flatnonzero(part == i) for name, i in parts},
+    )
+    return fields, expected
+
+
+@pytest.fixture(scope="session")
+def any_fields() -> Any:
+    """Draws fields of any layout, and the points and the values of each sample."""
+    return drawn_fields()

@@ -11,9 +11,8 @@ from torch.utils.data import DataLoader
 
 import nfsgeo.data
 from nfsgeo.data.connected_batches import ConnectedBatches, batches
-from nfsgeo.data.datasets import WindowDataset
-from nfsgeo.data.fields import FieldFile
 from nfsgeo.data.meshes import MeshesInTurn, per_sample, random_subset
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.geometry import Domain, GraphBuilder, Graphs
 
 BUILDER = GraphBuilder(Domain.unit(2), 0.2)
@@ -31,7 +30,7 @@ class Connect:
 
 
 @pytest.fixture
-def file(waves: Path) -> FieldFile:
+def file(waves: Path) -> nfsgeo.data.Fields:
     return nfsgeo.data.open(waves)
 
 

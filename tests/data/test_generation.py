@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nfsgeo.data
+from nfsgeo.data import generation
 from nfsgeo.data.batches import batch_size_for, missing_ranges
 from nfsgeo.data.equations import EQUATIONS
-from nfsgeo.data.generation import generate, generate_all
+from nfsgeo.data.generation import cached_file, generate
 from nfsgeo.errors import UserError
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -35,7 +36,7 @@ SMALL: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", EQUATIONS)
 def test_file_holds_the_solutions(name: str, tmp_path: Path) -> None:
     equation, small = EQUATIONS[name], SMALL[name]
-    path = generate(name, tmp_path / "x.h5", samples=6, seed=5, batch_size=4, **small)
+    path = generate(name, tmp_path / "x.nc", samples=6, seed=5, batch_size=4, **small)
     records = small.get("records", 1)
     resolution = small["resolution"]
     expected = equation.solve(
@@ -47,19 +48,22 @@ def test_file_holds_the_solutions(name: str, tmp_path: Path) -> None:
         axes = equation.axes(resolution)
         assert file.shape == (equation.shape(resolution) if axes else None)
         assert file.components == equation.components
-        assert file.static_role == equation.static_role
+        assert file.dtype == np.float32
         assert file.domain == equation.domain
         np.testing.assert_array_equal(file.times, equation.times(records))
         for found, axis in zip(file.axes or (), axes, strict=True):
             np.testing.assert_array_equal(found, axis)
         for sample in range(6):
             u = expected.u[sample].flatten(1, -2).transpose(0, 1)
-            a = expected.a[sample].flatten(0, -2)
-            for stored, made in (
-                (file.read(sample, slice(0, records)), u),
-                (file.read_static(sample), a),
-            ):
-                np.testing.assert_allclose(stored, made.numpy(), rtol=2e-7, atol=1e-9)
+            stored = file.read(sample, slice(0, records))
+            np.testing.assert_allclose(stored, u.numpy(), rtol=2e-7, atol=1e-9)
+            for c, static in enumerate(equation.static_names):
+                a, kept = expected.a[sample][..., c], file.dataset[static]
+                wanted = {"coefficient": "static"}
+                role = wanted.get(equation.static_role, equation.static_role)
+                assert kept.attrs["role"] == role
+                stored = kept[sample] if axes else file.read_static(sample)[:, c]
+                np.testing.assert_allclose(stored, a, rtol=2e-7, atol=1e-9)
             if expected.pos is not None:
                 pos, cells = file.coordinates(sample), file.cells(sample)
                 np.testing.assert_array_equal(pos, expected.pos[sample])
@@ -70,7 +74,7 @@ def test_provenance(tmp_path: Path) -> None:
     options = {"nu": "2e-2", "time_stride": 2}
     path = generate(
         "burgers",
-        tmp_path / "x.h5",
+        tmp_path / "x.nc",
         samples=3,
         seed=9,
         options=options,
@@ -80,7 +84,7 @@ def test_provenance(tmp_path: Path) -> None:
         assert file.provenance["seed"] == 9
         assert file.provenance["parameters"] == {"nu": 0.02, "time_stride": 2}
         assert "philox" in file.provenance["scheme"]
-        assert set(file.provenance) >= {"commit", "solver", "units"}
+        assert set(file.provenance) >= {"commit", "solver"}
         assert file.times[1] == pytest.approx(0.01)
 
 
@@ -134,8 +138,8 @@ def test_wrong_settings(
 ) -> None:
     call: dict[str, Any] = {"equation": "burgers", "samples": 1} | dict(settings)
     with pytest.raises(UserError, match=message):
-        generate(out=tmp_path / "x.h5", **call)
-    assert not (tmp_path / "x.h5").exists()
+        generate(out=tmp_path / "x.nc", **call)
+    assert not (tmp_path / "x.nc").exists()
     assert not list(tmp_path.iterdir())
 
 
@@ -145,13 +149,13 @@ def test_failed_check_writes_no_file(tmp_path: Path) -> None:
     ):
         generate(
             "navier-stokes",
-            tmp_path / "x.h5",
+            tmp_path / "x.nc",
             samples=1,
             resolution=64,
             records=12,
             options={"nu": 1e-8, "sigma2": 12e3},
         )
-    assert not (tmp_path / "x.h5").exists()
+    assert not (tmp_path / "x.nc").exists()
 
 
 def make(
@@ -170,8 +174,10 @@ def make(
 
 
 @pytest.mark.parametrize("name", ["burgers", "elasticity"])
-def test_interrupted_generation_goes_on(name: str, tmp_path: Path) -> None:
-    whole, parts = tmp_path / "whole.h5", tmp_path / "parts.h5"
+def test_interrupted_generation_goes_on(
+    name: str, tmp_path: Path, contents: Any
+) -> None:
+    whole, parts = tmp_path / "whole.nc", tmp_path / "parts.nc"
     make(whole, [], name=name)
     for stop, seen_then in ((4, [0, 2, 4]), (6, [4, 6])):
         seen: list[int] = []
@@ -182,16 +188,12 @@ def test_interrupted_generation_goes_on(name: str, tmp_path: Path) -> None:
     seen = []
     make(parts, seen, name=name)
     assert seen == [6, 8]
-    with nfsgeo.data.open(whole) as a, nfsgeo.data.open(parts) as b:
-        steps = slice(0, len(a.times))
-        for sample in range(8):
-            np.testing.assert_array_equal(a.read(sample, steps), b.read(sample, steps))
-            np.testing.assert_array_equal(a.coordinates(sample), b.coordinates(sample))
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["parts.h5", "whole.h5"]
+    assert contents(whole) == contents(parts)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["parts.nc", "whole.nc"]
 
 
 def test_other_settings_do_not_go_on(tmp_path: Path) -> None:
-    path = tmp_path / "x.h5"
+    path = tmp_path / "x.nc"
     with pytest.raises(KeyboardInterrupt):
         make(path, [], 2)
     with pytest.raises(UserError, match="partial"):
@@ -199,48 +201,63 @@ def test_other_settings_do_not_go_on(tmp_path: Path) -> None:
 
 
 def test_existing_file_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "x.h5"
+    path = tmp_path / "x.nc"
     path.write_text("mine")
     with pytest.raises(UserError, match="a new file"):
         make(path, [])
     assert path.read_text() == "mine"
 
 
-def test_generate_all(tmp_path: Path) -> None:
-    seen: list[tuple[str, int, int]] = []
-    (tmp_path / "darcy.h5").write_text("mine")
-    paths = generate_all(
-        tmp_path, samples=1, progress=lambda *report: seen.append(report)
-    )
-    assert list(paths) == list(EQUATIONS)
-    made = [name for name in EQUATIONS if name != "darcy"]
-    assert seen == [
-        (f"{name} ({number} of {len(made)}), {what} samples", done, 1)
-        for number, name in enumerate(made, 1)
-        for what, done in (("making", 0), ("making", 1), ("packing", 1))
-    ]
-    for name in made:
-        with nfsgeo.data.open(paths[name]) as file:
-            size = EQUATIONS[name].shape(EQUATIONS[name].resolution)
-            assert (file.shape or (file.num_points(),)) == size
-            assert len(file.times) == EQUATIONS[name].records
-    assert paths["darcy"].read_text() == "mine"
+def test_batches_may_come_in_any_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contents: Any
+) -> None:
+    for name in ("burgers", "elasticity"):
+        make(tmp_path / "a.nc", [], name=name)
+        with monkeypatch.context() as patch:
+            solve = generation.solve_batches
+            patch.setattr(
+                generation,
+                "solve_batches",
+                lambda tasks, workers, solve=solve: solve(tasks[::-1], workers),
+            )
+            make(tmp_path / "b.nc", [], name=name)
+        assert contents(tmp_path / "a.nc") == contents(tmp_path / "b.nc")
+        for each in "ab":
+            (tmp_path / f"{each}.nc").unlink()
 
 
-@pytest.mark.slow
-def test_generate_all_at_another_size(tmp_path: Path) -> None:
-    paths = generate_all(tmp_path / "new", samples=2, resolution=32, records=3, seed=4)
-    for name, path in paths.items():
-        with nfsgeo.data.open(path) as file:
-            size = EQUATIONS[name].shape(32)
-            assert (file.shape or (file.num_points(),)) == size
-            assert len(file.times) == min(3, EQUATIONS[name].records)
-            assert (file.num_samples, file.provenance["seed"]) == (2, 4)
+def test_a_disk_that_fills_up(mounted: Callable[[str], Path]) -> None:
+    folder = mounted("1m")
+    big = {"samples": 400, "resolution": 64, "records": 50}
+    with pytest.raises(UserError, match="disk is full.*expected"):
+        generate("burgers", folder / "x.nc", **big)
+    assert not list(folder.iterdir())
+    (folder / "other").write_bytes(bytes(2**19))
+    small = {"samples": 40, "resolution": 64, "records": 50, "batch_size": 2}
+    with pytest.MonkeyPatch.context() as patch:  # as if others filled it meanwhile
+        patch.setattr(generation, "check_room", lambda *_: None)
+        with pytest.raises(UserError, match="disk is full"):
+            generate("burgers", folder / "x.nc", **small)
+    assert not (folder / "x.nc").exists()
+    (folder / "other").unlink()
+    staged = len(list((folder / "x.nc.partial").glob("samples-*")))
+    assert staged > 1
+
+
+def test_a_cached_file_is_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    settings: dict[str, Any] = {"samples": 2, "options": {"nu": 0.1}}
+    path = cached_file("burgers", **settings, **SMALL["burgers"])
+    made = path.stat().st_mtime_ns
+    assert cached_file("burgers", **settings, **SMALL["burgers"]) == path
+    assert path.stat().st_mtime_ns == made and "nu=0.1" in path.name
 
 
 def test_settings_of_the_process_are_restored(tmp_path: Path) -> None:
     threads = torch.get_num_threads()
-    make(tmp_path / "x.h5", [])
+    make(tmp_path / "x.nc", [])
     tiny = torch.full((1,), torch.finfo(torch.float64).tiny, dtype=torch.float64)
     assert float(tiny / 2) > 0
     assert torch.get_num_threads() == threads
@@ -283,7 +300,7 @@ def test_killed_workers_and_parent(tmp_path: Path) -> None:
     """SIGKILL leaves the finished batches, no worker, and the call goes on."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT))
-    path = tmp_path / "x.h5"
+    path = tmp_path / "x.nc"
     command = [sys.executable, str(script), str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -310,9 +327,9 @@ def test_killed_workers_and_parent(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", EQUATIONS)
 def test_cuda_makes_the_same_file(name: str, tmp_path: Path) -> None:
     for device in ("cpu", "cuda"):
-        path = tmp_path / f"{device}.h5"
+        path = tmp_path / f"{device}.nc"
         generate(name, path, samples=3, device=device, workers=2, **SMALL[name])
-    files = [nfsgeo.data.open(tmp_path / f"{device}.h5") for device in ("cpu", "cuda")]
+    files = [nfsgeo.data.open(tmp_path / f"{device}.nc") for device in ("cpu", "cuda")]
     for sample in range(3):
         records = slice(0, len(files[0].times))
         here, there = (file.read(sample, records) for file in files)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-import nfsgeo.data
-from nfsgeo.data import GridWriter, PointWriter
-from nfsgeo.data.numbers import as_real, as_times
+from nfsgeo.data.numbers import as_real
+from nfsgeo.data.times import (
+    EPOCH,
+    as_times,
+    check_no_dates,
+    dates,
+    time_texts,
+    unit_of_times,
+)
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
 
 
 @given(arrays(np.bool_, st.tuples(st.integers(1, 4), st.integers(1, 5))), st.booleans())
@@ -56,57 +61,67 @@ def test_dates_become_seconds_whatever_their_unit(unit: str) -> None:
         as_times(missing, "t")
 
 
-def masked(values: Any) -> np.ma.MaskedArray:
-    values = np.ma.masked_array(values, np.zeros(np.shape(values), bool))
-    values[(0,) * values.ndim] = np.ma.masked
-    return values
+def test_masked_values_of_fields_are_gaps(grid_case: Any) -> None:
+    u = np.ma.masked_array(grid_case.u, grid_case.u > 1.5)
+    fields = grid_case.make(u)
+    for sample in range(7):
+        found = np.isnan(fields.read(sample, slice(None)))
+        expected = u.mask[sample].reshape(5, 24, 2).swapaxes(0, 1)
+        np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, list])
-def test_masked_values_of_fields_are_gaps(
-    grid_case: Any, tmp_path: Path, kind: Callable[..., Any]
+def test_masked_values_of_anything_else_are_refused(
+    grid_case: Any, one_line: Callable[..., str]
 ) -> None:
-    u = masked(grid_case.u)
-    with GridWriter(tmp_path / "a.h5", **grid_case.options) as writer:
-        given = u if kind is np.asarray else list(u)
-        writer.write(0, given, grid_case.a, {"nu": np.zeros(7)})
-    with nfsgeo.data.open(tmp_path / "a.h5") as file:
-        found = np.isnan(file.read(0, slice(None)))
-        assert found[0, 0, 0] and found.sum() == 1
-        assert not np.isnan(file.read(1, slice(None))).any()
+    a = np.ma.masked_array(grid_case.a, grid_case.a > 1.5)
+    assert f"{a.mask.sum()} of {a.size} values missing" in one_line(
+        grid_case.make, grid_case.u, a
+    )
+    for name in ("parameters", "times"):
+        some = np.ma.masked_equal(np.arange(7 if name == "parameters" else 5), 1)
+        one_line(grid_case.make, **{name: {"nu": some} if len(some) == 7 else some})
 
 
-def test_writers_refuse_masked_arrays(
-    grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    path, u, a, nu = tmp_path / "a.h5", grid_case.u, grid_case.a, np.zeros(7)
-    options = grid_case.options
-    one_line(GridWriter, path, **options | {"times": masked(options["times"])})
-    axes = [masked(axis) for axis in options["axes"]]
-    one_line(GridWriter, path, **options | {"axes": axes})
-    with pytest.raises(ValueError), GridWriter(path, **options) as writer:
-        message = one_line(writer.write, 0, u, masked(a), {"nu": nu})
-        assert "a of sample 0 with 1 of 24 values" in message
-        one_line(writer.write, 0, u, masked(a), {"nu": nu})
-        one_line(writer.write, 0, u, a, {"nu": masked(nu)})
-    points, path = np.random.default_rng(0).random((3, 2)), tmp_path / "b.h5"
-    about = {"equation": "", "domain": Domain.unit(2), "component_names": ["u"]}
-    one_line(PointWriter, path, times=masked([0.0]), **about)
-    with pytest.raises(ValueError), PointWriter(path, times=[0.0], **about) as writer:
-        one_line(writer.add_mesh, masked(points))
-        mesh = writer.add_mesh(points)
-        one_line(writer.write, np.zeros((3, 1, 1), complex), mesh)
-        one_line(writer.write, np.zeros((3, 1, 1)), mesh, None, {"nu": np.ma.masked})
-    assert not path.exists()
+@pytest.mark.parametrize(
+    ("times", "asks"),
+    [
+        ([20260101, 20260102], True),
+        ([20260131.75], True),
+        ([2026013112, 2026020112], True),
+        ([202601, 202602, 202603], True),
+        ([260101, 260131, 260201], True),
+        ([2026001, 2026002], True),
+        ([0.0, 1.0, 2.0], False),
+        ([100000.0, 200000.0, 300000.0], False),
+        ([123456.0], False),
+        ([20261301.0, 20261302.0], False),
+        ([10101010.5, 1e9], False),
+    ],
+)
+def test_numbers_that_may_be_dates(times: list[float], asks: bool) -> None:
+    if asks:
+        with pytest.raises(UserError, match="a number or the date 20"):
+            check_no_dates(np.array(times), "t", "tell")
+    else:
+        check_no_dates(np.array(times), "t", "tell")
 
 
-def test_files_of_another_ending_are_not_written(
-    grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    for name in ("a.vtu", "a.npz", "a.csv"):
-        message = one_line(GridWriter, tmp_path / name, **grid_case.options)
-        assert f"{name} to write" in message and "choose a.h5" in message
-    assert not list(tmp_path.glob("a.*"))
+def test_dates_of_every_kind() -> None:
+    days = [datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 0, 500_000)]
+    found = as_times(np.array(days, object), "t")
+    assert np.diff(found).tolist() == [0.5]
+    assert unit_of_times(np.array(days, object)) == EPOCH
+    assert unit_of_times(np.array([1], "m8[h]")) == "s" and unit_of_times([1]) == ""
+    np.testing.assert_array_equal(dates(found, EPOCH), np.array(days, "M8[us]"))
+    np.testing.assert_array_equal(dates(found, "s"), found)
+    zoned = np.array([days[0].replace(tzinfo=UTC)], object)
+    with pytest.raises(UserError, match="without a time zone"):
+        as_times(zoned, "t")
+    for texts, unit, times in (
+        (["t = 0.25 h", "t = 0.26 h"], "h", [0.25, 0.26]),
+        (["2026-01-01", "2026-01-02"], EPOCH, [1767225600, 1767312000]),
+    ):
+        assert [t.split(" 00:")[0] for t in time_texts(times, unit)] == texts
 
 
 def test_rows_of_unequal_length_are_refused() -> None:

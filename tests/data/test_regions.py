@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 import torch
@@ -15,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
-from nfsgeo.data import GridWriter, PointWriter
+from nfsgeo.data import Fields
+from nfsgeo.data.build import Array, build
 from nfsgeo.data.meshes import MESH_KINDS, disjoint, every_point, random_subset
 from nfsgeo.data.regions import read_region
 from nfsgeo.errors import UserError
@@ -29,105 +29,58 @@ SIDE = 12
 AXIS = (np.arange(SIDE) + 0.5) / SIDE
 
 
-def grid(path: Path, domain: Domain) -> Path:
+def grid(domain: Domain) -> Fields:
     """Six samples on a grid, without values in the block."""
     x, y = np.meshgrid(AXIS, AXIS, indexing="ij")
     hidden = (abs(x - 0.5) < 0.2) & (abs(y - 0.5) < 0.2)
-    u = np.random.default_rng(0).normal(size=(6, 4, SIDE, SIDE, 1))
+    u = np.random.default_rng(0).normal(size=(6, 4, SIDE, SIDE))
     u[:, :, hidden] = np.nan
-    with GridWriter(
-        path,
-        equation="test",
-        domain=domain,
-        axes=[AXIS, AXIS],
-        times=np.arange(4.0),
-        num_samples=6,
-        component_names=["u"],
-    ) as writer:
-        writer.write(0, u)
-    return path
-
-
-def cloud(path: Path, domain: Domain, points: np.ndarray) -> Path:
-    with PointWriter(
-        path, equation="test", domain=domain, times=[0.0], component_names=["u"]
-    ) as writer:
-        mesh = writer.add_mesh(points)
-        for _ in range(3):
-            writer.write(np.ones((len(points), 1, 1)), mesh)
-    return path
-
-
-def test_files_with_a_region_have_another_version(tmp_path: Path) -> None:
-    points = np.array([[0.1, 0.1], [0.9, 0.2]])
-    plain = cloud(tmp_path / "a.h5", BOX, points)
-    walled = cloud(tmp_path / "b.h5", OBSTACLE, points)
-    with h5py.File(plain) as a, h5py.File(walled) as b:
-        assert (a.attrs["version"], b.attrs["version"]) == (1, 2)
-        assert "region" not in a and b["region/facets"].shape == (4, 2, 2)
-        told = json.loads(a.attrs["domain"])
-        assert set(told) == {"lower", "upper", "periodic"}
-    with nfsgeo.data.open(plain) as a, nfsgeo.data.open(walled) as b:
-        assert (a.domain, b.domain) == (BOX, OBSTACLE)
-
-
-def test_a_file_that_lost_its_region_is_damaged(tmp_path: Path) -> None:
-    path = cloud(tmp_path / "a.h5", OBSTACLE, np.array([[0.1, 0.1]]))
-    with h5py.File(path, "a") as file:
-        del file["region"]
-    with pytest.raises(UserError, match="whole nfsgeo file"):
-        nfsgeo.data.open(path)
+    arrays = [Array(u, "ntxy", ["u"])]
+    return build(
+        Path("grid"), arrays, axes=[AXIS, AXIS], times=np.arange(4.0), domain=domain
+    )
 
 
 @pytest.mark.parametrize("ending", [".npz", ".nc"])
 def test_formats_that_hold_a_grid_hold_its_region(ending: str, tmp_path: Path) -> None:
-    if ending == ".nc":
-        pytest.importorskip("h5netcdf")
-    with nfsgeo.data.open(grid(tmp_path / "a.h5", OBSTACLE)) as file:
-        out = nfsgeo.data.export(file, tmp_path / f"b{ending}")
+    out = grid(OBSTACLE).write(tmp_path / f"b{ending}")
     with nfsgeo.data.open(out) as file:
         assert file.domain == OBSTACLE
 
 
-def test_points_of_a_mesh_in_an_obstacle_are_refused(tmp_path: Path) -> None:
+def test_points_of_a_mesh_in_an_obstacle_are_refused() -> None:
     points = np.array([[0.1, 0.1], [0.5, 0.5], [0.35, 0.6]])
-    with pytest.raises(UserError, match=r"mesh 0 with 2 of 3 points in an obstacle"):
-        cloud(tmp_path / "a.h5", OBSTACLE, points)
-    assert not list(tmp_path.iterdir())
+    u = [Array(np.ones((1, 3)), "tp", ["u"])]
+    with pytest.raises(UserError, match=r"2 of 3 points in an obstacle"):
+        build(Path("cloud"), u, points=points, domain=OBSTACLE)
 
 
-def test_samplers_leave_obstacles_out(tmp_path: Path) -> None:
-    with nfsgeo.data.open(grid(tmp_path / "a.h5", OBSTACLE)) as file:
-        whole = every_point(file)
-        assert whole.grid_shape is None
-        for mesh in (
-            whole,
-            random_subset(file, 60, seed=0),
-            MESH_KINDS["clustered"].sampler(file, 20, 0),
-            disjoint(random_subset(file, 60, seed=0), file, 30, seed=0),
-        ):
-            assert OBSTACLE.contains(torch.from_numpy(mesh.pos)).all()
-            assert mesh.index is not None
-            assert not np.isnan(file.read(0, slice(None), mesh.index)).any()
-            np.testing.assert_array_equal(mesh.pos, file.coordinates()[mesh.index])
-        with pytest.raises(UserError, match=f"1 to {len(whole)} points"):
-            random_subset(file, len(whole) + 1, seed=0)
+def test_samplers_leave_obstacles_out() -> None:
+    file = grid(OBSTACLE)
+    whole = every_point(file)
+    assert whole.grid_shape is None
+    for mesh in (
+        whole,
+        random_subset(file, 60, seed=0),
+        MESH_KINDS["clustered"].sampler(file, 20, 0),
+        disjoint(random_subset(file, 60, seed=0), file, 30, seed=0),
+    ):
+        assert OBSTACLE.contains(torch.from_numpy(mesh.pos)).all()
+        assert mesh.index is not None
+        assert not np.isnan(file.read(0, slice(None), mesh.index)).any()
+        np.testing.assert_array_equal(mesh.pos, file.coordinates()[mesh.index])
+    with pytest.raises(UserError, match=f"1 to {len(whole)} points"):
+        random_subset(file, len(whole) + 1, seed=0)
 
 
-def test_samplers_without_a_region_take_the_points_that_they_took(
-    tmp_path: Path,
-) -> None:
+def test_samplers_without_a_region_take_the_points_that_they_took() -> None:
     between = Region.polygons([1e-3 * np.array(BLOCK) + 0.3 / SIDE])
-    plain, walled = (
-        nfsgeo.data.open(grid(tmp_path / f"{name}.h5", domain))
-        for name, domain in (("a", BOX), ("b", replace(BOX, region=between)))
-    )
-    with plain, walled:
-        assert every_point(walled).grid_shape == (SIDE, SIDE)
-        for name, size in (("random-subset", 40), ("clustered", 20), ("grid", 6)):
-            sampler = MESH_KINDS[name].sampler
-            a, b = sampler(plain, size, 3), sampler(walled, size, 3)
-            np.testing.assert_array_equal(a.index, b.index)
+    plain, walled = grid(BOX), grid(replace(BOX, region=between))
+    assert every_point(walled).grid_shape == (SIDE, SIDE)
+    for name, size in (("random-subset", 40), ("clustered", 20), ("grid", 6)):
+        sampler = MESH_KINDS[name].sampler
+        a, b = sampler(plain, size, 3), sampler(walled, size, 3)
+        np.testing.assert_array_equal(a.index, b.index)
 
 
 def geojson(path: Path, shape: dict[str, Any]) -> Path:
@@ -205,9 +158,7 @@ def test_damaged_files_are_refused(
 
 
 def test_convert_gives_a_file_its_region(tmp_path: Path) -> None:
-    source = grid(tmp_path / "a.h5", BOX)
-    out = nfsgeo.data.convert(
-        source, tmp_path / "b.h5", region=Region.polygons([BLOCK])
-    )
+    source, block = grid(BOX).write(tmp_path / "a.nc"), Region.polygons([BLOCK])
+    out = nfsgeo.data.convert(source, tmp_path / "b.nc", region=block)
     with nfsgeo.data.open(out) as file:
         assert file.domain == OBSTACLE

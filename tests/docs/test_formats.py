@@ -22,11 +22,3 @@ def test_every_format_has_a_content_of_its_own() -> None:
     assert len(set(found)) == len(found)
     wrapper = (functools.partial.__doc__ or "").split("\n\n")[0]
     assert not any(content in wrapper for content in found)
-
-
-def test_the_grids_of_geo_fno_are_described() -> None:
-    names = cells(formats_read(), 0)
-    described = dict(zip(names, cells(formats_read(), 1), strict=True))
-    for name, prefix in (("pipe", "Pipe"), ("airfoil", "NACA_Cylinder")):
-        content = described[f"Geo-FNO {name} (.npy)"]
-        assert all(f"`{prefix}_{part}.npy`" in content for part in "QXY")

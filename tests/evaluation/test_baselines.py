@@ -9,7 +9,7 @@ import torch
 from torch_geometric.loader import DataLoader
 
 import nfsgeo.data
-from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data import WindowDataset
 from nfsgeo.data.meshes import per_sample, random_subset
 from nfsgeo.evaluation import extrapolation, persistence, training_mean
 from nfsgeo.evaluation.baselines import baselines

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import nfsgeo.data
-from nfsgeo.data import GridWriter
+from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.geometry import Domain
@@ -42,24 +42,21 @@ def weather(
     axis = np.arange(8) / 8
     x, y = np.meshgrid(axis, axis, indexing="ij")
     t, random = 0.25 * np.arange(1, times + 1), np.random.default_rng(0)
-    kind = {"static_names": ["height"], "static_role": "coefficient"} if static else {}
-    with GridWriter(
+    turns = x + y - 0.1 * t[:, None, None]
+    waves = np.sin(2 * np.pi * (turns + random.random((10, 2, 1, 1, 1)))).astype("f4")
+    u = waves * [[[[4]]], [[[0.6 * pascals]]]] + [[[[15]]], [[[1013 * pascals]]]]
+    arrays = [Array(u.astype("f4"), "nctxy", NAMES)]
+    if static:
+        arrays.append(Array(waves[:, 0, 0], "nxy", ["height"], "static"))
+    fields = build(
         path,
-        equation="weather",
-        domain=Domain.unit(2),
+        arrays,
         axes=[axis, axis],
         times=t,
-        num_samples=10,
-        component_names=NAMES,
-        provenance={"units": {"temperature": "°C", "pressure": "hPa", "t": "h"}},
-        **kind,
-    ) as writer:
-        for sample in range(10):
-            turns = x + y - 0.1 * t[:, None, None]
-            waves = [np.sin(2 * np.pi * (turns + random.random())) for _ in NAMES]
-            u = np.stack([15 + 4 * waves[0], pascals * (1013 + 0.6 * waves[1])], -1)
-            height = waves[0][:1, ..., None] if static else None
-            writer.write(sample, u[None], height)
+        domain=Domain.unit(2),
+        units={"temperature": "°C", "pressure": "hPa", "time": "h"},
+    )
+    fields.write(path)
     return path
 
 
@@ -81,7 +78,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(folder: Path) -> Path:
-    return weather(folder / "weather.h5")
+    return weather(folder / "weather.nc")
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +155,7 @@ def test_units_do_not_change_pooled_errors(
     folder: Path, summary: dict[str, Any]
 ) -> None:
     other = trained(
-        weather(folder / "pascals.h5", 100.0), folder / "pascals", data__mesh="all"
+        weather(folder / "pascals.nc", 100.0), folder / "pascals", data__mesh="all"
     )
     found = evaluate_run(other.root)["baselines"]
     # Extrapolation of a higher degree amplifies how each file rounds its values.
@@ -189,23 +186,21 @@ def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets(
     u = np.random.default_rng(0).normal(size=(10, 8, 8, 2))
     u[:, :4, :, 1] = 0
     u[:, :, :, 1] *= 1e-3
-    with GridWriter(
-        tmp_path / "d.h5",
-        equation="",
-        domain=Domain.unit(1),
+    fields = build(
+        tmp_path / "d.nc",
+        [Array(u, "ntxc", ["a", "b"])],
         axes=[axis],
         times=np.arange(8.0),
-        num_samples=10,
-        component_names=["a", "b"],
-    ) as writer:
-        writer.write(0, u)
-    run = trained(tmp_path / "d.h5", tmp_path / "run", data__mesh="all")
+        domain=Domain.unit(1),
+    )
+    fields.write(tmp_path / "d.nc")
+    run = trained(tmp_path / "d.nc", tmp_path / "run", data__mesh="all")
     std = evaluate_run(run.root)["components"]["b"]["std"]
     assert std == pytest.approx(u[:7, ..., 1].std(), rel=1e-4)
 
 
 def test_a_problem_without_time(tmp_path: Path) -> None:
-    data = weather(tmp_path / "steady.h5", times=1, static=True)
+    data = weather(tmp_path / "steady.nc", times=1, static=True)
     run = trained(data, tmp_path / "run", data__n_in=0, data__n_out=1)
     assert set(evaluate_run(run.root)["components"]) == set(NAMES)
 
@@ -232,7 +227,7 @@ def test_the_report_shows_each_component(
 
 
 def test_a_static_input_that_is_missing(tmp_path: Path, data: Path) -> None:
-    with_static = weather(tmp_path / "static.h5", static=True)
+    with_static = weather(tmp_path / "static.nc", static=True)
     run = trained(with_static, tmp_path / "run")
     with pytest.raises(UserError, match="without a static input: expected.*1 comp"):
         evaluate_run(run.root, data=data)
@@ -247,29 +242,24 @@ def test_fields_unlike_those_of_training(
     with pytest.raises(UserError, match=r"1 component \(u\): expected 2 components"):
         evaluate_run(run.root, data=waves)
     # What the model was trained without is left out.
-    evaluate_run(run.root, data=weather(tmp_path / "static.h5", static=True))
-    other = tmp_path / "other.h5"
+    evaluate_run(run.root, data=weather(tmp_path / "static.nc", static=True))
+    other = tmp_path / "other.nc"
     axis = np.linspace(-22.63, 30, 8)
-    with GridWriter(
+    fields = build(
         other,
-        equation="",
-        domain=Domain((-22.630128155169015,), (30.0,), (False,)),
+        [Array(np.zeros((3, 8, 8, 2)), "ntxc", NAMES)],
         axes=[axis],
         times=0.25 * np.arange(1, 9),
-        num_samples=3,
-        component_names=NAMES,
-    ) as writer:
-        writer.write(0, np.zeros((3, 8, 8, 2)))
+        domain=Domain((-22.630128155169015,), (30.0,), (False,)),
+    )
+    fields.write(other)
     with pytest.raises(UserError, match=r"on \[-22.6301, 30\], not periodic") as caught:
         evaluate_run(run.root, data=other)
     assert "--axis 0.0:1.0:periodic --axis 0.0:1.0:periodic" in str(caught.value)
 
 
-def test_units_are_those_of_the_provenance(data: Path, waves: Path) -> None:
+def test_units_are_those_of_the_file(data: Path, waves: Path) -> None:
     with nfsgeo.data.open(data) as file:
-        assert file.units == {"temperature": "°C", "pressure": "hPa"}
-        for told in ({"temperature": "1"}, {"temperature": 3}, "°C", None):
-            file.provenance = {"units": told}
-            assert file.units == {}
+        assert file.units == {"temperature": "°C", "pressure": "hPa", "time": "h"}
     with nfsgeo.data.open(waves) as file:
         assert file.units == {}

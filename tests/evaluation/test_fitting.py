@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import nfsgeo.data
-from nfsgeo.data import GridWriter, PointWriter
+from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.geometry import Domain
@@ -31,7 +31,7 @@ WHOLE = {
 @pytest.fixture
 def others(waves: Path, tmp_path: Path) -> Path:
     """The waves under another name."""
-    path = tmp_path / "others.h5"
+    path = tmp_path / "others.nc"
     path.write_bytes(waves.read_bytes())
     return path
 
@@ -49,20 +49,22 @@ def train(waves: Path, out: Path, model: str, **settings: Any) -> RunPaths:
 def written(path: Path, resolution: int, dt: float = 0.25) -> Path:
     """Four samples of noise on a grid, all of them called test samples."""
     axis = np.arange(resolution) / resolution
-    everything = {"train": [], "valid": [], "test": [0, 1, 2, 3]}
-    with GridWriter(
+    u = np.random.default_rng(0).normal(size=(4, 24, resolution, resolution))
+    return build(
         path,
-        equation="noise",
-        domain=Domain.unit(2),
+        [Array(u.astype("f4"), "ntxy", ["u"])],
         axes=[axis, axis],
         times=dt * np.arange(1, 25),
-        num_samples=4,
-        component_names=["u"],
-        split={k: np.array(v, np.int64) for k, v in everything.items()},
-    ) as writer:
-        u = np.random.default_rng(0).normal(size=(4, 24, resolution, resolution, 1))
-        writer.write(0, u)
-    return path
+        domain=Domain.unit(2),
+        split={"train": [], "valid": [], "test": [0, 1, 2, 3]},
+    ).write(path)
+
+
+def noise_at_points(path: Path, samples: int) -> Path:
+    """Noise at 30 points."""
+    random, times = np.random.default_rng(0), 0.25 * np.arange(1, 25)
+    u, points = random.normal(size=(samples, 30, 24)), random.random((30, 2))
+    return nfsgeo.from_arrays(u, points, times, domain=Domain.unit(2)).write(path)
 
 
 def test_a_named_file_is_scored_whole(run: RunPaths, others: Path) -> None:
@@ -118,18 +120,7 @@ def test_a_model_of_grids_takes_the_whole_grid(
 ) -> None:
     run = train(waves, tmp_path / "fno", "fno", width=4, modes=2, depth=1)
     assert evaluate_run(run.root, data=others)["scored"] == WHOLE
-    cloud = tmp_path / "cloud.h5"
-    with PointWriter(
-        cloud,
-        equation="",
-        domain=Domain.unit(2),
-        times=0.25 * np.arange(1, 25),
-        component_names=["u"],
-    ) as writer:
-        random = np.random.default_rng(0)
-        writer.write(
-            random.normal(size=(30, 24, 1)), writer.add_mesh(random.random((30, 2)))
-        )
+    cloud = noise_at_points(tmp_path / "cloud.nc", 1)
     with pytest.raises(UserError, match="fno: expected fields on a grid"):
         evaluate_run(run.root, data=cloud)
 
@@ -153,13 +144,13 @@ def test_other_points_than_those_a_model_is_tied_to(
     waves: Path, tmp_path: Path
 ) -> None:
     run = train(waves, tmp_path / "tied", "agcrn", width=4, depth=1)
-    finer = written(tmp_path / "finer.h5", 32)
+    finer = written(tmp_path / "finer.nc", 32)
     with pytest.raises(UserError, match="other points.*64, which agcrn is tied to"):
         evaluate_run(run.root, data=finer)
 
 
 def test_a_file_of_test_samples_alone(run: RunPaths, tmp_path: Path) -> None:
-    data = written(tmp_path / "d.h5", 16)
+    data = written(tmp_path / "d.nc", 16)
     for part in (None, "test"):
         summary = evaluate_run(run.root, data=data, part=part)
         assert summary["scored"]["samples"] == 4
@@ -167,24 +158,13 @@ def test_a_file_of_test_samples_alone(run: RunPaths, tmp_path: Path) -> None:
 
 
 def test_a_file_without_test_samples(run: RunPaths, tmp_path: Path) -> None:
-    data = tmp_path / "two.h5"
-    with PointWriter(
-        data,
-        equation="",
-        domain=Domain.unit(2),
-        times=0.25 * np.arange(1, 25),
-        component_names=["u"],
-    ) as writer:
-        random = np.random.default_rng(0)
-        mesh = writer.add_mesh(random.random((30, 2)))
-        for _ in range(2):
-            writer.write(random.normal(size=(30, 24, 1)), mesh)
+    data = noise_at_points(tmp_path / "two.nc", 2)
     assert evaluate_run(run.root, data=data)["scored"]["samples"] == 2
     with pytest.raises(UserError, match="without test samples.*--part all"):
         evaluate_run(run.root, data=data, part="test")
 
 
 def test_other_time_steps(run: RunPaths, tmp_path: Path) -> None:
-    data = written(tmp_path / "d.h5", 16, dt=0.5)
+    data = written(tmp_path / "d.nc", 16, dt=0.5)
     with pytest.raises(UserError, match="time steps of 0.5: expected.*of 0.25, as"):
         evaluate_run(run.root, data=data)

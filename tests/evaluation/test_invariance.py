@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import nfsgeo
 import nfsgeo.data
-from nfsgeo.data import FieldFile, GridWriter
+from nfsgeo.data import Fields
+from nfsgeo.data.build import Array, build
 from nfsgeo.data.meshes import Mesh, disjoint, random_subset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_meshes, evaluate_run
@@ -73,7 +74,7 @@ def test_noise_on_the_inputs_raises_errors(run: RunPaths) -> None:
 
 
 def training_of(
-    file: FieldFile, points: int, meshes: int, seed: int, off_grid: bool
+    file: Fields, points: int, meshes: int, seed: int, off_grid: bool
 ) -> _Training:
     data = DataSection(mesh="random-subset", points=points, point_sets=meshes)
     first, known = observe(data, file, seed), trained_points(data, file, seed)
@@ -172,19 +173,17 @@ def test_meshes_of_a_grid_with_an_obstacle(
     axis = (np.arange(16) + 0.5) / 16
     square = [[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]]
     domain = Domain((0, 0), (1, 1), (False, False), Region.polygons([square]))
-    with GridWriter(
-        tmp_path / "obstacle.h5",
-        equation="test",
-        domain=domain,
+    phase, times = 6 * np.random.default_rng(0).random((20, 1, 1)), np.arange(4.0)
+    u = np.sin(6 * axis + phase + times[:, None]).astype("f4")
+    u = np.broadcast_to(u[..., None], (20, 4, 16, 16))
+    fields = build(
+        tmp_path / "obstacle.nc",
+        [Array(u, "ntxy", ["u"])],
         axes=[axis, axis],
-        times=np.arange(4.0),
-        num_samples=20,
-        component_names=["u"],
-    ) as writer:
-        phase = 6 * np.random.default_rng(0).random((20, 1, 1, 1))
-        u = np.sin(6 * axis[:, None] + phase + np.arange(4)[:, None, None])
-        u = np.broadcast_to(u, (20, 4, 16, 16))[..., None]
-        writer.write(0, u.astype("f4"))
+        times=times,
+        domain=domain,
+    )
+    fields.write(tmp_path / "obstacle.nc")
     settings = tiny | {
         "model.name": "nfs",
         "data.n_in": 2,
@@ -193,7 +192,7 @@ def test_meshes_of_a_grid_with_an_obstacle(
         "data.point_sets": 1,
         "data.query_points": 0,
     }
-    experiment = nfsgeo.prepare(tmp_path / "obstacle.h5", settings)
+    experiment = nfsgeo.prepare(tmp_path / "obstacle.nc", settings)
     run = nfsgeo.fit(experiment, tmp_path / "run")
     rows = by_mesh(evaluate_meshes(run.root, ["seen", "half", "nested-2"]))
     assert all(np.isfinite(row["mae_unobserved"]) for row in rows.values())

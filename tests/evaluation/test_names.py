@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nfsgeo
-from nfsgeo.data import FieldFile
+from nfsgeo.data import Fields
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -25,7 +25,7 @@ SETTINGS = {"data.n_in": 4, "data.n_out": 4, "trainer.epochs": 1} | {
 }
 
 
-def stations(fields: list[str], static: list[str]) -> FieldFile:
+def stations(fields: list[str], static: list[str]) -> Fields:
     """The same ten samples at 16 stations, their fields in the order of the names."""
     rng = np.random.default_rng(0)
     pos, names = rng.random((16, 2)), [*FIELDS, *STATIC, "wind", "slope"]
@@ -72,8 +72,8 @@ def test_names_tell_what_is_what(
     other = stations(fields, static)
     assert nfsgeo.evaluate(run, data=other)["components"] == errors
     with (
-        nfsgeo.predict(run, stations(FIELDS, STATIC), tmp_path / "one.h5") as one,
-        nfsgeo.predict(run, other, tmp_path / "other.h5") as two,
+        nfsgeo.predict(run, stations(FIELDS, STATIC), tmp_path / "one.nc") as one,
+        nfsgeo.predict(run, other, tmp_path / "other.nc") as two,
     ):
         assert two.component_names == FIELDS
         np.testing.assert_array_equal(one.read(3, slice(4)), two.read(3, slice(4)))
@@ -110,8 +110,8 @@ def test_names_that_are_made_up_do_not_count(run: Path, tmp_path: Path) -> None:
 
 def test_the_choice_of_fields_reaches_other_processes(run: Path) -> None:
     file = stations(["wind", *FIELDS], ["slope", *STATIC])
-    file.choose(FIELDS[::-1], STATIC[::-1])
-    with copy.copy(file) as other:  # by what its path and roles reopen
+    file = file.select(FIELDS[::-1], STATIC[::-1], [], [])
+    with pickle.loads(pickle.dumps(file)) as other:
         assert (other.component_names, other.static_names) == (
             FIELDS[::-1],
             STATIC[::-1],
@@ -126,7 +126,7 @@ def test_other_units_are_refused(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     u, pos = rng.normal(size=(10, 16, 8)), rng.random((16, 2))
 
-    def data(**units: str) -> FieldFile:
+    def data(**units: str) -> Fields:
         domain = Domain.unit(2, periodic=False)
         return nfsgeo.from_arrays(u, pos, np.arange(8.0), domain=domain, units=units)
 
@@ -144,7 +144,7 @@ def test_a_problem_without_time_goes_by_name_too() -> None:
     rng = np.random.default_rng(0)
     k, pos = rng.random((10, 16)), rng.random((16, 2))
 
-    def data(*names: str) -> FieldFile:
+    def data(*names: str) -> Fields:
         return nfsgeo.from_arrays(
             np.stack([k**2] * len(names), -1)[:, :, None],
             pos,
@@ -173,11 +173,11 @@ def test_time_steps_without_a_value_are_not_observed(run: Path, tmp_path: Path) 
     for number, fields in enumerate((u, later)):
         times = np.arange(fields.shape[2])
         file = nfsgeo.from_arrays(fields, whole.coordinates(), times, **same)
-        with nfsgeo.predict(run, file, tmp_path / f"{number}.h5") as ahead:
+        with nfsgeo.predict(run, file, tmp_path / f"{number}.nc") as ahead:
             assert ahead.times.tolist() == [8, 9, 10, 11]
             found.append(ahead.read(0, slice(4)))
     np.testing.assert_array_equal(*found)
     nothing = np.full_like(u, np.nan)
     file = nfsgeo.from_arrays(nothing, whole.coordinates(), np.arange(8), **same)
     with pytest.raises(UserError, match="without any value of u_0 and u_1"):
-        nfsgeo.predict(run, file, tmp_path / "none.h5")
+        nfsgeo.predict(run, file, tmp_path / "none.nc")

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 import nfsgeo.data
-from nfsgeo.data import PointWriter
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import predict, read_points
 from nfsgeo.geometry import Domain
@@ -21,10 +20,10 @@ from nfsgeo.training.observation import mesh_of, observe
 def test_predictions_are_those_of_the_model(
     run: RunPaths, waves: Path, tmp_path: Path
 ) -> None:
-    predict(run.root, waves, tmp_path / "out.h5", first=0)
+    predict(run.root, waves, tmp_path / "out.nc", first=0)
     config = read_config(run.config)
     forecaster = restore(run, config)
-    with nfsgeo.data.open(waves) as file, nfsgeo.data.open(tmp_path / "out.h5") as out:
+    with nfsgeo.data.open(waves) as file, nfsgeo.data.open(tmp_path / "out.nc") as out:
         mesh = observe(config.data, file, config.seed)
         test = windows(config.data, file, mesh, "test")
         assert out.num_samples == file.num_samples
@@ -40,12 +39,12 @@ def test_predictions_are_those_of_the_model(
 def test_query_points_that_were_observed_change_nothing(
     run: RunPaths, waves: Path, tmp_path: Path
 ) -> None:
-    predict(run.root, waves, tmp_path / "all.h5")
-    with nfsgeo.data.open(tmp_path / "all.h5") as out:
+    predict(run.root, waves, tmp_path / "all.nc")
+    with nfsgeo.data.open(tmp_path / "all.nc") as out:
         np.save(tmp_path / "q.npy", out.coordinates()[5:9])
         expected = out.read(2, slice(None))[5:9]
-    predict(run.root, waves, tmp_path / "q.h5", query_points=tmp_path / "q.npy")
-    with nfsgeo.data.open(tmp_path / "q.h5") as out:
+    predict(run.root, waves, tmp_path / "q.nc", query_points=tmp_path / "q.npy")
+    with nfsgeo.data.open(tmp_path / "q.nc") as out:
         assert np.allclose(out.read(2, slice(None)), expected, atol=1e-5)
         assert out.mesh_id(0) == out.mesh_id(19)
 
@@ -53,25 +52,17 @@ def test_query_points_that_were_observed_change_nothing(
 def test_only_the_input_records_are_needed(
     run: RunPaths, waves: Path, tmp_path: Path
 ) -> None:
-    short = tmp_path / "short.h5"
+    short = tmp_path / "short.nc"
     with nfsgeo.data.open(waves) as file:
         pos = mesh_of(observe(read_config(run.config).data, file, 0), 0).pos
         index = [int(np.flatnonzero((file.coordinates() == p).all(1))[0]) for p in pos]
-        with PointWriter(
-            short,
-            equation="waves",
-            domain=file.domain,
-            times=file.times[:10],
-            component_names=["u"],
-        ) as writer:
-            mesh = writer.add_mesh(pos)
-            for sample in range(3):
-                writer.write(file.read(sample, slice(10), np.array(index)), mesh)
-    predict(run.root, short, tmp_path / "from_cloud.h5")
-    predict(run.root, waves, tmp_path / "from_grid.h5", first=0)
+        u = [file.read(sample, slice(10), np.array(index)) for sample in range(3)]
+        nfsgeo.from_arrays(u, pos, file.times[:10], domain=file.domain).write(short)
+    predict(run.root, short, tmp_path / "from_cloud.nc")
+    predict(run.root, waves, tmp_path / "from_grid.nc", first=0)
     with (
-        nfsgeo.data.open(tmp_path / "from_cloud.h5") as cloud,
-        nfsgeo.data.open(tmp_path / "from_grid.h5") as grid,
+        nfsgeo.data.open(tmp_path / "from_cloud.nc") as cloud,
+        nfsgeo.data.open(tmp_path / "from_grid.nc") as grid,
     ):
         assert np.allclose(cloud.times, grid.times)
         one, other = cloud.read(1, slice(None)), grid.read(1, slice(None))
@@ -80,20 +71,11 @@ def test_only_the_input_records_are_needed(
 
 def part_of(waves: Path, path: Path, times: list[int]) -> Path:
     """The grid of the file as a cloud, at some of its time steps."""
-    with (
-        nfsgeo.data.open(waves) as file,
-        PointWriter(
-            path,
-            equation="waves",
-            domain=file.domain,
-            times=file.times[times],
-            component_names=["u"],
-        ) as writer,
-    ):
-        mesh = writer.add_mesh(file.coordinates())
-        for sample in range(2):
-            writer.write(file.read(sample, slice(None))[:, times], mesh)
-    return path
+    with nfsgeo.data.open(waves) as file:
+        u = [file.read(sample, slice(None))[:, times] for sample in range(2)]
+        when, domain = file.times[times], file.domain
+        fields = nfsgeo.from_arrays(u, file.coordinates(), when, domain=domain)
+        return fields.write(path)
 
 
 def read_both(path: Path, other: Path) -> tuple[np.ndarray, np.ndarray]:
@@ -105,16 +87,16 @@ def read_both(path: Path, other: Path) -> tuple[np.ndarray, np.ndarray]:
 def test_the_last_snapshots_are_observed_and_what_follows_is_predicted(
     run: RunPaths, waves: Path, tmp_path: Path
 ) -> None:
-    whole = part_of(waves, tmp_path / "whole.h5", list(range(24)))
-    predict(run.root, whole, tmp_path / "ahead.h5")
-    with nfsgeo.data.open(tmp_path / "ahead.h5") as out:
+    whole = part_of(waves, tmp_path / "whole.nc", list(range(24)))
+    predict(run.root, whole, tmp_path / "ahead.nc")
+    with nfsgeo.data.open(tmp_path / "ahead.nc") as out:
         # The file ends at 6; before, predictions began at 2.75 whatever its length.
         assert np.allclose(out.times, 6 + 0.25 * np.arange(1, 11))
-    last = part_of(waves, tmp_path / "last.h5", list(range(14, 24)))
-    predict(run.root, last, tmp_path / "from_last.h5")
-    predict(run.root, whole, tmp_path / "from_14.h5", first=14)
-    for name in ("from_last.h5", "from_14.h5"):
-        found, expected = read_both(tmp_path / name, tmp_path / "ahead.h5")
+    last = part_of(waves, tmp_path / "last.nc", list(range(14, 24)))
+    predict(run.root, last, tmp_path / "from_last.nc")
+    predict(run.root, whole, tmp_path / "from_14.nc", first=14)
+    for name in ("from_last.nc", "from_14.nc"):
+        found, expected = read_both(tmp_path / name, tmp_path / "ahead.nc")
         assert np.allclose(found, expected, atol=1e-6)
 
 
@@ -122,14 +104,14 @@ def test_snapshots_between_those_of_training_spacing_are_left_out(
     run: RunPaths, waves: Path, tmp_path: Path
 ) -> None:
     """A file of unequal steps, whose last ones of 0.25 are all there."""
-    uneven = part_of(waves, tmp_path / "uneven.h5", [0, 1, 5, *range(10, 24)])
-    predict(run.root, uneven, tmp_path / "a.h5")
-    whole = part_of(waves, tmp_path / "whole.h5", list(range(24)))
-    predict(run.root, whole, tmp_path / "c.h5")
-    found, expected = read_both(tmp_path / "a.h5", tmp_path / "c.h5")
+    uneven = part_of(waves, tmp_path / "uneven.nc", [0, 1, 5, *range(10, 24)])
+    predict(run.root, uneven, tmp_path / "a.nc")
+    whole = part_of(waves, tmp_path / "whole.nc", list(range(24)))
+    predict(run.root, whole, tmp_path / "c.nc")
+    found, expected = read_both(tmp_path / "a.nc", tmp_path / "c.nc")
     assert np.allclose(found, expected, atol=1e-6)
     with pytest.raises(UserError, match=r"0.25 to 1.25 apart.*at least 10, 0.25 apart"):
-        predict(run.root, uneven, tmp_path / "d.h5", first=0)
+        predict(run.root, uneven, tmp_path / "d.nc", first=0)
 
 
 @pytest.mark.parametrize("first", [-1, 24, 20])
@@ -137,32 +119,26 @@ def test_a_first_snapshot_that_leaves_too_few(
     run: RunPaths, waves: Path, tmp_path: Path, first: int
 ) -> None:
     with pytest.raises(UserError, match="snapshot"):
-        predict(run.root, waves, tmp_path / "out.h5", first=first)
+        predict(run.root, waves, tmp_path / "out.nc", first=first)
 
 
 def test_records_of_another_spacing_are_refused(
     run: RunPaths, waves: Path, tmp_path: Path
 ) -> None:
-    fast = tmp_path / "fast.h5"
-    with PointWriter(
-        fast,
-        equation="waves",
-        domain=Domain.unit(2),
-        times=0.1 * np.arange(10),
-        component_names=["u"],
-    ) as writer:
-        points = np.random.default_rng(0).random((64, 2))
-        writer.write(np.zeros((64, 10, 1)), writer.add_mesh(points))
+    fast = tmp_path / "fast.nc"
+    points, times = np.random.default_rng(0).random((64, 2)), 0.1 * np.arange(10)
+    u, domain = np.zeros((1, 64, 10)), Domain.unit(2)
+    nfsgeo.from_arrays(u, points, times, domain=domain).write(fast)
     with pytest.raises(UserError, match=r"0\.1 apart.*0\.25 apart"):
-        predict(run.root, fast, tmp_path / "out.h5")
-    assert not (tmp_path / "out.h5").exists()
+        predict(run.root, fast, tmp_path / "out.nc")
+    assert not (tmp_path / "out.nc").exists()
 
 
 def test_a_file_in_the_way_stays(run: RunPaths, waves: Path, tmp_path: Path) -> None:
-    (tmp_path / "out.h5").write_text("precious")
-    with pytest.raises(UserError, match="out.h5"):
-        predict(run.root, waves, tmp_path / "out.h5")
-    assert (tmp_path / "out.h5").read_text() == "precious"
+    (tmp_path / "out.nc").write_text("precious")
+    with pytest.raises(UserError, match="out.nc"):
+        predict(run.root, waves, tmp_path / "out.nc")
+    assert (tmp_path / "out.nc").read_text() == "precious"
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv"])
@@ -236,17 +212,9 @@ def test_time_steps_without_values_are_not_observed(
     with nfsgeo.data.open(waves) as file:
         u = np.stack([file.read(s, slice(None)) for s in range(2)])
         u[:, :, 20:] = np.nan
-        ahead = tmp_path / "ahead.h5"
-        with PointWriter(
-            ahead,
-            equation="",
-            domain=file.domain,
-            times=file.times,
-            component_names=file.component_names,
-        ) as writer:
-            mesh = writer.add_mesh(file.coordinates())
-            for each in u:
-                writer.write(each, mesh)
-    predict(run.root, ahead, tmp_path / "p.h5", first=10)
+        ahead = tmp_path / "ahead.nc"
+        points, domain = file.coordinates(), file.domain
+        nfsgeo.from_arrays(u, points, file.times, domain=domain).write(ahead)
+    predict(run.root, ahead, tmp_path / "p.nc", first=10)
     with pytest.raises(UserError, match="20 observed .* time steps 11 to 20"):
-        predict(run.root, ahead, tmp_path / "q.h5", first=11)
+        predict(run.root, ahead, tmp_path / "q.nc", first=11)

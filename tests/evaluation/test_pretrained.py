@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import nfsgeo
-from nfsgeo.data import GridWriter, PointWriter
+from nfsgeo.data.build import Array, build
 from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import disjoint, random_subset
 from nfsgeo.errors import UserError
@@ -39,7 +39,7 @@ def test_a_shipped_run_predicts_the_same(
         found = nfsgeo.load(shipped)(x, pos, query_pos=query_pos)
         expected = nfsgeo.load(evaluated)(x, pos, query_pos=query_pos)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
-    with nfsgeo.predict(shipped, waves, tmp_path / "p.h5") as predicted:
+    with nfsgeo.predict(shipped, waves, tmp_path / "p.nc") as predicted:
         assert predicted.num_points() == 256  # all of the grid's
     summary = evaluate_run(shipped.root, data=waves)
     assert summary["test"]["mae"] > 0 and summary["peak_memory_bytes"] is None
@@ -102,7 +102,7 @@ def test_predictions_from_two_meshes_agree_within_their_errors(
     num = {"burgers-small": 256, "ns-small": 1024}[name]
     path = generate(
         equation,
-        tmp_path / "new.h5",
+        tmp_path / "new.nc",
         samples=3,
         resolution=resolution,
         records=20,
@@ -137,7 +137,7 @@ def test_beats_linear_extrapolation_on_data_of_another_seed(name: str, tmp_path:
     resolution = {"burgers-small": 512, "ns-small": 48}[name]
     data = generate(
         equation,
-        tmp_path / "new.h5",
+        tmp_path / "new.nc",
         samples=60,
         resolution=resolution,
         records=20,
@@ -168,33 +168,18 @@ def write(path: Path, kind: str) -> Path:
     times = 0.005 * np.arange(9 if kind == "short" else 10)
     domain = Domain.unit(1, periodic=kind != "walls")
     if kind == "two components":
-        with GridWriter(
-            path,
-            equation="",
-            domain=domain,
-            axes=[np.arange(32) / 32],
-            times=times,
-            num_samples=3,
-            component_names=["u", "v"],
-        ) as grid:
-            grid.write(0, np.zeros((3, 10, 32, 2)))
-        return path
-    spacing = 2.0 if kind == "slow" else 1.0
-    with PointWriter(
-        path,
-        equation="",
-        domain=domain,
-        times=spacing * times,
-        component_names=["u"],
-    ) as cloud:
-        mesh = cloud.add_mesh(np.linspace(0, 0.99, 40)[:, None])
-        cloud.write(np.zeros((40, len(times), 1)), mesh)
-    return path
+        u = Array(np.zeros((3, 10, 32, 2)), "ntxc", ["u", "v"])
+        axes = [np.arange(32) / 32]
+        return build(path, [u], axes=axes, times=times, domain=domain).write(path)
+    times = (2.0 if kind == "slow" else 1.0) * times
+    points = np.linspace(0, 0.99, 40)[:, None]
+    u = np.zeros((1, 40, len(times)))
+    return nfsgeo.from_arrays(u, points, times, domain=domain).write(path)
 
 
 @pytest.mark.parametrize("kind", ["short", "walls", "slow", "two components"])
 def test_what_a_model_cannot_take(kind: str, tmp_path: Path):
-    source = write(tmp_path / "odd.h5", kind)
-    with pytest.raises(UserError, match="odd.h5"):
-        nfsgeo.predict("burgers-small", source, tmp_path / "p.h5")
-    assert not (tmp_path / "p.h5").exists()
+    source = write(tmp_path / "odd.nc", kind)
+    with pytest.raises(UserError, match="odd.nc"):
+        nfsgeo.predict("burgers-small", source, tmp_path / "p.nc")
+    assert not (tmp_path / "p.nc").exists()

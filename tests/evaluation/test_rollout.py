@@ -86,18 +86,18 @@ def test_as_far_as_training_it_is_the_prediction(run: RunPaths, waves: Path) -> 
 
 
 def test_predictions_of_any_length(run: RunPaths, waves: Path, tmp_path: Path) -> None:
-    predict(run.root, waves, tmp_path / "usual.h5")
-    predict(run.root, waves, tmp_path / "long.h5", steps=25)
-    predict(run.root, waves, tmp_path / "short.h5", steps=4)
+    predict(run.root, waves, tmp_path / "usual.nc")
+    predict(run.root, waves, tmp_path / "long.nc", steps=25)
+    predict(run.root, waves, tmp_path / "short.nc", steps=4)
     np.save(tmp_path / "q.npy", np.random.default_rng(0).random((6, 2)))
     queries = tmp_path / "q.npy"
-    predict(run.root, waves, tmp_path / "q.h5", query_points=queries, steps=25)
+    predict(run.root, waves, tmp_path / "q.nc", query_points=queries, steps=25)
     with (
         nfsgeo.data.open(waves) as file,
-        nfsgeo.data.open(tmp_path / "usual.h5") as usual,
-        nfsgeo.data.open(tmp_path / "long.h5") as long,
-        nfsgeo.data.open(tmp_path / "short.h5") as short,
-        nfsgeo.data.open(tmp_path / "q.h5") as elsewhere,
+        nfsgeo.data.open(tmp_path / "usual.nc") as usual,
+        nfsgeo.data.open(tmp_path / "long.nc") as long,
+        nfsgeo.data.open(tmp_path / "short.nc") as short,
+        nfsgeo.data.open(tmp_path / "q.nc") as elsewhere,
     ):
         last = file.times[-1]
         np.testing.assert_allclose(long.times, last + 0.25 * np.arange(1, 26))
@@ -115,7 +115,7 @@ def test_the_commands(run: RunPaths, waves: Path, tmp_path: Path) -> None:
     assert max(map(len, lines)) <= 80
     (head,) = (line for line in lines if "MAE at time step" in line)
     assert head.split()[4:] == ["1", "2", "5", "10", "14"]
-    target = str(tmp_path / "o.h5")
+    target = str(tmp_path / "o.nc")
     options = ["--input", str(waves), "--output", target, "--steps", "200"]
     predicted = CliRunner().invoke(main, ["predict", str(run.root), *options])
     assert predicted.exit_code == 0, predicted.output

@@ -11,7 +11,6 @@ import pytest
 
 import nfsgeo.data
 import nfsgeo.evaluation.unseen
-from nfsgeo.data import PointWriter
 from nfsgeo.data.meshes import Mesh, nested
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run, evaluate_unseen
@@ -154,18 +153,12 @@ def test_clouds_are_told_apart_by_coordinates(
     tmp_path: Path, tiny: Any, unseen: Any
 ) -> None:
     """Each sample on a mesh of the file that shares points with all others."""
-    random, path = np.random.default_rng(0), tmp_path / "clouds.h5"
+    random, path = np.random.default_rng(0), tmp_path / "clouds.nc"
     shared = random.random((60, 2))
-    with PointWriter(
-        path,
-        equation="",
-        domain=Domain.unit(2, periodic=False),
-        times=np.arange(20.0),
-        component_names=["u"],
-    ) as writer:
-        for _ in range(20):
-            pos = random.permutation(np.concatenate([shared, random.random((60, 2))]))
-            writer.write(random.normal(size=(120, 20, 1)), writer.add_mesh(pos))
+    clouds = [np.concatenate([shared, random.random((60, 2))]) for _ in range(20)]
+    u, domain = random.normal(size=(20, 120, 20)), Domain.unit(2, periodic=False)
+    points = [random.permutation(each) for each in clouds]
+    nfsgeo.from_arrays(u, points, np.arange(20.0), domain=domain).write(path)
     e = untrained(path, tiny, points=20)
     found, trained = unseen(e, factors=[2]), trained_on(e)
     assert found and not found & trained

@@ -26,13 +26,13 @@ from nfsgeo_cli import main
 if __name__ == "__main__":
     print(nfsgeo.__file__)
     sizes = "--resolution 32 --records 10"
-    train = "train --model nfs --data b.h5 --n-in 4 --n-out 4 --epochs 1 --out run"
+    train = "train --model nfs --data b.nc --n-in 4 --n-out 4 --epochs 1 --out run"
     for line in (
-        f"generate burgers --out b.h5 --samples 10 {sizes}",
+        f"generate burgers --out b.nc --samples 10 {sizes}",
         f"{train} --set model.settings.width=4",
-        "predict run --input b.h5 --output p.h5",
-        f"generate navier-stokes --out ns.h5 --samples 2 {sizes}",
-        "predict --model ns-small --input ns.h5 --output q.h5",
+        "predict run --input b.nc --output p.nc",
+        f"generate navier-stokes --out ns.nc --samples 2 {sizes}",
+        "predict --model ns-small --input ns.nc --output q.nc",
         "bench irregular --scale smoke --only nfs --out suite",
     ):
         try:
@@ -141,7 +141,7 @@ def test_everything_runs_from_where_it_is_installed(
     assert run("python script.py").startswith(str(installed))
     trained = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert trained["test"]["mae"] > 0 and (tmp_path / "run" / "report.html").exists()
-    assert (tmp_path / "q.h5").exists()
+    assert (tmp_path / "q.nc").exists()
     assert (tmp_path / "suite" / "report.html").exists()
 
 

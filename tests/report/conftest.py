@@ -16,7 +16,7 @@ from nfsgeo.report import write_report
 
 SUMMARY: dict[str, Any] = {
     "model": "nfs",
-    "data": "cache/navier-stokes-1e-3.h5",
+    "data": "cache/navier-stokes-1e-3.nc",
     "n_s": 1024,
     "n_t": 10,
     "n_t_out": 10,

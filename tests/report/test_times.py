@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import nfsgeo
-from nfsgeo.data.numbers import EPOCH
-from nfsgeo.data.times import time_text, time_texts
+from nfsgeo.data.times import EPOCH, time_text, time_texts
 from nfsgeo.report.times import after_input, along_time
 
 NOON = 1704283200.0  # 2024-01-03 12:00 UTC

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import nfsgeo
-from nfsgeo.data import PointWriter
+from nfsgeo.data.build import Array, build
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS
 
@@ -23,19 +23,15 @@ def cloud(path: Path, origin: tuple[float, float], unit: tuple[float, float]) ->
     place = random.random((POINTS, 2))
     times = 0.1 * np.arange(RECORDS)
     lower, lengths = np.array(origin), np.array(unit)
-    with PointWriter(
-        path,
-        equation="waves",
-        domain=Domain(tuple(lower), tuple(lower + lengths), (True, True)),
-        times=times,
-        component_names=["u"],
-    ) as writer:
-        mesh = writer.add_mesh(lower + lengths * place)
-        for _ in range(SAMPLES):
-            k, size, phase = random.integers(1, 3, 2), random.normal(), random.random()
-            turns = (place @ k)[:, None] - times + phase
-            writer.write(size * np.sin(2 * np.pi * turns)[..., None], mesh)
-    return path
+    u = np.empty((SAMPLES, POINTS, RECORDS), np.float32)
+    for sample in range(SAMPLES):
+        k, size, phase = random.integers(1, 3, 2), random.normal(), random.random()
+        turns = (place @ k)[:, None] - times + phase
+        u[sample] = size * np.sin(2 * np.pi * turns)
+    domain = Domain(tuple(lower), tuple(lower + lengths), (True, True))
+    points = lower + lengths * place
+    arrays = [Array(u, "npt", ["u"])]
+    return build(path, arrays, points=points, times=times, domain=domain).write(path)
 
 
 def error(name: str, data: Path, out: Path, epochs: int) -> float:
@@ -56,16 +52,16 @@ def error(name: str, data: Path, out: Path, epochs: int) -> float:
 )
 def test_errors_after_training_know_neither_origin_nor_units(name, tmp_path):
     expected = error(
-        name, cloud(tmp_path / "unit.h5", (0, 0), (1, 1)), tmp_path / "0", 2
+        name, cloud(tmp_path / "unit.nc", (0, 0), (1, 1)), tmp_path / "0", 2
     )
     for number, (origin, unit) in enumerate([(1e6, 1), (0, 1e-3), (0, 1e3)]):
-        data = cloud(tmp_path / f"{number}.h5", (origin, origin), (unit, unit))
+        data = cloud(tmp_path / f"{number}.nc", (origin, origin), (unit, unit))
         found = error(name, data, tmp_path / f"run{number}", 2)
         assert found == pytest.approx(expected, rel=0.01), (origin, unit)
 
 
 @pytest.mark.slow
 def test_errors_in_degrees_are_those_on_the_unit_box(tmp_path):
-    unit = error("nfs", cloud(tmp_path / "unit.h5", (0, 0), (1, 1)), tmp_path / "0", 10)
-    degrees = cloud(tmp_path / "degrees.h5", (0, -90), (360, 180))
+    unit = error("nfs", cloud(tmp_path / "unit.nc", (0, 0), (1, 1)), tmp_path / "0", 10)
+    degrees = cloud(tmp_path / "degrees.nc", (0, -90), (360, 180))
     assert error("nfs", degrees, tmp_path / "1", 10) == pytest.approx(unit, rel=0.1)

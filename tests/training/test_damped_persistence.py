@@ -72,7 +72,7 @@ def test_a_trained_network_adds_to_damped_persistence(
         residual = forecaster(x, pos)
     anomaly = x[:, -1:] - forecaster.inputs.mean
     expected = residual + (damped.factor.detach() - 1) * anomaly
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found, expected.float(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -85,4 +85,4 @@ def test_exported_programs_damp_as_well(run: RunPaths, forecaster: Forecaster) -
     with torch.no_grad():
         found = program(*program_inputs(forecaster, x, pos, query_pos))
         expected = forecaster(x, pos, query_pos=query_pos)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found, expected.float(), rtol=1e-4, atol=1e-5)

@@ -12,7 +12,7 @@ import torch
 from click.testing import CliRunner
 
 import nfsgeo
-from nfsgeo.data import FieldFile
+from nfsgeo.data import Fields
 from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Graphs
@@ -34,7 +34,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def driven(samples: int, *, given: bool, ahead: int = 0, **more: Any) -> FieldFile:
+def driven(samples: int, *, given: bool, ahead: int = 0, **more: Any) -> Fields:
     """Fields that are the running sum of a forcing that nobody could foresee."""
     rng = np.random.default_rng(0)
     pos, slope = rng.random((16, 2)), rng.random((1, 16, 1))
@@ -126,10 +126,10 @@ def test_predict_asks_for_them_by_name() -> None:
     assert len(summary["rollout"]["times"]) == 6
 
     short = driven(10, given=True, ahead=3, **scalars)
-    with nfsgeo.predict(run, short, "ahead.h5") as ahead:
+    with nfsgeo.predict(run, short, "ahead.nc") as ahead:
         assert ahead.times.tolist() == [9, 10, 11] and not ahead.forcing_names
         told = ahead.read(2, slice(None))
-    whole = nfsgeo.predict(run, data, "first.h5", first=5).read(2, slice(None))
+    whole = nfsgeo.predict(run, data, "first.nc", first=5).read(2, slice(None))
     np.testing.assert_array_equal(told, whole)
 
     forecaster = nfsgeo.load(run)
@@ -155,11 +155,11 @@ def test_predict_asks_for_them_by_name() -> None:
         (data, "without rain at t = 12: expected .* t = 12 to 14"),
     ):
         with pytest.raises(UserError, match=message):
-            nfsgeo.predict(run, other, "out.h5")
+            nfsgeo.predict(run, other, "out.nc")
     with pytest.raises(UserError, match="without rain at t = 12"):
-        nfsgeo.predict(run, short, "out.h5", steps=4)
-    assert not Path("out.h5").exists()
-    two = nfsgeo.predict(run, short, "two.h5", steps=2)
+        nfsgeo.predict(run, short, "out.nc", steps=4)
+    assert not Path("out.nc").exists()
+    two = nfsgeo.predict(run, short, "two.nc", steps=2)
     assert two.times.tolist() == [9, 10]
 
 

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo
-from nfsgeo.data import FieldFile
-from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data import Fields, WindowDataset
 from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.normalisers import FieldNormaliser
@@ -39,7 +38,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def unequal(samples: int = 10, times: Any = UNEQUAL, **more: Any) -> FieldFile:
+def unequal(samples: int = 10, times: Any = UNEQUAL, **more: Any) -> Fields:
     """Fields that grow with the square of the time, at unequal time steps."""
     random = np.random.default_rng(0)
     pos, slope = random.random((16, 2)), random.random((samples, 16, 1))
@@ -195,12 +194,12 @@ def test_unequal_time_steps_train_evaluate_and_predict(tiny: dict[str, Any]) -> 
 
     forecaster = nfsgeo.load(run)
     x, pos = data.read(2, slice(9, 12)), data.coordinates()
-    with nfsgeo.predict(run, data, "ahead.h5", lead_times=[0.25, 2, 4]) as ahead:
+    with nfsgeo.predict(run, data, "ahead.nc", lead_times=[0.25, 2, 4]) as ahead:
         assert ahead.times.tolist() == [15.75, 17.5, 19.5]
         times = [*UNEQUAL[9:], *ahead.times]
         expected = forecaster.predict(x, pos, times=times)
         np.testing.assert_allclose(ahead.read(2, slice(None)), expected, rtol=1e-5)
-    with nfsgeo.predict(run, data, "default.h5", first=4) as ahead:
+    with nfsgeo.predict(run, data, "default.nc", first=4) as ahead:
         assert ahead.times.tolist() == (7.5 + UNEQUAL[3:7] - 3).tolist()
     with pytest.raises(UserError, match="no times: expected"):
         forecaster.predict(x, pos)
@@ -212,14 +211,14 @@ def test_unequal_time_steps_train_evaluate_and_predict(tiny: dict[str, Any]) -> 
     with pytest.raises(UserError, match="times with 1 of 4 values missing"):
         forecaster.predict(x, pos, times=[*UNEQUAL[9:], np.nan])
     with pytest.raises(UserError, match="unequal time steps: expected the times"):
-        nfsgeo.predict(run, data, "steps.h5", steps=3)
+        nfsgeo.predict(run, data, "steps.nc", steps=3)
     for wrong, what in (([2, 1], "increase"), ([0], "increase"), ([99], "at most")):
         with pytest.raises(UserError, match=what):
-            nfsgeo.predict(run, data, "wrong.h5", lead_times=wrong)
+            nfsgeo.predict(run, data, "wrong.nc", lead_times=wrong)
     with pytest.raises(UserError, match="one of the two"):
-        nfsgeo.predict(run, data, "wrong.h5", lead_times=[1], steps=2)
+        nfsgeo.predict(run, data, "wrong.nc", lead_times=[1], steps=2)
     with pytest.raises(UserError, match="2 snapshots: expected at least 3"):
-        nfsgeo.predict(run, unequal(times=UNEQUAL[:2]), "wrong.h5")
+        nfsgeo.predict(run, unequal(times=UNEQUAL[:2]), "wrong.nc")
     with pytest.raises(UserError, match="trained with lead times"):
         nfsgeo.export(run, "run.pt2")
     slow = unequal(times=10 * UNEQUAL)
@@ -239,11 +238,11 @@ def test_a_file_of_forcings_has_them_at_the_times_that_are_asked_for(
     x, pos = data.read(2, slice(5, 8)), data.coordinates()
     known = data.read_all(2, slice(5, 10))[..., 1:]
     found = nfsgeo.load(run).predict(x, pos, forcing=known, times=UNEQUAL[5:10])
-    with nfsgeo.predict(run, data, "p.h5", first=5, lead_times=[2, 3]) as ahead:
+    with nfsgeo.predict(run, data, "p.nc", first=5, lead_times=[2, 3]) as ahead:
         given = ahead.read(2, slice(None))
     np.testing.assert_allclose(given, found[:, [0, 1]], rtol=1e-5)
     with pytest.raises(UserError, match=r"without sun at t = 11"):
-        nfsgeo.predict(run, data, "q.h5", first=5, lead_times=[1])
+        nfsgeo.predict(run, data, "q.nc", first=5, lead_times=[1])
 
 
 @pytest.mark.parametrize("model", ["gcgru", "mppde"])
@@ -257,24 +256,24 @@ def test_models_with_a_loss_of_their_own_train(model: str) -> None:
 
 
 def test_the_command_line_asks_by_time(tiny: dict[str, Any]) -> None:
-    data = unequal(times=np.arange(12.0))
+    data = unequal(times=np.arange(12.0)).write("data.nc")
     run = nfsgeo.fit(nfsgeo.prepare(data, tiny | LEADS), "run")
-    command = ["predict", "run", "--input", str(data.path), "--json", "--output"]
-    done = CliRunner().invoke(main, [*command, "a.h5", "--lead-times", "0.3,0.75"])
+    command = ["predict", "run", "--input", str(data), "--json", "--output"]
+    done = CliRunner().invoke(main, [*command, "a.nc", "--lead-times", "0.3,0.75"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["times"] == [11.3, 11.75]
-    done = CliRunner().invoke(main, [*command, "b.h5", "--lead-times", "1;2"])
+    done = CliRunner().invoke(main, [*command, "b.nc", "--lead-times", "1;2"])
     assert done.exit_code == 2 and "numbers with commas" in done.output
     for asked in ("2,1", "0", "1,1", "nan", "1,nan"):
-        done = CliRunner().invoke(main, [*command, "b.h5", "--lead-times", asked])
+        done = CliRunner().invoke(main, [*command, "b.nc", "--lead-times", asked])
         assert done.exit_code == 2 and "positive times that increase" in done.output
-    assert not Path("b.h5").exists()
+    assert not Path("b.nc").exists()
     # Two windows of four equal time steps and one more.
-    with nfsgeo.predict(run, data, "c.h5", steps=9) as ahead:
+    with nfsgeo.predict(run, data, "c.nc", steps=9) as ahead:
         assert ahead.times.tolist() == list(range(12, 21))
     plain = nfsgeo.fit(nfsgeo.prepare(data, tiny | {"data.n_in": 3, "data.n_out": 4}))
     with pytest.raises(UserError, match="data.lead_times=true"):
-        nfsgeo.predict(plain, data, "d.h5", lead_times=[1])
+        nfsgeo.predict(plain, data, "d.nc", lead_times=[1])
 
 
 def test_a_rollout_begins_its_windows_at_their_own_times() -> None:
@@ -344,9 +343,9 @@ THINNED = {
 }
 
 
-def thinned(folder: Path, kind: str) -> FieldFile:
+def thinned(folder: Path, kind: str) -> Fields:
     """28 of 112 time steps of Navier-Stokes at 144 points, equally far apart or not."""
-    path = folder / "ns.h5"
+    path = folder / "ns.nc"
     if not path.exists():
         generate("navier-stokes", path, samples=100, resolution=32, records=112)
     with nfsgeo.open(path) as file:

@@ -105,11 +105,46 @@ def test_a_mean_without_a_standard_deviation_is_refused() -> None:
         FieldErrors([0.0, 1.0])
 
 
-def test_relative_errors_of_a_sample_that_is_zero_are_large_and_finite() -> None:
+def test_a_sample_that_is_zero_leaves_relative_errors() -> None:
     errors = FieldErrors()
-    errors.update(torch.ones(3, 1, 1), torch.zeros(3, 1, 1))
-    found = errors.compute()
-    assert 1e100 < found["rel_l1"] < math.inf and 1e100 < found["rel_l2"] < math.inf
+    truth = torch.tensor([2.0, 2.0, 0.0]).view(3, 1, 1)
+    errors.update(truth + 1, truth, torch.tensor([0, 0, 1]))
+    assert errors.compute() == {"mae": 1, "rmse": 1, "rel_l2": 0.5, "rel_l1": 0.5}
+    assert errors.without_energy() == [1]
+    errors.reset()
+    errors.update(truth[2:] + 1, truth[2:])
+    assert errors.compute()["mae"] == 1 and math.isnan(errors.compute()["rel_l2"])
+
+
+def test_a_constant_component_leaves_pooled_errors() -> None:
+    truth, prediction = torch.randn(2, 12, 5, 2)
+    batch = torch.arange(4).repeat_interleave(3)
+    alone, both = FieldErrors([0.1], [2.0]), FieldErrors([0.1, 7.0], [2.0, 0.0])
+    alone.update(prediction[..., :1], truth[..., :1], batch)
+    truth[..., 1] = 7
+    both.update(prediction, truth, batch)
+    assert both.compute() == pytest.approx(alone.compute(), rel=1e-12)
+    constant = both.by_component()[1]
+    assert constant["mae"] > 0 and math.isnan(constant["rel_l1"])
+    assert both.without_energy() == [0, 4]
+    only = FieldErrors([7.0], [0.0])
+    only.update(prediction[..., 1:], truth[..., 1:], batch)
+    assert only.compute()["mae"] == constant["mae"]
+
+
+def test_a_sample_at_the_mean_leaves_relative_errors() -> None:
+    truth, batch = torch.randn(6, 2, 1), torch.tensor([0, 0, 0, 1, 1, 1])
+    truth[3:] = 5 + 1e-5 * truth[3:]
+    errors = FieldErrors([5.0], [1.0])
+    errors.update(truth + 1, truth, batch)
+    assert errors.without_energy() == [1] and errors.compute()["rel_l2"] < 10
+
+
+def test_a_prediction_that_is_not_a_number_is_seen() -> None:
+    truth = torch.randn(6, 2, 2)
+    errors = FieldErrors([0.0, 0.0], [1.0, 1.0])
+    errors.update(truth * torch.tensor([1.0, math.nan]), truth)
+    assert all(math.isnan(value) for value in errors.compute().values())
 
 
 def test_error_of_each_record_and_component() -> None:

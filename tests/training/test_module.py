@@ -280,7 +280,7 @@ def test_what_a_mask_hides_is_no_input() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"data": "fields.h5"}, "x of type <U9: expected real numbers"),
+        ({"data": "fields.nc"}, "x of type <U9: expected real numbers"),
         ({"data": np.full((40, 3, 1), np.inf)}, "x with 120 of 120 values infinite"),
         ({"data": np.ones((40, 3, 1)) * 1j}, "x of type complex128"),
         ({"data": torch.ones(40, 3, 1) * 1j}, "x of type complex64"),
@@ -291,7 +291,7 @@ def test_what_a_mask_hides_is_no_input() -> None:
         ({"query_pos": np.ones((0, 2))}, r"query_pos of shape \[0, 2\]"),
         ({"data": np.full((40, 3, 2), np.nan)}, "a static input that changes in time"),
         ({"data": np.arange(240.0).reshape(40, 3, 2)}, "a static input that changes"),
-        ({"times": ["now", "then"]}, "times of type"),
+        ({"times": ["now", "then"]}, "times as text"),
         ({"times": np.arange(5.0)}, "expected none, for a model that was trained"),
     ],
 )

@@ -135,9 +135,9 @@ def test_noise_of_training_is_in_training_alone(waves: Path, tiny: Any) -> None:
         noisy.forecaster.outputs.std, plain.forecaster.outputs.std
     )
     scale = noisy.data.parts["train"].noise / noisy.forecaster.inputs.std.cpu()
-    torch.testing.assert_close(scale, torch.tensor([0.5]))
+    torch.testing.assert_close(scale, torch.tensor([0.5]).double())
     both = chosen | {"data.training_noise": 0.3, "data.input_noise": 0.4}
     found = prepare(load_config(overrides=both))
     for part, size in (("train", 0.5), ("valid", 0.4)):
         scale = found.data.parts[part].noise / found.forecaster.inputs.std.cpu()
-        torch.testing.assert_close(scale, torch.tensor([size]))
+        torch.testing.assert_close(scale, torch.tensor([size]).double())

@@ -12,7 +12,7 @@ import torch
 from click.testing import CliRunner
 
 import nfsgeo
-from nfsgeo.data import PointWriter
+from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
@@ -31,16 +31,11 @@ def chambers(path: Path, domain: Domain) -> Path:
     points = random.random((80, 2)) * [2, 1]
     points = points[abs(points[:, 0] - 1) > 0.02]
     times = np.arange(6.0)
-    with PointWriter(
-        path, equation="test", domain=domain, times=times, component_names=["u"]
-    ) as writer:
-        mesh = writer.add_mesh(points)
-        for _ in range(12):
-            start, slope = random.normal(size=(2, 2))
-            side = (points[:, 0] > 1).astype(int)
-            u = start[side][:, None] + 0.1 * slope[side][:, None] * times
-            writer.write(u[..., None], mesh)
-    return path
+    start, slope = np.moveaxis(random.normal(size=(12, 2, 2, 1)), 1, 0)
+    side = (points[:, 0] > 1).astype(int)
+    u = (start[:, side] + 0.1 * slope[:, side] * times).astype("f4")
+    arrays = [Array(u, "npt", ["u"])]
+    return build(path, arrays, points=points, times=times, domain=domain).write(path)
 
 
 @pytest.fixture
@@ -49,7 +44,7 @@ def settings(tiny: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_run_keeps_its_walls(tmp_path: Path, settings: dict[str, Any]) -> None:
-    data = chambers(tmp_path / "a.h5", CHAMBERS)
+    data = chambers(tmp_path / "a.nc", CHAMBERS)
     settings |= {"data.boundary_inputs": True, "trainer.epochs": 1}
     run = nfsgeo.fit(nfsgeo.prepare(data, settings), tmp_path / "run")
     assert nfsgeo.evaluate(run)["test"]["mae"] < 1
@@ -74,9 +69,9 @@ def test_a_run_keeps_its_walls(tmp_path: Path, settings: dict[str, Any]) -> None
         nfsgeo.export(run, tmp_path / "a.pt2")
     # Data without the wall are on another domain.
     with pytest.raises(UserError, match="a region with 4 facets, as in training"):
-        nfsgeo.evaluate(run, data=chambers(tmp_path / "b.h5", BOX))
+        nfsgeo.evaluate(run, data=chambers(tmp_path / "b.nc", BOX))
     np.savetxt(tmp_path / "q.csv", [[0.5, 0.5], [1.0, 0.2]], delimiter=",")
-    options = ["--input", str(data), "--output", str(tmp_path / "p.h5")]
+    options = ["--input", str(data), "--output", str(tmp_path / "p.nc")]
     options += ["--query-points", str(tmp_path / "q.csv")]
     done = CliRunner().invoke(main, ["predict", str(run.root), *options])
     assert done.exit_code == 2
@@ -87,7 +82,7 @@ def test_a_run_keeps_its_walls(tmp_path: Path, settings: dict[str, Any]) -> None
 def test_queries_closed_off_have_the_mean(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    data = chambers(tmp_path / "a.h5", CHAMBERS)
+    data = chambers(tmp_path / "a.nc", CHAMBERS)
     forecaster = nfsgeo.prepare(data, settings).forecaster.eval()
     with nfsgeo.open(data) as file:
         x = torch.from_numpy(file.read(0, slice(0, 3)))
@@ -105,7 +100,7 @@ def test_walls_out_of_reach_change_nothing(
 ) -> None:
     predicted = []
     for name, domain in (("plain", BOX), ("far", FAR)):
-        data = chambers(tmp_path / f"{name}.h5", domain)
+        data = chambers(tmp_path / f"{name}.nc", domain)
         chosen = settings | {"data.points": 50, "loss.weighting": "quadrature"}
         run = nfsgeo.fit(nfsgeo.prepare(data, chosen), tmp_path / name)
         errors = nfsgeo.evaluate(run)["test"]
@@ -116,7 +111,7 @@ def test_walls_out_of_reach_change_nothing(
 def test_boundary_inputs_need_a_region(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    data = chambers(tmp_path / "a.h5", BOX)
+    data = chambers(tmp_path / "a.nc", BOX)
     with pytest.raises(UserError, match="whose domain has no region"):
         nfsgeo.prepare(data, settings | {"data.boundary_inputs": True})
 
@@ -125,7 +120,7 @@ def test_boundary_inputs_need_a_region(
 def test_other_models_train_beside_a_wall(
     model: str, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    data = chambers(tmp_path / "a.h5", CHAMBERS)
+    data = chambers(tmp_path / "a.nc", CHAMBERS)
     kept = {k: v for k, v in settings.items() if not k.startswith("model.")}
     kept |= {"model.name": model, "data.boundary_inputs": True}
     forecaster = nfsgeo.prepare(data, kept | {"data.max_train": 2}).forecaster.eval()

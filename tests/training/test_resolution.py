@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nfsgeo.data
-from nfsgeo.data import GridWriter, PointWriter
+from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.training import load_config
@@ -27,20 +27,19 @@ def resolve(path: Path, **overrides: Any) -> RunConfig:
 @pytest.fixture
 def cloud(tmp_path: Path) -> Path:
     """Ten samples on two meshes of 30 and 40 points."""
-    path = tmp_path / "cloud.h5"
+    path = tmp_path / "cloud.nc"
     random = np.random.default_rng(0)
-    with PointWriter(
+    meshes = 5 * [random.random((num, 2)) for num in (30, 40)]
+    u = [random.random((len(mesh), 24)) for mesh in meshes]
+    domain = Domain.unit(2, periodic=False)
+    fields = build(
         path,
-        equation="",
-        domain=Domain.unit(2, periodic=False),
+        [Array(u, "pt", ["u"])],
+        points=meshes,
         times=np.arange(24.0),
-        component_names=["u"],
-    ) as writer:
-        meshes = [writer.add_mesh(random.random((num, 2))) for num in (30, 40)]
-        for sample in range(10):
-            mesh = sample % 2
-            writer.write(random.random(((30, 40)[mesh], 24, 1)), meshes[mesh])
-    return path
+        domain=domain,
+    )
+    return fields.write(path)
 
 
 def test_nothing_is_left_open(waves: Path) -> None:
@@ -83,17 +82,10 @@ def test_a_grid_that_does_not_fit_brings_up_one_that_does(
 
 def test_the_default_grid_fits_one_of_any_size(tmp_path: Path) -> None:
     axis = np.arange(22) / 22
-    path = tmp_path / "odd.h5"
-    with GridWriter(
-        path,
-        equation="",
-        domain=Domain.unit(1),
-        axes=[axis],
-        times=np.arange(24.0),
-        num_samples=10,
-        component_names=["u"],
-    ) as writer:
-        writer.write(0, np.random.default_rng(0).random((10, 24, 22, 1)))
+    path = tmp_path / "odd.nc"
+    u = [Array(np.random.default_rng(0).random((10, 24, 22)), "ntx", ["u"])]
+    domain = Domain.unit(1)
+    build(path, u, axes=[axis], times=np.arange(24.0), domain=domain).write(path)
     # A quarter would be 5 points, which do not divide 22.
     config = resolve(path, model__name="fno")
     with nfsgeo.data.open(path) as file:
@@ -157,7 +149,7 @@ def test_samples_take_turns_on_meshes(waves: Path) -> None:
     assert np.array_equal(meshes[1], meshes[4])
     assert len({pos.tobytes() for pos in meshes}) == 3
     with pytest.raises(UserError, match=r"data\.point_sets with --mesh grid"):
-        resolve(waves, data__point_sets=3, data__mesh="grid")
+        resolve(waves, data__point_sets=3, data__mesh="grid", data__grid=8)
 
 
 @pytest.mark.parametrize(

@@ -139,18 +139,18 @@ def test_a_checkpoint_of_another_model_is_refused(train: Train, resume: Train) -
 def test_data_that_have_changed_are_noticed(
     train: Train, resume: Train, waves: Path, tmp_path: Path
 ) -> None:
-    own = tmp_path / "own.h5"
+    own = tmp_path / "own.nc"
     shutil.copy(waves, own)
     paths = train("run", {"data.file": str(own), "trainer.epochs": 1}).paths
     evaluate_run(paths.root)
     _want_epochs(paths, 2)
-    other = tmp_path / "other.h5"
+    other = tmp_path / "other.nc"
     shutil.copy(waves, other)
     with h5py.File(other, "r+") as file:
-        file["fields/u"][-1] *= 2
+        file["u"][-1] *= 2
     other.replace(own)
     with pytest.raises(UserError, match="same data; put back"):
         resume(paths.root)
-    with pytest.raises(UserError, match="own.h5, which has changed since training"):
+    with pytest.raises(UserError, match="own.nc, which has changed since training"):
         evaluate_run(paths.root)
     assert evaluate_run(paths.root, data=own)["test"]

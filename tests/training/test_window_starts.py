@@ -13,8 +13,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import nfsgeo.data
-from nfsgeo.data import GridWriter, PointWriter
-from nfsgeo.data.datasets import WindowDataset
+from nfsgeo.data import Fields, WindowDataset
+from nfsgeo.data.build import Array, build
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
@@ -33,24 +33,17 @@ NAMES = {"mesh": "all", "n_in": 3, "n_out": 2}
 def write_series(path: Path, times: Any, num_series: int = 1) -> Path:
     """Station records, whose values tell the series, the station and the time step."""
     points = np.random.default_rng(0).random((6, 2))
-    with PointWriter(
-        path,
-        equation="stations",
-        domain=Domain.bounding(points),
-        times=times,
-        component_names=["u"],
-    ) as writer:
-        mesh = writer.add_mesh(points)
-        for number in range(num_series):
-            u = np.arange(len(times)) + 1000.0 * np.arange(6)[:, None]
-            writer.write(u[..., None] + 1e5 * number, mesh)
-    return path
+    u = np.arange(len(times)) + 1000 * np.arange(6)[:, None]
+    u = (u + 10**5 * np.arange(num_series)[:, None, None]).astype("f4")
+    domain = Domain.bounding(points)
+    arrays = [Array(u, "npt", ["u"])]
+    return build(path, arrays, points=points, times=times, domain=domain).write(path)
 
 
 @pytest.fixture
 def series(tmp_path: Path) -> Path:
     """One series of 60 time steps."""
-    return write_series(tmp_path / "series.h5", 0.5 * np.arange(60))
+    return write_series(tmp_path / "series.nc", 0.5 * np.arange(60))
 
 
 class Series:
@@ -141,8 +134,13 @@ def test_windows_share_what_is_read_of_their_sample(
         plain = WindowDataset(file, samples, 3, 2, mesh, **options)
         items = [plain[number] for number in range(len(starts))]
         reads = []
-        read = file.read_all
-        monkeypatch.setattr(file, "read_all", lambda *a: reads.append(a[1]) or read(*a))
+        read = Fields.read_all
+
+        def counted(*given: Any) -> Any:
+            reads.append(given[2])
+            return read(*given)
+
+        monkeypatch.setattr(Fields, "read_all", counted)
         dataset = WindowDataset(
             file, samples, 3, 2, mesh, cache_bytes=cache_bytes, **options
         )
@@ -157,7 +155,7 @@ def test_windows_share_what_is_read_of_their_sample(
 
 def test_windows_do_not_slide_over_gaps_in_time(tmp_path: Path) -> None:
     times = np.delete(np.arange(80.0), [20, 33])
-    path = write_series(tmp_path / "gaps.h5", times)
+    path = write_series(tmp_path / "gaps.nc", times)
     with nfsgeo.data.open(path) as file:
         data = data_section(file, window_stride=1)
         found = windows(data, file, observe(data, file, 0), "train")
@@ -183,7 +181,7 @@ def test_longer_windows_stay_in_their_part(series: Path) -> None:
 
 def test_windows_slide_over_one_series_unless_told_otherwise(tmp_path: Path) -> None:
     for num_series in (1, 2):
-        path = write_series(tmp_path / f"{num_series}.h5", np.arange(60), num_series)
+        path = write_series(tmp_path / f"{num_series}.nc", np.arange(60), num_series)
         with nfsgeo.data.open(path) as file:
             data = data_section(file)
             assert (data.split_by, data.window_stride) == ("time", 1)
@@ -209,7 +207,7 @@ def test_windows_of_a_long_series_lie_apart(
 
 
 def test_a_split_by_time_slides(tmp_path: Path) -> None:
-    path = write_series(tmp_path / "many.h5", np.arange(30.0), num_series=5)
+    path = write_series(tmp_path / "many.nc", np.arange(30.0), num_series=5)
     with nfsgeo.data.open(path) as file:
         data = data_section(file, split_by="time")
         assert (data.window_stride, data.evaluation_stride) == (1, 1)
@@ -230,16 +228,15 @@ def test_series_that_cannot_be_divided_are_refused(series: Path) -> None:
 
 def test_samples_of_one_part_stay_there(tmp_path: Path) -> None:
     """Test samples of a published file become no training data."""
-    path = write_series(tmp_path / "parts.h5", np.arange(60.0), num_series=2)
+    path = write_series(tmp_path / "parts.nc", np.arange(60.0), num_series=2)
     with nfsgeo.data.open(path) as file:
-        file.split = {"train": np.array([0]), "valid": file.split["valid"]}
-        file.split["test"] = np.array([1])
+        file = file.with_split({"train": [0], "valid": [], "test": [1]})
         with pytest.raises(UserError, match="2 samples.*data.split_by=time"):
             data_section(file)
 
 
 def test_several_series_stay_whole_unless_told_otherwise(tmp_path: Path) -> None:
-    path = write_series(tmp_path / "many.h5", np.arange(30.0), num_series=5)
+    path = write_series(tmp_path / "many.nc", np.arange(30.0), num_series=5)
     with nfsgeo.data.open(path) as file:
         data = data_section(file, window_stride=1)
         assert (data.split_by, data.evaluation_stride) == ("series", None)
@@ -276,18 +273,11 @@ def write_field(path: Path, kind: str, num_series: int) -> Path:
     random = np.random.default_rng(0)
     cloud = np.array(domain.lower) + random.random((36, 2)) * np.array(domain.lengths)
     u = np.sin(np.arange(36) / 5 + times[:, None] / 3)
-    options: Any = {"equation": "", "domain": domain, "times": times}
-    options["component_names"] = ["u"]
-    if "grid" in kind:
-        with GridWriter(path, axes=axes, num_samples=num_series, **options) as grid:
-            for number in range(num_series):
-                grid.write(number, (1 + number) * u.reshape(1, 30, 6, 6, 1))
-    else:
-        with PointWriter(path, **options) as points:
-            mesh = points.add_mesh(cloud)
-            for number in range(num_series):
-                points.write((1 + number) * u.T[..., None], mesh)
-    return path
+    u = (np.arange(1, num_series + 1)[:, None, None] * u).astype("f4")
+    where: Any = {"axes": axes} if "grid" in kind else {"points": cloud}
+    u = u.reshape(num_series, 30, 6, 6) if "grid" in kind else u
+    arrays = [Array(u, "ntxy" if "grid" in kind else "ntp", ["u"])]
+    return build(path, arrays, times=times, domain=domain, **where).write(path)
 
 
 def chosen_for(path: Path, tiny: dict[str, Any], **more: Any) -> Any:
@@ -299,7 +289,7 @@ def chosen_for(path: Path, tiny: dict[str, Any], **more: Any) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_number_of_series_has_all_point_sets(tmp_path: Path, kind: str) -> None:
     def point_sets(num_series: int) -> list[Mesh]:
-        path = write_field(tmp_path / f"{num_series}.h5", kind, num_series)
+        path = write_field(tmp_path / f"{num_series}.nc", kind, num_series)
         with nfsgeo.data.open(path) as file:
             data = data_section(file, mesh=None, points=12, window_stride=1)
             assert data.point_sets == 16
@@ -320,7 +310,7 @@ def test_any_number_of_series_has_all_point_sets(tmp_path: Path, kind: str) -> N
 def test_few_series_are_prepared(
     tmp_path: Path, tiny: dict[str, Any], kind: str, num_series: int
 ) -> None:
-    path = write_field(tmp_path / "few.h5", kind, num_series)
+    path = write_field(tmp_path / "few.nc", kind, num_series)
     chosen = chosen_for(path, tiny, window_stride=1)
     train: Any = prepare(load_config(overrides=chosen)).data.parts["train"]
     assert len(train.mesh.meshes) == 16 and train[0].x.shape == (12, 3, 1)
@@ -330,7 +320,7 @@ def test_few_series_are_prepared(
 def test_one_series_is_observed_at_points_of_any_kind(
     tmp_path: Path, tiny: dict[str, Any], mesh: str
 ) -> None:
-    path = write_field(tmp_path / "one.h5", "grid", 1)
+    path = write_field(tmp_path / "one.nc", "grid", 1)
     size: dict[str, Any] = {"points": None, "grid": 3} if mesh == "jittered" else {}
     chosen = chosen_for(path, tiny, mesh=mesh, **size)
     train: Any = prepare(load_config(overrides=chosen)).data.parts["train"].mesh
@@ -341,7 +331,7 @@ def test_one_series_is_observed_at_points_of_any_kind(
 def test_one_series_trains_by_default(
     tmp_path: Path, tiny: dict[str, Any], kind: str
 ) -> None:
-    path = write_field(tmp_path / "one.h5", kind, 1)
+    path = write_field(tmp_path / "one.nc", kind, 1)
     chosen = chosen_for(path, tiny) | {"trainer.epochs": 1}
     experiment = prepare(load_config(overrides=chosen))
     assert experiment.config.data.window_stride == 1
@@ -397,7 +387,7 @@ def test_a_run_on_one_series_resumes_and_is_evaluated(
     summary = evaluate_run(whole.root)
     assert summary["scored"]["windows"] == 8 and summary["scored"]["samples"] == 1
     data = Path(str(sliding["data.file"]))
-    copy = tmp_path / "copy.h5"
+    copy = tmp_path / "copy.nc"
     copy.write_bytes(data.read_bytes())
     scored = evaluate_run(whole.root, data=copy)["scored"]
     assert (scored["windows"], scored["part"]) == (56, "all")
@@ -409,7 +399,7 @@ def test_predictions_follow_the_end_of_a_series(
     sliding: dict[str, Any], tmp_path: Path, fit_run: Callable[..., Path]
 ) -> None:
     root = fit_run(sliding)
-    target = nfsgeo.predict(root, sliding["data.file"], tmp_path / "ahead.h5")
+    target = nfsgeo.predict(root, sliding["data.file"], tmp_path / "ahead.nc")
     assert target.times.tolist() == [30.0, 30.5]
 
 

@@ -128,8 +128,8 @@ def test_commands_killed_at_their_first_write(
 ):
     run = shutil.copytree(trained.root, tmp_path / "run")
     command, target = {
-        "predict": (["run", "--input", waves, "--output", "out.h5"], "out.h5"),
-        "convert": ([waves, "--out", "out.h5"], "out.h5"),
+        "predict": (["run", "--input", waves, "--output", "out.nc"], "out.nc"),
+        "convert": ([waves, "--out", "out.nc"], "out.nc"),
         "export": (["run", "--out", "out.pt2"], "out.pt2"),
         "evaluate": (["run"], "run/summary.json"),
     }[verb]
@@ -195,12 +195,12 @@ def test_two_processes_on_one_run(
 def test_two_processes_on_one_output(
     start: Any, trained: RunPaths, waves: Path, tmp_path: Path
 ):
-    command = ["predict", trained.root, "--input", waves, "--output", "out.h5"]
+    command = ["predict", trained.root, "--input", waves, "--output", "out.nc"]
     both = [start(tmp_path, *command) for _ in range(2)]
     codes = sorted(map(ended, both))
     assert codes in ([0, 0], [0, 2])
-    with nfsgeo.open(tmp_path / "out.h5") as found:
-        expected = nfsgeo.predict(trained, waves, tmp_path / "expected.h5")
+    with nfsgeo.open(tmp_path / "out.nc") as found:
+        expected = nfsgeo.predict(trained, waves, tmp_path / "expected.nc")
         for sample in range(found.num_samples):
             assert (
                 found.read(sample, slice(None)) == expected.read(sample, slice(None))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from nfsgeo.data.build import Array, build
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model
 from nfsgeo.training import begin_run, callbacks, fit, load_config, prepare
@@ -92,6 +93,37 @@ def test_training_gives_memory_back(waves, tiny, tmp_path, monkeypatch):
     fit(experiment, begin_run(experiment, tmp_path / "run"))
     # Five steps make an epoch, of which there are three.
     assert len(calls) == 3 * (2 + 1)
+
+
+LIMITED = """
+import resource, sys
+import nfsgeo.data
+from nfsgeo.data import WindowDataset
+from nfsgeo.data.meshes import random_subset
+
+fields = nfsgeo.data.open(sys.argv[1])
+sizes = open("/proc/self/statm").read().split()
+room = 4096 * int(sizes[0]) + 2**26
+resource.setrlimit(resource.RLIMIT_AS, (room, room))
+mesh = random_subset(fields, 20, 0)
+windows = WindowDataset(fields, range(fields.num_samples), 1, 1, mesh)
+print(sum(float(item.y.sum()) for item in windows))
+fields.write(sys.argv[2])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only there")
+def test_out_of_core_reading_and_writing(tmp_path):
+    """64 MiB are enough for samples of 4 MiB, of a file of 160 MiB."""
+    path, again = tmp_path / "a.nc", tmp_path / "b.nc"
+    u = np.broadcast_to(np.arange(40.0)[:, None, None], (40, 2, 2**18))
+    axes = [np.arange(2.0**18)]
+    build(path, [Array(u, "ntx", ["u"])], axes=axes, times=[0.0, 1.0]).write(path)
+    command = [sys.executable, "-c", LIMITED, str(path), str(again)]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr[-2000:]
+    assert float(found.stdout) == 20 * np.arange(40).sum() and again.exists()
 
 
 if __name__ == "__main__":

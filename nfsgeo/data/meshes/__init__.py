@@ -21,7 +21,6 @@ from nfsgeo.data.meshes.subsets import (
     nested,
     points_there,
     random_subset,
-    stored,
     with_queries,
 )
 
@@ -40,7 +39,6 @@ __all__ = [
     "per_sample",
     "points_there",
     "random_subset",
-    "stored",
     "sub_grid",
     "with_queries",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from nfsgeo.data.fields import FieldFile
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.meshes.mesh import Mesh
 from nfsgeo.data.meshes.on_grids import jittered, off_grid, sub_grid
 from nfsgeo.data.meshes.subsets import clustered, every_point, random_subset
@@ -19,14 +19,14 @@ __all__ = ["MESH_KINDS", "MeshKind", "MeshOfFile", "per_sample"]
 class MeshOfFile:
     """All points of each sample, of a file whose samples share some meshes."""
 
-    file: FieldFile
+    file: Fields
 
     def __call__(self, sample: int) -> Mesh:
         return every_point(self.file, sample)
 
 
 def per_sample(
-    sampler: Callable[..., Mesh], file: FieldFile, num_points: int, seed: int
+    sampler: Callable[..., Mesh], file: Fields, num_points: int, seed: int
 ) -> Callable[[int], Mesh]:
     """A mesh of its own for every sample.
 
@@ -59,11 +59,11 @@ class MeshKind:
     even: bool = True
 
 
-def _grid(file: FieldFile, size: int, seed: int = 0, sample: int = 0) -> Mesh:
+def _grid(file: Fields, size: int, seed: int = 0, sample: int = 0) -> Mesh:
     return sub_grid(file, size)
 
 
-def _all(file: FieldFile, size: None, seed: int = 0, sample: int = 0) -> Mesh:
+def _all(file: Fields, size: None, seed: int = 0, sample: int = 0) -> Mesh:
     return every_point(file, sample)
 
 

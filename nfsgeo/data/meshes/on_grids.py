@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.axes import is_at
-from nfsgeo.data.fields import Doubles, FieldFile, Indices
+from nfsgeo.data.domains import is_at
+from nfsgeo.data.fields import Doubles, Fields, Indices
 from nfsgeo.data.meshes.mesh import Mesh
 from nfsgeo.data.streams import Stream, philox
 from nfsgeo.errors import UserError
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-def check_flat(file: FieldFile, what: str) -> None:
+def check_flat(file: Fields, what: str) -> None:
     """Makes sure that the domain is a box.
 
     Args:
@@ -43,7 +43,7 @@ def check_flat(file: FieldFile, what: str) -> None:
         )
 
 
-def sub_grid(file: FieldFile, resolution: int | Sequence[int]) -> Mesh:
+def sub_grid(file: Fields, resolution: int | Sequence[int]) -> Mesh:
     """A coarser regular grid among the points of the file's grid.
 
     Raises:
@@ -52,7 +52,7 @@ def sub_grid(file: FieldFile, resolution: int | Sequence[int]) -> Mesh:
     return _on_axes(file, _coarse_axes(file, resolution))
 
 
-def sub_grid_sizes(file: FieldFile) -> list[int]:
+def sub_grid_sizes(file: Fields) -> list[int]:
     """Points along each axis, as many on every one, of the file's sub-grids.
 
     Increasing; none where the axes have no common one.
@@ -68,7 +68,7 @@ def sub_grid_sizes(file: FieldFile) -> list[int]:
     return sorted(set.intersection(*fitting))
 
 
-def off_grid(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:
+def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
     """Points drawn uniformly between the grid points of periodic axes.
 
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
@@ -86,7 +86,7 @@ def off_grid(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Me
     return Mesh(between(file, num_points, philox(seed, Stream.OFF_GRID, sample)), None)
 
 
-def between(file: FieldFile, num_points: int, rng: np.random.Generator) -> Doubles:
+def between(file: Fields, num_points: int, rng: np.random.Generator) -> Doubles:
     """Coordinates ``[n, d]`` for :func:`off_grid`, drawn by ``rng``."""
     axes = _grid_axes(file)
     check_flat(file, "off-grid")
@@ -107,7 +107,7 @@ def between(file: FieldFile, num_points: int, rng: np.random.Generator) -> Doubl
 
 
 def jittered(
-    file: FieldFile,
+    file: Fields,
     resolution: int | Sequence[int],
     seed: int,
     sample: int = 0,
@@ -158,7 +158,7 @@ def _wrapped(domain: Domain, i: int, phase: NDArray[np.float64]) -> Doubles:
     return np.where(at < domain.upper[i], at, domain.lower[i])
 
 
-def _grid_axes(file: FieldFile) -> tuple[Doubles, ...]:
+def _grid_axes(file: Fields) -> tuple[Doubles, ...]:
     if file.axes is None:
         raise UserError(
             f"{file.path}", "fields on a grid", "draw a random subset of its points"
@@ -166,7 +166,7 @@ def _grid_axes(file: FieldFile) -> tuple[Doubles, ...]:
     return file.axes
 
 
-def _on_axes(file: FieldFile, coarse: list[Indices]) -> Mesh:
+def _on_axes(file: Fields, coarse: list[Indices]) -> Mesh:
     axes = _grid_axes(file)
     shape = tuple(len(axis) for axis in axes)
     numbers = np.meshgrid(*coarse, indexing="ij")
@@ -175,7 +175,7 @@ def _on_axes(file: FieldFile, coarse: list[Indices]) -> Mesh:
     return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
 
 
-def has_ends(file: FieldFile, i: int) -> int:
+def has_ends(file: Fields, i: int) -> int:
     """1 where an axis of the grid reaches both ends of the domain, else 0."""
     axis, domain = _grid_axes(file)[i], file.domain
     if domain.periodic[i]:
@@ -183,7 +183,7 @@ def has_ends(file: FieldFile, i: int) -> int:
     return int(is_at(axis, 0, domain.lower[i]) and is_at(axis, -1, domain.upper[i]))
 
 
-def _coarse_axes(file: FieldFile, resolution: int | Sequence[int]) -> list[Indices]:
+def _coarse_axes(file: Fields, resolution: int | Sequence[int]) -> list[Indices]:
     axes = _grid_axes(file)
     wanted = [resolution] * len(axes) if isinstance(resolution, int) else resolution
     coarse = []

@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from nfsgeo.data.fields import Doubles, FieldFile, Indices
+from nfsgeo.data.fields import Doubles, Fields, Indices
 from nfsgeo.data.meshes.mesh import Mesh
 from nfsgeo.data.meshes.on_grids import between, check_flat
-from nfsgeo.data.native import NativeFile
 from nfsgeo.data.streams import Stream, philox, shuffled
 from nfsgeo.errors import UserError
 
@@ -22,12 +21,11 @@ __all__ = [
     "nested",
     "points_there",
     "random_subset",
-    "stored",
     "with_queries",
 ]
 
 
-def every_point(file: FieldFile, sample: int = 0) -> Mesh:
+def every_point(file: Fields, sample: int = 0) -> Mesh:
     """All points of a sample, in the file's order; of a grid those in the region."""
     pos, there = file.coordinates(sample), points_there(file, sample)
     if len(there) < len(pos):
@@ -35,7 +33,7 @@ def every_point(file: FieldFile, sample: int = 0) -> Mesh:
     return Mesh(pos, there, file.shape)
 
 
-def points_there(file: FieldFile, sample: int) -> Indices:
+def points_there(file: Fields, sample: int) -> Indices:
     """Numbers of the points of a sample, without those of a grid in obstacles.
 
     Args:
@@ -49,7 +47,7 @@ def points_there(file: FieldFile, sample: int) -> Indices:
     return np.flatnonzero(file.domain.contains(pos).numpy())
 
 
-def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) -> Mesh:
+def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
     """Points drawn from the file's own, uniformly without replacement (the paper's).
 
     Of a grid on a sphere, those of a latitude with a probability in proportion to its
@@ -71,28 +69,9 @@ def random_subset(file: FieldFile, num_points: int, seed: int, sample: int = 0) 
     return _subset(file.coordinates(_owner(file, sample)), chosen)
 
 
-def stored(file: NativeFile, name: str) -> Mesh:
-    """A mesh that was published with the data, its points in their order there.
-
-    Args:
-        file: The data.
-        name: Of the mesh.
-
-    Raises:
-        UserError: The file has no such mesh.
-    """
-    if name not in file.meshes:
-        raise UserError(
-            f"mesh {name!r} of {file.path}",
-            f"one of {sorted(file.meshes)}" if file.meshes else "a file with meshes",
-            "choose another or draw one",
-        )
-    return Mesh(file.coordinates()[file.meshes[name]], file.meshes[name])
-
-
 def nested(
     mesh: Mesh,
-    file: FieldFile,
+    file: Fields,
     num_points: int,
     seed: int,
     sample: int = 0,
@@ -140,7 +119,7 @@ def nested(
 
 def disjoint(
     mesh: Mesh,
-    file: FieldFile,
+    file: Fields,
     num_points: int,
     seed: int,
     sample: int = 0,
@@ -170,7 +149,7 @@ def disjoint(
 
 
 def clustered(
-    file: FieldFile,
+    file: Fields,
     num_points: int,
     seed: int,
     sample: int = 0,
@@ -227,7 +206,7 @@ def clustered(
 
 
 def with_queries(
-    mesh: Mesh, file: FieldFile, num_points: int, seed: int, sample: int = 0
+    mesh: Mesh, file: Fields, num_points: int, seed: int, sample: int = 0
 ) -> Mesh:
     """A mesh with unobserved query points.
 
@@ -252,7 +231,7 @@ def with_queries(
     return replace(mesh, queries=queries)
 
 
-def _owner(file: FieldFile, number: int) -> int:
+def _owner(file: Fields, number: int) -> int:
     """The sample among whose points the draw of this number is made.
 
     One mesh that all samples share is drawn from more often than there are samples.
@@ -263,7 +242,7 @@ def _owner(file: FieldFile, number: int) -> int:
 
 
 def _others(
-    file: FieldFile, mesh: Mesh, trained: Indices | None, wanted: int, sample: int
+    file: Fields, mesh: Mesh, trained: Indices | None, wanted: int, sample: int
 ) -> Indices:
     """Numbers of the points of a file in no mesh of training."""
     there = points_there(file, sample)
@@ -282,7 +261,7 @@ def _others(
 
 
 def _drawn(
-    file: FieldFile, numbers: Indices, num: int, rng: np.random.Generator
+    file: Fields, numbers: Indices, num: int, rng: np.random.Generator
 ) -> Indices:
     """Some of these points of a file, at random."""
     weight = None
@@ -298,7 +277,7 @@ def _subset(pos: Doubles, chosen: Indices) -> Mesh:
     return Mesh(pos[index], index)
 
 
-def _enough(file: FieldFile, wanted: int, there: int) -> None:
+def _enough(file: Fields, wanted: int, there: int) -> None:
     if not 0 < wanted <= there:
         raise UserError(
             f"{wanted} points of {file.path}",

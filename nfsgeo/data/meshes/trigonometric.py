@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.axes import is_equispaced
-from nfsgeo.data.fields import FieldFile, Indices
+from nfsgeo.data.domains import is_equispaced
+from nfsgeo.data.fields import Fields, Indices
 from nfsgeo.errors import UserError
 
 __all__ = ["TrigonometricInterpolation", "is_band_limited", "periodic_weights"]
@@ -23,7 +23,7 @@ TAIL = 3e-3
 SNAPSHOTS = 8
 
 
-def is_band_limited(file: FieldFile, samples: Sequence[int] | Indices) -> bool:
+def is_band_limited(file: Fields, samples: Sequence[int] | Indices) -> bool:
     """Whether values between the grid points of a file follow from those at them.
 
     That is so where at least one axis is periodic and, along every periodic axis, the
@@ -42,7 +42,7 @@ def is_band_limited(file: FieldFile, samples: Sequence[int] | Indices) -> bool:
     stride = -(-len(file.times) // SNAPSHOTS)
     for sample in samples:
         fields = [file.read_all(int(sample), slice(None, None, stride))]
-        if file.static_role == "coefficient":
+        if file.static_names:
             fields.append(file.read_static(int(sample))[:, None])
         for field in fields:
             doubles = field.reshape(*file.shape, *field.shape[1:]).astype(np.float64)
@@ -110,7 +110,7 @@ class TrigonometricInterpolation:
             whole period, or a point lies between the coordinates of a bounded axis.
     """
 
-    def __init__(self, file: FieldFile, pos: Doubles) -> None:
+    def __init__(self, file: Fields, pos: Doubles) -> None:
         if file.axes is None or file.shape is None:
             raise UserError(
                 f"points off the grid of {file.path}",
@@ -138,7 +138,7 @@ class TrigonometricInterpolation:
         return result.reshape(num, *rest)
 
 
-def _axis_weights(file: FieldFile, i: int, x: Doubles) -> Doubles:
+def _axis_weights(file: Fields, i: int, x: Doubles) -> Doubles:
     assert file.axes is not None
     axis, length = file.axes[i], file.domain.upper[i] - file.domain.lower[i]
     num = len(axis)

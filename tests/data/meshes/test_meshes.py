@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import copy
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfsgeo.data import GridWriter, NativeFile
-from nfsgeo.data.fields import FieldFile
+import nfsgeo.data
+from nfsgeo.data import Fields
+from nfsgeo.data.build import Array, build
+from nfsgeo.data.lazy import deferred
 from nfsgeo.data.meshes import (
     MESH_KINDS,
     Mesh,
@@ -26,7 +27,6 @@ from nfsgeo.data.meshes import (
     off_grid,
     per_sample,
     random_subset,
-    stored,
     sub_grid,
 )
 from nfsgeo.errors import UserError
@@ -34,35 +34,38 @@ from nfsgeo.geometry import Domain
 from nfsgeo.training.config import DataSection
 
 
-class Grid(FieldFile):
-    """A grid without values: periodic axes leave out their end point."""
+class Silent:
+    """Values of a field that no sampler asks for."""
 
-    def __init__(
-        self, shape: tuple[int, ...], periodic: tuple[bool, ...], cells: bool = False
-    ) -> None:
-        self.path = Path("grid")
-        low = tuple(0.5 * i for i in range(len(shape)))
-        self.domain = Domain(low, tuple(v + 2.0 for v in low), periodic)
-        self.num_samples = 5
-        self.axes = tuple(
-            v + (np.arange(n) / n * 2 if wraps else np.linspace(0, 2, n))
-            if not cells
-            else v + (np.arange(n) + 0.5) / n * 2
-            for v, n, wraps in zip(low, shape, periodic, strict=True)
-        )
-
-    def slab(self, sample: int, records: slice) -> np.ndarray:
+    def __call__(self, key: Any) -> np.ndarray:
         raise AssertionError("samplers read no values")
 
 
+def made(
+    shape: tuple[int, ...], periodic: tuple[bool, ...], cells: bool = False
+) -> Fields:
+    """A grid of five samples: periodic axes leave out their end point."""
+    low = tuple(0.5 * i for i in range(len(shape)))
+    axes = [
+        v + (np.arange(n) / n * 2 if wraps else np.linspace(0, 2, n))
+        if not cells
+        else v + (np.arange(n) + 0.5) / n * 2
+        for v, n, wraps in zip(low, shape, periodic, strict=True)
+    ]
+    letters = "nxyz"[: 1 + len(shape)]
+    u = deferred([*letters], (5, *shape), float, Silent())
+    domain = Domain(low, tuple(v + 2.0 for v in low), periodic)
+    return build(Path("grid"), [Array(u, letters, ["u"])], axes=axes, domain=domain)
+
+
 GRIDS = [
-    Grid((30,), (True,)),
-    Grid((12, 10), (True, False)),
-    Grid((4, 6, 5), (False, True, True)),
+    made((30,), (True,)),
+    made((12, 10), (True, False)),
+    made((4, 6, 5), (False, True, True)),
 ]
 
 
-def check_inside(file: Grid, mesh: Mesh) -> None:
+def check_inside(file: Fields, mesh: Mesh) -> None:
     low, high = np.array(file.domain.lower), np.array(file.domain.upper)
     assert (mesh.pos >= low).all() and (mesh.pos <= high).all()
     wraps = np.array(file.domain.periodic)
@@ -74,7 +77,7 @@ def check_inside(file: Grid, mesh: Mesh) -> None:
 @pytest.mark.parametrize("file", GRIDS)
 @pytest.mark.parametrize("sampler", [random_subset, clustered, off_grid])
 def test_samplers_are_seeded_and_stay_inside(
-    file: Grid, sampler: Callable[..., Mesh]
+    file: Fields, sampler: Callable[..., Mesh]
 ) -> None:
     first, again = sampler(file, 9, 4), sampler(file, 9, 4)
     np.testing.assert_array_equal(first.pos, again.pos)
@@ -152,7 +155,7 @@ def test_sub_grid_keeps_order_and_ends() -> None:
 
 
 def test_sub_grid_of_cells_stays_centred() -> None:
-    mesh = sub_grid(Grid((9, 15), (False, False), cells=True), (3, 5))
+    mesh = sub_grid(made((9, 15), (False, False), cells=True), (3, 5))
     np.testing.assert_allclose(mesh.pos.reshape(3, 5, 2)[:, 0, 0], [1 / 3, 1, 5 / 3])
 
 
@@ -164,7 +167,7 @@ def test_whole_mesh_is_the_grid() -> None:
 
 @pytest.mark.parametrize("amount", [0.3, 0.9])
 def test_jitter_stays_within_its_cell(amount: float) -> None:
-    file = Grid((24, 16), (True, True))
+    file = made((24, 16), (True, True))
     mesh = jittered(file, (6, 8), 3, amount=amount)
     away = mesh.pos - sub_grid(file, (6, 8)).pos
     away -= 2 * np.round(away / 2)
@@ -174,18 +177,18 @@ def test_jitter_stays_within_its_cell(amount: float) -> None:
 
 
 def test_jitter_on_bounded_axes_stays_on_the_grid() -> None:
-    file = Grid((25, 13), (False, False))
+    file = made((25, 13), (False, False))
     mesh = jittered(file, (5, 4), 3)
     assert mesh.index is not None and len(np.unique(mesh.index)) == 20
     check_inside(file, mesh)
-    mixed = jittered(Grid((12, 13), (True, False)), (6, 4), 3)
+    mixed = jittered(made((12, 13), (True, False)), (6, 4), 3)
     assert mixed.index is None
-    check_inside(Grid((12, 13), (True, False)), mixed)
+    check_inside(made((12, 13), (True, False)), mixed)
 
 
 @pytest.mark.parametrize("periodic", [(True, True), (False, False)])
 def test_density_varies_tenfold(periodic: tuple[bool, bool]) -> None:
-    file = Grid((32, 32), periodic)
+    file = made((32, 32), periodic)
     centre = file.coordinates()[0]
     counts = np.zeros(32 * 32)
     for seed in range(600):
@@ -213,14 +216,14 @@ def test_requests_that_cannot_be_met(
     one_line(random_subset, GRIDS[0], 0, 0)
     one_line(sub_grid, GRIDS[0], 7)
     one_line(sub_grid, GRIDS[1], (6, 5))
-    one_line(off_grid, Grid((5, 5), (False, False)), 4, 0)
+    one_line(off_grid, made((5, 5), (False, False)), 4, 0)
     seen = random_subset(GRIDS[0], 10, 0)
     one_line(nested, seen, GRIDS[0], 9, 0)
     one_line(nested, seen, GRIDS[0], 31, 0)
-    with NativeFile(point_case.path) as file:
-        one_line(sub_grid, file, 2)
-        one_line(off_grid, file, 2, 0)
-        assert len(random_subset(file, 5, 0, sample=1)) == 5
+    cloud = point_case.make()
+    one_line(sub_grid, cloud, 2)
+    one_line(off_grid, cloud, 2, 0)
+    assert len(random_subset(cloud, 5, 0, sample=1)) == 5
 
 
 @settings(max_examples=20)
@@ -235,36 +238,15 @@ def test_a_mesh_for_every_sample(sample: int, seed: int) -> None:
 
 
 def test_per_sample_crosses_processes(grid_case: Any) -> None:
-    with NativeFile(grid_case.path) as file:
+    with nfsgeo.data.open(grid_case.path) as file:
         draw = per_sample(random_subset, file, 8, 0)
-        again = copy.deepcopy(draw)
+        again = pickle.loads(pickle.dumps(draw))
         np.testing.assert_array_equal(again(3).index, draw(3).index)
-
-
-def test_meshes_travel_with_the_data(
-    grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    few = np.array([5, 0, 23])
-    meshes = {"few": few, "more": np.append(few, [7, 1])}
-    path = tmp_path / "meshes.h5"
-    with GridWriter(path, **grid_case.options, meshes=meshes) as writer:
-        writer.write(0, grid_case.u, grid_case.a, {"nu": np.zeros(7)})
-    with NativeFile(path) as file:
-        assert sorted(file.meshes) == ["few", "more"]
-        mesh = stored(file, "more")
-        np.testing.assert_array_equal(mesh.index, [5, 0, 23, 7, 1])
-        np.testing.assert_array_equal(mesh.pos, file.coordinates()[mesh.index])
-        assert "few" in one_line(stored, file, "none")
-    for bad in ([24], [1, 1], [-1]):
-        with h5py.File(path, "r+") as raw:
-            del raw["meshes/few/index"]
-            raw["meshes/few/index"] = np.array(bad)
-        one_line(NativeFile, path)
 
 
 @pytest.mark.parametrize("name", MESH_KINDS)
 def test_every_kind_of_mesh(name: str) -> None:
-    kind, file = MESH_KINDS[name], Grid((12, 10), (True, False))
+    kind, file = MESH_KINDS[name], made((12, 10), (True, False))
     size = {"points": 20, "grid": 2, None: None}[kind.size]
     mesh = kind.sampler(file, size, 1, 0)
     check_inside(file, mesh)

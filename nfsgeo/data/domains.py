@@ -1,0 +1,140 @@
+"""The domain of a data set of xarray, and whether its points lie in it.
+
+The coordinates x, y and z have the attributes ``lower``, ``upper`` and ``periodic``.
+The data set has the attribute ``sphere`` where they are longitude and latitude on one,
+and, where fields live in a part of the box alone, the variable ``region(facet, corner,
+axis)`` with the attribute ``inside``, see :class:`~nfsgeo.geometry.Region`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import xarray
+from numpy.typing import NDArray
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["check_within", "domain_of", "is_at", "is_equispaced", "with_domain"]
+
+Doubles = NDArray[np.float64]
+
+ENDS = ("lower", "upper", "periodic")
+# Of the spacing: what rounding of coordinates may amount to, whatever their units and
+# origin.
+TOLERANCE = 1e-2
+ROUNDING = 1e-6  # of a length of the domain
+
+
+def domain_of(dataset: xarray.Dataset) -> Domain | None:
+    """The domain that a data set tells, None where it tells none."""
+    axes = [dataset[axis].attrs for axis in "xyz" if axis in dataset.variables]
+    if not all(end in about for about in axes for end in ENDS):
+        return None
+    lower, upper = ([float(a[end]) for a in axes] for end in ENDS[:2])
+    periodic = [bool(about["periodic"]) for about in axes]
+    told: dict[str, Any] = {"lower": lower, "upper": upper}
+    told["periodic"] = periodic
+    told["sphere"] = bool(dataset.attrs.get("sphere"))
+    if "region" in dataset:
+        region = dataset["region"]
+        told |= {"facets": region.values, "inside": bool(region.attrs["inside"])}
+    return Domain.from_dict(told)
+
+
+def with_domain(dataset: xarray.Dataset, domain: Domain) -> xarray.Dataset:
+    """The data set in another domain."""
+    dataset = dataset.drop_vars("region", errors="ignore").copy()
+    ends = zip(domain.lower, domain.upper, domain.periodic, strict=True)
+    for axis, (lower, upper, periodic) in zip("xyz", ends, strict=False):
+        about = {"lower": lower, "upper": upper, "periodic": int(periodic)}
+        dataset[axis].attrs.update(about)
+    dataset.attrs.pop("sphere", None)
+    if domain.curved:
+        dataset.attrs["sphere"] = 1
+    if domain.region is not None:
+        dims, inside = ("facet", "corner", "axis"), int(domain.region.inside)
+        told = {"role": "facets", "inside": inside}
+        dataset["region"] = (dims, np.asarray(domain.region.facets), told)
+    return dataset
+
+
+def check_within(
+    domain: Domain,
+    meshes: Iterable[Doubles],
+    path: Path,
+    *,
+    axes: Sequence[Doubles] | None = None,
+) -> None:
+    """Makes sure that a domain holds the points, and may be that of their coordinates.
+
+    Args:
+        domain: The box and its periodic axes.
+        meshes: Points ``[n, d]``, those of a grid or the first and last of each axis.
+        path: The file, for messages.
+        axes: Coordinates of the axes of a grid.
+
+    Raises:
+        UserError: A point lies outside, along a periodic axis by more than a period, or
+            the points of a mesh span more than a period; a point of a mesh is in an
+            obstacle; a grid has both ends of a periodic axis, which are one point.
+    """
+    lower, upper = np.array(domain.lower), np.array(domain.upper)
+    length, periodic = upper - lower, np.array(domain.periodic)
+    room = ROUNDING * length
+    beside = np.where(periodic, length, 0.0) if axes is None else np.zeros(len(length))
+    for points in meshes:
+        if points.shape[1] != domain.dim:
+            raise UserError(
+                f"a domain of {domain.dim} axes",
+                f"{points.shape[1]}, as the points of {path} have",
+                "give a lower and an upper end for each axis",
+            )
+        low, high = points.min(axis=0), points.max(axis=0)
+        outside = (low < lower - beside - room) | (high > upper + beside + room)
+        outside |= periodic & (high - low > length + room)
+        if outside.any():
+            i = int(np.argmax(outside))
+            axis, wraps = "xyz"[i], "periodic " * bool(periodic[i])
+            raise UserError(
+                f"{path} with {axis} from {low[i]:g} to {high[i]:g} in a {wraps}domain "
+                f"from {lower[i]:g} to {upper[i]:g}",
+                "points in the domain, in the units of its coordinates",
+                "correct the domain or the units, as in "
+                f"--axis {low[i]:g}:{high[i]:g}, or domain=Domain(...) in Python",
+            )
+        if axes is None:  # of a grid, points in obstacles are left out
+            domain.check_region(torch.from_numpy(points), f"{path} with ")
+    for i, nodes in enumerate(axes or ()):
+        if periodic[i] and len(nodes) > 1 and is_at(nodes, -1, domain.upper[i]):
+            raise UserError(
+                f"{path} with axis {'xyz'[i]} from {nodes[0]:g} to {nodes[-1]:g} in a "
+                f"periodic domain from {lower[i]:g} to {upper[i]:g}",
+                "a periodic axis without its upper end, which is its lower end again",
+                "give the period as the upper end, or leave the last point out",
+            )
+
+
+def is_at(axis: Doubles, number: int, end: float) -> bool:
+    """Whether the coordinate of this number is an end of the domain.
+
+    Args:
+        axis: Increasing coordinates, two or more.
+        number: 0 for the first coordinate, -1 for the last.
+        end: The coordinate of the end.
+    """
+    spacing = (axis[-1] - axis[0]) / max(1, len(axis) - 1)
+    return bool(abs(axis[number] - end) <= TOLERANCE * spacing)
+
+
+def is_equispaced(axis: Doubles, period: float) -> bool:
+    """Whether an axis has equispaced points over the whole of its period."""
+    spacing = period / len(axis)
+    rounding = 4 * np.spacing(np.abs(axis).max())
+    off = np.abs(np.diff(axis) - spacing)
+    return bool(np.all(off <= 1e-6 * spacing + rounding))

@@ -1,0 +1,184 @@
+"""Arrays of any names and axes, of numpy, MATLAB or HDF5, that somebody describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from xarray import Variable
+
+from nfsgeo.data.build import Array, build
+from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
+from nfsgeo.data.formats.columns import LONGITUDE, Columns, bare_name, listed
+from nfsgeo.data.formats.containers import read, shapes
+from nfsgeo.data.formats.format import Format
+from nfsgeo.errors import UserError
+
+__all__ = ["ARRAYS", "read_arrays"]
+
+LETTERS, COMPONENT, COORDINATE = "ntpxyz", "c", "d"
+KINDS = (FIELD, STATIC)  # also what ``columns`` calls them
+# Letters of the axes of other roles, where none are given.
+USUAL = {"points": "pd", "time": "t", "x": "x", "y": "y", "z": "z"}
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """An array that has a role, and a letter for each of its axes that is kept; or the
+    first and last of equispaced coordinates.
+    """
+
+    role: str
+    name: str
+    axes: str
+    shape: tuple[int, ...] = ()
+    ends: tuple[float, float] | None = None
+
+    @property
+    def last_name(self) -> str:
+        return self.name.rsplit("/", 1)[-1]
+
+
+def read_arrays(path: Path, columns: Columns | None = None) -> Fields:
+    """Arrays that ``columns`` tells apart; all others are left out.
+
+    ``field=NAME:AXES`` and ``static=NAME:AXES`` have a letter for each axis of the
+    array: ``n`` sample, ``t`` time step, ``p`` point of a cloud, ``x``, ``y``, ``z`` of
+    a grid, ``c`` component. A static array along ``n`` alone is a parameter.
+    ``points=NAME`` are the coordinates of a cloud, of axes ``pd`` unless others are
+    given, or ``x=NAME,y=NAME`` one array for each axis; on a grid ``x=NAME`` or,
+    where it is equispaced, ``x=FIRST:LAST``. ``time=NAME`` are the times. Further axes
+    of length one are dropped.
+    """
+    there = shapes(path)
+    if not columns:
+        given = f"{path} with the arrays {_listed(there)}"
+        raise UserError(given, "a file that tells which of them are fields", _say(path))
+    parts = [
+        _part(path, there, role, name)
+        for role, names in columns.items()
+        for name in ([names] if isinstance(names, str) else names)
+    ]
+    cloud = _is_cloud(path, parts)
+    sizes: dict[str, int] = {}
+    for part in parts:
+        sizes |= zip(part.axes, part.shape, strict=False)
+    found = read(path, {part.name for part in parts if part.ends is None})
+    arrays, parameters = list[Array](), dict[str, Any]()
+    other: dict[str, Any] = {}
+    for part in parts:
+        if part.ends is not None:
+            other[part.role] = np.linspace(*part.ends, sizes[part.role])
+            continue
+        values, kept = found[part.name], _kept(there[part.name], len(part.axes))
+        values = values.isel({d: 0 for i, d in enumerate(values.dims) if i not in kept})
+        values = Variable(list(part.axes), values)
+        names = [part.last_name]
+        if COMPONENT in part.axes:
+            names = [f"{names[0]}_{i}" for i in range(values.sizes[COMPONENT])]
+        if part.role not in KINDS:
+            other[part.role] = values if part.role == "points" else values.values
+        elif part.role == STATIC and set(part.axes) <= {"n", COMPONENT}:
+            each = values.transpose(..., "n").values.reshape(len(names), -1)
+            parameters |= dict(zip(names, each, strict=True))
+        else:
+            arrays.append(Array(values, part.axes, names, part.role))
+    times = other.pop("time", np.zeros(1) if sizes.get("t", 1) == 1 else None)
+    mesh: dict[str, Any] = {"axes": [other[axis] for axis in SPACE if axis in other]}
+    if "points" in other:
+        points = other["points"].transpose("n", "p", COORDINATE, missing_dims="ignore")
+        dims = ["sample", "point"][3 - points.ndim :]
+        places = zip(SPACE, range(points.shape[-1]), strict=False)
+        mesh = {"points": {axis: Variable(dims, points[..., i]) for axis, i in places}}
+    elif cloud:
+        mesh = {"points": {a: Variable("point", other[a]) for a in SPACE if a in other}}
+    fields = build(path, arrays, times=times, parameters=parameters, **mesh)
+    first = [bare_name(part.last_name) for part in parts if part.role == "x"]
+    if set(first).intersection(LONGITUDE):
+        fields.dataset["x"].attrs["standard_name"] = "longitude"
+    return fields
+
+
+def _part(path: Path, there: Shapes, role: str, text: str) -> _Part:
+    """What is told as ``ROLE=NAME:AXES``, ``ROLE=NAME`` or ``ROLE=FIRST:LAST``."""
+    if role not in (*KINDS, *USUAL):
+        expected = f"one of {', '.join((*KINDS, *USUAL))} before the =, for arrays"
+        todo = "change it; arrays without a role are left out"
+        raise UserError(f"columns with {role}={text}", expected, todo)
+    name, colon, axes = text.rpartition(":")
+    if colon and role in SPACE:
+        with suppress(ValueError):
+            return _Part(role, "", role, ends=(float(name), float(axes)))
+    if not colon:
+        name, axes = text, USUAL.get(role, "")
+    if name not in there:
+        given = f"no array {name!r} in {path}"
+        raise UserError(given, f"one of {_listed(there)}", "change the name")
+    letters = LETTERS + (COORDINATE if role == "points" else COMPONENT)
+    kept = _kept(there[name], len(axes))
+    known = set(axes) <= set(letters) and len(set(axes)) == len(axes) > 0
+    if not known or len(kept) != len(axes):
+        given = f"{role}={text} of shape {list(there[name])}"
+        told = f"{role}=NAME:AXES with a letter for each axis, of {', '.join(letters)}"
+        raise UserError(given, told, _say(path))
+    return _Part(role, name, axes, tuple(there[name][axis] for axis in kept))
+
+
+def _kept(shape: Sequence[int], num: int) -> list[int]:
+    """The first axes of length one, and all others: ``num`` where there are as many."""
+    kept = list(range(len(shape)))
+    for axis in reversed(range(len(shape))):
+        if shape[axis] == 1 and len(kept) > num:
+            kept.remove(axis)
+    return kept
+
+
+def _is_cloud(path: Path, parts: Sequence[_Part]) -> bool:
+    """Whether fields are at points; makes sure that it is told where."""
+    fields = "".join(part.axes for part in parts if part.role in KINDS)
+    cloud, grid = "p" in fields, [axis for axis in SPACE if axis in fields]
+    if cloud == bool(grid) or FIELD not in [part.role for part in parts]:
+        given = f"{path} with fields of axes {', '.join(fields) or 'none'}"
+        told = "fields along p, the points of a cloud, or along x, y, z of a grid"
+        raise UserError(given, told, _say(path))
+    always = [part for part in parts if part.role == FIELD and "t" not in part.axes]
+    if always and "t" in fields:
+        told = f"{always[0].name}:{always[0].axes}"
+        given, todo = f"field={told} beside arrays along t", f"say static={told} if it "
+        expected = "t among the axes of every field that is predicted"
+        raise UserError(given, expected, todo + "never changes")
+    mesh = sorted(part.role for part in parts if part.role in ("points", *SPACE))
+    wanted = [["points"], ["x"], ["x", "y"], ["x", "y", "z"]] if cloud else [grid]
+    if mesh not in wanted or (cloud and any(part.ends for part in parts)):
+        given = f"{path} with fields on a {'cloud' if cloud else 'grid'} and "
+        given += f"coordinates {', '.join(mesh)}" if mesh else "no coordinates"
+        told = " and ".join(f"{axis}=NAME or {axis}=FIRST:LAST" for axis in grid)
+        told = told or "points=NAME, or x=NAME,y=NAME and so on"
+        raise UserError(given, told, "tell which arrays they are, once")
+    return cloud
+
+
+def _listed(there: Shapes) -> str:
+    return listed([f"{name} {list(shape)}" for name, shape in there.items()])
+
+
+def _say(path: Path) -> str:
+    return (
+        f"say it: nfsgeo convert {path} --out NAME.nc --columns "
+        "field=ARRAY:npt,points=ARRAY,time=ARRAY, with a letter for each axis: n "
+        "sample, t time step, p point of a cloud, or x, y, z of a grid, c component"
+    )
+
+
+ARRAYS = Format(
+    "arrays of any names (.npz, .npy, .mat, .h5)",
+    lambda look: bool(shapes(look.path)),
+    read_arrays,
+    "arrays of numbers",
+    ("columns",),
+)

@@ -1,0 +1,201 @@
+"""Named arrays in files of numpy, MATLAB and HDF5, read lazily where that goes."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+from scipy.io import loadmat, matlab, whosmat
+from xarray import Variable
+
+from nfsgeo.data.lazy import Key, deferred
+from nfsgeo.errors import UserError
+
+__all__ = ["FILLS", "RANGE", "attributes", "read", "shapes", "valid_range", "without"]
+
+NUMPY, MATLAB = b"\x93NUMPY", b"MATLAB 7.3"  # the latter HDF5 with axes in reverse
+VERSION_5 = 1  # as SciPy numbers it; it takes many other files for version 4
+BLOCK_BYTES = 2**28  # of MATLAB 7.3, read at once
+FILLS = ("_FillValue", "missing_value")
+RANGE = ("valid_min", "valid_max", "valid_range")
+
+
+def shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Name and shape of each array of numbers, those in groups of HDF5 by their paths.
+
+    Empty where the file is none of these.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+
+    def add(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf" and item.shape:
+            found[name] = item.shape[:: -1 if _begins(path, MATLAB) else 1]
+
+    if h5py.is_hdf5(path):
+        with h5py.File(path, "r") as file:
+            file.visititems(add)
+    elif zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                with archive.open(name) as member:
+                    if name.endswith(".npy") and (shape := _header(member)):
+                        found[name.removesuffix(".npy")] = shape
+    elif _begins(path, NUMPY):
+        found = {path.stem: np.load(path, mmap_mode="r", allow_pickle=False).shape}
+    elif _begins(path, b"MATLAB 5") and matlab.matfile_version(path)[0] == VERSION_5:
+        numbers = ("double", "single", "int", "uint", "logical")
+        found = {n: shape for n, shape, k in whosmat(path) if k.startswith(numbers)}
+    return found
+
+
+def read(path: Path, names: Iterable[str]) -> dict[str, Variable]:
+    """Arrays by name, dimensions ``0``, ``1``, ...; NaN where HDF5 marks them missing.
+
+    Raises:
+        ValueError: An array has complex numbers.
+        KeyError: There is none of that name.
+    """
+    names = list(names)
+    if h5py.is_hdf5(path):
+        return {name: _of_hdf5(path, name) for name in names}
+    if zipfile.is_zipfile(path):
+        with np.load(path, allow_pickle=False) as archive:
+            arrays: Any = {name: archive[name] for name in names}
+    elif _begins(path, NUMPY):
+        arrays = dict.fromkeys(names, np.load(path, mmap_mode="r", allow_pickle=False))
+    else:
+        arrays = loadmat(path, variable_names=names)
+    return {name: Variable(_dims(arrays[name].ndim), arrays[name]) for name in names}
+
+
+def attributes(path: Path, name: str = "/") -> dict[str, Any]:
+    """Attributes of a group or an array of HDF5, text as ``str``."""
+    with h5py.File(path, "r") as file:
+        return {k: as_text(v) for k, v in file[name].attrs.items()}
+
+
+def valid_range(about: Mapping[str, Any]) -> tuple[float, float]:
+    """Lowest and highest value that attributes call valid (CF 1.11, section 2.5.1)."""
+    ends = [about.get("valid_min", -np.inf), about.get("valid_max", np.inf)]
+    try:
+        low, high = np.hstack(about.get("valid_range", ends)).astype(np.float64)
+    except (TypeError, ValueError):  # no numbers
+        return -np.inf, np.inf
+    return float(low), float(high)
+
+
+def without(
+    values: NDArray[Any], marks: Iterable[Any], low: float, high: float
+) -> NDArray[Any]:
+    """NaN in place of values that equal a mark, or are outside of a range."""
+    missing = np.zeros(values.shape, bool)
+    with np.errstate(over="ignore"):
+        if values.dtype.kind == "f":  # 1e20 in double precision marks single 1e20
+            low, high = np.asarray([low, high], values.dtype)
+            marks = [np.asarray(mark).astype(values.dtype) for mark in marks]
+        if (low, high) != (-np.inf, np.inf):
+            missing |= (values < low) | (values > high)
+    for mark in marks:
+        missing |= np.isin(values, mark)
+    return np.where(missing, np.float32(np.nan), values) if missing.any() else values
+
+
+def as_text(value: Any) -> Any:
+    """Bytes as text, also those in arrays; all else as it is."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
+        return [as_text(each) for each in value.tolist()]
+    return value
+
+
+def _of_hdf5(path: Path, name: str) -> Variable:
+    with h5py.File(path, "r") as file:
+        source = file[name]
+        dtype, shape = source.dtype, source.shape
+        made = source.id.get_create_plist()
+        filters = [made.get_filter(i) for i in range(made.get_nfilters())]
+        if lacking := [f for f in filters if not h5py.h5z.filter_avail(f[0])]:
+            number, *_, title = lacking[0]
+            given = f"{path} with {name} compressed by the filter {number}"
+            todo = "save it with gzip or uncompressed, h5repack -f GZIP=1"
+            raise UserError(f"{given} ({as_text(title)})", "one that h5py has", todo)
+        fills = [np.asarray(source.attrs[key]) for key in FILLS if key in source.attrs]
+        marks = [mark for mark in fills if mark.dtype.kind in "biuf"]
+        ends = valid_range(source.attrs)
+    if dtype.kind not in "biuf":
+        raise ValueError(f"{name} of type {dtype}, which are no real numbers")
+    if (marks or ends != (-np.inf, np.inf)) and dtype.kind != "f":
+        dtype = np.result_type(dtype, np.float32)
+    stored = _Stored(path, name, marks, *ends)
+    if not _begins(path, MATLAB):
+        return deferred(_dims(len(shape)), shape, dtype, stored)
+    row = dtype.itemsize * math.prod(shape[:-1])
+    read = _Reversed(stored, BLOCK_BYTES // (row or 1))
+    return deferred(_dims(len(shape)), shape[::-1], dtype, read)
+
+
+class _Stored:
+    """Reads from an array of an HDF5 file, which stays open between two reads."""
+
+    def __init__(self, path: Path, name: str, *missing: Any) -> None:
+        self.path, self.name, self.missing = path, name, missing
+        self._file: h5py.File | None = None
+
+    def __call__(self, key: Key) -> NDArray[Any]:
+        if not self._file:
+            self._file = h5py.File(self.path, "r")
+        return without(np.asarray(self._file[self.name][key]), *self.missing)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_file": None}
+
+
+class _Reversed:
+    """Reads from an array of MATLAB 7.3, which stores its axes in reverse.
+
+    A sample, along the first axis, is spread over the whole array. So samples are read
+    in blocks, of which the last one is kept.
+    """
+
+    def __init__(self, stored: _Stored, step: int) -> None:
+        self.stored, self.step = stored, max(1, step)
+        self._block, self._values = -1, np.empty(0)
+
+    def __call__(self, key: Key) -> NDArray[Any]:
+        first, *rest = key
+        if isinstance(first, slice):
+            return self.stored(key[::-1]).T
+        block = int(first) // self.step
+        if block != self._block:
+            part = slice(block * self.step, (block + 1) * self.step)
+            self._values = self.stored((*(slice(None) for _ in rest), part)).T
+            self._block = block
+        return np.asarray(self._values[(int(first) - block * self.step, *rest)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_block": -1, "_values": np.empty(0)}
+
+
+def _dims(num: int) -> list[str]:
+    return [str(i) for i in range(num)]
+
+
+def _begins(path: Path, with_: bytes) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(with_)) == with_
+
+
+def _header(member: Any) -> tuple[int, ...]:
+    """Shape of an array of numbers or dates in an archive; of anything else none."""
+    form = np.lib.format
+    first = form.read_magic(member) == (1, 0)
+    read = form.read_array_header_1_0 if first else form.read_array_header_2_0
+    shape, _, dtype = read(member)
+    return shape if dtype.kind in "biufM" else ()

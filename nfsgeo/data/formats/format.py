@@ -1,0 +1,179 @@
+"""What a format consists of, and what its files look like from outside."""
+
+from __future__ import annotations
+
+import logging
+import mmap
+import struct
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from nfsgeo.data.fields import Fields, reading
+from nfsgeo.errors import UserError
+from nfsgeo.progress import Progress
+
+__all__ = ["Format", "Look", "check_heaps", "left_out", "require", "unknown_set"]
+
+logger = logging.getLogger(__name__)
+
+HEAP = b"GCOL\x01\0\0\0"  # signature of a global heap, where HDF5 keeps texts
+SEARCHED = 2**26  # bytes from the start of a file; its attributes come first
+
+
+def check_heaps(path: Path) -> None:
+    """Refuses HDF5 with objects of a global heap without size, or past its end.
+
+    HDF5 goes from one to the next by their sizes, in such a heap for ever (HDF5 File
+    Format Specification, III.E).
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=1) as content:
+        start = content.find(HEAP, 0, SEARCHED)
+        while 0 <= start <= len(content) - 16:
+            end = start + min(*struct.unpack_from("<Q", content, start + 8), 2**62)
+            place, end = start + 16, min(end, len(content))
+            while place + 16 <= end:
+                number, length = struct.unpack_from("<H6xQ", content, place)
+                step = 16 + -(-length // 8) * 8 if number else length
+                if not 16 <= step <= end - place:
+                    given = f"{path} (damaged global heap)"
+                    raise UserError(given, "a whole file", "replace it")
+                place += step
+            start = content.find(HEAP, start + 1, SEARCHED)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What tells a format: the first bytes and the names in a file or a folder."""
+
+    path: Path
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first 512 bytes, none of a folder."""
+        if self.path.is_dir():
+            return b""
+        with self.path.open("rb") as stream:
+            return stream.read(512)
+
+    @cached_property
+    def zipped(self) -> frozenset[str]:
+        """Names of the members of a zip file, those of arrays without ``.npy``."""
+        if self.path.is_dir() or not zipfile.is_zipfile(self.path):
+            return frozenset()
+        with zipfile.ZipFile(self.path) as archive:
+            return frozenset(n.removesuffix(".npy") for n in archive.namelist())
+
+    @cached_property
+    def is_hdf5(self) -> bool:
+        """Whether it is an HDF5 file."""
+        return self.path.is_file() and bool(h5py.is_hdf5(self.path))
+
+    @cached_property
+    def ranks(self) -> Mapping[str, int]:
+        """Number of axes of the root's arrays in HDF5 by name, -1 of its groups."""
+        if not self.is_hdf5:
+            return {}
+        with h5py.File(self.path, "r") as file:
+            return {name: getattr(each, "ndim", -1) for name, each in file.items()}
+
+    def has(self, *names: str) -> bool:
+        """Whether the file is HDF5 and has arrays or groups of these names."""
+        return set(names) <= self.ranks.keys()
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: how its files are recognised, read and written.
+
+    Args:
+        name: In ``nfsgeo datasets``.
+        fits: Whether a file that looks like this is of the format, which need not be
+            checked further than that; None for a format that is only written. A file on
+            which it raises anything is not.
+        read: Makes fields of a path. Whatever it raises becomes one line.
+        expected: What a file of the format holds, for that line; the name if empty.
+        options: Names of further arguments of ``read`` that decide what a file leaves
+            open, of ``columns``, ``series`` and ``at``, see :func:`nfsgeo.data.open`.
+        write: Writes fields under a name that nothing has yet, whole or not at all;
+            None for a format that is only read.
+        endings: By which the format to write is chosen, in small letters.
+        needs: Packages of the extra ``nfsgeo[formats]`` that it imports.
+    """
+
+    name: str
+    fits: Callable[[Look], bool] | None = None
+    read: Callable[..., Fields] | None = None
+    expected: str = ""
+    options: tuple[str, ...] = ()
+    write: Callable[[Fields, Path, Progress], None] | None = None
+    endings: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    def recognises(self, look: Look) -> bool:
+        """Whether a file that looks like this is of the format."""
+        try:
+            return self.fits is not None and self.fits(look)
+        except Exception:  # a damaged file is not recognised, whatever breaks in it
+            return False
+
+    def open(self, path: Path, options: Mapping[str, Any]) -> Fields:
+        """The fields in a file, read with options by name; None for those left open.
+
+        Raises:
+            UserError: It is damaged, not what it seemed to be, or of a format without
+                such an option; or a package that reads it is not installed.
+        """
+        assert self.read is not None
+        given = {name: value for name, value in options.items() if value}
+        for name in given.keys() - {"series"} - set(self.options):
+            takes = f"a format that takes {name}, unlike {self.name}"
+            raise UserError(f"{name} of {path}", takes, f"leave {name} out")
+        for package in self.needs:
+            require(package, f"{path}, {self.name}")
+        own = {name: value for name, value in given.items() if name in self.options}
+        with reading(path, self.expected or self.name):
+            return self.read(path, **own)
+
+
+def require(package: str, what: str, extra: str = "formats") -> None:
+    """Makes sure that a package, which ``what`` needs, of an extra is installed."""
+    try:
+        import_module(package)
+    except ImportError as error:
+        raise UserError(what, package, f"pip install 'nfsgeo[{extra}]'") from error
+
+
+def left_out(path: Path, names: Sequence[str]) -> None:
+    """Says which arrays of a file are no part of the fields, if any are not."""
+    if names:
+        logger.warning("%s: left out %s", path, ", ".join(names))
+
+
+def unknown_set(
+    path: Path, arrays: Mapping[str, Any], axes: Mapping[str, str], save: str = ""
+) -> UserError:
+    """The question what the arrays of a file are that is no published one.
+
+    Args:
+        path: The file.
+        arrays: Their shapes by name.
+        axes: Letters of the axes of an input and a field, by name.
+        save: What the file has to be saved as first, ``"x=x, y=y"``.
+    """
+    listed = ", ".join(f"{name} {[*shape]}" for name, shape in [*arrays.items()][:6])
+    a, u = axes
+    ahead = f"save them with numpy.savez('arrays.npz', {save}) and " * bool(save)
+    space = "".join(f",{axis}=0:1" for axis in "xyz" if axis in axes[u])
+    return UserError(
+        f"{path} with the arrays {listed}, by its name no published set",
+        "to be told the coordinates, the domain and the times",
+        f"{ahead}say it, as in nfsgeo convert {'arrays.npz' if save else path} --out "
+        f"NAME.nc --columns field={u}:{axes[u]},static={a}:{axes[a]}{space} --axis 0:1",
+    )

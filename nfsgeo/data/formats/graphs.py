@@ -1,0 +1,190 @@
+"""Lists of PyTorch Geometric's ``Data`` in files of ``torch.save``."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nfsgeo.data.build import Array, build, numbered
+from nfsgeo.data.fields import KNOWN, STATIC, Fields
+from nfsgeo.data.formats.columns import Columns
+from nfsgeo.data.formats.format import Format, Look
+from nfsgeo.data.formats.kinds import with_kinds
+from nfsgeo.data.numbers import on_cpu
+from nfsgeo.errors import UserError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+SAVED = "graphs in one list, as of torch.save([*dataset], path) or batch.to_data_list()"
+TIMES, READ = ("time", "times"), ("pos", "x", "y", "forcing", "t", "face")
+LEFT_OUT = ("edge_index", "edge_attr", "edge_weight", "num_nodes")  # made anew
+SERIES = 'give --series {0}, in Python series="{0}"'
+Arrays = dict[str, NDArray[Any]]
+
+
+def _read(path: Path, series: Any = None, columns: Columns | None = None) -> Fields:
+    """The graphs of a file, without running any code that it names."""
+    from torch_geometric.data import Data
+    from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+    from torch_geometric.data.storage import GlobalStorage
+
+    known = [Data, DataEdgeAttr, DataTensorAttr, GlobalStorage]
+    with torch.serialization.safe_globals(known):
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    graphs = [found] if isinstance(found, Data) else [*found]
+    if not all(isinstance(each, Data) for each in graphs):
+        raise ValueError(f"a {type(found).__name__} of other things")
+    return fields_of_graphs(path, graphs, series, columns)
+
+
+def fields_of_graphs(
+    path: Path,
+    graphs: Iterable[Data],
+    series: str | None = None,
+    columns: Columns | None = None,
+) -> Fields:
+    """Each graph a sample, or all of them the time steps of one.
+
+    ===========  =======================================================================
+    attribute    content
+    ===========  =======================================================================
+    ``pos``      coordinates, (points, axes)
+    ``x``        (points, time steps, components); without the axis of time, one time
+                 step, or the coefficient where there is a ``y``
+    ``y``        with an axis of time, the time steps after ``x``; else the solution
+    ``forcing``  with an axis of time, that of ``x`` and ``y``: known ahead; optional
+    ``t``        (time steps), of ``x`` and ``y``; optional
+    ``face``     (3, triangles), optional
+    others       numbers, one for each graph: parameters; in a series all the same
+    ===========  =======================================================================
+
+    Batches are taken apart. Edges are left out: nfsgeo makes its own graphs. In a
+    series, ``y`` has to be the next graph's ``x``, and that of the last graph is one
+    time step more.
+
+    Args:
+        path: The file, for messages.
+        graphs: What it holds.
+        series: ``"samples"`` or ``"time-steps"``; has to be said of graphs on the same
+            points that have no axis of time.
+        columns: Components ``u_0``, ... that are ``static``, a ``field`` or to
+            ``ignore``, where they never change in time.
+
+    Raises:
+        UserError: Also where an attribute would go unread.
+    """
+    from torch_geometric.data import Batch
+
+    lists = [g.to_data_list() if isinstance(g, Batch) else [g] for g in graphs]
+    parts = [_arrays(path, k, graph) for k, graph in enumerate(chain(*lists))]
+    first, timed = parts[0], [part["x"].ndim == 3 for part in parts]
+    shared = all(np.array_equal(part["pos"], first["pos"]) for part in parts)
+    twins = all("y" in p and p["x"].shape == p["y"].shape for p in parts)
+    if series is None and not all(timed) and (twins or (shared and len(parts) > 1)):
+        given = f"{path} with {len(parts)} graphs without an axis of time in x"
+        told = "to be told whether they are samples, from x to y, or time steps of one"
+        raise UserError(given, told, SERIES.format("samples") + ", or time-steps")
+    for number, part in enumerate(parts):
+        odd = ", ".join(sorted(part.keys() ^ first.keys()))
+        times = part.get("t", 0), first.get("t", 0)
+        if odd or (series != "time-steps" and not np.array_equal(*times)):
+            given = f"{path} with graph {number} that differs from the first in "
+            todo = SERIES.format("time-steps") + ", if they are those of one sample"
+            raise UserError(given + (odd or "its times"), "the same in each", todo)
+    if series == "time-steps":
+        if any(timed) or not shared:
+            given, todo = f"{path} as time steps", SERIES.format("samples")
+            same_points = "graphs on the same points, x without an axis of time"
+            raise UserError(given, same_points, todo)
+        parts = [first := _chained(path, parts)]
+    u = [part.get("y", part["x"]) for part in parts]
+    u = [values if values.ndim == 3 else values[:, None] for values in u]
+    arrays = [Array(u, "ptc", numbered("u", u[0].shape[2]))]
+    if "y" in first:
+        a = [part["x"] for part in parts]
+        arrays.append(Array(a, "pc", numbered("a", a[0].shape[1]), STATIC))
+    if "forcing" in first:
+        known = [part["forcing"] for part in parts]
+        arrays.append(Array(known, "ptc", numbered("f", known[0].shape[-1]), KNOWN))
+    fields = build(
+        path,
+        arrays,
+        points=[part["pos"] for part in parts],
+        times=first.get("t", [0.0] if u[0].shape[1] == 1 else None),
+        cells=[{"triangle": p["face"].T} if "face" in p else {} for p in parts],
+        parameters={n: [p[n] for p in parts] for n in sorted(first) if n not in READ},
+    )
+    return with_kinds(fields, columns, "component")
+
+
+def _arrays(path: Path, number: int, graph: Data) -> Arrays:
+    """The attributes of a graph by what they are, ``x`` and ``y`` with components."""
+    found: Arrays = {}
+    for key, value in graph.to_dict().items():
+        values, name = np.asarray(on_cpu(value)), "t" if key in TIMES else key
+        if name in ("x", "y", "forcing") and values.ndim == 1:
+            values = values[:, None]
+        elif name not in (*READ, *LEFT_OUT):
+            if values.size != 1 or values.dtype.kind not in "biuf":
+                only = f"attributes {', '.join(READ)}, and single numbers"
+                todo = "rename it or leave it out; take batches apart, to_data_list()"
+                raise UserError(f"{path} with {key} in graph {number}", only, todo)
+            values = values.reshape(())
+        if name not in LEFT_OUT:
+            found[name] = np.atleast_1d(values) if name == "t" else values
+    if lost := ", ".join({"pos", "x"} - found.keys()):
+        given = f"{path} with graph {number} without {lost}"
+        raise UserError(given, "graphs with pos and x", f"set data.{lost}")
+    if "y" in found and 3 in (found["x"].ndim, found["y"].ndim):
+        found["x"] = np.concatenate([found["x"], found.pop("y")], axis=1)
+    return found
+
+
+def _chained(path: Path, parts: list[Arrays]) -> Arrays:
+    """One sample of graphs that are its time steps, or lead from one to the next."""
+    found, steps = dict(parts[0]), [name for name in ("x", "y") if name in parts[0]]
+    each = {"x": [[part[name] for name in steps] for part in parts]}
+    each |= {"t": [[*part["t"]] for part in parts]} if "t" in found else {}
+    for name, rows in each.items():
+        values: Any = np.array(rows)
+        ahead = len(steps) - 1
+        joins = np.array_equal(values[:-1, 1:], values[1:, :ahead])
+        if values.shape[1] != len(steps) or not joins:
+            given = f"{path} as time steps of one sample, with {name} that do not join"
+            wanted = "y to be x of the next graph, and two times for each graph"
+            todo = "leave y out or " + SERIES.format("samples")
+            raise UserError(given, wanted if ahead else "one time for each", todo)
+        found[name] = np.concatenate([values[:, 0], values[-1, 1:]])
+    found["x"] = np.moveaxis(found["x"], 0, 1)
+    found.pop("y", None)
+    if "forcing" in found:
+        found["forcing"] = np.stack([part["forcing"] for part in parts], axis=1)
+    for name in found.keys() - READ[:5]:
+        if not all(np.array_equal(part[name], found[name]) for part in parts):
+            given = f"{path} as time steps, with {name} that differs between them"
+            todo = "leave it out, or give it at the points as part of x"
+            raise UserError(given, "one value for the sample", todo)
+    return found
+
+
+def _is_graphs(look: Look) -> bool:
+    with zipfile.ZipFile(look.path) as archive:
+        names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
+        return any(b"torch_geometric" in archive.read(name) for name in names)
+
+
+GRAPHS = Format(
+    "lists of PyTorch Geometric's Data (.pt)",
+    _is_graphs,
+    _read,
+    SAVED,
+    options=("series", "columns"),
+)

@@ -1,0 +1,181 @@
+"""Published sets on grids in HDF5: PDEBench, the Well and those of MP-PDE solvers."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from nfsgeo.data.build import Array, build, cell_centres, even_axis
+from nfsgeo.data.fields import FIELD, STATIC, Fields
+from nfsgeo.data.formats.containers import as_text, attributes, read, shapes
+from nfsgeo.data.formats.format import Format, Look, left_out
+from nfsgeo.data.lazy import stacked
+from nfsgeo.data.splits import SPLITS
+from nfsgeo.geometry import Domain
+
+LINE = {"tensor": 3, "x-coordinate": 1, "t-coordinate": 1}
+DARCY = {"tensor": 4, "nu": 3, "x-coordinate": 1, "y-coordinate": 1}
+FLOW = {"velocity": 5, "particles": 5, "force": 4, "t": 2}
+COMBINED, WAVE = ("alpha", "beta", "gamma"), ("c", "bc_left", "bc_right")
+
+
+def _is_pdebench(look: Look) -> bool:
+    flow = look.path.name.startswith("ns_incom")  # tells no coordinates
+    known = (LINE, DARCY, FLOW) if flow else (LINE, DARCY)
+    return any(each.items() <= look.ranks.items() for each in known)
+
+
+def _pdebench(path: Path) -> Fields:
+    """Trajectories in one dimension, Darcy flow, or Navier-Stokes with particles.
+
+    The points are centres of cells. The names of published sets tell the domain, which
+    is periodic in one dimension. ``t-coordinate`` has one entry too many; the viscosity
+    of Burgers' equation is Nu/pi, with Nu an attribute or in the name.
+    """
+    ranks = {name: len(shape) for name, shape in shapes(path).items()}
+    names = next(each for each in (LINE, DARCY, FLOW) if each.items() <= ranks.items())
+    left_out(path, [name for name in ranks if name not in {*names, "t-coordinate"}])
+    found, about = read(path, names), attributes(path)
+    if names is FLOW:
+        times = found["t"].values
+        if not np.allclose(times, times[0]):
+            raise ValueError("samples stored at different times")
+        arrays = [
+            Array(found["velocity"], "ntxyc", ["u", "v"]),
+            Array(found["particles"], "ntxyc", ["particles"]),
+            Array(found["force"], "nxyc", ["force_x", "force_y"], STATIC),
+        ]
+        axes: Any = [cell_centres(size) for size in found["velocity"].shape[2:4]]
+        square, equation = Domain.unit(2, periodic=False), "navier-stokes"
+        return build(
+            path, arrays, axes=axes, times=times[0], domain=square, equation=equation
+        )
+    line, u, domain = names is LINE, found["tensor"], None
+    axes = [found[n].values.astype(float) for n in names if n[:2] in ("x-", "y-")]
+    sets = r"1D_(Burgers|Advection)_|ReacDiff_Nu()" if line else "2D_DarcyFlow()"
+    if known := re.search(sets, path.name):
+        ends = [even_axis(axis, centred=True) for axis in axes]
+        axes, lower, upper = zip(*ends, strict=True)
+        domain = Domain(lower, upper, (line,) * len(axes))
+    burgers = line and known and known[1] == "Burgers"
+    nu = re.search(r"Nu([0-9.]+\d)", path.name)
+    parameters = {"beta": float(about["beta"])} if "beta" in about and not line else {}
+    if burgers and (value := about.get("Nu", nu and nu[1])):
+        parameters = {"viscosity": float(value) / math.pi}
+    static = [] if line else [Array(found["nu"], "nxy", ["a"], STATIC)]
+    return build(
+        path,
+        [Array(u, "ntx" if line else "ntxy", ["u"]), *static],
+        axes=axes,
+        times=found["t-coordinate"].values[: u.shape[1]] if line else [0.0],
+        domain=domain,
+        equation="burgers" if burgers else "" if line else "darcy",
+        provenance={"parameters": parameters},
+    )
+
+
+def _the_well(path: Path) -> Fields:
+    """Version 1 of the layout: vectors and tensors component by component.
+
+    Fields that vary in time are predicted, the others static inputs. All samples have
+    the same coordinates and times. An axis is periodic if a boundary condition is.
+    """
+    arrays, sides, fixed, parameters = [], [], {}, {}
+    with h5py.File(path, "r") as file:
+        dims = [as_text(name) for name in file["dimensions"].attrs["spatial_dims"]]
+        bounds = [each.attrs for each in file["boundary_conditions"].values()]
+        closed = [b for b in bounds if as_text(b["bc_type"]).lower() == "periodic"]
+        periodic = {as_text(d) for b in closed for d in np.ravel(b["associated_dims"])}
+        for dim in ("time", *dims):
+            if file["dimensions"][dim].attrs.get("sample_varying", False):
+                raise ValueError(f"{dim} differs between samples")
+        for dim in dims:
+            axis = np.asarray(file["dimensions"][dim][:], dtype=np.float64)
+            axis, *ends = axis, float(axis[0]), float(axis[-1])
+            if dim in periodic:
+                axis, *ends = even_axis(axis, centred=False)
+            sides.append((axis, *ends, dim in periodic))
+        axes, lower, upper, closes = zip(*sides, strict=True)
+        for order in range(3):
+            group = f"t{order}_fields"
+            names = file[group].attrs["field_names"] if group in file else ()
+            for name in map(as_text, names):
+                about = file[group][name].attrs
+                letters = "n" * bool(about["sample_varying"])
+                letters += "t" * bool(about["time_varying"])
+                varying = zip("xyz", about["dim_varying"], strict=False)
+                letters += "".join(letter for letter, varies in varying if varies)
+                parts = product("xyz"[: len(dims)], repeat=order)
+                each = [f"{name}_{''.join(p)}".rstrip("_") for p in parts]
+                values = read(path, [f"{group}/{name}"])[f"{group}/{name}"]
+                role = FIELD if "t" in letters else STATIC
+                arrays.append(Array(values, letters + "ij"[:order], each, role))
+        for name, scalar in file.get("scalars", {}).items():
+            if scalar.attrs.get("time_varying"):
+                left_out(path, [name])
+            elif scalar.attrs.get("sample_varying"):
+                parameters[name] = scalar[()]
+            elif scalar.size == 1:
+                fixed[name] = float(np.ravel(scalar[()])[0])
+        return build(
+            path,
+            arrays,
+            axes=axes,
+            times=file["dimensions/time"][:],
+            domain=Domain(lower, upper, closes),
+            parameters=parameters,
+            equation=as_text(file.attrs.get("dataset_name", "")),
+            provenance={"parameters": fixed},
+        )
+
+
+def _is_mp_pde(look: Look) -> bool:
+    names = shapes(look.path) if any(part in look.ranks for part in SPLITS) else ()
+    return any(name.partition("/pde_")[0] in SPLITS for name in names)
+
+
+def _mp_pde(path: Path) -> Fields:
+    """The finest ``pde_{nt}-{nx}`` of every part, with its coefficients as parameters.
+
+    Files with ``alpha``, ``beta`` and ``gamma`` are periodic and repeat the first node
+    as the last, which is left out; files with ``bc_left`` are bounded. Others do not
+    tell the domain.
+    """
+    sizes, finest = {n: math.prod(shape) for n, shape in shapes(path).items()}, {}
+    for part in SPLITS:
+        if names := [name for name in sizes if name.startswith(f"{part}/pde_")]:
+            finest[part] = max(names, key=sizes.__getitem__)
+    u = [*read(path, finest.values()).values()]
+    about = [attributes(path, name) for name in finest.values()]
+    if len({(*v.shape[1:], a["tmax"]) for v, a in zip(u, about, strict=True)}) > 1:
+        raise ValueError("parts that differ in grid or time")
+    x = np.asarray(about[0]["x"], dtype=np.float64)
+    has = [n for n in (*COMBINED, *WAVE) if all(f"{p}/{n}" in sizes for p in finest)]
+    periodic, bounded = {*COMBINED} <= {*has}, "bc_left" in has
+    each = {n: read(path, [f"{p}/{n}" for p in finest]).values() for n in has}
+    of, order = np.repeat([*finest], [*map(len, u)]), np.arange(sum(map(len, u)))
+    return build(
+        path,
+        [Array(stacked(u, "0")[..., : len(x) - periodic], "ntx", ["u"])],
+        axes=[x[: len(x) - periodic]],
+        times=np.linspace(about[0]["tmin"], about[0]["tmax"], u[0].shape[1]),
+        domain=Domain((x[0],), (x[-1],), (periodic,)) if periodic or bounded else None,
+        equation="combined" if periodic else "wave" if bounded else "",
+        parameters={n: np.concatenate([*parts]) for n, parts in each.items()},
+        split={n: order[of == n] for n in SPLITS} if len(finest) > 1 else None,
+    )
+
+
+PDEBENCH = Format("PDEBench (.hdf5, .h5)", _is_pdebench, _pdebench)
+THE_WELL = Format(
+    "The Well (.hdf5)",
+    lambda look: look.has("t0_fields", "dimensions", "boundary_conditions"),
+    _the_well,
+)
+MP_PDE = Format("MP-PDE (.h5)", _is_mp_pde, _mp_pde)

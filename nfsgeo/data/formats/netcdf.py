@@ -1,0 +1,395 @@
+"""NetCDF and Zarr by xarray: gridded fields, stations and unstructured meshes."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import xarray
+from numpy.typing import NDArray
+from xarray import DataArray, Dataset, Variable
+
+from nfsgeo.data.build import Array, build
+from nfsgeo.data.fields import FIELD, INITIAL, SPACE, STATIC, Fields
+from nfsgeo.data.formats import columns as named
+from nfsgeo.data.formats.containers import FILLS, RANGE, valid_range, without
+from nfsgeo.data.formats.format import Format, Look, left_out
+from nfsgeo.data.formats.kinds import with_kinds
+from nfsgeo.data.formats.marks import is_static
+from nfsgeo.data.lazy import Key, deferred
+from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["NETCDF", "ZARR", "fields_of"]
+
+Roles = Mapping[str, str]
+Sizes = Mapping[str, int]
+
+ABOUT = "nfsgeo"  # attribute of files of an older nfsgeo for what CF has no name for
+STORE = {".zgroup", ".zmetadata", "zarr.json"}
+DIGITS = re.compile("%y|yyyymm|day as", re.IGNORECASE)  # units of dates like 20260131
+AXES = {"t": "time", "x": "x", "y": "y", "z": "z"}
+STANDARD = {
+    "realization": "sample",
+    "time": "time",
+    **dict.fromkeys(("longitude", "grid_longitude", "projection_x_coordinate"), "x"),
+    **dict.fromkeys(("latitude", "grid_latitude", "projection_y_coordinate"), "y"),
+}
+DEGREES = re.compile("degrees?_?(e|n)(ast|orth)?")
+
+
+def fields_of(
+    path: Path, dataset: Dataset, columns: named.Columns | None = None
+) -> Fields:
+    """The fields of a data set, decoded by xarray or as it is stored.
+
+    Coordinates on axes of their own make a grid, those on shared dimensions (stations,
+    cells of an unstructured mesh, curvilinear grids) a point cloud. Fields that vary
+    in time are predicted, the others are static inputs, and so are those named ``a`` or
+    ``a_...``; a variable of samples alone is a parameter. What the file marks as
+    missing becomes NaN (CF 1.11, section 2.5.1), dates seconds since 1970. A point
+    whose coordinates are missing does not exist. Text is not read.
+
+    Args:
+        path: The file, for messages.
+        dataset: What is in it.
+        columns: Variables by what they are, see :func:`nfsgeo.data.open`.
+
+    Raises:
+        UserError: A dimension is neither time, space nor sample, points move, or a
+            variable can be read in two ways, or is complex.
+    """
+    if not dataset.variables:
+        raise ValueError("no variables")
+    dataset = _decoded(dataset)
+    names = [*map(str, dict.fromkeys([*dataset.variables, *dataset.dims]))]
+    kinds, given = named.kinds_of(path, names, columns or {})
+    if "nfsgeo_layout" in dataset.attrs:
+        own = _own(path, dataset)
+        return with_kinds(own, _by_kind(kinds, own), "variable", ask=False)
+    named.check_roles(path, names, given)
+    chosen = [name for name, kind in kinds.items() if kind == "field"]
+    along = {d for name in chosen for d in dataset[name].dims} or {*dataset.dims}
+    fitting = [n for n, v in dataset.data_vars.items() if along.issuperset(v.dims)]
+    if left := [name for name in fitting if kinds.get(str(name)) != "ignore"]:
+        dataset = dataset[left]  # and their coordinates
+    roles = _roles(path, dataset, given)
+    sample, time = (_dimension(path, dataset, r, roles) for r in ("sample", "time"))
+    space = {a: _still(path, dataset[roles[a]], time) for a in SPACE if a in roles}
+    sizes = {str(d): num for each in space.values() for d, num in each.sizes.items()}
+    places = {dim: num for dim, num in sizes.items() if dim != sample}
+    known = {sample, time, *places}
+    data = _data(path, dataset.drop_vars(roles.values(), errors="ignore"), known)
+    if sample and sample == given.get("sample"):
+        _check_grid(path, data, sample, time)
+    for dim in {dim for each in data.values() for dim in each.dims} - known:
+        _check_grid(path, data, str(dim), time)
+        given_ = f"{path} with {', '.join(data)} along {dim}, of {dataset.sizes[dim]}"
+        todo = f'say what it is, --columns sample={dim}, columns={{"sample": "{dim}"}}'
+        raise UserError(given_, "dimensions of samples, time and space alone", todo)
+    first = space["x"]
+    grid = len(places) == len(space) == sum(each.ndim for each in space.values())
+    grid &= len(space) > 1 or first.name == first.dims[0]
+    if grid:
+        falling = [v.dims[0] for v in space.values() if v.values[0] > v.values[-1]]
+        turn = dict.fromkeys(falling, slice(None, None, -1))
+        for each in (data, space):
+            each |= {n: v.isel(turn, missing_dims="ignore") for n, v in each.items()}
+
+    def flat(values: DataArray, dims: Any) -> Variable:
+        ahead = {str(d): dataset.sizes[d] for d in (sample, time) if d in dims}
+        return _at_points(values.variable, ahead, places)
+
+    told = json.loads(dataset.attrs.get(ABOUT, "{}"))
+    role = INITIAL if told.get("static_role") == INITIAL else STATIC
+    letters = {str(sample): "n", str(time): "t", "point": "p"}
+    letters |= dict(zip(places, SPACE, strict=False)) if grid else {}
+    arrays, parameters = list[Array](), {}
+    for name, values in data.items():
+        if values.dims == (sample,):
+            parameters[name] = values.values
+            continue
+        if "static" not in told and is_static(name):
+            kinds.setdefault(name, "static")
+        fixed = bool(time) and time not in values.dims and kinds.get(name) != "field"
+        fixed |= name in told.get("static", [])
+        lies = not grid and (not places or bool(places.keys() & set(values.dims)))
+        variable = flat(values, values.dims) if lies else values.variable
+        order = "".join(letters[str(dim)] for dim in variable.dims)
+        arrays.append(Array(variable, order, [name], role if fixed else FIELD))
+    dims = ["sample", "point"] if sample in sizes else ["point"]
+    when = dataset.variables.get(roles.get("time"))
+    units = {n: v.attrs.get("units") for n, v in {**data, **space}.items()}
+    units["time"] = None if when is None else when.attrs.get("units")
+    fields = build(
+        path,
+        arrays,
+        axes=[each.values for each in space.values()] if grid else None,
+        points={axis: Variable(dims, flat(v, sizes)) for axis, v in space.items()},
+        times=None if when is None else _times(path, when),
+        domain=Domain.from_dict(told["domain"]) if "domain" in told else None,
+        parameters=parameters,
+        equation=told.get("equation", ""),
+        provenance=told.get("provenance"),
+        units={name: str(unit) for name, unit in units.items() if unit is not None},
+        split={k: np.array(v, np.int64) for k, v in told.get("split", {}).items()},
+        known=told.get("known", []),
+    )
+    east = _is_degrees(first) or first.attrs.get("standard_name") == "longitude"
+    if east or named.bare_name(roles["x"]) in named.LONGITUDE:
+        fields.dataset["x"].attrs["standard_name"] = "longitude"
+    ask = "static" not in told
+    said = _by_kind(kinds, fields)
+    return with_kinds(fields, said, "variable", ask=ask, only=True)
+
+
+def _by_kind(kinds: Roles, fields: Fields) -> dict[str, list[str]]:
+    """The names of each kind, of those that are there."""
+    there = {*fields.component_names, *fields.static_names}
+    return {k: [n for n in kinds if n in there and kinds[n] == k] for k in named.KINDS}
+
+
+def _decoded(dataset: Dataset) -> Dataset:
+    """With NaN for what is missing, unpacked; decoded by xarray before or not."""
+    dataset = dataset.copy()
+    for each in dataset.variables.values():
+        for key in each.attrs.keys() & set(FILLS):
+            mark = np.asarray(each.attrs.pop(key))
+            if mark.dtype.kind in "biuf":  # of the type of the values
+                kind = each.dtype if each.dtype.kind == "f" else mark.dtype
+                with np.errstate(over="ignore"):
+                    each.attrs[key] = mark.astype(kind)[()]
+        each.encoding = {k: v for k, v in each.encoding.items() if k not in each.attrs}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dataset = xarray.decode_cf(dataset, decode_times=False, decode_coords="all")
+    changed = {}
+    for name, each in dataset.variables.items():
+        if each.dtype.kind == "m" and name in dataset.data_vars:  # hours, as spans
+            spans = each.values / np.timedelta64(1, "s")
+            changed[name] = Variable(each.dims, spans, {"units": "s"})
+        ends = _range(each)
+        numbers = each.dtype.kind in "iuf" and name not in dataset.dims
+        if numbers and np.isfinite(ends).any():
+            dims, kind = [*map(str, each.dims)], np.result_type(each.dtype, np.float32)
+            read = partial(_within, each, *ends)
+            changed[name] = deferred(dims, each.shape, kind, read)
+            changed[name].attrs = each.attrs
+    return dataset.assign(changed)
+
+
+def _range(variable: Variable) -> tuple[float, float]:
+    """The valid range of decoded values; the file tells that of packed integers in
+    stored numbers, unless it is one of floats.
+    """
+    low, high = valid_range(variable.attrs)
+    told, about = variable.encoding, variable.attrs
+    scale, offset = told.get("scale_factor", 1.0), told.get("add_offset", 0.0)
+    kinds = {np.asarray(about[key]).dtype.kind for key in RANGE if key in about}
+    floats = "f" in kinds and np.dtype(told.get("dtype", "f8")).kind in "iu"
+    if floats or (scale, offset) == (1.0, 0.0):
+        return low, high
+    ends = sorted(float(end * scale + offset) for end in (low, high))
+    return ends[0] - abs(scale) / 2, ends[1] + abs(scale) / 2  # but for rounding
+
+
+def _within(variable: Variable, low: float, high: float, key: Key) -> NDArray[Any]:
+    return without(variable[key].values, (), low, high)
+
+
+def _own(path: Path, dataset: Dataset) -> Fields:
+    """A file of nfsgeo as xarray opens it, and what somebody has added to it."""
+    dataset = dataset.set_coords(dataset.variables.keys() & {"time", *SPACE})
+    for each in dataset.data_vars.values():
+        each.attrs.setdefault("role", FIELD if "time" in each.dims else STATIC)
+    if "time" in dataset.coords:
+        when = dataset["time"].variable
+        unit, times = unit_of_times(when), as_times(when.values, f"times of {path}")
+        about = when.attrs | ({"units": unit} if unit else {})
+        dataset = dataset.assign_coords(time=(when.dims, times, about))
+    return Fields(dataset, path)
+
+
+def _roles(path: Path, dataset: Dataset, given: Roles) -> dict[str, str]:
+    """The coordinate, or the dimension without one, of each role that there is.
+
+    Told by the attributes ``axis``, ``standard_name`` and ``units``, then by the name
+    (CF 1.11, section 4), or by the user; an empty name where none has the role.
+    """
+    found = {role: name for role, name in given.items() if name}
+    names = [*dataset.coords, *dataset.dims]
+    if ABOUT not in dataset.attrs:  # in which all coordinates are declared
+        names += [n for n, v in dataset.data_vars.items() if _is_degrees(v, "en")]
+    told = {str(n): _role(str(n), dataset) for n in names if n not in found.values()}
+    for role in (role for role in named.ROLES if role not in given):
+        fitting = [name for name, what in told.items() if what == role]
+        there = [name for name in fitting if name in dataset.variables]
+        if role == "time":  # the axis, before what else tells when the data are from
+            fitting = there or fitting
+            fitting = [name for name in fitting if name in dataset.dims] or fitting
+        elif role != "sample":
+            fitting = [name for name in there if dataset[name].ndim]
+        if len(fitting) > 1:
+            raise named.ask_role(path, role, fitting, "variable")
+        found |= dict.fromkeys([role] * len(fitting), "".join(fitting))
+    named.check_space(path, [*map(str, dataset.variables)], found, "variable")
+    return found
+
+
+def _role(name: str, dataset: Dataset) -> str | None:
+    each = dataset[name]
+    about = {key: str(value).lower() for key, value in each.attrs.items()}
+    standard, axis = about.get("standard_name", ""), about.get("axis", "")
+    if standard == "forecast_reference_time":
+        return None
+    if axis in AXES or standard in STANDARD:
+        return AXES.get(axis) or STANDARD[standard]
+    if _is_degrees(each, "en"):
+        return "x" if _is_degrees(each) else "y"
+    if "since" in about.get("units", "").split() or each.dtype.kind == "M":
+        return "time"
+    bare = named.bare_name(name)
+    return next((role for role, known in named.ROLES.items() if bare in known), None)
+
+
+def _is_degrees(values: DataArray, towards: str = "e") -> bool:
+    found = DEGREES.fullmatch(str(values.attrs.get("units", "")).lower())
+    return found is not None and found[1] in towards
+
+
+def _dimension(path: Path, dataset: Dataset, role: str, roles: Roles) -> str | None:
+    """The dimension of time or samples, None where there is none."""
+    name = roles.get(role)
+    dims = dataset[name].dims if name in dataset.variables else (name,)
+    if len(dims) > 1:
+        given = f"{path} with {role} {name} along {' and '.join(map(str, dims))}"
+        raise UserError(given, "one dimension", f"name another, --columns {role}=NAME")
+    return str(dims[0]) if dims and dims[0] else None
+
+
+def _still(path: Path, values: DataArray, time: str | None) -> DataArray:
+    """A coordinate without time, along which it stays."""
+    along = values.variable.transpose(time, ..., missing_dims="ignore").values
+    whole = np.broadcast_to(along[:1], along.shape)
+    if time in values.dims and not np.array_equal(along, whole, equal_nan=True):
+        given = f"{path} with points that move, {values.name} along {time}"
+        todo = "leave out time steps at other points, or interpolate to fixed ones"
+        raise UserError(given, "points that stay where they are", todo)
+    return values.isel({time: 0}, drop=True, missing_dims="ignore")
+
+
+def _data(path: Path, dataset: Dataset, known: set[Any]) -> dict[str, DataArray]:
+    """Variables of numbers, without further dimensions of length one."""
+    data = {}
+    for name, values in dataset.data_vars.items():
+        if values.dtype.kind == "c":
+            given, todo = f"{path} with {name} of type {values.dtype}", "give two parts"
+            raise UserError(given, "real numbers", todo)
+        alone = [d for d, num in values.sizes.items() if num == 1 and d not in known]
+        values = values.squeeze(alone, drop=True)
+        if values.dtype.kind in "biuf" and values.ndim:
+            data[str(name)] = values
+    return data
+
+
+def _check_grid(path: Path, data: Mapping[str, DataArray], dim: str, time: Any) -> None:
+    """Makes sure that all fields have a dimension that is neither time nor space."""
+    fields = [name for name, each in data.items() if not time or time in each.dims]
+    without_it = [name for name in fields if dim not in data[name].dims]
+    with_it = [name for name, each in data.items() if dim in each.dims]
+    if with_it and without_it:
+        one, other = without_it[0], with_it[0]
+        given = f"{path} with {other} along {dim}, which {one} does not have"
+        todo = f"choose among them: --columns field={one} or ignore={other}"
+        raise UserError(given, "fields on one grid", todo)
+
+
+def _at_points(values: Variable, ahead: Sizes, places: Sizes) -> Variable:
+    """Its dimensions of space made one behind the others, the same where constant."""
+    dims = [*ahead, "point"]
+    if len(places) == 1 and {*values.dims} == {*ahead, *places}:
+        return Variable(dims, values.transpose(*ahead, *places))
+    shape = [*ahead.values(), prod(places.values())]
+    return deferred(dims, shape, values.dtype, partial(_flat, values, ahead, places))
+
+
+def _flat(values: Variable, ahead: Sizes, places: Sizes, key: Key) -> NDArray[Any]:
+    chosen: dict[str, Any] = dict(zip(ahead, key, strict=False))
+    each = {d: range(num)[chosen[d]] for d, num in ahead.items()}
+    sizes = {d: len(some) for d, some in each.items() if isinstance(some, range)}
+    taken = values.isel(chosen, missing_dims="ignore").load()
+    whole = taken.set_dims(sizes | dict(places)).values
+    return np.asarray(whole.reshape(*sizes.values(), -1)[..., key[-1]])
+
+
+def _times(path: Path, variable: Variable) -> Any:
+    """Dates, or numbers where the file tells no date; None where it is not clear which:
+    in months, in a calendar with other years, from a date that is none.
+    """
+    unit, values = str(variable.attrs.get("units", "")), np.atleast_1d(variable.values)
+    if "since" in unit.split() and values.dtype.kind in "iuf":
+        alone = Dataset({"when": ("time", values, variable.attrs)})
+        try:
+            values = xarray.decode_cf(alone, decode_timedelta=False)["when"].values
+        except (ValueError, OverflowError):
+            return None
+        if values.dtype == np.dtype("M8[ns]"):  # fractions of a unit are not exact
+            values = (values + np.timedelta64(500, "ns")).astype("M8[us]")
+    elif DIGITS.search(unit):
+        check_no_dates(np.floor(values), f"{path} in {unit}", "give them as dates")
+    return None if values.dtype == object else values
+
+
+def _is_netcdf(look: Look) -> bool:
+    """Classic NetCDF, or HDF5 with the dimension scales of NetCDF-4."""
+    if not look.is_hdf5:
+        return look.head[:3] == b"CDF" and look.head[3] in (1, 2, 5)
+    with h5py.File(look.path, "r") as file:
+        members = [each for each in file.values() if isinstance(each, h5py.Dataset)]
+        scales = [each.attrs.get("CLASS") == b"DIMENSION_SCALE" for each in members]
+        return "_NCProperties" in file.attrs or any(scales)
+
+
+def _netcdf(path: Path, columns: named.Columns | None = None) -> Fields:
+    """Fields of a NetCDF file; a warning names groups, which are not read."""
+    classic = not h5py.is_hdf5(path)
+    if not classic:
+        with h5py.File(path, "r") as file:
+            left_out(path, [n for n, v in file.items() if isinstance(v, h5py.Group)])
+    engine = "scipy" if classic else "h5netcdf"
+    dataset = xarray.open_dataset(path, engine=engine, decode_cf=False, cache=False)
+    return fields_of(path, dataset, columns)
+
+
+def _zarr(path: Path, columns: named.Columns | None = None) -> Fields:
+    """As NetCDF, a folder or a zip file of it; a ``fill_value`` of 0, Zarr's default,
+    marks values as missing only where an attribute says so.
+    """
+    import zarr
+
+    store: Any = zarr.storage.ZipStore(path, mode="r") if path.is_file() else path
+    group = zarr.open_group(store, mode="r")
+    options: dict[str, Any] = {"engine": "zarr", "consolidated": False}
+    dataset = xarray.open_dataset(store, **options, decode_cf=False, cache=False)
+    for name, each in dataset.variables.items():
+        told = "_FillValue" in group[str(name)].attrs
+        if not told and each.attrs.get("_FillValue") == 0:
+            del each.attrs["_FillValue"]
+    return fields_of(path, dataset, columns)
+
+
+def _is_zarr(look: Look) -> bool:
+    return bool(look.zipped & STORE) or any((look.path / n).exists() for n in STORE)
+
+
+NETCDF = Format("NetCDF (.nc)", _is_netcdf, _netcdf, options=("columns",))
+ZARR = Format("Zarr (.zarr)", _is_zarr, _zarr, options=("columns",), needs=("zarr",))

@@ -1,0 +1,95 @@
+"""Writers of tables: a row for each sample, point and time step.
+
+Parameters, cells and the domain have no place in them. Static inputs are called
+``a_NAME`` and forcings ``forcing_NAME``, by which they are known again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas
+
+from nfsgeo.data.disk import growing
+from nfsgeo.data.fields import Fields
+from nfsgeo.data.formats.columns import roles_of
+from nfsgeo.data.formats.marks import marked_names
+from nfsgeo.data.times import dates
+from nfsgeo.errors import UserError
+from nfsgeo.progress import Progress
+
+
+def write_csv(fields: Fields, out: Path, progress: Progress) -> None:
+    """A table of text, with dates of ISO 8601."""
+    ahead, names = _header(fields, out)
+    with (
+        growing(out) as partial,
+        partial.open("w", encoding="utf-8", newline="") as stream,
+    ):
+        stream.write(_line([*ahead, *names]))
+        for frame in _frames(fields, ahead, names, progress):
+            if frame["time"].dtype.kind == "M":
+                frame["time"] = frame["time"].to_numpy().astype(str)
+            frame.to_csv(stream, header=False, index=False, lineterminator="\n")
+
+
+def write_parquet(fields: Fields, out: Path, progress: Progress) -> None:
+    """The columns of a ``.csv``, in a row group for each sample."""
+    from pyarrow import Table, parquet
+
+    frames = _frames(fields, *_header(fields, out), progress)
+    first = Table.from_pandas(next(frames), preserve_index=False)
+    with (
+        growing(out) as partial,
+        parquet.ParquetWriter(partial, first.schema) as writer,
+    ):
+        writer.write_table(first)
+        for frame in frames:
+            writer.write_table(
+                Table.from_pandas(frame, first.schema, preserve_index=False)
+            )
+
+
+def _header(fields: Fields, out: Path) -> tuple[list[str], list[str]]:
+    """Names of the columns, once they are read back as what they are."""
+    from nfsgeo.data.formats.tables import header
+
+    ahead = ["sample"] * (fields.num_samples > 1) + ["time", *fields.space]
+    names = marked_names(fields, out, ahead)
+    found = roles_of(out, [*ahead, *names]).values()  # which refuses a second x or time
+    taken = [name for name in found if name not in ahead]
+    if not taken and header(_line([*ahead, *names]))[0] != [*ahead, *names]:
+        taken = [name for name in names if set(name) & set(",;\t")]
+    if taken:
+        raise UserError(
+            f"a field named {taken[0]!r} in {out}",
+            "names that are not taken for those of coordinates, time or sample, "
+            "without commas, semicolons and tabs",
+            "rename the component or choose .nc",
+        )
+    return ahead, names
+
+
+def _line(names: list[str]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(names)
+    return text.getvalue()
+
+
+def _frames(
+    fields: Fields, ahead: list[str], names: list[str], progress: Progress
+) -> Iterator[pandas.DataFrame]:
+    """The columns of one sample after the other."""
+    times, total = dates(fields.times, fields.time_unit), fields.num_samples
+    for sample in range(total):
+        u, a = fields.read_all(sample, slice(None)), fields.read_static(sample)
+        points, steps = fields.coordinates(sample), len(times)
+        values = [np.full(len(u) * steps, sample)] * (total > 1)
+        values += [np.tile(times, len(u)), *np.repeat(points, steps, axis=0).T]
+        values += [*u.reshape(-1, u.shape[-1]).T, *np.repeat(a, steps, axis=0).T]
+        yield pandas.DataFrame(dict(zip([*ahead, *names], values, strict=True)))
+        progress("exporting samples", sample + 1, total)

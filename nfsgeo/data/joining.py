@@ -1,0 +1,247 @@
+"""Several files as one: concatenation along samples or time steps, read lazily."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray
+from numpy.typing import NDArray
+from xarray import Variable
+
+from nfsgeo.data.build import cell_variables
+from nfsgeo.data.domains import domain_of, with_domain
+from nfsgeo.data.fields import FIELD, KNOWN, LAYOUT, PARAMETER, STATIC, Fields
+from nfsgeo.data.lazy import Key, deferred, stacked
+from nfsgeo.data.times import time_text
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+__all__ = ["joined"]
+
+Opener = Callable[[Path], Fields]
+OPEN = 16  # files of a series that stay open, or in memory
+ALIKE = ("component_names", "forcing_names", "static_names", "scalar_names", "shape")
+SMALL = (PARAMETER, "rows", "part", "facets")  # roles of what is kept in memory
+ALONE = (None, PARAMETER)  # roles of what is not at the points
+
+
+def joined(paths: Sequence[Path], opener: Opener, along: str | None = None) -> Fields:
+    """Files of one kind, one after the other as samples or as time steps.
+
+    Values are read from the files when they are asked for. Points may differ from
+    sample to sample.
+
+    Args:
+        paths: The files, in order; time steps are put in the order of their times.
+        opener: Opens one of them.
+        along: ``"samples"``, or ``"time-steps"`` where every file has time steps of one
+            sample. None for samples, where they cannot be the other: on different
+            points, or of several time steps each.
+
+    Raises:
+        UserError: The files differ in what they hold.
+    """
+    found = [_part(path, opener) for path in paths]
+    parts, meshes = [part for part, _ in found], {mesh for _, mesh in found}
+    first, num = parts[0], f"{len(parts)} files from {parts[0].path}"
+    for part in parts[1:]:
+        _check_alike(part, first)
+    alone = len(meshes) == 1 and all(part.num_samples == 1 for part in parts)
+    if along is None and alone and len(first.times) == 1 and len(parts) > 1:
+        given = f"{num}, of one time step each on the same points"
+        told = "to be told whether they are samples or time steps of one sample"
+        raise UserError(given, told, "give --series samples or --series time-steps")
+    if along == "time-steps":
+        if not alone:
+            one = "one sample a file, all on one mesh"
+            raise UserError(f"{num} as time steps", one, "join them as samples")
+        dataset = _by_time(parts)
+    else:
+        own = first.shape is None and (len(meshes) > 1 or None in meshes)
+        dataset = _by_sample(parts, ragged=own)
+    return Fields(_in_domain(dataset, parts), first.path)
+
+
+@lru_cache(maxsize=OPEN)
+def _opened(opener: Opener, path: Path) -> Fields:
+    return opener(path)
+
+
+def _again(opener: Opener, path: Path, name: str, key: Key) -> NDArray[Any]:
+    """Reads a variable of a file, which is opened again."""
+    return np.asarray(_opened(opener, path).dataset[name].variable[key].values)
+
+
+def _spread(variable: Variable, sizes: dict[str, int], key: Key) -> NDArray[Any]:
+    """Reads a variable along other dimensions, those that it lacks included."""
+    index = dict(zip(sizes, key, strict=True))
+    taken = variable.isel({dim: index[str(dim)] for dim in variable.dims}).load()
+    ranges = {d: range(sizes[d])[k] for d, k in index.items() if isinstance(k, slice)}
+    whole = taken.set_dims({dim: len(each) for dim, each in ranges.items()})
+    return np.asarray(whole.transpose(*ranges).values)
+
+
+def _part(path: Path, opener: Opener) -> tuple[Fields, str | None]:
+    """A file without its values, and a digest of its points if it has one mesh."""
+    fields, found = _opened(opener, path), {}
+    for name, each in fields.dataset.variables.items():
+        found[name] = each
+        if each.attrs.get("role") not in SMALL and each.dims != (name,):
+            again = partial(_again, opener, path, str(name))
+            found[name] = deferred(each.dims, each.shape, each.dtype, again)
+            found[name].attrs = each.attrs
+    lazy = Fields(_dataset(found, fields.dataset), path)
+    if fields.num_samples > 1 and fields._own_meshes:
+        return lazy, None
+    points = b"" if fields.axes is not None else fields.coordinates().tobytes()
+    return lazy, hashlib.blake2b(points).hexdigest()  # axes are compared themselves
+
+
+def _check_alike(part: Fields, first: Fields) -> None:
+    for name in ALIKE:
+        if getattr(part, name) != getattr(first, name):
+            raise _differs(part, name.replace("_", " "))
+    if not all(map(_same, part.axes or (), first.axes or ())):
+        raise _differs(part, "grid")
+    units, wanted = part.units, first.units
+    for name in sorted({*wanted, *units}):
+        unit, other = wanted.get(name, ""), units.get(name, "")
+        # Numbers and dates are not the same times, whatever the one is in.
+        told = (unit and other) or (name == "time" and "time" in part.dataset.variables)
+        if told and unit != other:
+            given = f"({other or 'none'}, not {unit or 'none'})"
+            raise _differs(part, f"units of {name} {given}")
+
+
+def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
+    for part in parts:
+        if not _same(part.times, parts[0].times):
+            given = f"{part.path} with other times than {parts[0].path}"
+            todo = "give --series time-steps if they are of one sample"
+            raise UserError(given, "samples with the same times", todo)
+    datasets = rows = [part.dataset for part in parts]
+    found: dict[Any, Variable] = dict(cell_variables([parts[0].cells()]))
+    if ragged:
+        each = [_at(part, s) for part in parts for s in range(part.num_samples)]
+        rows, cells = zip(*each, strict=True)
+        found = dict(cell_variables(cells))
+        sizes = np.array([row.sizes["obs"] for row in rows])
+        about = {"sample_dimension": "obs", "role": "rows"}
+        found["row_size"] = Variable("sample", sizes, about)
+    for name, variable in datasets[0].variables.items():
+        role, several = variable.attrs.get("role"), variable.dims != ("sample",)
+        if role in LAYOUT or not all(name in each.variables for each in datasets):
+            continue
+        if ragged and (name in parts[0].space or (role not in ALONE and several)):
+            found[name] = _stacked(rows, name, "obs")
+        else:
+            found[name] = _stacked(datasets, name, "sample") if role else variable
+    return _dataset(found, datasets[0])
+
+
+def _at(part: Fields, sample: int) -> tuple[xarray.Dataset, dict[str, Any]]:
+    """What is at the points of a sample, along ``obs``, and its cells."""
+    dataset, ends = part.dataset, part._ends
+    at: dict[Any, Any] = {"sample": sample}
+    if ends is not None:
+        at["obs"] = slice(int(ends[sample]), int(ends[sample + 1]))
+    elif (there := part._points(sample)[1]) is not None:
+        at["point"] = np.flatnonzero(there)
+    part._cached_points.clear()
+    dataset = dataset.isel({dim: i for dim, i in at.items() if dim in dataset.dims})
+    return dataset.rename({"point": "obs"} if ends is None else {}), part.cells(sample)
+
+
+def _stacked(datasets: Sequence[xarray.Dataset], name: Any, along: str) -> Variable:
+    """A variable of all files, one behind the other along a dimension."""
+    each, found = [dataset.variables[name] for dataset in datasets], []
+    has = dict.fromkeys(str(dim) for variable in each for dim in variable.dims)
+    dims = [*has] if along in has else [along, *has]
+    for dataset, variable in zip(datasets, each, strict=True):
+        sizes = {dim: dataset.sizes.get(dim, 1) for dim in dims}
+        if any(sizes[d] != datasets[0].sizes.get(d, 1) for d in dims if d != along):
+            given = f"{name} of {len(datasets)} files, which differ in its shape"
+            raise UserError(given, "files of one kind", "convert them one by one")
+        if variable.dims != tuple(sizes):
+            read = partial(_spread, variable, sizes)
+            variable = deferred([*sizes], [*sizes.values()], variable.dtype, read)
+        found.append(variable)
+    whole = stacked(found, along).copy(deep=False)
+    whole.attrs = dict(each[0].attrs)
+    return whole
+
+
+def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
+    # Without a time of its own a file has one time step, at 0.
+    timed = all("time" in part.dataset.variables for part in parts)
+    timed &= len(parts) == 1 or len({part.times[0] for part in parts}) > 1
+    parts = sorted(parts, key=lambda part: part.times[0]) if timed else parts
+    for before, after in zip(parts, parts[1:], strict=False):
+        if timed and after.times[0] <= before.times[-1]:
+            begin = time_text(float(after.times[0]), after.time_unit)
+            given = f"{after.path}, which begins at {begin}, before {before.path} ends"
+            one = "time steps of one sample, each in one file"
+            todo = "leave the repeated ones out, or give --series samples"
+            raise UserError(given, one, todo)
+    datasets = [part.dataset for part in parts]
+    found, same = dict[Any, Variable](datasets[0].variables), dict[Any, Any]()
+    for name, variable in [*found.items()]:
+        role = variable.attrs.get("role")
+        if role == "part" or name == "time":
+            del found[name]
+        if role in (FIELD, KNOWN) and variable.dims != ("sample",):
+            found[name] = _stacked(datasets, name, "time")
+        elif role in (KNOWN, STATIC, PARAMETER):
+            same[name] = variable.values
+    for part in parts[1:]:
+        for name, first in [*same.items()]:
+            there = part.dataset[name].values if name in part.dataset else None
+            if there is not None and np.array_equal(there, first, equal_nan=True):
+                continue
+            if found.pop(name).attrs["role"] != PARAMETER:
+                given = f"{part.path} with {name}, which changes in time"
+                wanted = "the same values at all time steps of a static input"
+                raise UserError(given, wanted, "rename it if it is a field to predict")
+            del same[name]
+    if timed:
+        times = np.concatenate([part.times for part in parts])
+        found["time"] = Variable("time", times, datasets[0]["time"].attrs)
+    return _dataset(found, datasets[0])
+
+
+def _dataset(found: dict[Any, Variable], source: xarray.Dataset) -> xarray.Dataset:
+    coords = [name for name in found if name in source.coords]
+    return xarray.Dataset(found, attrs=source.attrs).set_coords(coords)
+
+
+def _in_domain(dataset: xarray.Dataset, parts: Sequence[Fields]) -> xarray.Dataset:
+    """With the smallest box around those of the files, as far as they tell any."""
+    told = [domain_of(part.dataset) for part in parts]
+    odd = [p for p, domain in zip(parts, told, strict=True) if domain != told[0]]
+    boxes = [d for d in told if d and not (d.curved or d.region or any(d.periodic))]
+    if odd and len(boxes) < len(told):
+        raise _differs(odd[0], "domain")
+    if told[0] is None:
+        return dataset
+    if odd:
+        lower, upper = [b.lower for b in boxes], [b.upper for b in boxes]
+        ends = tuple(map(min, *lower)), tuple(map(max, *upper))
+        told[0] = Domain(*ends, boxes[0].periodic)
+    return with_domain(dataset, told[0])
+
+
+def _same(values: NDArray[Any], first: NDArray[Any]) -> bool:
+    """Whether times or coordinates are equal but for rounding, as their steps tell."""
+    rounding = 1e-3 * np.diff(first).min() if len(first) > 1 else 0.0
+    equal = values.shape == first.shape
+    return equal and np.allclose(values, first, rtol=0, atol=rounding)
+
+
+def _differs(part: Fields, what: str) -> UserError:
+    given = f"{part.path} with other {what} than the file before"
+    return UserError(given, "files of one kind", "convert it by itself")

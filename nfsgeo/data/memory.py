@@ -1,0 +1,315 @@
+"""Fields from memory: arrays, data sets of xarray, lists of graphs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray
+from numpy.typing import ArrayLike
+
+from nfsgeo.data.build import Array, build, numbered
+from nfsgeo.data.disk import cache_folder
+from nfsgeo.data.fields import FIELD, KNOWN, STATIC, Fields, reading
+from nfsgeo.data.numbers import as_real, check_distinct, finite
+from nfsgeo.data.opening import settled
+from nfsgeo.data.store import read_own, write_own
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+__all__ = ["from_arrays", "from_pyg", "from_xarray", "kept", "opened"]
+
+
+def from_arrays(
+    u: ArrayLike | Sequence[ArrayLike],
+    pos: ArrayLike | Sequence[ArrayLike],
+    t: ArrayLike | None = None,
+    *,
+    static: ArrayLike | Sequence[ArrayLike] | None = None,
+    forcing: ArrayLike | Sequence[ArrayLike] | None = None,
+    scalars: Mapping[str, ArrayLike] | None = None,
+    mask: ArrayLike | Sequence[ArrayLike] | None = None,
+    domain: Domain | None = None,
+    component_names: Sequence[str] | None = None,
+    static_names: Sequence[str] | None = None,
+    forcing_names: Sequence[str] | None = None,
+    units: Mapping[str, str] | None = None,
+    equation: str = "",
+    split: Mapping[str, ArrayLike] | None = None,
+) -> Fields:
+    """Fields at points, from arrays or tensors.
+
+    Args:
+        u: Fields, ``[N, n, T, C]``, or one ``[n, T, C]`` for each sample. Trailing axes
+            of length one may be left out.
+        pos: Points of all samples, ``[n, d]``, or one array for each sample.
+        t: Time of each time step, ``[T]``, numbers or dates (``datetime64``, in UTC);
+            None where there is one.
+        static: Static inputs, ``[N, n, C_a]``, or one ``[n, C_a]`` for each sample.
+        forcing: What is known ahead, with the axes of ``u``: ``[N, n, T, C_f]``. At the
+            time steps that are still to come ``u`` is NaN.
+        scalars: Inputs that are one number for each sample, ``[N]``, by name.
+        mask: True where ``u`` is missing, as numpy has it, of its shape; besides, NaN
+            and masked arrays are missing values.
+        domain: The box and its periodic axes; drawn around the points when None.
+        component_names: Names of the ``C`` components.
+        static_names: Names of the ``C_a`` components.
+        forcing_names: Names of the ``C_f`` components.
+        units: Units of components, ``time`` and axes by name, ``{"x": "km"}``.
+        equation: Name of the equation.
+        split: Sample numbers of ``"train"``, ``"valid"`` and ``"test"``; in order
+            0.7/0.1/0.2 when None.
+
+    Raises:
+        UserError: A shape contradicts another, values are no finite numbers, or a point
+            is outside the domain.
+    """
+    fields = _each(u, "u", 3, gaps=True)
+    if mask is not None:
+        fields = _masked(fields, _each(mask, "mask", 3))
+    given: list[tuple[str, list[np.ndarray], list[str], str]] = [
+        ("u", fields, _names(component_names, "u", "u", fields[0]), FIELD)
+    ]
+    if forcing is not None:
+        known = _each(forcing, "forcing", 3, gaps=True)
+        names = _names(forcing_names, "f", "forcing", known[0])
+        given.append(("forcing", known, names, KNOWN))
+    if static is not None:
+        found = _each(static, "static", 2)
+        names = _names(static_names, "a", "static", found[0])
+        given.append(("static", found, names, STATIC))
+    own = isinstance(pos, (list, tuple)) and len(pos) > 0 and np.ndim(pos[0]) > 1
+    points: list[Any] = list(pos) if own else [pos] * len(fields)  # type: ignore[arg-type]
+    if t is None and fields[0].shape[1] > 1:
+        raise UserError(
+            f"u of {fields[0].shape[1]} time steps and no t",
+            "the time of each time step",
+            "give t",
+        )
+    if scalars is not None and not isinstance(scalars, Mapping):
+        raise UserError(
+            f"scalars of type {type(scalars).__name__}",
+            "numbers of each sample by name",
+            'give scalars={"nu": [...]}',
+        )
+    one = {n: _of_samples(v, n, len(fields)) for n, v in (scalars or {}).items()}
+    check_distinct("arrays", [n for _, _, names, _ in given for n in names] + [*one])
+    axes = {FIELD: "ptc", KNOWN: "ptc", STATIC: "pc"}
+    with reading(Path("arrays"), "arrays of the same points and time steps"):
+        made = build(
+            Path("arrays"),
+            [Array(v, axes[role], names, role) for _, v, names, role in given],
+            points=points,
+            times=np.zeros(1) if t is None else t,
+            domain=domain,
+            parameters=one,
+            equation=equation,
+            units=units,
+            known=list(one),
+        )
+    for name in units or {}:
+        if name not in made.dataset.variables:
+            there = [n for _, _, names, _ in given for n in names]
+            expected = f"of {', '.join([*there, 'time', *made.space])}"
+            raise UserError(f"units of {name}", expected, "rename it")
+    return made if split is None else made.with_split(split)
+
+
+def from_xarray(
+    dataset: xarray.Dataset | xarray.DataArray,
+    *,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    domain: Domain | None = None,
+    known: Sequence[str] = (),
+) -> Fields:
+    """Fields in a data set of xarray, in memory or lazy.
+
+    It is read as a NetCDF file is: coordinates by the CF conventions, grids, stations
+    and unstructured meshes, fields that vary in time and static inputs that do not.
+
+    Args:
+        dataset: An array is the only field, ``u`` without a name.
+        columns: Names of variables by what they are, ``{"x": "lon"}``, where the data
+            set does not tell, see :func:`nfsgeo.data.open`.
+        domain: The box and its periodic axes; that of the coordinates when None.
+        known: Names of fields that are known ahead, and of variables of samples alone
+            that are inputs of a model.
+
+    Raises:
+        UserError: The data set can be read in two ways, or has no field, or no time of
+            its time steps.
+    """
+    from nfsgeo.data.formats.netcdf import fields_of
+
+    if isinstance(dataset, xarray.DataArray):
+        dataset = dataset.to_dataset(name=dataset.name or "u")
+    if not isinstance(dataset, xarray.Dataset):
+        raise UserError(
+            f"data of type {type(dataset).__name__}",
+            "a data set of xarray",
+            "open a file by nfsgeo.open, or make a data set of it",
+        )
+    with reading(Path("dataset"), "fields in space", "check the data set"):
+        fields = fields_of(Path("dataset"), dataset, columns)
+    _check_times(fields, "add the coordinate: dataset.assign_coords(time=...)")
+    fields = settled(fields, None, domain, known)
+    fields.check_known()
+    return fields
+
+
+def from_pyg(
+    graphs: Sequence[Data],
+    *,
+    series: str | None = None,
+    domain: Domain | None = None,
+    known: Sequence[str] = (),
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+) -> Fields:
+    """Fields in a list of PyTorch Geometric's ``Data``.
+
+    Attributes are those of :func:`~nfsgeo.data.formats.graphs.fields_of_graphs`: each
+    graph has ``pos`` and ``x``, and ``y``, ``forcing`` or ``t`` where there are such.
+
+    Args:
+        graphs: The samples, or the time steps of one.
+        series: ``"samples"`` or ``"time-steps"``, where it cannot be told.
+        domain: The box and its periodic axes; drawn around the points when None.
+        known: Names of numbers of each graph that are inputs of a model.
+        columns: Names of components that are ``static`` inputs, a ``field`` or to
+            ``ignore``, where they do not change in time.
+
+    Raises:
+        UserError: Graphs are batches, differ in their attributes, or can be read in two
+            ways.
+    """
+    from torch_geometric.data import Data
+
+    from nfsgeo.data.formats.graphs import fields_of_graphs
+
+    listed = isinstance(graphs, Iterable) and not isinstance(graphs, Data)
+    if not listed or not all(isinstance(each, Data) for each in graphs):
+        raise UserError(
+            f"{type(graphs).__name__} in place of a list of graphs",
+            "PyTorch Geometric's Data, one for each sample or time step",
+            "give a list of them: from_pyg([data, ...])",
+        )
+    graphs = list(graphs)
+    if not graphs:
+        raise UserError("a list without graphs", "a graph for each sample", "add some")
+    with reading(Path("graphs"), "graphs with pos, x and y or t", "check them"):
+        fields = fields_of_graphs(Path("graphs"), graphs, series, columns)
+    _check_times(
+        fields, "give each graph the times of its x, and of its y, data.t = ..."
+    )
+    return settled(fields, None, domain, known)
+
+
+def kept(fields: Fields) -> Path:
+    """The path of a file with these fields, in the user's cache if they have none.
+
+    It is named after their content, so that a run can be resumed and evaluated later.
+    """
+    if fields.reopens:
+        return fields.path
+    digest = hashlib.blake2b(digest_size=16)
+    for name, variable in sorted(fields.dataset.variables.items(), key=str):
+        about = {k: repr(v) for k, v in variable.attrs.items()}
+        bulk = set(variable.dims) & {"sample", "time", *fields.places}
+        digest.update(json.dumps([str(name), list(variable.dims), about]).encode())
+        if (
+            not bulk
+            or name in ("time", "part", "row_size")
+            or name in fields.parameters
+        ):
+            digest.update(variable.values.tobytes())
+    digest.update(
+        json.dumps({k: str(v) for k, v in fields.dataset.attrs.items()}).encode()
+    )
+    names = [*fields.component_names, *fields.forcing_names]
+    for sample in range(fields.num_samples):
+        for part in (
+            fields.coordinates(sample),
+            fields._read(names, sample, slice(None), None),
+            fields.read_inputs(sample),
+        ):
+            digest.update(repr(part.shape).encode() + part.tobytes())
+    path = cache_folder() / f"{fields.path.stem}-{digest.hexdigest()}.nc"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_own(fields, path)
+    return path
+
+
+def opened(fields: Fields) -> Fields:
+    """The fields, from a file that opens again, see :func:`kept`."""
+    return fields if fields.reopens else replace(read_own(kept(fields)), reopens=True)
+
+
+def _check_times(fields: Fields, todo: str) -> None:
+    if not fields.times_are_known:
+        given = f"{fields.path} with {len(fields.times)} time steps and no times"
+        raise UserError(given, "the time of each time step", todo)
+
+
+def _each(values: Any, name: str, ndim: int, *, gaps: bool = False) -> list[np.ndarray]:
+    """One array for each sample, with trailing axes of length one added.
+
+    Raises:
+        UserError: There is none.
+    """
+    try:
+        samples = list(values)
+    except TypeError:  # None, or one number
+        samples = []
+    found = [as_real(each, name, gaps=gaps) for each in samples]
+    if not found or not all(each.ndim for each in found):
+        raise UserError(f"{name} without samples", "an array for each", "give them")
+    return [each.reshape(*each.shape, *[1] * (ndim - each.ndim)) for each in found]
+
+
+def _names(
+    given: Sequence[str] | None, letter: str, what: str, values: np.ndarray
+) -> list[str]:
+    """The given name of each component of an array, or the letter and its number."""
+    num = values.shape[-1]
+    names = list(given or numbered(letter, num))
+    if len(names) != num:
+        raise UserError(
+            f"arrays with {len(names)} name{'s' * (len(names) != 1)} "
+            f"({', '.join(names)}) for {what} of shape {values.shape}",
+            f"{num} names, one for each of {num} components",
+            f"give {num} names, or move the components to the last axis",
+        )
+    return names
+
+
+def _of_samples(values: ArrayLike, name: str, num: int) -> np.ndarray:
+    numbers = finite(as_real(values, f"scalar {name}"), f"scalar {name}")
+    if numbers.shape != (num,):
+        raise UserError(
+            f"scalar {name} of shape {numbers.shape}",
+            f"a number for each of {num} samples",
+            "give one array for each scalar",
+        )
+    return numbers
+
+
+def _masked(fields: list[np.ndarray], masks: list[np.ndarray]) -> list[np.ndarray]:
+    for field, mask in zip_longest(fields, masks, fillvalue=np.empty(0)):
+        if mask.shape != field.shape or mask.dtype != bool:
+            raise UserError(
+                f"a mask of shape {mask.shape} and type {mask.dtype}",
+                f"booleans of shape {field.shape}, as the fields",
+                "give True where they are missing",
+            )
+    pairs = zip(fields, masks, strict=True)
+    return [np.where(m, np.float32(np.nan), f) for f, m in pairs]

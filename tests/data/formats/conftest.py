@@ -1,0 +1,398 @@
+"""A small file of every format, in that format's own layout, no two axes equal."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import scipy.io
+import torch
+import xarray
+
+import nfsgeo
+import nfsgeo.data
+
+N, T, X, Y = 5, 4, 6, 3
+RNG = np.random.default_rng(0)
+Save = Callable[..., None]
+
+
+@dataclass
+class Expected:
+    """What is to be found, ``u`` as [N, T, *S, C] and ``a`` as [N, *S, C_a]."""
+
+    u: np.ndarray
+    axes: list[np.ndarray]
+    times: np.ndarray
+    periodic: tuple[bool, ...]
+    a: np.ndarray | None = None
+    role: str = ""
+    lower: tuple[float, ...] = ()
+    upper: tuple[float, ...] = ()
+    parameters: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def unit(num: int) -> np.ndarray:
+    return np.arange(num) / num
+
+
+def save_mat73(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    # As MATLAB does: a user block with text, axes in reverse.
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, values in arrays.items():
+            file.create_dataset(name, data=values.T, compression="gzip")
+    with path.open("r+b") as stream:
+        stream.write(b"MATLAB 7.3 MAT-file")
+
+
+def burgers_pairs(path: Path) -> Expected:
+    a, u = normal(N, X).astype(float), normal(N, X).astype(float)
+    scipy.io.savemat(path, {"a": a, "u": u, "a_x": a})
+    both = np.stack([a, u], axis=1)[..., None]
+    return Expected(both, [unit(X)], np.array([0.0, 1.0]), (True,))
+
+
+def burgers_series(path: Path, save: Save = scipy.io.savemat) -> Expected:
+    first, u = normal(N, X), normal(N, T, X)
+    save(path, {"input": first, "output": u})
+    u = u.copy()
+    u[:, 0] = first
+    return Expected(u[..., None], [unit(X)], np.linspace(0, 1, T), (True,))
+
+
+def burgers_series_73(path: Path) -> Expected:
+    return burgers_series(path, save_mat73)
+
+
+def navier_stokes(path: Path, save: Save = save_mat73) -> Expected:
+    a, u = normal(N, X, Y), normal(N, X, Y, T)
+    save(path, {"a": a, "u": u, "t": np.arange(1.0, T + 1)[None]})
+    moved = np.moveaxis(u, -1, 1)[..., None]
+    axes, times = [unit(X), unit(Y)], np.arange(1.0, T + 1)
+    role = "initial condition"
+    return Expected(moved, axes, times, (True, True), a[..., None], role)
+
+
+def navier_stokes_5(path: Path) -> Expected:
+    return navier_stokes(path, scipy.io.savemat)
+
+
+def darcy(path: Path, save: Save = scipy.io.savemat) -> Expected:
+    a, u = normal(N, X, Y), normal(N, X, Y)
+    save(path, {"coeff": a, "sol": u, "Kcoeff": a})
+    axes = [np.linspace(0, 1, X), np.linspace(0, 1, Y)]
+    return Expected(
+        u[:, None, ..., None],
+        axes,
+        np.zeros(1),
+        (False, False),
+        a[..., None],
+        "static",
+    )
+
+
+def darcy_73(path: Path) -> Expected:
+    return darcy(path, save_mat73)
+
+
+def combined_equation(path: Path) -> Expected:
+    u = normal(N, T, X + 1).astype(float)
+    u[..., -1] = u[..., 0]
+    x = np.linspace(0, 16, X + 1)
+    with h5py.File(path, "w") as file:
+        for part, samples in (("train", slice(0, 3)), ("test", slice(3, 5))):
+            group = file.create_group(part)
+            group["pde_4-7"] = u[samples]
+            group["pde_4-4"] = u[samples, :, ::2]
+            for name, nx in (("pde_4-7", 7), ("pde_4-4", 4)):
+                about = {"dt": 4 / 3, "dx": 16 / nx, "nt": T, "nx": nx}
+                about |= {"tmin": 0.0, "tmax": 4.0, "x": np.linspace(0, 16, nx)}
+                group[name].attrs.update(about)
+            for number, name in enumerate(("alpha", "beta", "gamma")):
+                group[name] = np.arange(N)[samples] + 10.0 * number
+    return Expected(
+        u[:, :, :X, None],
+        [x[:X]],
+        np.linspace(0, 4, T),
+        (True,),
+        upper=(16.0,),
+        parameters={"beta": np.arange(N) + 10.0},
+    )
+
+
+def wave_equation(path: Path) -> Expected:
+    u, x = normal(N, T, X), np.sort(normal(X).astype(float))
+    with h5py.File(path, "w") as file:
+        file["train/pde_4-6"] = u
+        about = {"tmin": 0.0, "tmax": 100.0, "x": x, "nt": T, "nx": X}
+        file["train/pde_4-6"].attrs.update(about)
+        for name in ("bc_left", "bc_right", "c"):
+            file[f"train/{name}"] = np.arange(N)
+    times = np.linspace(0, 100, T)
+    return Expected(u[..., None], [x], times, (False,), lower=(x[0],), upper=(x[-1],))
+
+
+def neuraloperator_darcy(path: Path) -> Expected:
+    x, y = torch.rand(N, X, Y) > 0.5, torch.randn(N, X, Y)
+    torch.save({"x": x, "y": y}, path)
+    return Expected(
+        y.numpy()[:, None, ..., None],
+        [unit(X), unit(Y)],
+        np.zeros(1),
+        (False, False),
+        x.numpy().astype(np.float32)[..., None],
+        "static",
+    )
+
+
+def neuraloperator_burgers(path: Path) -> Expected:
+    y = torch.randn(N, 17, X, dtype=torch.float64)
+    save = {"x": y[:, 0].clone(), "y": y, "visc": torch.tensor([[0.01]])}
+    torch.save(save, path, _use_new_zipfile_serialization=False)
+    return Expected(
+        y.numpy()[..., None],
+        [unit(X)],
+        0.06 * np.arange(17),
+        (True,),
+        y.numpy()[:, 0, :, None],
+        "initial condition",
+    )
+
+
+def pdebench_burgers(path: Path) -> Expected:
+    u, x = normal(N, T, X), (np.arange(X) + 0.5) / X
+    with h5py.File(path, "w") as file:
+        file["tensor"], file["x-coordinate"] = u, x.astype(np.float32)
+        file["t-coordinate"] = np.linspace(0, 2, T + 1, dtype=np.float32)
+    times = np.linspace(0, 2, T + 1, dtype=np.float32)[:T]
+    return Expected(u[..., None], [x], times, (True,))
+
+
+def pdebench_darcy(path: Path) -> Expected:
+    u, a = normal(N, 1, X, Y), normal(N, X, Y)
+    axes = [(np.arange(n) + 0.5) / n for n in (X, Y)]
+    with h5py.File(path, "w") as file:
+        file["tensor"], file["nu"] = u, a
+        file["x-coordinate"] = axes[0].astype(np.float32)
+        file["y-coordinate"] = axes[1].astype(np.float32)
+        file.attrs["beta"] = 0.1
+    zero, role = np.zeros(1), "static"
+    return Expected(u[..., None], axes, zero, (False, False), a[..., None], role)
+
+
+def pdebench_navier_stokes(path: Path) -> Expected:
+    velocity, particles = normal(N, T, X, Y, 2), normal(N, T, X, Y, 1)
+    force, times = normal(N, X, Y, 2), np.linspace(0, 5, T)
+    with h5py.File(path, "w") as file:
+        file["velocity"], file["particles"], file["force"] = velocity, particles, force
+        file["t"] = np.tile(times, (N, 1)).astype(np.float32)
+    axes = [(np.arange(n) + 0.5) / n for n in (X, Y)]
+    u = np.concatenate([velocity, particles], axis=-1)
+    times = times.astype(np.float32)
+    return Expected(u, axes, times, (False, False), force, "static")
+
+
+def the_well(path: Path) -> Expected:
+    density, velocity = normal(N, T, X, Y), normal(N, T, X, Y, 2)
+    strain, depth = normal(T, X, 2, 2), normal(N, Y)
+    with h5py.File(path, "w") as file:
+        about = {"dataset_name": "shear", "grid_type": "cartesian"}
+        file.attrs.update(about | {"n_spatial_dims": 2, "n_trajectories": N})
+        dims = file.create_group("dimensions")
+        dims.attrs["spatial_dims"] = ["x", "y"]
+        dims["time"] = np.linspace(0, 3, T, dtype=np.float32)
+        dims["x"] = (2 * np.pi * unit(X)).astype(np.float32)
+        dims["y"] = np.linspace(-1, 1, Y, dtype=np.float32)
+        for name in ("time", "x", "y"):
+            dims[name].attrs["sample_varying"] = False
+        for name, kind in (("x", "PERIODIC"), ("y", "WALL")):
+            group = file.create_group(f"boundary_conditions/{name}_{kind.lower()}")
+            group.attrs["associated_dims"], group.attrs["bc_type"] = [name], kind
+        file["scalars/Re"] = 100.0
+        file["scalars/Re"].attrs.update(sample_varying=False, time_varying=False)
+        fields: list[list[tuple[str, np.ndarray, bool, bool, list[bool]]]] = [
+            [
+                ("density", density, True, True, [True, True]),
+                ("depth", depth, True, False, [False, True]),
+            ],
+            [("velocity", velocity, True, True, [True, True])],
+            [("strain", strain, False, True, [True, False])],
+        ]
+        for order, members in enumerate(fields):
+            group = file.create_group(f"t{order}_fields")
+            group.attrs["field_names"] = [name for name, *_ in members]
+            for name, values, samples, times, dims_vary in members:
+                group[name] = values
+                group[name].attrs.update(sample_varying=samples, time_varying=times)
+                group[name].attrs["dim_varying"] = dims_vary
+    wide = np.broadcast_to(strain[None, :, :, None], (N, T, X, Y, 2, 2))
+    u = [density[..., None], velocity, wide.reshape(N, T, X, Y, 4)]
+    return Expected(
+        np.concatenate(u, axis=-1),
+        [2 * np.pi * unit(X), np.linspace(-1, 1, Y)],
+        np.linspace(0, 3, T),
+        (True, False),
+        np.broadcast_to(depth[:, None], (N, X, Y))[..., None],
+        "static",
+        lower=(0.0, -1.0),
+        upper=(2 * np.pi, 1.0),
+    )
+
+
+def authors_grid(path: Path) -> Expected:
+    u, a = normal(N, X, Y, 1), normal(N, X, Y).astype(float)
+    path.write_bytes(pickle.dumps({"u": u, "a": a}, protocol=4))
+    moved = np.moveaxis(u, -1, 1)[..., None]
+    axes, role = [unit(X), unit(Y)], "static"
+    return Expected(moved, axes, np.zeros(1), (True, True), a[..., None], role)
+
+
+def npz_grid(path: Path) -> Expected:
+    u, a = normal(N, T, X, Y, 2), normal(N, X, Y, 1)
+    arrays = {"u": u, "a": a, "x": unit(X), "y": np.linspace(-1, 2, Y)}
+    arrays |= {"upper": np.array([1, 2]), "periodic": np.array([True, False])}
+    np.savez(path, t=np.arange(T) / 2, parameter_nu=np.arange(N) / 10, **arrays)
+    return Expected(
+        u,
+        [unit(X), arrays["y"]],
+        np.arange(T) / 2,
+        (True, False),
+        a,
+        "static",
+        lower=(0.0, -1.0),
+        upper=(1.0, 2.0),
+        parameters={"nu": np.arange(N) / 10},
+    )
+
+
+def camlab(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        file["u"], file["x"] = normal(N, 21, 7, 1), RNG.random((1, 1, 7, 2))
+        file["c"] = np.repeat(RNG.random((N, 1, 7, 1)), 21, axis=1)
+
+
+def geo_fno(path: Path) -> None:
+    stem = path.name.rpartition("_Q")[0]
+    if not stem:
+        np.save(path, RNG.random((7, N)))
+        np.save(path.with_name("Random_UnitCell_XY_10.npy"), RNG.random((7, 2, N)))
+        return
+    np.save(path, RNG.random((N, 5, X, Y)))
+    for axis in "XY":
+        np.save(path.with_name(f"{stem}_{axis}.npy"), RNG.random((N, X, Y)))
+
+
+def trajectories(path: Path) -> None:
+    arrays = {"mesh_pos": RNG.random((7, 2)), "node_type": np.arange(7)[:, None] % 2}
+    arrays |= {"cells": np.array([[0, 1, 2], [2, 3, 4]]), "velocity": normal(1, 7, 2)}
+    if path.suffix == ".npz":
+        np.savez(path, **arrays)
+        return
+    with h5py.File(path, "w") as file:
+        for name, values in arrays.items():
+            file[f"0/{name}"] = file[f"1/{name}"] = values
+
+
+def authors_points(path: Path) -> None:
+    found = {"u": normal(N, 7, 1), "a": normal(N, 7), "x": RNG.random((7, 2))}
+    path.write_bytes(pickle.dumps(found, protocol=3))
+
+
+def graphs(path: Path) -> None:
+    from torch_geometric.data import Data
+
+    t = torch.arange(4.0)
+    made = (Data(x=torch.randn(7, 4, 1), pos=torch.rand(7, 2), t=t) for _ in range(N))
+    torch.save([*made], path)
+
+
+def written(path: Path) -> None:
+    """By the writer for the ending."""
+    steps = 1 if path.suffix == ".vtu" else T
+    u, times = RNG.normal(size=(1, 7, steps)), np.arange(float(steps))
+    nfsgeo.data.write(nfsgeo.from_arrays(u, RNG.random((7, 2)), times), path)
+
+
+def zarr(path: Path) -> None:
+    written(path.with_suffix(".nc"))
+    with xarray.open_dataset(path.with_suffix(".nc"), decode_times=False) as whole:
+        whole.load().to_zarr(path, consolidated=False, zarr_format=2)
+
+
+GRIDS: dict[str, Callable[[Path], Expected]] = {
+    "burgers_data_R10.mat": burgers_pairs,
+    "burgers_v100_t3.mat": burgers_series,
+    "burgers_v100_t3_73.mat": burgers_series_73,
+    "NavierStokes_V1e-3_N5_T4.mat": navier_stokes,
+    "ns_V1e-4_N5_T4.mat": navier_stokes_5,
+    "piececonst_r6_N5_smooth1.mat": darcy,
+    "piececonst_r6_N5_smooth1_73.mat": darcy_73,
+    "CE.h5": combined_equation,
+    "WE.h5": wave_equation,
+    "darcy_train_16.pt": neuraloperator_darcy,
+    "burgers_lowres.pt": neuraloperator_burgers,
+    "1D_Burgers_Sols_Nu0.02.hdf5": pdebench_burgers,
+    "2D_DarcyFlow.hdf5": pdebench_darcy,
+    "ns_incom.h5": pdebench_navier_stokes,
+    "well.hdf5": the_well,
+    "dataset_sr128.pkl": authors_grid,
+    "fields.npz": npz_grid,
+}
+
+
+def netcdf(path: Path) -> None:
+    axis, u = np.arange(4.0), np.random.default_rng(3).random((3, 4, 4))
+    coords = {"time": np.arange(3.0), "x": axis, "y": axis}
+    xarray.Dataset({"u": (("time", "x", "y"), u)}, coords).to_netcdf(path)
+
+
+# Every format has an example, here or above.
+EXAMPLES: dict[str, Callable[[Path], Any]] = {
+    **GRIDS,
+    "Wave-Layer.nc": camlab,
+    "Random_UnitCell_sigma_10.npy": geo_fno,
+    "Pipe_Q.npy": geo_fno,
+    "NACA_Cylinder_Q.npy": geo_fno,
+    "trajectories.h5": trajectories,
+    "trajectory.npz": trajectories,
+    "points.pkl": authors_points,
+    "graphs.pt": graphs,
+    "own.nc": written,
+    "points.npz": written,
+    "points.csv": written,
+    "points.parquet": written,
+    "points.pvd": written,
+    "points.vtu": written,
+    "points.zarr": zarr,
+    "plain.nc": netcdf,
+}
+
+
+@pytest.fixture(params=list(GRIDS))
+def grid_format(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Any]:
+    """Path and contents of a gridded file, once for every format."""
+    path = tmp_path / request.param
+    return path, GRIDS[request.param](path)
+
+
+@pytest.fixture(params=list(EXAMPLES))
+def example(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A file of every format."""
+    EXAMPLES[request.param](tmp_path / request.param)
+    return Path(tmp_path / request.param)
+
+
+@pytest.fixture
+def examples() -> dict[str, Callable[[Path], Any]]:
+    """What makes a file of each format, by the file's name."""
+    return EXAMPLES

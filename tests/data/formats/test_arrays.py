@@ -1,0 +1,292 @@
+"""Arrays of any names and axes: the letters of the axes tell what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import scipy.io
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes
+from hypothesis.extra.numpy import arrays as any_arrays
+
+import nfsgeo
+import nfsgeo.data
+from nfsgeo.data import Fields
+from nfsgeo.data.formats import ARRAYS, FORMATS, Look
+from nfsgeo.data.formats.containers import read, shapes
+
+N, T, P, C = 3, 4, 5, 2
+KINDS = ["f8", "f4", *(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8))]
+RANDOM = np.random.default_rng(0)
+
+
+def single(*shape: int) -> np.ndarray:
+    """Random numbers that single precision holds."""
+    return RANDOM.normal(size=shape).astype("f4").astype(float)
+
+
+U = single(N, T, P, C)
+POINTS = RANDOM.random((P, 2))
+TIMES = np.array([0.0, 0.5, 1.0, 1.5])
+
+
+def save_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    np.savez(path, **arrays)
+
+
+def save_h5(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    with h5py.File(path, "w") as file:
+        for name, values in arrays.items():
+            file[name] = values
+        file["title"] = "no numbers"
+
+
+def save_mat73(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    with h5py.File(path, "w", userblock_size=512) as file:
+        for name, values in arrays.items():
+            # MATLAB has no arrays of one axis.
+            file[name] = (values[None] if values.ndim == 1 else values).T
+    with path.open("r+b") as stream:
+        stream.write(b"MATLAB 7.3 MAT-file")
+
+
+SAVES: dict[str, Callable[[Path, dict[str, np.ndarray]], None]] = {
+    "a.npz": save_npz,
+    "a.h5": save_h5,
+    "old.mat": scipy.io.savemat,
+    "new.mat": save_mat73,
+}
+
+
+def values(file: Fields) -> np.ndarray:
+    """All fields, ``[N, T, points, C]``."""
+    read = [file.read(n, slice(None)) for n in range(file.num_samples)]
+    return np.stack(read).swapaxes(1, 2)
+
+
+@pytest.mark.parametrize("name", SAVES)
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    axes=st.sampled_from(["".join(letters) for letters in permutations("ntpc")]),
+    reverse=st.booleans(),
+)
+def test_clouds_in_any_order_of_axes(
+    name: str, tmp_path: Path, axes: str, reverse: bool
+) -> None:
+    path = tmp_path / name
+    arrays = {
+        "flow": U.transpose(["ntpc".index(letter) for letter in axes]),
+        "nodes": POINTS.T if reverse else POINTS,
+        "clock": TIMES,
+        "re": np.arange(3.0),
+        "other": np.zeros((7, 7)),
+    }
+    SAVES[name](path, arrays)
+    assert not any(each.recognises(Look(path)) for each in FORMATS)
+    columns = {
+        "field": [f"flow:{axes}"],
+        "points": "nodes:dp" if reverse else "nodes",
+        "time": "clock",
+        "static": ["re:n"],
+    }
+    with nfsgeo.open(path, columns=columns, known=["re"]) as file:
+        assert file.component_names == ["flow_0", "flow_1"]
+        assert file.scalar_names == ["re"]
+        np.testing.assert_array_equal(file.parameters["re"], arrays["re"])
+        np.testing.assert_array_equal(file.times, TIMES)
+        np.testing.assert_array_equal(file.coordinates(), POINTS)
+        np.testing.assert_array_equal(values(file), U)
+
+
+@pytest.mark.parametrize("name", SAVES)
+def test_grids(name: str, tmp_path: Path) -> None:
+    u, a = single(4, 6, N, T), single(N, 6, 4)
+    SAVES[name](tmp_path / name, {"w": u, "k": a, "tt": TIMES, "north": np.arange(4.0)})
+    columns = {
+        "field": ["w:yxnt"],
+        "static": ["k:nxy"],
+        "time": "tt",
+        "x": "-1:1.5",
+        "y": "north",
+    }
+    with nfsgeo.open(tmp_path / name, columns=columns) as file:
+        assert file.axes is not None
+        np.testing.assert_allclose(file.axes[0], np.linspace(-1, 1.5, 6), rtol=1e-15)
+        np.testing.assert_array_equal(file.axes[1], np.arange(4.0))
+        wanted = u.transpose(2, 3, 1, 0).reshape(N, T, 24, 1)
+        np.testing.assert_array_equal(values(file), wanted)
+        assert file.static_names == ["k"]
+        np.testing.assert_array_equal(file.read_static(1)[:, 0], a[1].ravel())
+
+
+def test_one_array_alone_and_its_times(tmp_path: Path) -> None:
+    np.save(tmp_path / "height.npy", U[..., 0])
+    out = nfsgeo.data.convert(
+        tmp_path / "height.npy",
+        tmp_path / "height.nc",
+        columns={"field": "height:ntx", "x": "0:4"},
+        times=TIMES,
+    )
+    with nfsgeo.open(out) as file:
+        np.testing.assert_array_equal(values(file), U[..., :1])
+
+
+def test_meshes_of_their_own_and_arrays_in_groups(tmp_path: Path) -> None:
+    meshes = RANDOM.random((N, P, 2))
+    save_h5(
+        tmp_path / "a.h5", {"out/u": U[:, 0, :, 0], "in/xy": meshes, "in/k": U[:, 1]}
+    )
+    columns = {"field": ["out/u:np"], "static": ["in/k:npc"], "points": "in/xy:npd"}
+    with nfsgeo.open(tmp_path / "a.h5", columns=columns) as file:
+        assert file.static_names == ["k_0", "k_1"] and file.component_names == ["u"]
+        for sample in range(N):
+            np.testing.assert_array_equal(file.coordinates(sample), meshes[sample])
+            np.testing.assert_array_equal(file.read_static(sample), U[sample, 1])
+
+
+def test_names_of_a_format_give_way_to_what_is_told(tmp_path: Path) -> None:
+    """Without words these are pairs of the FNO paper, on [0, 1] at t = 0 and 1."""
+    a, u = single(2, N, 8)
+    scipy.io.savemat(tmp_path / "a.mat", {"a": a, "u": u})
+    columns = {"static": "a:nx", "field": "u:nx", "x": "0:7"}
+    with nfsgeo.open(tmp_path / "a.mat", columns=columns) as file:
+        assert file.static_names == ["a"] and not file.domain.periodic[0]
+        np.testing.assert_array_equal(values(file)[:, 0, :, 0], u)
+
+
+def test_longitudes_around_the_globe_are_asked_about(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    arrays = {"p": U[0, :, :, 0], "lon": 80.0 * np.arange(P), "lat": np.zeros(P)}
+    np.savez(tmp_path / "a.npz", **arrays)
+    columns = {"field": "p:tp", "x": "lon", "y": "lat"}
+    message = one_line(nfsgeo.open, tmp_path / "a.npz", columns=columns, times=TIMES)
+    assert "around the globe" in message
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({}, ["flow [3, 4, 5, 2], nodes [5, 2]", "--columns field=ARRAY:npt"]),
+        ({"field": "flow"}, ["field=flow of shape [3, 4, 5, 2]", "a letter for each"]),
+        ({"field": "flow:ntp"}, ["field=flow:ntp of shape"]),
+        ({"field": "flow:ntpq"}, ["of n, t, p, x, y, z, c"]),
+        ({"field": "flow:nttc"}, ["a letter for each"]),
+        ({"field": "wind:ntpc"}, ["no array 'wind'", "flow [3, 4, 5, 2]"]),
+        ({"fields": "flow:ntpc"}, ["columns with fields=", "one of field, static"]),
+        ({"field": "flow:ntpc"}, ["on a cloud and no coordinates", "points=NAME"]),
+        ({"field": "flow:ntpc", "x": "0:1"}, ["coordinates x", "points=NAME"]),
+        ({"field": "flow:ntxc"}, ["on a grid", "x=NAME or x=FIRST:LAST"]),
+        ({"field": "flow:ntxc", "points": "nodes"}, ["on a grid and coordinates"]),
+        ({"field": "flow:ntpx", "x": "0:1"}, ["along p", "or along x, y, z"]),
+        ({"static": "flow:nxyc", "x": "0:1", "y": "0:1"}, ["fields along p"]),
+        (
+            {"field": ["flow:ntpc", "nodes:pc"], "points": "nodes"},
+            ["field=nodes:pc beside arrays along t", "static=nodes:pc"],
+        ),
+        (
+            {"field": "flow:nptc", "points": "nodes", "time": "clock"},
+            ["conflicting sizes for dimension 'point'"],
+        ),
+        (
+            {"field": "flow:ntpc", "points": "nodes", "static": "flow:ntpc"},
+            ["flow_0", "2 times"],
+        ),
+    ],
+)
+def test_what_is_told_and_does_not_fit(
+    tmp_path: Path,
+    one_line: Callable[..., str],
+    columns: dict[str, Any],
+    words: list[str],
+) -> None:
+    np.savez(tmp_path / "a.npz", flow=U, nodes=POINTS, clock=TIMES)
+    message = one_line(nfsgeo.open, tmp_path / "a.npz", columns=columns)
+    assert all(word in message for word in words), message
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"_FillValue": -9.0},
+        {"missing_value": [-9.0, 70.0]},
+        {"valid_min": 0.0},
+        {"valid_range": [0.0, 60.0]},
+        {"valid_max": 60.0, "_FillValue": -9.0},
+        {"valid_min": "none", "_FillValue": "-9"},
+    ],
+)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])
+def test_values_that_hdf5_marks_as_missing(
+    attrs: dict[str, Any], dtype: str, tmp_path: Path
+) -> None:
+    stored = np.arange(60).reshape(3, T, P).astype(dtype)
+    stored[1, 2, 3], stored[2, 3, 4] = -9, 70
+    save_h5(tmp_path / "a.h5", {"u": stored, "xy": POINTS, "t": TIMES})
+    with h5py.File(tmp_path / "a.h5", "r+") as file:
+        file["u"].attrs.update(attrs)
+    columns = {"field": "u:ntp", "points": "xy", "time": "t"}
+    with nfsgeo.open(tmp_path / "a.h5", columns=columns) as file:
+        found = values(file)[..., 0]
+    low, high = (np.isnan(found[place]) for place in ((1, 2, 3), (2, 3, 4)))
+    assert low == ("none" not in attrs.values()), found
+    assert high == any(
+        k in attrs for k in ("missing_value", "valid_range", "valid_max")
+    )
+    rest = ~np.isnan(found)
+    np.testing.assert_array_equal(found[rest], stored[rest])
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(KINDS).flatmap(
+        lambda kind: any_arrays(kind, array_shapes(min_dims=2, max_dims=4, max_side=5))
+    ),
+    st.booleans(),
+    st.text("abcxyz_", min_size=1, max_size=20).filter(lambda s: s[0] != "_"),
+)
+def test_arrays_of_matlab_come_back(
+    tmp_path: Path, stored: np.ndarray, compress: bool, name: str
+) -> None:
+    path = tmp_path / "a.mat"
+    others = {"text": "none of ours", "cell": np.array([1, "x"], object)}
+    others.pop(name, None)
+    scipy.io.savemat(path, {**others, name: stored}, do_compression=compress)
+    assert shapes(path) == {name: stored.shape}
+    found = read(path, [name])[name]
+    np.testing.assert_array_equal(found.values, stored)
+    assert found.dtype == stored.dtype
+
+
+def test_matlab_files_without_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "a.mat"
+    scipy.io.savemat(path, {"u": np.ones((2, 3))}, format="4")
+    for content in (b"", b"MATLAB 5.0", bytes(200), path.read_bytes()):
+        path.write_bytes(content)
+        assert not ARRAYS.recognises(Look(path))
+
+
+def test_objects_and_text_are_left_alone(tmp_path: Path) -> None:
+    """Nothing is unpickled, and what holds no numbers is not offered."""
+    np.savez(tmp_path / "a.npz", people=np.array(["a"]), any=np.array([{}, 1], object))
+    assert not ARRAYS.recognises(Look(tmp_path / "a.npz"))
+
+
+def test_times_that_are_missing_are_asked_for(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    np.savez(tmp_path / "a.npz", flow=U, nodes=POINTS)
+    columns = {"field": "flow:ntpc", "points": "nodes"}
+    message = one_line(nfsgeo.open, tmp_path / "a.npz", columns=columns)
+    assert "no times" in message and "--times 0:3:1" in message

@@ -1,0 +1,154 @@
+"""Every format is recognised, read, converted, and refused in one line when damaged."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import nfsgeo
+import nfsgeo.data
+from nfsgeo.data.formats import FORMATS, Format, Look
+from nfsgeo.errors import UserError
+
+
+def format_of(path: Path) -> Format:
+    return next(each for each in FORMATS if each.recognises(Look(path)))
+
+
+def test_every_format_has_an_example(
+    tmp_path: Path, examples: dict[str, Callable[[Path], Any]]
+) -> None:
+    found = set()
+    for name, make in examples.items():
+        path = tmp_path / f"{len(found)}-{name}" / name
+        path.parent.mkdir(exist_ok=True)
+        make(path)
+        found.add(format_of(path).name)
+    read = {each.name for each in FORMATS if each.read and "older" not in each.name}
+    assert not read - found, "add an example of each format to conftest.py"
+
+
+def test_values_are_in_their_places(grid_format: Any) -> None:
+    path, expected = grid_format
+    opened = nfsgeo.data.open(path)
+    for file in (opened, pickle.loads(pickle.dumps(opened))):
+        assert file.num_samples == len(expected.u)
+        np.testing.assert_allclose(file.times, expected.times, rtol=1e-6)
+        for found, axis in zip(file.axes, expected.axes, strict=True):
+            np.testing.assert_allclose(found, axis, rtol=1e-6, atol=1e-7)
+        assert file.domain.periodic == expected.periodic
+        dim = len(expected.axes)
+        lower, upper = expected.lower or (0.0,) * dim, expected.upper or (1.0,) * dim
+        np.testing.assert_allclose(file.domain.lower, lower, atol=1e-7)
+        np.testing.assert_allclose(file.domain.upper, upper, rtol=1e-6)
+        for sample in (0, 3, 4):
+            values = file.read(sample, slice(None)).swapaxes(0, 1)
+            whole = values.reshape(expected.u.shape[1:])
+            np.testing.assert_array_equal(whole, expected.u[sample])
+            last = np.array([file.num_points() - 1, 1])
+            some = file.read(sample, slice(0, 1), last)
+            width = expected.u.shape[-1]
+            flat = expected.u[sample, :1].reshape(-1, width)[last]
+            np.testing.assert_array_equal(some[:, 0], flat)
+            held = file.read_static(sample).shape[1] > 0
+            assert held == (expected.role == "static")
+            if expected.a is not None:
+                roles = {n: v.attrs.get("role") for n, v in file.dataset.items()}
+                names = [name for name, role in roles.items() if role == expected.role]
+                found = file._read(names, sample, slice(0, 1), None)
+                found = found.reshape(expected.a.shape[1:])
+                np.testing.assert_array_equal(found, expected.a[sample])
+        for name, values in expected.parameters.items():
+            np.testing.assert_array_equal(file.parameters[name], values)
+
+
+def test_conversion_keeps_everything(example: Path, tmp_path: Path) -> None:
+    out = nfsgeo.data.convert(example, tmp_path / "out.nc")
+    with nfsgeo.data.open(example) as a, nfsgeo.data.open(out) as b:
+        assert format_of(out) is FORMATS[0]
+        assert a.domain_is_known == b.domain_is_known
+        assert a.domain_is_known <= (a.domain == b.domain)
+        for name in ("equation", "component_names", "static_names", "times_are_known"):
+            assert getattr(a, name) == getattr(b, name), name
+        np.testing.assert_array_equal(a.times, b.times)
+        assert sorted(a.parameters) == sorted(b.parameters)
+        np.testing.assert_array_equal(a.sample_mesh, b.sample_mesh)
+        for part in ("train", "valid", "test"):
+            np.testing.assert_array_equal(a.split[part], b.split[part])
+        for sample in range(a.num_samples):
+            for read in (
+                lambda f, s=sample: f.read(s, slice(None)),
+                lambda f, s=sample: f.read_static(s),
+                lambda f, s=sample: f.coordinates(s),
+            ):
+                np.testing.assert_array_equal(read(a), read(b))
+            cells, again = a.cells(sample), b.cells(sample)
+            assert cells.keys() == again.keys()
+            assert all(np.array_equal(cells[kind], again[kind]) for kind in cells)
+
+
+@pytest.mark.parametrize("writer", [each for each in FORMATS if each.write])
+def test_every_writer_is_read_back(writer: Format, tmp_path: Path) -> None:
+    pos, u = np.random.default_rng(0).random((7, 2)), np.arange(28.0).reshape(1, 7, 4)
+    for ending in writer.endings:
+        steps = 1 if ending == ".vtu" else 4
+        file = nfsgeo.from_arrays(u[..., :steps], pos, np.arange(float(steps)))
+        again = nfsgeo.data.open(nfsgeo.data.write(file, tmp_path / f"out{ending}"))
+        np.testing.assert_array_equal(again.times, file.times)
+        # Tables are in the order of their coordinates.
+        order, here = (np.lexsort(f.coordinates(0).T) for f in (again, file))
+        found, wanted = again.coordinates(0)[order], file.coordinates(0)[here]
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        found, wanted = (f.read(0, slice(None)) for f in (again, file))
+        np.testing.assert_allclose(found[order], wanted[here])
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_damage_gives_one_line(example: Path, data: st.DataObject) -> None:
+    victims = sorted(each for each in example.parent.rglob("*") if each.is_file())
+    victim = data.draw(st.sampled_from(victims))
+    raw = victim.read_bytes()
+    place = data.draw(st.integers(0, max(0, len(raw) - 1)))
+    noise = data.draw(st.binary(max_size=16))
+    rest = raw[place + len(noise) :] if noise else b""
+    victim.write_bytes(raw[:place] + noise + rest)
+    try:
+        if not raw.startswith(b"MATLAB 5.0"):
+            read_or_refuse(example)
+        elif child := os.fork():  # SciPy may crash on it, and take the process along
+            status = os.waitpid(child, 0)[1]
+            assert status == 0 or os.WIFSIGNALED(status)
+        else:
+            status = 1
+            try:
+                faulthandler.disable()
+                read_or_refuse(example)
+                status = 0
+            finally:
+                os._exit(status)
+    finally:
+        victim.write_bytes(raw)
+
+
+def read_or_refuse(path: Path) -> None:
+    try:
+        with nfsgeo.data.open(path) as file:
+            for sample in range(min(file.num_samples, 5)):
+                file.read(sample, slice(None))
+                file.read_static(sample)
+    except UserError as error:
+        assert "\n" not in str(error)

@@ -1,0 +1,201 @@
+"""Lists of PyTorch Geometric's Data."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Batch, Data
+
+import nfsgeo.data
+from nfsgeo.data.formats.graphs import fields_of_graphs
+from nfsgeo.errors import UserError
+
+FAST = settings(max_examples=15, deadline=None)
+
+
+def saved(path: Path, graphs: Any) -> Path:
+    torch.save(graphs, path)
+    return path
+
+
+@FAST
+@given(
+    sizes=st.lists(st.integers(3, 7), min_size=1, max_size=4),
+    steps=st.integers(1, 4),
+    ahead=st.integers(0, 2),
+)
+def test_graphs_are_samples(sizes: list[int], steps: int, ahead: int) -> None:
+    graphs = [
+        Data(
+            x=torch.randn(n, steps, 2, dtype=torch.float64),
+            pos=torch.rand(n, 3, dtype=torch.float64),
+            t=torch.arange(steps + ahead) / 4,
+            face=torch.tensor([[0], [1], [2]]),
+            edge_index=torch.zeros(2, 5, dtype=torch.long),
+            viscosity=n / 2,
+        )
+        for n in sizes
+    ]
+    for graph in graphs:
+        if ahead:
+            graph.y = torch.randn(len(graph.pos), ahead, 2, dtype=torch.float64)
+    with tempfile.TemporaryDirectory() as folder:
+        fields = nfsgeo.data.open(saved(Path(folder) / "a.pt", graphs))
+        batches = fields_of_graphs(Path("a"), [Batch.from_data_list(graphs)])
+        for each in (fields, pickle.loads(pickle.dumps(fields)), batches):
+            assert each.num_samples == len(sizes)
+            assert each.times.tolist() == [k / 4 for k in range(steps + ahead)]
+            assert each.parameters["viscosity"].tolist() == [n / 2 for n in sizes]
+            for sample, graph in enumerate(graphs):
+                u = torch.cat([graph.x, graph.y], 1) if ahead else graph.x
+                np.testing.assert_array_equal(each.read(sample, slice(None)), u)
+                np.testing.assert_array_equal(each.coordinates(sample), graph.pos)
+                assert each.cells(sample)["triangle"].tolist() == [[0, 1, 2]]
+
+
+def test_from_coefficient_to_solution() -> None:
+    graphs = [
+        Data(x=torch.randn(n, 2), y=torch.randn(n), pos=torch.rand(n, 2))
+        for n in (5, 6)
+    ]
+    fields = fields_of_graphs(Path("a"), graphs, "samples")
+    assert fields.static_names == ["a_0", "a_1"] and fields.component_names == ["u"]
+    np.testing.assert_array_equal(fields.read_static(1), graphs[1].x)
+    np.testing.assert_array_equal(fields.read(1, slice(None))[:, 0, 0], graphs[1].y)
+
+
+@FAST
+@given(n=st.integers(2, 6), steps=st.integers(2, 5), pairs=st.booleans())
+def test_graphs_that_are_time_steps(n: int, steps: int, pairs: bool) -> None:
+    u, pos = torch.randn(n, steps, 1), torch.rand(n, 2)
+    graphs = [Data(x=u[:, k], pos=pos) for k in range(steps - pairs)]
+    for k, graph in enumerate(graphs):
+        if pairs:
+            graph.y = u[:, k + 1]
+    times = np.arange(steps) / 2
+    with tempfile.TemporaryDirectory() as folder:
+        path = saved(Path(folder) / "a.pt", graphs)
+        if pairs or len(graphs) > 1:
+            with pytest.raises(UserError, match="--series samples.*time-steps"):
+                nfsgeo.data.open(path, times=times)
+        fields = nfsgeo.data.open(path, series="time-steps", times=times)
+        np.testing.assert_array_equal(fields.read(0, slice(None)), u)
+
+
+def pair(k: int, **attributes: Any) -> Data:
+    """From one time step to the next."""
+    u, pos = torch.arange(12.0).reshape(4, 3, 1), torch.arange(8.0).reshape(4, 2)
+    return Data(x=u[:, k], y=u[:, k + 1], pos=pos, **attributes)
+
+
+def test_a_series_keeps_times_numbers_and_forcings() -> None:
+    pairs = [pair(k, nu=0.1, t=torch.tensor([k / 2, k / 2 + 0.5])) for k in range(2)]
+    fields = fields_of_graphs(Path("a"), pairs, "time-steps")
+    assert fields.times.tolist() == [0.0, 0.5, 1.0]
+    assert fields.parameters["nu"].tolist() == [pairs[0].nu]
+    steps = [
+        Data(x=p.x, pos=p.pos, time=float(k), forcing=p.y[:, :1] + k)
+        for k, p in enumerate(pairs)
+    ]
+    fields = fields_of_graphs(Path("a"), steps, "time-steps")
+    assert fields.times.tolist() == [0.0, 1.0] and fields.forcing_names == ["f"]
+    found = fields.read_all(0, slice(None))[..., 1]
+    np.testing.assert_array_equal(found[:, 1], pairs[1].y[:, 0] + 1)
+
+
+@pytest.mark.parametrize(
+    ("graphs", "words"),
+    [
+        ([pair(0), Data(x=pair(1).x, pos=pair(1).pos)], "differs from the first in y"),
+        ([pair(0, nu=0.1), pair(1, nu=0.2)], "with nu that differs between them"),
+        ([pair(0), pair(1, nu=0.2)], "differs from the first in nu"),
+        ([pair(0, t=0.0), pair(1, t=1.0)], "two times for each graph"),
+        ([pair(k, t=torch.tensor([0.0, 1.0])) for k in range(2)], "two times"),
+    ],
+)
+def test_a_series_drops_nothing(graphs: list[Data], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        fields_of_graphs(Path("a"), graphs, "time-steps")
+
+
+def test_components_that_never_change() -> None:
+    x = torch.rand(6, 4, 3)
+    x[..., 1] = x[:, :1, 1]
+    graphs = [Data(x=x, pos=torch.rand(6, 2), t=torch.arange(4.0))]
+    with pytest.raises(UserError, match="u_1, which never changes in time"):
+        fields_of_graphs(Path("a"), graphs)
+    fields = fields_of_graphs(Path("a"), graphs, columns={"static": "u_1"})
+    assert (fields.component_names, fields.static_names) == (["u_0", "u_2"], ["u_1"])
+    np.testing.assert_array_equal(fields.read_static(0)[:, 0], x[:, 0, 1])
+    with pytest.raises(UserError, match="u_0, which changes in time"):
+        fields_of_graphs(Path("a"), graphs, columns={"static": ["u_0", "u_1"]})
+
+
+def graph(**attributes: Any) -> Data:
+    x = torch.arange(8.0).reshape(4, 2, 1)
+    given = {"x": x, "pos": torch.rand(4, 2), "t": torch.arange(2.0)} | attributes
+    return Data.from_dict({k: v for k, v in given.items() if v is not None})
+
+
+@pytest.mark.parametrize(
+    ("graphs", "words"),
+    [
+        ([graph(mask=torch.ones(4))], "with mask in graph 0"),
+        ([graph(pos=None)], "without pos"),
+        ([graph(x=None)], "without x"),
+        ([graph(), graph(re=1.0)], "differs from the first in re"),
+        (
+            [graph(), graph(t=torch.arange(2.0) + 1)],
+            "differs from the first in its times",
+        ),
+        ([graph(t=None)], "2 time steps and no times"),
+        ([graph(y=torch.zeros(4))], "same number of dimensions"),
+        ([graph(batch=torch.tensor([0, 0, 1, 1]))], "to_data_list()"),
+        ([Batch.from_data_list([graph(), graph()])], "batch.to_data_list()"),
+        (
+            [graph(forcing=torch.zeros(4, 1, 1))],
+            "conflicting sizes for dimension 'time'",
+        ),
+        ((Data(), {"x": 1}), "torch.save([*dataset], path)"),
+    ],
+)
+def test_graphs_that_would_be_misread(
+    graphs: Any, words: str, tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    assert words in one_line(nfsgeo.data.open, saved(tmp_path / "a.pt", graphs))
+
+
+class Planted:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return print, ("this must never be printed",)
+
+
+def test_no_code_runs(
+    tmp_path: Path, one_line: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = graph()
+    whole.extra = Planted()
+    one_line(nfsgeo.data.open, saved(tmp_path / "a.pt", [whole]))
+    assert capsys.readouterr().out == ""
+
+
+def test_damage_gives_one_line(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.pt", [graph(), graph()])
+    raw, random = path.read_bytes(), np.random.default_rng(0)
+    for place in random.integers(0, len(raw), 60):
+        noise = random.bytes(int(random.integers(0, 9)))
+        broken = raw[:place] + noise + (raw[place + len(noise) :] if noise else b"")
+        path.write_bytes(broken)
+        try:
+            nfsgeo.data.open(path).read(0, slice(None))
+        except UserError as error:
+            assert "\n" not in str(error)

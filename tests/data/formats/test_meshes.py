@@ -1,0 +1,380 @@
+"""Data of cells, blocks and series of meshes: values in place, or one line."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nfsgeo.data
+from nfsgeo.errors import UserError
+
+meshio = pytest.importorskip("meshio")
+
+FAST = settings(max_examples=15, deadline=None)
+TRIANGLES = np.array([[0, 1, 2], [1, 3, 2]])
+CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], float)
+P = np.arange(4.0)
+OneLine = Callable[..., str]
+
+
+def saved(
+    path: Path,
+    points: Any = None,
+    cells: Any = None,
+    shift: float = 0.0,
+    **options: Any,
+) -> Path:
+    """A unit square of two triangles, with such data."""
+    of_cells = {name: [values] for name, values in (cells or {}).items()}
+    square = CORNERS + [shift, 0, 0]
+    mesh = meshio.Mesh(square, [("triangle", TRIANGLES)], points or {}, of_cells)
+    meshio.write(path, mesh, **options)
+    return path
+
+
+def listed(path: Path, names: Sequence[str], times: Sequence[float]) -> Path:
+    """A list of files at times, the last first."""
+    pairs = list(zip(names, times, strict=True))[::-1]
+    if path.suffix == ".pvd":
+        return pvd(path, [{"file": name, "timestep": str(t)} for name, t in pairs])
+    files = [{"name": name, "time": time} for name, time in pairs]
+    path.write_text(json.dumps({"file-series-version": "1.0", "files": files}))
+    return path
+
+
+def pvd(
+    path: Path, entries: Sequence[dict[str, str]], kind: str = "Collection"
+) -> Path:
+    root = ElementTree.Element("VTKFile", type=kind, version="0.1")
+    inside = ElementTree.SubElement(root, kind)
+    for entry in entries:
+        ElementTree.SubElement(inside, "DataSet", entry)
+    ElementTree.ElementTree(root).write(path, xml_declaration=True)
+    return path
+
+
+def values(fields: nfsgeo.data.Fields, sample: int = 0) -> np.ndarray:
+    """Of the first component, ``[n, T]``."""
+    return fields.read(sample, slice(None))[..., 0]
+
+
+@pytest.mark.parametrize("ending", [".vtu", ".vtk", ".xdmf"])
+def test_data_of_cells_are_at_their_centroids(ending: str, tmp_path: Path) -> None:
+    p, v = np.array([2.0, 3.0]), np.arange(6.0).reshape(2, 3)
+    fields = nfsgeo.data.open(saved(tmp_path / f"a{ending}", cells={"p": p, "v": v}))
+    centroids = CORNERS[TRIANGLES].mean(axis=1)[:, :2]
+    np.testing.assert_allclose(fields.coordinates(), centroids)
+    np.testing.assert_array_equal(fields.read(0, slice(None))[:, 0], np.c_[p, v])
+    assert fields.component_names == ["p", "v_0", "v_1", "v_2"] and not fields.cells()
+
+
+@FAST
+@given(blocks=st.lists(st.integers(1, 4), min_size=1, max_size=3))
+def test_cells_of_several_types_in_any_order(blocks: list[int]) -> None:
+    random = np.random.default_rng(sum(blocks))
+    points, kinds = random.random((9, 3)), ["triangle", "quad", "triangle"]
+    sizes = [
+        (num, 3 + (kind == "quad")) for num, kind in zip(blocks, kinds, strict=False)
+    ]
+    nodes = [random.integers(0, 9, size) for size in sizes]
+    p = [random.random(num) for num in blocks]
+    cells = list(zip(kinds, nodes, strict=False))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.vtu"
+        meshio.Mesh(points, cells, cell_data={"p": p}).write(path)
+        fields = nfsgeo.data.open(path)
+        wanted = np.concatenate([points[each].mean(axis=1) for each in nodes])
+        if sum(blocks) > 1:
+            np.testing.assert_allclose(fields.coordinates(), wanted)
+        np.testing.assert_array_equal(values(fields)[:, 0], np.concatenate(p))
+
+
+def test_points_or_cells_have_to_be_chosen(tmp_path: Path, one_line: OneLine) -> None:
+    q, ids = np.array([7.0, 8.0]), {"material": np.array([1, 2])}
+    path = saved(tmp_path / "a.vtu", {"p": P}, {"q": q, **ids})
+    message = one_line(nfsgeo.data.open, path)
+    assert "p at the points and q" in message and "--at" in message
+    for at, name, found in (("points", "p", P), ("cells", "q", q)):
+        fields = nfsgeo.data.open(path, at=at)
+        assert fields.component_names == [name]
+        np.testing.assert_array_equal(values(fields)[:, 0], found)
+    fields = nfsgeo.data.open(path, at="cells", columns={"static": "material"})
+    assert fields.static_names == ["material"]
+    out = nfsgeo.data.convert(path, tmp_path / "a.nc", at="cells")
+    assert "leave at out" in one_line(nfsgeo.data.open, out, at="cells")
+    fields = nfsgeo.data.open(saved(tmp_path / "b.vtu", {"p": P}, ids))
+    assert fields.component_names == ["p"] and fields.num_points() == 4
+
+
+def blocks_of(path: Path, cuts: list[int], seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A strip of quadrilaterals cut into blocks that share the points of a cut."""
+    ends = [0, *np.cumsum(cuts)]
+    x = np.arange(ends[-1] + 1.0)
+    points = np.stack(np.meshgrid(x, [0.0, 2.0], [1.0], indexing="ij"), -1)
+    p = np.random.default_rng(seed).normal(size=points.shape[:2])
+    names = [f"{path.stem}_{number}.vtu" for number in range(len(cuts))]
+    for name, start, stop in zip(names, ends, ends[1:], strict=False):
+        part = slice(start, stop + 1)
+        quads = 2 * np.arange(stop - start)[:, None] + [0, 2, 3, 1]
+        data = {"p": p[part].ravel()}
+        mesh = meshio.Mesh(points[part].reshape(-1, 3), [("quad", quads)], data)
+        meshio.write(path.with_name(name), mesh)
+    pvd(path, [{"file": name} for name in names], "vtkMultiBlockDataSet")
+    return points.reshape(-1, 3)[:, :2], p.ravel()
+
+
+@FAST
+@given(cuts=st.lists(st.integers(1, 4), min_size=1, max_size=4), seed=st.integers(0, 9))
+def test_blocks_become_one_mesh(cuts: list[int], seed: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        points, p = blocks_of(Path(folder) / "a.vtm", cuts, seed)
+        fields = nfsgeo.data.open(Path(folder) / "a.vtm")
+        np.testing.assert_array_equal(fields.coordinates(), points)
+        np.testing.assert_array_equal(values(fields)[:, 0], p)
+        quads = points[fields.cells()["quad"]]
+        assert len(quads) == sum(cuts) and (np.ptp(quads, axis=1) == [1, 2]).all()
+
+
+def test_blocks_that_contradict_each_other(tmp_path: Path, one_line: OneLine) -> None:
+    path = tmp_path / "a.vtm"
+    blocks_of(path, [2, 2], 0)
+    for number in range(2):  # values that are missing at both do not
+        mesh = meshio.read(tmp_path / f"a_{number}.vtu")
+        mesh.point_data["p"][:] = np.nan
+        mesh.write(tmp_path / f"b_{number}.vtu")
+    pvd(
+        tmp_path / "b.vtm",
+        [{"file": f"b_{k}.vtu"} for k in (0, 1)],
+        "vtkMultiBlockDataSet",
+    )
+    assert np.isnan(values(nfsgeo.data.open(tmp_path / "b.vtm"))).all()
+    (tmp_path / "a_1.vtu").unlink()
+    assert "a_1.vtu" in one_line(nfsgeo.data.open, path)
+    blocks_of(tmp_path / "other.vtm", [2, 2], 1)
+    (tmp_path / "other_1.vtu").rename(tmp_path / "a_1.vtu")
+    assert "a common point" in one_line(nfsgeo.data.open, path)
+    saved(tmp_path / "a_1.vtu", {"q": P})
+    assert "p, q in some of its blocks" in one_line(nfsgeo.data.open, path)
+
+
+@pytest.mark.parametrize("name", ["run.pvd", "run.vtu.series"])
+def test_series(name: str, tmp_path: Path, one_line: OneLine) -> None:
+    times = [0.5, 0.75, 2.0]
+    names = [f"s{k}.vtu" for k in range(3)]
+    for k, each in enumerate(names):
+        saved(tmp_path / each, {"p": P + k}, {"q": np.arange(2.0) + k})
+    path = listed(tmp_path / name, names, times)
+    message = one_line(nfsgeo.data.open, path)
+    assert f"nfsgeo convert {path} --out NAME.nc --at points" in message
+    for at, num in (("points", 4), ("cells", 2)):
+        fields = nfsgeo.data.open(path, at=at)
+        for each in (fields, pickle.loads(pickle.dumps(fields))):
+            assert each.times.tolist() == times and each.path == path
+            np.testing.assert_array_equal(
+                values(each), np.arange(num)[:, None] + np.arange(3)
+            )
+    (tmp_path / names[1]).unlink()
+    assert names[1] in one_line(nfsgeo.data.open, path, at="points")
+
+
+@pytest.mark.parametrize("name", ["run.pvd", "run.vtm.series"])
+def test_series_of_blocks(name: str, tmp_path: Path) -> None:
+    fields = [blocks_of(tmp_path / f"b{k}.vtm", [2, 1], k)[1] for k in range(3)]
+    path = listed(tmp_path / name, [f"b{k}.vtm" for k in range(3)], [0.5, 0.75, 2.0])
+    np.testing.assert_array_equal(values(nfsgeo.data.open(path)), np.stack(fields, 1))
+
+
+def test_parts_and_groups_of_a_list(tmp_path: Path, one_line: OneLine) -> None:
+    """Parts at one time are one mesh, groups are samples, which may begin alike."""
+    entries = []
+    for group, time, part in np.ndindex(2, 3, 2):
+        first = time == 0
+        name = f"{0 if first else group}-{time}-{part}.vtu"
+        p = P + 100 * (0 if first else group) + 10 * time
+        saved(tmp_path / name, {"p": p}, shift=2.0 * part)
+        about = {"group": f"g{group}", "part": str(part), "timestep": str(time / 2)}
+        entries.append(about | {"file": name})
+    fields = nfsgeo.data.open(pvd(tmp_path / "a.pvd", entries))
+    assert (fields.num_samples, fields.num_points()) == (2, 8)
+    assert fields.times.tolist() == [0, 0.5, 1] and fields.sample_mesh.tolist() == [
+        0,
+        0,
+    ]
+    assert values(fields, 1)[0].tolist() == [0, 110, 120]
+    assert len(fields.cells(1)["triangle"]) == 4
+    twice = [entries[0], entries[0] | {"file": entries[1]["file"]}]
+    message = one_line(nfsgeo.data.open, pvd(tmp_path / "b.pvd", twice))
+    assert "several files at one time" in message and "part" in message
+
+
+def test_many_files_are_not_read_at_once(tmp_path: Path) -> None:
+    names = [f"s{k}.vtu" for k in range(40)]
+    for k, name in enumerate(names):
+        saved(tmp_path / name, {"p": P + k, "k": P})
+    path = listed(tmp_path / "a.pvd", names, range(40))
+    fields = nfsgeo.data.open(path, columns={"static": "k"})
+    for name in names[1:35]:
+        (tmp_path / name).write_text("no mesh")
+    last = fields.read(0, slice(38, 40))[..., 0]
+    np.testing.assert_array_equal(last, P[:, None] + [38, 39])
+    with pytest.raises(UserError, match="s3.vtu"):
+        fields.read(0, slice(3, 4))
+
+
+def test_static_inputs_stay_as_they_are(tmp_path: Path, one_line: OneLine) -> None:
+    a = np.array([1.0, 2.0, 2.0, 5.0])
+    paths = [saved(tmp_path / f"s{k}.vtu", {"p": P + k, "a_k": a}) for k in range(2)]
+    steps: dict[str, Any] = {"series": "time-steps", "times": [0.0, 1.0]}
+    fields = nfsgeo.data.open(paths, **steps)
+    assert fields.component_names == ["p"] and fields.static_names == ["k"]
+    saved(paths[1], {"p": P, "a_k": a + 1})
+    message = one_line(nfsgeo.data.open, paths, **steps)
+    assert "s1.vtu with k, which changes in time" in message
+    fields = nfsgeo.data.open(paths, series="samples")
+    assert fields.static_names == ["k"] and fields.num_samples == 2
+    message = one_line(nfsgeo.data.open, saved(tmp_path / "b.vtu", {"a_k": P}))
+    assert "no field to predict but the inputs k" in message
+
+
+def xdmf(path: Path, form: str, *arrays: dict[str, np.ndarray]) -> Path:
+    with meshio.xdmf.TimeSeriesWriter(path, data_format=form) as out:
+        out.write_points_cells(CORNERS, [("triangle", TRIANGLES)])
+        for k, data in enumerate(arrays):
+            out.write_data(k / 4, point_data=data)
+    return path
+
+
+@pytest.mark.parametrize("form", ["XML", "HDF"])
+def test_xdmf_in_time(
+    form: str, tmp_path: Path, one_line: OneLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where meshio puts the arrays
+    v = np.random.default_rng(0).normal(size=(3, 4, 3))
+    steps = [{"v": v[k], "p": P * k, "a_k": P} for k in range(3)]
+    fields = nfsgeo.data.open(xdmf(tmp_path / "a.xdmf", form, *steps))
+    assert fields.times.tolist() == [0, 0.25, 0.5] and fields.static_names == ["k"]
+    for each in (fields, pickle.loads(pickle.dumps(fields))):
+        found = each.read(0, slice(None))
+        np.testing.assert_array_equal(found[..., :3], v.swapaxes(0, 1))
+        np.testing.assert_array_equal(found[..., 3], P[:, None] * np.arange(3))
+        np.testing.assert_array_equal(each.read(0, slice(1, 2)), found[:, 1:2])
+        np.testing.assert_array_equal(each.read_static(0)[:, 0], P)
+        np.testing.assert_array_equal(each.cells()["triangle"], TRIANGLES)
+    steps[2]["a_k"] = P + 1
+    path = xdmf(tmp_path / "b.xdmf", form, *steps)
+    assert "with k, which changes in time" in one_line(nfsgeo.data.open, path)
+
+
+def test_several_functions_and_meshes_of_xdmf(
+    tmp_path: Path, one_line: OneLine
+) -> None:
+    whole = ElementTree.parse(xdmf(tmp_path / "a.xdmf", "XML", {"p": P}, {"p": P + 1}))
+    (series,) = whole.findall("Domain/Grid[@GridType='Collection']")
+
+    def opened(*changes: tuple[str, str]) -> Any:
+        text = ElementTree.tostring(series).decode()
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        tree = ElementTree.fromstring(ElementTree.tostring(whole.getroot()))
+        tree.find("Domain").append(ElementTree.fromstring(text))
+        ElementTree.ElementTree(tree).write(tmp_path / "two.xdmf")
+        return nfsgeo.data.open(tmp_path / "two.xdmf")
+
+    fields = opened(('Name="p"', 'Name="q"'))
+    assert fields.component_names == ["p", "q"] and fields.times.tolist() == [0, 0.25]
+    other = 'Name="p"', 'Name="q"'
+    for change, word in (
+        (("0.25", "0.5"), "other times"),
+        (('"Temporal"', '"Spatial"'), "nested"),
+        (('Name="p"', 'Name="p"'), "twice"),
+        (('"Node"', '"Grid"'), "Grid"),
+    ):
+        message = one_line(opened, *([other] if word != "twice" else []), change)
+        assert word in message and "with p" in message
+
+
+@pytest.mark.parametrize("name", ["vtkValidPointMask", "vtkGhostType"])
+def test_points_that_paraview_marks(
+    name: str, tmp_path: Path, one_line: OneLine
+) -> None:
+    fine = int(name == "vtkValidPointMask")
+    marks = np.full(4, fine, np.uint8)
+    fields = nfsgeo.data.open(saved(tmp_path / "0.vtu", {"p": P, name: marks}))
+    assert fields.component_names == ["p"]
+    marks[1] = 1 - fine
+    path = saved(tmp_path / "1.vtu", {"p": P, name: marks})
+    if not fine:
+        assert "1 of 4 values missing" in one_line(nfsgeo.data.open, path)
+    else:
+        found = values(nfsgeo.data.open(path))[:, 0]
+        np.testing.assert_array_equal(found, [0, np.nan, 2, 3])
+
+
+def test_times_in_files(tmp_path: Path, one_line: OneLine) -> None:
+    times, paths = [0.0, 0.25, 0.75], []
+    for number, time in enumerate(times):
+        paths.append(
+            saved(tmp_path / f"s_{number}.vtu", {"p": P + number}, binary=False)
+        )
+        given = (
+            '<FieldData><DataArray type="Float64" Name="TimeValue" NumberOfTuples="1"'
+        )
+        data = f'{given} format="ascii">{time}</DataArray></FieldData>'
+        text = paths[-1].read_text()
+        paths[-1].write_text(text.replace("<Piece", f"{data}<Piece"))
+    fields = nfsgeo.data.open(paths, series="time-steps")
+    assert fields.times.tolist() == times and values(fields)[0].tolist() == [0, 1, 2]
+
+
+def test_what_is_lost_in_a_file_of_pieces(tmp_path: Path, one_line: OneLine) -> None:
+    """Of which meshio reads the arrays of the first."""
+    texts = []
+    for number in range(2):
+        data = {"p": P} | ({"q": P} if number else {})
+        path = saved(tmp_path / "a.vtu", data, shift=2.0 * number, binary=False)
+        texts.append(path.read_text())
+    start, end = (texts[1].index(f) for f in ("<Piece", "</Piece>"))
+    path.write_text(
+        texts[0].replace("</Piece>", "</Piece>" + texts[1][start : end + 8])
+    )
+    assert "q" in one_line(nfsgeo.data.open, path).split("a.vtu")[1]
+
+
+def test_names_that_clash(tmp_path: Path, one_line: OneLine) -> None:
+    path = saved(tmp_path / "a.vtu", {"v": np.ones((4, 3)), "v_0": P})
+    assert "'v_0' given 2 times" in one_line(nfsgeo.data.open, path)
+    path = saved(tmp_path / "a.vtu", {"p": P})
+    message = one_line(nfsgeo.data.open, path, columns={"ignore": "q"})
+    assert "no column 'q'" in message
+    assert "static=" in one_line(nfsgeo.data.open, path, columns={"x": "p"})
+
+
+@FAST
+@given(data=st.data())
+def test_damage_gives_one_line(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.vtm"
+        blocks_of(path, [2, 1], 0)
+        steps = xdmf(Path(folder) / "b.xdmf", "XML", {"p": P}, {"p": P + 1})
+        broken = Path(folder) / data.draw(
+            st.sampled_from(["a.vtm", "a_1.vtu", "b.xdmf"])
+        )
+        raw = broken.read_bytes()
+        start, length = (data.draw(st.integers(0, len(raw) - 1)) for _ in range(2))
+        broken.write_bytes(raw[:start] + raw[start + length :])
+        for each in (path, steps):
+            try:
+                nfsgeo.data.open(each).read(0, slice(None))
+            except UserError as error:
+                assert "\n" not in str(error)

@@ -1,0 +1,495 @@
+"""NetCDF and Zarr as the CF conventions have them: values in place, or one line."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import nfsgeo
+import nfsgeo.data
+from nfsgeo.data.formats import FORMATS, Look
+from nfsgeo.data.formats.netcdf import fields_of
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+FAST = settings(max_examples=15, deadline=None)
+KINDS = ["a.nc", "classic.nc", "a.zarr", "a.zarr.zip"]
+DAYS = np.array(["2000-01-01", "2000-01-02", "2000-01-04"], "M8[ns]")
+Change = Callable[[Any], Any]
+
+
+def saved(dataset: Any, path: Path, **encoding: Any) -> Path:
+    """Written by xarray, as the name tells: classic NetCDF, NetCDF-4, Zarr or a zip."""
+    if path.name.endswith(".zip"):
+        folder = saved(dataset, path.with_suffix(""))
+        shutil.make_archive(str(folder), "zip", folder)
+        shutil.rmtree(folder)
+    elif path.suffix == ".zarr":
+        dataset.to_zarr(path, consolidated=False, zarr_format=2)
+    else:
+        engine = "scipy" if path.name.startswith("classic") else "h5netcdf"
+        dataset.to_netcdf(path, engine=engine, encoding=encoding or None)
+    return path
+
+
+def weather(lat: int = 4, lon: int = 5, steps: int = 3, seed: int = 0) -> Any:
+    """Temperature on a grid from north to south, and elevation, by days."""
+    random = np.random.default_rng(seed)
+    days = DAYS[0] + np.cumsum(random.integers(1, 9, steps)).astype("m8[D]")
+    temp, elev = random.normal(size=(steps, lat, lon)), random.normal(size=(lat, lon))
+    axes = {
+        "time": days,
+        "lat": 60.0 - 2 * np.arange(lat),
+        "lon": 3.0 * np.arange(lon) - 9,
+    }
+    fields = {"temp": (("time", "lat", "lon"), temp), "elev": (("lat", "lon"), elev)}
+    return xarray.Dataset(fields, axes)
+
+
+def stations(num: int = 6, seed: int = 0) -> Any:
+    random = np.random.default_rng(seed)
+    return xarray.Dataset(
+        {"level": (("station", "time"), random.normal(size=(num, 3)), {"units": "m"})},
+        {
+            "time": DAYS,
+            "name": ("station", [f"gauge {k}" for k in range(num)]),
+            "lon": ("station", random.random(num) * 9),
+            "lat": ("station", random.random(num) * 9),
+        },
+    )
+
+
+def check_grid(fields: nfsgeo.data.Fields, dataset: Any) -> None:
+    dataset = dataset.sortby("lat").transpose("time", "lon", "lat")
+    assert fields.shape == (dataset.sizes["lon"], dataset.sizes["lat"])
+    for axis, name in zip(fields.axes or (), ("lon", "lat"), strict=True):
+        np.testing.assert_array_equal(axis, dataset[name])
+    seconds = dataset.time.values.astype("M8[s]").astype(float)
+    np.testing.assert_array_equal(fields.times, seconds)
+    u = fields.read(0, slice(None))[..., 0].T.reshape(dataset.temp.shape)
+    np.testing.assert_array_equal(u, dataset.temp.values)
+    a = fields.read_static(0).reshape(fields.shape)
+    np.testing.assert_array_equal(a, dataset.elev.values)
+    assert (fields.component_names, fields.static_names) == (["temp"], ["elev"])
+
+
+@FAST
+@given(
+    kind=st.sampled_from(KINDS),
+    size=st.tuples(*[st.integers(2, 5)] * 2, st.integers(1, 4), st.integers(0, 99)),
+)
+def test_grids_are_read(kind: str, size: tuple[int, int, int, int]) -> None:
+    dataset = weather(*size)
+    with tempfile.TemporaryDirectory() as folder:
+        path = saved(dataset, Path(folder) / kind)
+        assert sum(each.recognises(Look(path)) for each in FORMATS) == 1
+        with pickle.loads(pickle.dumps(nfsgeo.open(path))) as fields:
+            check_grid(fields, dataset)
+            last = fields.num_points() - 1
+            some = fields.read(0, slice(0, 1), np.array([last, 0]))
+            np.testing.assert_array_equal(some, fields.read(0, slice(0, 1))[[last, 0]])
+        with nfsgeo.open(nfsgeo.data.convert(path, Path(folder) / "out.nc")) as fields:
+            check_grid(fields, dataset)
+        check_grid(nfsgeo.from_xarray(dataset), dataset)
+
+
+@FAST
+@given(num=st.integers(2, 9), seed=st.integers(0, 99), kind=st.sampled_from(KINDS[:3]))
+def test_stations_are_read(num: int, seed: int, kind: str) -> None:
+    dataset = stations(num, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        path = saved(dataset, Path(folder) / kind)
+        with pickle.loads(pickle.dumps(nfsgeo.open(path))) as fields:
+            points = np.c_[dataset.lon, dataset.lat]
+            np.testing.assert_array_equal(fields.coordinates(), points)
+            u = dataset.level.values
+            np.testing.assert_array_equal(fields.read(0, slice(None))[..., 0], u)
+            np.testing.assert_array_equal(
+                fields.read(0, slice(1, 2))[..., 0], u[:, 1:2]
+            )
+            assert fields.units["level"] == "m" and not fields.domain_is_known
+
+
+def test_files_of_nfsgeo_by_xarray(tmp_path: Path) -> None:
+    """What xarray opens of them is what nfsgeo opens, on meshes of their own too."""
+    random = np.random.default_rng(0)
+    meshes, more = [random.random((n, 2)) for n in (5, 7)], {"equation": "heat"}
+    u = [random.normal(size=(len(mesh), 3, 2)) for mesh in meshes]
+    box = Domain((0.0, -1.0), (2.0, 1.0), (True, False))
+    for name, pos, values in (("one.nc", meshes[0], [u[0]] * 2), ("own.nc", meshes, u)):
+        for times in (DAYS, np.arange(3.0)):
+            static = [each[:, 0, :1] for each in values]
+            made = nfsgeo.from_arrays(
+                values,
+                pos,
+                times,
+                static=static,
+                domain=box,
+                scalars={"nu": [1, 2]},
+                **more,
+            )
+            made.write(tmp_path / name)
+            with xarray.open_dataset(tmp_path / name) as dataset:
+                found = nfsgeo.from_xarray(dataset)
+                assert found.domain == box and found.equation == "heat"
+                assert found.scalar_names == ["nu"] and found.num_samples == 2
+                np.testing.assert_array_equal(found.times, made.times)
+                for sample in range(2):
+                    for read in ("coordinates", "read_inputs", "mesh_id"):
+                        one, other = (getattr(f, read)(sample) for f in (found, made))
+                        np.testing.assert_array_equal(one, other)
+                    np.testing.assert_array_equal(
+                        found.read(sample, slice(None)), values[sample]
+                    )
+            (tmp_path / name).unlink()
+
+
+def test_files_of_an_older_nfsgeo(tmp_path: Path) -> None:
+    dataset = weather().rename(lon="x", lat="y").rename(elev="w0")
+    box = {"lower": [-9.0, 50.0], "upper": [6.0, 60.0], "periodic": [True, False]}
+    about = {"equation": "wave", "domain": box, "static": ["w0"], "known": []}
+    about |= {"static_role": "initial condition", "provenance": {"seed": 3}}
+    dataset.attrs["nfsgeo"] = json.dumps(
+        about | {"split": {"train": [], "valid": [], "test": [0]}}
+    )
+    with nfsgeo.open(saved(dataset, tmp_path / "a.nc")) as fields:
+        assert fields.domain == Domain.from_dict(box) and fields.equation == "wave"
+        assert fields.static_names == [] and "w0" in fields.dataset
+        assert fields.provenance == {"seed": 3} and fields.split["test"].tolist() == [0]
+
+
+def test_packed_values_and_fill_values(tmp_path: Path) -> None:
+    dataset = weather()
+    dataset["temp"] = dataset.temp.round(1)
+    dataset.temp[1, 2, 3] = np.nan
+    how = {"dtype": "i2", "scale_factor": 0.1, "_FillValue": -999}
+    path = saved(dataset, tmp_path / "a.nc", temp=how)
+    wanted = dataset.temp.sortby("lat").transpose("time", "lon", "lat").values
+    packed = xarray.open_dataset(path, mask_and_scale=False, engine="h5netcdf")
+    for fields in (nfsgeo.open(path), nfsgeo.from_xarray(packed)):
+        u = fields.read(0, slice(None))[..., 0].T.reshape(3, 5, 4)
+        np.testing.assert_allclose(u, wanted, atol=1e-6)
+        assert np.isnan(u).sum() == 1
+
+
+@pytest.mark.parametrize("decoded", [False, True])
+@pytest.mark.parametrize("of", ["stored", "decoded"])
+@pytest.mark.parametrize("scale", [0.5, -0.5])
+def test_ranges_of_packed_values(scale: float, of: str, decoded: bool) -> None:
+    """In stored numbers, unless they are floats of packed integers."""
+    stored = np.arange(60, dtype="i2").reshape(3, 4, 5)
+    ends = np.array([10, 50], "i2")
+    if of == "decoded":
+        ends = np.sort(ends * scale + 7)
+    about = {"scale_factor": scale, "add_offset": 7.0, "valid_range": ends}
+    dataset = (
+        weather().drop_vars("elev").assign(temp=(("time", "lat", "lon"), stored, about))
+    )
+    dataset = xarray.decode_cf(dataset) if decoded else dataset
+    found = np.sort(nfsgeo.from_xarray(dataset).read(0, slice(None)).ravel())
+    wanted = np.sort(np.arange(10, 51) * scale + 7)
+    np.testing.assert_allclose(found[~np.isnan(found)], wanted)
+
+
+@pytest.mark.parametrize("mark", ["_FillValue", "missing_value"])
+def test_values_that_are_not_decoded(mark: str) -> None:
+    dataset = weather()
+    dataset["temp"] = (100 * dataset.temp).astype("i2")
+    dataset.temp[1, 2, 3] = -999
+    dataset.temp.attrs[mark] = -999
+    for each in (dataset, dataset.stack(station=("lat", "lon")).reset_index("station")):
+        values = fields_of(Path("a"), each).read(0, slice(None))
+        assert np.isnan(values).sum() == 1 and np.nanmin(values) > -999
+    dataset.temp.attrs[mark] = "none"
+    assert fields_of(Path("a"), dataset).read(0, slice(None)).min() == -999
+    with pytest.raises(UserError, match="temp of type complex128"):
+        fields_of(Path("a"), dataset.assign(temp=1j * dataset.temp))
+
+
+@pytest.mark.parametrize(
+    ("units", "seconds"),
+    [
+        ("hours since 1970-01-01", [0, 3600, 7200]),
+        ("days since 1970-01-02 12:00", [129600, 216000, 302400]),
+        ("s", [0, 1, 2]),
+        ("hours", [0, 1, 2]),
+        (None, [0, 1, 2]),
+    ],
+)
+def test_units_of_time(units: str | None, seconds: list[int], tmp_path: Path) -> None:
+    dataset = weather().assign_coords(time=np.arange(3))
+    dataset.time.attrs = {} if units is None else {"units": units}
+    with nfsgeo.open(saved(dataset, tmp_path / "a.nc")) as fields:
+        assert fields.times.tolist() == seconds
+        dates = seconds[1] > 1
+        assert fields.time_unit == (
+            "seconds since 1970-01-01" if dates else units or ""
+        )
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"units": "days since 2000-01-01", "calendar": "noleap"},
+        {"units": "years since the flood"},
+    ],
+)
+def test_times_that_are_not_clear_have_to_be_given(
+    attrs: dict[str, str], tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    dataset = weather().assign_coords(time=np.arange(3))
+    dataset.time.attrs = attrs
+    path = saved(dataset, tmp_path / "a.nc")
+    assert "3 time steps and no times" in one_line(nfsgeo.open, path)
+    with nfsgeo.open(path, times=[0.0, 1.0, 5.0]) as fields:
+        assert fields.times.tolist() == [0.0, 1.0, 5.0]
+
+
+def test_spans_of_time_are_fields() -> None:
+    """As xarray decodes fields in seconds, hours or days."""
+    dataset = weather()
+    period = np.round(np.abs(dataset.temp.values) * 1e9).astype("m8[ns]")
+    fields = fields_of(Path("a"), dataset.assign(period=(dataset.temp.dims, period)))
+    assert (
+        fields.component_names == ["temp", "period"] and fields.units["period"] == "s"
+    )
+    u = fields.read(0, slice(None))
+    np.testing.assert_allclose(u[..., 1], np.abs(u[..., 0]), atol=1e-9)
+
+
+@pytest.mark.parametrize("along", [(), ("time",), ("member",)])
+def test_curvilinear_grids_are_points(along: tuple[str, ...], tmp_path: Path) -> None:
+    """Also with coordinates along time that stay, and with those of each sample."""
+    dataset = weather().rename(lat="j", lon="i").drop_vars(["i", "j"])
+    dataset = dataset.assign(
+        temp=dataset.temp.expand_dims(member=2) * [[[[1]]], [[[2]]]]
+    )
+    random, sizes = np.random.default_rng(0), {"time": 3, "member": 2}
+    for name, units in (("lon", "degrees_east"), ("lat", "degrees_north")):
+        here = random.random((4, 5)) + np.zeros([*(sizes[dim] for dim in along), 1, 1])
+        if "member" in along:
+            here[1] += 1
+        dataset["nav_" + name] = ((*along, "j", "i"), here, {"units": units})
+    path = saved(dataset, tmp_path / "a.nc")
+    with nfsgeo.open(path, columns={"sample": "member"}) as fields:
+        assert fields.num_points() == 20 and fields.component_names == ["temp"]
+        for sample in range(2):
+            here = dataset.nav_lon.isel(time=0, member=sample, missing_dims="ignore")
+            found = fields.coordinates(sample)[:, 0]
+            np.testing.assert_array_equal(found, here.values.ravel())
+            u = dataset.temp.values[sample].reshape(3, 20).T
+            np.testing.assert_array_equal(fields.read(sample, slice(None))[..., 0], u)
+            some = fields.read(sample, slice(1, 3), np.array([7, 2]))[..., 0]
+            np.testing.assert_array_equal(some, u[[7, 2], 1:3])
+            elev = dataset.elev.values.reshape(20, 1)
+            np.testing.assert_array_equal(fields.read_static(sample), elev)
+
+
+def test_points_that_move_are_refused() -> None:
+    dataset = weather().drop_vars(["lon", "lat"])
+    dims = ("time", "lat", "lon")
+    for name in ("lon", "lat"):
+        here = np.ones((3, 1, 1)) * np.random.default_rng(0).random((4, 5))
+        here[2] += name == "lat"
+        dataset = dataset.assign_coords({f"{name}itude": (dims, here)})
+    names = {"x": "lonitude", "y": "latitude"}
+    with pytest.raises(UserError, match="points that move, latitude along time"):
+        nfsgeo.from_xarray(dataset, columns=names)
+
+
+def test_samples_and_their_parameters(tmp_path: Path) -> None:
+    parts = [weather(seed=0).assign_coords(time=DAYS) + k for k in range(4)]
+    dataset = xarray.concat(parts, "member")
+    dataset["elev"] = dataset.elev[0]
+    dataset["viscosity"] = "member", np.arange(4.0)
+    path = saved(dataset, tmp_path / "a.nc")
+    with nfsgeo.open(path, columns={"sample": "member"}) as fields:
+        np.testing.assert_array_equal(fields.parameters["viscosity"], np.arange(4.0))
+        for sample, part in enumerate(parts):
+            wanted = part.temp.sortby("lat").transpose("lon", "lat", "time")
+            u = fields.read(sample, slice(None))[..., 0].reshape(5, 4, 3)
+            np.testing.assert_array_equal(u, wanted.values)
+
+
+@pytest.mark.parametrize("kind", ["grid", "stations"])
+def test_longitudes_around_the_globe_need_a_domain(
+    kind: str, tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    dataset = weather(lon=8) if kind == "grid" else stations()
+    around = dataset.lon * 0 + np.linspace(0, 350, dataset.lon.size)
+    path = saved(dataset.assign_coords(lon=around), tmp_path / "a.nc")
+    message = one_line(nfsgeo.open, path)
+    assert "350 degrees" in message and "--axis 0:360:periodic" in message
+    globe = Domain((0.0, -90.0), (360.0, 90.0), (True, False))
+    assert nfsgeo.open(path, domain=globe).domain == globe
+
+
+@pytest.mark.parametrize("units", ["degrees", "radian"])
+@pytest.mark.parametrize("west", [-180.0, 0.0])
+def test_globes_become_spheres(west: float, units: str, tmp_path: Path) -> None:
+    """With both poles, from north to south; radians are refused."""
+    east, north = (
+        f"{units}_{d}" if units[0] == "d" else units for d in ("east", "north")
+    )
+    dataset = weather(lat=19, lon=18).assign_coords(
+        lat=("lat", np.linspace(90, -90, 19), {"units": north, "axis": "Y"}),
+        lon=("lon", west + np.arange(0, 360, 20.0), {"units": east, "axis": "X"}),
+    )
+    path = saved(dataset, tmp_path / "a.nc")
+    if units == "radian":
+        with pytest.raises(UserError, match="coordinates in radian.*degrees"):
+            nfsgeo.open(path, domain=Domain.sphere())
+        return
+    fields = nfsgeo.open(path, domain=Domain.sphere())
+    assert fields.domain == Domain.sphere(west)
+    assert fields.axes is not None and fields.axes[0][0] == west
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda d: d.assign_coords(date=("time", [0.0, 1, 2])), None),
+        (lambda d: d.expand_dims(level=3), "along level, of 3"),
+        (lambda d: d.expand_dims(level=1), None),
+        (lambda d: d.rename(lat="row").assign_coords(row=range(4)), "along row, of 4"),
+        (lambda d: d.drop_vars(["temp", "elev"]), "no field"),
+        (lambda d: d.rename(temp="a_q").isel(time=slice(1)), "no field.*a_q"),
+        (lambda d: d.assign(a_q=d.temp), "a_q, which changes in time"),
+        (
+            lambda d: d.assign(q=d.elev + 0 * d.temp),
+            "q, which never changes in time",
+        ),
+        (
+            lambda d: d.assign_coords(
+                x2=(("lat", "lon"), np.ones((4, 5)), {"units": "degrees_east"})
+            ),
+            "each of which may be coordinate x",
+        ),
+        (
+            lambda d: d.rename(time="t0").assign_coords(
+                t0=range(3), date=("t0", [0, 1, 2]), timestamp=("t0", [0, 1, 2])
+            ),
+            "date and timestamp, each of which may be the time",
+        ),
+    ],
+)
+def test_what_can_be_read_in_two_ways(
+    change: Change, words: str | None, tmp_path: Path
+) -> None:
+    path = saved(change(weather()), tmp_path / "a.nc")
+    if words is None:
+        assert nfsgeo.open(path).shape == (5, 4)
+    else:
+        with pytest.raises(UserError, match=words):
+            nfsgeo.open(path)
+
+
+def test_names_of_static_inputs_of_one_time_step() -> None:
+    single = weather().isel(time=slice(1))
+    single = single.assign(a_q=single.temp)
+    points = single.stack(station=("lat", "lon")).reset_index("station")
+    for case in (single, points):
+        fields = nfsgeo.from_xarray(case)
+        assert fields.component_names == ["temp"] and "a_q" in fields.static_names
+        a = fields.read_static(0)[:, fields.static_names.index("a_q")]
+        np.testing.assert_array_equal(a, fields.read(0, slice(None))[:, 0, 0])
+
+
+def test_a_change_of_one_sample_is_one() -> None:
+    dataset = weather().expand_dims(sample=2).copy(deep=True)
+    rain = np.zeros(dataset.temp.shape) + np.arange(dataset.temp.shape[-1])
+    fields = {"rain": (dataset.temp.dims, rain)}
+    with pytest.raises(UserError, match="rain.*static"):
+        nfsgeo.from_xarray(dataset[["temp"]].assign(fields))
+    rain[1, 1] = 9  # neither the first sample nor the last time step
+    made = nfsgeo.from_xarray(dataset[["temp"]].assign(fields))
+    assert made.component_names == ["temp", "rain"]
+
+
+def test_axes_tell_more_than_names(tmp_path: Path) -> None:
+    plain = weather().rename(lon="u", lat="v", time="w")
+    columns = {"x": "u", "y": "v", "time": "w"}
+    assert nfsgeo.from_xarray(plain, columns=columns).shape == (5, 4)
+    for name, axis in (("u", "X"), ("v", "Y"), ("w", "T")):
+        plain[name].attrs["axis"] = axis
+    with nfsgeo.open(saved(plain, tmp_path / "a.nc")) as fields:
+        assert fields.shape == (5, 4) and len(fields.times) == 3
+
+
+def test_fields_along_time_alone_are_known_ahead(tmp_path: Path) -> None:
+    dataset = stations().assign(co2=("time", np.arange(3.0)))
+    path, out = saved(dataset, tmp_path / "a.nc"), tmp_path / "out.nc"
+    for call in (
+        lambda: nfsgeo.data.convert(path, out),
+        lambda: nfsgeo.from_xarray(dataset),
+    ):
+        with pytest.raises(UserError, match="co2 along time alone.*--known co2"):
+            call()
+    assert not out.exists()
+    nfsgeo.data.convert(path, out, known=["co2"])
+    for fields in (nfsgeo.open(out), nfsgeo.from_xarray(dataset, known=["co2"])):
+        assert fields.component_names == ["level"] and fields.forcing_names == ["co2"]
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data(), kind=st.sampled_from(["a.nc", "classic.nc"]))
+def test_damage_gives_one_line(tmp_path: Path, data: st.DataObject, kind: str) -> None:
+    path = tmp_path / kind
+    if not path.exists():
+        saved(weather(), path)
+    raw = path.read_bytes()
+    place = data.draw(st.integers(0, len(raw) - 1))
+    noise = data.draw(st.binary(min_size=0, max_size=16))
+    rest = raw[place + len(noise) :] if noise else b""
+    other = tmp_path / f"broken_{kind}"
+    other.write_bytes(raw[:place] + noise + rest)
+    read_or_refuse(other)
+
+
+def read_or_refuse(path: Path) -> None:
+    try:
+        with nfsgeo.open(path) as fields:
+            fields.read(0, slice(None))
+            fields.read_static(0)
+    except UserError as error:
+        assert "\n" not in str(error)
+
+
+def test_damaged_stores_give_one_line(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    whole = saved(weather(), tmp_path / "a.zarr")
+    for path in sorted(each for each in whole.rglob("*") if each.is_file()):
+        for content in (b"", b"{", path.read_bytes()[: path.stat().st_size // 2]):
+            broken = tmp_path / "broken.zarr"
+            shutil.rmtree(broken, ignore_errors=True)
+            shutil.copytree(whole, broken)
+            (broken / path.relative_to(whole)).write_bytes(content)
+            read_or_refuse(broken)
+    (tmp_path / "empty.zarr").mkdir()
+    (tmp_path / "empty.zarr" / "zarr.json").write_text("{}")
+    one_line(nfsgeo.open, tmp_path / "empty.zarr")
+
+
+def test_missing_extras_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_line: Callable[..., str]
+) -> None:
+    saved(weather(), tmp_path / "a.zarr")
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    assert "nfsgeo[formats]" in one_line(nfsgeo.open, tmp_path / "a.zarr")

@@ -1,0 +1,483 @@
+"""Published sets on grids and at points: names, times, splits, what is refused."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import scipy.io
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import nfsgeo.data
+from nfsgeo.data.build import even_axis
+from nfsgeo.data.formats import containers
+from nfsgeo.data.splits import published_split, split_in_order
+
+RNG = np.random.default_rng(2)
+unhurried = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.function_scoped_fixture],
+}
+sizes = st.integers(1, 5)
+OneLine = Callable[..., str]
+Examples = dict[str, Callable[[Path], Any]]
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def read_all(path: Path) -> None:
+    with nfsgeo.data.open(path) as file:
+        for sample in range(file.num_samples):
+            file.read(sample, slice(None))
+            file.read_static(sample)
+
+
+def camlab(path: Path, **arrays: np.ndarray) -> Path:
+    with h5py.File(path, "w") as file:
+        for name, values in arrays.items():
+            file[name] = values
+    return path
+
+
+def elasticity(folder: Path, samples: int = 4, points: int = 7) -> Path:
+    np.save(folder / "Random_UnitCell_sigma_10.npy", RNG.random((points, samples)))
+    np.save(folder / "Random_UnitCell_XY_10.npy", RNG.random((points, 2, samples)))
+    return folder / "Random_UnitCell_sigma_10.npy"
+
+
+def on_grid(
+    folder: Path,
+    name: str = "Pipe",
+    samples: int = 4,
+    grid: tuple[int, int] = (3, 4),
+) -> Path:
+    np.save(folder / f"{name}_Q.npy", normal(samples, 5, *grid))
+    for axis in "XY":
+        np.save(folder / f"{name}_{axis}.npy", RNG.random((samples, *grid)))
+    return folder / f"{name}_Q.npy"
+
+
+@settings(max_examples=30, **unhurried)
+@given(sizes, sizes, sizes, sizes, st.integers(1, 3), st.booleans(), st.integers(0, 2))
+def test_camlab_of_any_size(
+    tmp_path: Path,
+    samples: int,
+    steps: int,
+    points: int,
+    width: int,
+    dim: int,
+    shared: bool,
+    static: int,
+) -> None:
+    u = normal(samples, steps, points, width)
+    x = RNG.random((1 if shared else samples, 1, points, dim))
+    c = normal(samples, 1, points, static)
+    arrays = {"u": u, "x": x} | ({"c": c.repeat(steps, axis=1)} if static else {})
+    path = camlab(tmp_path / "own.nc", **arrays)
+    with nfsgeo.data.open(path, times=np.arange(float(steps))) as file:
+        assert (file.num_samples, file.components) == (samples, width)
+        assert len(set(file.sample_mesh)) == len(x) and not file.domain_is_known
+        for sample in range(samples):
+            found = file.read(sample, slice(None)).swapaxes(0, 1)
+            np.testing.assert_array_equal(found, u[sample])
+            np.testing.assert_array_equal(file.read_static(sample), c[sample, 0])
+            pos = file.coordinates(sample)
+            np.testing.assert_array_equal(pos, x[sample % len(x), 0])
+
+
+def test_times_domains_and_names_of_published_sets(tmp_path: Path) -> None:
+    x, u = RNG.random((1, 1, 6, 2)), normal(3, 21, 6, 5)
+    for name, end, names in (
+        ("NS-Gauss", 1.0, ["velocity_x", "velocity_y"]),
+        ("ns_pwc", 1.0, ["velocity_x", "velocity_y"]),
+        ("CE-Gauss", 1.0, ["density", "velocity_x", "velocity_y", "pressure"]),
+        ("wave_c_sines", 0.1, ["u"]),
+    ):
+        with nfsgeo.data.open(camlab(tmp_path / f"{name}.nc", u=u, x=x)) as file:
+            np.testing.assert_allclose(file.times, np.linspace(0, end, 21))
+            assert file.component_names == names
+            flow = "wave" not in name
+            assert file.domain.periodic == (flow, flow)
+            assert file.domain_is_known == flow
+            found = file.read(1, slice(14, 15))[:, 0]
+            np.testing.assert_array_equal(found, u[1, 14, :, : len(names)])
+    c = normal(3, 1, 6, 1)
+    path = camlab(tmp_path / "Poisson-Gauss.nc", u=u[:, :1, :, :1], x=x, c=c)
+    with nfsgeo.data.open(path) as file:
+        assert file.times.tolist() == [0.0] and file.static_names == ["source"]
+
+
+@pytest.mark.parametrize(("name", "steps"), [("own", 21), ("NS-Gauss", 15)])
+def test_times_of_camlab_are_never_guessed(
+    tmp_path: Path, one_line: OneLine, name: str, steps: int
+) -> None:
+    arrays = {"u": normal(3, steps, 6, 2), "x": RNG.random((1, 1, 6, 2))}
+    path = camlab(tmp_path / f"{name}.nc", **arrays)
+    assert "--times" in one_line(nfsgeo.data.open, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "word"),
+    [
+        ("own", {"x": np.zeros((2, 1, 6, 2))}, "x of shape"),
+        ("own", {"x": np.zeros((1, 2, 6, 2))}, "x of shape"),
+        ("own", {"x": np.zeros((1, 1, 5, 2))}, "x of shape"),
+        ("own", {"x": np.full((1, 1, 6, 2), np.nan)}, "finite"),
+        ("own", {"c": np.zeros((3, 1, 5, 1))}, "dimension 'point'"),
+        ("own", {"c": np.zeros((3, 6))}, "dimension"),
+        ("own", {"c": np.arange(36.0).reshape(3, 2, 6, 1)}, "changes in time"),
+        ("NS-SL", {"x": 1.5 + np.zeros((1, 1, 6, 2))}, "domain"),
+        ("NS-SL", {"u": np.zeros((3, 21, 6, 1))}, "velocity_y"),
+        ("Poisson-Gauss", {}, "'c'"),
+    ],
+)
+def test_sets_of_camlab_that_contradict_themselves(
+    tmp_path: Path,
+    one_line: OneLine,
+    name: str,
+    change: dict[str, np.ndarray],
+    word: str,
+) -> None:
+    steps = 21 if name == "NS-SL" else 1
+    arrays = {"u": normal(3, steps, 6, 2), "x": RNG.random((1, 1, 6, 2))}
+    path = camlab(tmp_path / f"{name}.nc", **(arrays | change))
+    assert word in one_line(read_all, path)
+
+
+@settings(max_examples=20, **unhurried)
+@given(sizes, sizes, sizes, sizes)
+def test_geo_fno_of_any_size(
+    tmp_path: Path, samples: int, points: int, rows: int, columns: int
+) -> None:
+    path = elasticity(tmp_path, samples, points)
+    stress, pos = np.load(path), np.load(tmp_path / "Random_UnitCell_XY_10.npy")
+    wanted = [(path, "stress", stress.T[..., None], pos.transpose(2, 0, 1))]
+    for name, channel, component in (
+        ("Pipe", 0, "velocity_x"),
+        ("NACA_Cylinder", 4, "mach"),
+    ):
+        path = on_grid(tmp_path, name, samples, (rows, columns))
+        fields = np.load(path)[:, channel].reshape(samples, -1, 1)
+        axes = [np.load(tmp_path / f"{name}_{axis}.npy") for axis in "XY"]
+        pos = np.stack(axes, -1).reshape(samples, -1, 2)
+        wanted.append((path, component, fields, pos))
+    for path, component, fields, pos in wanted:
+        with nfsgeo.data.open(path) as file:
+            assert file.component_names == [component] and len(file.times) == 1
+            assert file.static_names == ["x_position", "y_position"]
+            for sample in range(samples):
+                found = file.read(sample, slice(None))[:, 0]
+                np.testing.assert_array_equal(found, fields[sample])
+                np.testing.assert_array_equal(file.coordinates(sample), pos[sample])
+                np.testing.assert_array_equal(file.read_static(sample), pos[sample])
+
+
+def test_a_set_is_opened_by_its_fields_and_needs_its_other_files(
+    tmp_path: Path, one_line: OneLine
+) -> None:
+    elasticity(tmp_path)
+    message = one_line(nfsgeo.data.open, tmp_path / "Random_UnitCell_XY_10.npy")
+    assert "Random_UnitCell_sigma_10.npy" in message
+    path = on_grid(tmp_path)
+    (path.parent / "Pipe_Y.npy").unlink()
+    assert "without Pipe_Y.npy" in one_line(nfsgeo.data.open, path)
+    (tmp_path / "pipe").mkdir()
+    on_grid(tmp_path / "pipe")
+    assert "Pipe_Q.npy alone" in one_line(nfsgeo.data.open, tmp_path / "pipe")
+
+
+@pytest.mark.parametrize(
+    ("file", "shape"),
+    [
+        ("Pipe_Q.npy", (4, 12)),
+        ("Pipe_Q.npy", (4, 0, 3, 4)),
+        ("Pipe_X.npy", (3, 3, 4)),
+        ("Pipe_Y.npy", (4, 4, 3)),
+        ("NACA_Cylinder_Q.npy", (4, 4, 3, 4)),
+        ("Random_UnitCell_XY_10.npy", (7, 3, 4)),
+        ("Random_UnitCell_XY_10.npy", (4, 7, 2)),
+        ("Random_UnitCell_sigma_10.npy", (4, 7)),
+    ],
+)
+def test_arrays_of_geo_fno_that_do_not_fit(
+    tmp_path: Path, one_line: OneLine, file: str, shape: tuple[int, ...]
+) -> None:
+    paths = [elasticity(tmp_path), on_grid(tmp_path)]
+    paths.append(on_grid(tmp_path, "NACA_Cylinder"))
+    np.save(tmp_path / file, np.zeros(shape))
+    (path,) = (each for each in paths if each.name[:4] == file[:4])
+    one_line(nfsgeo.data.open, path)
+
+
+def test_no_code_in_arrays_is_run(tmp_path: Path, one_line: OneLine) -> None:
+    path = on_grid(tmp_path)
+    np.save(path, np.array([print, "never"], dtype=object), allow_pickle=True)
+    one_line(nfsgeo.data.open, path)
+
+
+@given(st.integers(1, 3000), st.booleans())
+def test_published_splits(num: int, test_last: bool) -> None:
+    split = published_split(num, 1000, 100, 200, test_last=test_last)
+    if num < 1300:
+        expected = split_in_order(num)
+        assert all(np.array_equal(split[part], expected[part]) for part in split)
+        return
+    assert split["train"].tolist() == list(range(1000))
+    first = num - 200 if test_last else 1000
+    assert split["test"].tolist() == list(range(first, first + 200))
+    assert len(set(np.concatenate(list(split.values())))) == 1300
+
+
+def test_parts_of_mp_pde_become_the_split(tmp_path: Path, examples: Examples) -> None:
+    examples["CE.h5"](tmp_path / "CE.h5")
+    with nfsgeo.data.open(tmp_path / "CE.h5") as file:
+        assert file.split["train"].tolist() == [0, 1, 2]
+        assert file.split["test"].tolist() == [3, 4] and len(file.split["valid"]) == 0
+
+
+def rewritten(path: Path, name: str, change: Callable[[np.ndarray], Any]) -> None:
+    with h5py.File(path, "r+") as file:
+        values, about = file[name][()], dict(file[name].attrs)
+        del file[name]
+        file[name] = change(values)
+        file[name].attrs.update(about)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "change"),
+    [
+        ("1D_Burgers_Sols_Nu0.02.hdf5", "tensor", lambda v: v.swapaxes(1, 2)),
+        ("1D_Burgers_Sols_Nu0.02.hdf5", "x-coordinate", lambda v: v**2),
+        ("1D_Burgers_Sols_Nu0.02.hdf5", "t-coordinate", lambda v: v[:3]),
+        ("1D_Burgers_Sols_Nu0.02.hdf5", "t-coordinate", lambda v: v[::-1]),
+        ("2D_DarcyFlow.hdf5", "tensor", lambda v: v.swapaxes(2, 3)),
+        ("2D_DarcyFlow.hdf5", "nu", lambda v: v.swapaxes(0, 2)),
+        ("ns_incom.h5", "velocity", lambda v: v.swapaxes(1, 2)),
+        ("ns_incom.h5", "velocity", lambda v: v[..., :1]),
+        ("ns_incom.h5", "t", lambda v: v + np.arange(len(v))[:, None]),
+        ("well.hdf5", "t0_fields/density", lambda v: v.swapaxes(2, 3)),
+        ("well.hdf5", "t1_fields/velocity", lambda v: v.swapaxes(1, 2)),
+        ("well.hdf5", "t2_fields/strain", lambda v: v[:, :, :1]),
+        ("CE.h5", "train/pde_4-7", lambda v: v.swapaxes(1, 2)),
+        ("CE.h5", "test/alpha", lambda v: v[:1]),
+        ("CE.h5", "test/pde_4-7", lambda v: v.astype("S3")),
+    ],
+)
+def test_reordered_arrays_are_refused(
+    examples: Examples,
+    tmp_path: Path,
+    one_line: OneLine,
+    name: str,
+    array: str,
+    change: Callable[[np.ndarray], Any],
+) -> None:
+    path = tmp_path / name
+    examples[name](path)
+    rewritten(path, array, change)
+    assert str(path) in one_line(read_all, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "arrays"),
+    [
+        ("NavierStokes_V1e-3", {"a": (5, 6, 3), "u": (5, 4, 3, 6)}),
+        ("NavierStokes_V1e-3", {"a": (6, 5, 3), "u": (5, 6, 3, 4)}),
+        ("piececonst_r6", {"coeff": (5, 6, 3), "sol": (5, 3, 6)}),
+        ("burgers_v100_t3", {"input": (5, 6), "output": (5, 6, 4)}),
+        ("burgers_data_R10", {"a": (5, 6), "u": (6, 5)}),
+    ],
+)
+def test_reordered_matlab_arrays_are_refused(
+    tmp_path: Path, one_line: OneLine, name: str, arrays: dict[str, tuple[int, ...]]
+) -> None:
+    path = tmp_path / f"{name}.mat"
+    scipy.io.savemat(path, {key: np.zeros(shape) for key, shape in arrays.items()})
+    one_line(read_all, path)
+
+
+def test_large_matlab_files_are_read_in_blocks(
+    examples: Examples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(containers, "BLOCK_BYTES", 2 * 4 * 6 * 3 * 4)
+    path = tmp_path / "NavierStokes_V1e-3_N5_T4.mat"
+    expected = examples[path.name](path)
+    with nfsgeo.data.open(path) as file:
+        for sample in (4, 0, 1, 3, 2):
+            whole = file.read(sample, slice(1, 3)).swapaxes(0, 1).reshape(2, 6, 3, 1)
+            np.testing.assert_array_equal(whole, expected.u[sample, 1:3])
+
+
+class Planted:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return print, ("this must never be printed",)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({"x": torch.zeros(5, 6), "y": torch.zeros(5, 6, 4)}, "darcy_train_16.pt"),
+        ({"x": torch.zeros(5, 6, 3), "y": torch.zeros(5, 3, 6)}, "darcy_train_16.pt"),
+        ({"x": torch.zeros(5, 6)}, "x (tensor)"),
+        ({"data": torch.zeros(3), "n": 2}, "dict of data (tensor), n (int)"),
+        ([torch.zeros(3)], "list"),
+        ({"x": Planted(), "y": torch.zeros(3)}, "print"),
+    ],
+)
+def test_torch_files_of_something_else(
+    tmp_path: Path,
+    one_line: OneLine,
+    content: Any,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    torch.save(content, tmp_path / "darcy_train_16.pt")
+    assert words in one_line(nfsgeo.data.open, tmp_path / "darcy_train_16.pt")
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("burgers_data_R10.mat", "field=u:nx,static=a:nx,x=0:1"),
+        ("NavierStokes_V1e-3_N5_T4.mat", "field=u:nxyt,static=a:nxy,x=0:1,y=0:1"),
+        ("piececonst_r6_N5_smooth1.mat", "field=sol:nxy,static=coeff:nxy"),
+        ("darcy_train_16.pt", "field=y:nxy,static=x:nxy,x=0:1,y=0:1"),
+        ("dataset_sr128.pkl", "field=u:nxyt,static=a:nxy,x=0:1,y=0:1"),
+    ],
+)
+def test_files_of_other_names_are_asked_about(
+    name: str, given: str, examples: Examples, tmp_path: Path, one_line: OneLine
+) -> None:
+    """The published sets are known by their names; see also ``tests/data/misread``."""
+    path = tmp_path / f"own{Path(name).suffix}"
+    examples[name](path)
+    assert given in one_line(nfsgeo.data.open, path)
+
+
+def test_pdebench_of_another_name_has_no_domain(
+    examples: Examples, tmp_path: Path
+) -> None:
+    for name in ("1D_Burgers_Sols_Nu0.02.hdf5", "2D_DarcyFlow.hdf5"):
+        expected = examples[name](tmp_path / "own.hdf5")
+        with nfsgeo.data.open(tmp_path / "own.hdf5") as file:
+            assert not file.domain_is_known and not any(file.domain.periodic)
+            np.testing.assert_allclose(file.axes[0], expected.axes[0], rtol=1e-6)
+        (tmp_path / "own.hdf5").unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        ("burgers_v100_t3_r6.mat", np.linspace(0, 1, 4)),
+        ("burgers_v100_t99_r6.mat", None),
+        ("NavierStokes_V1e-3_N5_T4.mat", np.arange(1.0, 5)),
+        ("NavierStokes_V1e-3_N5_T9.mat", None),
+        ("burgers_lowres.pt", np.linspace(0, 1, 101)[::6]),
+        ("burgers_train_16.pt", None),
+        ("dataset_sr64.pkl", None),
+    ],
+)
+def test_times_that_names_tell(
+    name: str, times: np.ndarray | None, tmp_path: Path, one_line: OneLine
+) -> None:
+    path = tmp_path / name
+    if name.endswith("pkl"):
+        import pickle
+
+        path.write_bytes(pickle.dumps({"u": normal(3, 6, 4), "a": normal(3, 6)}))
+    elif name.endswith("pt"):
+        y = torch.randn(3, 4 if times is None else 17, 6)
+        torch.save({"x": y[:, 0].clone(), "y": y}, path)
+    elif name.startswith("b"):
+        scipy.io.savemat(path, {"input": normal(3, 6), "output": normal(3, 4, 6)})
+    else:
+        scipy.io.savemat(path, {"a": normal(3, 6, 5), "u": normal(3, 6, 5, 4)})
+    if times is None:
+        message = one_line(nfsgeo.data.open, path)
+        assert "no times" in message and "--times 0:3:1" in message
+        with nfsgeo.data.open(path, times=[0, 1, 2, 5]) as file:
+            assert file.times[-1] == 5
+    else:
+        with nfsgeo.data.open(path) as file:
+            np.testing.assert_allclose(file.times, times)
+
+
+def test_what_names_tell_is_kept(examples: Examples, tmp_path: Path) -> None:
+    for name, viscosity in (
+        ("burgers_v100_t3.mat", 0.01),
+        ("burgers_lowres.pt", 0.01),
+        ("1D_Burgers_Sols_Nu0.02.hdf5", 0.02 / math.pi),
+    ):
+        examples[name](tmp_path / name)
+        with nfsgeo.data.open(tmp_path / name) as file:
+            assert file.equation == "burgers"
+            found = file.provenance["parameters"]["viscosity"]
+            assert found == pytest.approx(viscosity)
+
+
+def test_arrays_that_are_left_out_are_named(
+    examples: Examples, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("piececonst_r6_N5_smooth1.mat", "1D_Burgers_Sols_Nu0.02.hdf5"):
+        examples[name](tmp_path / name)
+        nfsgeo.data.open(tmp_path / name)
+    assert not caplog.text  # arrays that the authors derive from others are no loss
+    with h5py.File(tmp_path / "1D_Burgers_Sols_Nu0.02.hdf5", "r+") as file:
+        file["more/pressure"] = np.zeros(3)
+    with caplog.at_level(logging.WARNING):
+        nfsgeo.data.open(tmp_path / "1D_Burgers_Sols_Nu0.02.hdf5")
+    assert "more/pressure" in caplog.text
+
+
+MARKED = {
+    "1D_Burgers_Sols_Nu0.02.hdf5": "tensor",
+    "Wave-Layer.nc": "u",
+    "WE.h5": "train/pde_4-6",
+    "trajectories.h5": "0/velocity",
+    "piececonst_r6_N5_smooth1_73.mat": "sol",
+}
+
+
+@pytest.mark.parametrize("name", list(MARKED))
+@pytest.mark.parametrize("key", ["_FillValue", "missing_value"])
+@pytest.mark.parametrize("mark", [np.float64(1e20), np.float32(-999), np.int16([7, 9])])
+def test_fill_values_in_hdf5_are_missing(
+    name: str, key: str, mark: Any, examples: Examples, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    examples[name](path)
+    with h5py.File(path, "r+") as file:
+        values = file[MARKED[name]]
+        values[(0,) * values.ndim] = np.ravel(mark)[-1]
+        values.attrs[key] = mark
+    with nfsgeo.data.open(path) as file:
+        gaps = np.isnan(file.read(0, slice(None)))
+        assert gaps.sum() == 1 and gaps[0, 0, 0]
+
+
+@settings(deadline=None)
+@given(
+    st.integers(2, 2048),
+    st.floats(-100, 100),
+    st.floats(1e-3, 1e3),
+    st.booleans(),
+)
+def test_even_axis_undoes_single_precision(
+    num: int, lower: float, length: float, centred: bool
+) -> None:
+    lower *= length / 1000
+    exact = lower + (np.arange(num) + centred / 2) / num * length
+    axis, low, high = even_axis(exact.astype(np.float32), centred=centred)
+    np.testing.assert_allclose(axis, exact, atol=2e-6 * length)
+    np.testing.assert_allclose([low, high], [lower, lower + length], atol=2e-6 * length)
+    assert low <= axis[0] and axis[-1] < high

@@ -1,0 +1,872 @@
+"""Tables of points and of stations: names, order, gaps, dates, text, and back again."""
+
+from __future__ import annotations
+
+import csv
+import math
+import tracemalloc
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import nfsgeo.data
+from nfsgeo.data.build import Array, build
+from nfsgeo.data.fields import KNOWN, STATIC, Fields
+from nfsgeo.data.formats.columns import ROLES
+from nfsgeo.errors import UserError
+
+HEALTH = [HealthCheck.function_scoped_fixture]
+FAST = settings(max_examples=60, deadline=None, suppress_health_check=HEALTH)
+WORDS = st.text("abcdefgh", min_size=3, max_size=6).map("q".__add__)
+
+
+def test_a_static_input_that_changes_in_time_is_no_static_input(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x,t,p,a_k,a_q\n0,0,1,5,1\n0,1,1,5,2\n1,0,1,4,3\n1,1,1,4,3\n")
+    message = one_line(nfsgeo.data.open, path)
+    assert "a.csv with a_q, which changes in time" in message and "rename it" in message
+    path.write_text("x,t,a_q\n0,0,1\n1,0,2\n")
+    assert "no field to predict but the inputs q" in one_line(nfsgeo.data.open, path)
+
+
+def test_columns_that_never_change_are_asked_about(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    """Elevations and numbers of stations, which would be predicted otherwise."""
+    names, path = ["x", "t", "p", "height", "id", "w"], tmp_path / "a.csv"
+    rows = [[x, t, x + t, 10 * x, x, 0] for x in (1.0, 2.0) for t in (0.0, 1.0, 2.0)]
+    written(path, names, rows)
+    message = one_line(nfsgeo.data.open, path)
+    assert "columns height and id, which never change in time" in message
+    assert "--columns static=height, or field=height, or ignore=height" in message
+    kinds = {"static": ["height"], "ignore": "id"}
+    with nfsgeo.data.open(path, columns=kinds) as file:
+        assert file.component_names == ["p", "w"]  # the same everywhere: no question
+        assert file.static_names == ["height"]
+        assert file.read_static(0).ravel().tolist() == [10.0, 20.0]
+    with nfsgeo.data.open(path, columns={"field": ["height", "id"], "x": "x"}) as file:
+        assert file.component_names == ["p", "height", "id", "w"]
+    for columns, words in (
+        ({"static": "depth"}, "no column 'depth'"),
+        ({"static": "id", "ignore": "id"}, "given 2 times"),
+        ({"x": "id", "ignore": "id"}, "given 2 times"),
+        ({"fields": "p"}, "static, field, ignore before the ="),
+    ):
+        assert words in one_line(nfsgeo.data.open, path, columns=columns)
+    rows[0][3] = ""  # one value is missing, and the others are the same
+    assert "never change" in one_line(nfsgeo.data.open, written(path, names, rows))
+    for row in rows:  # one value at each point tells nothing
+        row[3] = row[4] = "" if row[1] else row[0]
+    with nfsgeo.data.open(written(path, names, rows)) as file:
+        assert file.component_names == ["p", "height", "id", "w"]
+
+
+def rows_of(num: int, steps: int, seed: int) -> np.ndarray:
+    """Rows x, y, t, u of points that are all there at all times; u = 100 p + t."""
+    random = np.random.default_rng(seed)
+    pos = np.unique(random.integers(-9, 9, (num, 2)) / 4, axis=0)
+    t = np.cumsum(random.integers(1, 5, steps)) / 2
+    p = np.arange(len(pos))
+    point, step = (v.ravel() for v in np.meshgrid(p, np.arange(steps), indexing="ij"))
+    return np.c_[pos[point], t[step], 100 * point + t[step]]
+
+
+def written(path: Path, names: list[str], rows: Any, separator: str = ",") -> Path:
+    lines = [separator.join(map(str, row)) for row in [names, *np.asarray(rows)]]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def check(file: Fields, rows: np.ndarray, name: str = "u") -> None:
+    assert file.component_names == [name] and file.num_samples == 1
+    assert np.array_equal(file.times, np.unique(rows[:, 2]))
+    assert np.array_equal(file.coordinates(), np.unique(rows[:, :2], axis=0))
+    u = file.read(0, slice(None))[..., 0]
+    p = np.arange(len(u))[:, None]
+    assert np.array_equal(u, (100 * p + file.times).astype(np.float32))
+
+
+sizes = st.tuples(st.integers(2, 8), st.integers(1, 5), st.integers(0, 99))
+
+
+@FAST
+@given(size=sizes, data=st.data())
+def test_names_and_order_change_nothing(
+    tmp_path: Path, size: tuple[int, int, int], data: st.DataObject
+) -> None:
+    """Known names in any case and with a unit, columns and rows in any order."""
+    rows = rows_of(*size)
+    names = []
+    for role in ("x", "y", "time"):
+        name = data.draw(st.sampled_from(ROLES[role]))
+        name = (
+            name
+            if name == "t"
+            else data.draw(st.sampled_from([name, name.upper(), name.title()]))
+        )
+        names.append(name + data.draw(st.sampled_from(["", " [m]", "_s", " (deg)"])))
+    names.append("u")
+    columns = data.draw(st.permutations(range(4)))
+    order = np.array(data.draw(st.permutations(range(len(rows)))))
+    separator = data.draw(st.sampled_from(",;\t"))
+    named = [names[c] for c in columns]
+    path = written(tmp_path / "a.csv", named, rows[order][:, columns], separator)
+    with nfsgeo.data.open(path) as file:
+        check(file, rows)
+
+
+@FAST
+@given(size=sizes, names=st.lists(WORDS, min_size=4, max_size=4, unique=True))
+def test_names_that_say_nothing_have_to_be_explained(
+    tmp_path: Path, size: tuple[int, int, int], names: list[str]
+) -> None:
+    rows = rows_of(*size)
+    path = written(tmp_path / "a.csv", names, rows)
+    with pytest.raises(UserError, match="--columns x=COLUMN"):
+        nfsgeo.data.open(path)
+    columns = dict(zip(("x", "y", "time"), names, strict=False))
+    with nfsgeo.data.open(path, columns=columns) as file:
+        check(file, rows, names[3])
+
+
+@FAST
+@given(size=sizes, data=st.data())
+def test_rows_that_are_missing_are_gaps_and_those_there_twice_are_named(
+    tmp_path: Path, size: tuple[int, int, int], data: st.DataObject
+) -> None:
+    rows = rows_of(size[0], size[1] + 1, size[2])
+    at = data.draw(st.integers(0, len(rows) - 1))
+    x, y, t, _ = rows[at]
+    path = written(tmp_path / "a.csv", ["x", "y", "t", "u"], np.delete(rows, at, 0))
+    if len(np.unique(rows[:, :2], axis=0)) > 1 and len(np.unique(rows[:, 2])) > 2:
+        with nfsgeo.data.open(path) as file:
+            u, places = file.read(0, slice(None))[..., 0], file.coordinates()
+            point, step = np.argwhere(np.isnan(u))[0]
+            assert np.isnan(u).sum() == 1
+            assert places[point].tolist() == [x, y] and file.times[step] == t
+    point = rf"\[{x}, {y}\]"
+    written(path, ["x", "y", "t", "u"], np.vstack([rows, rows[at]]))
+    with pytest.raises(UserError, match=rf"2 rows for the point {point} at t = {t:g}"):
+        nfsgeo.data.open(path)
+
+
+@FAST
+@given(
+    size=sizes,
+    column=st.integers(0, 3),
+    mark=st.sampled_from(["", "NA", "NaN", "null", "-", "nan", " "]),
+    data=st.data(),
+)
+def test_cells_without_a_value_are_counted(
+    tmp_path: Path,
+    size: tuple[int, int, int],
+    column: int,
+    mark: str,
+    data: st.DataObject,
+) -> None:
+    rows = rows_of(*size).astype(object)
+    places = st.sets(st.integers(0, len(rows) - 1), min_size=1)
+    bad = sorted(data.draw(places))
+    rows[bad, column] = mark
+    path = written(tmp_path / "a.csv", ["x", "y", "t", "u"], rows)
+    if column == 3:
+        with nfsgeo.data.open(path) as file:
+            assert np.isnan(file.read(0, slice(None))).sum() == len(bad)
+        return
+    what = f"column {'xytu'[column]} with {len(bad)} of {len(rows)} values missing"
+    with pytest.raises(UserError, match=what):
+        nfsgeo.data.open(path)
+
+
+def test_a_time_that_went_for_a_field(tmp_path: Path) -> None:
+    """3600 points and one time step, where there are 60 of each."""
+    t, x = np.meshgrid(np.arange(60.0), np.arange(60.0))
+    rows = np.c_[x.ravel(), t.ravel(), (x + t).ravel()]
+    for name in ("time", "Time [s]", "t", "timestamp"):
+        path = written(tmp_path / "a.csv", ["x", name, "u"], rows)
+        with nfsgeo.data.open(path) as file:
+            assert (file.num_points(), len(file.times)) == (60, 60)
+            assert file.component_names == ["u"]
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["x", "y", "T", "u"], "column T, which may be the time"),
+        (["x", "y", "travel_time", "u"], "column travel_time, which may be the time"),
+        (["x", "y", "t", "date"], "t and date, each of which may be the time"),
+        (["x", "y", "lat", "u"], "y and lat, each of which may be coordinate y"),
+        (["x", "y", "t", "t"], "given 2 times"),
+        (["", "x", "y", "u"], "without a name"),
+        (["x", "z", "t", "u"], "columns x[, y[, z]]"),
+        (["lat", "t", "u", "v"], "columns x[, y[, z]]"),
+        (["x", "y", "frame", "u"], "time=COLUMN"),
+    ],
+)
+def test_names_that_can_be_read_in_two_ways(
+    tmp_path: Path, one_line: Callable[..., str], names: list[str], words: str
+) -> None:
+    path = written(tmp_path / "a.csv", names, rows_of(3, 4, 0))
+    assert words in one_line(nfsgeo.data.open, path)
+
+
+def test_fields_that_look_like_times(tmp_path: Path) -> None:
+    rows = rows_of(3, 1, 0)
+    path = written(tmp_path / "a.csv", ["x", "y", "T", "u"], rows)
+    with nfsgeo.data.open(path, columns={"time": ""}) as file:
+        assert file.component_names == ["T", "u"]
+    written(path, ["x", "y", "t", "T"], rows)
+    with nfsgeo.data.open(path) as file:
+        assert file.component_names == ["T"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"when": "t"}, "when=t"),
+        ({"time": "date"}, "no column 'date'"),
+        ({"x": "y", "y": "y"}, "given 2 times"),
+    ],
+)
+def test_columns_that_are_not_there(
+    tmp_path: Path, one_line: Callable[..., str], columns: dict[str, str], words: str
+) -> None:
+    path = written(tmp_path / "a.csv", ["x", "y", "t", "u"], rows_of(3, 4, 0))
+    assert words in one_line(nfsgeo.data.open, path, columns=columns)
+
+
+@pytest.mark.parametrize("form", ["{}", "{}Z", "{}+00:00"])
+@pytest.mark.parametrize("separator", [" ", "T"])
+def test_dates_become_seconds(tmp_path: Path, form: str, separator: str) -> None:
+    dates = ["2026-01-01 00:00:00", "2026-01-01 06:00:00", "2026-01-02 00:00:00"]
+    texts = [form.format(date.replace(" ", separator)) for date in dates]
+    rows = [[x, text, 1.0] for x in (0.0, 1.0) for text in texts]
+    path = written(tmp_path / "a.csv", ["x", "date", "u"], rows)
+    with nfsgeo.data.open(path) as file:
+        assert (file.times - 1767225600.0).tolist() == [0.0, 21600.0, 86400.0]
+
+
+@pytest.mark.parametrize("name", ["date", "t"])
+def test_days_without_hyphens_are_not_numbers(
+    tmp_path: Path, one_line: Callable[..., str], name: str
+) -> None:
+    days = [20260630, 20260701]
+    rows = [[x, day, 1.0] for x in (0.0, 1.0) for day in days]
+    path = written(tmp_path / "a.csv", ["x", name, "u"], rows)
+    columns = dict(zip(["x", name, "u"], zip(*rows, strict=True), strict=True))
+    pandas.DataFrame(columns).to_parquet(tmp_path / "a.parquet")
+    for each in (path, tmp_path / "a.parquet"):
+        message = one_line(nfsgeo.data.open, each)
+        assert f"column {name} with 20260630" in message and "hyphens" in message
+    rows[0][1] = rows[2][1] = 20260631  # no day
+    with nfsgeo.data.open(written(path, ["x", name, "u"], rows)) as file:
+        assert file.times.tolist() == [20260631, 20260701]
+
+
+@pytest.mark.parametrize("form", ["%Y%m", "%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"])
+def test_dates_without_hyphens_are_not_numbers(
+    tmp_path: Path, one_line: Callable[..., str], form: str
+) -> None:
+    dates = [f"{datetime(2000 + k // 12, k % 12 + 1, 2, 3):{form}}" for k in range(14)]
+    rows = [[x, day, x + k] for x in (0.0, 1.0) for k, day in enumerate(dates)]
+    path = written(tmp_path / "a.csv", ["x", "date", "u"], rows)
+    assert "a number or the date" in one_line(nfsgeo.data.open, path)
+
+
+def test_underscores_are_no_digits(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    path = written(tmp_path / "a.csv", ["x", "u"], [[0.0, "1_5"], [1.0, 2.0]])
+    assert "'1_5' in column u" in one_line(nfsgeo.data.open, path)
+
+
+def test_comments_ahead_of_the_names(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("# made by a model, 2020\n# twice\nx,u\n0,1\n# half\n1,2\n")
+    with nfsgeo.data.open(path) as file:
+        assert file.component_names == ["u"]
+        assert file.read(0, slice(None)).ravel().tolist() == [1, 2]
+    path.write_text("# x,u\n0,1\n1,2\n")
+    with nfsgeo.data.open(path) as file:
+        assert file.component_names == ["u"] and file.num_points() == 2
+
+
+def test_decimals_may_be_missing(tmp_path: Path) -> None:
+    columns = {"x": [0.0, 1.0, 2.0], "u": [None, Decimal("1.5"), Decimal("2.5")]}
+    pandas.DataFrame(columns).to_parquet(tmp_path / "a.parquet")
+    with nfsgeo.data.open(tmp_path / "a.parquet") as file:
+        values = file.read(0, slice(None)).ravel()
+    np.testing.assert_array_equal(values, [np.nan, 1.5, 2.5])
+
+
+def test_dates_with_offsets_are_in_utc(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    dates = ["2026-01-01T02:00:00.5+02:00", "2026-01-01T06:00-0100", "20260102T000000Z"]
+    seconds = [0.5, 25200.0, 86400.0]
+    rows = [[x, text, 1.0] for x in (0.0, 1.0) for text in dates]
+    path = written(tmp_path / "a.csv", ["x", "date", "u"], rows)
+    columns = dict(zip(["x", "date", "u"], zip(*rows, strict=True), strict=True))
+    pandas.DataFrame(columns).to_parquet(tmp_path / "a.parquet")
+    for each in (path, tmp_path / "a.parquet"):
+        with nfsgeo.data.open(each) as file:
+            assert (file.times - 1767225600.0).tolist() == seconds
+            assert file.time_unit == "seconds since 1970-01-01"
+    rows[1][1] = "2026-01-01T06:00"
+    written(path, ["x", "date", "u"], rows)
+    assert "with and without an offset" in one_line(nfsgeo.data.open, path)
+
+
+def test_longitudes_around_the_globe(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    rows = [[x, y, 1.0] for x in (-170.0, 170.0) for y in (0.0, 1.0)]
+    path = written(tmp_path / "a.csv", ["lon", "lat", "u"], rows)
+    assert "340 degrees" in one_line(nfsgeo.data.open, path)
+    with nfsgeo.data.open(written(path, ["x", "y", "u"], rows)) as file:
+        assert file.num_points() == 4
+
+
+@pytest.mark.parametrize("cell", ["today", "1,5", "01/02/2026", "2026-01-01T00:00+05"])
+def test_cells_that_are_no_numbers(
+    tmp_path: Path, one_line: Callable[..., str], cell: str
+) -> None:
+    rows = [[0.0, 0.0, 1.0], [1.0, 0.0, cell]]
+    path = written(tmp_path / "a.csv", ["x", "t", "u"], rows, ";")
+    assert f"{cell!r} in column u" in one_line(nfsgeo.data.open, path)
+    rows.append([2.0, 0.0, ""])  # an empty cell does not make it a column of dates
+    path = written(tmp_path / "b.csv", ["x", "t", "u"], rows, ";")
+    assert f"{cell!r} in column u" in one_line(nfsgeo.data.open, path)
+
+
+def test_row_numbers_that_pandas_kept_are_no_field(tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"x": [0.0, 1.0, 2.0], "t": 0.0, "u": [4.0, 5.0, 6.0]})
+    frame.sample(frac=1, random_state=0).to_parquet(tmp_path / "a.parquet")
+    with nfsgeo.data.open(tmp_path / "a.parquet") as file:
+        assert file.component_names == ["u"]
+        assert file.read(0, slice(None)).ravel().tolist() == [4.0, 5.0, 6.0]
+
+
+def test_parquet_with_dates_and_nulls(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    days = np.array(["2026-01-01", "2026-01-02"] * 2, "datetime64[ns]")
+    table = {"lon": [0.0, 0.0, 1.0, 1.0], "date": days, "u": [1, 2, 3, 4]}
+    for unit in ("s", "ms", "us", "ns"):
+        column = pandas.Series(days.astype(f"M8[{unit}]")).dt.tz_localize("UTC")
+        frame = pandas.DataFrame({**table, "date": column})
+        frame.to_parquet(tmp_path / "a.parquet")
+        with nfsgeo.data.open(tmp_path / "a.parquet") as file:
+            assert file.times.tolist() == [1767225600.0, 1767312000.0]
+            assert file.read(0, slice(None))[:, :, 0].tolist() == [[1, 2], [3, 4]]
+    table["u"] = [1, None, 3, None]
+    pandas.DataFrame(table).to_parquet(tmp_path / "a.parquet")
+    with nfsgeo.data.open(tmp_path / "a.parquet") as file:
+        found = file.read(0, slice(None))[:, :, 0]
+    np.testing.assert_array_equal(found, [[1, np.nan], [3, np.nan]])
+    table["date"] = [days[0], None, days[0], days[1]]
+    pandas.DataFrame(table).to_parquet(tmp_path / "a.parquet")
+    message = one_line(nfsgeo.data.open, tmp_path / "a.parquet")
+    assert "column date with 1 of 4 values missing" in message
+
+
+ROWS = [
+    (run, t, x, f"S{x}", x + 10 * t + number)
+    for number, run in enumerate(["wet", "dry", "dusk"])
+    for t in range(3)
+    for x in range(2)
+]
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / f"a.{request.param}"
+    names = ["run", "t", "x", "station", "p"]
+    if request.param == "csv":
+        lines = [names, *ROWS]
+        path.write_text("\n".join(",".join(map(str, line)) for line in lines))
+        return path
+    columns = zip(*ROWS, strict=True)
+    pandas.DataFrame(dict(zip(names, columns, strict=True))).to_parquet(path)
+    return path
+
+
+def test_samples_are_told_apart_by_text_in_the_order_of_the_rows(table: Path) -> None:
+    columns = {"sample": "run", "ignore": "station"}
+    with nfsgeo.data.open(table, columns=columns) as file:
+        assert file.num_samples == 3 and file.component_names == ["p"]
+        for sample in range(3):
+            values = file.read(sample, slice(None))[..., 0]
+            assert values.tolist() == [
+                [x + 10 * t + sample for t in (0, 1, 2)] for x in (0, 1)
+            ]
+
+
+def test_other_text_is_no_field(table: Path, one_line: Callable[..., str]) -> None:
+    message = one_line(nfsgeo.data.open, table)
+    assert "'wet' in column run" in message
+    assert "--columns ignore=run, or sample=run" in message
+    with nfsgeo.data.open(table, columns={"sample": "run"}) as file:
+        assert file.dataset["station"].values.tolist() == ["S0", "S1"]
+        out = nfsgeo.data.write(file, table.parent / "out.nc")
+    with nfsgeo.data.open(out) as file:
+        assert file.component_names == ["p"]
+
+
+def test_a_sample_without_a_name(tmp_path: Path, one_line: Callable[..., str]) -> None:
+    (tmp_path / "a.csv").write_text("run,x,p\nwet,0,1\n,1,2\n")
+    columns = {"sample": "run"}
+    message = one_line(nfsgeo.data.open, tmp_path / "a.csv", columns=columns)
+    assert "column run with 1 of 2 values missing" in message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x y  t p\n0 0 0 1\n  1 0 0 2\n0 0 1\t3 \n\n1 0 1 4\n",
+        "# x y t p\n0. 0. 0. 1.\n1e0 0 0 2\n# more\n0 0 1 3\n1 0 1 4",
+    ],
+)
+def test_columns_apart_by_white_space(tmp_path: Path, text: str) -> None:
+    """As ``numpy.savetxt`` and many solvers write them."""
+    (tmp_path / "a.txt").write_text(text)
+    with nfsgeo.data.open(tmp_path / "a.txt") as file:
+        assert file.read(0, slice(None))[..., 0].tolist() == [[1, 3], [2, 4]]
+
+
+def test_lines_of_words_are_no_table(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    (tmp_path / "a.txt").write_text("the t and x\nof 1 2\n")
+    assert "a format that it reads" in one_line(nfsgeo.data.open, tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_text("x t p\n0 0 1\n1 0\n")
+    assert "2 cells in row 2" in one_line(nfsgeo.data.open, tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize("separator", [",", ";", " ", "\t"])
+def test_numbers_without_names(
+    tmp_path: Path, one_line: Callable[..., str], separator: str
+) -> None:
+    lines = [separator.join(f"{x}.5" for x in range(k, k + 3)) for k in range(2)]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    message = one_line(nfsgeo.data.open, tmp_path / "a.csv")
+    assert "the numbers 0.5, 1.5, 2.5 in its first line" in message
+    assert "add a line with a name" in message
+
+
+PLACES = {"773869": (3.0, 1.0), "767541": (1.0, 2.0), "S 3": (2.0, 0.5)}
+TIMES = ["2012-03-01 00:00", "2012-03-01 00:05", "2012-03-01 00:10"]
+
+
+def value(station: str, time: int) -> float:
+    return PLACES[station][0] + 10 * time
+
+
+@pytest.fixture
+def speeds(tmp_path: Path) -> Path:
+    lines = [["timestamp", *PLACES]]
+    for number, time in enumerate(TIMES):
+        lines.append([time, *(f"{value(name, number)}" for name in PLACES)])
+    path = tmp_path / "speeds.csv"
+    path.write_text("\n".join(map(",".join, lines)))
+    return path
+
+
+@pytest.fixture
+def sensors(tmp_path: Path) -> Path:
+    path = tmp_path / "sensors.csv"
+    rows = [f"{i},{name},{x},{y}" for i, (name, (x, y)) in enumerate(PLACES.items())]
+    # In another order, with a station that has no column.
+    path.write_text("\n".join(["index,id,x,y", "7,unused,9,9", *reversed(rows)]))
+    return path
+
+
+def test_a_column_is_the_series_of_a_station(speeds: Path, sensors: Path) -> None:
+    with nfsgeo.data.open(speeds, columns={"points": str(sensors)}) as file:
+        assert file.component_names == ["speeds"]
+        pos = file.coordinates(0)
+        assert sorted(map(tuple, pos.tolist())) == sorted(PLACES.values())
+        values = file.read(0, slice(None))[..., 0]
+        assert values.tolist() == [[x + 10 * t for t in range(3)] for x, _ in pos]
+        assert np.diff(file.times).tolist() == [300.0, 300.0]
+        assert "1970" in file.time_unit
+
+
+def test_longitudes_are_known_as_such(speeds: Path, tmp_path: Path) -> None:
+    places = tmp_path / "places.csv"
+    places.write_text("lat;lon;name\n1;-170;773869\n2;0;767541\n3;170;S 3\n")
+    with pytest.raises(Exception, match="longitudes over 340 degrees"):
+        nfsgeo.data.open(speeds, columns={"points": str(places)})
+
+
+def test_empty_cells_are_missing_values(speeds: Path, sensors: Path) -> None:
+    text = speeds.read_text().replace("12.0", "")
+    speeds.write_text(text)
+    with nfsgeo.data.open(speeds, columns={"points": str(sensors)}) as file:
+        values = file.read(0, slice(None))[..., 0]
+        (missing,) = np.argwhere(np.isnan(values)).tolist()
+        assert file.coordinates(0)[missing[0]].tolist() == [2.0, 0.5]
+        assert missing[1] == 1
+
+
+def test_samples_and_columns_that_are_no_stations(
+    tmp_path: Path, sensors: Path
+) -> None:
+    path = tmp_path / "levels.csv"
+    header, rows = ["day", "hour", "remark", *PLACES], []
+    for day in ("mon", "tue"):
+        for hour in range(2):
+            values = [str(value(name, hour) + (day == "tue")) for name in PLACES]
+            rows.append([day, str(hour), "fine", *values])
+    path.write_text("\n".join(map(",".join, [header, *rows])))
+    told = {"points": str(sensors), "sample": "day", "time": "hour", "ignore": "remark"}
+    with nfsgeo.data.open(path, columns=told) as file:
+        assert file.num_samples == 2 and file.times.tolist() == [0.0, 1.0]
+        for sample in range(2):
+            at = file.coordinates(sample)[:, 0]
+            values = file.read(sample, slice(None))[..., 0]
+            assert values.tolist() == [
+                [x + 10 * t + sample for t in (0, 1)] for x in at
+            ]
+
+
+def test_what_is_told_must_be_there(
+    speeds: Path, sensors: Path, one_line: Callable[..., str]
+) -> None:
+    def message(**told: str) -> str:
+        return one_line(
+            nfsgeo.data.open, speeds, columns={"points": str(sensors)} | told
+        )
+
+    assert "points=FILE" in one_line(nfsgeo.data.open, speeds)
+    assert "no column 'when'" in message(time="when")
+    assert "x= beside points=" in message(x="767541")
+    assert "sensors.csv without timestamp" in message(time="")
+    assert "points=gone.csv" in message(points="gone.csv")
+    lines = sensors.read_text()
+    sensors.write_text(lines + "\n9,767541,5,5")
+    assert "2 rows for 767541" in message()
+    sensors.write_text("id,again,x,y\n" + "\n".join(f"{n},{n},1,2" for n in PLACES))
+    assert "in 2 columns" in message()
+    sensors.write_text(lines.replace("x,y", "x,z"))
+    assert "x[, y[, z]], or lon and lat" in message()
+    sensors.write_text(lines.replace("767541", "1"))
+    assert "sensors.csv without 767541" in message()
+
+
+def test_a_name_that_may_be_the_time_or_a_station(
+    speeds: Path, sensors: Path, one_line: Callable[..., str]
+) -> None:
+    speeds.write_text(speeds.read_text().replace("timestamp", "T"))
+    message = one_line(nfsgeo.data.open, speeds, columns={"points": str(sensors)})
+    assert "column T, which may be the time" in message
+
+
+def test_an_index_without_a_name(
+    speeds: Path, sensors: Path, one_line: Callable[..., str]
+) -> None:
+    speeds.write_text(speeds.read_text().removeprefix("timestamp"))
+    message = one_line(nfsgeo.data.open, speeds, columns={"points": str(sensors)})
+    assert "column without a name" in message and "index_label" in message
+
+
+@settings(FAST, max_examples=40)
+@given(data=st.data())
+def test_any_table_is_that_of_its_rows(tmp_path: Path, data: st.DataObject) -> None:
+    """The same fields as from a table with a row for each point and time step."""
+    num = data.draw(st.integers(1, 4))
+    times = data.draw(st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True))
+    cell = st.one_of(st.just(math.nan), st.floats(-9, 9, width=32))
+    rows = [[data.draw(cell) for _ in range(num)] for _ in times]
+    rows[0][0] = 1.0  # a table without any value is refused
+    names = data.draw(st.permutations([f"s{i}" for i in range(num)]))
+    at = {name: (float(i % 2), i / 7) for i, name in enumerate(names)}
+
+    def text(lines: list[list[object]]) -> str:
+        shown = [["" if cell != cell else str(cell) for cell in line] for line in lines]
+        return "\n".join(map(",".join, shown))
+
+    wide, long, places = (tmp_path / f"{n}.csv" for n in ("u", "long", "places"))
+    places.write_text(text([["x", "y", "id"], *([*at[n], n] for n in sorted(at))]))
+    wide.write_text(
+        text([["t", *names], *([t, *r] for t, r in zip(times, rows, strict=True))])
+    )
+    each = [
+        [t, *at[name], value]
+        for t, row in zip(times, rows, strict=True)
+        for name, value in zip(names, row, strict=True)
+    ]
+    long.write_text(text([["t", "x", "y", "u"], *each]))
+    told = {"field": "u"}
+    with (
+        nfsgeo.data.open(wide, columns={"points": str(places)}) as one,
+        nfsgeo.data.open(long, columns=told) as other,
+    ):
+        assert one.times.tolist() == other.times.tolist()
+        np.testing.assert_array_equal(one.coordinates(0), other.coordinates(0))
+        np.testing.assert_array_equal(
+            one.read(0, slice(None)), other.read(0, slice(None))
+        )
+
+
+def test_names_of_stations_are_kept(speeds: Path, sensors: Path) -> None:
+    with nfsgeo.data.open(speeds, columns={"points": str(sensors)}) as file:
+        named = file.dataset["station"]
+        assert named.dims == ("point",)
+        for name, point in zip(named.values, file.coordinates(), strict=True):
+            assert PLACES[str(name)] == tuple(point)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_other_encodings(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x;t;Höhe\n0;0;1\n# half\n0;1;2\n1;0;3\n1;1;4\n", encoding=encoding)
+    with nfsgeo.data.open(path) as file:
+        assert file.component_names == ["Höhe"]
+        assert file.read(0, slice(None))[..., 0].tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("text", ["x,Höhe\n0,1\n1,2\n", "x,u,name\n0,1,Aé\n1,2,B\n"])
+def test_an_encoding_is_named(
+    tmp_path: Path, text: str, one_line: Callable[..., str]
+) -> None:
+    (tmp_path / "a.csv").write_text(text, encoding="latin-1")
+    message = one_line(nfsgeo.data.open, tmp_path / "a.csv")
+    assert "the encoding UTF-8" in message and "iconv" in message
+
+
+def test_text_that_looks_like_numbers_in_most_rows(tmp_path: Path) -> None:
+    """In whatever pieces the rows are parsed: 007 is no 7, and no digit is lost."""
+    runs = ["007"] * 150_000 + ["7"] * 150_000 + ["last"] * 2
+    lines = [f"{run},{k % 150_000},{k + 0.1}" for k, run in enumerate(runs)]
+    (tmp_path / "a.csv").write_text("\n".join(["run,x,u", *lines]))
+    with nfsgeo.data.open(tmp_path / "a.csv", columns={"sample": "run"}) as file:
+        assert [file.num_points(sample) for sample in range(3)] == [150_000] * 2 + [2]
+        assert file.read(2, slice(None)).ravel().tolist() == [300_000.1, 300_001.1]
+
+
+FORMS = ["%y%m%d", "%Y%m%d", "%Y%j", "%Y%m%d%H"]
+
+
+@FAST
+@given(
+    form=st.sampled_from(FORMS),
+    first=st.dates(datetime(2000, 1, 1).date(), datetime(2030, 1, 1).date()),
+    num=st.integers(60, 90),
+)
+def test_all_forms_of_days_are_asked_about(
+    tmp_path: Path, form: str, first: Any, num: int
+) -> None:
+    days = [(first + timedelta(k)).strftime(form) for k in range(num)]
+    rows = [[x, day, x + k] for x in (0.0, 1.0) for k, day in enumerate(days)]
+    path = written(tmp_path / "a.csv", ["x", "t", "u"], rows)
+    with pytest.raises(UserError, match="a number or the date"):
+        nfsgeo.data.open(path)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        np.arange(60.0),
+        np.arange(0, 15, 0.25),
+        np.arange(1000, 1100),
+        np.arange(100_000, 100_901, 100),
+        1.6e9 + 3600.0 * np.arange(50),
+        2459000.5 + np.arange(50),
+        np.array([110_110, 110_120, 110_130]),
+    ],
+)
+def test_numbers_stay_numbers(tmp_path: Path, times: np.ndarray) -> None:
+    rows = [[x, repr(float(t)), x + k] for x in (0, 1) for k, t in enumerate(times)]
+    with nfsgeo.data.open(written(tmp_path / "a.csv", ["x", "t", "u"], rows)) as file:
+        assert file.times.tolist() == times.tolist()
+
+
+def test_points_that_move(tmp_path: Path, one_line: Callable[..., str]) -> None:
+    path = written(tmp_path / "a.csv", ["x", "t", "u"], [[k, k, 1] for k in range(9)])
+    assert "points that stay where they are" in one_line(nfsgeo.data.open, path)
+    rows = [[s, x, t, 1] for s in (0, 1) for x in (0, 1) for t in (s, 2)]
+    path = written(tmp_path / "b.csv", ["sample", "x", "t", "u"], rows)
+    assert "every sample at the same times" in one_line(nfsgeo.data.open, path)
+
+
+def test_a_large_table_is_read_nearly_as_fast_as_pandas_reads_it(
+    tmp_path: Path,
+) -> None:
+    """In at most twice the time and four times the memory; here with room for noise."""
+    places, t = np.random.default_rng(0).random((100, 2)), np.arange(2000) / 2
+    frame = pandas.DataFrame(np.repeat(t, 100), columns=["t"])
+    frame[["x", "y"]] = np.tile(places, (2000, 1))
+    frame["u"] = np.random.default_rng(1).normal(size=len(frame))
+    frame.to_csv(path := tmp_path / "a.csv", index=False)
+    seconds: dict[Any, list[float]] = {pandas.read_csv: [], nfsgeo.data.open: []}
+    for _ in range(3):
+        for read, spent in seconds.items():
+            start = process_time()
+            read(path)
+            spent.append(process_time() - start)
+    ours, plain = min(seconds[nfsgeo.data.open]), min(seconds[pandas.read_csv])
+    assert ours < 3 * plain
+    tracemalloc.start()
+    nfsgeo.data.open(path)
+    assert tracemalloc.get_traced_memory()[1] < 4 * frame.memory_usage().sum()
+    tracemalloc.stop()
+
+
+def cloud(sizes: list[int], steps: int, dim: int, seed: int, **names: Any) -> Fields:
+    """Samples on meshes of these sizes, with two fields, a forcing and a static one."""
+    random = np.random.default_rng(seed)
+    called = {"p": ["p", "q"], "k": ["k"], "sun": ["sun"]} | names
+
+    def drawn(*shape: int) -> list[np.ndarray]:
+        return [random.normal(size=(n, *shape)) for n in sizes]
+
+    arrays = [
+        Array(drawn(steps, len(called["p"])), "ptc", called["p"]),
+        Array(drawn(steps, len(called["sun"])), "ptc", called["sun"], KNOWN),
+        Array(drawn(len(called["k"])), "pc", called["k"], STATIC),
+    ]
+    points = [random.random((n, dim)) for n in sizes]
+    times = np.cumsum(random.random(steps) + 0.1)
+    return build(Path("cloud"), arrays, points=points, times=times)
+
+
+@settings(FAST, max_examples=25)
+@given(
+    ending=st.sampled_from([".csv", ".parquet"]),
+    sizes=st.lists(st.integers(2, 7), min_size=1, max_size=4),
+    steps=st.integers(1, 3),
+    dim=st.integers(1, 3),
+    seed=st.integers(0, 99),
+)
+def test_out_and_in_again(
+    tmp_path: Path, ending: str, sizes: list[int], steps: int, dim: int, seed: int
+) -> None:
+    first, out = cloud(sizes, steps, dim, seed), tmp_path / f"a{ending}"
+    out.unlink(missing_ok=True)
+    with nfsgeo.data.open(nfsgeo.data.write(first, out)) as last:
+        assert last.component_names == ["p", "q"] and last.static_names == ["k"]
+        assert last.forcing_names == ["sun"]
+        np.testing.assert_array_equal(last.times, first.times)
+        for sample in range(len(sizes)):
+            order = np.lexsort(first.coordinates(sample).T[::-1])
+            for one, other in (
+                (first.coordinates(sample)[order], last.coordinates(sample)),
+                (first.read_static(sample)[order], last.read_static(sample)),
+                (
+                    first.read_all(sample, slice(None))[order],
+                    last.read_all(sample, slice(None)),
+                ),
+            ):
+                np.testing.assert_array_equal(one, other)
+    assert not list(tmp_path.glob("*partial*"))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_dates_stay_dates(tmp_path: Path, ending: str) -> None:
+    dates = ["2026-01-01T00:00:00", "2026-01-01T00:00:00.250000", "2026-03-01T12:00:00"]
+    rows = [[x, date, x + k] for x in (0.0, 2.0) for k, date in enumerate(dates)]
+    path = written(tmp_path / "in.csv", ["x", "time", "u"], rows)
+    out = nfsgeo.data.convert(path, tmp_path / f"out{ending}")
+    table = nfsgeo.data.convert(out, tmp_path / "again.csv")
+    with table.open() as stream:
+        found = [row["time"] for row in csv.DictReader(stream)][:3]
+    assert np.array_equal(np.array(found, "M8[us]"), np.array(dates, "M8[us]"))
+
+
+TRICKY = [
+    "a",
+    "a_",
+    "a_k",
+    "a_a_k",
+    "forcing_",
+    "forcing_sun",
+    "T",
+    "lat",
+    "a/b",
+    "p,q",
+]
+TRICKY += [
+    "a;b;c;d;e",
+    " p",
+    "",
+    "#",
+    "1",
+    "p_0",
+    "'p\"",
+    "p\nq",
+    "p [m/s]",
+    "k",
+    "nan",
+]
+NAMES = st.sampled_from(TRICKY) | st.text(
+    "aà_ p0,;#\"'<&\t\n[](", min_size=1, max_size=4
+)
+
+
+@settings(FAST, max_examples=100)
+@given(
+    ending=st.sampled_from([".csv", ".parquet"]),
+    names=st.lists(NAMES, min_size=1, max_size=3, unique=True),
+    kinds=st.tuples(st.integers(0, 1), st.integers(0, 1)),
+    steps=st.integers(1, 2),
+)
+def test_names_come_back_or_are_refused(
+    tmp_path: Path, ending: str, names: list[str], kinds: tuple[int, int], steps: int
+) -> None:
+    """Whatever they are: no file is written that is refused or misread later."""
+    out = tmp_path / f"a{ending}"
+    out.unlink(missing_ok=True)
+    fields, k, sun = names[: max(1, len(names) - sum(kinds))], [], []
+    rest = names[len(fields) :]
+    k, sun = rest[: kinds[0]], rest[kinds[0] :]
+    try:
+        first = cloud([3], steps, 2, 0, p=fields, k=k, sun=sun)
+    except UserError:
+        return  # no names of fields anywhere
+    try:
+        nfsgeo.data.write(first, out)
+    except UserError as error:
+        assert "\n" not in str(error) and not out.exists()
+        return
+    with nfsgeo.data.open(out) as last:
+        assert last.component_names == first.component_names
+        assert (last.static_names, last.forcing_names) == (k, first.forcing_names)
+
+
+def test_what_is_wrong_with_a_name(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    for name, words in (("a_flux", "mark of static"), ("lat", "field named 'lat'")):
+        given = cloud([3], 1, 1, 0, p=[name], sun=[])
+        assert words in one_line(nfsgeo.data.write, given, tmp_path / "b.csv")
+    assert not list(tmp_path.iterdir())
+
+
+@FAST
+@given(data=st.data(), ending=st.sampled_from([".csv", ".parquet"]))
+def test_damaged_tables_are_one_line(
+    tmp_path: Path, data: st.DataObject, ending: str
+) -> None:
+    frame = pandas.DataFrame(rows_of(4, 3, 0), columns=["x", "y", "t", "u"])
+    path = tmp_path / f"a{ending}"
+    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
+    raw = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(raw[: data.draw(st.integers(0, len(raw)))])
+    try:
+        nfsgeo.data.open(path).read(0, slice(None))
+    except UserError as error:
+        assert "\n" not in str(error)

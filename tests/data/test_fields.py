@@ -1,0 +1,218 @@
+"""Fields of every layout against plain arrays, and what they refuse."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nfsgeo.data import Fields
+from nfsgeo.data.build import Array, build
+from nfsgeo.data.fields import STATIC
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+few = settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@few
+@given(data=st.data())
+def test_values_are_those_of_the_arrays(any_fields: Any, data: st.DataObject) -> None:
+    fields, samples = data.draw(any_fields)
+    again = pickle.loads(pickle.dumps(fields))
+    total = len(fields.times)
+    assert fields.num_samples == len(samples) and fields.component_names == ["u0", "u1"]
+    assert fields.forcing_names == ["sun"] and fields.input_names == ["k", "nu"]
+    for i, (sample, nu) in enumerate(
+        zip(samples, fields.parameters["nu"], strict=True)
+    ):
+        start = data.draw(st.integers(0, total - 1))
+        steps = slice(start, data.draw(st.integers(start + 1, total)), 2)
+        chosen = st.lists(st.integers(0, len(sample["pos"]) - 1), min_size=1)
+        points = np.array(data.draw(chosen))
+        np.testing.assert_array_equal(fields.coordinates(i), sample["pos"])
+        assert fields.num_points(i) == len(sample["pos"])
+        both = np.concatenate([sample["u"], sample["sun"]], axis=-1)
+        np.testing.assert_array_equal(fields.read(i, slice(None)), sample["u"])
+        found = again.read_all(i, steps, points)
+        np.testing.assert_array_equal(found, both[points, steps])
+        assert found.dtype == fields.dtype == both.dtype
+        inputs = np.insert(sample["k"][:, 0], 1, nu, axis=-1)
+        np.testing.assert_array_equal(fields.read_inputs(i), inputs)
+    seen = [~np.isnan(sample["u"]).all(axis=(0, 2)) for sample in samples]
+    last = np.flatnonzero(np.any(seen, axis=0))
+    assert fields.num_observed() == (last[-1] + 1 if len(last) else 0)
+    ids = [fields.mesh_id(i) for i in range(len(samples))]
+    equal = [[np.array_equal(a["pos"], b["pos"]) for a in samples] for b in samples]
+    np.testing.assert_array_equal(np.equal.outer(ids, ids), equal)
+    assert again.fingerprint() == fields.fingerprint()
+
+
+@few
+@given(data=st.data())
+def test_fields_are_never_changed(
+    any_fields: Any, contents: Any, data: st.DataObject
+) -> None:
+    fields, _ = data.draw(any_fields)
+    before, num, dim = contents(fields), fields.num_samples, fields.domain.dim
+    wide = Domain((-9.0,) * dim, (9.0,) * dim, (True,) * dim)
+    split = {"train": np.arange(num - 1), "valid": [num - 1], "test": []}
+    changed = fields.with_domain(wide).with_split(split).with_known(["u1"])
+    changed = changed.with_times(1 + np.arange(len(fields.times)))
+    assert changed.domain == wide and changed.times[0] == 1
+    assert changed.split["valid"].tolist() == [num - 1]
+    assert changed.component_names == ["u0"] and "u1" in changed.forcing_names
+    np.testing.assert_array_equal(
+        changed.read(0, slice(None)), fields.read(0, slice(None))[..., :1]
+    )
+    less = changed.select(["u0"], [], ["u1"], [])
+    assert (less.component_names, less.forcing_names) == (["u0"], ["u1"])
+    assert less.input_names == [] and less.domain == wide
+    assert contents(fields) == before
+
+
+def test_cells_and_triangles(point_case: Any) -> None:
+    cells = [{"quad": [[0, 1, 2, 3]]}, {"triangle": [[0, 1, 2]], "line": [[0, 1]]}, {}]
+    fields = point_case.make(cells=cells)
+    assert fields.cells(1)["line"].tolist() == [[0, 1]]
+    assert fields.triangles(0).tolist() == [[0, 1, 2], [0, 2, 3]]
+    assert fields.triangles(1).tolist() == [[0, 1, 2]]
+    assert fields.triangles(2) is None and fields.cells(2) == {}
+    assert fields.with_domain(Domain.unit(2)).triangles(0) is None
+    for each in range(3):
+        same = point_case.make(cells={"line": [[0, 1]]}).cells(each)
+        assert same["line"].tolist() == [[0, 1]]
+
+
+def test_what_does_not_exist_is_refused(
+    grid_case: Any, one_line: Callable[..., str]
+) -> None:
+    fields = grid_case.make()
+    for ask in (
+        lambda: fields.read(7, slice(0, 1)),
+        lambda: fields.read(0, slice(0, 6)),
+        lambda: fields.read(0, slice(3, 3)),
+        lambda: fields.read(0, slice(-2, 5)),
+        lambda: fields.coordinates(-1),
+        lambda: fields.read(0, slice(0, 1), np.array([24])),
+        lambda: fields.with_times([0, 1, 1, 2, 3]),
+        lambda: fields.with_times([0.0, 1.0]),
+        lambda: fields.with_known(["rain"]),
+        lambda: fields.with_known(["u", "v"]),
+    ):
+        one_line(ask)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.rename(x="q"), "q"),
+        (lambda d: d.assign_coords(x=d["x"][::-1].values), "increase"),
+        (lambda d: d.assign_coords(time=[0, 1, 1, 2, 3]), "times"),
+        (lambda d: d.assign_coords(time=[0, 1, np.nan, 2, 3]), "times"),
+        (lambda d: d.drop_vars(["u", "v"]), "no field to predict but the inputs k"),
+        (lambda d: d.assign(u=d["u"].astype(str)), "real numbers"),
+        (lambda d: d.assign(u=d["u"].assign_attrs(role="guess")), "guess"),
+        (lambda d: d.assign(u=d["u"].expand_dims("level")), "level"),
+        (lambda d: d.assign_coords(y=[0, 1, np.inf, 3]), "axis y"),
+    ],
+)
+def test_other_layouts_are_refused(grid_case: Any, change: Any, message: str) -> None:
+    fields = grid_case.make()
+    with pytest.raises(UserError, match=message):
+        replace(fields, dataset=change(fields.dataset))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"u": np.zeros((7, 5, 6, 4, 3))}, "2 names .u, v. for field"),
+        ({"u": np.zeros((7, 5, 6, 4))}, "axes"),
+        ({"u": np.zeros((7, 5, 4, 6, 2))}, ""),
+        ({"parameters": {"u": np.zeros(7)}}, "'u' given 2 times"),
+        ({"parameters": {"time": np.zeros(7)}}, "named 'time'"),
+        ({"parameters": {"a/b": np.zeros(7)}}, "without '/'"),
+        ({"times": [[0.0] * 5]}, "times of shape"),
+        ({"times": np.ma.masked_equal([0.0, 1, 2, 3, 4], 2)}, "1 of 5 values missing"),
+        ({"axes": [np.ma.masked_equal(np.arange(6.0), 2), np.arange(4)]}, "missing"),
+        ({"times": [20260101.0, 20260102, 20260103, 20260104, 20260105]}, "date"),
+        ({"domain": Domain.unit(2)}, "domain"),
+    ],
+)
+def test_arrays_that_contradict_each_other(
+    grid_case: Any, changes: Any, message: str
+) -> None:
+    with pytest.raises((UserError, ValueError), match=message):
+        grid_case.make(**changes)
+
+
+def test_forcings_by_name_and_reserved_ones() -> None:
+    u, axes = np.zeros((2, 3, 4)), [np.arange(4.0)]
+    named = [Array(u, "ntx", [n]) for n in ("u", "forcing_sun", "forcing_tide")]
+    fields = build(Path("a"), named, axes=axes, times=[0, 1, 2])
+    assert fields.forcing_names == ["sun", "tide"] and fields.component_names == ["u"]
+    same = [Array(u, "ntx", [n]) for n in ("u", "forcing_u")]
+    assert build(Path("a"), same, axes=axes).forcing_names == ["forcing_u"]
+    assert not build(Path("a"), same, axes=axes).times_are_known
+    for name in ("point", "sample", "x", "part", " u", "u\n", ""):
+        with pytest.raises(UserError, match="rename"):
+            build(Path("a"), [Array(u, "ntx", [name])], axes=axes)
+
+
+def test_a_domain_that_nobody_tells_is_drawn_around_the_points() -> None:
+    u = np.zeros((1, 3))
+    line = build(Path("a"), [Array(u, "tx", ["u"])], axes=[[1.0, 2.0, 5.0]])
+    assert not line.domain_is_known
+    assert line.domain == Domain((1.0,), (5.0,), (False,))
+    points = np.array([[0.0, 1.0], [2.0, 5.0], [1.0, 2.0]])
+    cloud = build(Path("a"), [Array(u, "tp", ["u"])], points=points)
+    assert cloud.domain == Domain.bounding(points)
+    assert cloud.domain.lower[0] < 0 and cloud.domain.upper[1] > 5
+
+
+def test_units_and_dates() -> None:
+    days = np.array(["2026-01-01", "2026-01-02"], "M8[D]")
+    u = Array(np.zeros((2, 3)), "tx", ["u"])
+    units = {"u": "1", "x": "km", "time": "h"}
+    dated = build(Path("a"), [u], axes=[np.arange(3.0)], times=days, units=units)
+    assert dated.units == {"x": "km", "time": "seconds since 1970-01-01"}
+    assert np.diff(dated.times).tolist() == [86400.0]
+    plain = dated.with_times([0.0, 1.0])
+    assert plain.time_unit == "" and plain.axis_units == ["km"]
+
+
+def test_what_varies_in_time_alone_has_to_be_known(grid_case: Any) -> None:
+    sun = Array(np.arange(5.0), "t", ["sun"])
+    made = grid_case.make().dataset.assign(sun=("time", sun.values, {"role": "field"}))
+    fields = Fields(made, Path("a"))
+    with pytest.raises(UserError, match="sun along time alone"):
+        fields.check_known()
+    fields.with_known(["sun"]).check_known()
+    one = Array(np.zeros((1, 4)), "tx", ["u"]), Array(np.ones((1, 4)), "tx", ["q"])
+    still = build(Path("a"), one, axes=[np.arange(4.0)], times=[0.0], known=["q"])
+    with pytest.raises(UserError, match="one time step and q known.*name them a_q"):
+        still.check_known()
+
+
+def test_points_that_are_missing_have_no_values() -> None:
+    x = xarray.Variable(("sample", "point"), [[0.0, 1.0, np.nan], [0.0, 0.5, 1.0]])
+    u = np.ones((2, 3))
+    with pytest.raises(UserError, match="without coordinates"):
+        build(Path("a"), [Array(u, "np", ["u"])], points={"x": x}).read(0, slice(0, 1))
+    u[0, 2] = np.nan
+    shared = Array(np.ones(1), "t", ["sun"], STATIC)
+    fields = build(Path("a"), [Array(u, "np", ["u"]), shared], points={"x": x})
+    assert fields.num_points(0) == 2 and fields.num_points(1) == 3
+    assert fields.read_static(0).tolist() == [[1.0], [1.0]]

@@ -1,0 +1,296 @@
+"""Several files as one: as samples or time steps, in order, all of one kind."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nfsgeo.data
+from nfsgeo.data import Fields
+from nfsgeo.data.build import Array, build
+from nfsgeo.data.fields import STATIC
+from nfsgeo.data.joining import joined
+from nfsgeo.geometry import Domain
+
+RNG = np.random.default_rng(0)
+OneLine = Callable[..., str]
+
+
+def cloud(
+    path: Path, points: np.ndarray, records: int = 2, num: int = 1, first: float = 0
+) -> np.ndarray:
+    """Samples of one component, ``[num, n, records, 1]``."""
+    u = RNG.normal(size=(num, len(points), records, 1))
+    times = first + np.arange(records)
+    build(path, [Array(u, "nptc", ["u"])], points=points, times=times).write(path)
+    return u
+
+
+def snapshot(path: Path, times: Sequence[float], value: float) -> Path:
+    """A table of two points whose field counts on from ``value``."""
+    named = bool(times)
+    rows = [f"x,{'t,' * named}u"]
+    for step in range(len(times) or 1):
+        time = f"{times[step]}," if named else ""
+        rows += [f"{x},{time}{value + step + x / 4}" for x in (0.0, 1.0)]
+    path.write_text("\n".join(rows))
+    return path
+
+
+def values(sources: list[Path] | Path, **options: Any) -> list[float]:
+    fields = nfsgeo.data.open(sources, series="time-steps", **options)
+    return np.floor(fields.read(0, slice(None))[0, :, 0]).tolist()
+
+
+def test_a_list_as_a_shell_gives_it_is_in_the_order_of_the_numbers(
+    tmp_path: Path,
+) -> None:
+    paths = [snapshot(tmp_path / f"step_{k}.csv", [], k) for k in range(12)]
+    times = np.arange(12.0)
+    for given_ in (sorted(paths, key=str), paths, tmp_path):
+        assert values(given_, times=times) == times.tolist()
+    backwards = [float(k) for k in reversed(range(12))]
+    assert values(paths[::-1], times=times) == backwards  # as somebody chose
+
+
+def test_decimal_numbers_in_names(tmp_path: Path, one_line: OneLine) -> None:
+    times = [0.25, 0.5, 0.75, 1.0]
+    for k, time in enumerate(times):
+        snapshot(tmp_path / f"u_{time}.csv", [], k)
+    message = one_line(nfsgeo.data.open, tmp_path, series="time-steps", times=times)
+    assert "u_0.5.csv and u_0.25.csv" in message and "as many digits" in message
+    for path in list(tmp_path.iterdir()):
+        path.rename(path.with_name(f"u_{float(path.stem[2:]):.2f}.csv"))
+    assert values(tmp_path, times=times) == [0, 1, 2, 3]
+
+
+def test_times_tell_the_order(tmp_path: Path, one_line: OneLine) -> None:
+    for k, month in enumerate(("jan", "feb", "mar", "apr")):
+        snapshot(tmp_path / f"{month}.csv", [2 * k, 2 * k + 1], 2 * k)
+    fields = nfsgeo.data.open(tmp_path, series="time-steps")
+    assert fields.times.tolist() == list(range(8))
+    assert np.floor(fields.read(0, slice(3, 6))[0, :, 0]).tolist() == [3, 4, 5]
+    snapshot(tmp_path / "may.csv", [7, 8], 7)
+    message = one_line(nfsgeo.data.open, tmp_path, series="time-steps")
+    assert "may.csv, which begins at t = 7" in message
+    assert "apr.csv ends" in message and "repeated" in message
+
+
+def test_longitudes_of_any_file_are_asked_about(
+    tmp_path: Path, one_line: OneLine
+) -> None:
+    for name, ends in {"a": (0, 90), "b": (-179, 179)}.items():
+        rows = [f"{x},{y},0,{y}" for x in ends for y in (0, 1)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["lon,lat,t,u", *rows]))
+    assert "358 degrees" in one_line(nfsgeo.data.open, tmp_path, series="samples")
+
+
+def test_files_become_samples_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    folder, made = tmp_path / "run", {}
+    folder.mkdir()
+    for number in (10, 2, 1):
+        points = RNG.random((3 + number % 3, 2)) + number
+        made[number] = points, cloud(folder / f"case_{number}.nc", points, num=2)
+    fields = nfsgeo.data.open(folder)
+    copy = nfsgeo.data.open(fields.write(tmp_path / "out.nc"))
+    for each in (fields, copy, pickle.loads(pickle.dumps(fields))):
+        assert each.num_samples == 6
+        for place, number in enumerate((1, 2, 10)):
+            points, u = made[number]
+            for k in range(2):
+                sample = 2 * place + k
+                np.testing.assert_array_equal(each.coordinates(sample), points)
+                np.testing.assert_array_equal(each.read(sample, slice(None)), u[k])
+                some = each.read(sample, slice(1, 2), np.array([2, 0]))
+                np.testing.assert_array_equal(some, u[k][[2, 0], 1:])
+        assert [each.mesh_id(i) for i in range(6)] == [0, 0, 1, 1, 2, 2]
+        assert each.domain.lower[0] < 2 and each.domain.upper[0] > 10
+
+
+def test_files_become_time_steps(tmp_path: Path, one_line: OneLine) -> None:
+    points = RNG.random((4, 2))
+    paths = [tmp_path / f"{k}.nc" for k in range(3)]
+    parts = [cloud(p, points, k + 1, first=(0, 1, 3)[k]) for k, p in enumerate(paths)]
+    whole = np.concatenate(parts, axis=2)[0]
+    steps: dict[str, Any] = {"series": "time-steps"}
+    fields = nfsgeo.data.open(paths, **steps)
+    assert fields.num_samples == 1 and fields.times.tolist() == list(range(6))
+    for some in (slice(None), slice(1, 5), slice(0, 6, 2), slice(2, 6, 3)):
+        np.testing.assert_array_equal(fields.read(0, some), whole[:, some])
+    for times in (np.arange(5.0), np.arange(6.0)[::-1], [0.0, np.nan, 2, 3, 4, 5]):
+        one_line(nfsgeo.data.open, paths, times=times, **steps)
+    fields = nfsgeo.data.open(paths, times=2 * np.arange(6.0), **steps)
+    np.testing.assert_array_equal(fields.times, 2 * np.arange(6.0))
+    fields = nfsgeo.data.open(fields.write(tmp_path / "out.nc"))
+    np.testing.assert_array_equal(fields.read(0, slice(None)), whole)
+
+
+def test_meshes_keep_their_cells(tmp_path: Path) -> None:
+    paths = []
+    for k in range(3):
+        array = Array(np.arange(3.0) + k, "p", ["p"])
+        points, cells = (
+            np.eye(3) + (k == 2),
+            {"triangle": np.array([[0, k % 2 + 1, 2]])},
+        )
+        fields = build(Path("a"), [array], points=points, cells=[cells], times=[0.0])
+        paths.append(fields.write(tmp_path / f"s{k}.nc"))
+    fields = nfsgeo.data.open(paths)
+    assert [fields.mesh_id(i) for i in range(3)] == [0, 0, 1]
+    for k in range(3):
+        assert fields.cells(k)["triangle"].tolist() == [[0, k % 2 + 1, 2]]
+        np.testing.assert_array_equal(
+            fields.read(k, slice(None))[:, 0, 0], np.arange(3) + k
+        )
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    steps=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    timed=st.lists(st.booleans(), min_size=4, max_size=4),
+    spaced=st.lists(st.sampled_from(["xy", "x", "yx"]), min_size=4, max_size=4),
+)
+def test_what_a_file_does_not_vary_along(
+    steps: list[int], timed: list[bool], spaced: list[str]
+) -> None:
+    """A variable may be constant in some files, or have its axes in another order."""
+    axes, sizes, made, whole = (
+        [np.arange(3.0), np.arange(2.0)],
+        {"x": 3, "y": 2},
+        {},
+        [],
+    )
+    for k, num in enumerate(steps):
+        letters = "t" * timed[k] + spaced[k]
+        u = RNG.normal(size=[{"t": num, **sizes}[letter] for letter in letters])
+        times = sum(steps[:k]) + np.arange(float(num))
+        path, v = Path(f"{k}.nc"), np.zeros(num) + k
+        arrays = [Array(u, letters, ["u"]), Array(v, "t", ["v"])]
+        made[path] = build(path, arrays, axes=axes, times=times)
+        full = {"t": num, **sizes}
+        order = [letters.index(letter) for letter in "txy" if letter in letters]
+        shape = [full[letter] if letter in letters else 1 for letter in "txy"]
+        wide = np.broadcast_to(u.transpose(order).reshape(shape), (num, 3, 2))
+        whole.append(wide.reshape(num, 6))
+    fields = joined(list(made), made.__getitem__, "time-steps")
+    np.testing.assert_array_equal(
+        fields.read(0, slice(None))[..., 0].T, np.concatenate(whole)
+    )
+    some = fields.read(0, slice(0, None, 2))[..., 1]
+    np.testing.assert_array_equal(some[3], np.repeat(range(len(steps)), steps)[::2])
+
+
+def test_gridded_files_are_joined(grid_case: Any, tmp_path: Path) -> None:
+    fields = nfsgeo.data.open([grid_case.path, grid_case.path])
+    assert fields.num_samples == 14 and fields.shape == (6, 4)
+    found = fields.read(9, slice(None)).swapaxes(0, 1).reshape(5, 6, 4, 2)
+    np.testing.assert_array_equal(found, grid_case.u[2])
+    np.testing.assert_array_equal(fields.parameters["nu"][7:], np.arange(7) / 10)
+    np.testing.assert_array_equal(fields.read_static(9), grid_case.a[2].reshape(24, 1))
+    assert fields.domain == nfsgeo.data.open(grid_case.path).domain
+
+
+def test_samples_have_the_same_times_and_grid_but_for_rounding(
+    grid_case: Any, tmp_path: Path, one_line: OneLine
+) -> None:
+    """Hours are less than a millionth of the seconds since 1970."""
+    day, made = np.datetime64("2026-06-30"), []
+    for name, hour in (("a", 0), ("b", 3)):
+        times = day + (hour + np.arange(2)) * np.timedelta64(1, "h")
+        made.append(grid_case.make(grid_case.u[:, :2], times=times))
+        made[-1].write(tmp_path / f"{name}.nc")
+    paths = [tmp_path / "a.nc", tmp_path / "b.nc"]
+    assert "other times" in one_line(nfsgeo.data.open, paths)
+    for shift, fine in ((1e-7, True), (1e-3, False)):
+        axes = [np.arange(6) / 2 + shift, np.linspace(-1, 1, 4)]
+        domain = Domain((0.0, -1.0), (3.0, 1.0), (True, False))
+        moved = grid_case.make(axes=axes, domain=domain).write(tmp_path / f"{shift}.nc")
+        if fine:
+            assert nfsgeo.data.open([grid_case.path, moved]).num_samples == 14
+        else:
+            message = one_line(nfsgeo.data.open, [grid_case.path, moved])
+            assert "other grid" in message
+
+
+def test_files_of_other_units_or_domains_are_refused(
+    grid_case: Any, tmp_path: Path, one_line: OneLine
+) -> None:
+    options: list[dict[str, Any]] = [{"units": {"u": "K"}}, {"units": {"u": "degC"}}]
+    options += [{"units": {"v": "Pa"}}, {"units": {"u": "K", "time": "h"}}]
+    options += [{"domain": Domain((0.0, -1.0), (4.0, 1.0), (True, False))}]
+    options += [
+        {"domain": Domain((0.0, -n), (3.0, 1.0), (False, False))} for n in (1, 2)
+    ]
+    paths = [
+        grid_case.make(**each).write(tmp_path / f"{number}.nc")
+        for number, each in enumerate(options)
+    ]
+    message = one_line(nfsgeo.data.open, paths[:2])
+    assert "other units of u (degC, not K)" in message
+    assert nfsgeo.data.open([paths[0], paths[2]]).units == {"u": "K"}
+    message = one_line(nfsgeo.data.open, [paths[0], paths[3]])
+    assert "other units of time (h, not none)" in message
+    for other in (4, 5):
+        assert "other domain" in one_line(nfsgeo.data.open, [paths[2], paths[other]])
+    assert nfsgeo.data.open(paths[5:7]).domain.lower == (0.0, -2.0)
+
+
+def test_files_of_different_kinds_are_refused(
+    grid_case: Any, point_case: Any, tmp_path: Path, one_line: OneLine
+) -> None:
+    opened, steps = nfsgeo.data.open, {"series": "time-steps"}
+    assert "with other" in one_line(opened, [grid_case.path, point_case.path])
+    for path in (grid_case.path, point_case.path):
+        assert "one sample a file" in one_line(opened, [path, path], **steps)
+    a, b, points = tmp_path / "a.nc", tmp_path / "b.nc", RNG.random((4, 2))
+
+    def with_b(points: np.ndarray, **options: Any) -> str:
+        b.unlink(missing_ok=True)
+        cloud(b, points, **options)
+        return one_line(opened, [a, b])
+
+    cloud(a, points)
+    assert "other times" in with_b(points, records=3)
+    assert "--series time-steps" in with_b(points, first=2)
+    one_line(opened, [a, b], series="time-steps", times=[0.0, 1.0])
+    a.unlink()
+    cloud(a, points, records=1)
+    assert "--series samples or --series time-steps" in with_b(points, records=1)
+    with pytest.raises(ValueError, match="time-steps"):
+        opened(a, series="others")
+    (tmp_path / "empty").mkdir()
+    assert "at least one file" in one_line(opened, tmp_path / "empty")
+
+
+def test_inputs_do_not_change_in_time(one_line: OneLine) -> None:
+    def made(path: Path) -> Fields:
+        k = float(path.stem)
+        arrays = [
+            Array(np.arange(4.0) + k, "p", ["u"]),
+            Array(still[k], "p", ["k"], STATIC),
+        ]
+        return build(
+            path,
+            arrays,
+            points=np.eye(4, 2),
+            times=[k],
+            parameters={"nu": [1.0], "seed": [k]},
+            known=["nu"],
+        )
+
+    still = {0: np.ones(4), 1: np.ones(4)}
+    paths = [Path("1"), Path("0")]
+    fields = joined(paths, made, "time-steps")
+    assert fields.times.tolist() == [0, 1] and fields.static_names == ["k"]
+    assert fields.parameters.keys() == {"nu"} and fields.scalar_names == ["nu"]
+    assert joined(paths[:1], made, "time-steps").times.tolist() == [1]
+    still[1] = np.zeros(4)
+    message = one_line(joined, paths, lambda path: made(path), "time-steps")
+    assert "1 with k, which changes in time" in message

@@ -1,0 +1,307 @@
+"""Fields in memory: the same content as the arrays, and one file for one content."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import xarray
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch_geometric.data import Data
+
+import nfsgeo
+from nfsgeo.data.disk import cache_folder
+from nfsgeo.data.memory import kept, opened
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain, Region
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    samples=st.integers(1, 4),
+    points=st.integers(2, 6),
+    steps=st.integers(1, 3),
+    width=st.integers(1, 2),
+    wide=st.integers(0, 2),
+    dim=st.integers(1, 3),
+    own=st.booleans(),
+    tensors=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_a_file_holds_what_the_arrays_do(
+    samples: int,
+    points: int,
+    steps: int,
+    width: int,
+    wide: int,
+    dim: int,
+    own: bool,
+    tensors: bool,
+    seed: int,
+) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = [points + own * sample for sample in range(samples)]
+    u = [rng.normal(size=(n, steps, width)) for n in sizes]
+    a = [rng.normal(size=(n, wide)) for n in sizes]
+    pos = [rng.random((n, dim)) for n in sizes]
+    given_u: Any = [torch.tensor(each) for each in u] if tensors else u
+    file = nfsgeo.from_arrays(
+        given_u if own else np.stack(u),
+        pos if own else pos[0],
+        np.arange(steps) / 4 if steps > 1 else None,
+        static=(a if own else np.stack(a)) if wide else None,
+        domain=Domain.unit(dim, periodic=True),
+    )
+    assert file.num_samples == samples and file.components == width
+    assert all(file.domain.periodic) and file.domain_is_known
+    np.testing.assert_array_equal(file.times, np.arange(steps) / 4)
+    for sample in range(samples):
+        np.testing.assert_array_equal(file.read(sample, slice(None)), u[sample])
+        np.testing.assert_array_equal(
+            file.coordinates(sample), pos[sample if own else 0]
+        )
+        if wide:
+            np.testing.assert_array_equal(file.read_static(sample), a[sample])
+
+
+def test_the_same_content_is_cached_once() -> None:
+    u, pos = np.random.default_rng(0).normal(size=(3, 8, 2)), np.random.rand(8, 2)
+    first = kept(nfsgeo.from_arrays(u, pos, [0.0, 1.0]))
+    made = first.stat().st_mtime_ns
+    assert kept(nfsgeo.from_arrays(u.tolist(), pos, [0, 1])) == first
+    assert first.parent == cache_folder() and first.stat().st_mtime_ns == made
+    split = {"train": [2], "valid": [0], "test": [1]}
+    square = np.array([[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]])
+    far = Domain((-9.0, -9.0), (9.0, 9.0), (False, False))
+    walled = [replace(far, region=Region.polygons([square + c])) for c in (2, 3)]
+    others: list[dict[str, Any]] = [
+        {"u": u + 1},
+        {"u": u.astype("f4")},
+        {"t": [0, 2]},
+        {"component_names": ["p"]},
+        {"units": {"u": "K"}},
+        {"domain": Domain.unit(2)},
+        *({"domain": each} for each in walled),
+        {"static": u[..., :1]},
+        {"scalars": {"nu": [1, 2, 3]}},
+        {"scalars": {"nu": [1, 2, 4]}},
+        {"split": split},
+    ]
+    same = {"u": u, "pos": pos, "t": [0, 1]}
+    made_of = [kept(nfsgeo.from_arrays(**same | each)) for each in others]
+    assert len({first, *made_of}) == 1 + len(others)
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_what_is_cached_opens_as_it_was(any_fields: Any, data: st.DataObject) -> None:
+    fields, _ = data.draw(any_fields)
+    again = opened(fields)
+    assert again.reopens and kept(again) == again.path == kept(fields)
+    assert again.domain_is_known == fields.domain_is_known
+    assert again.fingerprint() == fields.fingerprint()
+    np.testing.assert_equal(again.split, fields.split)
+    np.testing.assert_equal(again.parameters, fields.parameters)
+    again.close()
+
+
+def test_a_model_trains_on_arrays() -> None:
+    rng = np.random.default_rng(0)
+    pos, t = rng.random((20, 2)), np.arange(5.0)
+    phase = rng.random((10, 1, 1))
+    u = np.sin(2 * np.pi * (pos[None, :, :1] + phase) + t)
+    data = nfsgeo.from_arrays(u, pos, t)
+    small = {"data.n_in": 2, "data.n_out": 3, "trainer.epochs": 1}
+    small |= {f"model.settings.{name}": 2 for name in ("width", "modes", "hidden")}
+    small |= {"model.settings.shared_by": 1, "model.settings.back_width": 2}
+    run = nfsgeo.fit(nfsgeo.prepare(data, small), "run")
+    again = nfsgeo.from_arrays(u[:2], pos, t)
+    assert nfsgeo.evaluate(run, data=again)["scored"]["samples"] == 2
+    assert nfsgeo.predict(run, again, "predicted.nc").num_samples == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"t": None}, "u of 2 time steps and no t.*give t"),
+        ({"pos": [[[0.0, 0.0]] * 4] * 2}, "u of 3 samples: expected 2"),
+        ({"pos": np.zeros((5, 2))}, "length 5 .* and length 4"),
+        ({"static": np.zeros((2, 4))}, "a of 2 samples: expected 3"),
+        ({"mask": np.ones((3, 4, 2))}, "type float64: expected booleans of shape"),
+        ({"mask": np.ones((2, 4, 2), bool)}, "a mask of shape"),
+        ({"u": []}, "u without samples"),
+        ({"pos": np.full((4, 2), np.nan)}, "finite points"),
+        (
+            {"u": np.zeros((3, 4, 2, 2)), "component_names": ["p"]},
+            r"1 name \(p\) for u of shape \(4, 2, 2\): expected 2 names",
+        ),
+        ({"component_names": ["p", "q"]}, r"2 names \(p, q\) for u"),
+        (
+            {"static": np.zeros((3, 4, 2)), "static_names": ["k"]},
+            r"1 name \(k\) for static of shape \(4, 2\): expected 2 names",
+        ),
+        (  # whose numbers add up
+            {
+                "u": np.zeros((3, 4, 2, 2)),
+                "component_names": ["p"],
+                "forcing": np.zeros((3, 4, 2)),
+                "forcing_names": ["f", "g"],
+            },
+            r"1 name \(p\) for u",
+        ),
+        (
+            {"component_names": ["nu"], "scalars": {"nu": np.zeros(3)}},
+            "arrays with the name 'nu' given 2 times: expected names that differ;",
+        ),
+        (
+            {"u": np.zeros((3, 4, 2, 2)), "component_names": ["b", "b"]},
+            "the name 'b' given 2 times",
+        ),
+        (
+            {"static": np.zeros((3, 4)), "static_names": ["u"]},
+            "the name 'u' given 2 times",
+        ),
+        (
+            {"pos": np.ma.masked_less(np.arange(8.0).reshape(4, 2), 1)},
+            "points .* with 1 of 8 values missing",
+        ),
+        (
+            {"scalars": {"nu": np.ma.masked_equal([1.0, 2, 3], 2)}},
+            "scalar nu with 1 of 3 values missing",
+        ),
+        ({"pos": []}, r"points of shape \(0,\)"),
+        ({"u": None}, "u without samples"),
+        ({"scalars": [1, 2, 3]}, "scalars of type list"),
+        ({"t": [[0.0], [1.0]]}, r"times of shape \(2, 1\)"),
+        ({"split": {"train": [0, 1, 2]}}, "parts .'train'., expected"),
+        ({"split": {"train": [0], "valid": [1], "test": [1]}}, "a sample twice"),
+        ({"split": {"train": [0], "valid": [1], "test": [3]}}, "outside 0..2"),
+        ({"split": {"train": [0.0], "valid": [1], "test": [2]}}, "no integers"),
+        ({"split": [0, 1, 2]}, "a split of 3 samples that is none"),
+        ({"scalars": {"nu": [1, np.nan, 3]}}, "scalar nu with 1 of 3 values missing"),
+    ],
+)
+def test_arrays_that_do_not_fit(changes: dict[str, Any], message: str) -> None:
+    arrays: dict[str, Any] = {"u": np.zeros((3, 4, 2)), "pos": np.random.rand(4, 2)}
+    arrays |= {"t": [0.0, 1.0]} | changes
+    with pytest.raises(UserError, match=message):
+        nfsgeo.from_arrays(**arrays)
+
+
+def test_a_split_of_ones_own() -> None:
+    u, pos = np.random.rand(4, 5), np.random.rand(5, 2)
+    split = {"train": [1, 3], "valid": [0], "test": [2]}
+    for own in (split, None):  # the same fields with another split are another file
+        found = nfsgeo.from_arrays(u, pos, split=own).split
+        wanted = own or {"train": [0, 1], "valid": [2], "test": [3]}
+        assert {name: part.tolist() for name, part in found.items()} == wanted
+
+
+def test_what_a_mask_hides_is_missing() -> None:
+    u, pos = np.ones((3, 4, 2)), np.random.rand(4, 2)
+    mask = np.random.default_rng(0).random(u.shape) < 0.3
+    file = nfsgeo.from_arrays(u, pos, [0, 1], mask=mask)
+    for sample in range(3):
+        missing = np.isnan(file.read(sample, slice(None))[..., 0])
+        np.testing.assert_array_equal(missing, mask[sample])
+
+
+def test_a_data_set_of_xarray() -> None:
+    values = np.random.default_rng(0).normal(size=(3, 4, 5)).astype("f4")
+    days = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "M8[ns]")
+    dataset = xarray.Dataset(
+        {"temperature": (("time", "y", "x"), values)},
+        {"time": days, "y": np.arange(4.0), "x": np.arange(5.0)},
+    )
+    file = nfsgeo.from_xarray(dataset)
+    assert file.shape == (5, 4) and file.component_names == ["temperature"]
+    assert np.diff(file.times).tolist() == [86400.0] * 2
+    read = file.read(0, slice(None))[..., 0].reshape(5, 4, 3)
+    np.testing.assert_array_equal(read, values.transpose(2, 1, 0))
+    globe = dataset.rename(x="lon").assign_coords(lon=np.arange(0, 360, 72.0))
+    globe["lon"].attrs["units"] = "degrees_east"
+    with pytest.raises(UserError, match="domain="):
+        nfsgeo.from_xarray(globe)
+    box = Domain((0.0, -1.0), (360.0, 4.0), (True, False))
+    assert nfsgeo.from_xarray(globe, domain=box).domain == box
+    with pytest.raises(UserError, match="no field"):
+        nfsgeo.from_xarray(dataset.drop_vars("temperature"))
+    with pytest.raises(UserError, match="dataset with 3 time steps and no times"):
+        nfsgeo.from_xarray(dataset.drop_vars("time"))
+    with pytest.raises(UserError, match='columns={"sample": "level"}'):
+        nfsgeo.from_xarray(dataset.expand_dims(level=2))
+    one = nfsgeo.from_xarray(dataset["temperature"])
+    np.testing.assert_array_equal(one.read(0, slice(3)), file.read(0, slice(3)))
+    for wrong, message in (
+        (xarray.Dataset(), "no variables"),
+        ("sea.nc", "data of type str: expected a data set of xarray"),
+    ):
+        with pytest.raises(UserError, match=message):
+            nfsgeo.from_xarray(wrong)
+
+
+def test_a_list_of_graphs() -> None:
+    graphs = [
+        Data(pos=torch.rand(4 + i, 2), x=torch.randn(4 + i, 3, 1), t=torch.arange(3.0))
+        for i in range(3)
+    ]
+    file = nfsgeo.from_pyg(graphs, domain=Domain.unit(2))
+    assert file.domain == Domain.unit(2) and file.times.tolist() == [0, 1, 2]
+    for sample, graph in enumerate(graphs):
+        np.testing.assert_array_equal(file.read(sample, slice(None)), graph.x)
+    with pytest.raises(UserError, match="a list without graphs"):
+        nfsgeo.from_pyg([])
+    for wrong, message in (
+        (graphs[0], "Data in place of a list of graphs"),
+        (["a"], "list in place of a list of graphs"),
+        (3, "int in place of a list of graphs"),
+        ([graphs[0].clone().update({"t": None})], "3 time steps and no times"),
+        (
+            [graphs[0], Data(pos=graphs[0].pos, x=torch.ones(4, 3, 2), t=graphs[0].t)],
+            r"u of sample 1 of graphs with shape \(4, 3, 2\): expected \(4, 3, 1\)",
+        ),
+        ([Data(pos=torch.rand(4, 2), x="waves")], "graphs"),
+    ):
+        with pytest.raises(UserError, match=message):
+            nfsgeo.from_pyg(wrong)
+
+
+def test_tensors_of_any_kind() -> None:
+    u, pos = torch.randn(3, 5, 2, requires_grad=True), torch.rand(5, 2).bfloat16()
+    file = nfsgeo.from_arrays(u, pos, torch.arange(2.0, requires_grad=True))
+    np.testing.assert_array_equal(file.read(1, slice(None))[..., 0], u[1].detach())
+    np.testing.assert_array_equal(file.coordinates(), pos.double())
+
+
+def test_units_of_components_and_axes() -> None:
+    u, pos = np.ones((3, 5, 2)), np.random.default_rng(0).random((5, 2))
+    units = {"u": "K", "x": "km", "y": "km", "time": "s"}
+    with nfsgeo.from_arrays(u, pos, [0, 1], component_names=["u"], units=units) as file:
+        assert file.units == units and file.axis_units == ["km", "km"]
+    with pytest.raises(UserError, match="units of z: expected of u, time, x, y"):
+        nfsgeo.from_arrays(u, pos, [0, 1], component_names=["u"], units={"z": "m"})
+
+
+def test_a_graph_has_cells() -> None:
+    pos, x, t = torch.rand(4, 2), torch.rand(4, 2, 1), torch.arange(2.0)
+    face = torch.tensor([[0], [1], [2]])
+    cells = nfsgeo.from_pyg([Data(pos=pos, x=x, t=t, face=face)]).cells()
+    np.testing.assert_array_equal(cells["triangle"], face.T)
+
+
+def test_time_spans_keep_their_unit() -> None:
+    rng = np.random.default_rng(0)
+    times = np.arange(3).astype("timedelta64[h]")
+    file = nfsgeo.from_arrays(rng.normal(size=(2, 9, 3, 1)), rng.random((9, 2)), times)
+    assert file.times.tolist() == [0, 3600, 7200] and file.time_unit == "s"

@@ -1,0 +1,226 @@
+"""Healthy files that were misread in silence, and what is right for each kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+import torch
+import xarray
+from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
+
+import nfsgeo
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+RANDOM = np.random.default_rng(0)
+HOURS = {"units": "hours since 2001-01-01"}
+TINY = {
+    "trainer.epochs": 1,
+    "trainer.device": "cpu",
+    "data.query_points": 0,
+    "data.n_in": 3,
+    "data.n_out": 2,
+    "model.settings.modes": 2,
+    "model.settings.width": 4,
+    "model.settings.grid": 8,
+}
+
+
+def graphs(num: int = 8, points: int = 6) -> list[Data]:
+    """Static problems, each on points of its own."""
+    return [
+        Data(
+            pos=torch.rand(points, 2), x=torch.rand(points, 1), y=torch.rand(points, 1)
+        )
+        for _ in range(num)
+    ]
+
+
+def test_batches_of_graphs_are_no_samples() -> None:
+    made = graphs()
+    batches = nfsgeo.from_pyg(list(DataLoader(made, batch_size=4)), series="samples")
+    assert batches.num_samples == 8 and batches.num_points(0) == 6
+    np.testing.assert_array_equal(batches.coordinates(5), made[5].pos.double())
+    merged = Batch.from_data_list(made[:2])
+    plain = Data(**{k: merged[k] for k in ("pos", "x", "y", "batch")})
+    with pytest.raises(UserError, match="batch"):
+        nfsgeo.from_pyg([plain], series="samples")
+
+
+@pytest.mark.parametrize("scale", [[8.0, 5.0], [1.0, 3.0], [0.5, 1.2]])
+def test_points_over_more_than_a_period(scale: list[float]) -> None:
+    points, times = np.array(scale) * RANDOM.random((60, 2)), np.arange(4.0)
+    points[:2] = [[0, 0], scale]
+    u = RANDOM.random((3, 60, 4))
+    with pytest.raises(UserError, match="domain"):
+        nfsgeo.from_arrays(u, points, times, domain=Domain.unit(2))
+
+
+def test_longitudes_on_either_side_are_one_period() -> None:
+    points = np.array([[-180.0, 0.0], [-10.0, 5.0], [179.0, -5.0]])
+    box = Domain((0.0, -10.0), (360.0, 10.0), (True, False))
+    made = nfsgeo.from_arrays(np.ones((1, 3, 1)), points, domain=box)
+    assert made.domain == box
+
+
+@pytest.mark.parametrize("name", ["own_darcy.pt", "fields.pt", "result.mat"])
+def test_domains_are_those_of_published_files_alone(name: str, tmp_path: Path) -> None:
+    x, y = RANDOM.random((5, 8, 6)), RANDOM.random((5, 8, 6))
+    if name.endswith(".pt"):
+        torch.save({"x": torch.tensor(x), "y": torch.tensor(y)}, tmp_path / name)
+    else:
+        scipy_io = pytest.importorskip("scipy.io")
+        scipy_io.savemat(tmp_path / name, {"coeff": x, "sol": y})
+    with pytest.raises(UserError, match="domain|coordinates"):
+        nfsgeo.open(tmp_path / name)
+
+
+@pytest.mark.parametrize(("offset", "size"), [(101325.0, 0.01), (-2.5e9, 10.0)])
+def test_small_changes_of_a_large_value(
+    offset: float, size: float, tmp_path: Path
+) -> None:
+    points, phase = RANDOM.random((12, 2)), RANDOM.random((4, 1, 1))
+    wave = np.sin(6 * points[:, :1] + phase + np.arange(5.0))
+    made = nfsgeo.from_arrays(offset + size * wave, points, np.arange(5.0))
+    again = nfsgeo.open(made.write(tmp_path / "u.nc"))
+    for fields in (made, again):
+        found = (fields.read(2, slice(None))[..., 0] - offset) / size
+        np.testing.assert_allclose(found, wave[2], atol=1e-4)
+
+
+@pytest.mark.parametrize("key", ["valid_min", "valid_range", "_FillValue"])
+def test_values_that_are_not_valid(key: str, tmp_path: Path) -> None:
+    field = 280 + RANDOM.random((6, 5, 4))
+    field[2:4, 2, 3] = -9999.0
+    value = {"valid_min": 150.0, "valid_range": np.array([150.0, 350.0])}.get(key)
+    data = xarray.Dataset(
+        {"t": (("time", "lat", "lon"), field, {} if value is None else {key: value})},
+        {"time": ("time", np.arange(6), HOURS), "lat": range(5), "lon": range(4)},
+    )
+    data.to_netcdf(
+        tmp_path / "t.nc",
+        encoding={"t": {"_FillValue": -9999.0 if key == "_FillValue" else None}},
+    )
+    u = nfsgeo.open(tmp_path / "t.nc").read(0, slice(None))
+    assert np.isnan(u).sum() == 2 and np.nanmin(u) >= 280
+
+
+def test_zeros_of_zarr_are_values(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    rain = np.maximum(0, np.sin(np.arange(60.0))).reshape(5, 3, 4)
+    group = zarr.open_group(tmp_path / "rain.zarr", mode="w", zarr_format=2)
+    axes = {"time": np.arange(5.0), "lat": np.arange(3.0), "lon": np.arange(4.0)}
+    for name, values in {"rain": rain, **axes}.items():
+        array = group.create_array(name, shape=values.shape, dtype="f8")
+        array[...] = values
+        array.attrs["_ARRAY_DIMENSIONS"] = [*axes] if values.ndim > 1 else [name]
+    u = nfsgeo.open(tmp_path / "rain.zarr").read(0, slice(None))
+    assert not np.isnan(u).any() and (u == 0).mean() == (rain == 0).mean()
+
+
+@pytest.mark.parametrize("form", ["%y%m%d", "%Y%m%d", "%Y%j", "%Y%m%d%H"])
+def test_dates_that_look_like_numbers(form: str, tmp_path: Path) -> None:
+    days = pandas.date_range("2020-12-01", periods=60).strftime(form).astype(int)
+    table = pandas.DataFrame({"when": np.repeat(days, 2), "x": [1.0, 2.0] * 60})
+    table.assign(u=RANDOM.random(120)).to_csv(tmp_path / "u.csv", index=False)
+    with pytest.raises(UserError, match="date"):
+        nfsgeo.open(tmp_path / "u.csv", columns={"time": "when"})
+
+
+@pytest.mark.parametrize("times", [range(60), range(1000, 1100), np.arange(0, 9, 0.25)])
+def test_times_that_are_numbers(times: Any) -> None:
+    u = RANDOM.random((1, 3, len(times)))
+    made = nfsgeo.from_arrays(u, RANDOM.random((3, 2)), list(times))
+    np.testing.assert_array_equal(made.times, np.array(times, float))
+
+
+def test_coordinates_along_time() -> None:
+    lat, lon = np.meshgrid(np.linspace(40, 42, 5), np.linspace(5, 8, 6), indexing="ij")
+    dims = ("Time", "south_north", "west_east")
+    for move in (0.0, 0.1):
+        shift = move * np.arange(8)[:, None, None]
+        data = xarray.Dataset(
+            {"T2": (dims, RANDOM.random((8, 5, 6)))},
+            {
+                "XLAT": (dims, lat + shift, {"units": "degree_north"}),
+                "XLONG": (dims, lon + shift, {"units": "degree_east"}),
+                "XTIME": ("Time", np.arange(8) * 60.0, HOURS),
+            },
+        )
+        if move:
+            with pytest.raises(UserError, match="points that move"):
+                nfsgeo.from_xarray(data)
+        else:
+            assert nfsgeo.from_xarray(data).num_points(0) == 30
+
+
+def test_staggered_grids(tmp_path: Path) -> None:
+    u, v = RANDOM.random((6, 3, 5)), RANDOM.random((6, 3, 4))
+    coords = {"time": ("time", np.arange(6.0), HOURS), "lat": range(3), "lon": range(5)}
+    data = xarray.Dataset(
+        {"u": (("time", "lat", "lon"), u), "v": (("time", "lat", "lon_v"), v)}, coords
+    )
+    with pytest.raises(UserError, match="lon_v"):
+        nfsgeo.from_xarray(data)
+    for columns in ({"field": "u"}, {"ignore": "v"}):
+        assert nfsgeo.from_xarray(data, columns=columns).component_names == ["u"]
+
+
+def test_arrays_of_a_series_of_meshes_that_never_change(tmp_path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    points, cells = RANDOM.random((9, 3)), [("vertex", np.arange(9)[:, None])]
+    steps = []
+    for k in range(4):
+        data = {"head": RANDOM.random(9), "permeability": points[:, 1]}
+        meshio.Mesh(points, cells, data).write(tmp_path / f"{k}.vtu")
+        steps.append(f'<DataSet timestep="{k}" file="{k}.vtu"/>')
+    listed = f'<VTKFile type="Collection"><Collection>{"".join(steps)}</Collection>'
+    (tmp_path / "soil.pvd").write_text(f"{listed}</VTKFile>")
+    with pytest.raises(UserError, match="permeability"):
+        nfsgeo.open(tmp_path / "soil.pvd")
+    made = nfsgeo.open(tmp_path / "soil.pvd", columns={"static": "permeability"})
+    assert (made.component_names, made.static_names) == (["head"], ["permeability"])
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_encodings_of_tables(encoding: str, tmp_path: Path) -> None:
+    rows = "".join(f"{t},{x},{x * x},{t * x}\n" for t in range(5) for x in (1, 2, 3))
+    path = tmp_path / "u.csv"
+    path.write_text("t,x,y,temp\xe9rature\n" + rows, encoding=encoding)
+    if encoding == "utf-16":
+        assert nfsgeo.open(path).component_names == ["température"]
+    else:
+        with pytest.raises(UserError, match="UTF-8.*iconv"):
+            nfsgeo.open(path)
+
+
+def test_dates_with_a_time_zone() -> None:
+    when = pandas.date_range("2021-01-01", periods=4, freq="h").tz_localize("UTC")
+    with pytest.raises(UserError, match="UTC.*tz_localize"):
+        nfsgeo.from_arrays(RANDOM.random((3, 9, 4)), RANDOM.random((9, 2)), when)
+
+
+def test_the_box_of_a_run_serves_for_fewer_stations(tmp_path: Path) -> None:
+    points = RANDOM.random((15, 2)) * [4, 3] + [5, 47]
+    points[0] = [4.9, 48.3]  # at the edge of the network
+    times = np.arange(60.0)
+    u = np.sin(times / 4 + points[:, :1])[None]
+    network = nfsgeo.from_arrays(u, points, times)
+    run = nfsgeo.fit(nfsgeo.prepare(network, TINY), tmp_path / "run")
+    absent = nfsgeo.from_arrays(u[:, 1:, :12], points[1:], times[:12])
+    ahead = nfsgeo.predict(run, absent, tmp_path / "ahead.nc")
+    assert ahead.num_points(0) == 14 and ahead.domain == network.domain
+
+
+@pytest.mark.parametrize("num", [1, 2, 15])
+def test_few_series_train_on_a_grid(num: int) -> None:
+    x, t = np.linspace(0, 1, 40), np.arange(80.0)
+    u = np.stack([np.sin(7 * x - t[:, None] / 9 + k) for k in range(num)])
+    data = xarray.Dataset({"u": (("sample", "time", "x"), u)}, {"time": t, "x": x})
+    fields = nfsgeo.from_xarray(data)
+    assert len(nfsgeo.prepare(fields, TINY).data.parts["train"]) > 0

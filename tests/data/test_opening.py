@@ -1,0 +1,171 @@
+"""Opening and conversion: sources, folders, and what a file leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfsgeo.data
+from nfsgeo.data.build import Array, build
+from nfsgeo.data.formats.format import Look
+from nfsgeo.data.opening import settled
+from nfsgeo.data.times import EPOCH
+from nfsgeo.geometry import Domain
+
+RNG = np.random.default_rng(0)
+
+
+def cloud(path: Path, points: np.ndarray, records: int = 2) -> np.ndarray:
+    u = RNG.normal(size=(1, len(points), records, 1)).astype(np.float32)
+    np.savez(path, coords=points, u=u, t=np.arange(records))
+    return u
+
+
+def test_a_domain_is_drawn_or_given(tmp_path: Path) -> None:
+    points = np.array([[0.0, 1.0], [2.0, 5.0], [1.0, 2.0]])
+    cloud(tmp_path / "a.npz", points)
+    box = Domain((0.0, 0.0), (2.0, 8.0), (True, False))
+    for number, (options, lower, upper) in enumerate(
+        [({}, (-0.1, 0.8), (2.1, 5.2)), ({"domain": box}, (0.0, 0.0), (2.0, 8.0))]
+    ):
+        out = tmp_path / f"{number}.nc"
+        assert nfsgeo.data.convert(tmp_path / "a.npz", out, **options) == out
+        with nfsgeo.data.open(out) as fields:
+            np.testing.assert_allclose(fields.domain.lower, lower)
+            np.testing.assert_allclose(fields.domain.upper, upper)
+            np.testing.assert_array_equal(fields.coordinates(), points)
+
+
+def test_domains_that_do_not_hold_the_points(
+    grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    out = tmp_path / "b.nc"
+    small = Domain((0.0, 0.0), (0.1, 0.1), (False, False))
+    for wrong in (small, Domain((0.0,), (1.0,), (False,))):
+        one_line(nfsgeo.data.convert, grid_case.path, out, domain=wrong)
+    wide = Domain((-1.0, -1.0), (5.0, 2.0), (False, True))
+    nfsgeo.data.convert(grid_case.path, out, domain=wide, equation="new")
+    with nfsgeo.data.open(out) as fields:
+        assert fields.domain == wide and fields.equation == "new"
+    assert {each.name for each in tmp_path.iterdir()} == {"grid.nc", "b.nc"}
+
+
+def test_folders_are_read_in_the_order_of_their_numbers(
+    tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    values = {}
+    for number in (10, 2, 1):
+        points = RNG.random((3 + number % 3, 2)) + number
+        values[number] = points, cloud(folder / f"case_{number}.npz", points)
+    for source in (folder, sorted(folder.iterdir()), [str(folder)]):
+        with nfsgeo.data.open(source) as fields:
+            assert fields.num_samples == 3
+            for sample, number in enumerate((1, 2, 10)):
+                points, u = values[number]
+                np.testing.assert_array_equal(fields.coordinates(sample), points)
+                np.testing.assert_array_equal(fields.read(sample, slice(None)), u[0])
+    chosen = [folder / f"case_{number}.npz" for number in (10, 1, 2)]
+    with nfsgeo.data.open(chosen) as fields:  # somebody's own order
+        np.testing.assert_array_equal(fields.coordinates(0), values[10][0])
+    for name in ("a_0.5.npz", "a_0.25.npz"):
+        cloud(tmp_path / name, RNG.random((4, 2)))
+    message = one_line(nfsgeo.data.open, sorted(tmp_path.glob("a_*")))
+    assert "either may come first" in message
+    (tmp_path / "empty").mkdir()
+    assert "at least one file" in one_line(nfsgeo.data.open, tmp_path / "empty")
+
+
+@pytest.mark.parametrize("source", [np.zeros((2, 3)), None, 3, ["a.nc", np.zeros(2)]])
+def test_what_is_no_path(source: Any, one_line: Callable[..., str]) -> None:
+    assert "nfsgeo" in one_line(nfsgeo.data.open, source)
+
+
+def test_options_that_do_not_exist(
+    grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    for wrong in ({"series": "others"}, {"at": "edges"}):
+        with pytest.raises(ValueError, match="expected"):
+            nfsgeo.data.open(grid_case.path, **wrong)
+    one_line(nfsgeo.data.open, grid_case.path, columns={"x": "lon"})
+    one_line(nfsgeo.data.open, grid_case.path, at="points")
+    for names in (["rain"], ["u", "v"]):
+        out = tmp_path / "out.nc"
+        one_line(nfsgeo.data.convert, grid_case.path, out, known=names)
+        assert not out.exists()
+
+
+def test_whether_a_file_opens_again_as_it_is(grid_case: Any) -> None:
+    assert nfsgeo.data.open(grid_case.path).reopens
+    assert nfsgeo.data.open([grid_case.path]).reopens
+    for told in ({"known": ["v"]}, {"times": np.arange(5.0)}, {"series": "samples"}):
+        assert not nfsgeo.data.open(grid_case.path, **told).reopens
+    assert not nfsgeo.data.open([grid_case.path] * 2, series="samples").reopens
+
+
+def test_times_are_asked_for(one_line: Callable[..., str]) -> None:
+    u = Array(np.zeros((3, 4)), "tx", ["u"])
+    fields = build(Path("a"), [u], axes=[np.arange(4.0)])
+    assert "--times 0:2:1" in one_line(settled, fields, None, None, ())
+    assert settled(fields, [0, 1, 3], None, ()).times.tolist() == [0, 1, 3]
+    days = np.array(["2026-01-01", "2026-01-02", "2026-01-04"], "M8[D]")
+    dated = settled(fields, days, None, ())
+    assert dated.time_unit == EPOCH and np.diff(dated.times).tolist() == [86400, 172800]
+    plain = settled(dated, [0.0, 1.0, 2.0], None, ())
+    assert plain.time_unit == ""
+    for times in ([0, 1], [2, 1, 0], [0.0, np.nan, 2.0], ["a", "b", "c"]):
+        one_line(settled, fields, times, None, ())
+
+
+@pytest.mark.parametrize("west", [-180.0, 0.0])
+@pytest.mark.parametrize("units", ["degrees_east", "radian"])
+def test_longitudes_are_asked_whether_they_close(
+    west: float, units: str, one_line: Callable[..., str]
+) -> None:
+    axes = [west + np.arange(0, 360, 20.0), np.linspace(-90, 90, 19)]
+    u = Array(np.zeros((18, 19)), "xy", ["u"])
+    fields = build(Path("a"), [u], axes=axes, units={"x": units}, times=[0.0])
+    assert settled(fields, None, None, ()) is fields  # an axis like any other
+    fields.dataset["x"].attrs["standard_name"] = "longitude"
+    fields = build(Path("a"), [u], points={n: fields.dataset[n].variable for n in "xy"})
+    message = one_line(settled, fields, None, None, ())
+    assert "340 degrees" in message and "--sphere" in message
+    if units == "radian":
+        message = one_line(settled, fields, None, Domain.sphere(), ())
+        assert "coordinates in radian" in message and "degrees" in message
+        return
+    assert settled(fields, None, Domain.sphere(), ()).domain == Domain.sphere(west)
+    box = Domain((west, -90.0), (west + 360, 90.0), (True, False))
+    assert settled(fields, None, box, ()).domain == box
+    part = build(
+        Path("a"),
+        [Array(np.zeros((9, 19)), "xy", ["u"])],
+        points={n: fields.dataset[n].variable[:9] for n in "x"}
+        | {"y": fields.dataset["y"].variable},
+    )
+    assert settled(part, None, None, ()) is part  # less than half of the globe
+
+
+def test_an_interrupted_conversion_leaves_nothing(
+    grid_case: Any, tmp_path: Path
+) -> None:
+    def stop(what: str, done: int, total: int) -> None:
+        assert (what, total) == ("writing samples", 7)
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        nfsgeo.data.convert(grid_case.path, tmp_path / "out.nc", progress=stop)
+    assert [each.name for each in tmp_path.iterdir()] == ["grid.nc"]
+
+
+def test_damage_is_looked_at_from_outside(tmp_path: Path) -> None:
+    for content in (b"", b"PK\x03\x04", b"\x89HDF\r\n\x1a\n", b"GCOL\x01\0\0\0"):
+        (tmp_path / "a").write_bytes(content)
+        look = Look(tmp_path / "a")
+        assert look.head == content and not look.zipped

@@ -1,0 +1,63 @@
+"""What other programs read in files of nfsgeo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+
+from nfsgeo.data.build import Array, build
+
+U = np.random.default_rng(0).random((4, 6, 5)).astype(np.float32)
+DAYS = np.arange("2026-01-01", "2026-01-05", dtype="datetime64[D]")
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Path:
+    """One sample of four days on a grid."""
+    axes = np.arange(6.0), np.arange(5.0)
+    units = {"u": "m/s", "x": "km"}
+    made = build(
+        Path("u"), [Array(U, "txy", ["u"])], axes=axes, times=DAYS, units=units
+    )
+    return made.write(tmp_path / "grid.nc")
+
+
+def test_xarray_reads_fields_dates_and_units(grid: Path) -> None:
+    with xarray.open_dataset(grid) as found:
+        np.testing.assert_array_equal(found.u.transpose("time", "x", "y"), U)
+        np.testing.assert_array_equal(found.time.values.astype("M8[D]"), DAYS)
+        assert found.u.units == "m/s" and found.x.units == "km"
+        assert found.attrs["Conventions"].startswith("CF-")
+
+
+def test_xarray_reads_a_mesh_for_each_sample(tmp_path: Path) -> None:
+    points = [np.random.default_rng(n).random((n, 2)) for n in (5, 3)]
+    fields = [np.full((len(p), 2), float(len(p))) for p in points]
+    made = build(Path("u"), [Array(fields, "pt", ["u"])], points=points, times=[0, 1])
+    with xarray.open_dataset(made.write(tmp_path / "meshes.nc")) as found:
+        assert found.row_size.attrs["sample_dimension"] == "obs"
+        np.testing.assert_array_equal(found.row_size, [5, 3])
+        np.testing.assert_array_equal(found.u[0], [5] * 5 + [3] * 3)
+        np.testing.assert_array_equal(found.x, np.concatenate(points)[:, 0])
+
+
+def test_paraview_reads_fields_and_times(grid: Path) -> None:
+    netcdf = pytest.importorskip("vtkmodules.vtkIONetCDF")
+    pipeline = pytest.importorskip("vtkmodules.vtkCommonExecutionModel")
+    support = pytest.importorskip("vtkmodules.util.numpy_support")
+    reader = netcdf.vtkNetCDFCFReader()
+    reader.SetFileName(str(grid))
+    reader.SphericalCoordinatesOff()
+    reader.UpdateInformation()
+    key = pipeline.vtkStreamingDemandDrivenPipeline.TIME_STEPS()
+    times = np.array(reader.GetOutputInformation(0).Get(key))
+    np.testing.assert_array_equal(times, DAYS.astype("M8[s]").astype(float))
+    for step, time in enumerate(times):
+        reader.UpdateTimeStep(time)
+        output = reader.GetOutputDataObject(0)
+        data = [output.GetPointData(), output.GetCellData()]
+        array = next(d.GetArray("u") for d in data if d.HasArray("u"))
+        np.testing.assert_array_equal(support.vtk_to_numpy(array), U[step].ravel())

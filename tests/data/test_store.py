@@ -1,0 +1,280 @@
+"""nfsgeo's own file gives back what was written, or says in a line what is wrong."""
+
+from __future__ import annotations
+
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import nfsgeo.data
+from nfsgeo.data.build import Array, build
+from nfsgeo.data.equations import EQUATIONS
+from nfsgeo.data.generation import generate
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain
+
+relaxed = settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@relaxed
+@given(data=st.data())
+def test_every_layout_comes_back(
+    any_fields: Any, contents: Any, tmp_path: Path, data: st.DataObject
+) -> None:
+    fields, samples = data.draw(any_fields)
+    path, once, again = (tmp_path / f"{name}.nc" for name in "abc")
+    for each in (path, once, again):
+        each.unlink(missing_ok=True)
+    told: list[tuple[str, int, int]] = []
+    expected = contents(fields)
+    nfsgeo.data.write(fields, path, progress=lambda *report: told.append(report))
+    assert told[-1] == ("writing samples", len(samples), len(samples))
+    with nfsgeo.data.open(path) as found:
+        assert contents(found) == expected
+        assert found.domain_is_known == fields.domain_is_known
+        assert found.reopens and set(found.dataset) >= set(fields.dataset)
+        for name in ("u0", "start"):
+            assert found.dataset[name].dtype == fields.dataset[name].dtype
+        found.write(once)
+        found.with_known(["u1"]).write(again)
+    assert contents(once) == expected
+    with nfsgeo.data.open(again) as found:
+        assert sorted(found.forcing_names) == ["sun", "u1"]
+
+
+def test_others_can_read_it(grid_case: Any, point_case: Any) -> None:
+    with xarray.open_dataset(grid_case.path) as found:
+        u = found["u"].transpose("sample", "time", "x", "y")
+        np.testing.assert_array_equal(u, grid_case.u[..., 0])
+        np.testing.assert_array_equal(found["x"], np.arange(6) / 2)
+        assert (
+            found["x"].attrs["periodic"] == 1 and found["k"].attrs["role"] == "static"
+        )
+        assert found.attrs["Conventions"] == "CF-1.11"
+        assert found.attrs["equation"] == "test"
+    with xarray.open_dataset(point_case.path) as found:
+        assert found["row_size"].values.tolist() == [8, 5, 8]
+        np.testing.assert_array_equal(found["u"].T[:8], point_case.u[0][..., 0])
+        assert found["u"].encoding["coordinates"] == "x y"
+
+
+def test_chunks_are_packed_and_have_checksums(tmp_path: Path) -> None:
+    u = np.zeros((2, 600, 1000), "f4")
+    axes, path = [np.arange(1000.0)], tmp_path / "a.nc"
+    fields = build(path, [Array(u, "ntx", ["u"])], axes=axes, times=np.arange(600))
+    fields.write(path)
+    with h5py.File(path) as file:
+        found = file["u"]
+        assert found.fletcher32 and found.shuffle and found.compression == "gzip"
+        assert found.chunks[0] == 1 and 1e5 < 4 * np.prod(found.chunks) <= 2**20
+        assert file["x"].fletcher32 and file["time"].fletcher32
+    assert path.stat().st_size < 1e5
+
+
+@pytest.mark.parametrize("equation", ["burgers", "darcy", "elasticity"])
+def test_solutions_go_out_and_come_in_again(
+    equation: str, tmp_path: Path, contents: Any
+) -> None:
+    size = {"elasticity": 6}.get(equation, 16)
+    records = min(3, EQUATIONS[equation].records)
+    made = tmp_path / "a.nc"
+    generate(equation, made, samples=3, resolution=size, records=records)
+    back = nfsgeo.data.convert(made, tmp_path / "b.h5")
+    assert contents(made) == contents(back)
+    with h5py.File(made) as a, h5py.File(back) as b:
+        u = EQUATIONS[equation].component_names[0]
+        assert a[u].dtype == b[u].dtype == "f4" and a[u].chunks == b[u].chunks
+
+
+def broken(raw: bytes, data: st.DataObject) -> bytes:
+    place = data.draw(st.integers(0, len(raw) - 1))
+    if data.draw(st.booleans()):
+        return raw[:place]
+    noise = data.draw(st.binary(min_size=1, max_size=16))
+    return raw[:place] + noise + raw[place + len(noise) :]
+
+
+@relaxed
+@given(data=st.data(), kind=st.sampled_from(["grid_case", "point_case"]))
+def test_damage_is_found(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    contents: Any,
+    data: st.DataObject,
+    kind: str,
+) -> None:
+    path = request.getfixturevalue(kind).path
+    other = tmp_path / "broken.nc"
+    other.write_bytes(broken(path.read_bytes(), data))
+    try:
+        found = contents(other)
+    except UserError as error:
+        assert "\n" not in str(error)
+    else:
+        assert found == contents(path)
+
+
+HEAP = b"GCOL\x01\0\0\0"  # signature of a global heap
+
+
+@pytest.mark.parametrize("length", [0, 2**64 - 16, 2**64 - 8])
+def test_heaps_without_an_end_are_refused(
+    point_case: Any, tmp_path: Path, length: int
+) -> None:
+    """In which HDF5 2.0 goes round for ever."""
+    raw = bytearray(point_case.path.read_bytes())
+    struct.pack_into("<Q", raw, raw.index(HEAP) + 16 + 8, length)
+    (tmp_path / "broken.nc").write_bytes(raw)
+    with pytest.raises(UserError):
+        nfsgeo.data.open(tmp_path / "broken.nc")
+
+
+def drop(file: h5py.File, name: str) -> None:
+    del file[name]
+
+
+def put(file: h5py.File, name: str, values: Any) -> None:
+    file[name][...] = values
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda f: put(f, "x", np.arange(6)[::-1]),
+        lambda f: put(f, "time", 0.0),
+        lambda f: put(f, "y", np.nan),
+        lambda f: f.attrs.update(nfsgeo_layout=5),
+        lambda f: f.attrs.update(nfsgeo_layout="x"),
+        lambda f: f["u"].attrs.update(role="guess"),
+        lambda f: f["u"].attrs.__delitem__("role"),
+        lambda f: [drop(f, name) for name in "uv"],
+    ],
+)
+def test_contradictions_are_found(
+    grid_case: Any, one_line: Callable[..., str], change: Callable[[h5py.File], None]
+) -> None:
+    with h5py.File(grid_case.path, "r+") as file:
+        change(file)
+    assert str(grid_case.path) in one_line(nfsgeo.data.open, grid_case.path)
+
+
+@pytest.mark.parametrize("sizes", [[8, 8, 8], [8, -5, 18], [21, 0, 0]])
+def test_contradicting_sizes_are_found(
+    point_case: Any, contents: Any, one_line: Callable[..., str], sizes: list[int]
+) -> None:
+    with h5py.File(point_case.path, "r+") as file:
+        file["row_size"][...] = sizes
+    one_line(contents, point_case.path)
+
+
+@pytest.mark.parametrize("content", [b"", b"not fields", b"\x89HDF\r\n\x1a\n"])
+def test_other_files_are_refused(
+    tmp_path: Path, one_line: Callable[..., str], content: bytes
+) -> None:
+    (tmp_path / "other").write_bytes(content)
+    one_line(nfsgeo.data.open, tmp_path / "other")
+    one_line(nfsgeo.data.open, tmp_path / "missing")
+
+
+@pytest.mark.parametrize("text", ["nfsgeo", b"nfsgeo"])
+def test_files_of_an_older_nfsgeo_are_refused(tmp_path: Path, text: Any) -> None:
+    with h5py.File(tmp_path / "old.h5", "w") as file:
+        file.attrs["format"] = text
+        file["fields/u"] = np.zeros((2, 3, 4, 1))
+    with pytest.raises(UserError, match="older nfsgeo wrote"):
+        nfsgeo.data.open(tmp_path / "old.h5")
+
+
+def test_names_that_are_not_free(
+    grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
+) -> None:
+    taken = tmp_path / "taken.nc"
+    taken.write_text("mine")
+    fields = grid_case.make()
+    one_line(fields.write, taken)
+    assert taken.read_text() == "mine"
+    one_line(fields.write, tmp_path / "no" / "a.nc")
+    message = one_line(fields.write, tmp_path / "out.words")
+    assert ".nc" in message and "out.words" in message
+    assert {each.name for each in tmp_path.iterdir()} == {"grid.nc", "taken.nc"}
+
+
+def test_nothing_is_left_of_a_file_that_fails(grid_case: Any, tmp_path: Path) -> None:
+    def breaking(what: str, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        grid_case.make().write(tmp_path / "a.nc", progress=breaking)
+    assert not list(tmp_path.glob("a.nc*"))
+
+
+def test_a_disk_that_fills_up(
+    mounted: Callable[[str], Path], one_line: Callable[..., str]
+) -> None:
+    u = np.random.default_rng(0).random((40, 50, 1000))
+    u[0] = 0  # from which nobody foresees how large the others will be
+    axes, folder = [np.arange(1000.0)], mounted("4m")
+    fields = build(folder, [Array(u, "ntx", ["u"])], axes=axes, times=np.arange(50.0))
+    assert "disk is full" in one_line(fields.write, folder / "a.nc")
+    assert not list(folder.iterdir())
+    even = build(folder, [Array(u[1:], "ntx", ["u"])], axes=axes, times=np.arange(50.0))
+    assert "expected" in one_line(even.write, folder / "a.nc")
+    assert not list(folder.iterdir())
+    few = build(folder, [Array(u[:5], "ntx", ["u"])], axes=axes, times=np.arange(50.0))
+    assert few.write(folder / "a.nc").exists()
+
+
+KILLED = """
+import sys
+import numpy as np
+from pathlib import Path
+from nfsgeo.data.build import Array, build
+
+def wait(what, done, total):
+    print(done, flush=True)
+    input() if done == 2 else None
+
+u = Array(np.zeros((6, 3, 5)), "ntx", ["u"])
+fields = build(Path("a"), [u], axes=[np.arange(5.0)], times=np.arange(3.0))
+fields.write(sys.argv[1], progress=wait)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_writer_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.nc"
+    command = [sys.executable, "-c", KILLED, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
+        assert [process.stdout.readline() for _ in range(2)] == ["1\n", "2\n"]
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert not path.exists()
+    subprocess.run(command, input="\n", text=True, check=True, capture_output=True)
+    with nfsgeo.data.open(path) as fields:
+        assert fields.num_samples == 6
+
+
+def test_a_cloud_keeps_its_domain_and_its_precision(tmp_path: Path) -> None:
+    points, u = np.array([[0.1, 1e6 + 1e-7]]), np.array([[1 + 1e-15]])
+    domain = Domain((0.0, 1e6), (1.0, 1e6 + 1), (True, False))
+    fields = build(Path("a"), [Array(u, "tp", ["u"])], points=points, domain=domain)
+    with nfsgeo.data.open(fields.write(tmp_path / "a.nc")) as found:
+        assert found.domain == domain and found.dtype == np.float64
+        assert found.read(0, slice(None))[0, 0, 0] == 1 + 1e-15
+        np.testing.assert_array_equal(found.coordinates(), points)

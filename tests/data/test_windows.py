@@ -1,0 +1,274 @@
+"""Windows of records: right values in right places, few reads, bounded memory."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+import nfsgeo.data
+from nfsgeo.data import Fields, WindowDataset
+from nfsgeo.data.build import Array, build
+from nfsgeo.data.fields import STATIC
+from nfsgeo.data.meshes import (
+    MeshesInTurn,
+    every_point,
+    off_grid,
+    per_sample,
+    random_subset,
+    sub_grid,
+    with_queries,
+)
+from nfsgeo.geometry import Domain, quadrature_weights
+
+
+@pytest.fixture
+def file(grid_case: Any) -> Iterator[Fields]:
+    with nfsgeo.data.open(grid_case.path) as opened:
+        yield opened
+
+
+def test_window_holds_inputs_targets_and_coefficient(
+    grid_case: Any, file: Fields
+) -> None:
+    mesh = random_subset(file, 9, seed=0)
+    data = WindowDataset(file, [5, 1], 2, 2, mesh, first_step=1)[0]
+    u = grid_case.u[5].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
+    a = grid_case.a[5].reshape(24, 1)[mesh.index]
+    assert data.x.shape == (9, 2, 3) and data.y.shape == (9, 2, 2)
+    np.testing.assert_array_equal(data.x[..., :2], u[:, 1:3])
+    np.testing.assert_array_equal(data.x[..., 2], np.repeat(a, 2, axis=1))
+    np.testing.assert_array_equal(data.y, u[:, 3:5])
+    np.testing.assert_array_equal(data.pos, mesh.pos)
+    assert data.sample == 5 and data.x.dtype == torch.float32
+    assert data.pos.dtype == torch.float64
+    np.testing.assert_array_equal(data.times, file.times[1:5])
+
+
+def test_stride_in_time(grid_case: Any, file: Fields) -> None:
+    mesh = random_subset(file, 9, seed=0)
+    data = WindowDataset(file, [2], 1, 1, mesh, first_step=1, time_stride=3)[0]
+    u = grid_case.u[2].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
+    np.testing.assert_array_equal(data.x[..., :2], u[:, 1:2])
+    np.testing.assert_array_equal(data.y, u[:, 4:5])
+    np.testing.assert_array_equal(data.times, file.times[[1, 4]])
+
+
+def test_static_problem_maps_coefficient_to_solution() -> None:
+    rng = np.random.default_rng(0)
+    u, a = (rng.normal(size=(3, 4, 3, n)).astype("f4") for n in (1, 2))
+    arrays = [Array(u, "nxyc", ["u"]), Array(a, "nxyc", ["a", "b"], STATIC)]
+    axes = [np.linspace(0, 1, 4), np.linspace(0, 1, 3)]
+    file = build(Path("darcy"), arrays, axes=axes, times=[0.0])
+    data = WindowDataset(file, range(3), 0, 1, every_point(file))[2]
+    assert data.x.shape == (12, 1, 2) and data.y.shape == (12, 1, 1)
+    np.testing.assert_array_equal(data.x[:, 0], a[2].reshape(12, 2))
+    np.testing.assert_array_equal(data.y[..., 0], u[2].reshape(12, 1))
+
+
+def test_batches_hold_samples_of_different_sizes(point_case: Any) -> None:
+    with nfsgeo.data.open(point_case.path) as file:
+        mesh = per_sample(lambda f, n, seed, sample: every_point(f, sample), file, 0, 0)
+        dataset = WindowDataset(file, range(3), 1, 2, mesh)
+        batch = next(iter(DataLoader(dataset, batch_size=3)))
+    assert batch.num_graphs == 3 and batch.x.shape == (21, 1, 2)
+    assert torch.bincount(batch.batch).tolist() == [8, 5, 8]
+    np.testing.assert_array_equal(batch.y[8:13], point_case.u[1][:, 1:])
+    assert batch.sample.tolist() == [0, 1, 2]
+
+
+def test_off_grid_mesh_is_interpolated() -> None:
+    x, y = np.arange(8) / 8, np.arange(6) / 6
+    wave = np.cos(2 * np.pi * (x[:, None] + 2 * y))
+    u, domain = Array(np.stack([wave, 2 * wave]), "txy", ["u"]), Domain.unit(2)
+    file = build(Path("a"), [u], axes=[x, y], times=[0.0, 1.0], domain=domain)
+    for mesh in (off_grid(file, 20, 0), per_sample(off_grid, file, 20, 0)):
+        data = WindowDataset(file, [0], 1, 1, mesh)[0]
+        exact = torch.cos(2 * torch.pi * (data.pos[:, 0] + 2 * data.pos[:, 1])).to(
+            data.x
+        )
+        torch.testing.assert_close(data.x[:, 0, 0], exact, atol=1e-5, rtol=0)
+        torch.testing.assert_close(data.y[:, 0, 0], 2 * exact, atol=1e-5, rtol=0)
+
+
+def test_positions_keep_their_digits_far_from_the_origin() -> None:
+    axis, domain = 1e6 + np.arange(512) / 512, Domain((1e6,), (1e6 + 1,), (True,))
+    u = Array(np.zeros((2, 512), "f4"), "tx", ["u"])
+    file = build(Path("a"), [u], axes=[axis], times=[0.0, 1.0], domain=domain)
+    pos = WindowDataset(file, [0], 1, 1, every_point(file))[0].pos
+    assert len(pos.unique()) == 512
+    assert len(file.domain.normalise(pos).unique()) == 512
+
+
+@pytest.fixture
+def counted(file: Fields, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Samples that were read, one after the other."""
+    read, samples = Fields.read_all, list[int]()
+
+    def reading(self: Fields, sample: int, *args: Any) -> Any:
+        samples.append(sample)
+        return read(self, sample, *args)
+
+    monkeypatch.setattr(Fields, "read_all", reading)
+    return samples
+
+
+def test_cache_is_bounded_and_drops_the_longest_unused(
+    file: Fields, counted: list[int]
+) -> None:
+    mesh = sub_grid(file, (3, 4))
+    one = 12 * (4 * (2 * 2 + 1) + 8 * 2)
+    dataset = WindowDataset(file, range(7), 1, 1, mesh, cache_bytes=2 * one)
+    for sample in (0, 1, 0, 2, 0, 1):
+        dataset[sample]
+    assert counted == [0, 1, 2, 1]
+    none = WindowDataset(file, range(7), 1, 1, mesh, cache_bytes=one - 1)
+    none[3], none[3]
+    assert counted[-2:] == [3, 3]
+
+
+def test_items_do_not_share_memory_with_the_cache(file: Fields) -> None:
+    dataset = WindowDataset(file, [0], 1, 1, every_point(file))
+    first = dataset[0]
+    kept = first.x.clone()
+    for name in ("x", "y", "pos", "times"):
+        first[name].zero_()
+    again = dataset[0]
+    torch.testing.assert_close(again.x, kept)
+    assert again.pos.abs().sum() > 0 and again.times.sum() > 0 and again.y.any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "workers"), [("fork", 2), ("spawn", 1)])
+def test_workers_read_the_same(file: Fields, method: str, workers: int) -> None:
+    mesh = per_sample(random_subset, file, 8, 0)
+    dataset = WindowDataset(file, range(7), 2, 3, mesh)
+    alone = list(DataLoader(dataset, batch_size=2))
+    loader = DataLoader(
+        dataset, batch_size=2, num_workers=workers, multiprocessing_context=method
+    )
+    for expected, found in zip(alone, loader, strict=True):
+        torch.testing.assert_close(found.x, expected.x)
+        torch.testing.assert_close(found.y, expected.y)
+    again = copy.deepcopy(dataset)
+    assert again.file is not dataset.file
+    torch.testing.assert_close(again[3].x, dataset[3].x)
+
+
+def test_values_that_are_not_finite_name_file_and_sample(
+    grid_case: Any, one_line: Callable[..., str]
+) -> None:
+    grid_case.u[4, 0, 0, 0, 0] = np.inf
+    file = grid_case.make(grid_case.u)
+    dataset = WindowDataset(file, range(7), 1, 1, every_point(file))
+    dataset[3]
+    message = one_line(dataset.__getitem__, 4)
+    assert "sample 4" in message and str(file.path) in message
+
+
+def test_windows_that_do_not_fit_are_refused(
+    file: Fields, point_case: Any, one_line: Callable[..., str]
+) -> None:
+    mesh = every_point(file)
+    assert "5 time steps" in one_line(WindowDataset, file, [0], 2, 4, mesh)
+    one_line(WindowDataset, file, [0], 2, 3, mesh, first_step=1)
+    one_line(WindowDataset, file, [0], 1, 2, mesh, time_stride=3)
+    with pytest.raises(ValueError, match="expected"):
+        WindowDataset(file, [0], 1, -1, mesh)
+    with nfsgeo.data.open(point_case.path) as points:
+        one_line(WindowDataset, points, [0], 0, 1, every_point(points))
+
+
+def test_in_every_turn_a_sample_is_on_another_mesh(
+    grid_case: Any, file: Fields
+) -> None:
+    meshes = [random_subset(file, 9, 0, each) for each in range(3)]
+    dataset = WindowDataset(file, [5, 1], 2, 2, MeshesInTurn(tuple(meshes)))
+    for turn in (0, 1, 2, 4, 0):
+        dataset.turn = turn
+        for item, sample in enumerate((5, 1)):
+            mesh = meshes[(sample + turn) % 3]
+            u = grid_case.u[sample].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
+            data = dataset[item]
+            np.testing.assert_array_equal(data.pos, mesh.pos)
+            np.testing.assert_array_equal(data.x[..., :2], u[:, :2])
+            np.testing.assert_array_equal(data.y, u[:, 2:4])
+
+
+def test_items_tell_the_volumes_of_their_points(file: Fields) -> None:
+    mesh = random_subset(file, 9, 0)
+    dataset = WindowDataset(file, [5, 1], 2, 2, mesh, volumes=True)
+    expected = 9 * quadrature_weights(torch.from_numpy(mesh.pos), file.domain)
+    for item in dataset:
+        assert item.volume.dtype == torch.float32
+        torch.testing.assert_close(item.volume, expected.float())
+        item.volume.zero_()  # a copy
+    assert "volume" not in WindowDataset(file, [5], 2, 2, mesh)[0]
+
+
+def test_items_hold_unobserved_query_points_and_their_targets(
+    grid_case: Any, file: Fields
+) -> None:
+    mesh = with_queries(random_subset(file, 9, seed=0), file, 6, seed=0)
+    assert mesh.queries is not None and mesh.queries.index is not None
+    assert not set(mesh.queries.index) & set(mesh.index)
+    data = WindowDataset(file, [5], 2, 2, mesh, volumes=True)[0]
+    plain = WindowDataset(file, [5], 2, 2, random_subset(file, 9, seed=0))[0]
+    index = np.concatenate([mesh.index, mesh.queries.index])
+    u = grid_case.u[5].reshape(5, 24, 2)[:, index].swapaxes(0, 1)
+    np.testing.assert_array_equal(data.query_y, u[:, 2:4])
+    np.testing.assert_array_equal(data.query_pos[:9], mesh.pos)
+    np.testing.assert_array_equal(data.query_pos[9:], mesh.queries.pos)
+    for name in ("x", "y", "pos"):
+        assert torch.equal(data[name], plain[name])
+    assert len(data.volume) == 15 and (data.volume[9:] == 1).all()
+    assert "query_pos" not in plain
+
+
+def test_batches_hold_the_query_points_of_each_sample(file: Fields) -> None:
+    mesh = with_queries(random_subset(file, 9, seed=0), file, 100, seed=0)
+    samples = WindowDataset(file, [0, 1, 2], 1, 1, mesh)
+    (batch,) = DataLoader(samples, batch_size=3)
+    total = file.num_points(0)
+    assert len(batch.query_pos) == 3 * total
+    assert torch.equal(batch.query_y[total : 2 * total], samples[1].query_y)
+
+
+def test_where_all_is_observed_there_are_no_other_query_points(
+    file: Fields,
+) -> None:
+    mesh = with_queries(every_point(file), file, 5, seed=0)
+    item = WindowDataset(file, [0], 1, 1, mesh)[0]
+    assert torch.equal(item.query_pos, item.pos) and torch.equal(item.query_y, item.y)
+
+
+def test_noise_is_on_the_inputs_alone_and_new_in_every_turn(file: Fields) -> None:
+    mesh = random_subset(file, 9, seed=0)
+    clean, noisy = (WindowDataset(file, [5, 1], 2, 2, mesh) for _ in range(2))
+    noisy.noise = torch.tensor([0.5, 0.0, 2.0])  # the last is of the coefficient
+    for item in range(2):
+        assert torch.equal(noisy[item].y, clean[item].y)
+        assert torch.equal(noisy[item].x, noisy[item].x)
+    added = torch.stack([noisy[item].x - clean[item].x for item in range(2)])
+    assert (added[..., 0] != 0).all() and (added[..., 1:] == 0).all()
+    assert not torch.equal(added[0], added[1])
+    noisy.turn = 1
+    assert not torch.equal(noisy[0].x - clean[0].x, added[0])
+
+
+def test_noise_has_the_standard_deviation_asked_for(file: Fields) -> None:
+    mesh = every_point(file)
+    clean, noisy = (WindowDataset(file, [0], 2, 2, mesh) for _ in range(2))
+    noisy.noise = torch.tensor([0.5, 1.0, 2.0])
+    drawn = []
+    for noisy.turn in range(200):
+        drawn.append(noisy[0].x - clean[0].x)
+    std = torch.stack(drawn).std(dim=(0, 1, 2))
+    expected = torch.tensor([0.5, 1.0, 0.0])  # none on the coefficient
+    torch.testing.assert_close(std, expected, rtol=0.03, atol=0)

@@ -1,0 +1,67 @@
+"""Small changes of a large value keep their digits, from the file to the errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import nfsgeo
+from nfsgeo.data.normalisers import FieldNormaliser, mean_and_std
+
+RNG = np.random.default_rng(0)
+POINTS, TIMES = RNG.random((40, 2)), np.arange(8.0)
+WAVE = np.sin(6 * POINTS[:, :1] + 6 * RNG.random((20, 1, 1)) + TIMES / 4)
+
+
+@pytest.mark.parametrize("prediction", ["residual", "direct"])
+@pytest.mark.parametrize(("offset", "size"), [(101325.0, 0.01), (-2.5e9, 10.0)])
+def test_an_offset_changes_no_error(
+    tmp_path: Path, tiny: dict[str, Any], offset: float, size: float, prediction: str
+) -> None:
+    chosen = tiny | {"data.n_in": 3, "data.n_out": 3, "model.prediction": prediction}
+    found, predicted = [], []
+    for number, u in enumerate((WAVE, offset + size * WAVE)):
+        fields = nfsgeo.from_arrays(u, POINTS, TIMES)
+        run = nfsgeo.fit(nfsgeo.prepare(fields, chosen), tmp_path / f"run-{number}")
+        found.append(nfsgeo.evaluate(run))
+        ahead = nfsgeo.predict(run, fields, tmp_path / f"{number}.nc")
+        predicted.append(ahead.read(0, slice(None)))
+    plain, shifted = found
+    for name in ("persistence", "linear_extrapolation", "mean"):
+        mae = shifted["baselines"][name]["mae"] / size
+        assert mae == pytest.approx(plain["baselines"][name]["mae"], rel=1e-3)
+    assert shifted["test"]["mae"] / size == pytest.approx(
+        plain["test"]["mae"], rel=0.01
+    )
+    assert predicted[1].dtype == np.float64
+    np.testing.assert_allclose((predicted[1] - offset) / size, predicted[0], atol=0.05)
+
+
+def test_values_and_predictions_have_the_precision_of_the_file(
+    tmp_path: Path, tiny: dict[str, Any]
+) -> None:
+    chosen = tiny | {"data.n_in": 3, "data.n_out": 3, "trainer.epochs": 1}
+    for kind in (np.float32, np.float64):
+        fields = nfsgeo.from_arrays(WAVE.astype(kind), POINTS, TIMES)
+        experiment = nfsgeo.prepare(fields, chosen)
+        item = experiment.data.parts["train"][0]
+        expected = torch.from_numpy(np.zeros(1, kind)).dtype
+        assert item.x.dtype == item.y.dtype == expected
+        assert experiment.forecaster(item.x, item.pos).dtype == expected
+        parameters = experiment.forecaster.model.parameters()
+        assert {each.dtype for each in parameters} <= {torch.float32, torch.complex64}
+
+
+def test_what_is_constant_depends_on_the_precision() -> None:
+    wave = torch.from_numpy(WAVE[..., None])
+    for offset, size in ((1e5, 0.0), (3e9, 10.0), (0.0, 0.0)):
+        mean, std = mean_and_std(offset + size * each for each in wave)
+        assert float(mean) == pytest.approx(offset + size * float(wave.mean()))
+        assert float(std) == pytest.approx(size * float(wave.std(unbiased=False)))
+    _, single = mean_and_std((1e5 + 1e-3 * each).float() for each in wave)
+    assert float(single) == 0
+    assert float(FieldNormaliser.fit([torch.ones(4, 1)]).std) == 1
