@@ -140,7 +140,11 @@ def test_times_that_cannot_be_used(
 
 def test_columns_that_cannot_be_used(nfsgeo: Command, waves: Path) -> None:
     options = ("--out", "c.nc", "--columns")
-    refused(nfsgeo("convert", waves, *options, "time=t"), "a table")
+    refused(
+        nfsgeo("convert", waves, *options, "time=t"),
+        "columns",
+        "a format that takes columns",
+    )
     refused(nfsgeo("convert", waves, *options, "time"), "ROLE=NAME")
 
 

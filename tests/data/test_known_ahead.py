@@ -152,7 +152,8 @@ def test_arrays_data_sets_and_graphs_name_them(tmp_path: Path) -> None:
     np.testing.assert_array_equal(file.read_all(0, slice(None))[..., 1:], f[0])
     assert file.read_inputs(1).tolist() == [[1.0]] * 4
     graphs[1].forcing = graphs[1].forcing[:, :2]
-    with pytest.raises(UserError, match="forcing of shape .4, 2, 2. in graph 1"):
+    told = r"f_0, f_1 of sample 1 .*\(4, 2, 2\): expected \(4, 3, 2\)"
+    with pytest.raises(UserError, match=told):
         nfsgeo.from_pyg(graphs)
 
 

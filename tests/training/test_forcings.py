@@ -188,8 +188,7 @@ def test_inputs_that_the_file_does_not_tell_are_named_in_the_settings() -> None:
         assert ahead.component_names == ["level"]
         assert ahead.times.tolist() == [36, 37, 38, 39]
         assert np.isfinite(ahead.read(0, slice(None))).all()
-    file = nfsgeo.open("river.csv")
-    file.know(["rain", "wind"])
+    file = nfsgeo.open("river.csv").with_known(["rain", "wind"])
     experiment = nfsgeo.prepare(file, chosen)
     assert experiment.config.data.known == ["rain", "wind"]
     train = experiment.data.parts["train"]
