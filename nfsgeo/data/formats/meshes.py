@@ -98,7 +98,7 @@ def _fields(path: Path, mesh: _Mesh, at: str | None, columns: Columns | None) ->
     told = {name for of in (columns or {}).values() for name in np.ravel(of)}
     hidden = {name for name, v in mesh.at_cells.items() if v.dtype.kind in "iu"} - told
     names = [name for name in mesh.at_points if name not in (VALID, GHOST)]
-    inside = [name for name in mesh.at_cells if name not in hidden | {GHOST}]
+    inside = [name for name in mesh.at_cells if name not in hidden | {VALID, GHOST}]
     if at is None and names and inside:
         both = f"{', '.join(names)} at the points and {', '.join(inside)} at the cells"
         todo = f"say it: nfsgeo convert {path} --out NAME.nc --at points, or --at cells"
@@ -114,6 +114,9 @@ def _fields(path: Path, mesh: _Mesh, at: str | None, columns: Columns | None) ->
         raise missing_values(f"fields of {path}, by its {GHOST},", bad, len(points))
     if not names:
         raise ValueError("no data at the points or cells")
+    if not (valid := np.asarray(arrays.get(VALID, 1)) == 1).all():
+        fields = [name for name in names if not is_static(name)]
+        arrays = arrays | {n: np.where(valid, arrays[n], np.nan) for n in fields}
     given = []
     for name in names:
         values, own = arrays[name], bare(name) if is_static(name) else name
@@ -149,10 +152,6 @@ def _vtk(path: Path, kind: str | None) -> _Mesh:
             raise ValueError(f"{lost} broken, or in some of its pieces alone")
     for each in data:
         each |= {name: np.reshape(v, (len(v), -1)) for name, v in each.items()}
-    if VALID in data[0] and not (valid := data[0].pop(VALID) == 1).all():
-        for name in data[0]:
-            if not is_static(name):
-                data[0][name] = np.where(valid, data[0][name], np.nan)
     cells = [(block.type, np.asarray(block.data)) for block in mesh.cells]
     time = [float(t) for t in np.ravel(mesh.field_data.get("TimeValue", ()))[:1]]
     return _Mesh(mesh.points.astype(np.float64), cells, *data, time or None)
@@ -205,6 +204,7 @@ def _xdmf(path: Path) -> _Mesh:
 
     uniform = [grid.get("GridType", "Uniform") == "Uniform" for grid in every]
     check(all(uniform), "some in nested grids")
+    check(not any(g.findall("Attribute") for g in series), "some at no single time")
     pairs: Any = [(grid.find("Topology"), grid.find("Geometry")) for grid in every]
     texts = {b"".join(map(tostring, pair)): pair for pair in pairs if None not in pair}
     (points, cells), *others = [_geometry(item, *pair) for pair in texts.values()]

@@ -299,26 +299,47 @@ def test_several_functions_and_meshes_of_xdmf(
         (('"Temporal"', '"Spatial"'), "nested"),
         (('Name="p"', 'Name="p"'), "twice"),
         (('"Node"', '"Grid"'), "Grid"),
+        (("</Grid></Grid>", '</Grid><Attribute Name="a" /></Grid>'), "no single time"),
     ):
         message = one_line(opened, *([other] if word != "twice" else []), change)
         assert word in message and "with p" in message
 
 
+@pytest.mark.parametrize("ending", [".vtu", ".vtk", ".xdmf"])
+@pytest.mark.parametrize("center", ["points", "cells"])
 @pytest.mark.parametrize("name", ["vtkValidPointMask", "vtkGhostType"])
-def test_points_that_paraview_marks(
-    name: str, tmp_path: Path, one_line: OneLine
+def test_what_paraview_marks(
+    name: str, center: str, ending: str, tmp_path: Path, one_line: OneLine
 ) -> None:
+    p = P if center == "points" else P[:2]
     fine = int(name == "vtkValidPointMask")
-    marks = np.full(4, fine, np.uint8)
-    fields = nfsgeo.data.open(saved(tmp_path / "0.vtu", {"p": P, name: marks}))
-    assert fields.component_names == ["p"]
+    marks = np.full(len(p), fine, np.int32)
+    data = {"p": p, "a_k": p, name: marks}
+    fields = nfsgeo.data.open(saved(tmp_path / f"0{ending}", **{center: data}))
+    assert fields.component_names == ["p"] and fields.static_names == ["k"]
+    np.testing.assert_array_equal(values(fields)[:, 0], p)
     marks[1] = 1 - fine
-    path = saved(tmp_path / "1.vtu", {"p": P, name: marks})
+    path = saved(tmp_path / f"1{ending}", **{center: data})
     if not fine:
-        assert "1 of 4 values missing" in one_line(nfsgeo.data.open, path)
+        message = one_line(nfsgeo.data.open, path)
+        assert f"1 of {len(p)} values missing" in message
     else:
-        found = values(nfsgeo.data.open(path))[:, 0]
-        np.testing.assert_array_equal(found, [0, np.nan, 2, 3])
+        fields = nfsgeo.data.open(path)
+        expected = np.where(np.arange(len(p)) == 1, np.nan, p)
+        np.testing.assert_array_equal(values(fields)[:, 0], expected)
+        np.testing.assert_array_equal(fields.read_static(0)[:, 0], p)
+
+
+def test_marks_that_change_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    marks = np.array([[1, 1, 1, 1], [1, 0, 1, 1]], np.int32)
+    steps = [{"v": np.c_[P, P + k], "vtkValidPointMask": marks[k]} for k in range(2)]
+    found = nfsgeo.data.open(xdmf(tmp_path / "a.xdmf", "HDF", *steps))
+    expected = np.stack([step["v"] for step in steps], axis=1)
+    expected[1, 1] = np.nan
+    np.testing.assert_array_equal(found.read(0, slice(None)), expected)
 
 
 def test_times_in_files(tmp_path: Path, one_line: OneLine) -> None:
