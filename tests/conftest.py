@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,6 +38,12 @@ covariance.TRIALS = 20
 def device(request: pytest.FixtureRequest) -> torch.device:
     """Every device that this machine has."""
     return torch.device(request.param)
+
+
+@pytest.fixture(scope="session")
+def sent() -> Callable[[Any], Any]:
+    """What arrives in another process, such as a worker that loads data."""
+    return lambda value: pickle.loads(pickle.dumps(value))
 
 
 @pytest.fixture(scope="session")

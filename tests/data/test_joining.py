@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,11 +23,11 @@ OneLine = Callable[..., str]
 
 
 def cloud(
-    path: Path, points: np.ndarray, records: int = 2, num: int = 1, first: float = 0
+    path: Path, points: np.ndarray, steps: int = 2, num: int = 1, first: float = 0
 ) -> np.ndarray:
-    """Samples of one component, ``[num, n, records, 1]``."""
-    u = RNG.normal(size=(num, len(points), records, 1))
-    times = first + np.arange(records)
+    """Samples of one component, ``[num, n, steps, 1]``."""
+    u = RNG.normal(size=(num, len(points), steps, 1))
+    times = first + np.arange(steps)
     build(path, [Array(u, "nptc", ["u"])], points=points, times=times).write(path)
     return u
 
@@ -92,7 +91,9 @@ def test_longitudes_of_any_file_are_asked_about(
     assert "358 degrees" in one_line(nfsgeo.data.open, tmp_path, series="samples")
 
 
-def test_files_become_samples_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+def test_files_become_samples_in_the_order_of_their_numbers(
+    tmp_path: Path, sent: Any
+) -> None:
     folder, made = tmp_path / "run", {}
     folder.mkdir()
     for number in (10, 2, 1):
@@ -100,7 +101,7 @@ def test_files_become_samples_in_the_order_of_their_numbers(tmp_path: Path) -> N
         made[number] = points, cloud(folder / f"case_{number}.nc", points, num=2)
     fields = nfsgeo.data.open(folder)
     copy = nfsgeo.data.open(fields.write(tmp_path / "out.nc"))
-    for each in (fields, copy, pickle.loads(pickle.dumps(fields))):
+    for each in (fields, copy, sent(fields)):
         assert each.num_samples == 6
         for place, number in enumerate((1, 2, 10)):
             points, u = made[number]
@@ -257,12 +258,12 @@ def test_files_of_different_kinds_are_refused(
         return one_line(opened, [a, b])
 
     cloud(a, points)
-    assert "other times" in with_b(points, records=3)
+    assert "other times" in with_b(points, steps=3)
     assert "--series time-steps" in with_b(points, first=2)
     one_line(opened, [a, b], series="time-steps", times=[0.0, 1.0])
     a.unlink()
-    cloud(a, points, records=1)
-    assert "--series samples or --series time-steps" in with_b(points, records=1)
+    cloud(a, points, steps=1)
+    assert "--series samples or --series time-steps" in with_b(points, steps=1)
     with pytest.raises(ValueError, match="time-steps"):
         opened(a, series="others")
     (tmp_path / "empty").mkdir()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +107,10 @@ def test_names_that_are_made_up_do_not_count(run: Path, tmp_path: Path) -> None:
     assert nfsgeo.evaluate(run, data=unnamed)["test"] == errors
 
 
-def test_the_choice_of_fields_reaches_other_processes(run: Path) -> None:
+def test_the_choice_of_fields_reaches_other_processes(run: Path, sent: Any) -> None:
     file = stations(["wind", *FIELDS], ["slope", *STATIC])
     file = file.select(FIELDS[::-1], STATIC[::-1], [], [])
-    with pickle.loads(pickle.dumps(file)) as other:
+    with sent(file) as other:
         assert (other.component_names, other.static_names) == (
             FIELDS[::-1],
             STATIC[::-1],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +32,9 @@ def saved(path: Path, graphs: Any) -> Path:
     steps=st.integers(1, 4),
     ahead=st.integers(0, 2),
 )
-def test_graphs_are_samples(sizes: list[int], steps: int, ahead: int) -> None:
+def test_graphs_are_samples(
+    sizes: list[int], steps: int, ahead: int, sent: Any
+) -> None:
     graphs = [
         Data(
             x=torch.randn(n, steps, 2, dtype=torch.float64),
@@ -51,7 +52,7 @@ def test_graphs_are_samples(sizes: list[int], steps: int, ahead: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         fields = nfsgeo.data.open(saved(Path(folder) / "a.pt", graphs))
         batches = fields_of_graphs(Path("a"), [Batch.from_data_list(graphs)])
-        for each in (fields, pickle.loads(pickle.dumps(fields)), batches):
+        for each in (fields, sent(fields), batches):
             assert each.num_samples == len(sizes)
             assert each.times.tolist() == [k / 4 for k in range(steps + ahead)]
             assert each.parameters["viscosity"].tolist() == [n / 2 for n in sizes]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -168,7 +167,7 @@ def test_blocks_that_contradict_each_other(tmp_path: Path, one_line: OneLine) ->
 
 
 @pytest.mark.parametrize("name", ["run.pvd", "run.vtu.series"])
-def test_series(name: str, tmp_path: Path, one_line: OneLine) -> None:
+def test_series(name: str, tmp_path: Path, one_line: OneLine, sent: Any) -> None:
     times = [0.5, 0.75, 2.0]
     names = [f"s{k}.vtu" for k in range(3)]
     for k, each in enumerate(names):
@@ -178,7 +177,7 @@ def test_series(name: str, tmp_path: Path, one_line: OneLine) -> None:
     assert f"nfsgeo convert {path} --out NAME.nc --at points" in message
     for at, num in (("points", 4), ("cells", 2)):
         fields = nfsgeo.data.open(path, at=at)
-        for each in (fields, pickle.loads(pickle.dumps(fields))):
+        for each in (fields, sent(fields)):
             assert each.times.tolist() == times and each.path == path
             np.testing.assert_array_equal(
                 values(each), np.arange(num)[:, None] + np.arange(3)
@@ -256,14 +255,18 @@ def xdmf(path: Path, form: str, *arrays: dict[str, np.ndarray]) -> Path:
 
 @pytest.mark.parametrize("form", ["XML", "HDF"])
 def test_xdmf_in_time(
-    form: str, tmp_path: Path, one_line: OneLine, monkeypatch: pytest.MonkeyPatch
+    form: str,
+    tmp_path: Path,
+    one_line: OneLine,
+    monkeypatch: pytest.MonkeyPatch,
+    sent: Any,
 ) -> None:
     monkeypatch.chdir(tmp_path)  # where meshio puts the arrays
     v = np.random.default_rng(0).normal(size=(3, 4, 3))
     steps = [{"v": v[k], "p": P * k, "a_k": P} for k in range(3)]
     fields = nfsgeo.data.open(xdmf(tmp_path / "a.xdmf", form, *steps))
     assert fields.times.tolist() == [0, 0.25, 0.5] and fields.static_names == ["k"]
-    for each in (fields, pickle.loads(pickle.dumps(fields))):
+    for each in (fields, sent(fields)):
         found = each.read(0, slice(None))
         np.testing.assert_array_equal(found[..., :3], v.swapaxes(0, 1))
         np.testing.assert_array_equal(found[..., 3], P[:, None] * np.arange(3))

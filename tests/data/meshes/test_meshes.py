@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -237,10 +236,10 @@ def test_a_mesh_for_every_sample(sample: int, seed: int) -> None:
     assert not np.array_equal(mesh.index, other.index)
 
 
-def test_per_sample_crosses_processes(grid_case: Any) -> None:
+def test_per_sample_crosses_processes(grid_case: Any, sent: Any) -> None:
     with nfsgeo.data.open(grid_case.path) as file:
         draw = per_sample(random_subset, file, 8, 0)
-        again = pickle.loads(pickle.dumps(draw))
+        again = sent(draw)
         np.testing.assert_array_equal(again(3).index, draw(3).index)
 
 
