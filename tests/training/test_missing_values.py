@@ -33,10 +33,11 @@ def with_gaps(source: Path, target: Path, share: float) -> Path:
     """A file on a grid with a share of its values missing at random."""
     random = np.random.default_rng(1)
     with nfsgeo.open(source) as file:
-        u = file.dataset["u"].copy()
+        (name,) = file.component_names
+        u = file.dataset[name].copy()
         gaps = random.random(u.shape) < share
         u.values = np.where(gaps, np.float32(NAN), u.values)
-        return replace(file, dataset=file.dataset.assign(u=u)).write(target)
+        return replace(file, dataset=file.dataset.assign({name: u})).write(target)
 
 
 @pytest.fixture
