@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Domain, Graphs
 from nfsgeo.models import DCRNN, Model, Problem, build_model
-from nfsgeo.models.frames.radius_graph import graph_builder
+from nfsgeo.models.radius_graph import graph_builder
 from nfsgeo_benchmarks.perf.steps import step
 
 WIDTH, ORDER = 64, 2

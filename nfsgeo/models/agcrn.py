@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.problem import Problem
-from nfsgeo.models.frames.recurrent import CellSettings, RecurrentOperator
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.problem import Problem
+from nfsgeo.models.recurrent import CellSettings, RecurrentOperator
 from nfsgeo.nn import AdaptiveGRU, adjacency_bytes
 
 __all__ = ["AGCRN", "AGCRN_INFO"]

@@ -8,9 +8,9 @@ from dataclasses import replace
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.radius_graph import PAPER_RADIUS, graph_builder
-from nfsgeo.models.frames.recurrent import RecurrentOperator, RecurrentSettings
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.radius_graph import PAPER_RADIUS, graph_builder
+from nfsgeo.models.recurrent import RecurrentOperator, RecurrentSettings
 from nfsgeo.nn import DiffusionGRU, Support, diffusion_supports
 
 __all__ = ["DCRNN", "DCRNN_INFO"]

@@ -10,10 +10,10 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.model import Model, ModelSettings
-from nfsgeo.models.frames.patching import divided
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.patches import divided
+from nfsgeo.models.problem import Problem
 from nfsgeo.models.vit import AttentionSettings, attention_block
 from nfsgeo.nn import (
     GridResampling,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from nfsgeo.models.frames.fourier import PAPER_MODES, FourierSettings, fourier_blocks
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.mixer import GridMixer
+from nfsgeo.models.fourier_blocks import PAPER_MODES, FourierSettings, fourier_blocks
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.mixer import GridMixer
 
 __all__ = ["FNO", "FNO_INFO", "FNOSettings"]
 

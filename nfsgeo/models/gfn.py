@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.interpolation import PointMixer, point_mixer_info
-from nfsgeo.models.frames.mixer import GridMixer, layer_norm
-from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.mixer import GridMixer, layer_norm
+from nfsgeo.models.patches import InterpolatedSettings, PatchSettings, patched
+from nfsgeo.models.point_mixer import PointMixer, point_mixer_info
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import GlobalFilter, MixerBlock, Pointwise
 
 __all__ = ["GFN", "GFN_INFO", "NFSGFN", "NFS_GFN_INFO"]

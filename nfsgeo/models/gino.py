@@ -11,13 +11,13 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs, equispaced_grid
-from nfsgeo.models.frames.fourier import modes_for
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.interpolation import grid_shape_for
-from nfsgeo.models.frames.model import Model
-from nfsgeo.models.frames.neuraloperator import library_model
-from nfsgeo.models.frames.problem import Problem
-from nfsgeo.models.frames.radius_graph import GraphSettings, graph_builder
+from nfsgeo.models.base import Model
+from nfsgeo.models.fourier_blocks import modes_for
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.neuraloperator import library_model
+from nfsgeo.models.point_mixer import grid_shape_for
+from nfsgeo.models.problem import Problem
+from nfsgeo.models.radius_graph import GraphSettings, graph_builder
 from nfsgeo.nn import neighbour_sum
 
 __all__ = ["GINO", "GINO_INFO"]

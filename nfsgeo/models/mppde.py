@@ -10,10 +10,10 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Domain, Graphs
-from nfsgeo.models.frames.info import BatchLoss, ModelInfo
-from nfsgeo.models.frames.model import Model
-from nfsgeo.models.frames.problem import Problem
-from nfsgeo.models.frames.radius_graph import (
+from nfsgeo.models.base import Model
+from nfsgeo.models.info import BatchLoss, ModelInfo
+from nfsgeo.models.problem import Problem
+from nfsgeo.models.radius_graph import (
     PAPER_RADIUS,
     GraphSettings,
     graph_builder,

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pydantic import PositiveInt
 from torch import nn
 
-from nfsgeo.models.frames.fourier import PAPER_MODES, modes_for, spectral_block
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.interpolation import NFS_PAPER, PointMixer, point_mixer_info
-from nfsgeo.models.frames.mixer import GridMixer
-from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.fourier_blocks import PAPER_MODES, modes_for, spectral_block
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.mixer import GridMixer
+from nfsgeo.models.patches import InterpolatedSettings, PatchSettings, patched
+from nfsgeo.models.point_mixer import NFS_PAPER, PointMixer, point_mixer_info
+from nfsgeo.models.problem import Problem
 
 __all__ = ["NFSPFNO", "NFS_PFNO_INFO", "PFNO", "PFNO_INFO"]
 

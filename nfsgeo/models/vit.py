@@ -8,11 +8,11 @@ from functools import partial
 from pydantic import Field, PositiveInt
 from torch import nn
 
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.interpolation import PointMixer, point_mixer_info
-from nfsgeo.models.frames.mixer import GridMixer, MixerSettings, layer_norm
-from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.mixer import GridMixer, MixerSettings, layer_norm
+from nfsgeo.models.patches import InterpolatedSettings, PatchSettings, patched
+from nfsgeo.models.point_mixer import PointMixer, point_mixer_info
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import Attention, MixerBlock, Pointwise
 
 __all__ = [

@@ -18,7 +18,7 @@ from nfsgeo.models import (
     build_model,
     parameters_at_paper_setting,
 )
-from nfsgeo.models.frames.interpolation import PointMixer
+from nfsgeo.models.point_mixer import PointMixer
 
 # Of the paper's table, four without a layer that was counted and never used.
 COUNTS = {

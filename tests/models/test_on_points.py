@@ -11,9 +11,8 @@ import torch
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.geometry.radius import BACKENDS
-from nfsgeo.models import MODELS, Problem, build_model
-from nfsgeo.models.frames import mixer
-from nfsgeo.models.frames.interpolation import InterpolationSettings
+from nfsgeo.models import MODELS, Problem, build_model, mixer
+from nfsgeo.models.point_mixer import InterpolationSettings
 
 SMALL_GRID = ("nfs-vit", "nfs-mlpmixer", "nfs-fnet", "nfs-gfn", "nfs-pfno")
 

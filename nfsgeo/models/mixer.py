@@ -12,8 +12,8 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.frames.model import Model, ModelSettings
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import (
     FieldLayerNorm,
     GridResampling,
@@ -71,8 +71,8 @@ class MixerOperator(Model):
     Table 5 of "Non-equispaced Fourier Neural Solvers for PDEs": the input time steps
     are channels, the predicted ones tokens with times in [0, 1], and all of them are
     predicted at once. A mixer on a grid or on points, that is a subclass of
-    :class:`~nfsgeo.models.frames.mixer.GridMixer` or
-    :class:`~nfsgeo.models.frames.interpolation.PointMixer`, adds
+    :class:`~nfsgeo.models.mixer.GridMixer` or
+    :class:`~nfsgeo.models.point_mixer.PointMixer`, adds
     ``make_blocks(settings, problem, shape)``, which gives the blocks for a grid of
     ``shape``. They map a field ``[B, C, *grid(, T)]`` to one of the same sizes.
     """

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Graphs
 from nfsgeo.geometry.graphs import sample_sizes
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import grid_shape
 from nfsgeo.setting_errors import unknown
 

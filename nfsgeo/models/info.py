@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from torch import Tensor
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.frames.model import Model
+from nfsgeo.models.base import Model
 
 __all__ = ["BatchLoss", "LossWeighting", "ModelInfo", "OwnLoss"]
 

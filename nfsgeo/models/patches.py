@@ -8,9 +8,9 @@ from pydantic import PositiveInt
 from torch import nn
 
 from nfsgeo.errors import UserError
-from nfsgeo.models.frames.interpolation import InterpolationSettings
-from nfsgeo.models.frames.mixer import MixerSettings, token_sizes
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.mixer import MixerSettings, token_sizes
+from nfsgeo.models.point_mixer import InterpolationSettings
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import PatchEmbedding, PatchUnembedding
 
 __all__ = ["InterpolatedSettings", "PatchSettings", "divided", "patched"]

@@ -13,10 +13,10 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.frames.info import BatchLoss
-from nfsgeo.models.frames.model import Model, ModelSettings
-from nfsgeo.models.frames.problem import Problem
-from nfsgeo.models.frames.radius_graph import GraphSettings
+from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.info import BatchLoss
+from nfsgeo.models.problem import Problem
+from nfsgeo.models.radius_graph import GraphSettings
 
 __all__ = ["CellSettings", "RecurrentOperator", "RecurrentSettings"]
 
