@@ -62,9 +62,13 @@ from nfsgeo.nn.edge_network import EdgeNetwork
 from nfsgeo.nn.graph_convolutions import AdaptiveConv, ChebyshevConv, DiffusionConv
 from nfsgeo.nn.grid_resampling import GridResampling, grid_shape
 from nfsgeo.nn.interpolation import KernelInterpolation
-from nfsgeo.nn.interpolation_kernel import InterpolationKernel
 from nfsgeo.nn.interpolation_resampling import InterpolationResampling
-from nfsgeo.nn.kernels import ChannelKernel, DenseKernel, GaussianKernel
+from nfsgeo.nn.kernels import (
+    ChannelKernel,
+    DenseKernel,
+    GaussianKernel,
+    InterpolationKernel,
+)
 from nfsgeo.nn.message_passing import MPPDELayer
 from nfsgeo.nn.mixer import MixerBlock
 from nfsgeo.nn.neighbour_sum import neighbour_sum, neighbour_sum_reference

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["SpectralConv"]
+__all__ = ["SpectralConv", "real_waves"]
 
 # Most frequencies of an axis that a matrix product gives sooner than an FFT; measured
 # on a CPU, for axes of 64 to 8192 nodes.
@@ -94,16 +92,19 @@ class SpectralConv(nn.Module):
             return self._convolve_by_products(x)
         sizes, kept = x.shape[2:], self._kept(x.shape[2:])
         # The last axis first: few of its frequencies go on to the others.
-        last = kept[-1]
-        spectrum = _real_transform(x, last)
+        spectrum = _real_transform(x, kept[-1])
         others = tuple(range(2, x.dim() - 1))
         if others:
             spectrum = torch.fft.fftn(spectrum, dim=others, norm="forward")
-        modes = _Gather.apply(spectrum, kept)
+        grid = spectrum.shape[2:]
+        place = _places(grid, kept, x.device)
+        # Modes lead: mixing channels is then one batched product.
+        modes = spectrum.flatten(2).permute(2, 0, 1).index_select(0, place)
         weight = torch.view_as_complex(self._weight(kept).to(x.dtype))
-        mixed = _Product.apply(modes.flatten(0, -3), weight.flatten(0, -3))
-        mixed = mixed.unflatten(0, kept)
-        spectrum = _Scatter.apply(mixed, [*sizes[:-1], last])
+        mixed = torch.bmm(modes, weight.flatten(0, -3))
+        spectrum = mixed.new_zeros(grid.numel(), *mixed.shape[1:])
+        spectrum = spectrum.index_copy(0, place, mixed).permute(1, 2, 0)
+        spectrum = spectrum.unflatten(2, grid)
         if others:
             spectrum = torch.fft.ifftn(spectrum, dim=others, norm="forward")
         return _real_inverse(spectrum, sizes[-1])
@@ -160,8 +161,8 @@ def _real_transform(x: Tensor, kept: int) -> Tensor:
     size = x.size(-1)
     if not _by_product(kept):
         return torch.fft.rfft(x, norm="forward")[..., :kept]
-    waves = _waves(size, kept, x) / size
-    return torch.view_as_complex((x @ waves).unflatten(-1, (kept, 2)))
+    analysis, _ = real_waves(size, kept, x)
+    return torch.view_as_complex((x @ analysis).unflatten(-1, (kept, 2)))
 
 
 def _real_inverse(spectrum: Tensor, size: int) -> Tensor:
@@ -170,9 +171,28 @@ def _real_inverse(spectrum: Tensor, size: int) -> Tensor:
     if not _by_product(kept):
         return torch.fft.irfft(spectrum, n=size, norm="forward")
     parts = torch.view_as_real(spectrum)
-    waves = _waves(size, kept, parts)
-    frequency = torch.arange(kept, device=waves.device).repeat_interleave(2)
-    return parts.flatten(-2) @ (waves * _times(frequency, size, waves.dtype)).t()
+    return parts.flatten(-2) @ real_waves(size, kept, parts)[1]
+
+
+def real_waves(size: int, kept: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """The real Fourier transform of few frequencies, and its inverse, as matrices.
+
+    Args:
+        size: nodes of the axis, :math:`n`.
+        kept: frequencies 0 to :math:`k - 1`.
+        like: a tensor of the type and device wanted.
+
+    Returns:
+        ``[n, 2 k]`` over the length, real and imaginary parts alternating, and
+        ``[2 k, n]``.
+    """
+    # Nothing is made on the host and copied in a step.
+    exact = {"dtype": torch.float64, "device": like.device}
+    place, frequency = torch.arange(size, **exact), torch.arange(kept, **exact)
+    angle = torch.outer(place, frequency) * (2 * math.pi / size)
+    waves = torch.stack([angle.cos(), -angle.sin()], dim=-1)
+    times = _times(frequency, size, waves.dtype)[:, None]
+    return (waves.flatten(1) / size).to(like), (waves * times).flatten(1).T.to(like)
 
 
 def _times(frequency: Tensor, size: int, dtype: torch.dtype) -> Tensor:
@@ -183,10 +203,11 @@ def _times(frequency: Tensor, size: int, dtype: torch.dtype) -> Tensor:
     return 1 + ((frequency > 0) & (2 * frequency != size)).to(dtype)
 
 
-def _frequencies(kept: int, last: bool) -> Tensor:
+def _frequencies(kept: int, last: bool, device: torch.device | None = None) -> Tensor:
     """Those that an axis keeps, in their order: only the last has no negative ones."""
     low = 0 if last else kept // 2
-    return torch.cat([torch.arange(kept - low), torch.arange(-low, 0)])
+    ends = (0, kept - low), (-low, 0)
+    return torch.cat([torch.arange(*each, device=device) for each in ends])
 
 
 def _turns(frequency: Tensor, size: int, like: Tensor) -> Tensor:
@@ -217,89 +238,10 @@ def _by_product(kept: int) -> bool:
     return exact and kept <= FEW
 
 
-def _waves(size: int, kept: int, like: Tensor) -> Tensor:
-    """Cosines and negative sines of the frequencies, alternating ``[size, 2 kept]``."""
-    place = torch.arange(size, dtype=torch.float64, device=like.device)
-    frequency = torch.arange(kept, dtype=torch.float64, device=like.device)
-    angle = torch.outer(place, frequency) * (2 * math.pi / size)
-    return torch.stack([angle.cos(), -angle.sin()], dim=-1).flatten(1).to(like.dtype)
-
-
-def _corners(
-    sizes: Sequence[int], kept: Sequence[int]
-) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-    """Blocks of low frequencies in a spectrum of ``sizes``, and in what is kept of it.
-
-    Of ``k`` frequencies, the first ``ceil(k / 2)`` are 0, 1, ... and the others ...,
-    -2, -1; on the last axis all are 0, 1, ....
-    """
-    axes = []
-    for n, k in zip(sizes[:-1], kept[:-1], strict=True):
-        high, low = (k + 1) // 2, k // 2
-        blocks = [(slice(0, high), slice(0, high))]
-        if low:
-            blocks.append((slice(n - low, n), slice(k - low, k)))
-        axes.append(blocks)
-    axes.append([(slice(0, kept[-1]), slice(0, kept[-1]))])
-    for corner in itertools.product(*axes):
-        whole, part = zip(*corner, strict=True)
-        yield whole, part
-
-
-class _Product(torch.autograd.Function):
-    """Products of complex matrices, a batch of them; as :func:`torch.bmm`.
-
-    Its gradients conjugate the fields, not the weights, which are far more numbers.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, fields: Tensor, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(fields, weight)
-        return torch.bmm(fields, weight)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        fields, weight = ctx.saved_tensors
-        of_fields = of_weight = None
-        if ctx.needs_input_grad[0]:
-            # conj(g conj(w)^T) = conj(g) w^T, in differentiable operations.
-            of_fields = torch.bmm(grad.conj(), weight.transpose(1, 2)).conj()
-        if ctx.needs_input_grad[1]:
-            of_weight = torch.bmm(fields.mH, grad)
-        return of_fields, of_weight
-
-
-class _Gather(torch.autograd.Function):
-    """Kept frequencies of a spectrum: ``[B, C, *n]`` to ``[*k, B, C]``."""
-
-    @staticmethod
-    def forward(ctx: Any, spectrum: Tensor, kept: list[int]) -> Tensor:
-        ctx.sizes = spectrum.shape[2:]
-        # Modes lead, so that mixing channels is one batched matrix product.
-        spectrum = spectrum.movedim((0, 1), (-2, -1))
-        out = spectrum.new_empty(*kept, *spectrum.shape[-2:])
-        for whole, part in _corners(ctx.sizes, kept):
-            out[part] = spectrum[whole]
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _Scatter.apply(grad, ctx.sizes), None
-
-
-class _Scatter(torch.autograd.Function):
-    """The adjoint of :class:`_Gather`: other frequencies are zero."""
-
-    @staticmethod
-    def forward(ctx: Any, modes: Tensor, sizes: Sequence[int]) -> Tensor:
-        ctx.kept = list(modes.shape[:-2])
-        modes = modes.movedim((-2, -1), (0, 1))
-        out = modes.new_zeros(*modes.shape[:2], *sizes)
-        full = (slice(None), slice(None))
-        for whole, part in _corners(sizes, ctx.kept):
-            out[full + whole] = modes[full + part]
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _Gather.apply(grad, ctx.kept), None
+def _places(grid: Sequence[int], kept: Sequence[int], device: torch.device) -> Tensor:
+    """Places of the kept frequencies in the flattened spectrum of a ``grid``."""
+    place = torch.zeros(1, dtype=torch.int64, device=device)
+    for axis, (size, k) in enumerate(zip(grid, kept, strict=True)):
+        frequency = _frequencies(k, axis == len(grid) - 1, device)
+        place = (place[:, None] * size + frequency % size).flatten()
+    return place

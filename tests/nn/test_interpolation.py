@@ -183,3 +183,12 @@ def test_by_quadrature_equals_messages(case, kernel) -> None:
     several = case.graph.degree() > 1
     torch.testing.assert_close(out[~several], counted[~several])
     assert ((out - counted)[several].abs().amax(dim=(1, 2)) > 1e-6).all()
+
+
+def test_weights_of_edges_are_of_full_precision_under_mixed_precision(case):
+    network = EdgeNetwork(case.domain.dim, 3, 5)
+    given = [t.float() for t in (case.graph.offset(torch.float32), case.source)]
+    given += [case.features.float(), case.graph.edge_index[0]]
+    exact = network(*given)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(network(*given), exact, rtol=0, atol=0)

@@ -22,20 +22,6 @@ def test_equals_the_sum_written_out(case, fields, device):
     )
 
 
-@pytest.mark.parametrize("fields", [1, 6], ids=["shared", "several"])
-def test_base_and_mean_weights_equal_those_written_out(case, fields, device):
-    graph = case.graph.to(device)
-    kind = {"dtype": torch.float64, "device": device}
-    x = torch.randn(fields, graph.num_source, 5, **kind)
-    weight, scales = (torch.randn(k, graph.num_edges, **kind) for k in (3, 2))
-    base, mean = scales
-    assert_same(
-        lambda x, w: neighbour_sum(x, w, graph, base_weight=base, mean_weight=mean),
-        lambda x, w: neighbour_sum_reference(x, base + mean * w, graph),
-        (x, weight),
-    )
-
-
 @pytest.mark.parametrize("fields", [1, 2, 4])
 def test_gradients_are_those_of_finite_differences(case, fields):
     x = torch.randn(fields, case.graph.num_source, 2, dtype=torch.float64)
