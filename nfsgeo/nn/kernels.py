@@ -121,8 +121,8 @@ class DenseKernel(_NetworkKernel):
 
     with :math:`w` the :math:`R` hidden units of a network.
 
-    The methods take ``x``, ``pos``, ``features``, ``weight`` and ``graph`` as
-    :class:`InterpolationKernel` describes them.
+    The methods take what :class:`InterpolationKernel` describes, from ``x`` and
+    ``weight``, ``graph``, ``offset``, ``pos``, ``features`` to ``source``.
 
     Args:
         channels: :math:`C`.
@@ -190,8 +190,8 @@ class ChannelKernel(_NetworkKernel):
     Theorem 3.1 of the paper has :math:`h_\eta` map to :math:`R^{d_v}`. Channels may
     share weights in groups of equal size.
 
-    The methods take ``x``, ``pos``, ``features``, ``weight`` and ``graph`` as
-    :class:`InterpolationKernel` describes them.
+    The methods take what :class:`InterpolationKernel` describes, from ``x`` and
+    ``weight``, ``graph``, ``offset``, ``pos``, ``features`` to ``source``.
 
     Args:
         channels: :math:`C`.

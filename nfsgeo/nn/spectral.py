@@ -187,8 +187,10 @@ def real_waves(size: int, kept: int, like: Tensor) -> tuple[Tensor, Tensor]:
         ``[2 k, n]``.
     """
     # Nothing is made on the host and copied in a step.
-    exact = {"dtype": torch.float64, "device": like.device}
-    place, frequency = torch.arange(size, **exact), torch.arange(kept, **exact)
+    place, frequency = (
+        torch.arange(num, dtype=torch.float64, device=like.device)
+        for num in (size, kept)
+    )
     angle = torch.outer(place, frequency) * (2 * math.pi / size)
     waves = torch.stack([angle.cos(), -angle.sin()], dim=-1)
     times = _times(frequency, size, waves.dtype)[:, None]
