@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from torch import Tensor, nn
 
@@ -11,7 +10,7 @@ from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.models.info import ModelInfo
 from nfsgeo.models.radius_graph import PAPER_RADIUS, graph_builder
 from nfsgeo.models.recurrent import RecurrentOperator, RecurrentSettings
-from nfsgeo.nn import ChebConvGRU, Support, chebyshev_support
+from nfsgeo.nn import ChebConvGRU, scaled_laplacian
 
 __all__ = ["GCGRU", "GCGRU_INFO"]
 
@@ -32,13 +31,11 @@ class GCGRU(RecurrentOperator):
     def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
         """The scaled Laplacian of all pairs within the radius, as weights of edges."""
         near = graph_builder(self.problem, self.settings).points_to_points(pos)
-        laplacian = chebyshev_support(near, pos.dtype)
-        return {"laplacian": replace(laplacian.graph, base_weight=laplacian.weight)}
+        return {"laplacian": scaled_laplacian(near, pos.dtype)}
 
-    def matrices(self, graphs: Graphs) -> Sequence[Support]:
+    def matrices(self, graphs: Graphs) -> Sequence[BipartiteGraph]:
         """The Laplacian of a batch, the same for every cell."""
-        graph = graphs.edges["laplacian"]
-        return [Support(graph, graph.base_weight)] * len(self.cells)
+        return [graphs.edges["laplacian"]] * len(self.cells)
 
 
 GCGRU_INFO = ModelInfo(

@@ -14,9 +14,9 @@ from nfsgeo.nn import (
     ChebConvGRU,
     DiffusionGRU,
     adjacency_bytes,
-    chebyshev_support,
-    diffusion_supports,
     node_graph,
+    scaled_laplacian,
+    transition_matrices,
 )
 from nfsgeo.testing import assert_same
 
@@ -76,9 +76,9 @@ def test_chebyshev_cell_is_its_equations():
         of_h = (cell.gates, number) if number < 2 else (cell.candidate, 0)
         return convolve(cell.inputs, number, x) + convolve(*of_h, h)
 
-    support = chebyshev_support(node_graph(edges, NODES))
+    laplacian = scaled_laplacian(node_graph(edges, NODES))
     assert_same(
-        lambda x, h: cell(x, h, support),
+        lambda x, h: cell(x, h, laplacian),
         lambda x, h: written_out(x, h, gate),
         fields(),
         cell.parameters(),
@@ -103,10 +103,10 @@ def test_diffusion_cell_is_its_equations(symmetric):
         return total
 
     shuffled = edges[:, torch.randperm(edges.size(1))]
-    supports = diffusion_supports(node_graph(shuffled, NODES))
-    assert (supports[0] is supports[1]) == symmetric
+    walks = transition_matrices(node_graph(shuffled, NODES))
+    assert (walks[0] is walks[1]) == symmetric
     assert_same(
-        lambda x, h: cell(x, h, supports),
+        lambda x, h: cell(x, h, walks),
         lambda x, h: written_out(x, h, gate),
         fields(),
         cell.parameters(),
