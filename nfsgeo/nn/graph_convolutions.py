@@ -71,7 +71,7 @@ class ChebyshevConv(GraphConvolution):
         super().__init__((order, in_channels, out_channels), gates=gates)
 
     def forward(self, x: Tensor, laplacian: BipartiteGraph) -> Tensor:
-        """Convolve ``x``; see :func:`~nfsgeo.nn.scaled_laplacian`."""
+        """Convolve ``x``; the ``laplacian`` is a :func:`~nfsgeo.nn.scaled_laplacian`."""
         product = partial(shifted, shift=laplacian)
         terms = chebyshev_terms(product, x, self.weight.size(0))
         return torch.cat(terms, dim=-1) @ self.weight.flatten(0, 1) + self.bias
@@ -102,10 +102,8 @@ class DiffusionConv(GraphConvolution):
     ) -> None:
         super().__init__((2, order, in_channels, out_channels), gates=gates)
 
-    def forward(
-        self, x: Tensor, walks: tuple[BipartiteGraph, BipartiteGraph]
-    ) -> Tensor:
-        """Convolve ``x``; see :func:`~nfsgeo.nn.transition_matrices`."""
+    def forward(self, x: Tensor, walks: tuple[BipartiteGraph, ...]) -> Tensor:
+        """Convolve ``x``; ``walks`` are of :func:`~nfsgeo.nn.transition_matrices`."""
         along, against = walks
         order = self.weight.size(1)
         terms = chebyshev_terms(partial(shifted, shift=along), x, order)

@@ -35,7 +35,7 @@ class ChebConvGRU(nn.Module):
 
     Shapes:
         ``x`` ``[N, in_channels]``, ``h`` ``[N, hidden_channels]``, of the nodes of all
-        samples of a batch.
+        samples of a batch, whose ``laplacian`` is a graph.
     """
 
     def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
@@ -82,7 +82,7 @@ class DiffusionGRU(nn.Module):
 
     Shapes:
         ``x`` ``[N, in_channels]``, ``h`` ``[N, hidden_channels]``, of the nodes of all
-        samples of a batch.
+        samples of a batch, and the two ``walks``.
     """
 
     def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
@@ -98,7 +98,7 @@ class DiffusionGRU(nn.Module):
         self.candidate.reset_parameters()
 
     def forward(
-        self, x: Tensor, h: Tensor, walks: tuple[BipartiteGraph, BipartiteGraph]
+        self, x: Tensor, h: Tensor, walks: tuple[BipartiteGraph, ...]
     ) -> Tensor:
         """The next hidden state."""
         gates = self.gates(torch.cat([x, h], dim=-1), walks)
