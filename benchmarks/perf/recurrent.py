@@ -100,7 +100,7 @@ class _Theirs(DCRNN):
     first = False
     known: Tensor | None = None
 
-    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         builder = graph_builder(self.problem, self.settings)
         return {"near": builder.points_to_points(pos)}
 

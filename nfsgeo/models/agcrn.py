@@ -82,7 +82,7 @@ class AGCRN(RecurrentOperator):
             settings.embedding_size,
         )
 
-    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """No edges: the graph is learned.
 
         Raises:
@@ -113,7 +113,6 @@ AGCRN_INFO = ModelInfo(
     name="agcrn",
     model=AGCRN,
     family="graph",
-    points=True,
     unseen_meshes=False,
     source="Adaptive Graph Convolutional Recurrent Network",
     autoregressive=True,

@@ -29,7 +29,7 @@ class DCRNN(RecurrentOperator):
         """A gated recurrent unit."""
         return DiffusionGRU(channels, self.settings.width, self.settings.order)
 
-    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """A random walk among all pairs within the radius, as weights of edges.
 
         The graph is symmetric, so that the walks along and against its edges coincide.
@@ -46,8 +46,6 @@ DCRNN_INFO = ModelInfo(
     name="dcrnn",
     model=DCRNN,
     family="graph",
-    points=True,
-    unseen_meshes=True,
     source="Diffusion Convolutional Recurrent Neural Network",
     autoregressive=True,
     parameters_paper=148_673,

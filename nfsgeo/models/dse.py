@@ -85,9 +85,6 @@ class DSE(Model):
 DSE_INFO = ModelInfo(
     name="dse",
     model=DSE,
-    family="mixer",
-    points=True,
-    unseen_meshes=True,
     source="Beyond Regular Grids: Fourier-Based Neural Operators",
     paper={"depth": 3, "modes": PAPER_MODES},
 )

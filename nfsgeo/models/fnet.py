@@ -73,7 +73,6 @@ class NFSFNet(PointMixer):
 FNET_INFO = ModelInfo(
     name="fnet",
     model=FNet,
-    family="mixer",
     points=False,
     unseen_meshes=False,
     source="FNet: Mixing Tokens with Fourier Transforms",

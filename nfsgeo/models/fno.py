@@ -30,9 +30,7 @@ class FNO(GridMixer):
 FNO_INFO = ModelInfo(
     name="fno",
     model=FNO,
-    family="mixer",
     points=False,
-    unseen_meshes=True,
     source="Fourier Neural Operator for Parametric PDEs",
     parameters_paper=6_299_425,
     paper={"depth": 3, "modes": PAPER_MODES},

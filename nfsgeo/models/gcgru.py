@@ -28,7 +28,7 @@ class GCGRU(RecurrentOperator):
         """A gated recurrent unit."""
         return ChebConvGRU(channels, self.settings.width, self.settings.order)
 
-    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """The scaled Laplacian of all pairs within the radius, as weights of edges."""
         near = graph_builder(self.problem, self.settings).points_to_points(pos)
         return {"laplacian": scaled_laplacian(near, pos.dtype)}
@@ -42,8 +42,6 @@ GCGRU_INFO = ModelInfo(
     name="gcgru",
     model=GCGRU,
     family="graph",
-    points=True,
-    unseen_meshes=True,
     source="Structured Sequence Modeling with Graph Convolutional Recurrent Networks",
     autoregressive=True,
     parameters_paper=74_945,

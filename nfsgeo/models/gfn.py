@@ -53,7 +53,6 @@ class NFSGFN(PointMixer):
 GFN_INFO = ModelInfo(
     name="gfn",
     model=GFN,
-    family="mixer",
     points=False,
     unseen_meshes=False,
     source="Global Filter Networks for Image Classification",

@@ -11,7 +11,7 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from nfsgeo.geometry import Graphs
+from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.models.base import Model, ModelSettings
 from nfsgeo.models.problem import Problem
 from nfsgeo.nn import (
@@ -109,10 +109,9 @@ class MixerOperator(Model):
         Last comes the number of channels that :math:`H'` takes; ``None`` for ``width``.
         """
 
-    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
-        """The positions of one sample, with the edges of the resampling."""
-        graphs = super().connect_sample(pos, query_pos)
-        return replace(graphs, edges=self.resampling.connect(pos, graphs.query_pos))
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
+        """The edges of the resampling."""
+        return self.resampling.connect(pos, query_pos)
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the queries of ``graphs``; see :class:`Model`."""

@@ -54,7 +54,6 @@ class NFSMLPMixer(PointMixer):
 MLPMIXER_INFO = ModelInfo(
     name="mlpmixer",
     model=MLPMixer,
-    family="mixer",
     points=False,
     unseen_meshes=False,
     source="MLP-Mixer: An all-MLP Architecture for Vision",

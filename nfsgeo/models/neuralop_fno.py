@@ -80,8 +80,6 @@ class NeuralopFNO(Model):
 NEURALOP_FNO_INFO = ModelInfo(
     name="neuralop-fno",
     model=NeuralopFNO,
-    family="mixer",
     points=False,
-    unseen_meshes=True,
     source="Fourier Neural Operator for Parametric PDEs (neuraloperator)",
 )

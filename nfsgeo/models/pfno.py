@@ -68,7 +68,6 @@ class NFSPFNO(PointMixer):
 PFNO_INFO = ModelInfo(
     name="pfno",
     model=PFNO,
-    family="mixer",
     points=False,
     unseen_meshes=False,
     source=NFS_PAPER,

@@ -182,9 +182,6 @@ def point_mixer_info(
     return ModelInfo(
         name=name,
         model=model,
-        family="mixer",
-        points=True,
-        unseen_meshes=True,
         source=NFS_PAPER,
         point_sets=POINT_SETS,
         query_points=QUERY_POINTS,

@@ -113,8 +113,5 @@ class TransolverBlock(nn.Module):
 TRANSOLVER_INFO = ModelInfo(
     name="transolver",
     model=Transolver,
-    family="mixer",
-    points=True,
-    unseen_meshes=True,
     source="Transolver: A Fast Transformer Solver for PDEs on General Geometries",
 )

@@ -103,7 +103,6 @@ class NFSViT(PointMixer):
 VIT_INFO = ModelInfo(
     name="vit",
     model=ViT,
-    family="mixer",
     points=False,
     unseen_meshes=False,
     source="An Image is Worth 16x16 Words",

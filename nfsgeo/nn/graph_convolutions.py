@@ -71,7 +71,7 @@ class ChebyshevConv(GraphConvolution):
         super().__init__((order, in_channels, out_channels), gates=gates)
 
     def forward(self, x: Tensor, laplacian: BipartiteGraph) -> Tensor:
-        """Convolve ``x``; the ``laplacian`` is a :func:`~nfsgeo.nn.scaled_laplacian`."""
+        """Convolve ``x``; ``laplacian`` is a :func:`~nfsgeo.nn.scaled_laplacian`."""
         product = partial(shifted, shift=laplacian)
         terms = chebyshev_terms(product, x, self.weight.size(0))
         return torch.cat(terms, dim=-1) @ self.weight.flatten(0, 1) + self.bias
