@@ -99,7 +99,9 @@ class MixerOperator(Model):
 
     @staticmethod
     @abstractmethod
-    def make_blocks(settings: Any, problem: Problem, shape: Sequence[int]) -> nn.Module:
+    def make_blocks(
+        settings: Any, problem: Problem, shape: Sequence[int], /
+    ) -> nn.Module:
         """The blocks for a grid of ``shape``."""
 
     @abstractmethod

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from pydantic import Field, PositiveInt
 from torch import nn
 
 from nfsgeo.models.info import ModelInfo
 from nfsgeo.models.mixer import GridMixer, MixerSettings, layer_norm
-from nfsgeo.models.patches import InterpolatedSettings, PatchSettings, patched
+from nfsgeo.models.patches import InterpolatedSettings, PatchSettings, over_patches
 from nfsgeo.models.point_mixer import PointMixer, point_mixer_info
 from nfsgeo.models.problem import Problem
 from nfsgeo.nn import Attention, MixerBlock, Pointwise
@@ -65,11 +64,12 @@ def attention_block(settings: AttentionSettings, sizes: Sequence[int]) -> MixerB
     )
 
 
+@over_patches
 def vit_blocks(
-    settings: ViTSettings, problem: Problem, shape: Sequence[int]
-) -> nn.Module:
-    """Attention blocks over patches."""
-    return patched(settings, problem, shape, partial(attention_block, settings))
+    settings: ViTSettings, problem: Problem, sizes: Sequence[int]
+) -> MixerBlock:
+    """An attention block over patches."""
+    return attention_block(settings, sizes)
 
 
 class ViT(GridMixer):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -96,15 +98,10 @@ class SpectralConv(nn.Module):
         others = tuple(range(2, x.dim() - 1))
         if others:
             spectrum = torch.fft.fftn(spectrum, dim=others, norm="forward")
-        grid = spectrum.shape[2:]
-        place = _places(grid, kept, x.device)
-        # Modes lead: mixing channels is then one batched product.
-        modes = spectrum.flatten(2).permute(2, 0, 1).index_select(0, place)
+        modes = _Gather.apply(spectrum, kept)
         weight = torch.view_as_complex(self._weight(kept).to(x.dtype))
-        mixed = torch.bmm(modes, weight.flatten(0, -3))
-        spectrum = mixed.new_zeros(grid.numel(), *mixed.shape[1:])
-        spectrum = spectrum.index_copy(0, place, mixed).permute(1, 2, 0)
-        spectrum = spectrum.unflatten(2, grid)
+        mixed = torch.bmm(modes.flatten(0, -3), weight.flatten(0, -3))
+        spectrum = _Scatter.apply(mixed.unflatten(0, kept), spectrum.shape[2:])
         if others:
             spectrum = torch.fft.ifftn(spectrum, dim=others, norm="forward")
         return _real_inverse(spectrum, sizes[-1])
@@ -205,11 +202,10 @@ def _times(frequency: Tensor, size: int, dtype: torch.dtype) -> Tensor:
     return 1 + ((frequency > 0) & (2 * frequency != size)).to(dtype)
 
 
-def _frequencies(kept: int, last: bool, device: torch.device | None = None) -> Tensor:
+def _frequencies(kept: int, last: bool) -> Tensor:
     """Those that an axis keeps, in their order: only the last has no negative ones."""
     low = 0 if last else kept // 2
-    ends = (0, kept - low), (-low, 0)
-    return torch.cat([torch.arange(*each, device=device) for each in ends])
+    return torch.cat([torch.arange(kept - low), torch.arange(-low, 0)])
 
 
 def _turns(frequency: Tensor, size: int, like: Tensor) -> Tensor:
@@ -240,10 +236,58 @@ def _by_product(kept: int) -> bool:
     return exact and kept <= FEW
 
 
-def _places(grid: Sequence[int], kept: Sequence[int], device: torch.device) -> Tensor:
-    """Places of the kept frequencies in the flattened spectrum of a ``grid``."""
-    place = torch.zeros(1, dtype=torch.int64, device=device)
-    for axis, (size, k) in enumerate(zip(grid, kept, strict=True)):
-        frequency = _frequencies(k, axis == len(grid) - 1, device)
-        place = (place[:, None] * size + frequency % size).flatten()
-    return place
+def _corners(
+    sizes: Sequence[int], kept: Sequence[int]
+) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+    """Blocks of low frequencies in a spectrum of ``sizes``, and in what is kept of it.
+
+    Of ``k`` frequencies, the first ``ceil(k / 2)`` are 0, 1, ... and the others ...,
+    -2, -1; on the last axis all are 0, 1, ....
+    """
+    axes = []
+    for n, k in zip(sizes[:-1], kept[:-1], strict=True):
+        high, low = (k + 1) // 2, k // 2
+        blocks = [(slice(0, high), slice(0, high))]
+        if low:
+            blocks.append((slice(n - low, n), slice(k - low, k)))
+        axes.append(blocks)
+    axes.append([(slice(0, kept[-1]), slice(0, kept[-1]))])
+    for corner in itertools.product(*axes):
+        whole, part = zip(*corner, strict=True)
+        yield whole, part
+
+
+class _Gather(torch.autograd.Function):
+    """Kept frequencies of a spectrum: ``[B, C, *n]`` to ``[*k, B, C]``."""
+
+    @staticmethod
+    def forward(ctx: Any, spectrum: Tensor, kept: list[int]) -> Tensor:
+        ctx.sizes = spectrum.shape[2:]
+        # Modes lead, so that mixing channels is one batched matrix product.
+        spectrum = spectrum.movedim((0, 1), (-2, -1))
+        out = spectrum.new_empty(*kept, *spectrum.shape[-2:])
+        for whole, part in _corners(ctx.sizes, kept):
+            out[part] = spectrum[whole]
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _Scatter.apply(grad, ctx.sizes), None
+
+
+class _Scatter(torch.autograd.Function):
+    """The adjoint of :class:`_Gather`: other frequencies are zero."""
+
+    @staticmethod
+    def forward(ctx: Any, modes: Tensor, sizes: Sequence[int]) -> Tensor:
+        ctx.kept = list(modes.shape[:-2])
+        modes = modes.movedim((-2, -1), (0, 1))
+        out = modes.new_zeros(*modes.shape[:2], *sizes)
+        full = (slice(None), slice(None))
+        for whole, part in _corners(sizes, ctx.kept):
+            out[full + whole] = modes[full + part]
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return _Gather.apply(grad, ctx.kept), None
