@@ -126,27 +126,6 @@ def test_in_a_sequential():
     torch.testing.assert_close(model(x, pos, graph), expected, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("name", ["chebyshev", "diffusion"])
-def test_cells_in_a_sequential(name):
-    graph = node_graph(ring(9), 9)
-    kind, matrices = {
-        "chebyshev": (ChebConvGRU, scaled_laplacian),
-        "diffusion": (DiffusionGRU, transition_matrices),
-    }[name]
-    first, second, out = kind(3, CHANNELS), kind(CHANNELS, CHANNELS), nn.Linear(4, 1)
-    model = pyg.Sequential(
-        "x, h, matrix",
-        [
-            (first, "x, h, matrix -> x"),
-            (second, "x, h, matrix -> x"),
-            (out, "x -> x"),
-        ],
-    )
-    x, h, matrix = torch.randn(9, 3), torch.randn(9, CHANNELS), matrices(graph)
-    expected = out(second(first(x, h, matrix), h, matrix))
-    torch.testing.assert_close(model(x, h, matrix), expected, rtol=0, atol=0)
-
-
 def test_in_a_hetero_conv():
     """Fields and positions go by node type, graphs by edge type."""
     up, down = interpolation(), interpolation()
