@@ -88,10 +88,15 @@ class EdgeNetwork(nn.Module):
         weight = self.edge.weight / self.scale
         weight = weight if self.directions else pad(weight, (self.dim, 0))
         with torch.autocast(offset.device.type, enabled=False):
-            activation = linear(offset.to(weight.dtype), weight, self.edge.bias)
-            if self.node is not None:
+            relative = offset.to(weight.dtype)
+            if self.node is None:
+                activation = linear(relative, weight, self.edge.bias)
+            else:
                 known = torch.cat(parts, dim=-1).to(weight.dtype)
-                activation = activation + self.node(known).index_select(0, source)
+                # There are fewer points than edges to add the bias to.
+                of_source = linear(known, self.node.weight, self.edge.bias)
+                of_source = of_source.index_select(0, source)
+                activation = torch.addmm(of_source, relative, weight.t())
             return gelu(activation).to(offset.dtype)
 
     def extra_repr(self) -> str:

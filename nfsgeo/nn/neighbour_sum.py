@@ -116,9 +116,10 @@ class _NeighbourSum(torch.autograd.Function):
         grad_x = grad_weight = None
         if ctx.needs_input_grad[0]:
             grad_x = torch.zeros_like(x)
-            by_source = weight.index_select(1, graph.transpose.permutation)
-            for r, values in enumerate(by_source):
-                matrix = _matrix(graph.transposed_csr, values, graph.num_target)
+            by_source, order = torch.empty_like(weight[0]), graph.transpose.permutation
+            for r, values in enumerate(weight):
+                torch.index_select(values, 0, order, out=by_source)
+                matrix = _matrix(graph.transposed_csr, by_source, graph.num_target)
                 for f in range(r * each, (r + 1) * each):
                     grad_x[min(f, x.size(0) - 1)].addmm_(matrix, grad[f])
         if ctx.needs_input_grad[1]:
