@@ -15,7 +15,7 @@ from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.loader import DataLoader
 from torch_geometric.utils import to_undirected
 
-from nfsgeo.nn import ChebConvGRU, chebyshev_support, node_graph
+from nfsgeo.nn import ChebConvGRU, node_graph, scaled_laplacian
 
 SEEN, AHEAD = 12, 3
 
@@ -59,16 +59,16 @@ class Forecast(nn.Module):
 
     def forward(self, data: Batch) -> Tensor:
         """Records to come, ``[N, 3]``."""
-        support = chebyshev_support(node_graph(data.edge_index, data.num_nodes))
+        laplacian = scaled_laplacian(node_graph(data.edge_index, data.num_nodes))
         h = data.x.new_zeros(data.num_nodes, self.cell.hidden_channels)
         for step in data.x.unbind(1):
-            h = self.cell(step[:, None], h, support)
+            h = self.cell(step[:, None], h, laplacian)
         predicted = []
         last = data.x[:, -1:]
         for _ in range(AHEAD):
             last = last + self.change(h)
             predicted.append(last)
-            h = self.cell(last, h, support)
+            h = self.cell(last, h, laplacian)
         return torch.cat(predicted, dim=1)
 
 

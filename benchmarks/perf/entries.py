@@ -100,14 +100,13 @@ def _interpolation(points: int, training: bool) -> Entry:
     )
 
 
-def _interpolation_growth(training: bool, ordered: bool) -> Entry:
-    sizes = {"time_steps": 2, "training": training, "ordered": ordered}
+def _interpolation_growth(training: bool) -> Entry:
+    sizes = {"time_steps": 2, "training": training, "ordered": True}
     times = _growth(MILLION / 4096)
     return Entry(
-        name=f"interpolate-{'step' if training else 'forward'}-growth"
-        f"{'-ordered' if ordered else ''}",
+        name=f"interpolate-{'step' if training else 'forward'}-growth-ordered",
         title="up to a grid and back, 16 neighbours, 2 time steps, of 1048576 points "
-        f"in {'spatial' if ordered else 'random'} order over 4096; bound: power 1.1",
+        "in spatial order over 4096; bound: power 1.1",
         variant=partial(up_and_down, points=MILLION, **sizes),
         reference=partial(up_and_down, points=4096, **sizes),
         bound=times,
@@ -157,11 +156,7 @@ ON_CPU = (
         backend="cell_list",
     ),
     *(_interpolation(n, training) for n in (1024, 16384) for training in (False, True)),
-    *(
-        _interpolation_growth(training, ordered)
-        for ordered in (False, True)
-        for training in (False, True)
-    ),
+    *(_interpolation_growth(training) for training in (False, True)),
     *(_nfs(*sizes) for sizes in STEPS),
     Entry(
         name="nfs-fno",
@@ -230,18 +225,6 @@ POINT_ENTRIES = (
         _on_cuda(entry)
         for entry in ON_CPU
         if entry.name.startswith(("interpolate", "nfs"))
-    ),
-    Entry(
-        name="interpolate-triton",
-        title="up to a grid and back, 65536 points, 16 neighbours, 10 time steps, "
-        "backwards too, in one kernel, over what PyTorch compiles",
-        variant=partial(up_and_down, points=65536, time_steps=10, training=True),
-        reference=partial(
-            up_and_down, points=65536, time_steps=10, training=True, compiled=True
-        ),
-        agreement=1e-4,
-        requires=("triton",),
-        device="cuda",
     ),
 )
 

@@ -21,7 +21,6 @@ def up_and_down(
     time_steps: int,
     training: bool,
     fused: bool = True,
-    compiled: bool = False,
     neighbours: float = 16,
     ordered: bool = False,
 ) -> Callable[[], float]:
@@ -34,8 +33,7 @@ def up_and_down(
         points: Number of points, a square number; there are as many nodes.
         time_steps: Number of time steps on the way back.
         training: Whether to run the backward pass as well.
-        fused: Whether to sum by sparse products or a fused kernel, not by messages.
-        compiled: Whether to compile the layers with PyTorch.
+        fused: Whether to sum by sparse products, not by messages.
         neighbours: Mean number of neighbours of a node.
         ordered: Whether the points are in spatial order.
     """
@@ -46,7 +44,6 @@ def up_and_down(
     if ordered:
         pos = pos[spatial_order(pos, domain)]
     layers = [_layer(radius, fused) for _ in range(2)]
-    calls = [torch.compile(layer) if compiled else layer for layer in layers]
     graphs = [
         bipartite_graph(*ends, radius, domain, interpolation="quadratic")
         for ends in ((pos, grid), (grid, pos))
@@ -63,9 +60,9 @@ def up_and_down(
             fields, places = (x, field), (pos, grid)
             for layer in layers:
                 layer.zero_grad()
-            for call, graph, u, at in zip(calls, graphs, fields, places, strict=True):
+            for layer, graph, u, at in zip(layers, graphs, fields, places, strict=True):
                 u.grad = None
-                mean = call(u, at, graph, features).square().mean()
+                mean = layer(u, at, graph, features).square().mean()
                 if training:
                     mean.backward()
                 total = total + mean.detach()

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Domain, Graphs
 from nfsgeo.models import DCRNN, Model, Problem, build_model
-from nfsgeo.models.frames.radius_graph import graph_builder
+from nfsgeo.models.radius_graph import graph_builder
 from nfsgeo_benchmarks.perf.steps import step
 
 WIDTH, ORDER = 64, 2
@@ -100,7 +100,7 @@ class _Theirs(DCRNN):
     first = False
     known: Tensor | None = None
 
-    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         builder = graph_builder(self.problem, self.settings)
         return {"near": builder.points_to_points(pos)}
 

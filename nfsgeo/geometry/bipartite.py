@@ -14,7 +14,6 @@ from nfsgeo.geometry.box import length
 from nfsgeo.geometry.csr import (
     SparseRows,
     Transpose,
-    inverse,
     outside_inference,
     pointers,
     sparse_rows,
@@ -62,9 +61,6 @@ class BipartiteGraph:
         num_target: Number of targets ``m``.
         quadrature_weights: Quadrature weights of the sources ``[n]``; None if they are
             equal.
-        source_order: Permutation of the sources ``[n]`` in which neighbours in space
-            are near in memory; None if they are already, or are few.
-        target_order: Permutation of the targets ``[m]`` likewise.
     """
 
     edge_index: Tensor
@@ -74,8 +70,6 @@ class BipartiteGraph:
     num_source: int
     num_target: int
     quadrature_weights: Tensor | None = None
-    source_order: Tensor | None = None
-    target_order: Tensor | None = None
     _offsets: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False)
     _repeated: tuple[int, BipartiteGraph] | None = field(default=None, init=False)
 
@@ -198,41 +192,6 @@ class BipartiteGraph:
         order, ptr = self.transpose
         return sparse_rows(ptr, self.edge_index[1].index_select(0, order))
 
-    @property
-    def arranged(self) -> BipartiteGraph:
-        """The graph with sources and targets renumbered in their orders, made once.
-
-        The graph itself if it has no orders. Sums over the neighbours of very many
-        points take less time on the renumbered graph.
-        """
-        if self.source_order is None and self.target_order is None:
-            return self  # A graph cached in itself would never be freed.
-        return self._renumbered
-
-    @cached_property
-    @outside_inference
-    def _renumbered(self) -> BipartiteGraph:
-        source, target = self.edge_index
-        if self.source_order is not None:
-            source = inverse(self.source_order)[source]
-        if self.target_order is not None:
-            target = inverse(self.target_order)[target]
-        place = target * self.num_source + source
-        place, order = place.sort()
-        target = place // self.num_source
-        weights = self.quadrature_weights
-        if weights is not None and self.source_order is not None:
-            weights = weights[self.source_order]
-        return BipartiteGraph(
-            torch.stack([place % self.num_source, target]),
-            pointers(target, self.num_target),
-            self.displacement[order],
-            self.base_weight[order],
-            self.num_source,
-            self.num_target,
-            weights,
-        )
-
     def repeated(self, copies: int) -> BipartiteGraph:
         """Several ``copies`` as one graph, computed once for each number of copies."""
         if self.differentiable:
@@ -258,7 +217,7 @@ class BipartiteGraph:
     def __getstate__(self) -> dict[str, Any]:
         # What was computed once is computed again, except the transpose.
         kept: dict[str, Any] = {"_offsets": {}, "_repeated": None}
-        made = ("csr", "transposed_csr", "_renumbered")
+        made = ("csr", "transposed_csr")
         return {k: v for k, v in vars(self).items() if k not in made} | kept
 
     @outside_inference
@@ -314,21 +273,6 @@ def _side_by_side(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
         num_source,
         num_target,
         torch.cat(weights) if weights else None,
-        _joined_orders([(g.source_order, g.num_source) for g in graphs]),
-        _joined_orders([(g.target_order, g.num_target) for g in graphs]),
     )
     joined.transpose = Transpose(torch.cat(permutations), torch.cat(source_ptrs))
     return joined
-
-
-def _joined_orders(orders: Sequence[tuple[Tensor | None, int]]) -> Tensor | None:
-    """One order of the points of several graphs, numbered on from each."""
-    known = [order for order, _ in orders if order is not None]
-    if not known:
-        return None
-    joined, begin = [], 0
-    for order, size in orders:
-        own = torch.arange(size, device=known[0].device) if order is None else order
-        joined.append(own + begin)
-        begin += size
-    return torch.cat(joined)

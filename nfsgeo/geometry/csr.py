@@ -12,7 +12,6 @@ from torch import Tensor
 __all__ = [
     "SparseRows",
     "Transpose",
-    "inverse",
     "outside_inference",
     "pointers",
     "sparse_rows",
@@ -69,13 +68,6 @@ def sparse_rows(ptr: Tensor, column: Tensor) -> SparseRows:
     fits = max(column.numel(), ptr.numel()) < 2**31
     kind = torch.int32 if fits else torch.int64
     return SparseRows(ptr.to(kind), column.to(kind))
-
-
-def inverse(order: Tensor) -> Tensor:
-    """The place of each point in an order of them ``[n]``."""
-    place = torch.empty_like(order)
-    place[order] = torch.arange(order.numel(), device=order.device)
-    return place
 
 
 def pointers(sorted_index: Tensor, size: int) -> Tensor:

@@ -7,24 +7,18 @@ from torch import Tensor
 
 from nfsgeo.geometry.domain import Domain
 
-__all__ = ["order_if_scattered", "spatial_order"]
+__all__ = ["spatial_order"]
 
 # A place on the curve is a number of so many bits.
 BITS = 62
-# Their order is worth 2 percent up to 65,536 points, and a third at a million; where
-# between these it begins to pay was not measured.
-MANY = 1 << 17
-# Points are scattered if each is so many spacings from the next, on average: those of
-# a grid, row by row, are one.
-SCATTERED = 8
 
 
 def spatial_order(pos: Tensor, domain: Domain, batch: Tensor | None = None) -> Tensor:
     """The points along a Z-order curve, sample by sample.
 
-    Sums over the neighbours of very many points take less time in this order than in
-    none, since sources of targets that are near are still in the cache: a third less
-    for a million points, hardly any less for some ten thousand (docs/performance.md).
+    Sums over the neighbours of a million points that are sorted so take a third less
+    time, since sources of targets that are near are still in the cache; for some ten
+    thousand points it is hardly any less.
     See "A computer oriented geodetic data base and a new technique in file sequencing"
     (Morton, 1966).
 
@@ -58,28 +52,3 @@ def spatial_order(pos: Tensor, domain: Domain, batch: Tensor | None = None) -> T
             place |= (number >> bit & 1) << (domain.dim * (bit + 1) - axis - 1)
     order = place.argsort(stable=True)
     return order if batch is None else order[batch[order].argsort(stable=True)]
-
-
-def order_if_scattered(
-    pos: Tensor, domain: Domain, batch: Tensor | None = None
-) -> Tensor | None:
-    """The spatial order of very many points that are not near each other in memory.
-
-    Args:
-        pos: Points ``[n, d]``.
-        domain: The box.
-        batch: Sample of each point ``[n]``, sorted; none for one sample.
-
-    Returns:
-        As :func:`spatial_order`; None for points that are in some such order already,
-        and for those of which a cache holds all.
-    """
-    num_samples = 1 if batch is None or not len(batch) else int(batch[-1]) + 1
-    if len(pos) < MANY * num_samples:
-        return None
-    pos = pos.detach()
-    step = domain.displacement(pos[:-1].double(), pos[1:].double()).norm(dim=1).mean()
-    spacing = (domain.volume * num_samples / len(pos)) ** (1 / domain.intrinsic_dim)
-    if step <= SCATTERED * spacing:
-        return None
-    return spatial_order(pos, domain, batch)

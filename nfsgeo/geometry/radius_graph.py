@@ -14,7 +14,6 @@ from nfsgeo.geometry.csr import outside_inference, pointers
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.nearest import nearest_neighbours, nearest_sources
-from nfsgeo.geometry.ordering import order_if_scattered
 from nfsgeo.geometry.quadrature import quadrature_weights as voronoi_weights
 from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.geometry.radius import radius_edges
@@ -120,9 +119,6 @@ def bipartite_graph(
         graph = _with_mean(edges, *ends, radius, domain, *batches, degree)
     if quadrature_weights is not None:
         graph.quadrature_weights = quadrature_weights.to(edges.device)
-    if not graph.differentiable:
-        graph.source_order = order_if_scattered(source, domain, source_batch)
-        graph.target_order = order_if_scattered(target, domain, target_batch)
     return graph
 
 

@@ -33,6 +33,7 @@ from torch import nn
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models.agcrn import AGCRN, AGCRN_INFO
+from nfsgeo.models.base import Model, ModelSettings
 from nfsgeo.models.dcrnn import DCRNN, DCRNN_INFO
 from nfsgeo.models.deeponet import (
     DEEPONET_U_INFO,
@@ -43,13 +44,11 @@ from nfsgeo.models.deeponet import (
 from nfsgeo.models.dse import DSE, DSE_INFO
 from nfsgeo.models.fnet import FNET_INFO, NFS_FNET_INFO, FNet, NFSFNet
 from nfsgeo.models.fno import FNO, FNO_INFO
-from nfsgeo.models.frames.info import BatchLoss, LossWeighting, ModelInfo, OwnLoss
-from nfsgeo.models.frames.mixer import MixerOperator
-from nfsgeo.models.frames.model import Model, ModelSettings
-from nfsgeo.models.frames.problem import Problem
 from nfsgeo.models.gcgru import GCGRU, GCGRU_INFO
 from nfsgeo.models.gfn import GFN, GFN_INFO, NFS_GFN_INFO, NFSGFN
 from nfsgeo.models.gino import GINO, GINO_INFO
+from nfsgeo.models.info import BatchLoss, LossWeighting, ModelInfo, OwnLoss
+from nfsgeo.models.mixer import MixerOperator
 from nfsgeo.models.mlpmixer import (
     MLPMIXER_INFO,
     NFS_MLPMIXER_INFO,
@@ -60,6 +59,7 @@ from nfsgeo.models.mppde import MPPDE, MPPDE_INFO
 from nfsgeo.models.neuralop_fno import NEURALOP_FNO_INFO, NeuralopFNO
 from nfsgeo.models.nfs import NFS, NFS_INFO
 from nfsgeo.models.pfno import NFS_PFNO_INFO, NFSPFNO, PFNO, PFNO_INFO
+from nfsgeo.models.problem import Problem
 from nfsgeo.models.transolver import TRANSOLVER_INFO, Transolver
 from nfsgeo.models.vit import NFS_VIT_INFO, VIT_INFO, NFSViT, ViT
 from nfsgeo.nn import PointSpectralConv, SpectralConv

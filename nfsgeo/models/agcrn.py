@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.problem import Problem
-from nfsgeo.models.frames.recurrent import CellSettings, RecurrentOperator
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.problem import Problem
+from nfsgeo.models.recurrent import CellSettings, RecurrentOperator
 from nfsgeo.nn import AdaptiveGRU, adjacency_bytes
 
 __all__ = ["AGCRN", "AGCRN_INFO"]
@@ -45,6 +45,7 @@ class AGCRN(RecurrentOperator):
 
     Settings = AGCRNSettings
     settings: AGCRNSettings
+    mesh: Tensor
 
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         settings = self._checked(settings, keywords)
@@ -57,7 +58,18 @@ class AGCRN(RecurrentOperator):
                 "use fewer points or another model, or raise max_gib if there is room",
             )
         super().__init__(problem, settings)
-        self.supports = _Mesh(problem.num_points, problem.dim)
+        # Filled by the first points that come: the weights hold for no others.
+        mesh = torch.full((problem.num_points, problem.dim), torch.nan)
+        self.register_buffer("mesh", mesh)
+        self._filled = False
+
+    def _load_from_state_dict(
+        self, state: dict[str, Any], prefix: str, *given: Any
+    ) -> None:
+        former = prefix + "supports.mesh"  # in checkpoints of nfsgeo 0.1
+        if former in state:
+            state[prefix + "mesh"] = state.pop(former)
+        super()._load_from_state_dict(state, prefix, *given)
 
     def make_cell(self, channels: int) -> nn.Module:
         """A gated recurrent unit with a graph of its own."""
@@ -70,33 +82,12 @@ class AGCRN(RecurrentOperator):
             settings.embedding_size,
         )
 
-    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """No edges: the graph is learned.
 
         Raises:
             UserError: when a sample has other points than those of training.
         """
-        self.supports.check(pos)
-        return {}
-
-    def matrices(self, graphs: Graphs) -> Sequence[Tensor]:
-        """The learned adjacency matrix of each cell."""
-        self.supports.fill(graphs.pos)
-        return [cell.adjacency() for cell in self.cells]  # type: ignore[operator]
-
-
-class _Mesh(nn.Module):
-    """The points that the graphs are learned at; the weights hold for no others."""
-
-    mesh: Tensor
-
-    def __init__(self, num_points: int, dim: int) -> None:
-        super().__init__()
-        # Filled by the first points that come.
-        self.register_buffer("mesh", torch.full((num_points, dim), torch.nan))
-        self._filled = False
-
-    def check(self, pos: Tensor) -> None:
         known = self.mesh.to(pos)
         if len(pos) != len(known) or not (
             known.isnan().any() or torch.allclose(known, pos)
@@ -107,19 +98,21 @@ class _Mesh(nn.Module):
                 "order",
                 "observe all samples there, or train gcgru, dcrnn, mppde or nfs",
             )
+        return {}
 
-    def fill(self, pos: Tensor) -> None:
+    def matrices(self, graphs: Graphs) -> Sequence[Tensor]:
+        """The learned adjacency matrix of each cell."""
         if not self._filled:
             if self.mesh.isnan().any():
-                self.mesh.copy_(pos[: len(self.mesh)])
+                self.mesh.copy_(graphs.pos[: len(self.mesh)])
             self._filled = True
+        return [cell.adjacency() for cell in self.cells]  # type: ignore[operator]
 
 
 AGCRN_INFO = ModelInfo(
     name="agcrn",
     model=AGCRN,
     family="graph",
-    points=True,
     unseen_meshes=False,
     source="Adaptive Graph Convolutional Recurrent Network",
     autoregressive=True,

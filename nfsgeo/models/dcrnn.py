@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.radius_graph import PAPER_RADIUS, graph_builder
-from nfsgeo.models.frames.recurrent import RecurrentOperator, RecurrentSettings
-from nfsgeo.nn import DiffusionGRU, Support, diffusion_supports
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.radius_graph import PAPER_RADIUS, graph_builder
+from nfsgeo.models.recurrent import RecurrentOperator, RecurrentSettings
+from nfsgeo.nn import DiffusionGRU, transition_matrices
 
 __all__ = ["DCRNN", "DCRNN_INFO"]
 
@@ -30,28 +29,23 @@ class DCRNN(RecurrentOperator):
         """A gated recurrent unit."""
         return DiffusionGRU(channels, self.settings.width, self.settings.order)
 
-    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """A random walk among all pairs within the radius, as weights of edges.
 
         The graph is symmetric, so that the walks along and against its edges coincide.
         """
         near = graph_builder(self.problem, self.settings).points_to_points(pos)
-        walk = diffusion_supports(near, pos.dtype)[0]
-        return {"walk": replace(walk.graph, base_weight=walk.weight)}
+        return {"walk": transition_matrices(near, pos.dtype)[0]}
 
-    def matrices(self, graphs: Graphs) -> Sequence[tuple[Support, Support]]:
+    def matrices(self, graphs: Graphs) -> Sequence[tuple[BipartiteGraph, ...]]:
         """The walks of a batch along and against the edges, for every cell."""
-        graph = graphs.edges["walk"]
-        walk = Support(graph, graph.base_weight)
-        return [(walk, walk)] * len(self.cells)
+        return [(graphs.edges["walk"],) * 2] * len(self.cells)
 
 
 DCRNN_INFO = ModelInfo(
     name="dcrnn",
     model=DCRNN,
     family="graph",
-    points=True,
-    unseen_meshes=True,
     source="Diffusion Convolutional Recurrent Neural Network",
     autoregressive=True,
     parameters_paper=148_673,

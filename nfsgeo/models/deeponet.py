@@ -10,10 +10,10 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.model import Model, ModelSettings
-from nfsgeo.models.frames.patching import divided
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.patches import divided
+from nfsgeo.models.problem import Problem
 from nfsgeo.models.vit import AttentionSettings, attention_block
 from nfsgeo.nn import (
     GridResampling,
@@ -63,7 +63,6 @@ class DeepONet(Model):
 
     needs_grid = True
     settings: DeepONetSettings
-    lengths: Tensor
 
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__(problem, settings, **keywords)
@@ -81,8 +80,6 @@ class DeepONet(Model):
             time=problem.has_time,
         )
         self.bias = nn.Parameter(torch.zeros(problem.out_components))
-        lengths = torch.tensor(problem.domain.normalised.lengths, dtype=torch.float32)
-        self.register_buffer("lengths", lengths, persistent=False)
 
     @abstractmethod
     def make_branch(self) -> nn.Module:
@@ -98,10 +95,10 @@ class DeepONet(Model):
         coefficients = self.coefficients(pooled).unflatten(1, (len(self.bias), -1))
         if graphs.query_pos is None:
             # All samples share one grid, hence one basis.
-            basis = self.trunk(self._scaled(graphs.pos[: graphs.sizes[0]]), times)
+            basis = self.trunk(self.in_unit_box(graphs.pos[: graphs.sizes[0]]), times)
             result = torch.einsum("bfk,ntk->bntf", coefficients, basis).flatten(0, 1)
         else:
-            basis = self.trunk(self._scaled(graphs.query_pos), times)
+            basis = self.trunk(self.in_unit_box(graphs.query_pos), times)
             batch = graphs.query_batch
             if batch is None:
                 coefficients = coefficients.expand(len(basis), -1, -1)
@@ -112,11 +109,7 @@ class DeepONet(Model):
 
     def _inputs(self, features: Tensor, pos: Tensor) -> tuple[Tensor, None]:
         """The input of the branch ``[N, F + d]``, the same at all times."""
-        return torch.cat([features, self._scaled(pos)], dim=1), None
-
-    def _scaled(self, pos: Tensor) -> Tensor:
-        """Coordinates between 0 and 1."""
-        return pos / self.lengths.to(pos.dtype)
+        return torch.cat([features, self.in_unit_box(pos)], dim=1), None
 
 
 class DeepONetUSettings(DeepONetSettings):
@@ -189,7 +182,6 @@ DEEPONET_U_INFO = ModelInfo(
     model=DeepONetU,
     family="deeponet",
     points=False,
-    unseen_meshes=True,
     source=DEEPONET_PAPER,
 )
 DEEPONET_V_INFO = ModelInfo(
@@ -197,6 +189,5 @@ DEEPONET_V_INFO = ModelInfo(
     model=DeepONetV,
     family="deeponet",
     points=False,
-    unseen_meshes=True,
     source=DEEPONET_PAPER,
 )

@@ -9,10 +9,10 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.frames.fourier import PAPER_MODES, modes_for
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.model import Model, ModelSettings
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.fourier_blocks import PAPER_MODES, modes_for
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import Lift, PointSpectralConv, PointWaves, Projector
 
 __all__ = ["DSE", "DSE_INFO"]
@@ -85,9 +85,6 @@ class DSE(Model):
 DSE_INFO = ModelInfo(
     name="dse",
     model=DSE,
-    family="mixer",
-    points=True,
-    unseen_meshes=True,
     source="Beyond Regular Grids: Fourier-Based Neural Operators",
     paper={"depth": 3, "modes": PAPER_MODES},
 )

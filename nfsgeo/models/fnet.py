@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import nn
 
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.interpolation import PointMixer, point_mixer_info
-from nfsgeo.models.frames.mixer import GridMixer, MixerSettings, layer_norm
-from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.mixer import GridMixer, MixerSettings, layer_norm
+from nfsgeo.models.patches import InterpolatedSettings, PatchSettings, over_patches
+from nfsgeo.models.point_mixer import PointMixer, point_mixer_info
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import (
     FourierTokens,
     MixerBlock,
@@ -24,24 +25,21 @@ from nfsgeo.nn import (
 __all__ = ["FNET_INFO", "NFSFNet", "NFS_FNET_INFO", "FNet"]
 
 
+@partial(over_patches, after=RealPart())
 def fnet_blocks(
-    settings: PatchSettings, problem: Problem, shape: Sequence[int]
-) -> nn.Module:
+    settings: PatchSettings, problem: Problem, sizes: Sequence[int]
+) -> MixerBlock:
     """Transforms of space and time, complex maps of channels, then the real part.
 
     The field stays complex from block to block, and alternates between space and
     frequencies.
     """
     width = settings.width
-
-    def block(sizes: tuple[int, ...]) -> nn.Module:
-        return MixerBlock(
-            nn.Sequential(FourierTokens(), Pointwise(width, width, dtype=torch.cfloat)),
-            norm=_complex_layer_norm(settings, sizes),
-            activation=ModulusGELU(width),
-        )
-
-    return patched(settings, problem, shape, block, after=RealPart())
+    return MixerBlock(
+        nn.Sequential(FourierTokens(), Pointwise(width, width, dtype=torch.cfloat)),
+        norm=_complex_layer_norm(settings, sizes),
+        activation=ModulusGELU(width),
+    )
 
 
 def _complex_layer_norm(
@@ -73,7 +71,6 @@ class NFSFNet(PointMixer):
 FNET_INFO = ModelInfo(
     name="fnet",
     model=FNet,
-    family="mixer",
     points=False,
     unseen_meshes=False,
     source="FNet: Mixing Tokens with Fourier Transforms",

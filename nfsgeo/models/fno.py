@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from nfsgeo.models.frames.fourier import PAPER_MODES, FourierSettings, fourier_blocks
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.mixer import GridMixer
+from nfsgeo.models.fourier_blocks import PAPER_MODES, FourierSettings, fourier_blocks
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.mixer import GridMixer
 
 __all__ = ["FNO", "FNO_INFO", "FNOSettings"]
 
@@ -30,9 +30,7 @@ class FNO(GridMixer):
 FNO_INFO = ModelInfo(
     name="fno",
     model=FNO,
-    family="mixer",
     points=False,
-    unseen_meshes=True,
     source="Fourier Neural Operator for Parametric PDEs",
     parameters_paper=6_299_425,
     paper={"depth": 3, "modes": PAPER_MODES},

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.radius_graph import PAPER_RADIUS, graph_builder
-from nfsgeo.models.frames.recurrent import RecurrentOperator, RecurrentSettings
-from nfsgeo.nn import ChebConvGRU, Support, chebyshev_support
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.radius_graph import PAPER_RADIUS, graph_builder
+from nfsgeo.models.recurrent import RecurrentOperator, RecurrentSettings
+from nfsgeo.nn import ChebConvGRU, scaled_laplacian
 
 __all__ = ["GCGRU", "GCGRU_INFO"]
 
@@ -29,24 +28,20 @@ class GCGRU(RecurrentOperator):
         """A gated recurrent unit."""
         return ChebConvGRU(channels, self.settings.width, self.settings.order)
 
-    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """The scaled Laplacian of all pairs within the radius, as weights of edges."""
         near = graph_builder(self.problem, self.settings).points_to_points(pos)
-        laplacian = chebyshev_support(near, pos.dtype)
-        return {"laplacian": replace(laplacian.graph, base_weight=laplacian.weight)}
+        return {"laplacian": scaled_laplacian(near, pos.dtype)}
 
-    def matrices(self, graphs: Graphs) -> Sequence[Support]:
+    def matrices(self, graphs: Graphs) -> Sequence[BipartiteGraph]:
         """The Laplacian of a batch, the same for every cell."""
-        graph = graphs.edges["laplacian"]
-        return [Support(graph, graph.base_weight)] * len(self.cells)
+        return [graphs.edges["laplacian"]] * len(self.cells)
 
 
 GCGRU_INFO = ModelInfo(
     name="gcgru",
     model=GCGRU,
     family="graph",
-    points=True,
-    unseen_meshes=True,
     source="Structured Sequence Modeling with Graph Convolutional Recurrent Networks",
     autoregressive=True,
     parameters_paper=74_945,

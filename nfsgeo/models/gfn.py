@@ -6,30 +6,27 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.interpolation import PointMixer, point_mixer_info
-from nfsgeo.models.frames.mixer import GridMixer, layer_norm
-from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.mixer import GridMixer, layer_norm
+from nfsgeo.models.patches import InterpolatedSettings, PatchSettings, over_patches
+from nfsgeo.models.point_mixer import PointMixer, point_mixer_info
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import GlobalFilter, MixerBlock, Pointwise
 
 __all__ = ["GFN", "GFN_INFO", "NFSGFN", "NFS_GFN_INFO"]
 
 
+@over_patches
 def gfn_blocks(
-    settings: PatchSettings, problem: Problem, shape: Sequence[int]
-) -> nn.Module:
+    settings: PatchSettings, problem: Problem, sizes: Sequence[int]
+) -> MixerBlock:
     """A weight for each frequency and channel, then a linear map of channels."""
     width = settings.width
-
-    def block(sizes: tuple[int, ...]) -> nn.Module:
-        return MixerBlock(
-            nn.Sequential(GlobalFilter(width, sizes), Pointwise(width, width)),
-            norm=layer_norm(settings, sizes),
-            activation=nn.GELU(),
-        )
-
-    return patched(settings, problem, shape, block)
+    return MixerBlock(
+        nn.Sequential(GlobalFilter(width, sizes), Pointwise(width, width)),
+        norm=layer_norm(settings, sizes),
+        activation=nn.GELU(),
+    )
 
 
 class GFN(GridMixer):
@@ -53,7 +50,6 @@ class NFSGFN(PointMixer):
 GFN_INFO = ModelInfo(
     name="gfn",
     model=GFN,
-    family="mixer",
     points=False,
     unseen_meshes=False,
     source="Global Filter Networks for Image Classification",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,13 +10,13 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs, equispaced_grid
-from nfsgeo.models.frames.fourier import modes_for
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.interpolation import grid_shape_for
-from nfsgeo.models.frames.model import Model
-from nfsgeo.models.frames.neuraloperator import library_model
-from nfsgeo.models.frames.problem import Problem
-from nfsgeo.models.frames.radius_graph import GraphSettings, graph_builder
+from nfsgeo.models.base import Model
+from nfsgeo.models.fourier_blocks import modes_for
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.neuraloperator import library_model
+from nfsgeo.models.point_mixer import grid_shape_for
+from nfsgeo.models.problem import Problem
+from nfsgeo.models.radius_graph import GraphSettings, graph_builder
 from nfsgeo.nn import neighbour_sum
 
 __all__ = ["GINO", "GINO_INFO"]
@@ -60,7 +59,6 @@ class GINO(Model):
     Settings = GINOSettings
     settings: GINOSettings
     grid: Tensor
-    lengths: Tensor
 
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__(problem, settings, **keywords)
@@ -92,24 +90,20 @@ class GINO(Model):
         self.projection = theirs.projection
         grid = equispaced_grid(domain, self.shape)
         self.register_buffer("grid", grid, persistent=False)
-        lengths = torch.tensor(domain.lengths, dtype=torch.float32)
-        self.register_buffer("lengths", lengths, persistent=False)
 
-    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
-        """The positions of one sample, and their edges to the grid and from it."""
-        graphs = super().connect_sample(pos, query_pos)
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
+        """From the points to the grid (``up``), and on to the queries (``down``)."""
         grid = equispaced_grid(self.builder.domain, self.shape).to(pos)
-        edges = {
+        return {
             "up": self.builder.points_to_grid(pos, grid),
-            "down": self.builder.grid_to_points(grid, graphs.queries),
+            "down": self.builder.grid_to_points(grid, query_pos),
         }
-        return replace(graphs, edges=edges)
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the queries of ``graphs``; see :class:`Model`."""
         up, down, samples = graphs.edges["up"], graphs.edges["down"], graphs.num_samples
-        nodes = (self.grid / self.lengths).repeat(samples, 1)
-        place = graphs.pos / self.lengths
+        nodes = self.in_unit_box(self.grid).repeat(samples, 1)
+        place = self.in_unit_box(graphs.pos)
         field = _integral(self.gno_in, place, nodes, x.flatten(1), up)
         # A node in an obstacle has no neighbour.
         field = field / up.degree().clamp_min(1)[:, None].to(field.dtype)
@@ -117,7 +111,7 @@ class GINO(Model):
         for layer in range(self.blocks.n_layers):
             field = self.blocks(field, layer)
         field = field.movedim(1, -1).flatten(0, -2)
-        place = graphs.queries / self.lengths
+        place = self.in_unit_box(graphs.queries)
         out = _integral(self.gno_out, nodes, place, field, down)
         result: Tensor = self.projection(out.T[None])[0].T
         return result.unflatten(1, (self.problem.n_out, -1))
@@ -137,8 +131,5 @@ def _integral(
 GINO_INFO = ModelInfo(
     name="gino",
     model=GINO,
-    family="mixer",
-    points=True,
-    unseen_meshes=True,
     source="Geometry-Informed Neural Operator (neuraloperator)",
 )

@@ -6,30 +6,27 @@ from collections.abc import Sequence
 
 from torch import nn
 
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.interpolation import PointMixer, point_mixer_info
-from nfsgeo.models.frames.mixer import GridMixer, layer_norm
-from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.mixer import GridMixer, layer_norm
+from nfsgeo.models.patches import InterpolatedSettings, PatchSettings, over_patches
+from nfsgeo.models.point_mixer import PointMixer, point_mixer_info
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import MixerBlock, Pointwise, TokenMLP
 
 __all__ = ["MLPMIXER_INFO", "NFSMLPMixer", "NFS_MLPMIXER_INFO", "MLPMixer"]
 
 
+@over_patches
 def mlpmixer_blocks(
-    settings: PatchSettings, problem: Problem, shape: Sequence[int]
-) -> nn.Module:
+    settings: PatchSettings, problem: Problem, sizes: Sequence[int]
+) -> MixerBlock:
     """A matrix over all tokens of space and time, then one over channels."""
     width = settings.width
-
-    def block(sizes: tuple[int, ...]) -> nn.Module:
-        return MixerBlock(
-            nn.Sequential(TokenMLP(sizes), Pointwise(width, width)),
-            norm=layer_norm(settings, sizes),
-            activation=nn.GELU(),
-        )
-
-    return patched(settings, problem, shape, block)
+    return MixerBlock(
+        nn.Sequential(TokenMLP(sizes), Pointwise(width, width)),
+        norm=layer_norm(settings, sizes),
+        activation=nn.GELU(),
+    )
 
 
 class MLPMixer(GridMixer):
@@ -54,7 +51,6 @@ class NFSMLPMixer(PointMixer):
 MLPMIXER_INFO = ModelInfo(
     name="mlpmixer",
     model=MLPMixer,
-    family="mixer",
     points=False,
     unseen_meshes=False,
     source="MLP-Mixer: An all-MLP Architecture for Vision",

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from nfsgeo.geometry import Domain, Graphs
-from nfsgeo.models.frames.info import BatchLoss, ModelInfo
-from nfsgeo.models.frames.model import Model
-from nfsgeo.models.frames.problem import Problem
-from nfsgeo.models.frames.radius_graph import (
+from nfsgeo.geometry import BipartiteGraph, Graphs
+from nfsgeo.models.base import Model
+from nfsgeo.models.info import BatchLoss, ModelInfo
+from nfsgeo.models.problem import Problem
+from nfsgeo.models.radius_graph import (
     PAPER_RADIUS,
     GraphSettings,
     graph_builder,
@@ -75,7 +74,7 @@ class MPPDE(Model):
         coefficients = problem.step_components - self.num_fields - problem.forcings
         known = 2 * self.window * problem.forcings
         self.step = WindowStep(
-            problem.domain.normalised,
+            problem.dim,
             self.builder.radius,
             window=self.window,
             fields=self.num_fields,
@@ -98,10 +97,9 @@ class MPPDE(Model):
         known = max(self.problem.n_in, self.window) + self.problem.n_out
         return max(0, 3 * self.window - known)
 
-    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
-        """The positions of one sample, with all pairs within the radius."""
-        graphs = super().connect_sample(pos, query_pos)
-        return replace(graphs, edges={"near": self.builder.points_to_points(pos)})
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
+        """All pairs within the radius."""
+        return {"near": self.builder.points_to_points(pos)}
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the observed points; see :class:`Model`."""
@@ -169,8 +167,9 @@ class MPPDE(Model):
         graphs: Graphs,
     ) -> Tensor:
         """The window after ``window``; ``time [N]`` counts steps since the input."""
+        place = self.in_unit_box(graphs.pos)
         if not self.problem.has_time:
-            result: Tensor = self.step(window, coefficients, graphs)
+            result: Tensor = self.step(window, coefficients, graphs, place)
             return result
         relative = (time / self.problem.n_out).to(window.dtype).unsqueeze(1)
         variables = torch.cat([relative, coefficients], dim=1)
@@ -178,7 +177,7 @@ class MPPDE(Model):
             start = time.long() + forcing.size(1) - self.problem.n_out - self.window
             known = _time_steps(forcing, start, 2 * self.window)
             variables = torch.cat([variables, known.flatten(1)], dim=1)
-        change = self.step(window, variables, graphs)
+        change = self.step(window, variables, graphs, place)
         return window[:, -1:] + self.elapsed * change
 
 
@@ -200,7 +199,7 @@ class WindowStep(nn.Module):
         d = \mathrm{decode}(h^L)
 
     Args:
-        domain: the normalised one; the encoder sees positions relative to its lengths.
+        dim: space dimensions.
         radius: of the graph, the unit of displacements.
         window: time steps of the input and of the output.
         fields: components of the input.
@@ -210,15 +209,14 @@ class WindowStep(nn.Module):
         depth: number of layers.
 
     Shapes:
-        ``u`` ``[N, window, fields]``, ``variables`` ``[N, variables]``, ``graphs`` with
-        the edges ``near``; result ``[N, window, components]``.
+        ``u`` ``[N, window, fields]``, ``place`` ``[N, dim]``, ``variables``
+        ``[N, variables]``, ``graphs`` with the edges ``near``; result
+        ``[N, window, components]``.
     """
-
-    lengths: Tensor
 
     def __init__(
         self,
-        domain: Domain,
+        dim: int,
         radius: float,
         *,
         window: int,
@@ -232,22 +230,21 @@ class WindowStep(nn.Module):
         self.radius = radius
         inputs = window * fields
         self.embedding = nn.Sequential(
-            nn.Linear(inputs + domain.dim + variables, width),
+            nn.Linear(inputs + dim + variables, width),
             nn.SiLU(),
             nn.Linear(width, width),
             nn.SiLU(),
         )
         self.layers = nn.ModuleList(
-            MPPDELayer(width, inputs, domain.dim, variables) for _ in range(depth)
+            MPPDELayer(width, inputs, dim, variables) for _ in range(depth)
         )
         self.decoder = TemporalDecoder(width, window, components)
-        lengths = torch.tensor(domain.lengths, dtype=torch.float32)
-        self.register_buffer("lengths", lengths, persistent=False)
 
-    def forward(self, u: Tensor, variables: Tensor, graphs: Graphs) -> Tensor:
+    def forward(
+        self, u: Tensor, variables: Tensor, graphs: Graphs, place: Tensor
+    ) -> Tensor:
         """The decoded output for a window."""
         u, near, batch = u.flatten(1), graphs.edges["near"], graphs.batch
-        place = graphs.pos / self.lengths
         h = self.embedding(torch.cat([u, place, variables], dim=1))
         displacement = near.displacement.to(u.dtype) / self.radius
         num_samples = None if batch is None else graphs.num_samples
@@ -263,8 +260,6 @@ MPPDE_INFO = ModelInfo(
     name="mppde",
     model=MPPDE,
     family="graph",
-    points=True,
-    unseen_meshes=True,
     source="Message Passing Neural PDE Solvers",
     autoregressive=True,
     parameters_paper=622_161,

@@ -9,11 +9,11 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.frames.fourier import modes_for
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.model import Model, ModelSettings
-from nfsgeo.models.frames.neuraloperator import library_model
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.fourier_blocks import modes_for
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.neuraloperator import library_model
+from nfsgeo.models.problem import Problem
 
 __all__ = ["NEURALOP_FNO_INFO", "NeuralopFNO"]
 
@@ -80,8 +80,6 @@ class NeuralopFNO(Model):
 NEURALOP_FNO_INFO = ModelInfo(
     name="neuralop-fno",
     model=NeuralopFNO,
-    family="mixer",
     points=False,
-    unseen_meshes=True,
     source="Fourier Neural Operator for Parametric PDEs (neuraloperator)",
 )

@@ -6,14 +6,14 @@ from typing import Any, Literal, Self
 
 from pydantic import PositiveInt
 
-from nfsgeo.models.frames.fourier import PAPER_MODES, FourierSettings, fourier_blocks
-from nfsgeo.models.frames.interpolation import (
+from nfsgeo.models.fourier_blocks import PAPER_MODES, FourierSettings, fourier_blocks
+from nfsgeo.models.point_mixer import (
     InterpolationSettings,
     KernelName,
     PointMixer,
     point_mixer_info,
 )
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.problem import Problem
 
 __all__ = ["NFS", "NFS_INFO", "NFSSettings"]
 

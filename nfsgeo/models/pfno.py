@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pydantic import PositiveInt
-from torch import nn
 
-from nfsgeo.models.frames.fourier import PAPER_MODES, modes_for, spectral_block
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.interpolation import NFS_PAPER, PointMixer, point_mixer_info
-from nfsgeo.models.frames.mixer import GridMixer
-from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.fourier_blocks import PAPER_MODES, modes_for, spectral_block
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.mixer import GridMixer
+from nfsgeo.models.patches import InterpolatedSettings, PatchSettings, over_patches
+from nfsgeo.models.point_mixer import NFS_PAPER, PointMixer, point_mixer_info
+from nfsgeo.models.problem import Problem
+from nfsgeo.nn import MixerBlock
 
 __all__ = ["NFSPFNO", "NFS_PFNO_INFO", "PFNO", "PFNO_INFO"]
 
@@ -33,19 +33,15 @@ class NFSPFNOSettings(InterpolatedSettings, PFNOSettings):
     """Settings of `nfs-pfno`."""
 
 
+@over_patches
 def pfno_blocks(
-    settings: PFNOSettings, problem: Problem, shape: Sequence[int]
-) -> nn.Module:
-    """Fourier blocks over patches, with all frequencies of time."""
-    dim = problem.domain.dim
-
-    def block(sizes: tuple[int, ...]) -> nn.Module:
-        most = modes_for(settings.modes, problem)
-        modes = [min(most, max(1, n // 2)) for n in sizes[:dim]]
-        modes += [n // 2 + 1 for n in sizes[dim:]]
-        return spectral_block(settings, sizes, modes)
-
-    return patched(settings, problem, shape, block)
+    settings: PFNOSettings, problem: Problem, sizes: Sequence[int]
+) -> MixerBlock:
+    """A Fourier block over patches, with all frequencies of time."""
+    dim, most = problem.domain.dim, modes_for(settings.modes, problem)
+    modes = [min(most, max(1, n // 2)) for n in sizes[:dim]]
+    modes += [n // 2 + 1 for n in sizes[dim:]]
+    return spectral_block(settings, sizes, modes)
 
 
 class PFNO(GridMixer):
@@ -68,7 +64,6 @@ class NFSPFNO(PointMixer):
 PFNO_INFO = ModelInfo(
     name="pfno",
     model=PFNO,
-    family="mixer",
     points=False,
     unseen_meshes=False,
     source=NFS_PAPER,

@@ -9,9 +9,9 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.model import Model, ModelSettings
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import PhysicsAttention
 
 __all__ = ["TRANSOLVER_INFO", "Transolver"]
@@ -113,8 +113,5 @@ class TransolverBlock(nn.Module):
 TRANSOLVER_INFO = ModelInfo(
     name="transolver",
     model=Transolver,
-    family="mixer",
-    points=True,
-    unseen_meshes=True,
     source="Transolver: A Fast Transformer Solver for PDEs on General Geometries",
 )

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from pydantic import Field, PositiveInt
 from torch import nn
 
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.interpolation import PointMixer, point_mixer_info
-from nfsgeo.models.frames.mixer import GridMixer, MixerSettings, layer_norm
-from nfsgeo.models.frames.patching import InterpolatedSettings, PatchSettings, patched
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.mixer import GridMixer, MixerSettings, layer_norm
+from nfsgeo.models.patches import InterpolatedSettings, PatchSettings, over_patches
+from nfsgeo.models.point_mixer import PointMixer, point_mixer_info
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import Attention, MixerBlock, Pointwise
 
 __all__ = [
@@ -65,11 +64,12 @@ def attention_block(settings: AttentionSettings, sizes: Sequence[int]) -> MixerB
     )
 
 
+@over_patches
 def vit_blocks(
-    settings: ViTSettings, problem: Problem, shape: Sequence[int]
-) -> nn.Module:
-    """Attention blocks over patches."""
-    return patched(settings, problem, shape, partial(attention_block, settings))
+    settings: ViTSettings, problem: Problem, sizes: Sequence[int]
+) -> MixerBlock:
+    """An attention block over patches."""
+    return attention_block(settings, sizes)
 
 
 class ViT(GridMixer):
@@ -103,7 +103,6 @@ class NFSViT(PointMixer):
 VIT_INFO = ModelInfo(
     name="vit",
     model=ViT,
-    family="mixer",
     points=False,
     unseen_meshes=False,
     source="An Image is Worth 16x16 Words",

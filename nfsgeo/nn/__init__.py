@@ -45,9 +45,8 @@ AdaptiveGRU                recurrent cell on a learned graph of one mesh
 ChebyshevConv              polynomial of a graph's Laplacian
 DiffusionConv              random walks along edges and against them
 AdaptiveConv               convolution with separate weights for every node
-Support                    fixed sparse matrix on the nodes of a graph
-chebyshev_support          scaled Laplacian; diffusion_supports: random walks
-node_graph                 a graph in PyTorch Geometric's format, for supports
+scaled_laplacian           of a graph; transition_matrices: of its random walks
+node_graph                 a graph in PyTorch Geometric's format, for these
 MPPDELayer                 messages with relative fields and positions
 TemporalDecoder            several time steps at once from one hidden state
 PointSpectralConv          convolution in Fourier space at irregular points
@@ -60,11 +59,20 @@ adjacency_bytes            memory that learned graphs need
 from nfsgeo.nn.base_interpolation import BaseInterpolation, interpolate
 from nfsgeo.nn.edge_network import EdgeNetwork
 from nfsgeo.nn.graph_convolutions import AdaptiveConv, ChebyshevConv, DiffusionConv
+from nfsgeo.nn.graph_shift import (
+    node_graph,
+    scaled_laplacian,
+    transition_matrices,
+)
 from nfsgeo.nn.grid_resampling import GridResampling, grid_shape
 from nfsgeo.nn.interpolation import KernelInterpolation
-from nfsgeo.nn.interpolation_kernel import InterpolationKernel
 from nfsgeo.nn.interpolation_resampling import InterpolationResampling
-from nfsgeo.nn.kernels import ChannelKernel, DenseKernel, GaussianKernel
+from nfsgeo.nn.kernels import (
+    ChannelKernel,
+    DenseKernel,
+    GaussianKernel,
+    InterpolationKernel,
+)
 from nfsgeo.nn.message_passing import MPPDELayer
 from nfsgeo.nn.mixer import MixerBlock
 from nfsgeo.nn.neighbour_sum import neighbour_sum, neighbour_sum_reference
@@ -82,12 +90,6 @@ from nfsgeo.nn.recurrent_cells import (
 from nfsgeo.nn.resampling import LiftedBy, Points, Resampling
 from nfsgeo.nn.spectral import SpectralConv
 from nfsgeo.nn.spherical import SphericalConv, SphericalTransform
-from nfsgeo.nn.supports import (
-    Support,
-    chebyshev_support,
-    diffusion_supports,
-    node_graph,
-)
 from nfsgeo.nn.temporal_bundling import TemporalDecoder
 from nfsgeo.nn.token_mixers import (
     Attention,
@@ -140,17 +142,16 @@ __all__ = [
     "SphericalConv",
     "SphericalTransform",
     "SplitComplex",
-    "Support",
     "TemporalDecoder",
     "TokenMLP",
     "Trunk",
     "UNet",
     "adjacency_bytes",
-    "chebyshev_support",
-    "diffusion_supports",
     "grid_shape",
     "interpolate",
     "neighbour_sum",
     "neighbour_sum_reference",
     "node_graph",
+    "scaled_laplacian",
+    "transition_matrices",
 ]

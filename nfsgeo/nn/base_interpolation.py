@@ -5,7 +5,6 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
-from nfsgeo.nn.arrangement import in_arrangement
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
 __all__ = [
@@ -74,10 +73,6 @@ def interpolate(
 
 def interpolate_along(x: Tensor, graph: BipartiteGraph) -> Tensor:
     """Fields at the targets of a graph by its base interpolation: ``[m, T, F]``."""
-    return in_arrangement(graph, _weighted_sum, x)
-
-
-def _weighted_sum(graph: BipartiteGraph, x: Tensor) -> Tensor:
     weight = graph.base_weight.to(x.dtype)
     values = neighbour_sum(x.flatten(1)[None], weight[None], graph)
     return values[0].unflatten(1, x.shape[1:])

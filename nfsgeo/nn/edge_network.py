@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import pad
-
-from nfsgeo.nn.hidden_layer import edge_weights
+from torch.nn.functional import gelu, linear, pad
 
 __all__ = ["EdgeNetwork", "edge_features"]
 
@@ -16,7 +14,8 @@ class EdgeNetwork(nn.Module):
 
     The features are those of equation (7) in "Non-equispaced Fourier Neural Solvers
     for PDEs", :math:`(x_j - x_i, x_i, a(x_i))`, and the distance. What depends on
-    the source alone is computed per source, not per edge.
+    the source alone is computed per source, not per edge; all of it in full precision,
+    under mixed precision too.
 
     Args:
         dim: space dimensions, :math:`d`.
@@ -31,7 +30,7 @@ class EdgeNetwork(nn.Module):
 
     Shapes:
         ``offset`` ``[E, d + 1]``, ``pos`` ``[n, d]``, ``features`` ``[n, F]``,
-        ``source`` ``[E]``; result ``[h, E]``.
+        ``source`` ``[E]``; result ``[E, h]``.
 
     Raises:
         ValueError: for ``features`` of another length.
@@ -65,14 +64,9 @@ class EdgeNetwork(nn.Module):
             self.node.reset_parameters()
 
     def forward(
-        self,
-        offset: Tensor,
-        pos: Tensor,
-        features: Tensor | None,
-        source: Tensor,
-        mix: nn.Linear | None = None,
+        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
-        """Hidden layer of every edge, or linear maps of it; see the class for shapes.
+        """Hidden layer of every edge; see the class for shapes.
 
         Args:
             offset: :math:`x_j - x_i` of the edges, and its length; see
@@ -80,30 +74,7 @@ class EdgeNetwork(nn.Module):
             pos: positions :math:`x_i` of the sources.
             features: inputs :math:`a(x_i)` at the sources.
             source: source of each edge.
-            mix: the linear maps.
         """
-        weights = edge_weights(
-            offset,
-            self.of_source(pos, features),
-            source,
-            self.edge_weight,
-            self.edge.bias,
-            None if mix is None else mix.weight,
-            None if mix is None else mix.bias,
-        )
-        return weights.to(offset.dtype)
-
-    @property
-    def edge_weight(self) -> Tensor:
-        """Weights of displacements and distances as they come, ``[h, d + 1]``."""
-        # Fewer numbers to scale than the offsets are.
-        weight = self.edge.weight / self.scale
-        return weight if self.directions else pad(weight, (self.dim, 0))
-
-    def of_source(self, pos: Tensor, features: Tensor | None) -> Tensor | None:
-        """The part of the hidden layer that depends on the source, ``[n, h]``."""
-        if self.node is None:
-            return None
         parts = [pos] if self.absolute_position else []
         if self.num_features:
             if features is None or features.size(-1) != self.num_features:
@@ -113,8 +84,20 @@ class EdgeNetwork(nn.Module):
                     "inputs at the sources on which the kernel depends"
                 )
             parts.append(features)
-        projected: Tensor = self.node(torch.cat(parts, dim=-1))
-        return projected
+        # Fewer numbers to scale than the offsets are.
+        weight = self.edge.weight / self.scale
+        weight = weight if self.directions else pad(weight, (self.dim, 0))
+        with torch.autocast(offset.device.type, enabled=False):
+            relative = offset.to(weight.dtype)
+            if self.node is None:
+                activation = linear(relative, weight, self.edge.bias)
+            else:
+                known = torch.cat(parts, dim=-1).to(weight.dtype)
+                # There are fewer points than edges to add the bias to.
+                of_source = linear(known, self.node.weight, self.edge.bias)
+                of_source = of_source.index_select(0, source)
+                activation = torch.addmm(of_source, relative, weight.t())
+            return gelu(activation).to(offset.dtype)
 
     def extra_repr(self) -> str:
         return f"scale={self.scale:.4g}, absolute_position={self.absolute_position}"

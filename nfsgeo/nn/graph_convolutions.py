@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.nn.supports import Support, chebyshev_terms
+from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.nn.graph_shift import chebyshev_terms, shifted
 
 __all__ = ["AdaptiveConv", "ChebyshevConv", "DiffusionConv"]
-
-
-def glorot_(weight: Tensor, gates: int = 1) -> None:
-    """Draw weights ``[..., C, C']`` of ``gates`` convolutions side by side.
-
-    As Glorot and Bengio do, each convolution as if it were alone.
-    """
-    fan_in, fan_out = weight.shape[-2:]
-    bound = (6 / (fan_in + fan_out / gates)) ** 0.5
-    nn.init.uniform_(weight, -bound, bound)
 
 
 class GraphConvolution(nn.Module):
@@ -43,8 +36,10 @@ class GraphConvolution(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights by :func:`glorot_`; the bias starts at zero."""
-        glorot_(self.weight, self.gates)
+        """As Glorot and Bengio, each convolution as if alone; the bias is zero."""
+        fan_in, fan_out = self.weight.shape[-2:]
+        bound = (6 / (fan_in + fan_out / self.gates)) ** 0.5
+        nn.init.uniform_(self.weight, -bound, bound)
         nn.init.zeros_(self.bias)
 
     def extra_repr(self) -> str:
@@ -75,9 +70,10 @@ class ChebyshevConv(GraphConvolution):
     ) -> None:
         super().__init__((order, in_channels, out_channels), gates=gates)
 
-    def forward(self, x: Tensor, support: Support) -> Tensor:
-        """Convolve ``x`` on the graph of ``support``."""
-        terms = chebyshev_terms(support, x, self.weight.size(0))
+    def forward(self, x: Tensor, laplacian: BipartiteGraph) -> Tensor:
+        """Convolve ``x``; ``laplacian`` is a :func:`~nfsgeo.nn.scaled_laplacian`."""
+        product = partial(shifted, shift=laplacian)
+        terms = chebyshev_terms(product, x, self.weight.size(0))
         return torch.cat(terms, dim=-1) @ self.weight.flatten(0, 1) + self.bias
 
 
@@ -106,16 +102,16 @@ class DiffusionConv(GraphConvolution):
     ) -> None:
         super().__init__((2, order, in_channels, out_channels), gates=gates)
 
-    def forward(self, x: Tensor, supports: tuple[Support, Support]) -> Tensor:
-        """Convolve ``x``; ``supports`` are the two walks on a graph."""
-        along, against = supports
+    def forward(self, x: Tensor, walks: tuple[BipartiteGraph, ...]) -> Tensor:
+        """Convolve ``x``; ``walks`` are of :func:`~nfsgeo.nn.transition_matrices`."""
+        along, against = walks
         order = self.weight.size(1)
-        terms = chebyshev_terms(along, x, order)
+        terms = chebyshev_terms(partial(shifted, shift=along), x, order)
         if against is along:
             # Both directions multiply the same terms, so their weights add up.
             weight = self.weight.sum(0).flatten(0, 1)
         else:
-            terms += chebyshev_terms(against, x, order)
+            terms += chebyshev_terms(partial(shifted, shift=against), x, order)
             weight = self.weight.flatten(0, 2)
         return torch.cat(terms, dim=-1) @ weight + self.bias
 
@@ -155,12 +151,8 @@ class AdaptiveConv(GraphConvolution):
 
     def forward(self, x: Tensor, embedding: Tensor, adjacency: Tensor) -> Tensor:
         """Convolve the fields of all samples."""
-
-        def support(x: Tensor) -> Tensor:
-            return torch.einsum("nm,bmc->bnc", adjacency, x)
-
         size, order = self.weight.shape[:2]
-        terms = torch.cat(chebyshev_terms(support, x, order), dim=-1)
+        terms = torch.cat(chebyshev_terms(adjacency.matmul, x, order), dim=-1)
         weight = self.weight.flatten(1, 2).transpose(0, 1).flatten(1)
         parts = (terms @ weight).unflatten(-1, (size, -1))
         return torch.einsum("nd,bndo->bno", embedding, parts) + embedding @ self.bias

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 from nfsgeo.geometry import BipartiteGraph, Domain, GraphTensors
-from nfsgeo.nn.arrangement import in_arrangement
-from nfsgeo.nn.interpolation_kernel import InterpolationKernel
+from nfsgeo.nn.kernels import InterpolationKernel
 
 __all__ = ["KernelInterpolation"]
 
@@ -46,8 +45,7 @@ class KernelInterpolation(MessagePassing):
     Args:
         kernel: the kernel :math:`h_\eta`.
         bias: whether to add :math:`b`, one number per channel.
-        fused: whether to sum by sparse products, or on CUDA, where Triton is
-            installed and :class:`ChannelKernel` has its default network, by one kernel.
+        fused: whether to sum by sparse products.
         domain: the box with its periodic axes, for displacements along an
             ``edge_index``; ``None`` for open space. A prepared graph has its own.
 
@@ -104,7 +102,7 @@ class KernelInterpolation(MessagePassing):
         graph = self._graph(ends, edge_index)
         self._check(x, ends, graph)
         field = x.unsqueeze(1) if x.dim() == 2 else x
-        out = in_arrangement(graph, self._sum, field, ends[0], features)
+        out = self._sum(graph, field, ends[0], features)
         out = out if self.bias is None else out + self.bias
         return out.squeeze(1) if x.dim() == 2 else out
 
@@ -130,10 +128,11 @@ class KernelInterpolation(MessagePassing):
     def _sum(
         self, graph: BipartiteGraph, x: Tensor, pos: Tensor, features: Tensor | None
     ) -> Tensor:
-        if self.use_fused:
-            return self.kernel.interpolate(x, pos, features, graph)
         offset, source = graph.offset(x.dtype), graph.edge_index[0]
         weight = self.kernel.weights(offset, pos, features, source)
+        if self.use_fused:
+            out: Tensor = self.kernel(x, weight, graph)
+            return out
         size = (graph.num_source, graph.num_target)
         matrix = self.kernel.matrices(weight, graph)
         return self.propagate(graph.edge_index, x=(x, None), matrix=matrix, size=size)

@@ -109,17 +109,13 @@ class InterpolationResampling(Resampling):
         self.register_buffer("mask", mask, persistent=False)
         self._nodes: dict[torch.device, dict[str, BipartiteGraph]] = {}
 
-    def connect(
-        self, pos: Tensor, query_pos: Tensor | None
-    ) -> dict[str, BipartiteGraph]:
+    def connect(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """Points to nodes (``up``), nodes to queries (``down``), among nodes."""
         # Not the buffer, which may be on another device than the positions.
         grid = equispaced_grid(self.builder.domain, self.shape).to(pos)
         return {
             "up": self.builder.points_to_grid(pos, grid),
-            "down": self.builder.grid_to_points(
-                grid, pos if query_pos is None else query_pos
-            ),
+            "down": self.builder.grid_to_points(grid, query_pos),
             **self.among_nodes(pos.device),
         }
 

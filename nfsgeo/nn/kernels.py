@@ -11,18 +11,18 @@ edge. The first term is the graph's base interpolation, times the number of neig
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn.inits import reset
 
 from nfsgeo.geometry import BipartiteGraph
-from nfsgeo.nn.edge_network import EdgeNetwork
-from nfsgeo.nn.fused_sum import fused_sum, fused_sum_runs
-from nfsgeo.nn.interpolation_kernel import InterpolationKernel, NetworkKernel
+from nfsgeo.nn.edge_network import EdgeNetwork, edge_features
 from nfsgeo.nn.matrix_sum import matrix_sum
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
-__all__ = ["ChannelKernel", "DenseKernel", "GaussianKernel"]
+__all__ = ["ChannelKernel", "DenseKernel", "GaussianKernel", "InterpolationKernel"]
 
 # Time of a multiplication in a sparse product, and in one of many small matrices, over
 # that in a large one; measured on a CPU.
@@ -31,15 +31,98 @@ SPARSE, SMALL = 8, 2
 COLUMNS = 8
 
 
-class DenseKernel(NetworkKernel):
+class InterpolationKernel(nn.Module, ABC):
+    """A kernel: sums the neighbours of every target, weighted, and mixes channels.
+
+    A kernel of one's own has these four methods; :meth:`forward` is the fast path and
+    :meth:`matrices` the plain one. Their arguments:
+
+    - ``x``: the field at the sources ``[n, T, C]``,
+    - ``weight``: edge weights ``[R, E]``, the result of :meth:`weights`,
+    - ``graph``: the edges, with ``graph.base_weight`` and ``graph.mean_weight(dtype)``,
+    - ``offset``: displacements ``x_j - x_i`` and their lengths ``[E, d + 1]``,
+    - ``pos``: positions of the sources ``[n, d]``,
+    - ``features``: inputs at the sources ``[n, F]``, or ``None``,
+    - ``source``: source of each edge ``[E]``.
+
+    Args:
+        channels: channels of the field, :math:`C`.
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.channels = channels
+
+    @abstractmethod
+    def reset_parameters(self) -> None:
+        """Draw the weights anew."""
+
+    @abstractmethod
+    def weights(
+        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+    ) -> Tensor:
+        """Edge weights ``[R, E]``."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+        """Mean of the neighbours under the kernel, ``[n, T, C]`` to ``[m, T, C]``."""
+
+    @abstractmethod
+    def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+        """Matrices whose products with the neighbours sum to the mean, ``[E, C, C]``.
+
+        Rows belong to channels of the result.
+        """
+
+
+class _NetworkKernel(InterpolationKernel):
+    """A kernel whose weights are hidden units of a network, or linear maps of them.
+
+    Args:
+        channels: :math:`C`.
+        network: an :class:`EdgeNetwork`, or any module from the features of edges.
+        hidden: :math:`h`; ``None`` for that of an :class:`EdgeNetwork`.
+    """
+
+    mix: nn.Linear
+
+    def __init__(self, channels: int, network: nn.Module, hidden: int | None) -> None:
+        super().__init__(channels)
+        if hidden is None:
+            if not isinstance(network, EdgeNetwork):
+                raise ValueError(
+                    f"a {type(network).__name__} of unknown width; expected hidden, "
+                    "the number of columns that the network returns; give hidden="
+                )
+            hidden = network.hidden
+        self.network, self.hidden = network, hidden
+
+    def reset_parameters(self) -> None:
+        """Draw the weights of the network and of the linear maps anew."""
+        for layer in self.children():
+            reset(layer)
+
+    def weights(
+        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+    ) -> Tensor:
+        """The hidden units of every edge ``[h, E]``."""
+        given = (offset, pos, features, source)
+        if isinstance(self.network, EdgeNetwork):
+            hidden: Tensor = self.network(*given)
+        else:
+            hidden = self.network(edge_features(*given))
+        return hidden.t()
+
+
+class DenseKernel(_NetworkKernel):
     r"""Learned kernel with a full matrix for every edge, as the paper's authors train.
 
     .. math:: h = b_{ij} I + M_0 + \sum_{r=1}^{R} w_r M_r
 
     with :math:`w` the :math:`R` hidden units of a network.
 
-    The methods take ``x``, ``pos``, ``features``, ``weight`` and ``graph`` as
-    :class:`InterpolationKernel` describes them.
+    The methods take what :class:`InterpolationKernel` describes, from ``x`` and
+    ``weight``, ``graph``, ``offset``, ``pos``, ``features`` to ``source``.
 
     Args:
         channels: :math:`C`.
@@ -58,10 +141,6 @@ class DenseKernel(NetworkKernel):
     ) -> None:
         super().__init__(channels, network, hidden)
         self.mix = nn.Linear(self.hidden, channels * channels)
-
-    @property
-    def edge_map(self) -> None:
-        """None: the weights are the hidden units."""
 
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """Sum over neighbours and apply matrices, in the order that costs less."""
@@ -99,10 +178,11 @@ class DenseKernel(NetworkKernel):
         learned = self.mix(weight.t()).unflatten(1, (self.channels, self.channels))
         base_weight = graph.base_weight.to(weight.dtype)[:, None, None]
         mean_weight = graph.mean_weight(weight.dtype)[:, None, None]
-        return base_weight * self._identity(weight) + mean_weight * learned
+        identity = torch.eye(self.channels, dtype=weight.dtype, device=weight.device)
+        return base_weight * identity + mean_weight * learned
 
 
-class ChannelKernel(NetworkKernel):
+class ChannelKernel(_NetworkKernel):
     r"""Learned kernel that weighs every channel by itself, as the theorem states it.
 
     .. math:: h = \mathrm{diag}(b_{ij} + w)
@@ -110,8 +190,8 @@ class ChannelKernel(NetworkKernel):
     Theorem 3.1 of the paper has :math:`h_\eta` map to :math:`R^{d_v}`. Channels may
     share weights in groups of equal size.
 
-    The methods take ``x``, ``pos``, ``features``, ``weight`` and ``graph`` as
-    :class:`InterpolationKernel` describes them.
+    The methods take what :class:`InterpolationKernel` describes, from ``x`` and
+    ``weight``, ``graph``, ``offset``, ``pos``, ``features`` to ``source``.
 
     Args:
         channels: :math:`C`.
@@ -141,50 +221,27 @@ class ChannelKernel(NetworkKernel):
             )
         self.mix = nn.Linear(self.hidden, self.groups)
 
-    @property
-    def edge_map(self) -> nn.Linear:
-        """The map to a weight per group of channels."""
-        return self.mix
+    def weights(
+        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+    ) -> Tensor:
+        """A weight of every edge for each group of channels ``[R, E]``."""
+        hidden = super().weights(offset, pos, features, source)
+        mixed: Tensor = self.mix(hidden.t())
+        return mixed.t().to(offset.dtype)
 
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """Sum over neighbours, each group of channels under its own weight."""
-        scales = {
-            "base_weight": graph.base_weight.to(x.dtype),
-            "mean_weight": graph.mean_weight(x.dtype),
-        }
+        base_weight, mean_weight = graph.base_weight.to(x), graph.mean_weight(x.dtype)
+        weight = torch.addcmul(base_weight, weight.to(x), mean_weight)
         if x.size(1) >= COLUMNS:
             # Fields on a grid have this memory layout: nothing is copied.
-            sums = neighbour_sum(x.permute(2, 0, 1), weight, graph, **scales)
+            sums = neighbour_sum(x.permute(2, 0, 1), weight, graph)
             return sums.permute(1, 2, 0)
         # Channels of a group stay adjacent in memory: longer runs to copy.
         groups = x.unflatten(2, (self.groups, -1)).permute(2, 0, 1, 3)
-        sums = neighbour_sum(groups.flatten(2), weight, graph, **scales)
+        sums = neighbour_sum(groups.flatten(2), weight, graph)
         sums = sums.unflatten(2, (x.size(1), -1)).permute(1, 2, 0, 3)
         return sums.flatten(2)
-
-    def interpolate(
-        self, x: Tensor, pos: Tensor, features: Tensor | None, graph: BipartiteGraph
-    ) -> Tensor:
-        """By :func:`~nfsgeo.nn.fused_sum.fused_sum`, where it supports the field."""
-        network = self.network
-        if (
-            graph.differentiable
-            or not isinstance(network, EdgeNetwork)
-            or not fused_sum_runs(x, self.groups, graph)
-        ):
-            return super().interpolate(x, pos, features, graph)
-        return fused_sum(
-            x,
-            graph.offset(x.dtype),
-            network.of_source(pos, features),
-            network.edge_weight,
-            network.edge.bias,
-            self.mix.weight,
-            self.mix.bias,
-            graph.base_weight.to(x.dtype),
-            graph.mean_weight(x.dtype),
-            graph,
-        )
 
     def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """The kernel written out: ``[E, C, C]``, diagonal."""
@@ -244,4 +301,5 @@ class GaussianKernel(InterpolationKernel):
     def matrices(self, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """The kernel written out: ``[E, C, C]``, a multiple of the identity."""
         weight = weight[0] * graph.mean_weight(weight.dtype)
-        return weight[:, None, None] * self._identity(weight)
+        identity = torch.eye(self.channels, dtype=weight.dtype, device=weight.device)
+        return weight[:, None, None] * identity

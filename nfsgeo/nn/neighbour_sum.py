@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,85 +21,50 @@ COLUMNS = 32
 VECTOR = 8
 
 
-def neighbour_sum(
-    x: Tensor,
-    weight: Tensor,
-    graph: BipartiteGraph,
-    *,
-    base_weight: Tensor | None = None,
-    mean_weight: Tensor | None = None,
-) -> Tensor:
+def neighbour_sum(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
     r"""Sum the neighbours of every target under several edge weights.
 
-    .. math:: s_{f,j} = \sum_{i \in N(j)} (b_{ij} + m_{ij} w_{r(f),ij}) \, x_{f,i}
+    .. math:: s_{f,j} = \sum_{i \in N(j)} w_{r(f),ij} \, x_{f,i}
 
     Every weight :math:`r` makes one sparse matrix, so the sum is a product of a sparse
     with a dense matrix, and its gradients are the product with the transpose and a
     product sampled at the edges (SDDMM). A training step stores ``x`` and ``weight``,
-    and no copy of a source for any of its edges. Gradients with respect to
-    ``base_weight`` or ``mean_weight``, and second derivatives, take the plain path.
+    and no copy of a source for any of its edges. Second derivatives take the plain
+    path.
 
     Args:
         x: ``[F, n, D]``, with ``F / R`` fields after each other for every weight, or
             ``[1, n, D]`` for a field that all weights share.
         weight: ``[R, E]``, in the edge order of ``graph``.
         graph: edges sorted by target.
-        base_weight: :math:`b` ``[E]``; with ``mean_weight``, or neither.
-        mean_weight: :math:`m` ``[E]``; without it, 1.
 
     Returns:
         ``[F, m, D]``, or ``[R, m, D]`` of a field that all share.
     """
     _check(x, weight, graph)
-    given = [w for w in (base_weight, mean_weight) if w is not None]
-    if torch.compiler.is_exporting() or any(w.requires_grad for w in given):
+    if torch.compiler.is_exporting():
         # Exported programs have no sparse matrices.
-        return _reference(x, weight, graph, base_weight, mean_weight)
+        return neighbour_sum_reference(x, weight, graph)
     dtype = torch.promote_types(x.dtype, weight.dtype)
     # Sparse products know single and double precision.
     exact = torch.promote_types(dtype, torch.float32)
     with torch.autocast(x.device.type, enabled=False):
+        # They need every field, and every weight, contiguous.
         summed: Tensor = _NeighbourSum.apply(
-            # Sparse products need every field, and every weight, contiguous.
-            x.to(exact).contiguous(),
-            weight.to(exact).contiguous(),
-            graph,
-            None if base_weight is None else base_weight.to(exact),
-            None if mean_weight is None else mean_weight.to(exact),
+            x.to(exact).contiguous(), weight.to(exact).contiguous(), graph
         )
     return summed.to(dtype)
 
 
-def neighbour_sum_reference(
-    x: Tensor,
-    weight: Tensor,
-    graph: BipartiteGraph,
-    *,
-    base_weight: Tensor | None = None,
-    mean_weight: Tensor | None = None,
-) -> Tensor:
+def neighbour_sum_reference(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
     """The same as :func:`neighbour_sum`, written out edge by edge.
 
     Args:
         x: Fields at the sources ``[F, n, D]``.
         weight: Of each edge ``[R, E]``.
         graph: The edges.
-        base_weight: :math:`b_{ij}` ``[E]``.
-        mean_weight: :math:`m_{ij}` ``[E]``.
     """
     _check(x, weight, graph)
-    return _reference(x, weight, graph, base_weight, mean_weight)
-
-
-def _reference(
-    x: Tensor,
-    weight: Tensor,
-    graph: BipartiteGraph,
-    base_weight: Tensor | None,
-    mean_weight: Tensor | None,
-) -> Tensor:
-    if base_weight is not None and mean_weight is not None:
-        weight = torch.addcmul(base_weight, weight, mean_weight)
     source, target = graph.edge_index
     weight = weight.repeat_interleave(max(1, x.size(0) // weight.size(0)), 0)
     message = weight.unsqueeze(-1) * x[:, source]
@@ -128,20 +93,13 @@ def _check(x: Tensor, weight: Tensor, graph: BipartiteGraph) -> None:
 
 class _NeighbourSum(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        weight: Tensor,
-        graph: BipartiteGraph,
-        base: Tensor | None,
-        scale: Tensor | None,
-    ) -> Tensor:
-        ctx.save_for_backward(x, weight, base, scale)
+    def forward(ctx: Any, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
+        ctx.save_for_backward(x, weight)
         ctx.graph = graph
-        ctx.inputs = lambda x, weight, *given: (x, weight, graph, *given)
+        ctx.inputs = lambda *saved: (*saved, graph)
         out = x.new_zeros(max(x.size(0), weight.size(0)), graph.num_target, x.size(2))
         each = out.size(0) // weight.size(0)
-        for r, values in enumerate(_affine(weight, base, scale)):
+        for r, values in enumerate(weight):
             matrix = _matrix(graph.csr, values, graph.num_source)
             for f in range(r * each, (r + 1) * each):
                 # In place: a product into memory that is given makes its own as well.
@@ -149,11 +107,9 @@ class _NeighbourSum(torch.autograd.Function):
         return out
 
     @staticmethod
-    @twice_differentiable(_reference)
-    def backward(
-        ctx: Any, grad: Tensor
-    ) -> tuple[Tensor | None, Tensor | None, None, None, None]:
-        x, weight, base, scale = ctx.saved_tensors
+    @twice_differentiable(neighbour_sum_reference)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        x, weight = ctx.saved_tensors
         graph: BipartiteGraph = ctx.graph
         grad = grad.contiguous()
         each = grad.size(0) // weight.size(0)
@@ -161,7 +117,7 @@ class _NeighbourSum(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             grad_x = torch.zeros_like(x)
             by_source, order = torch.empty_like(weight[0]), graph.transpose.permutation
-            for r, values in enumerate(_affine(weight, base, scale)):
+            for r, values in enumerate(weight):
                 torch.index_select(values, 0, order, out=by_source)
                 matrix = _matrix(graph.transposed_csr, by_source, graph.num_target)
                 for f in range(r * each, (r + 1) * each):
@@ -172,27 +128,14 @@ class _NeighbourSum(torch.autograd.Function):
                 pattern = _matrix(graph.csr, values, graph.num_source)
                 fields = x if x.size(0) == 1 else x[r * each : (r + 1) * each]
                 grads = grad[r * each : (r + 1) * each]
-                for left, right in zip(_joined(grads), _joined(fields), strict=True):
+                pairs = zip(_side_by_side(grads), _side_by_side(fields), strict=True)
+                for left, right in pairs:
                     # Adds to the row of grad_weight that the pattern's values are.
                     torch.sparse.sampled_addmm(pattern, left, right.t(), out=pattern)
-                if scale is not None:
-                    values *= scale
-        return grad_x, grad_weight, None, None, None
+        return grad_x, grad_weight, None
 
 
-def _affine(
-    weight: Tensor, base: Tensor | None, scale: Tensor | None
-) -> Iterator[Tensor]:
-    """Rows of ``base + scale * weight``, one at a time: each is lost with the next."""
-    if base is None or scale is None:
-        yield from weight
-    else:
-        memory = torch.empty_like(base)
-        for row in weight:
-            yield torch.addcmul(base, row, scale, out=memory)
-
-
-def _joined(fields: Tensor) -> Sequence[Tensor]:
+def _side_by_side(fields: Tensor) -> Sequence[Tensor]:
     """Fields side by side, where each has too few columns for a product at edges."""
     if fields.size(0) > 1 and fields.size(2) < COLUMNS:
         fields = torch.cat(fields.unbind(), dim=1)[None]

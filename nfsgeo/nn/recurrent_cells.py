@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
+from nfsgeo.geometry import BipartiteGraph
 from nfsgeo.nn.graph_convolutions import AdaptiveConv, ChebyshevConv, DiffusionConv
-from nfsgeo.nn.supports import Support
 
 __all__ = ["AdaptiveGRU", "ChebConvGRU", "DiffusionGRU", "adjacency_bytes"]
 
@@ -25,8 +25,8 @@ class ChebConvGRU(nn.Module):
     Networks", with gated recurrent units for its LSTM. In a pipeline on PyTorch
     Geometric's graphs::
 
-        support = chebyshev_support(node_graph(edge_index, num_nodes))
-        h = cell(x, h, support)
+        laplacian = scaled_laplacian(node_graph(edge_index, num_nodes))
+        h = cell(x, h, laplacian)
 
     Args:
         in_channels: channels of :math:`x`.
@@ -35,7 +35,7 @@ class ChebConvGRU(nn.Module):
 
     Shapes:
         ``x`` ``[N, in_channels]``, ``h`` ``[N, hidden_channels]``, of the nodes of all
-        samples of a batch.
+        samples of a batch, whose ``laplacian`` is a graph.
     """
 
     def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
@@ -51,12 +51,12 @@ class ChebConvGRU(nn.Module):
         for convolution in (self.inputs, self.gates, self.candidate):
             convolution.reset_parameters()
 
-    def forward(self, x: Tensor, h: Tensor, support: Support) -> Tensor:
+    def forward(self, x: Tensor, h: Tensor, laplacian: BipartiteGraph) -> Tensor:
         """The next hidden state."""
-        *of_gates, of_candidate = self.inputs(x, support).chunk(3, dim=-1)
-        gates = torch.cat(of_gates, dim=-1) + self.gates(h, support)
+        *of_gates, of_candidate = self.inputs(x, laplacian).chunk(3, dim=-1)
+        gates = torch.cat(of_gates, dim=-1) + self.gates(h, laplacian)
         z, r = torch.sigmoid(gates).chunk(2, dim=-1)
-        candidate = torch.tanh(of_candidate + self.candidate(r * h, support))
+        candidate = torch.tanh(of_candidate + self.candidate(r * h, laplacian))
         return z * h + (1 - z) * candidate
 
 
@@ -72,8 +72,8 @@ class DiffusionGRU(nn.Module):
     The DCGRU of "Diffusion Convolutional Recurrent Neural Network", section 2.3. In
     a pipeline on PyTorch Geometric's graphs::
 
-        supports = diffusion_supports(node_graph(edge_index, num_nodes))
-        h = cell(x, h, supports)
+        walks = transition_matrices(node_graph(edge_index, num_nodes))
+        h = cell(x, h, walks)
 
     Args:
         in_channels: channels of :math:`x`.
@@ -82,7 +82,7 @@ class DiffusionGRU(nn.Module):
 
     Shapes:
         ``x`` ``[N, in_channels]``, ``h`` ``[N, hidden_channels]``, of the nodes of all
-        samples of a batch.
+        samples of a batch, and the two ``walks``.
     """
 
     def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
@@ -98,12 +98,12 @@ class DiffusionGRU(nn.Module):
         self.candidate.reset_parameters()
 
     def forward(
-        self, x: Tensor, h: Tensor, supports: tuple[Support, Support]
+        self, x: Tensor, h: Tensor, walks: tuple[BipartiteGraph, ...]
     ) -> Tensor:
         """The next hidden state."""
-        gates = self.gates(torch.cat([x, h], dim=-1), supports)
+        gates = self.gates(torch.cat([x, h], dim=-1), walks)
         z, r = torch.sigmoid(gates).chunk(2, dim=-1)
-        candidate = self.candidate(torch.cat([x, r * h], dim=-1), supports)
+        candidate = self.candidate(torch.cat([x, r * h], dim=-1), walks)
         return z * h + (1 - z) * torch.tanh(candidate)
 
 

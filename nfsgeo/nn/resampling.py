@@ -40,14 +40,12 @@ class Resampling(nn.Module, ABC):
     The field of a problem without time has no time axis on the grid.
     """
 
-    def connect(
-        self, pos: Tensor, query_pos: Tensor | None
-    ) -> dict[str, BipartiteGraph]:
+    def connect(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """The edges between the points of one sample and the grid, by name.
 
         Args:
             pos: normalised positions of the observed points ``[n, d]``.
-            query_pos: those of the query points ``[m, d]``; ``None`` for the same.
+            query_pos: those of the query points ``[m, d]``.
         """
         return {}
 

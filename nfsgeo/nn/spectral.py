@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-__all__ = ["SpectralConv"]
+__all__ = ["SpectralConv", "real_waves"]
 
 # Most frequencies of an axis that a matrix product gives sooner than an FFT; measured
 # on a CPU, for axes of 64 to 8192 nodes.
@@ -94,16 +94,14 @@ class SpectralConv(nn.Module):
             return self._convolve_by_products(x)
         sizes, kept = x.shape[2:], self._kept(x.shape[2:])
         # The last axis first: few of its frequencies go on to the others.
-        last = kept[-1]
-        spectrum = _real_transform(x, last)
+        spectrum = _real_transform(x, kept[-1])
         others = tuple(range(2, x.dim() - 1))
         if others:
             spectrum = torch.fft.fftn(spectrum, dim=others, norm="forward")
         modes = _Gather.apply(spectrum, kept)
         weight = torch.view_as_complex(self._weight(kept).to(x.dtype))
-        mixed = _Product.apply(modes.flatten(0, -3), weight.flatten(0, -3))
-        mixed = mixed.unflatten(0, kept)
-        spectrum = _Scatter.apply(mixed, [*sizes[:-1], last])
+        mixed = torch.bmm(modes.flatten(0, -3), weight.flatten(0, -3))
+        spectrum = _Scatter.apply(mixed.unflatten(0, kept), spectrum.shape[2:])
         if others:
             spectrum = torch.fft.ifftn(spectrum, dim=others, norm="forward")
         return _real_inverse(spectrum, sizes[-1])
@@ -160,8 +158,8 @@ def _real_transform(x: Tensor, kept: int) -> Tensor:
     size = x.size(-1)
     if not _by_product(kept):
         return torch.fft.rfft(x, norm="forward")[..., :kept]
-    waves = _waves(size, kept, x) / size
-    return torch.view_as_complex((x @ waves).unflatten(-1, (kept, 2)))
+    analysis, _ = real_waves(size, kept, x)
+    return torch.view_as_complex((x @ analysis).unflatten(-1, (kept, 2)))
 
 
 def _real_inverse(spectrum: Tensor, size: int) -> Tensor:
@@ -170,9 +168,30 @@ def _real_inverse(spectrum: Tensor, size: int) -> Tensor:
     if not _by_product(kept):
         return torch.fft.irfft(spectrum, n=size, norm="forward")
     parts = torch.view_as_real(spectrum)
-    waves = _waves(size, kept, parts)
-    frequency = torch.arange(kept, device=waves.device).repeat_interleave(2)
-    return parts.flatten(-2) @ (waves * _times(frequency, size, waves.dtype)).t()
+    return parts.flatten(-2) @ real_waves(size, kept, parts)[1]
+
+
+def real_waves(size: int, kept: int, like: Tensor) -> tuple[Tensor, Tensor]:
+    """The real Fourier transform of few frequencies, and its inverse, as matrices.
+
+    Args:
+        size: nodes of the axis, :math:`n`.
+        kept: frequencies 0 to :math:`k - 1`.
+        like: a tensor of the type and device wanted.
+
+    Returns:
+        ``[n, 2 k]`` over the length, real and imaginary parts alternating, and
+        ``[2 k, n]``.
+    """
+    # Nothing is made on the host and copied in a step.
+    place, frequency = (
+        torch.arange(num, dtype=torch.float64, device=like.device)
+        for num in (size, kept)
+    )
+    angle = torch.outer(place, frequency) * (2 * math.pi / size)
+    waves = torch.stack([angle.cos(), -angle.sin()], dim=-1)
+    times = _times(frequency, size, waves.dtype)[:, None]
+    return (waves.flatten(1) / size).to(like), (waves * times).flatten(1).T.to(like)
 
 
 def _times(frequency: Tensor, size: int, dtype: torch.dtype) -> Tensor:
@@ -217,14 +236,6 @@ def _by_product(kept: int) -> bool:
     return exact and kept <= FEW
 
 
-def _waves(size: int, kept: int, like: Tensor) -> Tensor:
-    """Cosines and negative sines of the frequencies, alternating ``[size, 2 kept]``."""
-    place = torch.arange(size, dtype=torch.float64, device=like.device)
-    frequency = torch.arange(kept, dtype=torch.float64, device=like.device)
-    angle = torch.outer(place, frequency) * (2 * math.pi / size)
-    return torch.stack([angle.cos(), -angle.sin()], dim=-1).flatten(1).to(like.dtype)
-
-
 def _corners(
     sizes: Sequence[int], kept: Sequence[int]
 ) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
@@ -244,29 +255,6 @@ def _corners(
     for corner in itertools.product(*axes):
         whole, part = zip(*corner, strict=True)
         yield whole, part
-
-
-class _Product(torch.autograd.Function):
-    """Products of complex matrices, a batch of them; as :func:`torch.bmm`.
-
-    Its gradients conjugate the fields, not the weights, which are far more numbers.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, fields: Tensor, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(fields, weight)
-        return torch.bmm(fields, weight)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        fields, weight = ctx.saved_tensors
-        of_fields = of_weight = None
-        if ctx.needs_input_grad[0]:
-            # conj(g conj(w)^T) = conj(g) w^T, in differentiable operations.
-            of_fields = torch.bmm(grad.conj(), weight.transpose(1, 2)).conj()
-        if ctx.needs_input_grad[1]:
-            of_weight = torch.bmm(fields.mH, grad)
-        return of_fields, of_weight
 
 
 class _Gather(torch.autograd.Function):

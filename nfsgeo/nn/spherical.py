@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nfsgeo.geometry import spherical_harmonics
+from nfsgeo.nn.spectral import real_waves
 
 __all__ = ["SphericalConv", "SphericalTransform"]
 
@@ -147,13 +148,7 @@ class SphericalConv(nn.Module):
         if self.time_modes is None:
             return x.new_ones(1, 1), x.new_ones(1, 1)
         steps = x.size(3)
-        frequency = torch.arange(min(self.time_modes, steps // 2 + 1))
-        angle = torch.outer(torch.arange(steps), frequency) * (2 * math.pi / steps)
-        waves = torch.stack([angle.cos(), -angle.sin()], dim=-1).to(x)
-        # All but the first frequency, and the last of an even number of time steps,
-        # represent their negatives, too.
-        times = 1 + ((frequency > 0) & (2 * frequency != steps)).to(x)
-        return waves.flatten(1) / steps, (waves * times[:, None]).flatten(1).T
+        return real_waves(steps, min(self.time_modes, steps // 2 + 1), x)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, {self.out_channels}, time_modes={self.time_modes}"

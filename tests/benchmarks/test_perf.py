@@ -99,7 +99,7 @@ def test_what_is_measured() -> None:
     assert (dense.bound, dense.memory_bound, dense.agreement) == (0.2, 0.1, 1e-4)
     assert held["nfs-gino"] == ENTRIES["nfs-gino"].memory_bound == 1 / 3
     assert held["search-torch-cluster"] == 1 and held["search-cell-list"] == 5
-    assert held["interpolate-step-growth"] == pytest.approx(256**1.1, rel=1e-3)
+    assert held["interpolate-step-growth-ordered"] == pytest.approx(256**1.1, rel=1e-3)
     assert ENTRIES["predict-million"].most_memory == 4e9
 
 

@@ -8,8 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nfsgeo.geometry import Domain, equispaced_grid, spatial_order
-from nfsgeo.geometry import ordering as ordering_module
-from nfsgeo.geometry.ordering import order_if_scattered
 
 
 def test_visits_quadrants_one_after_the_other():
@@ -64,37 +62,3 @@ def test_neighbours_in_space_are_near_in_the_order(dim: int):
 def test_says_what_does_not_fit(pos):
     with pytest.raises(ValueError, match=r"expected finite coordinates \[n, 2\]"):
         spatial_order(pos, Domain.unit(2))
-
-
-class TestOrderIfScattered:
-    @pytest.fixture(autouse=True)
-    def hundred_are_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(ordering_module, "MANY", 100)
-
-    @pytest.mark.parametrize("dim", [1, 2, 3])
-    def test_is_the_spatial_order_of_random_points(self, dim: int):
-        pos, domain = torch.rand(20_000, dim), Domain.unit(dim)
-        order = order_if_scattered(pos, domain)
-        assert order is not None
-        assert torch.equal(order, spatial_order(pos, domain))
-        assert order_if_scattered(pos[order], domain) is None
-
-    @pytest.mark.parametrize("shape", [(200,), (30, 60), (12, 12, 12)])
-    @pytest.mark.parametrize("periodic", [True, False])
-    def test_leaves_grids_alone(self, shape: tuple[int, ...], periodic: bool):
-        dim = len(shape)
-        domain = Domain((0.0,) * dim, (1.0,) * dim, (periodic,) * dim)
-        assert order_if_scattered(equispaced_grid(domain, shape), domain) is None
-
-    def test_leaves_few_points_alone(self):
-        """However many samples there are of them."""
-        pos, batch = torch.rand(990, 2), torch.arange(10).repeat_interleave(99)
-        assert order_if_scattered(pos, Domain.unit(2), batch) is None
-        assert order_if_scattered(pos[:99], Domain.unit(2)) is None
-        assert order_if_scattered(pos, Domain.unit(2)) is not None
-
-    def test_keeps_samples_apart(self):
-        pos, batch = torch.rand(4000, 2), torch.arange(2).repeat_interleave(2000)
-        order = order_if_scattered(pos, Domain.unit(2), batch)
-        assert order is not None
-        assert torch.equal(batch[order], batch)

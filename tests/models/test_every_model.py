@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, equispaced_grid
@@ -18,7 +18,7 @@ from nfsgeo.models import (
     build_model,
     parameters_at_paper_setting,
 )
-from nfsgeo.models.frames.interpolation import PointMixer
+from nfsgeo.models.point_mixer import PointMixer
 
 # Of the paper's table, four without a layer that was counted and never used.
 COUNTS = {
@@ -183,13 +183,3 @@ def test_without_patches_every_node_is_a_token(name):
     assert isinstance(model, MixerOperator)
     assert not [key for key, _ in model.named_modules() if "Patch" in key]
     assert model(*batch_of(p, 1)).shape == (SIZE, 4, 3)
-
-
-@pytest.mark.parametrize("norm", ["element", "channel", "none"])
-@pytest.mark.parametrize("name", [*TIED, *POINTS])
-def test_layer_norm_is_a_setting(name, norm):
-    p = problem(1, True)
-    model = build_model(name, p, small(name, norm=norm))
-    count = sum("norm" in key for key, _ in model.named_parameters())
-    assert (count > 0) == (norm != "none")
-    assert isinstance(model(*batch_of(p, 1)), Tensor) and isinstance(model, nn.Module)

@@ -107,7 +107,7 @@ def test_windows_of_mppde_in_training_have_their_own_forcing() -> None:
             super().__init__()
             self.kind = torch.nn.Parameter(torch.zeros(1))  # tells the type
 
-        def forward(self, u: Any, variables: Any, graphs: Any) -> torch.Tensor:
+        def forward(self, u: Any, variables: Any, *_: Any) -> torch.Tensor:
             known = variables[:, -12:].unflatten(1, (6, 2))
             elapsed = torch.arange(1, 4)[:, None] / 3
             return known[:, 3:].cumsum(1) / elapsed + 0 * self.kind

@@ -88,29 +88,6 @@ def test_a_mesh_of_its_own_for_each_sample(dim):
     torch.testing.assert_close(together, torch.cat(alone), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("has_time", [True, False])
-def test_every_parameter_learns(has_time):
-    times = {} if has_time else {"n_in": 1, "n_out": 1}
-    p = problem(has_time=has_time, **times)
-    model = build_model("gino", p, SMALL)
-    (model(*sample(p, 20)) - 1).square().sum().backward()
-    silent = [
-        n
-        for n, q in model.named_parameters()
-        if q.grad is None or not q.grad.abs().sum() > 0
-    ]
-    assert not silent
-
-
-def test_order_of_points_does_not_matter():
-    p = problem()
-    model, (x, pos) = build_model("gino", p, SMALL), sample(p, 20)
-    order = torch.randperm(20)
-    torch.testing.assert_close(
-        model(x[order], pos[order]), model(x, pos)[order], rtol=1e-4, atol=1e-5
-    )
-
-
 def test_checkpoints_hold_weights_alone():
     p = problem()
     model, (x, pos) = build_model("gino", p, SMALL), sample(p, 20)

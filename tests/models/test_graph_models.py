@@ -11,7 +11,7 @@ from torch import Tensor
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MODELS, Problem, build_model, num_parameters
-from nfsgeo.models.frames.interpolation import PointMixer
+from nfsgeo.models.point_mixer import PointMixer
 
 # Models on points that are no mixers between interpolations; gino has tests of its own.
 NAMES = [

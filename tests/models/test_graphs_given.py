@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from nfsgeo.geometry import Domain, equispaced_grid, radius_graph
 from nfsgeo.models import MODELS, Model, OwnLoss, Problem, build_model
-from nfsgeo.nn.neighbour_sum import _NeighbourSum, _reference
+from nfsgeo.nn.neighbour_sum import _NeighbourSum, neighbour_sum_reference
 
 SAMPLES, SIZE = 3, 6
 # Operations whose result depends on values: on a GPU each waits for the device.
@@ -108,7 +108,7 @@ def meta(monkeypatch):
     """Lets models run on the meta device, which has no autocast and no CSR products."""
     monkeypatch.setattr(torch, "autocast", lambda *given, **more: nullcontext())
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda *given: False)
-    monkeypatch.setattr(_NeighbourSum, "apply", _reference)
+    monkeypatch.setattr(_NeighbourSum, "apply", neighbour_sum_reference)
 
 
 @pytest.mark.parametrize("name", MODELS)

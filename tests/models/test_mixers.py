@@ -9,9 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, equispaced_grid
-from nfsgeo.models import MODELS, Problem, build_model, num_parameters
+from nfsgeo.models import Problem, build_model
 from nfsgeo.nn import Points
 
 SMALL = {"width": 8, "modes": 3, "hidden": 8}
@@ -42,26 +41,6 @@ def seed() -> None:
     torch.manual_seed(0)
 
 
-@pytest.mark.parametrize(
-    ("name", "n_out", "settings", "count"),
-    [
-        ("nfs", 40, {}, 37_891_937),
-        ("nfs", 10, {}, 12_726_113),
-        ("nfs", 40, {"norm": "none"}, 6_434_657),
-        ("fno", 40, {}, 6_299_425),
-    ],
-)
-def test_parameters_at_the_setting_of_the_paper(name, n_out, settings, count):
-    p = problem(n_in=10, n_out=n_out, num_points=4096)
-    if name == "fno":
-        p = replace(p, grid_shape=(64, 64))
-    with torch.device("meta"):
-        model = build_model(name, p, {**MODELS[name].paper, **settings})
-    assert num_parameters(model) == count
-    if n_out == 40 and not settings:
-        assert MODELS[name].parameters_paper == count
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_nfs_takes_a_mesh_of_its_own_for_each_sample(dim, kernel):
@@ -74,28 +53,6 @@ def test_nfs_takes_a_mesh_of_its_own_for_each_sample(dim, kernel):
     alone = torch.cat([model(*part) for part in parts])
     assert together.shape == (125, 4, 3)
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
-
-
-def test_nfs_does_not_depend_on_the_order_of_points():
-    p = problem()
-    model = build_model("nfs", p, SMALL)
-    x, pos = sample(p, 60)
-    order = torch.randperm(60)
-    torch.testing.assert_close(
-        model(x[order], pos[order]), model(x, pos)[order], rtol=1e-4, atol=1e-5
-    )
-
-
-def test_nfs_predicts_at_points_that_were_not_observed():
-    """And there what it predicts at an observed point in the same place."""
-    p = problem()
-    model = build_model("nfs", p, SMALL)
-    x, pos = sample(p, 60)
-    at_all = model(x, pos)
-    queries = torch.cat([torch.rand(7, 2), pos[10:13]])
-    out = model(x, pos, query_pos=queries)
-    assert out.shape == (10, 4, 1)
-    torch.testing.assert_close(out[7:], at_all[10:13], rtol=1e-4, atol=1e-5)
 
 
 def test_nfs_queries_of_a_batch():
@@ -144,26 +101,6 @@ def test_kernels_interpolate_all_inputs_alike_where_they_see_none(inputs):
     assert torch.equal(one, other) is not inputs
 
 
-@pytest.mark.parametrize("name", ["nfs", "fno"])
-@pytest.mark.parametrize("has_time", [True, False])
-@pytest.mark.parametrize("norm", ["element", "channel", "none"])
-def test_every_parameter_learns(name, has_time, norm):
-    times = {} if has_time else {"n_in": 1, "n_out": 1}
-    p = problem(grid_shape=(8, 8), num_points=64, has_time=has_time, **times)
-    settings = {"width": 8, "modes": 3, "norm": norm}
-    model = build_model(name, p, settings)
-    pos = equispaced_grid(p.domain, (8, 8)).repeat(2, 1)
-    x = torch.randn(128, p.n_in, 1)
-    batch = torch.arange(2).repeat_interleave(64)
-    model(x, pos, batch).square().sum().backward()
-    silent = [
-        n
-        for n, q in model.named_parameters()
-        if q.grad is None or not q.grad.abs().sum() > 0
-    ]
-    assert not silent
-
-
 @pytest.mark.parametrize("size", [32, 64, 128])
 def test_fno_changes_resolution(size):
     """A band-limited input gives the same field at every resolution."""
@@ -179,18 +116,6 @@ def test_fno_changes_resolution(size):
         return out.view(n, n, -1)[:: n // 32, :: n // 32]
 
     torch.testing.assert_close(run(size), run(32))
-
-
-def test_unknown_model_and_setting():
-    with pytest.raises(UserError, match="the nearest is nfs"):
-        build_model("nsf", problem())
-    with pytest.raises(UserError, match=r"NFS\(widht=3\).*the nearest is width"):
-        build_model("nfs", problem(), {"widht": 3})
-
-
-def test_fno_wants_a_grid():
-    with pytest.raises(UserError, match="irregular points.*nfs"):
-        build_model("fno", problem())
 
 
 def test_says_what_does_not_fit():
@@ -217,10 +142,3 @@ def test_grid_suits_the_domain(domain, grid, shape):
     p = problem(domain.dim, domain=domain)
     model = build_model("nfs", p, {**SMALL, "grid": grid})
     assert model.resampling.shape == shape
-
-
-def test_graphs_stay_out_of_the_weights():
-    model = build_model("nfs", problem(), SMALL)
-    model(*sample(problem(), 60))
-    assert all("graph" not in k and k != "grid" for k in model.state_dict())
-    assert not any(k == "resampling.grid" for k in model.state_dict())

@@ -6,7 +6,7 @@ import pytest
 
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS, Problem, build_model
-from nfsgeo.models.frames.fourier import modes_for
+from nfsgeo.models.fourier_blocks import modes_for
 from nfsgeo.nn import SpectralConv
 
 

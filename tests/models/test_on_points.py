@@ -10,10 +10,7 @@ import torch
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.geometry.radius import BACKENDS
-from nfsgeo.models import MODELS, Problem, build_model
-from nfsgeo.models.frames import mixer
-from nfsgeo.models.frames.interpolation import InterpolationSettings
+from nfsgeo.models import MODELS, Problem, build_model, mixer
 
 SMALL_GRID = ("nfs-vit", "nfs-mlpmixer", "nfs-fnet", "nfs-gfn", "nfs-pfno")
 
@@ -92,7 +89,7 @@ def test_what_is_left_open_follows_from_the_problem(
     assert resampling.from_grid.kernel.channels == channels
 
 
-@pytest.mark.parametrize("name", [n for n in MODELS if n.startswith("nfs-")])
+@pytest.mark.parametrize("name", [n for n in MODELS if n.startswith("nfs")])
 def test_meshes_of_their_own_and_queries(name):
     p = problem(num_points=50)
     model = build_model(name, p, {"width": 8, "hidden": 8, "grid": 6}).eval()
@@ -148,11 +145,6 @@ def test_many_queries_are_answered_some_at_a_time(rows, monkeypatch):
     # Ten records are as many rows.
     assert max(answered[1:]) == min(25, rows // 10)
     assert sum(answered[1:]) == 25
-
-
-def test_backends_are_those_of_the_radius_search():
-    field = InterpolationSettings.model_fields["backend"]
-    assert set(field.annotation.__args__) == {"auto", *BACKENDS}
 
 
 @pytest.mark.parametrize("has_time", [True, False])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nfsgeo.errors import UserError
 from nfsgeo.nn import Attention
 from nfsgeo.testing import assert_same
 
@@ -52,8 +51,3 @@ def test_drops_weights_in_training_only():
     keep_all = Attention(CHANNELS, HEADS)
     keep_all.load_state_dict(layer.state_dict())
     torch.testing.assert_close(keep_all(x), layer(x))
-
-
-def test_heads_divide_the_channels():
-    with pytest.raises(UserError, match="3 heads for 16 channels"):
-        Attention(CHANNELS, 3)

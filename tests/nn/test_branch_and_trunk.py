@@ -11,13 +11,6 @@ from nfsgeo.nn import Trunk, UNet
 SIZES = {1: (13,), 2: (8, 5), 3: (4, 3, 6)}
 
 
-@pytest.mark.parametrize("dim", SIZES)
-@pytest.mark.parametrize("levels", [1, 2, 3])
-def test_unet_keeps_the_size_of_any_grid(dim, levels):
-    net = UNet(2, 4, dim, levels=levels)
-    assert net(torch.randn(2, 2, *SIZES[dim])).shape == (2, 4, *SIZES[dim])
-
-
 @pytest.mark.parametrize("levels", [1, 2])
 def test_periodic_unet_commutes_with_shifts_of_its_coarsest_grid(levels):
     net = UNet(2, 4, 2, levels=levels, periodic=True).double()

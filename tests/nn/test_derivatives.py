@@ -17,7 +17,6 @@ from nfsgeo.nn import (
     interpolate,
     neighbour_sum,
 )
-from nfsgeo.nn.hidden_layer import edge_weights
 from nfsgeo.testing import assert_same
 
 CHANNELS, RADIUS = 4, 0.3
@@ -78,19 +77,13 @@ def test_fused_sums_have_second_derivatives(case, kernel) -> None:
     )
 
 
-def test_weights_sums_and_projectors_have_second_derivatives(case) -> None:
-    graph, source = case.graph, case.graph.edge_index[0]
+def test_sums_and_projectors_have_second_derivatives(case) -> None:
+    graph = case.graph
     x, weight = torch.randn(2, 8, 3).double(), torch.randn(2, graph.num_edges).double()
-    scales = torch.rand(2, graph.num_edges).double()
     check(
-        lambda *given: neighbour_sum(
-            *given[:2], graph, base_weight=given[2], mean_weight=given[3]
-        ),
-        [t.requires_grad_() for t in (x, weight, *scales)],
+        lambda *given: neighbour_sum(*given, graph),
+        [t.requires_grad_() for t in (x, weight)],
     )
-    relative, sizes = torch.randn(graph.num_edges, 2), [(8, 5), (5, 2), (5,), (3, 5)]
-    given = [torch.randn(*size).double().requires_grad_() for size in sizes]
-    check(lambda z, *w: edge_weights(relative.double(), z, source, *w), given)
     projector = Projector(3, 2, hidden=4).double()
     check(projector, [torch.randn(5, 3).double().requires_grad_()])
 

@@ -11,7 +11,6 @@ from nfsgeo.nn import (
     FieldLayerNorm,
     GridResampling,
     Lift,
-    MixerBlock,
     Points,
     Pointwise,
     grid_shape,
@@ -59,12 +58,6 @@ def test_lift_equals_a_linear_map_of_all_inputs_and_time():
         expected = inputs @ weight.T + lift.space.bias
         torch.testing.assert_close(value + t * slope, expected)
     assert Lift(3, 2, 7, time=False)(features, pos)[1] is None
-
-
-def test_block_without_parts_adds_its_input():
-    x = torch.randn(2, 3, 4)
-    block = MixerBlock(torch.nn.Identity())
-    torch.testing.assert_close(block(x), 2 * x)
 
 
 @pytest.mark.parametrize("shape", [(7,), (4, 6), (2, 3, 5)])

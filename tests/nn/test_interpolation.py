@@ -95,13 +95,6 @@ def test_sparse_sums_equal_messages(case, kernel):
     )
 
 
-def test_gradients_are_those_of_finite_differences(case, layer):
-    assert torch.autograd.gradcheck(
-        lambda x, a: layer(x, case.source, case.graph, a),
-        (case.x.requires_grad_(), case.features.requires_grad_()),
-    )
-
-
 def test_order_of_sources_and_targets_does_not_matter(case, layer):
     out = layer(case.x, case.source, case.graph, case.features)
     p, q = torch.randperm(len(case.source)), torch.randperm(len(case.target))
@@ -131,17 +124,6 @@ def test_absolute_position_breaks_translation(case):
     assert (one - other).abs().max() > 1e-3
 
 
-def test_learned_kernels_start_near_the_mean(case):
-    """Identity plus a small random part: constants stay nearly constant."""
-    kernel = DenseKernel(4, EdgeNetwork(case.domain.dim, 3, 5)).double()
-    torch.nn.init.zeros_(kernel.mix.weight)
-    torch.nn.init.zeros_(kernel.mix.bias)
-    layer = KernelInterpolation(kernel).double()
-    ones = torch.ones_like(case.x)
-    out = layer(ones, case.source, case.graph, case.features)
-    torch.testing.assert_close(out, torch.ones_like(out))
-
-
 def test_says_what_does_not_fit(case, layer):
     args = (case.source, case.graph, case.features)
     with pytest.raises(ValueError, match=r"expected \[14, 4\] or \[14, T, 4\]"):
@@ -159,16 +141,6 @@ def test_says_what_does_not_fit(case, layer):
             layer(case.x, case.source, case.graph, None)
 
 
-def test_is_printed_with_its_kernel(layer):
-    assert "fused=True" in repr(layer)
-    assert f"(kernel): {type(layer.kernel).__name__}(" in repr(layer)
-
-
-def test_groups_divide_the_channels():
-    with pytest.raises(ValueError, match="3 groups for 4 channels"):
-        ChannelKernel(4, EdgeNetwork(2, 0, 5), groups=3)
-
-
 def test_by_quadrature_equals_messages(case, kernel) -> None:
     case.graph.quadrature_weights = torch.rand(len(case.source)).double() + 0.1
     fused = KernelInterpolation(kernel).double()
@@ -183,3 +155,12 @@ def test_by_quadrature_equals_messages(case, kernel) -> None:
     several = case.graph.degree() > 1
     torch.testing.assert_close(out[~several], counted[~several])
     assert ((out - counted)[several].abs().amax(dim=(1, 2)) > 1e-6).all()
+
+
+def test_weights_of_edges_are_of_full_precision_under_mixed_precision(case):
+    network = EdgeNetwork(case.domain.dim, 3, 5)
+    given = [t.float() for t in (case.graph.offset(torch.float32), case.source)]
+    given += [case.features.float(), case.graph.edge_index[0]]
+    exact = network(*given)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(network(*given), exact, rtol=0, atol=0)

@@ -48,7 +48,7 @@ def on_grid(layer: InterpolationResampling, pos: Tensor) -> Tensor:
 
 def points_of(layer: InterpolationResampling, *samples: Tensor) -> Points:
     graphs = [
-        Graphs(pos, (len(pos),), edges=layer.connect(pos, None)) for pos in samples
+        Graphs(pos, (len(pos),), edges=layer.connect(pos, pos)) for pos in samples
     ]
     return Points(field(torch.cat(samples)), Graphs.join(graphs))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nfsgeo.geometry import Domain, bipartite_graph
 from nfsgeo.nn import DenseKernel, EdgeNetwork, KernelInterpolation
 from nfsgeo.nn import matrix_sum as module
 from nfsgeo.nn.matrix_sum import matrix_sum, matrix_sum_reference
@@ -42,23 +41,6 @@ def test_equals_all_edges_at_a_time(case, block, device):
     )
 
 
-def test_gradients_are_those_of_finite_differences(case, block):
-    assert torch.autograd.gradcheck(
-        lambda *given: matrix_sum(*given, case.graph),
-        [given.requires_grad_() for given in arguments(case)],
-    )
-
-
-def test_keeps_nothing_for_an_edge_but_its_weights(case):
-    kept: list[int] = []
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda t: kept.append(t.numel()) or t, lambda t: t
-    ):
-        given = [tensor.requires_grad_() for tensor in arguments(case)]
-        matrix_sum(*given, case.graph)
-    assert max(kept) <= max(tensor.numel() for tensor in given)
-
-
 @pytest.mark.parametrize("first", [True, False])
 def test_both_orders_give_what_messages_give(case, first, monkeypatch):
     monkeypatch.setattr(DenseKernel, "_matrices_first", lambda *_: first)
@@ -72,10 +54,3 @@ def test_both_orders_give_what_messages_give(case, first, monkeypatch):
         (case.x, case.features),
         fused.parameters(),
     )
-
-
-def test_many_records_want_matrices_and_few_want_sums():
-    points = torch.rand(200, 2)
-    graph = bipartite_graph(points, points, 0.15, Domain.unit(2))
-    kernel = DenseKernel(32, EdgeNetwork(2, 0, 64))
-    assert kernel._matrices_first(40, graph) and not kernel._matrices_first(1, graph)

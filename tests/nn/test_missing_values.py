@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nfsgeo.geometry import Domain
-from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.missing_values import (
     fill_in_space,
     fill_in_time,
@@ -113,15 +112,6 @@ def test_points_at_one_place_stand_in_for_each_other() -> None:
     x[0] = NAN
     filled = fill_in_space(x, neighbour_graph(pos, Domain.unit(2)))
     torch.testing.assert_close(filled[0], known, rtol=1e-4, atol=1e-4)
-
-
-def test_the_neighbours_of_several_samples_stay_apart() -> None:
-    pos, domain = torch.rand(15, 2), Domain.unit(2, periodic=False)
-    graph = neighbour_graph(pos, domain)
-    x = torch.randn(30, 2, 1)
-    twice = interpolate_along(x, graph.repeated(2))
-    once = torch.cat([interpolate_along(each, graph) for each in x.split(15)])
-    torch.testing.assert_close(twice, once)
 
 
 def test_the_trend_of_smooth_and_of_noisy_fields() -> None:

@@ -26,10 +26,9 @@ from nfsgeo.nn import (
     MixerBlock,
     Pointwise,
     SpectralConv,
-    Support,
-    chebyshev_support,
-    diffusion_supports,
     node_graph,
+    scaled_laplacian,
+    transition_matrices,
 )
 
 CHANNELS, STEPS, SHAPE, RADIUS = 4, 2, (6, 6), 0.3
@@ -127,27 +126,6 @@ def test_in_a_sequential():
     torch.testing.assert_close(model(x, pos, graph), expected, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("name", ["chebyshev", "diffusion"])
-def test_cells_in_a_sequential(name):
-    graph = node_graph(ring(9), 9)
-    kind, supports = {
-        "chebyshev": (ChebConvGRU, chebyshev_support),
-        "diffusion": (DiffusionGRU, diffusion_supports),
-    }[name]
-    first, second, out = kind(3, CHANNELS), kind(CHANNELS, CHANNELS), nn.Linear(4, 1)
-    model = pyg.Sequential(
-        "x, h, support",
-        [
-            (first, "x, h, support -> x"),
-            (second, "x, h, support -> x"),
-            (out, "x -> x"),
-        ],
-    )
-    x, h, support = torch.randn(9, 3), torch.randn(9, CHANNELS), supports(graph)
-    expected = out(second(first(x, h, support), h, support))
-    torch.testing.assert_close(model(x, h, support), expected, rtol=0, atol=0)
-
-
 def test_in_a_hetero_conv():
     """Fields and positions go by node type, graphs by edge type."""
     up, down = interpolation(), interpolation()
@@ -172,11 +150,11 @@ def test_cells_and_mixers_in_a_hetero_conv():
     cells, block = {near: ChebConvGRU(3, 4), far: ChebConvGRU(3, 4)}, mixer()
     graph = node_graph(ring(9), 9)
     skipping = node_graph(torch.stack([torch.arange(9), torch.arange(9).roll(-3)]), 9)
-    supports = {near: chebyshev_support(graph), far: chebyshev_support(skipping)}
+    matrices = {near: scaled_laplacian(graph), far: scaled_laplacian(skipping)}
     x, h = torch.randn(9, 3), torch.randn(9, 4)
     model = pyg.HeteroConv(cells, aggr="sum")
-    found = model({"point": x}, {"point": h}, supports)["point"]
-    expected = sum(cells[kind](x, h, supports[kind]) for kind in (near, far))
+    found = model({"point": x}, {"point": h}, matrices)["point"]
+    expected = sum(cells[kind](x, h, matrices[kind]) for kind in (near, far))
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
     field = torch.randn(2, CHANNELS, *SHAPE)
     found = pyg.HeteroConv({mix: block})({mix: field})["point"]
@@ -206,13 +184,13 @@ def test_compiles_with_gradients_on_meshes_of_any_size(fused):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mixer", "chebyshev", "diffusion"])
 def test_mixers_and_cells_compile(kind):
-    support = chebyshev_support(node_graph(ring(9), 9))
-    walks = diffusion_supports(node_graph(ring(9), 9))
+    matrix = scaled_laplacian(node_graph(ring(9), 9))
+    walks = transition_matrices(node_graph(ring(9), 9))
     layer, inputs = {
         "mixer": (mixer(), (torch.randn(2, CHANNELS, 8, 8),)),
         "chebyshev": (
             ChebConvGRU(3, 4),
-            (torch.randn(9, 3), torch.randn(9, 4), support),
+            (torch.randn(9, 3), torch.randn(9, 4), matrix),
         ),
         "diffusion": (
             DiffusionGRU(3, 4),
@@ -254,15 +232,14 @@ class CellFromTensors(nn.Module):
     ) -> Tensor:
         nowhere = weight.new_empty(weight.size(0), 0)
         graph = BipartiteGraph(edge_index, ptr, nowhere, weight, x.size(0), x.size(0))
-        support = Support(graph, weight)
         one = isinstance(self.cell, ChebConvGRU)
-        return self.cell(x, h, support if one else (support, support))
+        return self.cell(x, h, graph if one else (graph, graph))
 
 
 def cell_inputs(num_nodes: int) -> tuple[Tensor, ...]:
     graph = node_graph(ring(num_nodes), num_nodes)
     fields = torch.randn(num_nodes, 3), torch.randn(num_nodes, CHANNELS)
-    return *fields, graph.edge_index, graph.ptr, chebyshev_support(graph).weight
+    return *fields, graph.edge_index, graph.ptr, scaled_laplacian(graph).base_weight
 
 
 @pytest.mark.parametrize("kind", [ChebConvGRU, DiffusionGRU])

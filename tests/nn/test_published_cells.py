@@ -20,9 +20,9 @@ from nfsgeo.nn import (
     AdaptiveGRU,
     ChebConvGRU,
     DiffusionGRU,
-    chebyshev_support,
-    diffusion_supports,
     node_graph,
+    scaled_laplacian,
+    transition_matrices,
 )
 from nfsgeo.testing import assert_same
 
@@ -99,9 +99,9 @@ def diffusion_weights(cell: DiffusionGRU) -> dict[str, Tensor]:
 def test_chebyshev_cell_is_the_published_one(order):
     theirs = published("gconv_gru").GConvGRU(INPUTS, HIDDEN, order)
     cell, edges = awaken(ChebConvGRU(INPUTS, HIDDEN, order)), random_edges()
-    support = chebyshev_support(node_graph(edges, NODES))
+    laplacian = scaled_laplacian(node_graph(edges, NODES))
     assert_same(
-        lambda x, h: cell(x, h, support),
+        lambda x, h: cell(x, h, laplacian),
         lambda x, h: functional_call(
             theirs, chebyshev_weights(cell), (x, edges), {"H": h}
         ),
@@ -115,10 +115,10 @@ def test_diffusion_cell_is_the_published_one(order):
     """On symmetric graphs: on others it takes in-degrees in the wrong order."""
     theirs = published("dcrnn").DCRNN(INPUTS, HIDDEN, order)
     cell, edges = awaken(DiffusionGRU(INPUTS, HIDDEN, order)), random_edges()
-    supports = diffusion_supports(node_graph(edges, NODES))
-    assert supports[0] is supports[1]
+    walks = transition_matrices(node_graph(edges, NODES))
+    assert walks[0] is walks[1]
     assert_same(
-        lambda x, h: cell(x, h, supports),
+        lambda x, h: cell(x, h, walks),
         lambda x, h: functional_call(
             theirs, diffusion_weights(cell), (x, edges), {"H": h}
         ),

@@ -27,7 +27,6 @@ PLAIN = {
     "RealPart",
     "Resampling",
     "SplitComplex",
-    "Support",
 }
 
 

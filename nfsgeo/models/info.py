@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from torch import Tensor
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.frames.model import Model
+from nfsgeo.models.base import Model
 
 __all__ = ["BatchLoss", "LossWeighting", "ModelInfo", "OwnLoss"]
 
@@ -27,12 +27,12 @@ class ModelInfo:
     Attributes:
         name: as on the command line.
         model: the class.
+        source: the publication.
         family: ``mixer`` (lift, token and channel mixing, projection), ``graph``
             (message passing or recurrent cells on a graph of the points) or
             ``deeponet``. The paper's learning rates differ by family.
         points: whether it takes irregular points, not only equispaced grids.
         unseen_meshes: whether it works on meshes that it was not trained on.
-        source: the publication.
         point_sets: default number of point sets that training samples cycle through,
             where points are drawn.
         query_points: default number of unobserved points of the file, for each sample,
@@ -48,10 +48,10 @@ class ModelInfo:
 
     name: str
     model: type[Model]
-    family: Literal["mixer", "graph", "deeponet"]
-    points: bool
-    unseen_meshes: bool
     source: str
+    family: Literal["mixer", "graph", "deeponet"] = "mixer"
+    points: bool = True
+    unseen_meshes: bool = True
     point_sets: int = 1
     query_points: int = 0
     loss_weighting: LossWeighting = "uniform"

@@ -10,10 +10,10 @@ from pydantic import PositiveFloat, PositiveInt
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.models.frames.info import ModelInfo
-from nfsgeo.models.frames.mixer import MixerOperator, MixerSettings
-from nfsgeo.models.frames.problem import Problem
-from nfsgeo.models.frames.radius_graph import GraphSettings, radius_of
+from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.mixer import MixerOperator, MixerSettings
+from nfsgeo.models.problem import Problem
+from nfsgeo.models.radius_graph import GraphSettings, radius_of
 from nfsgeo.nn import (
     BaseInterpolation,
     ChannelKernel,
@@ -182,9 +182,6 @@ def point_mixer_info(
     return ModelInfo(
         name=name,
         model=model,
-        family="mixer",
-        points=True,
-        unseen_meshes=True,
         source=NFS_PAPER,
         point_sets=POINT_SETS,
         query_points=QUERY_POINTS,

@@ -10,8 +10,8 @@ from pydantic import PositiveInt
 from torch import nn
 
 from nfsgeo.geometry import equispaced_grid
-from nfsgeo.models.frames.mixer import MixerSettings, layer_norm, token_sizes
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.mixer import MixerSettings, layer_norm, token_sizes
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import (
     MixerBlock,
     Pointwise,

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Graphs
+from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.graphs import sample_sizes
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import grid_shape
 from nfsgeo.setting_errors import unknown
 
@@ -73,6 +73,7 @@ class Model(nn.Module, ABC):
     needs_grid = False
     spheres = False
     differentiable_points = False
+    lengths: Tensor
 
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__()
@@ -83,6 +84,8 @@ class Model(nn.Module, ABC):
                 "use one of these",
             )
         self.problem = problem
+        lengths = torch.tensor(problem.domain.normalised.lengths, dtype=torch.float32)
+        self.register_buffer("lengths", lengths, persistent=False)
         self.settings = self._checked(settings, keywords).completed(problem)
 
     def __init_subclass__(cls) -> None:
@@ -268,7 +271,7 @@ class Model(nn.Module, ABC):
         return Graphs.join(samples)
 
     def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
-        """The graphs of one sample. Models with edges add them here.
+        """The graphs of one sample, with the :meth:`edges` of the model.
 
         Args:
             pos: normalised positions of the observed points ``[n, d]``.
@@ -293,8 +296,22 @@ class Model(nn.Module, ABC):
             (len(pos),),
             query_pos,
             None if query_pos is None else (len(query_pos),),
-            grid_shape=grid_shape(pos) if self.needs_grid else None,
+            self.edges(pos, pos if query_pos is None else query_pos),
+            grid_shape(pos) if self.needs_grid else None,
         )
+
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
+        """The edges of one sample by name; by default, none.
+
+        Args:
+            pos: normalised positions of the observed points ``[n, d]``.
+            query_pos: those of the query points ``[m, d]``, perhaps the same.
+        """
+        return {}
+
+    def in_unit_box(self, pos: Tensor) -> Tensor:
+        """Normalised positions over the lengths of the domain."""
+        return pos / self.lengths.to(pos.dtype)
 
     def _normalised(self, pos: Tensor) -> Tensor:
         kind = next(self.parameters()).real.dtype

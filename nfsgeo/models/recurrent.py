@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
-from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.frames.info import BatchLoss
-from nfsgeo.models.frames.model import Model, ModelSettings
-from nfsgeo.models.frames.problem import Problem
-from nfsgeo.models.frames.radius_graph import GraphSettings
+from nfsgeo.geometry import Graphs
+from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.info import BatchLoss
+from nfsgeo.models.problem import Problem
+from nfsgeo.models.radius_graph import GraphSettings
 
 __all__ = ["CellSettings", "RecurrentOperator", "RecurrentSettings"]
 
@@ -95,17 +94,8 @@ class RecurrentOperator(Model):
         """
 
     @abstractmethod
-    def edges(self, pos: Tensor) -> dict[str, BipartiteGraph]:
-        """The edges of one sample by name, from its normalised positions ``[n, d]``."""
-
-    @abstractmethod
     def matrices(self, graphs: Graphs) -> Sequence[Any]:
         """The matrix of each cell at the points of a batch."""
-
-    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
-        """The positions of one sample, with the edges of its graph."""
-        graphs = super().connect_sample(pos, query_pos)
-        return replace(graphs, edges=self.edges(pos))
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the observed points; see :class:`Model`."""

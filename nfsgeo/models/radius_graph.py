@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import PositiveFloat
 
 from nfsgeo.geometry import GraphBuilder, radius_for
-from nfsgeo.models.frames.model import ModelSettings
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.base import ModelSettings
+from nfsgeo.models.problem import Problem
 
 __all__ = ["PAPER_RADIUS", "GraphSettings", "graph_builder", "radius_of"]
 

@@ -11,9 +11,9 @@ import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
-from nfsgeo.geometry import Graphs
-from nfsgeo.models.frames.model import Model, ModelSettings
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.geometry import BipartiteGraph, Graphs
+from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import (
     FieldLayerNorm,
     GridResampling,
@@ -71,8 +71,8 @@ class MixerOperator(Model):
     Table 5 of "Non-equispaced Fourier Neural Solvers for PDEs": the input time steps
     are channels, the predicted ones tokens with times in [0, 1], and all of them are
     predicted at once. A mixer on a grid or on points, that is a subclass of
-    :class:`~nfsgeo.models.frames.mixer.GridMixer` or
-    :class:`~nfsgeo.models.frames.interpolation.PointMixer`, adds
+    :class:`~nfsgeo.models.mixer.GridMixer` or
+    :class:`~nfsgeo.models.point_mixer.PointMixer`, adds
     ``make_blocks(settings, problem, shape)``, which gives the blocks for a grid of
     ``shape``. They map a field ``[B, C, *grid(, T)]`` to one of the same sizes.
     """
@@ -99,7 +99,9 @@ class MixerOperator(Model):
 
     @staticmethod
     @abstractmethod
-    def make_blocks(settings: Any, problem: Problem, shape: Sequence[int]) -> nn.Module:
+    def make_blocks(
+        settings: Any, problem: Problem, shape: Sequence[int], /
+    ) -> nn.Module:
         """The blocks for a grid of ``shape``."""
 
     @abstractmethod
@@ -109,10 +111,9 @@ class MixerOperator(Model):
         Last comes the number of channels that :math:`H'` takes; ``None`` for ``width``.
         """
 
-    def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
-        """The positions of one sample, with the edges of the resampling."""
-        graphs = super().connect_sample(pos, query_pos)
-        return replace(graphs, edges=self.resampling.connect(pos, graphs.query_pos))
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
+        """The edges of the resampling."""
+        return self.resampling.connect(pos, query_pos)
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the queries of ``graphs``; see :class:`Model`."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pydantic import PositiveInt
 from torch import nn
 
 from nfsgeo.errors import UserError
-from nfsgeo.models.frames.interpolation import InterpolationSettings
-from nfsgeo.models.frames.mixer import MixerSettings, token_sizes
-from nfsgeo.models.frames.problem import Problem
+from nfsgeo.models.mixer import MixerSettings, token_sizes
+from nfsgeo.models.point_mixer import InterpolationSettings
+from nfsgeo.models.problem import Problem
 from nfsgeo.nn import PatchEmbedding, PatchUnembedding
 
-__all__ = ["InterpolatedSettings", "PatchSettings", "divided", "patched"]
+__all__ = ["InterpolatedSettings", "PatchSettings", "divided", "over_patches"]
 
 
 class PatchSettings(MixerSettings):
@@ -36,46 +37,44 @@ class InterpolatedSettings(InterpolationSettings, PatchSettings):
     time_patch: PositiveInt = 1
 
 
-def patched(
-    settings: PatchSettings,
-    problem: Problem,
-    shape: Sequence[int],
-    block: Callable[[tuple[int, ...]], nn.Module],
-    *,
+def over_patches(
+    block: Callable[[Any, Problem, tuple[int, ...]], nn.Module],
     after: nn.Module | None = None,
-) -> nn.Sequential:
-    """Blocks between the embedding of patches and its inverse.
+) -> Callable[[Any, Problem, Sequence[int]], nn.Sequential]:
+    """Decorates what makes a block: blocks between the embedding of patches and back.
 
     Args:
-        settings: depth, and sizes of the patches.
-        problem: with or without time.
-        shape: the grid.
-        block: makes a block for tokens on a grid of the given sizes.
-        after: a layer between the last block and the inverse.
+        block: makes one of settings and problem, for tokens on a grid of given sizes.
+        after: a layer without weights between the last block and the way back.
 
     Raises:
         UserError: when patches do not fill the grid and the time steps, or it is that
             of a sphere.
     """
-    if problem.domain.curved and settings.patch > 1:
-        raise UserError(
-            f"patches of {settings.patch} nodes on a sphere",
-            "single nodes, since its grid has no axes",
-            "set model.settings.patch=1",
-        )
-    sizes = token_sizes(problem, shape)
-    patch = (settings.patch,) * len(shape)
-    if problem.has_time:
-        patch = (*patch, settings.time_patch)
-    tokens = divided(sizes, patch)
-    layers = [block(tokens) for _ in range(settings.depth)]
-    if after is not None:
-        layers.append(after)
-    if max(patch) > 1:
-        width = settings.width
-        layers.insert(0, PatchEmbedding(width, patch))
-        layers.append(PatchUnembedding(width, patch))
-    return nn.Sequential(*layers)
+
+    def blocks(
+        settings: PatchSettings, problem: Problem, shape: Sequence[int]
+    ) -> nn.Sequential:
+        if problem.domain.curved and settings.patch > 1:
+            raise UserError(
+                f"patches of {settings.patch} nodes on a sphere",
+                "single nodes, since its grid has no axes",
+                "set model.settings.patch=1",
+            )
+        patch = (settings.patch,) * len(shape)
+        if problem.has_time:
+            patch = (*patch, settings.time_patch)
+        tokens = divided(token_sizes(problem, shape), patch)
+        layers = [block(settings, problem, tokens) for _ in range(settings.depth)]
+        if after is not None:
+            layers.append(after)
+        if max(patch) > 1:
+            width = settings.width
+            layers = [PatchEmbedding(width, patch), *layers]
+            layers.append(PatchUnembedding(width, patch))
+        return nn.Sequential(*layers)
+
+    return blocks
 
 
 def divided(sizes: Sequence[int], patch: Sequence[int]) -> tuple[int, ...]:

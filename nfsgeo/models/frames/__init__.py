@@ -1,1 +1,0 @@
-"""What several networks share: base classes, their settings, and facts about models."""
