@@ -14,7 +14,7 @@ from torch import Tensor
 from nfsgeo.errors import UserError
 from nfsgeo.geometry.box import Box, length
 from nfsgeo.geometry.region import Region
-from nfsgeo.geometry.walls import Walls
+from nfsgeo.geometry.walls import PlaneWalls, SpaceWalls, walls_of
 
 __all__ = ["Domain"]
 
@@ -158,13 +158,13 @@ class Domain(Box):
         Raises:
             UserError: Some points are; it tells how many, and the first.
         """
-        if self.walls is None:
+        if self.region is None or self.walls is None:
             return
         points = self.wrap(pos.detach().reshape(-1, self.dim))
         hidden = np.flatnonzero(~self.walls.contains(_as_numpy(points)))
         if len(hidden):
             first = int(hidden[0])
-            where = "outside of the region" if self.walls.inside else "in an obstacle"
+            where = "outside of the region" if self.region.inside else "in an obstacle"
             raise UserError(
                 f"{name}{len(hidden)} of {len(points)} points {where}, the first is "
                 f"number {first} at {points[first].tolist()}",
@@ -214,11 +214,11 @@ class Domain(Box):
         return torch.cat([distance, direction], dim=1).to(pos)
 
     @cached_property
-    def walls(self) -> Walls | None:
+    def walls(self) -> PlaneWalls | SpaceWalls | None:
         """Searches among the boundaries of the region; None without one."""
         if self.region is None:
             return None
-        return Walls(self.region, self.lower, self.lengths, self.periodic)
+        return walls_of(self.region, self.lower, self.lengths, self.periodic)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, as JSON and YAML hold them; of a region, facets and side."""

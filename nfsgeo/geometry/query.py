@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -154,23 +153,7 @@ class RadiusQuery:
 
         True of all pairs in a domain without a region.
         """
-        free = torch.ones_like(source_index, dtype=torch.bool)
-        if self._clearance is not None:
-            away = self.distance(source_index, target_index)
-            near = (away >= self._clearance[target_index]).nonzero().squeeze(1)
-            free[near] = self.domain.visible(
-                self.target[target_index[near]], self.source[source_index[near]]
-            )
-        return free
-
-    @cached_property
-    def _clearance(self) -> Tensor | None:
-        """A distance of each target within which there is no wall ``[m]``."""
-        if self.domain.walls is None:
-            return None
-        points = self.domain.wrap(self.target).cpu().numpy()
-        found = torch.from_numpy(self.domain.walls.clearance(points))
-        return found.to(self.target.device)
+        return self.domain.visible(self.target[target_index], self.source[source_index])
 
     def decided(self, found: Candidates) -> tuple[Tensor, Tensor]:
         """Source and target of the candidates that lie within the radius."""
