@@ -184,23 +184,7 @@ def _check_points(name: str, pos: Tensor, domain: Domain) -> None:
             f"float32 or float64 [n, {domain.dim}]; check the points or the domain"
         )
     # The far end of a periodic axis is its near end: rounding puts points there.
-    closed = Domain(domain.lower, domain.upper, (False,) * domain.dim)
-    inside = closed.contains(pos)
-    if inside.all():
-        return
-    index = int((~inside).nonzero()[0])
-    point = pos[index].tolist()
-    if any(math.isnan(v) for v in point):
-        raise UserError(
-            f"{name} point {index} at {point}",
-            "coordinates that are numbers",
-            "remove or repair the points",
-        )
-    raise UserError(
-        f"{name} point {index} at {point}",
-        f"points within {list(domain.lower)} and {list(domain.upper)}",
-        "enlarge the domain, or bring points on periodic axes back with domain.wrap",
-    )
+    domain.check_inside(pos, f"{name} ")
 
 
 def _check_batch(name: str, batch: Tensor | None, pos: Tensor) -> Tensor:

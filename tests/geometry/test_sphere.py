@@ -223,16 +223,3 @@ def test_harmonics_are_those_of_scipy() -> None:
                 part * (2**0.5 if order else 1),
                 atol=1e-12,
             )
-
-
-def test_harmonics_are_orthonormal() -> None:
-    # Gauss-Legendre in latitude and equal steps in longitude integrate them exactly.
-    height, weight = np.polynomial.legendre.leggauss(12)
-    angle = 2 * np.pi * np.arange(24) / 24
-    z, phi = (part.ravel() for part in np.meshgrid(height, angle, indexing="ij"))
-    ring = np.sqrt(1 - z**2)
-    pos = torch.from_numpy(np.stack([ring * np.cos(phi), ring * np.sin(phi), z], 1))
-    weights = torch.from_numpy(np.repeat(weight, 24) * 2 * np.pi / 24)
-    values = spherical_harmonics(pos, 12)
-    product = values.T @ (weights[:, None] * values)
-    torch.testing.assert_close(product, torch.eye(144).double(), atol=1e-12, rtol=0)

@@ -225,12 +225,3 @@ def test_quadrature_weights_stop_at_the_boundary() -> None:
     expected = torch.tensor([0.275, 0.215, 0.49], dtype=torch.float64) / 0.98
     torch.testing.assert_close(found, expected, atol=0.03, rtol=0)
     assert float(quadrature_weights(pos, Domain(*UNIT))[1]) > 0.3
-
-
-def test_gradients_reach_positions_beside_a_wall() -> None:
-    pos = torch.rand(80, 2, dtype=torch.float64, generator=torch.manual_seed(0))
-    pos = pos[CHAMBERS.contains(pos)].requires_grad_()
-    target = torch.tensor([[0.3, 0.31], [0.6, 0.52]], dtype=torch.float64)
-    graph = bipartite_graph(pos, target, None, CHAMBERS, interpolation="spline")
-    (graph.base_weight * pos[graph.edge_index[0], 1].sin()).sum().backward()
-    assert pos.grad is not None and pos.grad.isfinite().all() and pos.grad.any()
