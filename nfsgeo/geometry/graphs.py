@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -78,20 +78,13 @@ class Graphs:
     @outside_inference
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Graphs:
         """The same on ``device``; ``non_blocking`` as tensors have it."""
-        pos, query_pos, boundary = (
-            None if each is None else each.to(device, non_blocking=non_blocking)
-            for each in (self.pos, self.query_pos, self.boundary)
-        )
-        assert pos is not None
-        return Graphs(
-            pos,
-            self.sizes,
-            query_pos,
-            self.query_sizes,
-            {name: graph.to(device) for name, graph in self.edges.items()},
-            self.grid_shape,
-            boundary,
-        )
+        held = {name: getattr(self, name) for name in ("pos", "query_pos", "boundary")}
+        moved = {
+            name: None if each is None else each.to(device, non_blocking=non_blocking)
+            for name, each in held.items()
+        }
+        edges = {name: graph.to(device) for name, graph in self.edges.items()}
+        return replace(self, edges=edges, **moved)
 
     @staticmethod
     @outside_inference

@@ -12,7 +12,6 @@ from torch import Tensor
 from nfsgeo.geometry import (
     Domain,
     radius_edges,
-    search_cell_list,
     search_torch_cluster,
 )
 from nfsgeo.geometry.query import Candidates, RadiusQuery
@@ -20,20 +19,6 @@ from nfsgeo.geometry.radius import BACKENDS
 
 Reference = Callable[..., Tensor]
 CPU = torch.device("cpu")
-
-
-def test_small_pieces_change_nothing(
-    monkeypatch: pytest.MonkeyPatch, brute_force: Reference
-) -> None:
-    monkeypatch.setattr(search_cell_list, "MAX_TARGETS", 7)
-    monkeypatch.setattr(RadiusQuery, "piece", 11)
-    domain = Domain((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (True, False, True))
-    source, target = torch.rand(90, 3), torch.rand(50, 3)
-    for radius in (0.1, 0.4, 2.0):
-        expected = brute_force(source, target, radius, domain)
-        for name in ("scipy", "cell_list"):
-            edges = radius_edges(source, target, radius, domain, backend=name)
-            assert torch.equal(edges, expected)
 
 
 @pytest.mark.parametrize("lower", [0.0, -3e4])
@@ -108,3 +93,13 @@ def test_torch_cluster_without_cuda_is_not_used_on_cuda() -> None:
     built = torch.ops.torch_cluster.cuda_version() > 0
     assert search_torch_cluster.available(torch.device("cuda")) == built
     assert search_torch_cluster.available(CPU)
+
+
+def test_many_pairs_are_decided_in_pieces(brute_force: Reference) -> None:
+    domain = Domain((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (True, False, True))
+    source, target = torch.rand(420, 3), torch.rand(400, 3)
+    for radius in (0.4, 2.0):
+        expected = brute_force(source, target, radius, domain)
+        for name in ("scipy", "cell_list"):
+            edges = radius_edges(source, target, radius, domain, backend=name)
+            assert torch.equal(edges, expected)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -42,16 +41,6 @@ def test_ptr_marks_each_target(brute_force: Callable[..., Tensor]) -> None:
         assert (own == t).all()
     assert graph.ptr[-1] == graph.num_edges == graph.edge_index.size(1)
     assert torch.equal(graph.degree(), torch.bincount(graph.edge_index[1]))
-
-
-def test_displacement_is_computed_in_float64() -> None:
-    """Neighbours far from the origin keep all digits of their difference."""
-    domain = Domain((1e6,), (1e6 + 1,), (True,))
-    source = torch.tensor([[1e6 + 0.999999]], dtype=torch.float64)
-    target = torch.tensor([[1e6 + 0.000001]], dtype=torch.float64)
-    graph = bipartite_graph(source, target, 0.1, domain)
-    assert graph.displacement.dtype == torch.float32
-    assert float(graph.displacement) == pytest.approx(2e-6, rel=1e-3)
 
 
 class TestBatches:
@@ -119,3 +108,13 @@ def test_offsets_are_displacements_and_their_lengths_and_are_kept():
     torch.testing.assert_close(offset, expected.double(), rtol=0, atol=1e-7)
     assert graph.offset(torch.float64) is offset and not offset.is_inference()
     assert graph.offset(torch.float32).dtype == torch.float32
+
+
+def test_displacement_is_computed_in_float64() -> None:
+    """Neighbours far from the origin keep all digits of their difference."""
+    domain = Domain((1e6,), (1e6 + 1,), (True,))
+    source = torch.tensor([[1e6 + 0.999999]], dtype=torch.float64)
+    target = torch.tensor([[1e6 + 0.000001]], dtype=torch.float64)
+    graph = bipartite_graph(source, target, 0.1, domain)
+    assert graph.displacement.dtype == torch.float32
+    assert float(graph.displacement) == pytest.approx(2e-6, rel=1e-3)

@@ -61,14 +61,6 @@ def test_queries_are_joined_as_points_are():
         Graphs.join([parts[0], graphs_of(mesh(2))])
 
 
-def test_grids_of_a_batch_are_alike():
-    pos = mesh(0, 4)
-    one, other = (Graphs(pos, (4,), grid_shape=s) for s in ((2, 2), (4, 1)))
-    assert Graphs.join([one, one]).grid_shape == (2, 2)
-    with pytest.raises(ValueError, match="one shape"):
-        Graphs.join([one, other])
-
-
 def test_a_copy_holds_the_edges_and_not_what_is_made_of_them():
     """Nor does what a worker process sends, which is copied likewise."""
     one = graphs_of(mesh(0))

@@ -111,14 +111,6 @@ def test_a_signed_distance_is_its_zero_level() -> None:
     assert torch.equal(domain.contains(points)[sure], (away > 0.2)[sure])
 
 
-def test_an_obstacle_at_the_edge_of_a_signed_distance() -> None:
-    axis = np.linspace(0, 1, 17)
-    region = Region.signed_distance(axis, axis, np.repeat(axis[:, None] - 0.3, 17, 1))
-    domain = Domain(*BOX, region)
-    points = torch.rand(500, 2, dtype=torch.float64)
-    assert torch.equal(domain.contains(points), points[:, 0] > 0.3)
-
-
 def test_lengths_and_origin_do_not_matter() -> None:
     region = Region.polygons([SQUARE])
     points = torch.rand(300, 2, dtype=torch.float64)
@@ -158,12 +150,6 @@ def test_regions_compare_and_survive_a_dictionary() -> None:
 def test_bad_boundaries_are_refused(facets: np.ndarray) -> None:
     with pytest.raises(UserError):
         Region(facets)
-
-
-def test_a_surface_with_a_gap_is_refused() -> None:
-    corners, triangles = cube(0.0, 1.0)
-    with pytest.raises(UserError, match="open at"):
-        Region.surface(corners, triangles[1:])
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,23 @@ def test_the_graph_has_the_ball_and_the_nearest_and_weights_of_these_alone():
     torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("regular", [False, True])
+def test_order_of_points_does_not_matter(regular):
+    """Not even where many are as near: the points of a grid."""
+    domain = Domain.unit(2)
+    axis = torch.arange(12) / 12
+    source = torch.cartesian_prod(axis, axis) if regular else torch.rand(144, 2)
+    target = torch.cartesian_prod(axis, axis) + 1 / 24
+    order = torch.randperm(144)
+    values = torch.randn(144, dtype=torch.float64)
+    outs = []
+    for points, field in ((source, values), (source[order], values[order])):
+        graph = bipartite_graph(points, target, 0.01, domain, interpolation="spline")
+        edge = graph.base_weight.double() * field[graph.edge_index[0]]
+        outs.append(edge.new_zeros(144).index_add(0, graph.edge_index[1], edge))
+    torch.testing.assert_close(outs[0], outs[1], rtol=1e-5, atol=1e-5)
+
+
 def test_samples_of_a_batch_keep_to_themselves_and_may_be_small():
     domain = Domain.unit(2)
     source, target = torch.rand(33, 2), torch.rand(20, 2)
@@ -113,20 +130,3 @@ def test_samples_of_a_batch_keep_to_themselves_and_may_be_small():
     assert (batch[graph.edge_index[0]] == asking[graph.edge_index[1]]).all()
     total = torch.zeros(20).index_add(0, graph.edge_index[1], graph.base_weight)
     torch.testing.assert_close(total, torch.ones(20))
-
-
-@pytest.mark.parametrize("regular", [False, True])
-def test_order_of_points_does_not_matter(regular):
-    """Not even where many are as near: the points of a grid."""
-    domain = Domain.unit(2)
-    axis = torch.arange(12) / 12
-    source = torch.cartesian_prod(axis, axis) if regular else torch.rand(144, 2)
-    target = torch.cartesian_prod(axis, axis) + 1 / 24
-    order = torch.randperm(144)
-    values = torch.randn(144, dtype=torch.float64)
-    outs = []
-    for points, field in ((source, values), (source[order], values[order])):
-        graph = bipartite_graph(points, target, 0.01, domain, interpolation="spline")
-        edge = graph.base_weight.double() * field[graph.edge_index[0]]
-        outs.append(edge.new_zeros(144).index_add(0, graph.edge_index[1], edge))
-    torch.testing.assert_close(outs[0], outs[1], rtol=1e-5, atol=1e-5)

@@ -9,7 +9,6 @@ import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage, EdgeStorage, NodeStorage
 from torch_geometric.loader import DataLoader
-from torch_geometric.transforms import Compose, Constant
 
 from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph, equispaced_grid
 from nfsgeo.geometry.transforms import (
@@ -96,25 +95,6 @@ def product(graph: BipartiteGraph, field: torch.Tensor) -> torch.Tensor:
     source, target = graph.edge_index
     out = field.new_zeros(graph.num_target, field.size(1))
     return out.index_add(0, target, graph.base_weight[:, None] * field[source])
-
-
-def test_the_loader_transforms_in_worker_processes():
-    chain = Compose([Constant(), transform()])
-    samples = [sample(n) for n in SIZES]
-
-    class Stored(torch.utils.data.Dataset):
-        def __len__(self) -> int:
-            return len(samples)
-
-        def __getitem__(self, number: int) -> HeteroData:
-            return chain(samples[number])
-
-    loaded = list(DataLoader(Stored(), batch_size=2, num_workers=2))
-    assert [len(batch.y) for batch in loaded] == [2, 1]
-    assert loaded[0]["point"].x.shape == (37, 4)
-    torch.testing.assert_close(
-        graphs_of(loaded[1]), graphs_of(chain(samples[2])), rtol=0, atol=0
-    )
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["object", "dict"])

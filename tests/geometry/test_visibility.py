@@ -113,21 +113,6 @@ def test_radius_edges_are_those_of_brute_force(
     assert torch.equal(found, everywhere[:, free])
 
 
-def test_edges_move_with_a_torus() -> None:
-    ring = np.array([[0.4, 0.3], [0.45, 0.3], [0.45, 0.8], [0.4, 0.8]])
-    generator = torch.Generator().manual_seed(0)
-    points = torch.rand(400, 2, generator=generator, dtype=torch.float64)
-    box = (0.0, 0.0), (1.0, 1.0), (True, True)
-    still = Domain(*box, Region.polygons([ring]))
-    points = points[still.contains(points)]
-    shift = torch.tensor([0.58, 0.37], dtype=torch.float64)
-    moved = Domain(*box, Region.polygons([ring + shift.numpy()]))
-    expected = radius_edges(points, points, 0.2, still)
-    there = moved.wrap(points + shift)
-    assert torch.equal(radius_edges(there, there, 0.2, moved), expected)
-    assert expected.size(1) < radius_edges(points, points, 0.2, Domain(*box)).size(1)
-
-
 def brute_nearest(source: Tensor, target: Tensor, domain: Domain, num: int) -> Tensor:
     shape = len(target), len(source), 2
     seen = domain.visible(target[:, None].expand(shape), source[None].expand(shape))

@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from nfsgeo.data.pde.darcy import Darcy, solve_pressure
-from nfsgeo.data.pde.random_fields import neumann_field, sample_rng
 
 
 def manufactured(n: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -77,32 +76,12 @@ def test_direct_solve(coefficient: str) -> None:
     assert error < 1e-9
 
 
-def test_scaling_and_sign() -> None:
-    a = Darcy().initial(0, range(2), 128)
-    f = torch.ones_like(a)
-    u, _ = solve_pressure(a, f)
-    scaled, _ = solve_pressure(7 * a, f)
-    assert (u > 0).all()
-    assert_close(7 * scaled, u, rtol=1e-9, atol=0)
-
-
 def test_symmetry() -> None:
     a = Darcy().initial(0, [0], 64)
     u, _ = solve_pressure(a, torch.ones_like(a))
     for move in (lambda t: t.mT, lambda t: t.flip(1), lambda t: t.flip(2)):
         moved, _ = solve_pressure(move(a).contiguous(), torch.ones_like(a))
         assert_close(moved, move(u), rtol=1e-9, atol=0)
-
-
-def test_coefficients() -> None:
-    field = neumann_field(
-        [sample_rng(0, "darcy", 4)], resolution=64, cutoff=128, tau=3.0
-    )
-    for name, high, low in (("12/3", 12.0, 3.0), ("12/4", 12.0, 4.0)):
-        a = Darcy(coefficient=name).initial(0, [4], 64)
-        assert ((a == high) == (field >= 0)).all()
-        assert ((a == low) == (field < 0)).all()
-    assert_close(Darcy(coefficient="lognormal").initial(0, [4], 64), field.exp())
 
 
 def test_shipped_batch() -> None:
@@ -120,3 +99,23 @@ def test_scale_of_the_fields() -> None:
     assert float(u.abs().mean()) == pytest.approx(0.00575, rel=0.05)
     assert float(u.std()) == pytest.approx(0.0038, rel=0.05)
     assert float(u.max()) == pytest.approx(0.017, rel=0.05)
+
+
+def test_scaling_and_sign() -> None:
+    a = Darcy().initial(0, range(2), 128)
+    f = torch.ones_like(a)
+    u, _ = solve_pressure(a, f)
+    scaled, _ = solve_pressure(7 * a, f)
+    assert (u > 0).all()
+    assert_close(7 * scaled, u, rtol=1e-9, atol=0)
+
+
+def test_coefficients() -> None:
+    field = neumann_field(
+        [sample_rng(0, "darcy", 4)], resolution=64, cutoff=128, tau=3.0
+    )
+    for name, high, low in (("12/3", 12.0, 3.0), ("12/4", 12.0, 4.0)):
+        a = Darcy(coefficient=name).initial(0, [4], 64)
+        assert ((a == high) == (field >= 0)).all()
+        assert ((a == low) == (field < 0)).all()
+    assert_close(Darcy(coefficient="lognormal").initial(0, [4], 64), field.exp())
