@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -152,7 +153,24 @@ class RadiusQuery:
 
         True of all pairs in a domain without a region.
         """
-        return self.domain.visible(self.target[target_index], self.source[source_index])
+        if self._clearance is None:
+            return torch.ones_like(source_index, dtype=torch.bool)
+        away = self.distance(source_index, target_index)
+        free = away < self._clearance[target_index]
+        left = (~free).nonzero().squeeze(1)
+        free[left] = self.domain.visible(
+            self.target[target_index[left]], self.source[source_index[left]]
+        )
+        return free
+
+    @cached_property
+    def _clearance(self) -> Tensor | None:
+        """A distance of each target within which there is no wall ``[m]``."""
+        if self.domain.walls is None:
+            return None
+        points = self.domain.wrap(self.target).cpu().numpy()
+        found = torch.from_numpy(self.domain.walls.clearance(points))
+        return found.to(self.target.device)
 
     def decided(self, found: Candidates) -> tuple[Tensor, Tensor]:
         """Source and target of the candidates that lie within the radius."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import shapely
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry.region import Doubles, Region
@@ -39,9 +40,12 @@ class PlaneWalls:
     """
 
     def __init__(self, facets: Doubles, inside: bool, tolerance: float) -> None:
-        self.facets, self.inside = facets, inside
+        self.facets, self.tolerance = facets, tolerance
         lines = shapely.linestrings(facets)
         self.tree = shapely.STRtree(lines)
+        self.spacing = tolerance / TOLERANCE / 64
+        marks = shapely.get_coordinates(shapely.segmentize(lines, self.spacing))
+        self.nearby = cKDTree(marks)
         linework = shapely.node(shapely.multilinestrings(lines))
         faces = shapely.get_parts(shapely.polygonize(shapely.get_parts(linework)))
         places = shapely.get_coordinates(shapely.point_on_surface(faces))
@@ -72,6 +76,10 @@ class PlaneWalls:
         """Whether no boundary lies between points ``a`` and ``b``, both ``[n, d]``."""
         ways = shapely.linestrings(np.stack([a, b], axis=1))
         return ~shapely.intersects(self.deep, ways)
+
+    def clearance(self, points: Doubles) -> Doubles:
+        """A lower bound of the distance of ``points [n, d]`` to a boundary ``[n]``."""
+        return self.nearby.query(points)[0] - self.spacing / 2 - self.tolerance
 
     def feet(self, points: Doubles) -> Doubles:
         """The nearest point of a boundary to each of ``points [n, d]``."""
@@ -134,6 +142,10 @@ class SpaceWalls:
             touched &= np.bincount(way[on], minlength=len(a)) > 0
         free[touched] = self._contains((a[touched] + b[touched]) / 2)
         return free
+
+    def clearance(self, points: Doubles) -> Doubles:
+        """None that costs less than to look: 0."""
+        return np.zeros(len(points))
 
     def feet(self, points: Doubles) -> Doubles:
         """As :meth:`PlaneWalls.feet`."""

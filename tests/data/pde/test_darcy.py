@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from nfsgeo.data.pde.darcy import Darcy, solve_pressure
+from nfsgeo.data.pde.random_fields import neumann_field, sample_rng
 
 
 def manufactured(n: int) -> tuple[Tensor, Tensor, Tensor]:
