@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -79,7 +80,7 @@ class Graphs:
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Graphs:
         """The same on ``device``; ``non_blocking`` as tensors have it."""
         held = {name: getattr(self, name) for name in ("pos", "query_pos", "boundary")}
-        moved = {
+        moved: dict[str, Any] = {
             name: None if each is None else each.to(device, non_blocking=non_blocking)
             for name, each in held.items()
         }

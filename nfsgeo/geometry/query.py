@@ -99,8 +99,11 @@ class RadiusQuery:
             )
             radius, domain = domain.normalised_length(radius), domain.normalised
         last = [int(batch[-1]) for batch in batches if batch.numel()]
-        ends = (pos.detach().to(device, torch.float64) for pos in (source, target))
-        return cls(domain, radius, *ends, *batches, max(last, default=0) + 1)
+        source, target = (
+            pos.detach().to(device, torch.float64) for pos in (source, target)
+        )
+        num_samples = max(last, default=0) + 1
+        return cls(domain, radius, source, target, batches[0], batches[1], num_samples)
 
     @property
     def reach(self) -> float:
