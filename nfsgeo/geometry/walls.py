@@ -58,7 +58,9 @@ class PlaneWalls:
         parts = shapely.get_parts(shapely.union_all(solid))
         # Without the outermost layer, points and ways along a boundary are free.
         deep = shapely.buffer(parts, -tolerance, join_style="mitre")
-        if (thin := shapely.is_empty(deep)).any():
+        ends = shapely.bounds(parts)
+        speck = (ends[:, 2:] - ends[:, :2]).max(axis=1) <= 4 * tolerance
+        if (thin := shapely.is_empty(deep) & ~speck).any():
             raise UserError(
                 f"a wall at {shapely.get_coordinates(parts[thin])[0].tolist()} that is "
                 f"thinner than {2 * tolerance:g}",

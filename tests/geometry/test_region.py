@@ -209,6 +209,10 @@ def test_a_wall_too_thin_to_be_seen_is_refused() -> None:
     sliver = [[0.5, 0.0], [0.5 + 1e-7, 0.0], [0.5 + 1e-7, 1.0], [0.5, 1.0]]
     with pytest.raises(UserError, match="thinner"):
         Domain(*BOX, Region.polygons([sliver])).contains(torch.rand(3, 2))
+    speck = 0.5 + 1e-7 * np.array(SQUARE)
+    points = torch.rand(50, 2, dtype=torch.float64)
+    assert Domain(*BOX, Region.polygons([speck, SQUARE])).contains(points).any()
+    assert Domain(*BOX, Region.polygons([speck])).contains(points).all()
 
 
 def test_boundaries_lie_in_the_box() -> None:
