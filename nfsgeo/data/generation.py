@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ def generate(
     out = Path(out)
     check_ending(out, *OWN.endings)
     folder = partial_path(out)
-    about = [solver.name, asdict(solver), resolution, records, seed, GENERATOR]
+    about = [solver.name, solver.model_dump(), resolution, records, seed, GENERATOR]
     size = _bytes(solver, samples, resolution, records)
     begun = sum(each.stat().st_size for each in folder.rglob("*.npy"))
     check_room(out, size - begun)
@@ -251,7 +251,7 @@ def _provenance(solver: Solver, seed: int) -> dict[str, Any]:
         "commit": _commit(),
         "seed": seed,
         "scheme": GENERATOR,
-        "parameters": asdict(solver),
+        "parameters": solver.model_dump(),
         "solver": dict(solver.method),
     }
 

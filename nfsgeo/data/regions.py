@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import shapely
 
 from nfsgeo.data.fields import reading
-from nfsgeo.data.formats.format import require
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Region
 
@@ -32,7 +29,7 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
     GeoJSON         the polygons of all its features, with their holes
     ``.npz``        ``distance [n, m]`` at the nodes of ``x [n]`` and ``y [m]``,
                     negative in obstacles
-    of a mesh       triangles that close, read by meshio (``nfsgeo[formats]``)
+    of a mesh       a surface that closes, read by trimesh
     ==============  ==============================================================
 
     Args:
@@ -49,8 +46,14 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
         raise UserError(f"{path}", "an existing file", "check the name")
     with reading(path, WHAT):
         if path.suffix.lower() in (".geojson", ".json"):
-            found = list(_rings(json.loads(path.read_text(encoding="utf-8"))))
-            return Region.polygons(found, inside=inside)
+            shapes = shapely.from_geojson(path.read_text(encoding="utf-8"))
+            parts = shapely.get_parts(shapes)
+            while (shapely.get_type_id(parts) > shapely.GeometryType.POLYGON).any():
+                parts = shapely.get_parts(parts)
+            if kinds := {part.geom_type for part in parts} - {"Polygon"}:
+                raise ValueError(f"a {min(kinds)}, which encloses nothing")
+            rings = [shapely.get_coordinates(r) for r in shapely.get_rings(parts)]
+            return Region.polygons(rings, inside=inside)
         if path.suffix.lower() == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
                 if set(arrays.files) != DISTANCE:
@@ -62,26 +65,7 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
                         "give it as obstacles",
                     )
                 return Region.signed_distance(**{k: arrays[k] for k in DISTANCE})
-        require("meshio", f"{path}")
-        import meshio
+        import trimesh
 
-        mesh = meshio.read(path)
-        triangles = mesh.cells_dict.get("triangle", np.empty((0, 3), np.int64))
-        return Region.surface(mesh.points, triangles, inside=inside)
-
-
-def _rings(shape: Any) -> Iterator[Any]:
-    """Outlines and holes of all polygons in an object of GeoJSON."""
-    kind = shape["type"]
-    if kind == "Polygon":
-        yield from shape["coordinates"]
-    elif kind == "MultiPolygon":
-        for polygon in shape["coordinates"]:
-            yield from polygon
-    elif kind in ("FeatureCollection", "GeometryCollection"):
-        for part in shape["features" if kind[0] == "F" else "geometries"]:
-            yield from _rings(part)
-    elif kind == "Feature":
-        yield from _rings(shape["geometry"])
-    else:
-        raise ValueError(f"a {kind}, which encloses nothing")
+        mesh = trimesh.load_mesh(path, process=False)
+        return Region.surface(mesh.vertices, mesh.faces, inside=inside)

@@ -1,7 +1,6 @@
 """Boxes, grids, neighbour search and the graphs that models are built on.
 
-- :class:`Box`: an axis-aligned box, periodic or not on each axis, and distances in it
-- :class:`Domain`: a box, or the part of it between walls, that fields live in
+- :class:`Domain`: a box, periodic or not on each axis, or the part of it between walls
 - :class:`Region`: the part of it outside of obstacles, or inside of a vessel
 - :class:`Sphere`: the surface of a sphere, in degrees; :class:`UnitSphere`: in space
 - :func:`spherical_harmonics`: real ones, at any points of the unit sphere
@@ -26,12 +25,10 @@ from nfsgeo.geometry.bipartite import (
     GraphTensors,
     batch_graphs,
 )
-from nfsgeo.geometry.box import Box
 from nfsgeo.geometry.csr import SparseRows
-from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.domain import Domain, Sphere, UnitSphere
 from nfsgeo.geometry.graphs import Graphs
 from nfsgeo.geometry.grids import equispaced_grid
-from nfsgeo.geometry.harmonics import spherical_harmonics
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.ordering import spatial_order
 from nfsgeo.geometry.quadrature import quadrature_weights
@@ -42,12 +39,11 @@ from nfsgeo.geometry.radius_graph import (
     bipartite_graph,
 )
 from nfsgeo.geometry.region import Region
-from nfsgeo.geometry.sphere import Sphere, UnitSphere
+from nfsgeo.geometry.sphere import spherical_harmonics
 from nfsgeo.geometry.splines import polyharmonic_spline
 
 __all__ = [
     "BipartiteGraph",
-    "Box",
     "Domain",
     "GraphTensors",
     "GraphBuilder",

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.box import length
 from nfsgeo.geometry.csr import (
     SparseRows,
     Transpose,
@@ -18,6 +17,7 @@ from nfsgeo.geometry.csr import (
     pointers,
     sparse_rows,
 )
+from nfsgeo.geometry.displacements import length
 from nfsgeo.geometry.domain import Domain
 
 __all__ = [

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -78,20 +79,13 @@ class Graphs:
     @outside_inference
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Graphs:
         """The same on ``device``; ``non_blocking`` as tensors have it."""
-        pos, query_pos, boundary = (
-            None if each is None else each.to(device, non_blocking=non_blocking)
-            for each in (self.pos, self.query_pos, self.boundary)
-        )
-        assert pos is not None
-        return Graphs(
-            pos,
-            self.sizes,
-            query_pos,
-            self.query_sizes,
-            {name: graph.to(device) for name, graph in self.edges.items()},
-            self.grid_shape,
-            boundary,
-        )
+        held = {name: getattr(self, name) for name in ("pos", "query_pos", "boundary")}
+        moved: dict[str, Any] = {
+            name: None if each is None else each.to(device, non_blocking=non_blocking)
+            for name, each in held.items()
+        }
+        edges = {name: graph.to(device) for name, graph in self.edges.items()}
+        return replace(self, edges=edges, **moved)
 
     @staticmethod
     @outside_inference

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.domain import Domain
-from nfsgeo.geometry.sphere import Sphere, UnitSphere
+from nfsgeo.geometry.domain import Domain, Sphere, UnitSphere
 
 __all__ = ["equispaced_grid"]
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.box import length
-from nfsgeo.geometry.polynomials import monomials
+from nfsgeo.geometry.displacements import length, monomials
 
 __all__ = ["moving_least_squares"]
 

@@ -8,17 +8,15 @@ One in an obstacle, or closed off from all sources, has none, which -1 marks.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.geometry.search_scipy import build_tree
 
-__all__ = ["nearest_neighbours", "nearest_sources"]
+__all__ = ["nearest_neighbours"]
 
 # Of points as far, those beyond the last neighbour that are looked at, and the digits
 # to which distances count as equal.
@@ -27,51 +25,6 @@ TIES, DIGITS = 8, 9
 MOST = 16
 # Targets that are looked at together.
 TARGETS = 1 << 16
-
-
-def nearest_sources(query: RadiusQuery) -> Tensor:
-    """The nearest source of the same sample for each target, whatever the radius.
-
-    Of several as near, the one with the lowest index. A k-d tree on the CPU finds
-    them, since only the few targets without a neighbour ask.
-
-    Args:
-        query: Sources and targets, on the CPU.
-
-    Returns:
-        Source of each target ``[m]``, int64; -1 for none.
-
-    Raises:
-        ValueError: If a sample has targets but no source.
-    """
-    if query.domain.region is not None:
-        return nearest_neighbours(query, 1)[:, 0]
-    source, target = query.local(query.source), query.local(query.target)
-    source_ptr, target_ptr = query.source_ptr().tolist(), query.target_ptr().tolist()
-    result = torch.empty(target.size(0), dtype=torch.int64)
-    for b in range(query.num_samples):
-        s, s_end = source_ptr[b], source_ptr[b + 1]
-        t, t_end = target_ptr[b], target_ptr[b + 1]
-        if t == t_end:
-            continue
-        if s == s_end:
-            raise ValueError(
-                f"sample {b} has {t_end - t} targets and no source: expected at "
-                "least one source in every sample; add points or drop the sample"
-            )
-        tree = build_tree(query, source[s:s_end])
-        points = target[t:t_end].numpy()
-        # The tree's rounding is not ours: take all about as near, then compare.
-        about = tree.query(points)[0] * (1 + 1e-8) + (query.reach - query.radius)
-        lists = tree.query_ball_point(points, about)
-        counts = torch.tensor([len(found) for found in lists])
-        flat = np.fromiter(itertools.chain.from_iterable(lists), dtype=np.int64)
-        candidate = torch.from_numpy(flat) + s
-        asking = torch.repeat_interleave(torch.arange(t, t_end), counts)
-        distance = query.distance(candidate, asking).numpy()
-        order = np.lexsort((candidate.numpy(), distance, asking.numpy()))
-        result[t:t_end] = candidate[order[(counts.cumsum(0) - counts).numpy()]]
-    return result
 
 
 def nearest_neighbours(query: RadiusQuery, num: int) -> Tensor:

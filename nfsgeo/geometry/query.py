@@ -72,36 +72,38 @@ class RadiusQuery:
         radius = float(radius)
         if not (math.isfinite(radius) and radius > 0):
             raise UserError(f"radius {radius}", "a number above 0", "raise the radius")
-        for name, pos in (("source", source), ("target", target)):
-            _check_points(name, pos, domain)
-        if source.device != target.device:
+        batches = []
+        for name, pos, batch in (
+            ("source", source, source_batch),
+            ("target", target, target_batch),
+        ):
+            if pos.dim() != 2 or pos.dtype not in (torch.float32, torch.float64):
+                raise ValueError(
+                    f"{name} points of shape {list(pos.shape)} and type {pos.dtype}: "
+                    f"expected float32 or float64 [n, {domain.dim}]; check the points"
+                )
+            # The far end of a periodic axis is its near end.
+            domain.check_inside(pos, f"{name} ")
+            batches.append(_checked(name, batch, pos).to(device))
+        if source.device != target.device or (source_batch is None) != (
+            target_batch is None
+        ):
             raise ValueError(
-                f"sources on {source.device} and targets on {target.device}: "
-                "expected one device; move one of them"
+                "sources and targets on two devices, or with one batch alone: expected "
+                "one device, and the sample of every source and target or of none"
             )
-        if (source_batch is None) != (target_batch is None):
-            raise ValueError(
-                "one of source_batch and target_batch is missing: expected both or "
-                "neither; give the sample of every source and of every target"
-            )
-        source_batch = _check_batch("source_batch", source_batch, source).to(device)
-        target_batch = _check_batch("target_batch", target_batch, target).to(device)
         if domain.dim < domain.normalised.dim:
             # Caps of a sphere are balls in space.
             source, target = (
                 domain.normalise(pos, torch.float64) for pos in (source, target)
             )
             radius, domain = domain.normalised_length(radius), domain.normalised
-        last = [int(b[-1]) for b in (source_batch, target_batch) if b.numel()]
-        return cls(
-            domain,
-            radius,
-            source.detach().to(device).to(torch.float64),
-            target.detach().to(device).to(torch.float64),
-            source_batch,
-            target_batch,
-            max(last, default=0) + 1,
+        last = [int(batch[-1]) for batch in batches if batch.numel()]
+        source, target = (
+            pos.detach().to(device, torch.float64) for pos in (source, target)
         )
+        num_samples = max(last, default=0) + 1
+        return cls(domain, radius, source, target, batches[0], batches[1], num_samples)
 
     @property
     def reach(self) -> float:
@@ -154,13 +156,14 @@ class RadiusQuery:
 
         True of all pairs in a domain without a region.
         """
-        free = torch.ones_like(source_index, dtype=torch.bool)
-        if self._clearance is not None:
-            away = self.distance(source_index, target_index)
-            near = (away >= self._clearance[target_index]).nonzero().squeeze(1)
-            free[near] = self.domain.visible(
-                self.target[target_index[near]], self.source[source_index[near]]
-            )
+        if self._clearance is None:
+            return torch.ones_like(source_index, dtype=torch.bool)
+        away = self.distance(source_index, target_index)
+        free = away < self._clearance[target_index]
+        left = (~free).nonzero().squeeze(1)
+        free[left] = self.domain.visible(
+            self.target[target_index[left]], self.source[source_index[left]]
+        )
         return free
 
     @cached_property
@@ -193,45 +196,15 @@ class RadiusQuery:
         return torch.searchsorted(batch, samples)
 
 
-def _check_points(name: str, pos: Tensor, domain: Domain) -> None:
-    precise = pos.dtype in (torch.float32, torch.float64)
-    if pos.dim() != 2 or pos.size(1) != domain.dim or not precise:
-        raise ValueError(
-            f"{name} points of shape {list(pos.shape)} and type {pos.dtype}: expected "
-            f"float32 or float64 [n, {domain.dim}]; check the points or the domain"
-        )
-    # The far end of a periodic axis is its near end: rounding puts points there.
-    closed = Domain(domain.lower, domain.upper, (False,) * domain.dim)
-    inside = closed.contains(pos)
-    if inside.all():
-        return
-    index = int((~inside).nonzero()[0])
-    point = pos[index].tolist()
-    if any(math.isnan(v) for v in point):
-        raise UserError(
-            f"{name} point {index} at {point}",
-            "coordinates that are numbers",
-            "remove or repair the points",
-        )
-    raise UserError(
-        f"{name} point {index} at {point}",
-        f"points within {list(domain.lower)} and {list(domain.upper)}",
-        "enlarge the domain, or bring points on periodic axes back with domain.wrap",
-    )
-
-
-def _check_batch(name: str, batch: Tensor | None, pos: Tensor) -> Tensor:
+def _checked(name: str, batch: Tensor | None, pos: Tensor) -> Tensor:
+    """Sample of each point ``[n]``, int64."""
     if batch is None:
-        return torch.zeros(pos.size(0), dtype=torch.int64, device=pos.device)
-    if batch.shape != pos.shape[:1] or batch.is_floating_point():
+        return torch.zeros(len(pos), dtype=torch.int64, device=pos.device)
+    fits = batch.shape == pos.shape[:1] and not batch.is_floating_point()
+    if not fits or (batch[:1] < 0).any() or (batch[1:] < batch[:-1]).any():
         raise ValueError(
-            f"{name} of shape {list(batch.shape)} and type {batch.dtype}: expected "
-            f"integers [{pos.size(0)}], the sample of each point; correct it"
+            f"{name}_batch of shape {list(batch.shape)} and type {batch.dtype}: "
+            f"expected the sample of each of the {len(pos)} points, integers from 0, "
+            "sorted; sort the points by sample"
         )
-    batch = batch.to(torch.int64)
-    if batch.numel() and (batch[0] < 0 or (batch[1:] < batch[:-1]).any()):
-        raise ValueError(
-            f"{name} is not sorted or begins below 0: expected the points of sample "
-            "0 first, then those of sample 1 and so on; sort the points by sample"
-        )
-    return batch
+    return batch.to(torch.int64)

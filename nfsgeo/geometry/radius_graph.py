@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import torch
@@ -13,7 +15,7 @@ from nfsgeo.geometry.bipartite import BipartiteGraph
 from nfsgeo.geometry.csr import outside_inference, pointers
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
-from nfsgeo.geometry.nearest import nearest_neighbours, nearest_sources
+from nfsgeo.geometry.nearest import nearest_neighbours
 from nfsgeo.geometry.quadrature import quadrature_weights as voronoi_weights
 from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.geometry.radius import radius_edges
@@ -25,11 +27,7 @@ logger = logging.getLogger(__name__)
 
 Interpolation = Literal["mean", "linear", "quadratic", "spline"]
 
-POLYNOMIAL_DEGREE: dict[Interpolation, int | None] = {
-    "mean": None,
-    "linear": 1,
-    "quadratic": 2,
-}
+POLYNOMIAL_DEGREE: dict[Interpolation, int] = {"linear": 1, "quadratic": 2}
 
 
 @outside_inference
@@ -49,8 +47,8 @@ def bipartite_graph(
 ) -> BipartiteGraph:
     """The radius graph, with no empty neighbourhood.
 
-    A target without a source in its ball is joined to the nearest source of its
-    sample (of equally near ones, to that of the lowest index); their number is logged.
+    A target without a source in its ball is joined to the nearest source of its sample;
+    their number is logged.
     In a domain with a region, neighbours see each other, and a target in an obstacle or
     closed off from all sources has none; see :mod:`nfsgeo.geometry.nearest`.
 
@@ -112,13 +110,28 @@ def bipartite_graph(
     ends, batches = (source, target), (source_batch, target_batch)
     if interpolation == "spline":
         num = nearest or spline_neighbours(domain.intrinsic_dim)
-        graph = _with_spline(edges, *ends, domain, *batches, num)
+        edges, weight = _with_splines(edges, *ends, domain, *batches, num)
     else:
+        edges = _widened(edges, *ends, domain, *batches)
+    precise = source.double()[edges[0]], target.double()[edges[1]]
+    delta = domain.displacement(*precise)
+    if interpolation == "mean":
+        weight = (1 / torch.bincount(edges[1], minlength=len(target)))[edges[1]]
+    elif interpolation != "spline":
         assert radius is not None
+        served, place = edges[1].unique(return_inverse=True)
+        flat = domain.tangent(*precise[::-1]) if domain.curved else delta
         degree = POLYNOMIAL_DEGREE[interpolation]
-        graph = _with_mean(edges, *ends, radius, domain, *batches, degree)
-    if quadrature_weights is not None:
-        graph.quadrature_weights = quadrature_weights.to(edges.device)
+        weight = moving_least_squares(flat, place, len(served), radius, degree)
+    graph = BipartiteGraph(
+        edges,
+        pointers(edges[1], len(target)),
+        delta if delta.requires_grad else delta.float(),
+        weight.to(torch.promote_types(source.dtype, torch.float32)),
+        len(source),
+        len(target),
+        None if quadrature_weights is None else quadrature_weights.to(edges.device),
+    )
     return graph
 
 
@@ -157,10 +170,10 @@ class GraphBuilder:
         """
         if not len(pos):
             raise ValueError("no point; expected at least one; leave the sample out")
-        radius = self.radius if self.ball_to_grid else None
         # The nodes of a grid have equal quadrature weights; points do not.
         weights = voronoi_weights(pos, self.domain) if self.quadrature else None
-        return self._graph(pos, grid, radius, weights=weights)
+        radius = self.radius if self.ball_to_grid else None
+        return self._graph(pos, grid, radius, quadrature_weights=weights)
 
     def grid_to_points(self, grid: Tensor, pos: Tensor) -> BipartiteGraph:
         """The nodes of a ``grid [m, d]`` to points ``pos [n, d]``."""
@@ -173,78 +186,66 @@ class GraphBuilder:
         # Every point has its own value.
         return self._graph(pos, pos, self.radius, nearest=1)
 
-    def _graph(
-        self,
-        source: Tensor,
-        target: Tensor,
-        radius: float | None,
-        *,
-        nearest: int | None = None,
-        weights: Tensor | None = None,
-    ) -> BipartiteGraph:
-        return bipartite_graph(
-            source,
-            target,
-            radius,
-            self.domain,
+    @property
+    def _graph(self) -> Callable[..., BipartiteGraph]:
+        return partial(
+            bipartite_graph,
+            domain=self.domain,
             backend=self.backend,
             max_neighbours=self.max_neighbours,
             interpolation=self.interpolation,
-            nearest=nearest,
-            quadrature_weights=weights,
         )
 
 
-def _with_mean(
-    edges: Tensor,
+def _query(
     source: Tensor,
     target: Tensor,
-    radius: float,
     domain: Domain,
     source_batch: Tensor | None,
     target_batch: Tensor | None,
-    degree: int | None,
-) -> BipartiteGraph:
-    """The radius graph, empty balls widened; exact for polynomials of a ``degree``."""
-    counts = torch.bincount(edges[1], minlength=target.size(0))
-    lonely = (counts == 0).nonzero().squeeze(1)
-    if lonely.numel():
-        logger.info(
-            "%d of %d neighbourhoods were empty and widened to the nearest point",
-            lonely.numel(),
-            target.size(0),
+) -> RadiusQuery:
+    """Sources and targets on the CPU, for their nearest neighbours."""
+    query = RadiusQuery.create(
+        source, target, 1.0, domain, source_batch, target_batch, torch.device("cpu")
+    )
+    asking = query.target_ptr().diff() > 0
+    if (asking & (query.source_ptr().diff() == 0)).any():
+        raise ValueError(
+            "a sample without a source: expected at least one source in every sample; "
+            "add points or drop the sample"
         )
-        # Behind a corner, a target takes what others see.
-        all_of_them = torch.arange(target.size(0), device=lonely.device)
-        asking = lonely if domain.region is None else all_of_them
-        query = RadiusQuery.create(
-            source,
-            target[asking],
-            radius,
-            domain,
-            source_batch,
-            None if target_batch is None else target_batch[asking],
-            torch.device("cpu"),
-        )
-        found = nearest_sources(query).to(edges.device)
-        added = torch.stack([found, asking])
-        added = added[:, (counts[asking] == 0) & (found >= 0)]
-        edges = torch.cat([edges, added], dim=1)
-        edges = edges[:, edges[1].argsort(stable=True)]
-    delta = _displacement(source, target, edges, domain)
-    if degree is None:
-        weight = (1 / torch.bincount(edges[1], minlength=target.size(0)))[edges[1]]
-    else:
-        served, place = edges[1].unique(return_inverse=True)
-        flat = delta
-        if domain.curved:
-            ends = target.double()[edges[1]], source.double()[edges[0]]
-            flat = domain.tangent(*ends)
-        weight = moving_least_squares(flat, place, len(served), radius, degree)
-    return _graph(edges, delta, weight, source, target)
+    return query
 
 
-def _with_spline(
+def _widened(
+    edges: Tensor,
+    source: Tensor,
+    target: Tensor,
+    domain: Domain,
+    source_batch: Tensor | None,
+    target_batch: Tensor | None,
+) -> Tensor:
+    """The edges, and one from the nearest source to each target that had none."""
+    empty = torch.bincount(edges[1], minlength=len(target)) == 0
+    if not empty.any():
+        return edges
+    logger.info(
+        "%d of %d neighbourhoods were empty and widened to the nearest point",
+        int(empty.sum()),
+        len(target),
+    )
+    # Behind a corner, a target takes what others see.
+    asking = torch.arange(len(target), device=edges.device)
+    asking = asking[empty] if domain.region is None else asking
+    batch = None if target_batch is None else target_batch[asking]
+    query = _query(source, target[asking], domain, source_batch, batch)
+    found = nearest_neighbours(query, 1)[:, 0].to(edges.device)
+    added = torch.stack([found, asking])[:, empty[asking] & (found >= 0)]
+    edges = torch.cat([edges, added], dim=1)
+    return edges[:, edges[1].argsort(stable=True)]
+
+
+def _with_splines(
     edges: Tensor,
     source: Tensor,
     target: Tensor,
@@ -252,33 +253,23 @@ def _with_spline(
     source_batch: Tensor | None,
     target_batch: Tensor | None,
     num: int,
-) -> BipartiteGraph:
-    """The radius graph and the nearest neighbours, which alone have weights."""
-    query = RadiusQuery.create(
-        source, target, 1.0, domain, source_batch, target_batch, torch.device("cpu")
-    )
-    size = int(query.source_ptr().diff().min())
-    if size == 0 and target.size(0):
-        raise ValueError(
-            "a sample without a source: expected at least one source in every sample; "
-            "add points or drop the sample"
-        )
-    near = nearest_neighbours(query, min(size, num))
+) -> tuple[Tensor, Tensor]:
+    """The edges with those of the nearest neighbours, which alone have weights."""
+    query = _query(source, target, domain, source_batch, target_batch)
+    near = nearest_neighbours(query, min(int(query.source_ptr().diff().min()), num))
     # Of the positions themselves: those of the search have no gradients.
-    precise = source.cpu().double(), target.cpu().double()
-    away = domain.tangent(precise[1][:, None].expand(*near.shape, -1), precise[0][near])
-    found = _splines(away, (near >= 0).sum(1))
+    here = target.cpu().double()[:, None].expand(*near.shape, -1)
+    away = domain.tangent(here, source.cpu().double()[near])
+    found = _splines(away, (near >= 0).sum(1))[near >= 0]
     # An edge's place in the order by target and then source.
-    targets = torch.arange(target.size(0))[:, None].expand_as(near)
-    splines = (targets * source.size(0) + near)[near >= 0]
-    found = found[near >= 0]
-    ball = edges[1].cpu() * source.size(0) + edges[0].cpu()
+    targets = torch.arange(len(target))[:, None].expand_as(near)
+    splines = (targets * len(source) + near)[near >= 0]
+    ball = edges[1].cpu() * len(source) + edges[0].cpu()
     keys = torch.cat([splines, ball]).unique()
-    weight = found.new_zeros(keys.numel())
+    weight = found.new_zeros(len(keys))
     weight = weight.index_put((torch.searchsorted(keys, splines),), found)
-    joined = torch.stack([keys % source.size(0), keys // source.size(0)])
-    delta = _displacement(*precise, joined, domain)
-    return _graph(joined, delta, weight, source, target).to(edges.device)
+    union = torch.stack([keys % len(source), keys // len(source)])
+    return union.to(edges.device), weight.to(edges.device)
 
 
 def _splines(displacement: Tensor, counts: Tensor) -> Tensor:
@@ -294,26 +285,3 @@ def _splines(displacement: Tensor, counts: Tensor) -> Tensor:
         found = polyharmonic_spline(displacement[rows.squeeze(1), :count])
         weight = weight.index_put((rows, torch.arange(count)), found)
     return weight
-
-
-def _displacement(
-    source: Tensor, target: Tensor, edges: Tensor, domain: Domain
-) -> Tensor:
-    """From source to target of every edge ``[E, d]``, float64."""
-    ends = source.to(torch.float64)[edges[0]], target.to(torch.float64)[edges[1]]
-    return domain.displacement(*ends)
-
-
-def _graph(
-    edges: Tensor, displacement: Tensor, weight: Tensor, source: Tensor, target: Tensor
-) -> BipartiteGraph:
-    if not displacement.requires_grad:
-        displacement = displacement.to(torch.float32)
-    return BipartiteGraph(
-        edges,
-        pointers(edges[1], target.size(0)),
-        displacement,
-        weight.to(torch.promote_types(source.dtype, torch.float32)),
-        source.size(0),
-        target.size(0),
-    )

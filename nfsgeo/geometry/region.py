@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import shapely
 from numpy.typing import ArrayLike, NDArray
 
 from nfsgeo.errors import UserError
@@ -84,39 +85,27 @@ class Region:
             inside: Whether fields live inside.
 
         Raises:
-            UserError: A polygon has fewer than 3 corners or no area.
+            UserError: A polygon has no area or crosses itself, or two of them overlap.
         """
-        segments = []
-        for number, ring in enumerate(rings):
-            corners = np.asarray(ring, np.float64)
-            flat = corners.ndim == 2 and corners.shape[1] == 2
-            area = 0.0
-            if flat and np.isfinite(corners).all():
-                following = np.roll(corners, -1, axis=0)
-                (x, y), (dx, dy) = (corners - corners[:1]).T, (following - corners).T
-                area = float((x * dy - y * dx).sum()) / 2
-            if not abs(area) > 0:
-                raise UserError(
-                    f"polygon {number} with corners of shape {corners.shape}",
-                    "3 or more finite corners [k, 2] that enclose an area; give a wall "
-                    "a small width",
-                    "correct the polygon",
-                )
-            segments.append(np.stack([corners, following], axis=1))
-        if not segments:
+        found = [_polygon(ring, number) for number, ring in enumerate(rings)]
+        if not found:
             raise UserError("no polygon", "at least one", "give its corners")
-        facets = np.concatenate(segments)
-        if (crossing := _first_crossing(facets)) is not None:
-            ends = np.cumsum([len(each) for each in segments])
-            one, other = np.searchsorted(ends, crossing, side="right").tolist()
-            which = f"polygons {one} and {other} that cross"
+        one, other = shapely.STRtree(found).query(found, "overlaps")
+        if len(one):
             raise UserError(
-                f"{which if one != other else f'polygon {one} that crosses itself'} "
-                f"near {facets[crossing[0], 0].tolist()}",
+                f"polygons {min(one[0], other[0])} and {max(one[0], other[0])} that "
+                "cross",
                 "polygons that do not overlap; one within another is a hole",
                 "merge those that overlap, for example by shapely.union_all",
             )
-        return cls(facets, inside)
+        return cls._outlines([shapely.get_coordinates(each) for each in found], inside)
+
+    @classmethod
+    def _outlines(cls, rings: Sequence[Doubles], inside: bool = False) -> Region:
+        """Of rings ``[k, 2]`` that close."""
+        return cls(
+            np.concatenate([np.stack([r[:-1], r[1:]], axis=1) for r in rings]), inside
+        )
 
     @classmethod
     def signed_distance(cls, x: ArrayLike, y: ArrayLike, distance: ArrayLike) -> Region:
@@ -151,9 +140,7 @@ class Region:
         rings = []
         for points, ends in zip(*levels.filled(values.min() - 1, 0.0), strict=True):
             rings += [points[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
-        return cls.polygons(
-            [ring for ring in rings if len(np.unique(ring, axis=0)) > 2]
-        )
+        return cls._outlines([r for r in rings if len(np.unique(r, axis=0)) > 2])
 
     @classmethod
     def surface(
@@ -197,29 +184,17 @@ class Region:
         return f"Region({side} of {len(self.facets)} {kind})"
 
 
-def _first_crossing(segments: Doubles) -> NDArray[np.int64] | None:
-    """Numbers of two ``segments [F, 2, 2]`` that cross, ends apart; None without any.
-
-    Only segments that overlap along the first axis are compared.
-    """
-    order = np.argsort(segments[:, :, 0].min(1))
-    low, high = segments[order, :, 0].min(1), segments[order, :, 0].max(1)
-    count = np.searchsorted(low, high, side="left") - np.arange(len(low)) - 1
-    count = np.maximum(count, 0)
-    for some in np.array_split(np.arange(len(low)), 1 + count.sum() // 2**20):
-        first = np.repeat(some, count[some])
-        start = np.cumsum(count[some]) - count[some]
-        step = np.arange(len(first)) - np.repeat(start, count[some])
-        pairs = order[np.stack([first, first + 1 + step])]
-        (a, b), (c, d) = (segments[each].swapaxes(0, 1) for each in pairs)
-        sides = [_side(a, b, c), _side(a, b, d), _side(c, d, a), _side(c, d, b)]
-        crossing = (sides[0] * sides[1] < 0) & (sides[2] * sides[3] < 0)
-        if crossing.any():
-            return np.sort(pairs[:, np.flatnonzero(crossing)[0]])
-    return None
-
-
-def _side(a: Doubles, b: Doubles, point: Doubles) -> Doubles:
-    """On which side of the line from ``a`` to ``b`` points lie: -1, 0 or 1."""
-    (x, y), (u, v) = (b - a).T, (point - a).T
-    return np.sign(x * v - y * u)
+def _polygon(ring: ArrayLike, number: int) -> shapely.Polygon:
+    corners = np.asarray(ring, np.float64)
+    why = f"corners of shape {corners.shape}"
+    if corners.ndim == 2 and corners.shape[1] == 2 and len(corners) > 2:
+        polygon = shapely.Polygon(corners)
+        why = shapely.is_valid_reason(polygon)
+        if polygon.is_valid and polygon.area > 0:
+            return polygon
+    raise UserError(
+        f"polygon {number}: {why}",
+        "3 or more finite corners [k, 2] of an outline that encloses an area and does "
+        "not cross itself; give a wall a small width",
+        "correct the polygon",
+    )

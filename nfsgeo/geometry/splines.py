@@ -7,8 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.box import length
-from nfsgeo.geometry.polynomials import monomials
+from nfsgeo.geometry.displacements import length, monomials
 
 __all__ = ["polyharmonic_spline", "spline_neighbours"]
 

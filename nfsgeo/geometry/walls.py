@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
+import shapely
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from nfsgeo.errors import UserError
 from nfsgeo.geometry.region import Doubles, Region
 
-__all__ = ["Walls"]
+__all__ = ["PlaneWalls", "SpaceWalls", "walls_of"]
 
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
@@ -23,154 +25,157 @@ TOLERANCE = 1e-6
 SHIFT = 1e-9 * np.array([0.0, 0.5 + np.sqrt(2), 0.5 + np.sqrt(3)])
 # Of a facet's own size: gaps between facets that rounding would leave.
 GAP = 1e-9
-# As many facets are all looked at. Of more, only those nearby, once large ones are
-# divided into so many along the longest axis.
-FEW, PIECES = 32, {2: 64, 3: 32}
-# Points or pairs that are looked at together.
-TOGETHER = 1 << 13
 
 
-class Walls:
-    """The facets of a region in a box, with their periodic images, in a k-d tree.
+class PlaneWalls:
+    """The polygons of a region and their periodic images, searched by shapely.
 
     Args:
-        region: Its boundaries.
-        lower: Lower end of every axis of the box.
-        lengths: Length of every axis.
-        periodic: Whether it wraps around.
+        facets: Segments ``[F, 2, 2]``.
+        inside: Whether fields live where they enclose a point.
+        tolerance: Distance from a boundary up to which a point is on it.
+
+    Raises:
+        UserError: If a wall is thinner than twice the tolerance.
     """
 
-    def __init__(
-        self,
-        region: Region,
-        lower: Sequence[float],
-        lengths: Sequence[float],
-        periodic: Sequence[bool],
-    ) -> None:
-        dim, longest = region.dim, max(lengths)
-        self.inside, self.tolerance = region.inside, TOLERANCE * longest
-        facets = _with_images(region.facets, lower, lengths, periodic)
-        self.few = len(facets) <= FEW
-        size = np.inf if self.few else longest / PIECES[dim]
-        self.corners = _divided(facets, size)
-        sides = self.corners[:, 1:] - self.corners[:, :1]
-        if dim == 2:
-            normal = sides[:, 0] @ np.array([[0.0, -1.0], [1.0, 0.0]])
-        else:
-            normal = np.cross(sides[:, 0], sides[:, 1])
-        self.normal = normal / np.linalg.norm(normal, axis=1, keepdims=True)
-        self.inverse = np.linalg.pinv(sides)
-        centres = self.corners.mean(axis=1)
-        away = np.linalg.norm(self.corners - centres[:, None], axis=2)
-        self.radius = float(away.max())
-        self.beyond = float(self.corners[..., 0].max()) + longest
-        self.shift = longest * SHIFT[:dim]
-        self.tree = cKDTree(centres)
-        self.across = cKDTree(centres[:, 1:])
+    def __init__(self, facets: Doubles, inside: bool, tolerance: float) -> None:
+        self.facets, self.tolerance = facets, tolerance
+        lines = shapely.linestrings(facets)
+        self.tree = shapely.STRtree(lines)
+        self.spacing = tolerance / TOLERANCE / 64
+        marks = shapely.get_coordinates(shapely.segmentize(lines, self.spacing))
+        self.nearby = cKDTree(marks)
+        linework = shapely.node(shapely.multilinestrings(lines))
+        faces = shapely.get_parts(shapely.polygonize(shapely.get_parts(linework)))
+        places = shapely.get_coordinates(shapely.point_on_surface(faces))
+        solid = faces[[_enclosed(facets, place) for place in places]]
+        if inside:
+            west, south, east, north = shapely.total_bounds(faces)
+            wide, high = east - west, north - south
+            around = shapely.box(west - wide, south - high, east + wide, north + high)
+            solid = [shapely.difference(around, shapely.union_all(solid))]
+        parts = shapely.get_parts(shapely.union_all(solid))
+        # Without the outermost layer, points and ways along a boundary are free.
+        deep = shapely.buffer(parts, -tolerance, join_style="mitre")
+        ends = shapely.bounds(parts)
+        speck = (ends[:, 2:] - ends[:, :2]).max(axis=1) <= 4 * tolerance
+        if (thin := shapely.is_empty(deep) & ~speck).any():
+            raise UserError(
+                f"a wall at {shapely.get_coordinates(parts[thin])[0].tolist()} that is "
+                f"thinner than {2 * tolerance:g}",
+                "walls of a small width",
+                "make it thicker",
+            )
+        self.deep = shapely.union_all(deep)
+        shapely.prepare(self.deep)
 
     def contains(self, points: Doubles) -> Flags:
         """Whether fields live at points ``[n, d]``, those on a boundary among them."""
-        return _in_parts(self._contains, points)
+        return ~shapely.contains_xy(self.deep, points)
 
     def visible(self, a: Doubles, b: Doubles) -> Flags:
         """Whether no boundary lies between points ``a`` and ``b``, both ``[n, d]``."""
-        return _in_parts(self._visible, a, b)
-
-    def feet(self, points: Doubles) -> Doubles:
-        """The nearest point of a boundary to each of ``points [n, d]``."""
-        return _in_parts(self._feet, points)
+        ways = shapely.linestrings(np.stack([a, b], axis=1))
+        return ~shapely.intersects(self.deep, ways)
 
     def clearance(self, points: Doubles) -> Doubles:
         """A lower bound of the distance of ``points [n, d]`` to a boundary ``[n]``."""
-        if self.few:
-            return np.linalg.norm(self.feet(points) - points, axis=1) - self.tolerance
-        return self.tree.query(points)[0] - self.radius
+        return self.nearby.query(points)[0] - self.spacing / 2 - self.tolerance
+
+    def feet(self, points: Doubles) -> Doubles:
+        """The nearest point of a boundary to each of ``points [n, d]``."""
+        start, end = self.facets[self.tree.nearest(shapely.points(points))].swapaxes(
+            0, 1
+        )
+        side = end - start
+        along = ((points - start) * side).sum(1) / (side * side).sum(1)
+        return start + np.clip(along, 0, 1)[:, None] * side
+
+
+class SpaceWalls:
+    """The surfaces of a region and their periodic images, searched by trimesh.
+
+    Args:
+        facets: Triangles ``[F, 3, 3]``.
+        inside: Whether fields live where they enclose a point.
+        tolerance: Distance from a boundary up to which a point is on it.
+    """
+
+    def __init__(self, facets: Doubles, inside: bool, tolerance: float) -> None:
+        import trimesh
+
+        # The tolerances of trimesh are those of coordinates of about 1.
+        self.lower, self.scale = facets.min(axis=(0, 1)), tolerance / TOLERANCE
+        corners = (facets.reshape(-1, 3) - self.lower) / self.scale
+        faces = np.arange(len(corners)).reshape(-1, 3)
+        self.mesh = trimesh.Trimesh(corners, faces, process=False)
+        self.mesh.update_faces(self.mesh.nondegenerate_faces())
+        self.inside, self.corners = inside, self.mesh.triangles
+        self.inverse = np.linalg.pinv(self.corners[:, 1:] - self.corners[:, :1])
+
+    def contains(self, points: Doubles) -> Flags:
+        """As :meth:`PlaneWalls.contains`."""
+        return self._contains((points - self.lower) / self.scale)
 
     def _contains(self, points: Doubles) -> Flags:
-        start = points + self.shift
-        point, facet = self._near(self.across, start[:, 1:], self.radius)
-        end = start[point]
-        end[:, 0] = self.beyond
-        crossed = self._crossed(start[point], end, facet, 0.0)
-        odd = np.bincount(point[crossed], minlength=len(points)) % 2 == 1
+        start = points + SHIFT
+        end = start.copy()
+        end[:, 0] = np.maximum(self.corners[..., 0].max(), start[:, 0]) + 1
+        ray, facet = self._near(start, end)
+        crossed = self._crossed(start[ray], end[ray], facet, 0.0)
+        odd = np.bincount(ray[crossed], minlength=len(points)) % 2 == 1
         found = odd == self.inside
         rest = np.flatnonzero(~found)
         away = np.linalg.norm(self._feet(points[rest]) - points[rest], axis=1)
-        found[rest] = away <= self.tolerance
+        found[rest] = away <= TOLERANCE
         return found
 
-    def _visible(self, a: Doubles, b: Doubles) -> Flags:
+    def visible(self, a: Doubles, b: Doubles) -> Flags:
+        """As :meth:`PlaneWalls.visible`."""
+        a, b = (a - self.lower) / self.scale, (b - self.lower) / self.scale
+        way, facet = self._near(a, b)
         free = np.ones(len(a), np.bool_)
-        length = np.linalg.norm(b - a, axis=1)
-        close = np.arange(len(a))
-        if not self.few:
-            close = close[self.clearance(a) <= length]
-        middle = (a[close] + b[close]) / 2
-        pair, facet = self._near(self.tree, middle, length[close] / 2 + self.radius)
-        pair = close[pair]
-        crossed = self._crossed(a[pair], b[pair], facet, self.tolerance)
-        free[pair[crossed]] = False
+        free[way[self._crossed(a[way], b[way], facet, TOLERANCE)]] = False
         # Between points that are both on boundaries may be an obstacle all the same.
         touched = free.copy()
         for end in (a, b):
-            on = np.abs(self._height(end[pair], facet)) <= self.tolerance
-            touched &= np.bincount(pair[on], minlength=len(a)) > 0
-        both = np.flatnonzero(touched)
-        free[both] = self._contains((a[both] + b[both]) / 2)
+            on = np.abs(self._height(end[way], facet)) <= TOLERANCE
+            touched &= np.bincount(way[on], minlength=len(a)) > 0
+        free[touched] = self._contains((a[touched] + b[touched]) / 2)
         return free
 
+    def clearance(self, points: Doubles) -> Doubles:
+        """None that costs less than to look: 0."""
+        return np.zeros(len(points))
+
+    def feet(self, points: Doubles) -> Doubles:
+        """As :meth:`PlaneWalls.feet`."""
+        return self._feet((points - self.lower) / self.scale) * self.scale + self.lower
+
     def _feet(self, points: Doubles) -> Doubles:
+        from trimesh import proximity, triangles
+
         if not len(points):
             return points
-        some = self._foot(points, self.tree.query(points)[1])
-        most = np.linalg.norm(some - points, axis=1) * (1 + 1e-9)
-        point, facet = self._near(self.tree, points, most + self.radius)
-        foot = self._foot(points[point], facet)
+        lists = proximity.nearby_faces(self.mesh, points)
+        point = np.repeat(np.arange(len(points)), [len(found) for found in lists])
+        facet = np.concatenate(lists).astype(np.int64)
+        foot = triangles.closest_point(self.corners[facet], points[point])
         away = np.linalg.norm(foot - points[point], axis=1)
         order = np.lexsort((away, point))
-        first = order[np.searchsorted(point[order], np.arange(len(points)))]
-        return foot[first]
+        return foot[order[np.searchsorted(point[order], np.arange(len(points)))]]
 
-    def _near(
-        self, tree: cKDTree, points: Doubles, reach: float | Doubles
-    ) -> tuple[Indices, Indices]:
-        """Points and facets whose centres are within ``reach``, in pairs."""
-        number, facets = np.arange(len(points)), np.arange(len(self.corners))
-        if self.few:
-            return np.repeat(number, len(facets)), np.tile(facets, len(points))
-        lists = tree.query_ball_point(points, reach)
-        counts = np.array([len(found) for found in lists], np.int64)
-        flat = np.fromiter(itertools.chain.from_iterable(lists), np.int64, counts.sum())
-        return np.repeat(number, counts), flat
-
-    def _foot(self, points: Doubles, facet: Indices) -> Doubles:
-        """The nearest point of one facet to each point."""
-        corners = self.corners[facet]
-        dim = corners.shape[1]
-        found, least = np.empty_like(points), np.full(len(points), np.inf)
-        for i, j in itertools.combinations(range(dim), 2):
-            side = corners[:, j] - corners[:, i]
-            along = ((points - corners[:, i]) * side).sum(1) / (side * side).sum(1)
-            foot = corners[:, i] + np.clip(along, 0, 1)[:, None] * side
-            away = np.linalg.norm(foot - points, axis=1)
-            found = np.where((away < least)[:, None], foot, found)
-            least = np.minimum(away, least)
-        if dim == 3:
-            above = points - self._height(points, facet)[:, None] * self.normal[facet]
-            within = self._within(above, facet, 0.0)
-            found = np.where(within[:, None], above, found)
-        return found
+    def _near(self, a: Doubles, b: Doubles) -> tuple[Indices, Indices]:
+        """Ways from ``a`` to ``b`` and facets whose boxes they meet, in pairs."""
+        low, high = np.minimum(a, b) - TOLERANCE, np.maximum(a, b) + TOLERANCE
+        facet, count = self.mesh.triangles_tree.intersection_v(low, high)
+        return np.repeat(np.arange(len(a)), count.astype(np.int64)), facet
 
     def _height(self, points: Doubles, facet: Indices) -> Doubles:
-        """Signed distance from the line or plane of a facet."""
+        """Signed distance from the plane of a facet."""
         away = points - self.corners[facet, 0]
-        return np.einsum("pd,pd->p", away, self.normal[facet])
-
-    def _within(self, points: Doubles, facet: Indices, gap: float) -> Flags:
-        """Whether points of the line or plane of a facet belong to it."""
-        away = points - self.corners[facet, 0]
-        place = np.einsum("pd,pdk->pk", away, self.inverse[facet])
-        return np.asarray((place >= -gap).all(1) & (place.sum(1) <= 1 + gap))
+        return np.einsum("pd,pd->p", away, self.mesh.face_normals[facet])
 
     def _crossed(
         self, a: Doubles, b: Doubles, facet: Indices, tolerance: float
@@ -182,51 +187,46 @@ class Walls:
         )
         some = np.flatnonzero(found)
         part = before[some] / (before[some] - after[some])
-        at = a[some] + part[:, None] * (b[some] - a[some])
-        found[some] = self._within(at, facet[some], GAP if tolerance else 0.0)
+        away = a[some] + part[:, None] * (b - a)[some] - self.corners[facet[some], 0]
+        place = np.einsum("pd,pdk->pk", away, self.inverse[facet[some]])
+        gap = GAP if tolerance else 0.0
+        found[some] = (place >= -gap).all(1) & (place.sum(1) <= 1 + gap)
         return found
 
 
-def _in_parts(function: Callable[..., NDArray], *arrays: Doubles) -> NDArray:
-    starts = range(0, max(1, len(arrays[0])), TOGETHER)
-    return np.concatenate(
-        [function(*(array[at : at + TOGETHER] for array in arrays)) for at in starts]
-    )
-
-
-def _with_images(
-    facets: Doubles,
+def walls_of(
+    region: Region,
     lower: Sequence[float],
     lengths: Sequence[float],
     periodic: Sequence[bool],
-) -> Doubles:
-    """The facets, and their images that a way out of the box by half its length meets.
+) -> PlaneWalls | SpaceWalls:
+    """The boundaries of a region in a box, and their images over its periodic axes.
 
-    An image is taken as a whole: rays tell by its facets what it encloses.
+    Images are those that a way out of the box by half its length meets, each as a
+    whole: rays tell by its facets what it encloses.
+
+    Args:
+        region: Its boundaries.
+        lower: Lower end of every axis of the box.
+        lengths: Length of every axis.
+        periodic: Whether it wraps around.
     """
-    box, size = np.array(lower), np.array(lengths)
-    ends = facets.min(axis=(0, 1)), facets.max(axis=(0, 1))
-    found = []
+    low, size = np.array(lower) - 0.5 * np.array(lengths), np.array(lengths)
+    ends = region.facets.min(axis=(0, 1)), region.facets.max(axis=(0, 1))
+    images = []
     for steps in itertools.product(*[(0, -1, 1) if p else (0,) for p in periodic]):
         step = np.array(steps) * size
-        met = (ends[0] + step <= box + 1.5 * size) & (
-            ends[1] + step >= box - 0.5 * size
-        )
+        met = (ends[0] + step <= low + 2 * size) & (ends[1] + step >= low)
         if met.all() or not any(steps):
-            found.append(facets + step)
-    return np.concatenate(found)
+            images.append(region.facets + step)
+    kind = PlaneWalls if region.dim == 2 else SpaceWalls
+    return kind(np.concatenate(images), region.inside, TOLERANCE * max(lengths))
 
 
-def _divided(facets: Doubles, size: float) -> Doubles:
-    """The same facets in pieces with sides of at most ``size``."""
-    dim = facets.shape[1]
-    while True:
-        sides = np.linalg.norm(facets - np.roll(facets, -1, axis=1), axis=2)
-        long = np.flatnonzero(sides.max(axis=1) > size)
-        if not len(long):
-            return facets
-        i = sides[long].argmax(axis=1)
-        j, row = (i + 1) % dim, np.arange(len(long))
-        first, second = facets[long], facets[long]
-        first[row, i] = second[row, j] = (first[row, i] + first[row, j]) / 2
-        facets = np.concatenate([np.delete(facets, long, axis=0), first, second])
+def _enclosed(facets: Doubles, point: Doubles) -> bool:
+    """Whether a ray from a point in the plane crosses an odd number of segments."""
+    (x, y), (end_x, end_y) = facets.transpose(1, 2, 0)
+    across = np.flatnonzero((y > point[1]) != (end_y > point[1]))
+    part = (point[1] - y[across]) / (end_y - y)[across]
+    beyond = x[across] + part * (end_x - x)[across] > point[0]
+    return bool(np.count_nonzero(beyond) % 2)

@@ -117,10 +117,10 @@ def test_defaults_follow_the_options() -> None:
         ({"equation": "burger"}, "equation 'burger'.*the nearest is burgers"),
         (
             {"options": {"time-stride": 2}},
-            "option 'time-stride'.*nearest is time_stride",
+            "time-stride.*nearest is time_stride",
         ),
         ({"options": {"nu": "thick"}}, "nu='thick': expected a valid number"),
-        ({"options": {"nu": -1}}, "nu=-1: expected a positive number"),
+        ({"options": {"nu": -1}}, "nu=-1: expected greater than 0"),
         ({"options": {"nu": float("nan")}}, "nu=nan: expected a finite number"),
         ({"options": {"time_stride": 1.5}}, "=1.5: expected a valid integer"),
         ({"equation": "kdv", "options": {"ic": "sin"}}, "ic='sin'.*'cos' or 'sech2'"),

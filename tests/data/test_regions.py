@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -126,10 +127,9 @@ def test_a_signed_distance_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_surface_from_a_file(tmp_path: Path) -> None:
-    meshio = pytest.importorskip("meshio")
     corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], float)
     triangles = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
-    meshio.Mesh(corners, [("triangle", triangles)]).write(tmp_path / "a.stl")
+    trimesh.Trimesh(corners, triangles).export(tmp_path / "a.stl")
     region = read_region(tmp_path / "a.stl", inside=True)
     box = Domain((0.0,) * 3, (1.0,) * 3, (False,) * 3, region)
     points = torch.rand(300, 3, dtype=torch.float64)

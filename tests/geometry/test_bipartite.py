@@ -44,52 +44,6 @@ def test_ptr_marks_each_target(brute_force: Callable[..., Tensor]) -> None:
     assert torch.equal(graph.degree(), torch.bincount(graph.edge_index[1]))
 
 
-def test_displacement_leads_from_source_to_target_over_the_seam() -> None:
-    graph = bipartite_graph(
-        torch.tensor([[0.95, 0.0]]), torch.tensor([[0.05, 0.2]]), 0.5, MIXED
-    )
-    torch.testing.assert_close(graph.displacement, torch.tensor([[0.1, 0.2]]))
-
-
-def test_displacement_is_computed_in_float64() -> None:
-    """Neighbours far from the origin keep all digits of their difference."""
-    domain = Domain((1e6,), (1e6 + 1,), (True,))
-    source = torch.tensor([[1e6 + 0.999999]], dtype=torch.float64)
-    target = torch.tensor([[1e6 + 0.000001]], dtype=torch.float64)
-    graph = bipartite_graph(source, target, 0.1, domain)
-    assert graph.displacement.dtype == torch.float32
-    assert float(graph.displacement) == pytest.approx(2e-6, rel=1e-3)
-
-
-def test_displacement_agrees_with_the_domain() -> None:
-    source, target = cloud(200, 2), cloud(150, 3)
-    graph = bipartite_graph(source, target, 0.3, MIXED)
-    s, t = graph.edge_index
-    expected = MIXED.displacement(source.double()[s], target.double()[t])
-    assert torch.equal(graph.displacement, expected.float())
-    assert (graph.displacement[graph.degree()[t] > 1].norm(dim=1) < 0.3 + 1e-6).all()
-
-
-class TestTranspose:
-    def test_sorts_edges_by_source_and_target(self) -> None:
-        graph = bipartite_graph(cloud(50, 4), cloud(80, 5), 0.3, MIXED)
-        permutation, ptr = graph.transpose
-        assert torch.equal(permutation.sort().values, torch.arange(graph.num_edges))
-        turned = graph.edge_index[:, permutation]
-        assert (turned[0].diff() >= 0).all()
-        assert (turned[1].diff()[turned[0].diff() == 0] > 0).all()
-        assert torch.equal(ptr.diff(), torch.bincount(turned[0], minlength=50))
-
-    def test_is_computed_once(self) -> None:
-        graph = bipartite_graph(cloud(50, 4), cloud(80, 5), 0.3, MIXED)
-        assert graph.transpose is graph.transpose
-
-    def test_sources_without_an_edge_have_an_empty_run(self) -> None:
-        source = torch.tensor([[0.1, 0.0], [0.5, 0.0], [0.9, 0.0]])
-        graph = bipartite_graph(source, source[1:2], 0.1, MIXED)
-        assert graph.transpose.ptr.tolist() == [0, 0, 1, 1]
-
-
 class TestBatches:
     def test_equal_the_graph_of_all_samples(self) -> None:
         sizes = [(20, 30), (40, 10), (1, 5)]
@@ -155,3 +109,13 @@ def test_offsets_are_displacements_and_their_lengths_and_are_kept():
     torch.testing.assert_close(offset, expected.double(), rtol=0, atol=1e-7)
     assert graph.offset(torch.float64) is offset and not offset.is_inference()
     assert graph.offset(torch.float32).dtype == torch.float32
+
+
+def test_displacement_is_computed_in_float64() -> None:
+    """Neighbours far from the origin keep all digits of their difference."""
+    domain = Domain((1e6,), (1e6 + 1,), (True,))
+    source = torch.tensor([[1e6 + 0.999999]], dtype=torch.float64)
+    target = torch.tensor([[1e6 + 0.000001]], dtype=torch.float64)
+    graph = bipartite_graph(source, target, 0.1, domain)
+    assert graph.displacement.dtype == torch.float32
+    assert float(graph.displacement) == pytest.approx(2e-6, rel=1e-3)

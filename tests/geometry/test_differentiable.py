@@ -92,13 +92,6 @@ def test_given_edges_make_the_graph_that_a_search_makes() -> None:
     assert torch.equal(in_open_space.displacement, target[last] - source[first])
 
 
-def test_what_has_no_derivative_is_refused() -> None:
-    source, target = points(2)
-    domain = Domain.unit(2)
-    with pytest.raises(ValueError, match="quadrature weights of sources that require"):
-        bipartite_graph(source, target, 0.3, domain, quadrature_weights=source[:, 0])
-
-
 def test_a_spline_needs_no_radius() -> None:
     source, target = (p.detach() for p in points(2))
     tiny, none = (
@@ -107,5 +100,3 @@ def test_a_spline_needs_no_radius() -> None:
     )
     assert torch.equal(tiny.edge_index, none.edge_index)
     assert torch.equal(tiny.base_weight, none.base_weight)
-    with pytest.raises(ValueError, match="no radius with interpolation mean"):
-        bipartite_graph(source, target, None, Domain.unit(2))

@@ -61,14 +61,6 @@ def test_queries_are_joined_as_points_are():
         Graphs.join([parts[0], graphs_of(mesh(2))])
 
 
-def test_grids_of_a_batch_are_alike():
-    pos = mesh(0, 4)
-    one, other = (Graphs(pos, (4,), grid_shape=s) for s in ((2, 2), (4, 1)))
-    assert Graphs.join([one, one]).grid_shape == (2, 2)
-    with pytest.raises(ValueError, match="one shape"):
-        Graphs.join([one, other])
-
-
 def test_a_copy_holds_the_edges_and_not_what_is_made_of_them():
     """Nor does what a worker process sends, which is copied likewise."""
     one = graphs_of(mesh(0))
@@ -81,23 +73,6 @@ def test_a_copy_holds_the_edges_and_not_what_is_made_of_them():
     assert other.nbytes == plain
     assert torch.equal(other.edges["near"].edge_index, near.edge_index)
     assert torch.equal(Graphs.join([other] * 2).pos, torch.cat([one.pos] * 2))
-
-
-def test_size_grows_with_what_is_kept():
-    one = graphs_of(mesh(0))
-    near = one.edges["near"]
-    edges = near.num_edges
-    # Two numbers of 8 bytes, a weight and two displacements of 4 for an edge.
-    assert one.nbytes == 28 * edges + 8 * 31 + one.pos.nbytes
-    before = one.nbytes
-    near.offset(torch.float32)
-    assert one.nbytes == before + 12 * edges
-
-
-def test_moves_as_a_tensor_does(device):
-    moved = Graphs.join([graphs_of(mesh(0))] * 2).to(device)
-    assert moved.pos.device.type == moved.batch.device.type == device.type
-    assert moved.edges["near"].edge_index.device.type == device.type
 
 
 def test_rows_are_some_of_the_targets():

@@ -42,12 +42,6 @@ def test_spacing_is_even_across_the_seam() -> None:
     torch.testing.assert_close(steps, torch.full_like(steps, 3 / 7))
 
 
-def test_device(device: torch.device) -> None:
-    assert (
-        equispaced_grid(Domain.unit(1), (4,), device=device).device.type == device.type
-    )
-
-
 @pytest.mark.parametrize("shape", [(4,), (4, 0), (4, 1)])
 def test_impossible_shapes_are_refused(shape: tuple[int, ...]) -> None:
     domain = Domain((0.0, 0.0), (1.0, 1.0), (True, False))

@@ -107,30 +107,3 @@ def test_a_point_keeps_its_own_value():
     values = torch.randn(len(source), dtype=torch.float64)
     out = interpolate(graph, weights_of(graph, radius, 2), values)
     torch.testing.assert_close(out, values[:20])
-
-
-def test_order_of_points_does_not_matter():
-    source, target, radius, graph = graph_of(2, 200)
-    order = torch.randperm(len(source))
-    shuffled = bipartite_graph(source[order], target, radius, Domain.unit(2, False))
-    values = torch.randn(len(source), dtype=torch.float64)
-    one = interpolate(graph, weights_of(graph, radius, 2), values)
-    other = interpolate(shuffled, weights_of(shuffled, radius, 2), values[order])
-    torch.testing.assert_close(one, other)
-
-
-@pytest.mark.parametrize("interpolation", ["mean", "linear", "quadratic"])
-def test_graphs_carry_their_weights(interpolation):
-    domain = Domain.unit(2)
-    source, target = torch.rand(60, 2), torch.rand(40, 2)
-    graph = bipartite_graph(source, target, 0.25, domain, interpolation=interpolation)
-    total = interpolate(graph, graph.base_weight, torch.ones(60))
-    torch.testing.assert_close(total, torch.ones(40), rtol=1e-5, atol=1e-5)
-    if interpolation == "mean":
-        expected = 1 / graph.degree()[graph.edge_index[1]]
-        torch.testing.assert_close(graph.base_weight, expected)
-
-
-def test_says_which_degrees_there_are():
-    with pytest.raises(ValueError, match="expected 0, 1 or 2"):
-        moving_least_squares(torch.zeros(1, 2), torch.zeros(1).long(), 1, 1.0, 3)

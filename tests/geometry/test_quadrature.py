@@ -7,7 +7,6 @@ import torch
 
 from nfsgeo.geometry import (
     Domain,
-    GraphBuilder,
     batch_graphs,
     bipartite_graph,
     equispaced_grid,
@@ -45,13 +44,6 @@ def test_cells_of_a_grid_are_alike(dim: int) -> None:
     pos = equispaced_grid(domain, [4] * dim)
     volumes = quadrature_weights(pos, domain)
     torch.testing.assert_close(volumes, torch.full_like(volumes, 4.0**-dim))
-
-
-def test_the_order_of_the_points_does_not_matter() -> None:
-    pos, order = clustered(200), torch.randperm(200)
-    torch.testing.assert_close(
-        quadrature_weights(pos[order], TORUS), quadrature_weights(pos, TORUS)[order]
-    )
 
 
 def test_an_integral_by_cells_does_not_see_the_density() -> None:
@@ -92,12 +84,3 @@ def test_shares_of_a_neighbourhood_add_up_to_one() -> None:
     volume = joined.quadrature_weights[joined.edge_index[0]]
     first = joined.edge_index[1] == 0
     torch.testing.assert_close(share[first], volume[first] / volume[first].sum())
-
-
-def test_a_cache_measures_points_and_not_nodes() -> None:
-    builder = GraphBuilder(TORUS, 0.3, quadrature=True)
-    pos, nodes = clustered(60), equispaced_grid(TORUS, (5, 5))
-    up = builder.points_to_grid(pos, nodes)
-    torch.testing.assert_close(up.quadrature_weights, quadrature_weights(pos, TORUS))
-    assert builder.grid_to_points(nodes, pos).quadrature_weights is None
-    assert torch.equal(up.to("cpu").quadrature_weights, up.quadrature_weights)

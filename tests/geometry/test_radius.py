@@ -15,7 +15,6 @@ from torch import Tensor
 
 from nfsgeo.geometry import (
     Domain,
-    equispaced_grid,
     radius_edges,
 )
 
@@ -103,18 +102,6 @@ def test_lattice_neighbours_on_the_sphere_are_in(
         assert torch.equal(edges, near.nonzero().flip(1).T)
 
 
-@pytest.mark.parametrize("radius", [0.5, 0.49999, 0.70711, 3.0])
-def test_half_a_box_and_more_finds_each_pair_once(
-    radius: float, backend: str, brute_force: Reference
-) -> None:
-    domain = Domain((0.0, 0.0), (1.0, 2.0), (True, True))
-    source, target = torch.rand(40, 2), torch.rand(30, 2)
-    edges = radius_edges(source, target, radius, domain, backend=backend)
-    assert torch.equal(edges, brute_force(source, target, radius, domain))
-    if radius == 3.0:
-        assert edges.size(1) == 40 * 30
-
-
 def test_more_than_32_neighbours(backend: str) -> None:
     pos = torch.full((100, 2), 0.5)
     edges = radius_edges(pos, pos, 0.1, Domain.unit(2), backend=backend)
@@ -144,19 +131,6 @@ def test_batch_equals_loop_over_samples(backend: str) -> None:
     assert torch.equal(edges, torch.cat(loop, dim=1))
 
 
-def test_permuting_points_permutes_edges(backend: str) -> None:
-    domain = Domain((0.0, 0.0), (1.0, 1.0), (True, False))
-    source, target = torch.rand(60, 2), torch.rand(50, 2)
-    edges = radius_edges(source, target, 0.2, domain, backend=backend)
-    new_source, new_target = torch.randperm(60), torch.randperm(50)
-    permuted = radius_edges(
-        source[new_source], target[new_target], 0.2, domain, backend=backend
-    )
-    back = torch.stack([new_source[permuted[0]], new_target[permuted[1]]])
-    assert set(map(tuple, back.T.tolist())) == set(map(tuple, edges.T.tolist()))
-    assert back.size(1) == edges.size(1)
-
-
 def test_translation_on_the_torus_keeps_edges(backend: str) -> None:
     domain = Domain.unit(2)
     source, target = torch.rand(80, 2).double(), torch.rand(70, 2).double()
@@ -164,14 +138,6 @@ def test_translation_on_the_torus_keeps_edges(backend: str) -> None:
     before = radius_edges(source, target, 0.15, domain, backend=backend)
     moved = domain.wrap(source + shift), domain.wrap(target + shift)
     assert torch.equal(before, radius_edges(*moved, 0.15, domain, backend=backend))
-
-
-def test_edges_are_symmetric_when_the_sets_change_places(backend: str) -> None:
-    domain = Domain.unit(2)
-    source, target = torch.rand(80, 2), torch.rand(70, 2)
-    there = radius_edges(source, target, 0.25, domain, backend=backend)
-    back = radius_edges(target, source, 0.25, domain, backend=backend).flip(0)
-    assert set(map(tuple, there.T.tolist())) == set(map(tuple, back.T.tolist()))
 
 
 def test_devices(device: torch.device, backend: str, brute_force: Reference) -> None:
@@ -190,18 +156,3 @@ def test_the_upper_end_of_a_periodic_axis_is_its_lower_end() -> None:
     pos = torch.tensor([[0.0], [1.0]])
     for name in ("scipy", "cell_list"):
         assert radius_edges(pos, pos, 0.1, domain, backend=name).size(1) == 4
-
-
-def test_no_points() -> None:
-    none, some = torch.empty(0, 2), torch.rand(3, 2)
-    for pair in ((none, some), (some, none), (none, none)):
-        for name in ("scipy", "cell_list"):
-            edges = radius_edges(*pair, 0.1, Domain.unit(2), backend=name)
-            assert edges.shape == (2, 0)
-
-
-def test_regular_grid_has_the_same_neighbourhood_at_every_node() -> None:
-    domain = Domain.unit(2)
-    grid = equispaced_grid(domain, (16, 16))
-    edges = radius_edges(grid, grid, 2 / 16, domain)
-    assert torch.bincount(edges[1]).unique().tolist() == [13]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import (
@@ -15,9 +14,6 @@ from nfsgeo.geometry import (
     radius_edges,
     search_torch_cluster,
 )
-
-Reference = Callable[..., Tensor]
-CPU = torch.device("cpu")
 
 
 class TestNeighbourCap:
@@ -61,82 +57,47 @@ class TestNeighbourCap:
         assert torch.equal(edges[0].reshape(30, 7), nearest)
 
 
-class TestRefusals:
-    good = torch.rand(4, 2)
+GOOD = torch.rand(4, 2)
+SAMPLES = torch.zeros(4, dtype=torch.int64)
 
-    @pytest.mark.parametrize(
-        ("point", "message"),
-        [
-            ([1.5, 0.5], "domain.wrap"),
-            ([-0.1, 0.5], "domain.wrap"),
-            ([math.nan, 0.5], "numbers"),
-            ([math.inf, 0.5], "within"),
-        ],
-    )
-    def test_points_outside_the_domain(self, point: list[float], message: str) -> None:
-        bad = torch.cat([self.good, torch.tensor([point])])
-        for args in ((bad, self.good), (self.good, bad)):
-            with pytest.raises(UserError, match=message) as caught:
-                radius_edges(*args, 0.1, Domain.unit(2))
-            assert "point 4" in str(caught.value)
-            assert "\n" not in str(caught.value)
 
-    @pytest.mark.parametrize("radius", [0.0, -1.0, math.nan, math.inf])
-    def test_radius(self, radius: float) -> None:
-        with pytest.raises(UserError, match="above 0"):
-            radius_edges(self.good, self.good, radius, Domain.unit(2))
+@pytest.mark.parametrize(
+    "point", [[1.5, 0.5], [-0.1, 0.5], [math.nan, 0.5], [math.inf, 0.5]]
+)
+def test_points_outside_the_domain_are_named(point: list[float]) -> None:
+    bad = torch.cat([GOOD, torch.tensor([point])])
+    for args in ((bad, GOOD), (GOOD, bad)):
+        with pytest.raises(UserError, match="point 4"):
+            radius_edges(*args, 0.1, Domain.unit(2))
 
-    @pytest.mark.parametrize(
-        "bad",
-        [
-            torch.rand(4),
-            torch.rand(4, 3),
-            torch.rand(4, 2).half(),
-            torch.zeros(4, 2, dtype=torch.int64),
-        ],
-    )
-    def test_shapes_and_types(self, bad: Tensor) -> None:
-        with pytest.raises(ValueError, match=r"float32 or float64 \[n, 2\]"):
-            radius_edges(bad, self.good, 0.1, Domain.unit(2))
 
-    @pytest.mark.parametrize(
-        ("batch", "message"),
-        [
-            (torch.tensor([0, 1, 0, 1]), "sorted"),
-            (torch.tensor([-1, 0, 0, 0]), "below 0"),
-            (torch.tensor([0, 0]), "the sample of each point"),
-            (torch.zeros(4), "integers"),
-        ],
-    )
-    def test_batches(self, batch: Tensor, message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            radius_edges(
-                self.good,
-                self.good,
-                0.1,
-                Domain.unit(2),
-                source_batch=batch,
-                target_batch=torch.zeros(4, dtype=torch.int64),
-            )
+@pytest.mark.parametrize(
+    "given",
+    [{"radius": radius} for radius in (0.0, -1.0, math.nan, math.inf)]
+    + [{"backend": "kdtree"}, {"max_neighbours": 0}],
+)
+def test_settings_without_meaning_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(UserError):
+        radius_edges(GOOD, GOOD, **{"radius": 0.1, "domain": Domain.unit(2)} | given)
 
-    def test_one_batch_without_the_other(self) -> None:
-        batch = torch.zeros(4, dtype=torch.int64)
-        with pytest.raises(ValueError, match="both or neither"):
-            radius_edges(self.good, self.good, 0.1, Domain.unit(2), source_batch=batch)
 
-    def test_unknown_backend(self) -> None:
-        with pytest.raises(UserError, match="cell_list"):
-            radius_edges(self.good, self.good, 0.1, Domain.unit(2), backend="kdtree")
+@pytest.mark.parametrize(
+    "given",
+    [{"source": GOOD[:, 0]}, {"source": torch.rand(4, 3)}, {"source": GOOD.half()}]
+    + [{"source": SAMPLES[:, None].expand(4, 2)}, {"target_batch": None}]
+    + [
+        {"source_batch": torch.tensor(batch)}
+        for batch in ([0, 1, 0, 1], [-1, 0, 0, 0], [0, 0], [0.0] * 4)
+    ],
+)
+def test_shapes_and_types(given: dict[str, Any]) -> None:
+    args = {"source": GOOD, "target": GOOD, "radius": 0.1, "domain": Domain.unit(2)}
+    args |= {"source_batch": SAMPLES, "target_batch": SAMPLES}
+    with pytest.raises(ValueError, match="expected"):
+        radius_edges(**args | given)
 
-    def test_backend_that_is_not_installed(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(search_torch_cluster, "available", lambda device: False)
-        with pytest.raises(UserError, match="install torch-cluster"):
-            radius_edges(
-                self.good, self.good, 0.1, Domain.unit(2), backend="torch_cluster"
-            )
 
-    def test_cap_below_one(self) -> None:
-        with pytest.raises(UserError, match="at least 1"):
-            radius_edges(self.good, self.good, 0.1, Domain.unit(2), max_neighbours=0)
+def test_a_backend_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_torch_cluster, "available", lambda device: False)
+    with pytest.raises(UserError, match="install torch-cluster"):
+        radius_edges(GOOD, GOOD, 0.1, Domain.unit(2), backend="torch_cluster")

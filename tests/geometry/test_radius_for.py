@@ -34,15 +34,6 @@ def test_mean_neighbourhood_of_even_points(dim: int) -> None:
     assert mean == pytest.approx(c * math.log(num_points), rel=0.03)
 
 
-def test_open_boundaries_only_take_away() -> None:
-    generator = torch.Generator().manual_seed(0)
-    source, target = torch.rand(2, 4000, 2, generator=generator)
-    domain = Domain.unit(2, periodic=False)
-    radius = radius_for(4000, domain, 2.0)
-    mean = radius_edges(source, target, radius, domain).size(1) / 4000
-    assert mean < 2 * math.log(4000)
-
-
 @pytest.mark.parametrize(
     ("num_points", "c"), [(1, 1.0), (0, 1.0), (100, 0.0), (100, math.nan)]
 )

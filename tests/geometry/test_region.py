@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
@@ -13,9 +12,6 @@ from hypothesis import strategies as st
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
-from nfsgeo.geometry import region as region_module
-from nfsgeo.geometry import walls as walls_module
-from nfsgeo.geometry.walls import Walls
 
 SQUARE = [[0.25, 0.25], [0.75, 0.25], [0.75, 0.75], [0.25, 0.75]]
 HOLE = [[0.4, 0.4], [0.6, 0.4], [0.6, 0.6], [0.4, 0.6]]
@@ -115,14 +111,6 @@ def test_a_signed_distance_is_its_zero_level() -> None:
     assert torch.equal(domain.contains(points)[sure], (away > 0.2)[sure])
 
 
-def test_an_obstacle_at_the_edge_of_a_signed_distance() -> None:
-    axis = np.linspace(0, 1, 17)
-    region = Region.signed_distance(axis, axis, np.repeat(axis[:, None] - 0.3, 17, 1))
-    domain = Domain(*BOX, region)
-    points = torch.rand(500, 2, dtype=torch.float64)
-    assert torch.equal(domain.contains(points), points[:, 0] > 0.3)
-
-
 def test_lengths_and_origin_do_not_matter() -> None:
     region = Region.polygons([SQUARE])
     points = torch.rand(300, 2, dtype=torch.float64)
@@ -140,16 +128,6 @@ def test_lengths_and_origin_do_not_matter() -> None:
     assert torch.equal(here.visible(a, b), there.visible(c, d))
 
 
-def test_facets_are_divided_but_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    region = Region.surface(*cube(0.1, 0.9))
-    monkeypatch.setattr(walls_module, "FEW", 0)
-    walls = Walls(region, (0.0,) * 3, (1.0,) * 3, (False,) * 3)
-    sides = walls.corners[:, 1:] - walls.corners[:, :1]
-    area = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1).sum() / 2
-    assert area == pytest.approx(6 * 0.8**2)
-    assert walls.radius < 1 / 32
-
-
 def test_regions_compare_and_survive_a_dictionary() -> None:
     region = Region.polygons([SQUARE, HOLE])
     domain = Domain(*BOX, region)
@@ -161,23 +139,17 @@ def test_regions_compare_and_survive_a_dictionary() -> None:
 
 
 @pytest.mark.parametrize(
-    ("facets", "message"),
+    "facets",
     [
-        (np.zeros((3, 2)), "segments"),
-        (np.full((3, 2, 2), np.nan), "finite"),
-        (np.array([[[0, 0], [1, 0]], [[1, 0], [1, 1]]], float), "open at"),
-        (np.empty((0, 2, 2)), "without facets"),
+        np.zeros((3, 2)),
+        np.full((3, 2, 2), np.nan),
+        np.array([[[0, 0], [1, 0]], [[1, 0], [1, 1]]], float),
+        np.empty((0, 2, 2)),
     ],
 )
-def test_bad_boundaries_are_refused(facets: np.ndarray, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_bad_boundaries_are_refused(facets: np.ndarray) -> None:
+    with pytest.raises(UserError):
         Region(facets)
-
-
-def test_a_surface_with_a_gap_is_refused() -> None:
-    corners, triangles = cube(0.0, 1.0)
-    with pytest.raises(UserError, match="open at"):
-        Region.surface(corners, triangles[1:])
 
 
 @pytest.mark.parametrize(
@@ -206,11 +178,8 @@ def test_points_in_obstacles_are_refused_in_one_line() -> None:
 @pytest.mark.parametrize(
     ("rings", "which"),
     [
-        (
-            [SQUARE, [[0.5, 0.5], [0.9, 0.5], [0.9, 0.6], [0.5, 0.6]]],
-            "polygons 0 and 1",
-        ),
-        ([[[0, 0], [1, 1], [1, 0], [0, 0.5]]], "polygon 0 that crosses itself"),
+        ([SQUARE, [[0.5, 0.5], [0.9, 0.5], [0.9, 0.6], [0.5, 0.6]]], "polygons 0"),
+        ([SQUARE, [[0, 0], [1, 1], [1, 0], [0, 0.5]]], "polygon 1"),
     ],
 )
 def test_polygons_that_cross_are_refused(rings: list, which: str) -> None:
@@ -218,20 +187,32 @@ def test_polygons_that_cross_are_refused(rings: list, which: str) -> None:
         Region.polygons(rings)
 
 
-@given(st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=30)
-def test_crossings_are_found(seed: int) -> None:
-    """Against every pair, one by one, by the equations of two lines."""
-    segments = np.random.default_rng(seed).random((12, 2, 2)) * 0.5
-    expected = []
-    for i, j in itertools.combinations(range(12), 2):
-        (a, b), (c, d) = segments[i], segments[j]
-        s, t = np.linalg.solve(np.stack([b - a, c - d], axis=1), c - a)
-        if 0 < s < 1 and 0 < t < 1:
-            expected.append((i, j))
-    found = region_module._first_crossing(segments)
-    assert (found is None) == (not expected)
-    assert found is None or tuple(found.tolist()) in expected
+def test_polygons_side_by_side_are_one_obstacle() -> None:
+    """Sides that they share, in whole or in part, are no gap."""
+    rings = [
+        [[0.2, low], [0.6, low], [0.6, low + 0.2], [0.2, low + 0.2]]
+        for low in (0.3, 0.5)
+    ]
+    rings.append([[0.6, 0.4], [0.8, 0.4], [0.8, 0.6], [0.6, 0.6]])
+    domain = Domain(*BOX, Region.polygons(rings))
+    points = torch.rand(2000, 2, dtype=torch.float64)
+    x, y = points.T
+    solid = ((x - 0.4).abs() < 0.2) & ((y - 0.5).abs() < 0.2)
+    solid |= ((x - 0.7).abs() < 0.1) & ((y - 0.5).abs() < 0.1)
+    assert torch.equal(domain.contains(points), ~solid)
+    below = torch.tensor([[0.4, 0.1], [0.55, 0.5]]).double()
+    above = torch.tensor([[0.4, 0.9], [0.7, 0.5]]).double()
+    assert not domain.visible(below, above).any()
+
+
+def test_a_wall_too_thin_to_be_seen_is_refused() -> None:
+    sliver = [[0.5, 0.0], [0.5 + 1e-7, 0.0], [0.5 + 1e-7, 1.0], [0.5, 1.0]]
+    with pytest.raises(UserError, match="thinner"):
+        Domain(*BOX, Region.polygons([sliver])).contains(torch.rand(3, 2))
+    speck = 0.5 + 1e-7 * np.array(SQUARE)
+    points = torch.rand(50, 2, dtype=torch.float64)
+    assert Domain(*BOX, Region.polygons([speck, SQUARE])).contains(points).any()
+    assert Domain(*BOX, Region.polygons([speck])).contains(points).all()
 
 
 def test_boundaries_lie_in_the_box() -> None:

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.storage import BaseStorage, EdgeStorage, NodeStorage
 from torch_geometric.loader import DataLoader
-from torch_geometric.transforms import Compose, Constant
 
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph, equispaced_grid
 from nfsgeo.geometry.transforms import (
     GRID_TO_POINT,
@@ -99,34 +97,6 @@ def product(graph: BipartiteGraph, field: torch.Tensor) -> torch.Tensor:
     return out.index_add(0, target, graph.base_weight[:, None] * field[source])
 
 
-def test_the_loader_transforms_in_worker_processes():
-    chain = Compose([Constant(), transform()])
-    samples = [sample(n) for n in SIZES]
-
-    class Stored(torch.utils.data.Dataset):
-        def __len__(self) -> int:
-            return len(samples)
-
-        def __getitem__(self, number: int) -> HeteroData:
-            return chain(samples[number])
-
-    loaded = list(DataLoader(Stored(), batch_size=2, num_workers=2))
-    assert [len(batch.y) for batch in loaded] == [2, 1]
-    assert loaded[0]["point"].x.shape == (37, 4)
-    torch.testing.assert_close(
-        graphs_of(loaded[1]), graphs_of(chain(samples[2])), rtol=0, atol=0
-    )
-
-
-def test_batches_move_between_devices(device):
-    batch = Batch.from_data_list([transform()(sample(n)) for n in SIZES]).to(device)
-    for graph in graphs_of(batch):
-        assert graph["edge_index"].device.type == device.type
-    back = graphs_of(batch.cpu())
-    again = graphs_of(Batch.from_data_list(batch.to_data_list()).cpu())
-    torch.testing.assert_close(back, again, rtol=0, atol=0)
-
-
 @pytest.mark.parametrize("whole", [True, False], ids=["object", "dict"])
 def test_saves_and_loads_without_pickled_code(tmp_path: Path, whole: bool):
     data = transform()(sample(30))
@@ -138,25 +108,3 @@ def test_saves_and_loads_without_pickled_code(tmp_path: Path, whole: bool):
     loaded = loaded if whole else HeteroData.from_dict(loaded)
     torch.testing.assert_close(graphs_of(loaded), graphs_of(data), rtol=0, atol=0)
     assert torch.equal(loaded["point"].x, data["point"].x) and loaded.name == data.name
-
-
-def test_what_is_no_sample_of_points_is_refused():
-    to_grid, data = transform(), sample(30)
-    with pytest.raises(ValueError, match="a batch of 2 samples; expected one"):
-        to_grid(Batch.from_data_list([data, data]))
-    with pytest.raises(ValueError, match="without pos"):
-        to_grid(Data(x=torch.ones(3, 1)))
-    with pytest.raises(ValueError, match="with 1 edges; expected points alone"):
-        to_grid(Data(pos=data.pos, edge_index=torch.zeros(2, 1, dtype=torch.int64)))
-    with pytest.raises(ValueError, match="no point"):
-        to_grid(sample(0))
-    with pytest.raises(UserError, match="outside|domain"):
-        to_grid(Data(pos=data.pos + 5))
-
-
-def test_edges_out_of_order_are_refused():
-    data = transform()(sample(30))
-    store = data[POINT_TO_GRID]
-    store.edge_index = store.edge_index.flip(1)
-    with pytest.raises(ValueError, match="out of order"):
-        graph_between(data, POINT_TO_GRID)

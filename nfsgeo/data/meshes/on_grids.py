@@ -49,7 +49,12 @@ def sub_grid(file: Fields, resolution: int | Sequence[int]) -> Mesh:
     Raises:
         UserError: The file has no grid, or the resolution does not divide it.
     """
-    return _on_axes(file, _coarse_axes(file, resolution))
+    axes = _grid_axes(file)
+    numbers = np.meshgrid(*_coarse_axes(file, resolution), indexing="ij")
+    shape = tuple(len(axis) for axis in axes)
+    index = np.ravel_multi_index(tuple(numbers), shape).ravel()
+    columns = [axis[n].ravel() for axis, n in zip(axes, numbers, strict=True)]
+    return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
 
 
 def sub_grid_sizes(file: Fields) -> list[int]:
@@ -60,12 +65,12 @@ def sub_grid_sizes(file: Fields) -> list[int]:
     Raises:
         UserError: The file has no grid.
     """
-    fitting = []
-    for i, axis in enumerate(_grid_axes(file)):
-        one = has_ends(file, i)
-        sizes = range(one + 1, len(axis) + 1)
-        fitting.append({n for n in sizes if not (len(axis) - one) % (n - one)})
-    return sorted(set.intersection(*fitting))
+    axes = [(len(axis), has_ends(file, i)) for i, axis in enumerate(_grid_axes(file))]
+    return [
+        n
+        for n in range(1, 1 + min(num for num, _ in axes))
+        if all(n > one and (num - one) % (n - one) == 0 for num, one in axes)
+    ]
 
 
 def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
@@ -166,15 +171,6 @@ def _grid_axes(file: Fields) -> tuple[Doubles, ...]:
     return file.axes
 
 
-def _on_axes(file: Fields, coarse: list[Indices]) -> Mesh:
-    axes = _grid_axes(file)
-    shape = tuple(len(axis) for axis in axes)
-    numbers = np.meshgrid(*coarse, indexing="ij")
-    index = np.ravel_multi_index(tuple(numbers), shape).ravel()
-    columns = [axis[n].ravel() for axis, n in zip(axes, numbers, strict=True)]
-    return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
-
-
 def has_ends(file: Fields, i: int) -> int:
     """1 where an axis of the grid reaches both ends of the domain, else 0."""
     axis, domain = _grid_axes(file)[i], file.domain
@@ -191,11 +187,10 @@ def _coarse_axes(file: Fields, resolution: int | Sequence[int]) -> list[Indices]
         # A grid that has both ends keeps both; any other divides evenly.
         one = has_ends(file, i)
         if num <= one or num > len(axis) or (len(axis) - one) % (num - one):
+            rule = "whose predecessor divides" if one else "that divides"
             raise UserError(
                 f"resolution {num} on axis {i} of {file.path}, which has {len(axis)}",
-                f"a number that divides {len(axis)}"
-                if not one
-                else f"a number whose predecessor divides {len(axis) - 1}",
+                f"a number {rule} {len(axis) - one}",
                 "choose such a resolution",
             )
         stride = (len(axis) - one) // (num - one)

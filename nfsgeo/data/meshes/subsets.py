@@ -107,10 +107,7 @@ def nested(
     if mesh.index is None and trained is None:
         return Mesh(np.concatenate([mesh.pos, between(file, extra, rng)]), None)
     pos = file.coordinates(sample)
-    if trained is None:
-        _enough(file, num_points, len(pos))
-    others = _others(file, mesh, trained, extra, sample)
-    chosen = np.sort(_drawn(file, others, extra, rng))
+    chosen = np.sort(_unseen(file, mesh, trained, extra, rng, sample))
     if mesh.index is None:
         return Mesh(np.concatenate([mesh.pos, pos[chosen]]), None)
     index = np.concatenate([mesh.index, chosen])
@@ -140,11 +137,8 @@ def disjoint(
     Raises:
         UserError: The file has too few other points.
     """
-    others = _others(file, mesh, trained, num_points, sample)
-    if trained is None:
-        _enough(file, num_points, len(others))
     rng = philox(seed, Stream.DISJOINT, sample)
-    chosen = _drawn(file, others, num_points, rng)
+    chosen = _unseen(file, mesh, trained, num_points, rng, sample)
     return _subset(file.coordinates(_owner(file, sample)), chosen)
 
 
@@ -241,23 +235,28 @@ def _owner(file: Fields, number: int) -> int:
     return 0 if shared else number
 
 
-def _others(
-    file: Fields, mesh: Mesh, trained: Indices | None, wanted: int, sample: int
+def _unseen(
+    file: Fields,
+    mesh: Mesh,
+    trained: Indices | None,
+    wanted: int,
+    rng: np.random.Generator,
+    sample: int,
 ) -> Indices:
-    """Numbers of the points of a file in no mesh of training."""
+    """Numbers of some points of a file in no mesh of training, at random."""
     there = points_there(file, sample)
-    total = len(there)
     known = [part for part in (mesh.index, trained) if part is not None]
     taken = np.unique(np.concatenate([np.empty(0, np.int64), *known]))
-    if trained is not None and wanted > total - len(taken):
+    others = np.setdiff1d(there, taken)
+    if wanted > len(others):
         raise UserError(
             f"{wanted} points of {file.path} that training has not seen",
-            f"at most {total - len(taken)}, for training has seen {len(taken)} of "
-            f"its {total} points",
+            f"at most {len(others)}, for training has seen {len(taken)} of its "
+            f"{len(there)} points",
             "ask for fewer, take points between them (off-grid) where the file "
             "permits, or train with a smaller data.point_sets",
         )
-    return np.setdiff1d(there, taken)
+    return _drawn(file, others, wanted, rng)
 
 
 def _drawn(

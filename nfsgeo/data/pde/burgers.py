@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from nfsgeo.data.pde.etdrk4 import quadratic_flow, whole_steps
 from nfsgeo.data.pde.random_fields import periodic_field, sample_rng
 from nfsgeo.data.pde.solution import spectral_tail
-from nfsgeo.data.pde.solver import PeriodicSolver, option
+from nfsgeo.data.pde.solver import PeriodicSolver, Positive
 
 __all__ = ["Burgers"]
 
 
-@dataclass(frozen=True)
 class Burgers(PeriodicSolver):
     r"""Velocity of a one-dimensional viscous flow, periodic on [0, 1].
 
@@ -41,9 +40,9 @@ class Burgers(PeriodicSolver):
             paper's comparison.
     """
 
-    nu: float = option(0.01, "viscosity", positive=True)
-    time_stride: int = option(
-        1, "time steps are 0.005 * time_stride apart", positive=True
+    nu: Positive = Field(default=0.01, description="viscosity")
+    time_stride: PositiveInt = Field(
+        default=1, description="time steps are 0.005 * time_stride apart"
     )
 
     name: ClassVar[str] = "burgers"

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from nfsgeo.data.pde.random_fields import neumann_field, sample_rng
 from nfsgeo.data.pde.solution import Solution, check_samples
-from nfsgeo.data.pde.solver import SteadySolver, option
+from nfsgeo.data.pde.solver import SteadySolver
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -20,13 +20,11 @@ __all__ = ["Darcy", "apply_operator", "faces", "solve_pressure"]
 
 # Values where the random field is not negative, and where it is.
 LEVELS = {"12/3": (12.0, 3.0), "12/4": (12.0, 4.0)}
-COEFFICIENTS = (*LEVELS, "lognormal")
 _ITERATIONS = 500
 
 Faces = tuple[Tensor, Tensor]
 
 
-@dataclass(frozen=True)
 class Darcy(SteadySolver):
     r"""Pressure in a porous square for a given permeability.
 
@@ -50,13 +48,17 @@ class Darcy(SteadySolver):
         coefficient: ``"12/3"``, ``"12/4"`` or ``"lognormal"``.
     """
 
-    coefficient: str = option("12/3", "levels of a, or lognormal", choices=COEFFICIENTS)
+    coefficient: Literal["12/3", "12/4", "lognormal"] = Field(
+        default="12/3", description="levels of a, or lognormal"
+    )
 
     name: ClassVar[str] = "darcy"
     title: ClassVar[str] = (
         "-div(a grad u) = 1 on the unit square, u = 0 on the boundary"
     )
     dim: ClassVar[int] = 2
+    domain: ClassVar[Domain] = Domain.unit(2, periodic=False)
+    resolution: ClassVar[int] = 256
     static_names: ClassVar[tuple[str, ...]] = ("a",)
     method: ClassVar[Mapping[str, str]] = {
         "space": "cell-centred finite volumes, harmonic face values",
@@ -67,14 +69,6 @@ class Darcy(SteadySolver):
     tau: ClassVar[float] = 3.0
     # Higher modes hold 5e-5 of the field's variance.
     cutoff: ClassVar[int] = 128
-
-    @property
-    def resolution(self) -> int:
-        return 256
-
-    @property
-    def domain(self) -> Domain:
-        return Domain.unit(2, periodic=False)
 
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
         """Coordinates of the cell centres."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import Field
 from torch import Tensor
 
 from nfsgeo.data.pde.random_fields import sample_rng
 from nfsgeo.data.pde.solution import Solution, check_samples
-from nfsgeo.data.pde.solver import SteadySolver, option
-from nfsgeo.errors import UserError
+from nfsgeo.data.pde.solver import SteadySolver
 from nfsgeo.geometry import Domain, Region
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ Radius = Callable[[Doubles], Doubles]
 CORNERS = 1024
 
 
-@dataclass(frozen=True)
 class Elasticity(SteadySolver):
     r"""Von Mises stress in a unit square with a hole, clamped below, pulled above.
 
@@ -61,16 +59,18 @@ class Elasticity(SteadySolver):
         nu: Poisson's ratio, below 0.5.
     """
 
-    plane: str = option(
-        "stress", "plane stress or strain", choices=("stress", "strain")
+    plane: Literal["stress", "strain"] = Field(
+        default="stress", description="plane stress or strain"
     )
-    nu: float = option(0.3, "Poisson's ratio", positive=True)
+    nu: float = Field(default=0.3, description="Poisson's ratio", gt=0, lt=0.5)
 
     name: ClassVar[str] = "elasticity"
     title: ClassVar[str] = (
         "div sigma = 0 on a square with a random hole, clamped and pulled"
     )
     dim: ClassVar[int] = 2
+    domain: ClassVar[Domain] = Domain.unit(2, periodic=False)
+    resolution: ClassVar[int] = 24
     component_names: ClassVar[tuple[str, ...]] = ("von_mises",)
     static_names: ClassVar[tuple[str, ...]] = ("distance",)
     method: ClassVar[Mapping[str, str]] = {
@@ -86,20 +86,6 @@ class Elasticity(SteadySolver):
     }
     needs: ClassVar[tuple[str, ...]] = ("skfem",)
     cutoff: ClassVar[int] = 8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.nu >= 0.5:
-            raise UserError(f"nu={self.nu:g}", "a number below 0.5", "change the value")
-
-    @property
-    def resolution(self) -> int:
-        """Squares along each side."""
-        return 24
-
-    @property
-    def domain(self) -> Domain:
-        return Domain.unit(2, periodic=False)
 
     def shape(self, resolution: int) -> tuple[int, ...]:
         """Corners and centres of all squares between the sides and the hole."""

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from nfsgeo.data.pde.etdrk4 import quadratic_flow, whole_steps
 from nfsgeo.data.pde.random_fields import sample_rng
 from nfsgeo.data.pde.solution import GUARD, spectral_tail
-from nfsgeo.data.pde.solver import PeriodicSolver, option
+from nfsgeo.data.pde.solver import PeriodicSolver
 
 __all__ = ["KdV", "drift", "soliton"]
 
 HORIZONS = {"standard": 1.0, "long": 10.0}
-INITIAL = ("cos", "sech2")
 
 
-@dataclass(frozen=True)
 class KdV(PeriodicSolver):
     r"""Height of shallow-water waves, periodic with length L = 50.
 
@@ -51,11 +49,11 @@ class KdV(PeriodicSolver):
             each.
     """
 
-    ic: str = option(
-        "cos", "initial condition: three cosines or two solitons", choices=INITIAL
+    ic: Literal["cos", "sech2"] = Field(
+        default="cos", description="initial condition: three cosines or two solitons"
     )
-    preset: str = option(
-        "standard", "standard to t=1, long to t=10", choices=tuple(HORIZONS)
+    preset: Literal["standard", "long"] = Field(
+        default="standard", description="standard to t=1, long to t=10"
     )
 
     name: ClassVar[str] = "kdv"
@@ -64,23 +62,16 @@ class KdV(PeriodicSolver):
     )
     units: ClassVar[Mapping[str, str]] = {"x": "a period of 50", "t": "1", "u": "1"}
     dim: ClassVar[int] = 1
+    records: ClassVar[int] = 201
+    resolution: ClassVar[int] = 1024
     length: ClassVar[float] = 50.0
     max_drift: ClassVar[float] = 1e-7
-
-    @property
-    def resolution(self) -> int:
-        return 1024
 
     def coarsest(self) -> int:
         return 1024
 
     def first_step(self, resolution: int) -> float:
         return 1 / 400 * min(1.0, 1024 / resolution)
-
-    @property
-    def records(self) -> int:
-        """Time steps from t=0 to the end of the preset, both included."""
-        return 201
 
     def times(self, records: int) -> np.ndarray:
         return HORIZONS[self.preset] / 200 * np.arange(records)

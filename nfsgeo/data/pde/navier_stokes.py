@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
+from pydantic import Field, FiniteFloat
 from torch import Tensor
 
 from nfsgeo.data.pde.etdrk4 import ETDRK4, dealias_mask, whole_steps
 from nfsgeo.data.pde.random_fields import periodic_field, sample_rng
 from nfsgeo.data.pde.solution import spectral_tail
-from nfsgeo.data.pde.solver import PeriodicSolver, option
+from nfsgeo.data.pde.solver import PeriodicSolver, Positive
 
 __all__ = ["NavierStokes"]
 
 
-@dataclass(frozen=True)
 class NavierStokes(PeriodicSolver):
     r"""Vorticity of a forced viscous flow on the unit torus.
 
@@ -44,13 +43,17 @@ class NavierStokes(PeriodicSolver):
         forcing: Amplitude ``A``, constant in time; 0 leaves the flow to decay.
     """
 
-    nu: float = option(1e-3, "viscosity", positive=True)
-    sigma2: float = option(7.0**3, "scale of the initial covariance", positive=True)
-    forcing: float = option(0.1, "amplitude of f, 0 for none")
+    nu: Positive = Field(default=1e-3, description="viscosity")
+    sigma2: Positive = Field(
+        default=7.0**3, description="scale of the initial covariance"
+    )
+    forcing: FiniteFloat = Field(default=0.1, description="amplitude of f, 0 for none")
 
     name: ClassVar[str] = "navier-stokes"
     title: ClassVar[str] = "w_t + u . grad w = nu lap w + f on the unit torus"
     dim: ClassVar[int] = 2
+    records: ClassVar[int] = 50
+    resolution: ClassVar[int] = 128
     component_names: ClassVar[tuple[str, ...]] = ("w",)
     static_names: ClassVar[tuple[str, ...]] = ("w0",)
     method: ClassVar[Mapping[str, str]] = {
@@ -64,10 +67,6 @@ class NavierStokes(PeriodicSolver):
     # variance and viscosity removes them within the first time step.
     cutoff: ClassVar[int] = 20
 
-    @property
-    def resolution(self) -> int:
-        return 128
-
     def coarsest(self) -> int:
         """Twice as many points as at the paper's viscosity where there is less.
 
@@ -78,11 +77,6 @@ class NavierStokes(PeriodicSolver):
 
     def first_step(self, resolution: int) -> float:
         return self.step * min(1.0, 128 / resolution)
-
-    @property
-    def records(self) -> int:
-        """Time steps to t=12.5."""
-        return 50
 
     def times(self, records: int) -> np.ndarray:
         """From 0.25: the initial condition is not one of the time steps."""

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 import numpy as np
 import torch
-from pydantic import FiniteFloat, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from nfsgeo.data.pde.etdrk4 import whole_steps
 from nfsgeo.data.pde.solution import Solution, check_samples, solve_guarded
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.setting_errors import unknown
+from nfsgeo.setting_errors import explained
 
-__all__ = [
-    "Option",
-    "PeriodicSolver",
-    "Solver",
-    "SteadySolver",
-    "option",
-]
+__all__ = ["Option", "PeriodicSolver", "Positive", "Solver", "SteadySolver"]
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True)
@@ -37,53 +32,24 @@ class Option:
         default: Its value when not given.
         help: What it means, one line.
         choices: The values there are, empty when any will do.
-        positive: Whether it must be greater than 0.
     """
 
     name: str
-    default: int | float | str
+    default: Any
     help: str
-    choices: tuple[str, ...] = ()
-    positive: bool = False
-
-    def parse(self, value: Any) -> int | float | str:
-        """The value in the option's type; text is converted.
-
-        Raises:
-            UserError: It cannot be.
-        """
-        kind: Any = FiniteFloat if type(self.default) is float else type(self.default)
-        if self.choices:
-            kind = Literal[self.choices]
-        try:
-            return TypeAdapter(kind).validate_python(value)
-        except ValidationError as error:
-            expected = error.errors()[0]["msg"].removeprefix("Input should be ")
-            raise UserError(
-                f"{self.name}={value!r}", expected, "change the value"
-            ) from None
+    choices: tuple[str, ...]
 
 
-def option(
-    default: int | float | str,
-    help: str,
-    *,
-    choices: Sequence[str] = (),
-    positive: bool = False,
-) -> Any:
-    """A field of a solver that is an :class:`Option` of its equation."""
-    about = {"help": help, "choices": tuple(choices), "positive": positive}
-    return field(default=default, metadata=about)
-
-
-@dataclass(frozen=True)
-class Solver(ABC):
+class Solver(BaseModel, ABC):
     """An equation with the values of its options, and how its samples are solved.
 
     Attributes:
         name: Name of the equation on the command line.
         title: The equation in one line.
         dim: Number of spatial dimensions.
+        resolution: Number of points on each axis, unless another is asked for.
+        records: Number of time steps to store, unless another is asked for.
+        domain: Box that holds the grid.
         component_names: Components of ``u``.
         static_names: Components of ``a``.
         static_role: ``"initial condition"`` or ``"coefficient"``.
@@ -93,8 +59,10 @@ class Solver(ABC):
         needs: Packages of the extra ``nfsgeo[fem]`` that it imports.
 
     Raises:
-        UserError: An option has a value that it cannot have.
+        ValidationError: An option has a value that it cannot have.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -107,26 +75,14 @@ class Solver(ABC):
     samples: ClassVar[int] = 1200
     needs: ClassVar[tuple[str, ...]] = ()
 
-    def __post_init__(self) -> None:
-        for each in self.options:
-            value: Any = getattr(self, each.name)
-            if each.choices and value not in each.choices:
-                raise UserError(
-                    f"{each.name} {value!r}",
-                    f"one of {', '.join(each.choices)}",
-                    "choose one of these",
-                )
-            if each.positive and not 0 < value < np.inf:
-                raise UserError(
-                    f"{each.name}={value:g}", "a positive number", "change the value"
-                )
-
     @property
     def options(self) -> tuple[Option, ...]:
         """What can be chosen."""
         return tuple(
-            Option(each.name, getattr(type(self), each.name), **each.metadata)
-            for each in fields(self)
+            Option(
+                name, each.default, each.description or "", get_args(each.annotation)
+            )
+            for name, each in type(self).model_fields.items()
         )
 
     @property
@@ -143,28 +99,20 @@ class Solver(ABC):
         Raises:
             UserError: An option does not exist or has a value that it cannot have.
         """
-        known = {each.name: each for each in self.options}
-        for name in given or {}:
-            if name not in known:
-                what, names = f"option {name!r} of {self.name}", ", ".join(known)
-                raise unknown(what, f"one of {names}", name, known)
-        values: Any = {k: known[k].parse(v) for k, v in (given or {}).items()}
-        return dataclasses.replace(self, **values)
+        with explained(known=type(self).model_fields):
+            return self.model_validate(dict(self) | dict(given or {}))
 
     @property
     @abstractmethod
-    def resolution(self) -> int:
-        """Number of points on each axis, unless another is asked for."""
+    def resolution(self) -> int: ...
 
     @property
     @abstractmethod
-    def records(self) -> int:
-        """Number of time steps to store, unless another is asked for."""
+    def records(self) -> int: ...
 
     @property
     @abstractmethod
-    def domain(self) -> Domain:
-        """Box that holds the grid."""
+    def domain(self) -> Domain: ...
 
     def shape(self, resolution: int) -> tuple[int, ...]:
         """Points along each axis, or in all where a sample has a mesh of its own."""
@@ -220,11 +168,7 @@ class SteadySolver(Solver):
     """An equation without time, whose solution follows from a coefficient."""
 
     static_role: ClassVar[str] = "coefficient"
-
-    @property
-    def records(self) -> int:
-        """One: the problem is steady."""
-        return 1
+    records: ClassVar[int] = 1
 
     def times(self, records: int) -> np.ndarray:
         """Time 0.

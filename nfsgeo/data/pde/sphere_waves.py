@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
+from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from nfsgeo.data.pde.random_fields import sample_rng
 from nfsgeo.data.pde.solution import Solution
-from nfsgeo.data.pde.solver import Solver, option
+from nfsgeo.data.pde.solver import Positive, Solver
 from nfsgeo.geometry import Domain, spherical_harmonics
 
 __all__ = ["SphereWaves"]
 
 
-@dataclass(frozen=True)
 class SphereWaves(Solver):
     r"""Waves that travel in all directions on a sphere of radius 1.
 
@@ -40,12 +39,17 @@ class SphereWaves(Solver):
         degree: :math:`L`.
     """
 
-    speed: float = option(1.0, "of waves of high degrees", positive=True)
-    degree: int = option(12, "highest degree of the harmonics", positive=True)
+    speed: Positive = Field(default=1.0, description="of waves of high degrees")
+    degree: PositiveInt = Field(
+        default=12, description="highest degree of the harmonics"
+    )
 
     name: ClassVar[str] = "sphere-waves"
     title: ClassVar[str] = "u_tt = c^2 Laplace u on the unit sphere, in closed form"
     dim: ClassVar[int] = 2
+    domain: ClassVar[Domain] = Domain.sphere()
+    records: ClassVar[int] = 40
+    resolution: ClassVar[int] = 48
     method: ClassVar[Mapping[str, str]] = {
         "time": "exact",
         "space": "spherical harmonics",
@@ -59,20 +63,6 @@ class SphereWaves(Solver):
     }
     samples: ClassVar[int] = 240
     spacing: ClassVar[float] = 0.05
-
-    @property
-    def resolution(self) -> int:
-        """Longitudes, and latitudes."""
-        return 48
-
-    @property
-    def records(self) -> int:
-        """Time steps from t=0 to t=1.95."""
-        return 40
-
-    @property
-    def domain(self) -> Domain:
-        return Domain.sphere()
 
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
         step = np.arange(resolution) / resolution

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nfsgeo.data
@@ -20,7 +20,6 @@ from nfsgeo.data.meshes import (
     Mesh,
     clustered,
     disjoint,
-    every_point,
     jittered,
     nested,
     off_grid,
@@ -131,19 +130,6 @@ def test_no_unseen_point_is_in_any_point_set(sets: int, few: int, seed: int) -> 
             draw(drawn[0], file, num, seed, trained=trained)
 
 
-def test_nested_mesh_off_the_grid() -> None:
-    seen = off_grid(GRIDS[2], 10, 0)
-    mesh = nested(seen, GRIDS[2], 25, 0)
-    np.testing.assert_array_equal(mesh.pos[:10], seen.pos)
-    assert mesh.index is None and len(np.unique(mesh.pos, axis=0)) == 25
-
-
-def test_repeats_of_the_unseen_part_differ() -> None:
-    seen = random_subset(GRIDS[1], 20, 0)
-    a, b = (nested(seen, GRIDS[1], 60, seed) for seed in (1, 2))
-    assert not np.array_equal(a.index, b.index)
-
-
 def test_sub_grid_keeps_order_and_ends() -> None:
     mesh = sub_grid(GRIDS[1], (6, 4))
     assert mesh.grid_shape == (6, 4)
@@ -158,12 +144,6 @@ def test_sub_grid_of_cells_stays_centred() -> None:
     np.testing.assert_allclose(mesh.pos.reshape(3, 5, 2)[:, 0, 0], [1 / 3, 1, 5 / 3])
 
 
-def test_whole_mesh_is_the_grid() -> None:
-    mesh = every_point(GRIDS[2])
-    assert mesh.grid_shape == (4, 6, 5) and len(mesh) == 120
-    np.testing.assert_array_equal(mesh.index, np.arange(120))
-
-
 @pytest.mark.parametrize("amount", [0.3, 0.9])
 def test_jitter_stays_within_its_cell(amount: float) -> None:
     file = made((24, 16), (True, True))
@@ -173,16 +153,6 @@ def test_jitter_stays_within_its_cell(amount: float) -> None:
     share = np.abs(away) / [2 / 6, 2 / 8]
     assert amount / 2 * 0.9 < share.max() <= amount / 2
     check_inside(file, mesh)
-
-
-def test_jitter_on_bounded_axes_stays_on_the_grid() -> None:
-    file = made((25, 13), (False, False))
-    mesh = jittered(file, (5, 4), 3)
-    assert mesh.index is not None and len(np.unique(mesh.index)) == 20
-    check_inside(file, mesh)
-    mixed = jittered(made((12, 13), (True, False)), (6, 4), 3)
-    assert mixed.index is None
-    check_inside(made((12, 13), (True, False)), mixed)
 
 
 @pytest.mark.parametrize("periodic", [(True, True), (False, False)])
@@ -202,12 +172,6 @@ def test_density_varies_tenfold(periodic: tuple[bool, bool]) -> None:
     assert 8 < near.mean() / far.mean() < 11
 
 
-def test_clustered_refuses_what_it_cannot_draw(
-    one_line: Callable[..., str],
-) -> None:
-    assert "at most" in one_line(clustered, GRIDS[1], 110, 0)
-
-
 def test_requests_that_cannot_be_met(
     one_line: Callable[..., str], point_case: Any
 ) -> None:
@@ -223,17 +187,6 @@ def test_requests_that_cannot_be_met(
     one_line(sub_grid, cloud, 2)
     one_line(off_grid, cloud, 2, 0)
     assert len(random_subset(cloud, 5, 0, sample=1)) == 5
-
-
-@settings(max_examples=20)
-@given(st.integers(0, 4), st.integers(0, 9))
-def test_a_mesh_for_every_sample(sample: int, seed: int) -> None:
-    draw = per_sample(random_subset, GRIDS[1], 15, seed)
-    mesh = draw(sample)
-    same = random_subset(GRIDS[1], 15, seed, sample)
-    np.testing.assert_array_equal(mesh.index, same.index)
-    other = draw((sample + 1) % 5)
-    assert not np.array_equal(mesh.index, other.index)
 
 
 def test_per_sample_crosses_processes(grid_case: Any, sent: Any) -> None:

@@ -82,7 +82,7 @@ class Waves:
     ],
 )
 def test_fields_are_exact_off_the_grid(
-    shape: tuple[int, ...], periodic: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, ...], periodic: tuple[bool, ...]
 ) -> None:
     waves = Waves(shape, periodic)
     file = waves.file
@@ -90,17 +90,6 @@ def test_fields_are_exact_off_the_grid(
     values = file.read(0, slice(None))
     found = TrigonometricInterpolation(file, mesh.pos)(values)
     np.testing.assert_allclose(found, waves.exact(mesh.pos), atol=2e-6)
-    # In small pieces the result is the same.
-    monkeypatch.setattr("nfsgeo.data.meshes.trigonometric.WORK_BYTES", 1)
-    pieces = TrigonometricInterpolation(file, mesh.pos)(values)
-    np.testing.assert_allclose(pieces, found, rtol=1e-6, atol=1e-6)
-
-
-def test_grid_points_get_their_own_values() -> None:
-    file = Waves((6, 5), (True, True)).file
-    values = file.read(0, slice(None))
-    found = TrigonometricInterpolation(file, file.coordinates())(values)
-    np.testing.assert_allclose(found, values, atol=1e-6)
 
 
 def test_what_cannot_be_interpolated_is_refused() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from torch.testing import assert_close
 
 from nfsgeo.data.pde import finite_elements as fem
 from nfsgeo.data.pde.elasticity import Elasticity, hole_radius, rings
-from nfsgeo.errors import UserError
 
 Array = NDArray[np.float64]
 Field = Callable[[Array, Array], tuple[Any, ...]]
@@ -170,33 +168,6 @@ def test_kirsch() -> None:
     assert float(found[0].max()) == pytest.approx(3, rel=0.01)
 
 
-def test_small_hole_in_a_pulled_plate() -> None:
-    """Stress 3 at its sides, -1 above and below; without contraction, 1 elsewhere."""
-    lame = fem.material("stress", 1e-9)
-    reference = fem.reference_mesh(64, 24)
-    mesh = fem.hole_mesh(reference, lambda angle: np.full_like(angle, 0.05))
-    basis = fem.displacements(mesh)
-    u, _ = fem.pulled(basis, lame)
-    stress = fem.stress_at_vertices(basis, u, lame)
-    at = cKDTree(mesh.p[:, : mesh.nvertices].T)
-    side, top, far = at.query([[0.55, 0.5], [0.5, 0.55], [0.0, 0.25]])[1]
-    assert stress[1, side] == pytest.approx(3, rel=0.03)
-    assert stress[0, top] == pytest.approx(-1, rel=0.05)
-    assert stress[1, far] == pytest.approx(1, rel=0.05)
-
-
-def test_symmetric_hole() -> None:
-    mesh = a_mesh(8, lambda angle: 0.3 + 0.05 * np.cos(2 * angle))
-    basis = fem.displacements(mesh)
-    found = fem.von_mises(
-        fem.stress_at_vertices(basis, fem.pulled(basis, LAME)[0], LAME), 0.0
-    )
-    points = mesh.p[:, : mesh.nvertices].T
-    away, mirrored = cKDTree(points).query([1, 0] + points * [-1, 1])
-    assert away.max() < 1e-12
-    np.testing.assert_allclose(found[mirrored], found, rtol=1e-9)
-
-
 def test_planes_of_stress_and_strain() -> None:
     """Stress of plane strain is that of plane stress at another Poisson's ratio."""
     basis = fem.displacements(a_mesh(8))
@@ -248,13 +219,6 @@ def test_shipped_batch() -> None:
         assert int((away < 1e-4).sum()) == 16
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(4, 40))
-def test_number_of_points(resolution: int) -> None:
-    mesh = fem.reference_mesh(resolution, rings(resolution))
-    assert Elasticity().shape(resolution) == (mesh.nvertices,)
-
-
 @pytest.mark.slow
 def test_accuracy_at_the_shipped_size() -> None:
     equation = Elasticity()
@@ -268,20 +232,3 @@ def test_accuracy_at_the_shipped_size() -> None:
     exact = fine.u[0, 0, same, 0][~corners]
     error = found.u[0, 0, :, 0][~corners] - exact
     assert float(error.norm() / exact.norm()) < 0.01
-
-
-def test_batch_does_not_matter() -> None:
-    together = Elasticity().solve(7, range(3), resolution=4)
-    alone = Elasticity().solve(7, [2], resolution=4)
-    assert torch.equal(together.u[2:], alone.u)
-    assert together.pos is not None and alone.pos is not None
-    assert torch.equal(together.pos[2:], alone.pos)
-
-
-def test_wrong_settings() -> None:
-    with pytest.raises(UserError, match="nu=0.5: expected a number below 0.5"):
-        Elasticity(nu=0.5)
-    with pytest.raises(UserError, match="plane 'shear'"):
-        Elasticity(plane="shear")
-    with pytest.raises(UserError, match="--records 2"):
-        Elasticity().solve(0, [0], resolution=4, records=2)

@@ -1,4 +1,4 @@
-"""Polynomials of displacements."""
+"""Lengths of displacements, and polynomials of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ import itertools
 import torch
 from torch import Tensor
 
-__all__ = ["monomials"]
+__all__ = ["length", "monomials"]
+
+
+def length(vectors: Tensor) -> Tensor:
+    """Euclidean lengths ``[...]`` of ``vectors [..., d]``.
+
+    Unlike ``norm``, also the second derivative at zero is zero, not NaN.
+    """
+    if not vectors.requires_grad:
+        return vectors.norm(dim=-1)
+    zero = (vectors == 0).all(-1)
+    return vectors.masked_fill(zero[..., None], 1).norm(dim=-1).masked_fill(zero, 0)
 
 
 def monomials(offset: Tensor, degree: int) -> tuple[Tensor, list[int]]:
