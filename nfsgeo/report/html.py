@@ -27,7 +27,13 @@ from nfsgeo.report.tables import (
     unseen_table,
     verdict,
 )
-from nfsgeo.report.text import bytes_text, count_text, seconds_text, time_axis
+from nfsgeo.report.text import (
+    bytes_text,
+    count_text,
+    error_text,
+    seconds_text,
+    time_axis,
+)
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
@@ -122,8 +128,8 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
     page = template("comparison.html.j2", HERE).render(
         version=__version__,
         names=names,
-        errors=error_table(errors, title="All components, pooled" * bool(components)),
-        components=[error_table(e, title=title) for title, e in components.items()],
+        errors=error_table(errors),
+        components=[(title, error_table(e)) for title, e in components.items()],
         pictures=[embedded(picture, picture.png()) for picture in _pictures(runs)],
         settings=_differing(runs),
         same_data=len({run.summary.get("data") for run in runs.values()}) == 1,
@@ -158,6 +164,8 @@ def template(name: str, *folders: Path) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["error"] = error_text
+    environment.globals["zip"] = zip
     return environment.get_template(name)
 
 

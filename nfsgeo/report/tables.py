@@ -60,55 +60,26 @@ def methods_of(summary: Errors) -> dict[str, Errors]:
 
 
 def error_table(
-    methods: Mapping[str, Errors],
-    measures: Mapping[str, str] = MEASURES,
-    mark: bool = True,
-    **about: Any,
-) -> dict[str, Any] | None:
-    """Errors by the name of a method.
+    methods: Mapping[str, Errors], measures: Mapping[str, str] = MEASURES
+) -> pd.DataFrame:
+    """Errors with a row for each method and a column for each measure that any has.
 
     Args:
-        methods: What ``summary.json`` holds of each.
+        methods: What ``summary.json`` holds of each, by the name of the method.
         measures: Heads of the columns by the name of an error.
-        mark: Whether to mark the best of each column.
-        about: More entries of the table: its ``title``, and the standard deviation
-            ``std`` of the field.
-
-    Returns:
-        ``measures``, the heads of the columns, and ``rows`` of a ``name`` and
-        ``cells``; None where there is no error.
     """
-    shown = [m for m in measures if any(m in errors for errors in methods.values())]
-    values = [[finite(e.get(m)) for m in shown] for e in methods.values()]
-    if not shown:
-        return None
-    best = pd.DataFrame(values, dtype=float).min() if mark else [None] * len(shown)
-    rows = [
-        {
-            "name": name,
-            "cells": [
-                {
-                    "text": error_text(value),
-                    "best": value is not None and value == least,
-                }
-                for value, least in zip(row, best, strict=True)
-            ],
-        }
-        for name, row in zip(methods, values, strict=True)
-    ]
-    heads = [measures[measure] for measure in shown]
-    return {"measures": heads, "rows": rows, "title": None, "std": None, **about}
+    rows = [[finite(errors.get(m)) for m in measures] for errors in methods.values()]
+    table = pd.DataFrame(rows, list(methods), list(measures.values()), dtype=float)
+    return table.dropna(axis="columns", how="all")
 
 
-def component_tables(summary: Errors) -> Iterator[dict[str, Any]]:
-    """The :func:`error_table` of each of several components, in its own unit."""
+def component_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Title, standard deviation and :func:`error_table` of each component."""
     for name, errors in (summary.get("components") or {}).items():
         baselines = errors.get("baselines")
         own = {"model": summary.get("model"), "test": errors, "baselines": baselines}
-        title = with_unit(name, errors.get("unit"))
-        std = error_text(errors.get("std"))
-        if table := error_table(methods_of(own), title=title, std=std):
-            yield table
+        std = f"standard deviation {error_text(errors.get('std'))}"
+        yield with_unit(name, errors.get("unit")), std, error_table(methods_of(own))
 
 
 def verdict(summary: Errors) -> str | None:
@@ -128,21 +99,18 @@ def verdict(summary: Errors) -> str | None:
     )
 
 
-def unseen_table(run: RunFolder) -> dict[str, Any] | None:
+def unseen_table(run: RunFolder) -> pd.DataFrame:
     """The :func:`error_table` of unseen meshes: means over the repeats, by size."""
     if not {"factor", "mae"} <= set(run.unseen):
-        return None
+        return pd.DataFrame()
     means = run.unseen.groupby("factor").mean()
     rows = {
         f"{factor:g}\u2009×, {count_text(row.get('num_points'))} points": row
         for factor, row in means.iterrows()
     }
-    measures = {
-        "mae": "MAE",
-        "mae_seen": "at training points",
-        "mae_unseen": "at unseen points",
-    }
-    return error_table(rows, measures, mark=False)
+    unseen = "at training points", "at unseen points"
+    heads = dict(zip(("mae", "mae_seen", "mae_unseen"), ("MAE", *unseen), strict=True))
+    return error_table(rows, heads)
 
 
 def settings_tables(run: RunFolder) -> Iterator[tuple[str, list[tuple[str, str]]]]:
