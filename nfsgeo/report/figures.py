@@ -165,7 +165,7 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
     if {"factor", "mae"} <= set(run.unseen):
         seen = finite((run.summary.get("test") or {}).get("mae"))
         caption = (
-            "Error on larger meshes that contain the training mesh; bands are one "
+            "Error on larger meshes that contain the training mesh; bars are one "
             "standard deviation over the repeats."
         )
         name = "pooled MAE" if run.summary.get("components") else "MAE"
@@ -174,12 +174,15 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
         )
 
 
-def curves(panels: Mapping[str, Mapping[str, Curve]], xlabel: str) -> Figure:
-    """Curves by their name, a panel for each quantity, on logarithmic axes.
+def curves(
+    panels: Mapping[str, Mapping[str, Curve]], xlabel: str, scale: str = "log"
+) -> Figure:
+    """Curves by their name, a panel for each quantity.
 
     Args:
         panels: Abscissae, ordinates and look of each curve, by quantity and name.
         xlabel: What the abscissae are.
+        scale: Of ordinates that are positive.
     """
     names = list(next(iter(panels.values())))
     ncols = 3 if sum(map(len, names)) < 60 else 1
@@ -189,9 +192,9 @@ def curves(panels: Mapping[str, Mapping[str, Curve]], xlabel: str) -> Figure:
     for ax, (quantity, lines) in zip(axes, panels.items(), strict=True):
         for name, (x, y, look) in lines.items():
             marker = "o" if len(x) < 30 else None
-            ax.plot(x, y, label=name, **{"marker": marker, "ms": 2.5, **look})
+            ax.errorbar(x, y, label=name, **{"marker": marker, "ms": 2.5, **look})
         if all((np.asarray(y) > 0).any() for _, y, _ in lines.values()):
-            ax.set_yscale("log")
+            ax.set_yscale(scale)
         ax.set_ylabel(fill(quantity, 20))  # about as many letters as a panel is high
         ax.grid(True, axis="y")
     if xlabel == "epoch":
@@ -255,22 +258,17 @@ def unseen_curve(
     by_size = unseen.groupby("factor")
     mean, spread = by_size.mean(), by_size.std(ddof=0)
     lines: dict[str, Curve] = {
-        label: (mean.index, mean[column], look)
+        label: (mean.index, mean[column], {**look, "yerr": spread[column]})
         for column, (label, look) in UNSEEN.items()
         if column in mean and mean[column].notna().any()
     }
     if seen_mae is not None:
         look = {"color": COLOURS["muted"], "ls": ":", "marker": ""}
         lines["training mesh"] = (mean.index, np.full(len(mean), seen_mae), look)
-    figure = curves({name: lines}, "points, as a multiple of the training mesh")
-    (ax,) = figure.axes
-    for column, (label, look) in UNSEEN.items():
-        if label in lines:
-            band = mean[column] - spread[column], mean[column] + spread[column]
-            ax.fill_between(mean.index, *band, color=look["color"], alpha=0.18, lw=0)
-    ax.set_yscale("linear")
-    ax.autoscale()
-    ax.set_ylim(0, 1.05 * ax.get_ylim()[1])
+    figure = curves(
+        {name: lines}, "points, as a multiple of the training mesh", "linear"
+    )
+    figure.axes[0].set_ylim(bottom=0)
     return figure
 
 

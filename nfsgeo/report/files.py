@@ -111,9 +111,10 @@ def mesh_figure(
         ax = figure.subplots(subplot_kw={"projection": "3d", "proj_type": "ortho"})
         x, y, z = (f"{n}, {domain.span(k)}" for k, n in enumerate(axes))
         ax.set(xlabel=x, ylabel=y, zlabel=z, xticks=[], yticks=[], zticks=[])
+        ax.set_box_aspect(domain.lengths, zoom=0.85)
     elif domain.dim == 2:
         ax = figure.subplots()
-        ax.set(xlabel=axes[0], ylabel=axes[1])
+        ax.set(xlabel=axes[0], ylabel=axes[1], aspect="equal")
         for kind, nodes in (elements or {}).items():
             corners = nodes[:, : CORNERS.get(kind.rstrip("0123456789"), 0)]
             sides: dict[str, Any] = {"lw": 0.4, "ec": COLOURS["pale"], "fc": "none"}
@@ -127,7 +128,5 @@ def mesh_figure(
     ax.plot(*pos.T, ".", ms=size, mew=0, c=COLOURS["ink"])
     for name, low, high in zip("xyz", domain.lower, domain.upper, strict=False):
         ax.set(**{f"{name}lim": (low, high)})
-    if domain.dim > 1:
-        ax.set_aspect("equal")
     ax.set_title(f"{len(pos)} points")
     return figure

@@ -228,5 +228,5 @@ def test_a_run_folder_keeps_the_region(make_run: MakeRun) -> None:
 def test_training_curves_mark_the_epoch_with_the_smallest_rmse() -> None:
     losses = {"train_loss": [4, 3, 2, 1], "valid_loss": [4.0, 2.0, 1.0, 1.5]}
     scores = {"epoch": range(4), "valid_rmse": [np.nan, 0.3, 0.2, 0.1]}
-    (ax,) = training_curves(pd.DataFrame(losses | scores)).axes
-    assert "best, epoch 4" in [line.get_label() for line in ax.lines]
+    (legend,) = training_curves(pd.DataFrame(losses | scores)).legends
+    assert "best, epoch 4" in [text.get_text() for text in legend.get_texts()]
