@@ -102,6 +102,7 @@ def mesh_figure(
         elements: Point numbers ``[num, k]`` by type, as meshio names them.
         axes: Names of the axes, with their units.
     """
+    title = f"{len(pos)} points"
     size = float(np.clip(150 / np.sqrt(len(pos)), 1.0, 4.0))
     height = 0.6 if domain.dim == 1 else WIDTH
     if domain.dim == 2:
@@ -109,9 +110,9 @@ def mesh_figure(
     figure = Figure((WIDTH, height + 0.6), layout="constrained")
     if domain.dim == 3:
         ax = figure.subplots(subplot_kw={"projection": "3d", "proj_type": "ortho"})
-        x, y, z = (f"{n}, {domain.span(k)}" for k, n in enumerate(axes))
-        ax.set(xlabel=x, ylabel=y, zlabel=z, xticks=[], yticks=[], zticks=[])
-        ax.set_box_aspect(domain.lengths, zoom=0.85)
+        spans = [f"{name}, {domain.span(axis)}" for axis, name in enumerate(axes)]
+        title += "\n" + "; ".join(spans).replace("-", "−")
+        ax.set(xticks=[], yticks=[], zticks=[], box_aspect=domain.lengths)
     elif domain.dim == 2:
         ax = figure.subplots()
         ax.set(xlabel=axes[0], ylabel=axes[1], aspect="equal")
@@ -128,5 +129,5 @@ def mesh_figure(
     ax.plot(*pos.T, ".", ms=size, mew=0, c=COLOURS["ink"])
     for name, low, high in zip("xyz", domain.lower, domain.upper, strict=False):
         ax.set(**{f"{name}lim": (low, high)})
-    ax.set_title(f"{len(pos)} points")
+    ax.set_title(title)
     return figure
