@@ -195,11 +195,12 @@ def _surface(pos: Doubles, label: str) -> View:
     """Points on a surface in space as discs, of which near ones hide others."""
     distance = KDTree(pos).query(pos, min(4, len(pos)))[0][:, -1]
     distance = np.minimum(distance, 3 * np.median(distance))
-    points = 125 / np.linalg.norm(np.ptp(pos, axis=0))  # about those of a panel
-    size = (1.7 * points * distance) ** 2
+    relative = 1.7 * distance / np.linalg.norm(np.ptp(pos, axis=0))
 
     def draw(ax: Any, values: Doubles, colours: ScalarMappable) -> Show:
         look = {"cmap": colours.cmap, "norm": colours.norm, "depthshade": False}
+        columns = ax.get_subplotspec().get_geometry()[1]
+        size = (67 * min(WIDEST, WIDTH / columns) * relative) ** 2  # points of a page
         discs = ax.scatter(*pos.T, c=values, s=size, lw=0, **look)
         ax.view_init(*SIDES[label])
         ax.set_box_aspect(np.ptp(pos, axis=0), zoom=1.5)
