@@ -218,7 +218,7 @@ def _say_skipped(
 
 def _plan(runs: Sequence[Run], out: Path, jobs: int, suite: str, scale: str) -> None:
     """Prints which runs are left, and how long each and all of them will take."""
-    from nfsgeo.report.numbers import seconds_text
+    from nfsgeo.report.text import seconds_text
     from nfsgeo_benchmarks.suites import (
         collect,
         expected_seconds,

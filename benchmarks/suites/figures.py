@@ -11,9 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from nfsgeo.report.lines import profiles, space_time
-from nfsgeo.report.maps import FieldMaps
-from nfsgeo.report.panels import Column
+from nfsgeo.report.maps import Column, FieldMaps, profiles, space_time
 from nfsgeo.report.run_folder import Predictions, read_run_folder
 from nfsgeo.report.style import COLOURS
 from nfsgeo_benchmarks.suites.table import Means

@@ -13,8 +13,8 @@ from nfsgeo.data.equations import EQUATIONS
 from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.measures import MEASURES
 from nfsgeo.report.html import HERE, embedded, template
-from nfsgeo.report.numbers import bytes_text, count_text, error_text, seconds_text
 from nfsgeo.report.style import Picture, styled
+from nfsgeo.report.text import bytes_text, count_text, error_text, seconds_text
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
 from nfsgeo_benchmarks.paper import Printed

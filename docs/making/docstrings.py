@@ -10,7 +10,7 @@ from typing import Any
 from griffe import AliasResolutionError, Extension, NameResolutionError, Object
 
 sys.path.insert(0, str(Path(__file__).parent))
-from mathematics import display, inline  # noqa: E402
+from pages import mathml  # noqa: E402
 
 __all__ = ["Markdown"]
 
@@ -31,8 +31,8 @@ class Markdown(Extension):
         text = obj.docstring.value + "\n"
         text = TABLE.sub(lambda m: _table(obj, m), text)
         text = EXAMPLE.sub(lambda m: f"{m[1]}```pycon\n{m[0]}{m[1]}```\n", text)
-        text = DISPLAY.sub(lambda m: f"{m[1]}{display(m[2])}\n", text)
-        text = MATH.sub(lambda m: inline(m[1]), text)
+        text = DISPLAY.sub(lambda m: f"{m[1]}{mathml(m[2], block=True)}\n", text)
+        text = MATH.sub(lambda m: mathml(m[1]), text)
         text = ROLE.sub(lambda m: _link(obj, m[2], bool(m[1])), text)
         text = re.sub(r"^(.*\S)::\n", r"\1:\n", text, flags=re.M)
         obj.docstring.value = text.rstrip()

@@ -12,14 +12,8 @@ from torch import Tensor
 from nfsgeo.geometry import Domain, bipartite_graph, equispaced_grid, radius_for
 from nfsgeo.nn import ChannelKernel, EdgeNetwork, KernelInterpolation, SpectralConv
 from nfsgeo.report.style import COLOURS, styled
-from nfsgeo_benchmarks.suites.curves import CURVES
-from nfsgeo_benchmarks.suites.earlier import read_table
-from nfsgeo_benchmarks.suites.figures import error_against_time
-from nfsgeo_benchmarks.suites.runs import SHIPPED
 
 __all__ = ["draw"]
-
-SHOWN = "navier-stokes-rough"
 
 DOMAIN, SIZE = Domain.unit(2), 16
 
@@ -28,13 +22,9 @@ def draw(folder: Path) -> None:
     """Write every picture into ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with styled():
-        for name, make in {
-            "neighbourhood": neighbourhood,
-            "pipeline": pipeline,
-            "accuracy": accuracy,
-        }.items():
+        for make in (neighbourhood, pipeline):
             torch.manual_seed(1)
-            make().savefig(folder / f"{name}.png", dpi=160)
+            make().savefig(folder / f"{make.__name__}.png", dpi=160)
 
 
 def neighbourhood() -> Figure:
@@ -59,16 +49,6 @@ def neighbourhood() -> Figure:
     axes.plot([0, 1, 1, 0, 0], [0, 0, 1, 1, 0], color=COLOURS["ink"], lw=0.6)
     axes.set(xlim=(-0.2, 1.05), ylim=(-0.2, 1.05), aspect="equal")
     axes.axis("off")
-    return figure
-
-
-def accuracy() -> Figure:
-    """Errors of the shipped results in the course of training, on one problem."""
-    folder = SHIPPED / "cpu" / "accuracy"
-    rows = [e for e in read_table(folder / CURVES) if e["problem"] == SHOWN]
-    figure = error_against_time(rows, "nfs")
-    if figure is None:
-        raise SystemExit(f"{folder / CURVES}: no curves to draw")
     return figure
 
 

@@ -6,9 +6,8 @@
 - :func:`plot_file`: pictures of the first samples of a data file.
 """
 
-from nfsgeo.report.comparison import write_comparison
-from nfsgeo.report.file_figures import plot_file
+from nfsgeo.report.files import plot_file
 from nfsgeo.report.films import write_animation
-from nfsgeo.report.html import write_report
+from nfsgeo.report.html import write_comparison, write_report
 
 __all__ = ["plot_file", "write_animation", "write_comparison", "write_report"]

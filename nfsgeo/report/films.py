@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.animation import FFMpegWriter, MovieWriter, PillowWriter
@@ -15,17 +16,15 @@ from PIL import Image
 
 from nfsgeo.errors import UserError
 from nfsgeo.report.figures import COMPONENTS, SAMPLES, evenly, sample_columns
-from nfsgeo.report.lines import along, profiles
-from nfsgeo.report.maps import FieldMaps
-from nfsgeo.report.numbers import mae_text
+from nfsgeo.report.maps import FieldMaps, along, profiles
 from nfsgeo.report.run_folder import Predictions, read_run_folder
 from nfsgeo.report.style import as_source, styled
+from nfsgeo.report.text import mae_text
 from nfsgeo.training.artifacts import write_bytes
 
-__all__ = ["Frame", "frames_of", "write_animation"]
+__all__ = ["frames_of", "write_animation"]
 
-# Frames of a report, and bytes of all of them together.
-MOST_FRAMES, MOST_BYTES = 60, 1_600_000
+MOST_FRAMES = 40  # of a report
 PAGE_DPI, FILE_DPI = 100, 160
 SECONDS = 6.0  # of an animation
 WRITERS: dict[str, type[MovieWriter] | type[PillowWriter]] = {
@@ -34,63 +33,33 @@ WRITERS: dict[str, type[MovieWriter] | type[PillowWriter]] = {
 }
 
 
-@dataclass(frozen=True)
-class Frame:
-    """A picture of one time step.
+def frames_of(e: Predictions | None) -> list[dict[str, Any]]:
+    """The films of a run's report: one for each sample and component.
 
-    Attributes:
-        film: Number of the film that it belongs to.
-        step: Number of the frame in that film.
-        name: What the film shows, such as ``"Test sample 960, vorticity"``.
-        time: Such as ``"t = 2.75"``.
-        source: The picture as the address of an ``<img>``.
-    """
-
-    film: int
-    step: int
-    name: str
-    time: str
-    source: str
-
-
-def frames_of(e: Predictions | None) -> list[Frame]:
-    """The films of a run's report, one frame after another.
-
-    One film for each sample and component, all with the same time steps: as many as
-    there are, or fewer where pages would become too large.
-
-    Args:
-        e: Predictions of the run.
-
-    Returns:
-        Nothing where there is no time to move in.
+    All have the same time steps, as many as there are or as a page can hold. A frame
+    has the numbers of its ``film`` and ``step``, the ``name`` of what it shows, such as
+    ``"Test sample 960, vorticity"``, the ``time``, such as ``"t = 2.75"``, and the
+    picture as the ``source`` of an ``<img>``. A problem without time has none.
     """
     if e is None or e.steady or len(e.times_out) < 2:
         return []
-    films = [
-        (s, c)
-        for c in range(min(COMPONENTS, len(e.component_names)))
-        for s in range(min(SAMPLES, len(e.samples)))
-    ]
+    components = range(min(COMPONENTS, len(e.quantities)))
+    films = list(product(components, range(min(SAMPLES, len(e.samples)))))
     steps = evenly(len(e.times_out), max(2, MOST_FRAMES // len(films)))
-    drawn = [_drawn(e, s, c, steps) for s, c in films]
-    while sum(map(len, sum(drawn, []))) > MOST_BYTES and len(steps) > 2:
-        kept = evenly(len(steps), len(steps) // 2 + 1)
-        if len(kept) == len(steps):
-            kept = [0, len(steps) - 1]
-        steps = [steps[k] for k in kept]
-        drawn = [[film[k] for k in kept] for film in drawn]
-    return [
-        Frame(
-            number,
-            k,
-            f"Test sample {int(e.samples[s])}, {e.quantities[c]}",
-            e.when(step),
-            drawn[number][k],
-        )
-        for number, (s, c) in enumerate(films)
-        for k, step in enumerate(steps)
-    ]
+    frames = []
+    for film, (c, s) in enumerate(films):
+        name = f"Test sample {e.samples[s]}, {e.quantities[c]}"
+        with styled():
+            figure, show = _film(e, s, c)
+            figure.set_dpi(PAGE_DPI)
+            canvas = FigureCanvasAgg(figure)
+            for number, step in enumerate(steps):
+                show(step)
+                canvas.draw()
+                source = as_source(Image.fromarray(np.asarray(canvas.buffer_rgba())))
+                about = {"film": film, "step": number, "name": name}
+                frames.append({**about, "time": e.when(step), "source": source})
+    return frames
 
 
 def write_animation(run_dir: Path, target: Path) -> Path:
@@ -134,21 +103,6 @@ def write_animation(run_dir: Path, target: Path) -> Path:
     return target
 
 
-def _drawn(e: Predictions, s: int, c: int, steps: list[int]) -> list[str]:
-    """The frames of a film, as addresses."""
-    found = []
-    with styled():
-        figure, show = _film(e, s, c)
-        figure.set_dpi(PAGE_DPI)
-        canvas = FigureCanvasAgg(figure)
-        for k in steps:
-            show(k)
-            canvas.draw()
-            image = Image.fromarray(np.asarray(canvas.buffer_rgba()))
-            found.append(as_source(image.convert("RGB")))
-    return found
-
-
 def _film(e: Predictions, s: int, c: int) -> tuple[Figure, Callable[[int], None]]:
     """A figure of one sample, and what makes it show a time step."""
     columns = sample_columns(e, s, c)
@@ -164,7 +118,7 @@ def _film(e: Predictions, s: int, c: int) -> tuple[Figure, Callable[[int], None]
         fields = {k.title: k.values for k in columns if k.scale == "field"}
         figure = profiles(e.domain, e.pos, fields, texts[:1], e.axes[0])
         order = along(e.domain, e.pos)[1]
-        panel = figure.axes[0]
+        (panel,) = figure.axes
         values = np.stack(list(fields.values()))
         shown = values[np.isfinite(values)]
         if shown.size:

@@ -1,36 +1,53 @@
-"""One self-contained page about a run."""
+"""Self-contained pages: one about a run, and one that compares runs."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from PIL import Image
 
-from nfsgeo.report.figures import run_pictures
+from nfsgeo.errors import UserError
+from nfsgeo.report.figures import COMPONENTS, Curve, curves, run_pictures
 from nfsgeo.report.films import frames_of
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
-from nfsgeo.report.style import SECTIONS, Picture, as_source
+from nfsgeo.report.style import COLOURS, SECTIONS, Picture, as_source, styled
 from nfsgeo.report.tables import (
     component_tables,
     error_table,
     facts,
+    flat,
+    methods_of,
     settings_tables,
     unseen_table,
     verdict,
+)
+from nfsgeo.report.text import (
+    bytes_text,
+    count_text,
+    error_text,
+    seconds_text,
+    time_axis,
 )
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
 
-__all__ = ["HERE", "embedded", "template", "write_report"]
+__all__ = ["HERE", "embedded", "template", "write_comparison", "write_report"]
 
 HERE = Path(__file__).parent
 SCRIPT = (HERE / "report.js").read_text(encoding="utf-8")
+# Looks of runs: seven of Okabe and Ito's colours, solid, then dashed.
+HUES = [COLOURS[name] for name in ("model", "second", "third", "ink")]
+HUES += ["#cc79a7", "#e69f00", "#56b4e9"]
+RUNS = [{"color": hue, "ls": dash} for dash in ("-", "--", ":", "-.") for hue in HUES]
+# The page's security policy knows its one script by this hash.
+SHA256 = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 
 
 def write_report(run_dir: Path) -> Path:
@@ -53,24 +70,23 @@ def write_report(run_dir: Path) -> Path:
     pictures = [(picture, picture.png()) for picture in run_pictures(run)]
     paths = RunPaths(run.path)
     paths.figures.mkdir(exist_ok=True)
-    for picture, png in pictures:
-        write_bytes(paths.figures / f"{picture.name}.png", png)
     by_section: dict[str, list[dict[str, str]]] = {section: [] for section in SECTIONS}
     for picture, png in pictures:
+        write_bytes(paths.figures / f"{picture.name}.png", png)
         by_section[picture.section].append(embedded(picture, png))
     page = template("report.html.j2", HERE).render(
         title=_title(run),
         version=__version__,
-        facts=facts(run.summary, steady=run.steady),
-        errors=error_table(run.summary),
-        components=component_tables(run.summary),
+        facts=facts(run),
+        errors=error_table(methods_of(run.summary)),
+        components=list(component_tables(run.summary)),
         pooled=run.summary.get("pooled"),
         verdict=verdict(run.summary),
         units=run.summary.get("units"),
         pictures=by_section,
         frames=frames_of(run.predictions),
         script=SCRIPT,
-        script_hash=script_hash(),
+        script_hash=f"sha256-{SHA256}",
         unseen=unseen_table(run),
         tables=list(settings_tables(run)),
     )
@@ -78,22 +94,60 @@ def write_report(run_dir: Path) -> Path:
     return paths.report
 
 
+def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
+    """Writes a page with the errors and curves of runs, and the settings that differ.
+
+    Args:
+        run_dirs: Two or more run folders.
+        target: The page to make.
+
+    Returns:
+        ``target``.
+
+    Raises:
+        UserError: There are fewer runs, one comes twice, or a folder holds none or is
+            damaged.
+    """
+    target, folders = Path(target), [Path(path) for path in run_dirs]
+    if len(folders) < 2 or len({path.resolve() for path in folders}) < len(folders):
+        raise UserError(
+            f"{' '.join(map(str, folders)) or 'no run'} to compare",
+            "two or more run folders, each once",
+            "name the folders that 'nfsgeo train' wrote",
+        )
+    if target.suffix.lower() != ".html":
+        raise UserError(f"{target} to write", "a name that ends in .html", "rename it")
+    own = len({path.name for path in folders}) == len(folders)
+    names = [path.resolve().name if own else str(path) for path in folders]
+    runs = dict(zip(names, map(read_run_folder, folders), strict=True))
+    components: dict[str, dict[str, Any]] = {}
+    for name, run in runs.items():
+        for component, errors in (run.summary.get("components") or {}).items():
+            components.setdefault(component, {})[name] = errors
+    errors = {name: run.summary.get("test") or {} for name, run in runs.items()}
+    page = template("comparison.html.j2", HERE).render(
+        version=__version__,
+        names=names,
+        errors=error_table(errors),
+        components=[(title, error_table(e)) for title, e in components.items()],
+        pictures=[embedded(picture, picture.png()) for picture in _pictures(runs)],
+        settings=_differing(runs),
+        same_data=len({run.summary.get("data") for run in runs.values()}) == 1,
+    )
+    write_bytes(target, page.encode())
+    return target
+
+
 def embedded(picture: Picture, png: bytes) -> dict[str, str]:
     """A picture as a page holds it: ``name``, ``caption`` and ``source``.
 
     Args:
         picture: What it shows.
-        png: Its content, which the page has as WebP: a tenth of the size.
+        png: Its content.
     """
     with Image.open(io.BytesIO(png)) as image:
-        source = as_source(image.convert("RGB"))
+        source = as_source(image)
     return {"name": picture.name, "caption": picture.caption, "source": source}
-
-
-def script_hash() -> str:
-    """By which the page's security policy knows its one script."""
-    digest = hashlib.sha256(SCRIPT.encode()).digest()
-    return "sha256-" + base64.b64encode(digest).decode()
 
 
 def template(name: str, *folders: Path) -> jinja2.Template:
@@ -110,6 +164,8 @@ def template(name: str, *folders: Path) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["error"] = error_text
+    environment.globals["zip"] = zip
     return environment.get_template(name)
 
 
@@ -119,3 +175,43 @@ def _title(run: RunFolder) -> str:
         model = model.get("name", run.path.name)
     about = run.summary.get("equation") or run.summary.get("data")
     return f"{model} on {Path(str(about)).name}" if about else str(model)
+
+
+def _pictures(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
+    """Validation error over epochs, and test error over the horizon."""
+    charts: dict[tuple[str, str, str], dict[str, Curve]] = {}
+    styled_runs = list(zip(RUNS, runs.items(), strict=False))
+    for look, (name, run) in styled_runs:
+        if {"epoch", "valid_mae"} <= set(run.metrics):
+            key = "Validation error after each epoch.", "epoch", "validation MAE"
+            curve = run.metrics["epoch"] + 1, run.metrics["valid_mae"], look
+            charts.setdefault(key, {})[name] = curve
+    for look, (name, run) in styled_runs:
+        e = run.predictions
+        if e is None or e.steady or "model" not in e.error_by_time_step:
+            continue
+        leads, label = time_axis(e.leads, e.time_unit, leads=True)
+        errors = e.error_by_time_step["model"].reshape(len(leads), -1)
+        for quantity, error in zip(e.quantities[:COMPONENTS], errors.T, strict=False):
+            key = f"Test error of {quantity} by horizon.", label, f"MAE of {quantity}"
+            charts.setdefault(key, {})[name] = leads, error, look
+    for number, ((caption, xlabel, quantity), lines) in enumerate(charts.items()):
+        with styled():
+            figure = curves({quantity: lines}, xlabel)
+        yield Picture(f"chart-{number}", "errors", caption, figure)
+
+
+def _differing(runs: Mapping[str, RunFolder]) -> list[tuple[str, list[str]]]:
+    """Settings and facts that are not the same in all runs, a row for each."""
+    tables = [
+        {
+            **dict(flat(run.config)),
+            "parameters": count_text(run.summary.get("parameters")),
+            "seconds_per_epoch": seconds_text(run.summary.get("seconds_per_epoch")),
+            "peak_memory_bytes": bytes_text(run.summary.get("peak_memory_bytes")),
+        }
+        for run in runs.values()
+    ]
+    keys = dict.fromkeys(key for table in tables for key in table)
+    rows = [(key, [table.get(key, "–") for table in tables]) for key in keys]
+    return [(key, row) for key, row in rows if len(set(row)) > 1]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from itertools import product
+
 import numpy as np
 import torch
 from matplotlib.tri import Triangulation
-from numpy.typing import NDArray
 from scipy.spatial import Delaunay, KDTree, QhullError
 
 from nfsgeo.data.fields import Doubles, Indices
@@ -15,7 +17,6 @@ __all__ = ["Raster"]
 
 PIXELS = 320  # along the longer axis
 LONG_EDGE = 6.0  # in median edges: such a triangle bridges a hole in the mesh
-BEYOND = 40  # degrees beyond a pole in which points are repeated
 
 
 class Raster:
@@ -42,27 +43,27 @@ class Raster:
         level: float | None = None,
         triangles: Indices | None = None,
     ) -> None:
-        self._level = level
-        corners, origin = _with_images(domain, pos)
-        width, height = domain.lengths[:2]
-        longer = max(width, height)
-        self.shape = (
-            max(1, round(PIXELS * height / longer)),
-            max(1, round(PIXELS * width / longer)),
-        )
-        steps = [(np.arange(k) + 0.5) / k for k in self.shape]
-        y, x = np.meshgrid(*steps, indexing="ij")
-        pixels = np.stack([x.ravel() * width, y.ravel() * height], axis=1)
-        pixels += np.array(domain.lower[:2])
-        at = _of_mesh(pos, triangles, pixels) or _of_delaunay(corners, pixels)
-        if at is None:
-            self.points = origin[KDTree(corners).query(pixels)[1]][:, None]
+        low, lengths = np.array(domain.lower[:2]), np.array(domain.lengths[:2])
+        sizes = np.maximum(1, np.rint(PIXELS * lengths / lengths.max())).astype(int)
+        self.shape = int(sizes[1]), int(sizes[0])
+        rows, columns = (np.indices(self.shape) + 0.5).reshape(2, -1)
+        pixels = low + np.stack([columns, rows], axis=1) * lengths / sizes
+        points, origin = pos, np.arange(len(pos))
+        corners = None if triangles is None else _in_mesh(pos, triangles, pixels)
+        if corners is None:
+            points, origin = _with_images(domain, pos)
+            # Edges look long on a map near the poles.
+            longest = math.inf if domain.curved else LONG_EDGE
+            corners = _in_delaunay(points, pixels, longest)
+        if corners is None:
+            self.points = origin[KDTree(points).query(pixels)[1]][:, None]
             self.weights = np.ones((len(pixels), 1))
             return
-        self.weights, found = at
-        self.points = origin[found]
+        self.points = origin[corners]
+        self.weights = _barycentric(points[corners], pixels)
+        self.weights[corners[:, 0] < 0] = np.nan
         if domain.region is not None:
-            self._stop_at_walls(domain, pixels, corners[found])
+            self._stop_at_walls(domain, pixels, points[corners], level)
 
     def image(self, values: Doubles) -> Doubles:
         """Image ``[rows, columns]``, lowest row first, of values ``[n]``."""
@@ -70,10 +71,11 @@ class Raster:
         parts = np.where(self.weights == 0, 0, values[self.points] * self.weights)
         return np.sum(parts, axis=1).reshape(self.shape)
 
-    def _stop_at_walls(self, domain: Domain, pixels: Doubles, corners: Doubles) -> None:
-        if self._level is not None:
-            level = np.full((len(pixels), 1), self._level)
-            pixels = np.concatenate([pixels, level], axis=1)
+    def _stop_at_walls(
+        self, domain: Domain, pixels: Doubles, corners: Doubles, level: float | None
+    ) -> None:
+        if level is not None:
+            pixels = np.column_stack([pixels, np.full(len(pixels), level)])
         at = torch.from_numpy(pixels)
         if domain.dim == 2:
             ways = at[:, None].expand(-1, 3, -1), torch.from_numpy(corners)
@@ -83,73 +85,53 @@ class Raster:
         self.weights[~domain.contains(at).numpy()] = np.nan
 
 
-def _with_images(domain: Domain, pos: Doubles) -> tuple[Doubles, NDArray[np.int64]]:
+def _with_images(domain: Domain, pos: Doubles) -> tuple[Doubles, Indices]:
     """Points and their periodic images near the box, with the index of the original."""
-    corners, origin = pos, np.arange(len(pos))
-    if domain.curved:
-        for pole in (domain.lower[1], domain.upper[1]):
-            # Across a pole, the map goes on half a turn away.
-            near = np.abs(pos[:, 1] - pole) < BEYOND
-            across = domain.lengths[0] / 2
-            beyond = pos[near] * [1, -1] + [across, 2 * pole]
-            beyond[:, 0] -= 2 * across * (beyond[:, 0] >= domain.upper[0])
-            corners = np.concatenate([corners, beyond])
-            origin = np.concatenate([origin, np.flatnonzero(near)])
-    for axis in range(2):
-        if domain.periodic[axis]:
-            length = domain.lengths[axis]
-            margin = length * min(1.0, max(0.15, 4 / np.sqrt(len(pos))))
-            near_low = corners[:, axis] < domain.lower[axis] + margin
-            near_high = corners[:, axis] > domain.upper[axis] - margin
-            step = np.eye(2)[axis] * length
-            corners = np.concatenate(
-                [corners, corners[near_low] + step, corners[near_high] - step]
-            )
-            origin = np.concatenate([origin, origin[near_low], origin[near_high]])
-    return corners, origin
+    low, high = np.array(domain.lower[:2]), np.array(domain.upper[:2])
+    lengths = high - low
+    copies = [pos]
+    if domain.curved:  # across a pole, the map goes on half a turn away
+        turn = lengths[0] / 2
+        copies += [pos * [1, -1] + [turn, 2 * pole] for pole in (low[1], high[1])]
+    steps = product(*((-1, 0, 1) if each else (0,) for each in domain.periodic[:2]))
+    points = np.concatenate(
+        [copy + lengths * step for step in steps for copy in copies]
+    )
+    margin = lengths * np.clip(4 / np.sqrt(len(pos)), 0.15, 1)
+    near = ((points >= low - margin) & (points <= high + margin)).all(axis=1)
+    return points[near], (np.arange(len(points)) % len(pos))[near]
 
 
-def _of_delaunay(corners: Doubles, pixels: Doubles) -> tuple[Doubles, Indices] | None:
-    """Weights ``[p, 3]`` of the corners of the triangle of each pixel, and these.
-
-    None where there are fewer than three points, or all in a line.
-    """
+def _in_mesh(pos: Doubles, triangles: Indices, pixels: Doubles) -> Indices | None:
+    """Corners ``[p, 3]`` of the triangle of each pixel, -1 for none."""
     try:
-        triangles = Delaunay(corners)
-    except (QhullError, ValueError):
-        return None
-    found = triangles.find_simplex(pixels)
-    affine = triangles.transform[found]
-    first = np.einsum("pij,pj->pi", affine[:, :2], pixels - affine[:, 2])
-    weights = np.column_stack([first, 1 - first.sum(axis=1)])
-    weights[(found < 0) | _bridging(triangles)[found]] = np.nan
-    return weights, triangles.simplices[found]
-
-
-def _of_mesh(
-    pos: Doubles, triangles: Indices | None, pixels: Doubles
-) -> tuple[Doubles, Indices] | None:
-    """The same of given triangles; None without any, or where they overlap."""
-    if triangles is None:
-        return None
-    x, y = pos.T
-    try:
-        finder = Triangulation(x, y, triangles).get_trifinder()
-    except (RuntimeError, ValueError):
+        finder = Triangulation(pos[:, 0], pos[:, 1], triangles).get_trifinder()
+    except (RuntimeError, ValueError):  # triangles overlap
         return None
     found = np.asarray(finder(*pixels.T))
-    corners, inside = triangles[found], found >= 0
-    a, b, last = pos[corners[inside].T]
-    sides = np.stack([a - last, b - last], axis=-1)
-    weights = np.full((len(pixels), 3), np.nan)
-    offsets = (pixels[inside] - last)[..., None]
-    weights[inside, :2] = np.linalg.solve(sides, offsets)[..., 0]
-    weights[inside, 2] = 1 - weights[inside, :2].sum(axis=1)
-    return weights, corners
+    return np.where(found[:, None] < 0, -1, triangles[found])
 
 
-def _bridging(triangles: Delaunay) -> NDArray[np.bool_]:
-    """Whether the longest edge of a triangle is far longer than is usual."""
-    ends = triangles.points[triangles.simplices]
+def _in_delaunay(points: Doubles, pixels: Doubles, longest: float) -> Indices | None:
+    """The same of Delaunay's triangles; None for fewer than three points or a line."""
+    try:
+        mesh = Delaunay(points)
+    except (QhullError, ValueError):
+        return None
+    found = mesh.find_simplex(pixels)
+    ends = points[mesh.simplices]
     edges = np.linalg.norm(ends - np.roll(ends, 1, axis=1), axis=2).max(axis=1)
-    return np.asarray(edges > LONG_EDGE * np.median(edges))
+    bridging = edges > longest * np.median(edges)
+    none = (found < 0) | bridging[found]
+    return np.where(none[:, None], -1, mesh.simplices[found])
+
+
+def _barycentric(corners: Doubles, pixels: Doubles) -> Doubles:
+    """Weights ``[p, 3]`` of the corners of triangles ``[p, 3, 2]`` at the pixels."""
+    x, y = np.moveaxis(corners - pixels[:, None], 2, 0)
+    # Twice the signed area of the triangle of the pixel and the other two corners.
+    areas = np.roll(x, -1, 1) * np.roll(y, -2, 1) - np.roll(x, -2, 1) * np.roll(
+        y, -1, 1
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return areas / areas.sum(axis=1, keepdims=True)

@@ -1,29 +1,27 @@
-"""The content of a run folder, as plain arrays and dictionaries."""
+"""The content of a run folder, as tables, arrays and dictionaries."""
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from nfsgeo.data.fields import Doubles
+from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.times import time_texts
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP
 from nfsgeo.geometry import Domain
-from nfsgeo.report.numbers import axis_labels, with_unit
+from nfsgeo.report.text import axis_labels, with_unit
 from nfsgeo.training import RunPaths
 
 __all__ = ["Predictions", "RunFolder", "read_run_folder"]
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Predictions:
             method: ``"model"`` and the baselines ``[n_out]``, or ``[n_out, C]`` for
             several components.
         component_names: Names of the ``C`` components.
-        component_units: Their units, ``""`` where it is not known.
+        quantities: The same, followed by their units where these are known.
         axes: Names of the axes, with their units where they are known.
         input_names: Names of the static inputs of a problem without time, if known.
         time_unit: Unit of the times, ``""`` where it is not known.
@@ -58,17 +56,11 @@ class Predictions:
     prediction: Doubles
     error_by_time_step: dict[str, Doubles]
     component_names: list[str]
-    component_units: list[str]
+    quantities: list[str]
     axes: list[str]
     input_names: list[str]
     time_unit: str = ""
-    triangles: NDArray[np.int64] | None = None
-
-    @property
-    def quantities(self) -> list[str]:
-        """Names of the components, followed by their units."""
-        pairs = zip(self.component_names, self.component_units, strict=True)
-        return [with_unit(name, unit) for name, unit in pairs]
+    triangles: Indices | None = None
 
     @property
     def steady(self) -> bool:
@@ -98,8 +90,8 @@ class RunFolder:
     config: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
-    metrics: dict[str, Doubles] = field(default_factory=dict)
-    unseen: dict[str, Doubles] = field(default_factory=dict)
+    metrics: pd.DataFrame = field(default_factory=pd.DataFrame)
+    unseen: pd.DataFrame = field(default_factory=pd.DataFrame)
     predictions: Predictions | None = None
 
     @property
@@ -124,85 +116,55 @@ def read_run_folder(path: Path) -> RunFolder:
             "a run folder with a config.yaml or summary.json",
             "give the folder that 'nfsgeo train' wrote",
         )
-    return RunFolder(
-        path=path,
-        config=_read(paths.config, _mapping(yaml.safe_load)) or {},
-        environment=_read(paths.environment, _mapping(json.loads)) or {},
-        summary=_read(paths.summary, _mapping(json.loads)) or {},
-        metrics=_read(paths.metrics, _columns) or {},
-        unseen=_read(paths.unseen, _columns) or {},
-        predictions=_read_predictions(paths.evaluation),
-    )
-
-
-def _read(path: Path, parse: Callable[[str], T]) -> T | None:
-    if not path.is_file():
-        return None
-    try:
-        return parse(path.read_text(encoding="utf-8"))
-    except (ValueError, yaml.YAMLError) as error:
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: Path, error: Exception) -> UserError:
-    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return UserError(
-        f"{path} ({reason})", "a file that nfsgeo wrote", "remove it and try again"
-    )
-
-
-def _mapping(parse: Callable[[str], Any]) -> Callable[[str], dict[str, Any]]:
-    def checked(text: str) -> dict[str, Any]:
-        value = parse(text)
-        if not isinstance(value, dict):
-            raise ValueError(f"holds a {type(value).__name__}, not a mapping")
-        return value
-
-    return checked
-
-
-def _columns(text: str) -> dict[str, Doubles]:
-    """Columns of a table of numbers; an empty cell is NaN."""
-    rows = list(csv.DictReader(text.splitlines()))
-    if not rows:
-        return {}
-    return {
-        name: np.array([float(row[name] or "nan") for row in rows])
-        for name in rows[0]
-        if name is not None and all(isinstance(row[name], str) for row in rows)
+    files: dict[str, tuple[Path, Callable[[Path], Any]]] = {
+        "config": (paths.config, lambda file: _mapping(yaml.safe_load, file)),
+        "environment": (paths.environment, lambda file: _mapping(json.loads, file)),
+        "summary": (paths.summary, lambda file: _mapping(json.loads, file)),
+        "metrics": (paths.metrics, lambda file: pd.read_csv(file).astype(float)),
+        "unseen": (paths.unseen, lambda file: pd.read_csv(file).astype(float)),
+        "predictions": (paths.evaluation, _predictions),
     }
+    found = {}
+    for name, (file, read) in files.items():
+        if file.is_file():
+            try:
+                found[name] = read(file)
+            except Exception as error:  # zipfile's own errors derive from Exception
+                reason = (str(error) or type(error).__name__).splitlines()[0]
+                raise UserError(
+                    f"{file} ({reason})",
+                    "a file that nfsgeo wrote",
+                    "remove it and try again",
+                ) from error
+    return RunFolder(path, **found)
 
 
-def _read_predictions(path: Path) -> Predictions | None:
-    if not path.is_file():
-        return None
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return _predictions(dict(arrays))
-    except Exception as error:  # zipfile's own errors derive from Exception
-        raise _damaged(path, error) from error
+def _mapping(parse: Callable[[str], Any], file: Path) -> dict[str, Any]:
+    value = parse(file.read_text(encoding="utf-8"))
+    if not isinstance(value, dict):
+        raise ValueError(f"holds a {type(value).__name__}, not a mapping")
+    return value
 
 
-def _predictions(arrays: dict[str, NDArray[Any]]) -> Predictions:
-    truth = arrays["truth"]
+def _predictions(file: Path) -> Predictions:
+    with np.load(file, allow_pickle=False) as stored:
+        arrays = dict(stored)
     domain = Domain.from_dict(arrays)
     names = [str(name) for name in arrays["component_names"]]
     units = [str(unit) for unit in arrays.get("component_units", [""] * len(names))]
-    if not len(units) == len(names) == truth.shape[-1]:
+    if not len(units) == len(names) == arrays["truth"].shape[-1]:
         raise ValueError(f"{len(names)} names and {len(units)} units of components")
+    fields = ("pos", "x", "truth", "prediction")
     return Predictions(
         domain=domain,
-        pos=arrays["pos"].astype(np.float64),
+        **{name: arrays[name].astype(np.float64) for name in fields},
         times=arrays["times"].astype(np.float64).reshape(-1),
         samples=arrays["sample"],
-        x=arrays["x"].astype(np.float64),
-        truth=truth.astype(np.float64),
-        prediction=arrays["prediction"].astype(np.float64),
         error_by_time_step={
             name: arrays[key] for name, key in BY_TIME_STEP.items() if key in arrays
         },
         component_names=names,
-        component_units=units,
+        quantities=[with_unit(*pair) for pair in zip(names, units, strict=True)],
         input_names=[str(name) for name in arrays.get("input_names", ())],
         time_unit=str(arrays.get("time_unit", "")),
         triangles=arrays.get("triangles"),

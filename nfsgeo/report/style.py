@@ -7,25 +7,13 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
-import matplotlib
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+import matplotlib.style
 from matplotlib.figure import Figure
-from matplotlib.image import imsave
 from PIL import Image
 
-__all__ = [
-    "COLOURS",
-    "DPI",
-    "SECTIONS",
-    "WIDTH",
-    "Picture",
-    "as_source",
-    "legend_above",
-    "styled",
-]
+__all__ = ["COLOURS", "DPI", "SECTIONS", "WIDTH", "Picture", "as_source", "styled"]
 
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 COLOURS = {
@@ -41,36 +29,7 @@ WIDTH = 5.6  # inches; one column on a phone, half a page on a desk
 DPI = 160
 SECTIONS = ("errors", "fields", "unseen", "training")  # parts of the report
 
-STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 8.5,
-    "axes.titlesize": 8.5,
-    "axes.labelsize": 8.5,
-    "axes.edgecolor": COLOURS["muted"],
-    "axes.labelcolor": COLOURS["ink"],
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.formatter.limits": (-3, 4),  # longer numbers run into each other
-    "text.color": COLOURS["ink"],
-    "xtick.color": COLOURS["muted"],
-    "ytick.color": COLOURS["muted"],
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "xtick.minor.width": 0.4,
-    "ytick.minor.width": 0.4,
-    "grid.color": COLOURS["hairline"],
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-    "lines.linewidth": 1.4,
-    "lines.solid_capstyle": "round",
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-}
+STYLE = Path(__file__).with_name("report.mplstyle")
 
 
 @dataclass(frozen=True)
@@ -93,33 +52,19 @@ class Picture:
         """The drawing as a PNG of :data:`DPI` dots per inch."""
         buffer = io.BytesIO()
         with styled():
-            # savefig draws everything twice.
-            self.figure.set_dpi(DPI)
-            canvas = FigureCanvasAgg(self.figure)
-            canvas.draw()
-            # A little larger than by default, in half the time.
-            smaller = {"compress_level": 4}
-            pixels = canvas.buffer_rgba()
-            imsave(buffer, pixels, format="png", dpi=DPI, pil_kwargs=smaller)
+            self.figure.savefig(buffer, format="png", dpi=DPI)
         return buffer.getvalue()
 
 
 def as_source(image: Image.Image) -> str:
-    """A picture as the address of an ``<img>``, in WebP."""
+    """A picture as the address of an ``<img>``, in WebP: a tenth of a PNG's size."""
     content = io.BytesIO()
-    image.save(content, "WEBP", quality=85, method=2)
+    image.convert("RGB").save(content, "WEBP", quality=85, method=2)
     return "data:image/webp;base64," + base64.b64encode(content.getvalue()).decode()
-
-
-def legend_above(ax: Axes) -> None:
-    """A legend in one line over the axes."""
-    ax.legend(loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=3, borderaxespad=0.2)
 
 
 @contextmanager
 def styled() -> Iterator[None]:
     """Draws in nfsgeo's style and leaves the caller's matplotlib settings alone."""
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(STYLE)
+    with matplotlib.style.context(STYLE, after_reset=True):
         yield

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "making"))
-from formats import formats_read, formats_written  # noqa: E402
+from pages import formats_read, formats_written  # noqa: E402
 
 
 def cells(table: str, column: int) -> list[str]:

@@ -40,7 +40,7 @@ def test_the_command_lists_them() -> None:
 
 def test_the_docs_list_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(ROOT / "docs" / "making"), *sys.path])
-    from models import model_settings, model_table
+    from pages import model_settings, model_table
 
     rows = model_table().splitlines()[2:]
     assert [row.split("`")[1] for row in rows] == list(MODELS)

@@ -44,7 +44,7 @@ def test_commands_run_one_after_the_other(
     """At sizes of a second: every option that the README gives stays."""
     monkeypatch.chdir(tmp_path)
     np.save("queries.npy", np.random.default_rng(0).random((9, 2)))
-    assert len(COMMANDS) > 5
+    assert len(COMMANDS) >= 4
     for line in COMMANDS:
         verb, *arguments = shlex.split(line, comments=True)[1:]
         for option, value in SMALLER.items():
@@ -58,7 +58,7 @@ def test_commands_run_one_after_the_other(
 
 
 def test_it_fits_on_two_screens() -> None:
-    assert len(README.splitlines()) <= 120
+    assert len(README.splitlines()) <= 90
 
 
 def test_there_are_commands_for_every_use() -> None:

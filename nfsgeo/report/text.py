@@ -1,30 +1,31 @@
-"""Numbers as text for a reader."""
+"""Quantities, their units and times as text for a reader."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nfsgeo.data.fields import Doubles
+from nfsgeo.data.times import EPOCH, time_text
 from nfsgeo.geometry import Domain
 
 __all__ = [
     "axis_labels",
     "bytes_text",
     "count_text",
-    "decimals_for",
     "error_text",
     "finite",
     "mae_text",
-    "positive",
     "seconds_text",
+    "time_axis",
     "with_unit",
 ]
 
 MISSING = "–"
+SPANS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 
 
 def finite(value: Any) -> float | None:
@@ -34,32 +35,13 @@ def finite(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def positive(value: Any) -> float | None:
-    """A positive finite number as float; None for anything else."""
+def error_text(value: Any) -> str:
+    """An error with three digits."""
     number = finite(value)
-    return number if number is not None and number > 0 else None
+    return MISSING if number is None else f"{number:#.3g}".rstrip(".")
 
 
-def decimals_for(values: Iterable[Any]) -> int | None:
-    """Decimals that show three digits of the smallest value of a column.
-
-    None for values so small or large that powers of ten read better.
-    """
-    sizes = [abs(v) for v in map(finite, values) if v]
-    if not sizes or min(sizes) < 1e-5 or max(sizes) >= 1e6:
-        return None
-    return max(0, 2 - math.floor(math.log10(min(sizes))))
-
-
-def error_text(value: Any, decimals: int | None = None) -> str:
-    """An error with the decimals of its column, or with three digits."""
-    number = finite(value)
-    if number is None:
-        return MISSING
-    return f"{number:.3g}" if decimals is None else f"{number:.{decimals}f}"
-
-
-def mae_text(error: NDArray[Any]) -> str:
+def mae_text(error: Doubles) -> str:
     """The MAE of differences from the truth, where that is known."""
     known = np.abs(error[~np.isnan(error)])
     return f"MAE {known.mean():#.2g}" if known.size else "no truth"
@@ -68,9 +50,7 @@ def mae_text(error: NDArray[Any]) -> str:
 def count_text(value: Any) -> str:
     """A whole number with its thousands separated."""
     number = finite(value)
-    if number is None:
-        return MISSING
-    return f"{round(number):,}".replace(",", "\u202f")
+    return MISSING if number is None else f"{round(number):,}".replace(",", "\u202f")
 
 
 def bytes_text(value: Any) -> str:
@@ -78,11 +58,8 @@ def bytes_text(value: Any) -> str:
     number = finite(value)
     if number is None:
         return MISSING
-    for unit in ("B", "KiB", "MiB"):
-        if number < 1024:
-            return f"{number:.3g} {unit}"
-        number /= 1024
-    return f"{number:.3g} GiB"
+    power = min(3, int(math.log(max(number, 1), 1024)))
+    return f"{number / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}"
 
 
 def seconds_text(value: Any) -> str:
@@ -104,10 +81,28 @@ def with_unit(name: str, unit: str | None) -> str:
 
 def axis_labels(domain: Domain, units: Sequence[str] = ()) -> list[str]:
     """Names of the axes, each with its unit where there is one, ``""`` for none."""
-    names = (
-        ("longitude", "latitude") if domain.curved else ("x", "y", "z")[: domain.dim]
-    )
-    return [
-        with_unit(name, units[axis] if axis < len(units) else "")
-        for axis, name in enumerate(names)
-    ]
+    names = ("longitude", "latitude") if domain.curved else "xyz"[: domain.dim]
+    units = [*units, *[""] * domain.dim]
+    return [with_unit(name, unit) for name, unit in zip(names, units, strict=False)]
+
+
+def time_axis(
+    times: Doubles, unit: str = "", *, leads: bool = False
+) -> tuple[Doubles, str]:
+    """Times as they stand on an axis, and the label of that axis.
+
+    Dates become days, hours, minutes or seconds after the first of them, whichever is
+    the longest of which there are two or more.
+
+    Args:
+        times: Increasing.
+        unit: Their unit, ``""`` where it is not known.
+        leads: Whether they are counted from the last input.
+    """
+    after = " after the last input" if leads else ""
+    if unit != EPOCH:
+        return times, with_unit(f"time{after}", unit)
+    passed = times if leads else times - times[0]
+    after = after or f" after {time_text(times[0], unit)}"
+    name = next((n for n in SPANS if passed[-1] >= 2 * SPANS[n]), "seconds")
+    return passed / SPANS[name], name + after

@@ -1,13 +1,13 @@
-"""Times as text and on axes."""
+"""Quantities and times as text, and the axes of pictures."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-import nfsgeo
 from nfsgeo.data.times import EPOCH, time_text, time_texts
-from nfsgeo.report.times import after_input, along_time
+from nfsgeo.geometry import Domain
+from nfsgeo.report.text import axis_labels, bytes_text, error_text, time_axis
 
 NOON = 1704283200.0  # 2024-01-03 12:00 UTC
 
@@ -52,10 +52,10 @@ def test_digits_tell_times_apart(
 def test_an_axis_of_dates_counts_from_the_first(
     step: float, num: int, values: list[float], label: str
 ) -> None:
-    found, name = along_time(NOON + step * np.arange(num), EPOCH)
+    found, name = time_axis(NOON + step * np.arange(num), EPOCH)
     np.testing.assert_allclose(found, list(values))
     assert name == label
-    leads, name = after_input(step * np.arange(1, num), EPOCH)
+    leads, name = time_axis(step * np.arange(1, num), EPOCH, leads=True)
     if num > 2:
         np.testing.assert_allclose(leads, list(values)[1:])
         assert name == label.split()[0] + " after the last input"
@@ -63,16 +63,25 @@ def test_an_axis_of_dates_counts_from_the_first(
 
 def test_an_axis_of_times_has_their_unit() -> None:
     times = np.array([0.5, 1.0])
-    assert along_time(times, "s")[1] == "time (s)"
-    assert after_input(times, "s")[1] == "time after the last input (s)"
-    assert along_time(times)[0] is times and along_time(times)[1] == "time"
+    assert time_axis(times, "s") == (times, "time (s)")
+    assert time_axis(times, "s", leads=True)[1] == "time after the last input (s)"
+    assert time_axis(times) == (times, "time")
 
 
-def test_dates_of_arrays_stay_dates(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: object
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    days = np.array(["2024-01-01", "2024-01-02"], "M8[D]")
-    with nfsgeo.from_arrays(np.ones((1, 4, 2)), np.random.rand(4, 2), days) as file:
-        assert file.time_unit == EPOCH
-        assert time_text(file.times[1], file.time_unit) == "2024-01-02 00:00"
+def test_axes_have_names_and_units() -> None:
+    assert axis_labels(Domain.sphere(), ["°", "°"]) == ["longitude (°)", "latitude (°)"]
+    assert axis_labels(Domain.unit(2)) == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0041, "0.00410"), (12.0, "12.0"), (123.4, "123"), (np.nan, "–"), (None, "–")],
+)
+def test_errors_have_three_digits(value: float | None, text: str) -> None:
+    assert error_text(value) == text
+
+
+def test_memory_has_the_largest_unit_below_it() -> None:
+    sizes = [0, 1023, 2048, 3 * 2**20, 1.2 * 2**30, 2**42]
+    texts = ["0 B", "1.02e+03 B", "2 KiB", "3 MiB", "1.2 GiB", "4.1e+03 GiB"]
+    assert [bytes_text(size) for size in sizes] == texts

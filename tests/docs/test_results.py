@@ -1,0 +1,123 @@
+"""Errors in the README and on the pages are those of the results that come along."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results" / "cpu"
+TRIVIAL = ["persistence", "training-mean"]
+TRIVIAL += [f"{kind}-extrapolation" for kind in ("linear", "quadratic", "cubic")]
+README = {
+    "Navier–Stokes, rough, 1e-2": "navier-stokes-rough",
+    "Burgers, steep, 1e-3": "burgers-steep",
+    "KdV, long, 1e-2": "kdv-long",
+    "elasticity, 1e-2": "elasticity",
+}
+KERNEL = ["nfs-kernel", "fno-spline", "fno-spline", "nfs-kernel"]
+VARIANTS = [["nfs"] * 4, KERNEL, *([name] * 4 for name in ("nfs-paper", "dse", "gino"))]
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def rows(text: str, head: str) -> list[list[str]]:
+    """Cells of the table whose first line begins so, without its two first lines."""
+    table = text[text.index(head) :].split("\n\n")[0]
+    return [
+        [c.strip() for c in line.split("|")[1:-1]] for line in table.splitlines()[2:]
+    ]
+
+
+@pytest.fixture(scope="module")
+def accuracy() -> pd.DataFrame:
+    """Mean, standard deviation and count of the MAE by variant and problem."""
+    table = pd.read_csv(RESULTS / "accuracy" / "results.csv").query("status == 'ok'")
+    return table.groupby(["variant", "problem"]).mae.agg(["mean", "std", "count"])
+
+
+def cell(accuracy: pd.DataFrame, variant: str, problem: str, power: int) -> str:
+    """Mean and standard deviation over three seeds, over this power of ten."""
+    mean, std, count = accuracy.loc[(variant, problem)]
+    assert count == 3
+    mean, std = mean / 10.0**power, std / 10.0**power
+    digits = 2 if mean < 10 else 1 if mean < 100 else 0
+    return f"{mean:.{digits}f} ± {std:.{digits}f}"
+
+
+def test_the_table_of_the_readme(accuracy: pd.DataFrame) -> None:
+    found = rows(page("README.md"), f"| test MAE | {' | '.join(README)} |")
+    powers = [int(head[-2:]) for head in README]
+    problems = list(zip(README.values(), powers, strict=True))
+    best = [
+        min(
+            (name for name in TRIVIAL if (name, problem) in accuracy.index),
+            key=lambda name: accuracy.loc[(name, problem), "mean"],  # noqa: B023
+        )
+        for problem in README.values()
+    ]
+    assert [row[1:] for row in found] == [
+        [cell(accuracy, name, *at) for name, at in zip(names, problems, strict=True)]
+        for names in [*VARIANTS, best]
+    ]
+
+
+def test_ratios_of_the_parts_of_nfs(accuracy: pd.DataFrame) -> None:
+    found = rows(page("docs/experiments.md"), "| changed | variant |")
+    assert len(found) > 8
+    for _, variant, *cells in found:
+        for problem, text in zip(
+            ("burgers-steep", "navier-stokes-rough"), cells, strict=True
+        ):
+            if text != "–":
+                mean = accuracy["mean"]
+                ratio = mean[variant.strip("`"), problem] / mean["nfs", problem]
+                assert text == f"{ratio:.2f}", (variant, problem)
+
+
+def test_errors_with_noise() -> None:
+    table = pd.read_csv(RESULTS / "noise" / "results.csv")
+    table = table.set_index(["problem", "variant"])
+    found = rows(page("docs/experiments.md"), "| variant | 0 | 1 % |")
+    names = {"Burgers": "burgers-10-to-10", "Navier–Stokes": "navier-stokes-10-to-10"}
+    for title, *cells in found:
+        problem, variant = title.split(", ")
+        row = table.loc[(names[problem], variant.strip("`"))]
+        values = row[["mae", "mae_noise-1", "mae_noise-5", "mae_noise-10"]]
+        assert cells == [f"{value:.1e}".replace("e-0", "e-") for value in values]
+
+
+def test_errors_on_other_meshes() -> None:
+    table = pd.read_csv(RESULTS / "invariance" / "results.csv")
+    means = table.groupby(["problem", "variant"]).mean(numeric_only=True)
+    problems = {
+        "Darcy, 1024 points": "darcy-1024",
+        "Burgers, 512 points, from one time step": "burgers-512-1-to-10",
+        "Burgers, 512 points": "burgers-512-10-to-10",
+        "Navier–Stokes, 1024 points": "ns-1024-10-to-10",
+        "Navier–Stokes, 4096 points": "ns-4096-10-to-10",
+    }
+    meshes = ["off-grid", "unobserved_off-grid", "nested-4", "disjoint", "quarter"]
+    found = rows(page("docs/mesh-invariance.md"), "| | `seen` | over `grid` |")
+    assert [row[0] for row in found] == list(problems)
+    for title, seen, over_grid, *cells in found:
+        row = means.loc[(problems[title], "default")]
+        grid = means.loc[(problems[title], "default-equispaced"), "mae_equispaced"]
+        assert seen == f"{row['mae_seen']:.2e}"
+        assert over_grid == f"{row['mae_seen'] / grid:.2f}"
+        ratios = (
+            row[[f"mae_{mesh}" for mesh in [*meshes, "clustered"]]] / row["mae_seen"]
+        )
+        assert cells == ["–" if math.isnan(r) else f"{r:.2f}" for r in ratios]
+
+
+def test_problems_tell_models_apart(accuracy: pd.DataFrame) -> None:
+    """What learns nothing has at least five times the error of the best model."""
+    for problem, errors in accuracy["mean"].groupby("problem"):
+        trivial = errors.index.get_level_values("variant").isin(TRIVIAL)
+        assert errors[trivial].min() >= 5 * errors[~trivial].min(), problem

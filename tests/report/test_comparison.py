@@ -1,0 +1,71 @@
+"""The page that compares runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from nfsgeo.errors import UserError
+from nfsgeo.report import write_comparison
+from nfsgeo_cli import main
+
+MakeRun = Callable[..., Path]
+
+
+@pytest.fixture
+def make_two(make_run: MakeRun) -> list[Path]:
+    """Two runs that differ in their seed, one setting and their errors."""
+    first = make_run(n=100)
+    second = first.with_name("other")
+    shutil.copytree(first, second)
+    summary = json.loads((second / "summary.json").read_text())
+    summary["test"]["mae"] = 0.0019
+    (second / "summary.json").write_text(json.dumps(summary))
+    config = yaml.safe_load((second / "config.yaml").read_text())
+    config["model"]["width"], config["seed"] = 64, 7
+    (second / "config.yaml").write_text(yaml.safe_dump(config))
+    return [first, second]
+
+
+def test_a_comparison_tells_what_differs(make_two: list[Path]) -> None:
+    out = make_two[0].with_name("comparison.html")
+    command = ["compare", *map(str, make_two), "--out", str(out), "--json"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output) == {"output": str(out)}
+    text = out.read_text()
+    assert not re.search(r"https?://|<script|<link", text)
+    rows = re.findall(r'<tr><th scope="row">([\w.]+)</th>(.*?)</tr>', text)
+    cells = {name: re.findall(r">([^<>]+)</", row) for name, row in rows}
+    assert cells["model.width"] == ["32", "64"] and cells["seed"] == ["0", "7"]
+    assert "model.name" not in cells
+    assert cells["run"][0] == "0.00271" and cells["other"][0] == "0.00190"
+    best = re.findall(r'class="best">([\d.]+)', text)
+    assert "0.00190" in best and "0.00271" not in best
+    assert text.count("data:image/webp") == 2
+    assert out.stat().st_size < 1e6
+
+
+def test_a_comparison_of_one_run_is_refused(make_run: MakeRun) -> None:
+    run = make_run(drawn=False)
+    for runs in ([run], [run, run]):
+        with pytest.raises(UserError):
+            write_comparison(runs, run / "a.html")
+    with pytest.raises(UserError):
+        write_comparison([run, run.parent], run / "a.pdf")
+
+
+def test_a_comparison_takes_runs_of_which_parts_are_missing(
+    make_two: list[Path],
+) -> None:
+    (make_two[0] / "evaluation.npz").unlink()
+    (make_two[1] / "metrics.csv").unlink()
+    text = write_comparison(make_two, make_two[0] / "a.html").read_text()
+    assert text.count("data:image/webp") == 2

@@ -1,0 +1,232 @@
+"""The page about a run, and the pictures in it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import Domain, Region
+from nfsgeo.report import write_report
+from nfsgeo.report.figures import training_curves
+from nfsgeo.report.run_folder import read_run_folder
+
+MakeRun = Callable[..., Path]
+WEBP = re.compile(r'src="data:image/webp;base64,([^"]+)"')
+HOSTILE = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
+
+
+def decode(content: bytes) -> np.ndarray:
+    with Image.open(io.BytesIO(content)) as image:
+        return np.asarray(image.convert("RGB"), float)
+
+
+def bold(page: str) -> list[str]:
+    return re.findall(r'class="best">([^<]+)', page)
+
+
+def change_summary(run: Path, **entries: Any) -> None:
+    summary = json.loads((run / "summary.json").read_text())
+    (run / "summary.json").write_text(json.dumps(summary | entries))
+
+
+def change_arrays(run: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    with np.load(run / "evaluation.npz") as stored:
+        arrays = dict(stored)
+    change(arrays)
+    np.savez(run / "evaluation.npz", **arrays)
+
+
+def test_page_shows_errors_beside_the_baselines(whole_run: Path) -> None:
+    page = (whole_run / "report.html").read_text()
+    for text in ("0.00271", "0.00410", "0.0983", "0.412", "0.0112", "0.0312"):
+        assert text in page
+    assert bold(page) == ["0.00271", "0.00410", "0.00810"]
+    assert "4.1 times below the best baseline, linear extrapolation" in page
+    for text in ("1\u202f024", "1\u202f234\u202f567", "19.4 s", "1.2 GiB", "10 → 10"):
+        assert text in page
+    for text in ("model.width", "2.13.0", "ETDRK4", "41a8c70", "navier-stokes"):
+        assert text in page
+    for text in ("1.3\u2009×, 1\u202f331 points", "4\u2009×, 4\u202f096 points"):
+        assert text in page
+
+
+def test_a_baseline_that_wins_is_the_bold_one(make_run: MakeRun) -> None:
+    run = make_run(drawn=False)
+    change_summary(run, test={"mae": 0.0224, "rmse": 0.0041, "rel_l2": 0.0081})
+    page = write_report(run).read_text()
+    assert bold(page) == ["0.00410", "0.00810", "0.0112"]
+    assert "2 times above the best baseline" in page
+
+
+def test_numbers_that_are_missing_show_as_dashes(make_run: MakeRun) -> None:
+    run = make_run(drawn=False)
+    change_summary(run, test={"mae": float("nan"), "rmse": None, "rel_l2": 0.5})
+    page = write_report(run).read_text()
+    body = re.sub("<[^>]+>", " ", page[page.index("<body>") :]).lower().split()
+    assert "–" in body and not {"nan", "inf", "none"} & set(body)
+    assert bold(page) == ["0.0112", "0.0173", "0.0312"]
+
+
+def test_page_is_self_contained(whole_run: Path) -> None:
+    page = (whole_run / "report.html").read_text()
+    # One script, of which the policy of the page knows the hash.
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
+    assert len(page) < 3e6
+    assert not re.search(r"https?://|@import|url\(|<link|href=|srcset=", page)
+    assert page.count("<img ") == len(WEBP.findall(page))
+    assert 'name="viewport"' in page
+
+
+def test_pictures_are_inline_and_the_same_as_the_files(whole_run: Path) -> None:
+    found = WEBP.findall((whole_run / "report.html").read_text())
+    inline = [decode(base64.b64decode(each)) for each in found]
+    files = [decode(f.read_bytes()) for f in (whole_run / "figures").glob("*.png")]
+    assert len(files) == 6 and len(inline) == 6 + 2 * 10  # two films of ten frames
+    for picture in files:
+        same = [each for each in inline if each.shape == picture.shape]
+        assert min(np.abs(each - picture).mean() for each in same) < 3
+        assert min(picture.shape[:2]) > 200 and picture.std() > 10
+
+
+SHOWS = {
+    "metrics.csv": {"training"},
+    "evaluation.npz": {"mesh", "error-in-time"},
+    "unseen.csv": {"unseen-meshes"},
+}
+
+
+@pytest.mark.parametrize("part", SHOWS)
+def test_missing_parts_are_left_out(make_run: MakeRun, part: str) -> None:
+    run = make_run(n=100, n_out=2)
+    (run / part).unlink()
+    page = write_report(run).read_text()
+    names = {path.stem for path in (run / "figures").iterdir()}
+    for name, pictures in SHOWS.items():
+        assert pictures & names == (set() if name == part else pictures)
+    assert ("Unseen meshes" in page) == (part != "unseen.csv")
+
+
+@pytest.mark.parametrize("part", ["config.yaml", "summary.json", "environment.json"])
+def test_missing_texts_are_left_out(make_run: MakeRun, part: str) -> None:
+    run = make_run(drawn=False)
+    (run / part).unlink()
+    page = write_report(run).read_text()
+    assert ("0.00271" in page) == (part != "summary.json")
+    assert ("Environment" in page) == (part != "environment.json")
+    assert ("Configuration" in page) == (part != "config.yaml")
+
+
+def test_hostile_strings_are_escaped(make_run: MakeRun) -> None:
+    run = make_run(n=200, n_out=2)
+    tags = ("<script", "<img")
+    before = [write_report(run).read_text().count(tag) for tag in tags]
+    names = dict.fromkeys(("model", "data", "units", "equation"), HOSTILE)
+    change_summary(run, provenance={HOSTILE: HOSTILE}, **names)
+    change_summary(run, baselines={HOSTILE: {"mae": 1.0}})
+    (run / "environment.json").write_text(json.dumps({HOSTILE: [HOSTILE]}))
+    name = np.array([HOSTILE + "$\\frac{"])
+    change_arrays(run, lambda arrays: arrays.update(component_names=name))
+    page = write_report(run).read_text()
+    assert [page.count(tag) for tag in tags] == before
+    assert "&lt;script&gt;alert" in page
+
+
+def test_writing_again_replaces_the_report(make_run: MakeRun) -> None:
+    run = make_run()
+    (run / "evaluation.npz").unlink()
+    first = write_report(run).read_bytes()
+    assert write_report(run).read_bytes() == first
+    assert not list(run.rglob("*.partial"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("summary.json", '{"model": '),
+        ("summary.json", "[1, 2]"),
+        ("config.yaml", "a: [1,"),
+        ("config.yaml", "!!python/object/apply:os.getcwd []"),
+        ("metrics.csv", "epoch,train_loss\n0,much\n"),
+        ("evaluation.npz", "not an archive"),
+    ],
+)
+def test_a_damaged_file_is_named(make_run: MakeRun, name: str, content: str) -> None:
+    run = make_run(n=64)
+    (run / name).write_text(content)
+    with pytest.raises(UserError, match=name.replace(".", r"\.")) as caught:
+        write_report(run)
+    assert "\n" not in str(caught.value)
+    assert not (run / "report.html").exists()
+    with pytest.raises(UserError):
+        write_report(run.parent)  # holds no run
+
+
+STEADY = {"mesh", "training", "unseen-meshes"}
+TIMES = {*STEADY, "fields-960-vorticity", "fields-961-vorticity"}
+SPACE_TIME = {"space-time-960-vorticity", "space-time-961-vorticity"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ({"dim": 1, "n": 128}, {*TIMES, *SPACE_TIME, "error-in-time"}),
+        ({"dim": 3, "n": 600, "n_out": 3}, {*TIMES, "error-in-time"}),
+        ({"n": 200, "n_in": 0, "n_out": 1}, {*STEADY, "fields-vorticity"}),
+        ({"n": 200, "n_in": 1, "n_out": 1}, TIMES),
+    ],
+    ids=["line", "space", "steady", "one time step"],
+)
+def test_every_kind_of_problem_has_its_pictures(
+    make_run: MakeRun, kind: dict[str, int], names: set[str]
+) -> None:
+    run, before = make_run(**kind), dict(matplotlib.rcParams)
+    write_report(run)
+    assert dict(matplotlib.rcParams) == before
+    pictures = {f.stem: decode(f.read_bytes()) for f in (run / "figures").iterdir()}
+    assert set(pictures) == names
+    assert all(picture.std() > 5 for picture in pictures.values())
+
+
+def test_predictions_that_are_not_finite_still_make_a_report(make_run: MakeRun) -> None:
+    run = make_run(n=100, n_out=2)
+
+    def change(arrays: dict[str, Any]) -> None:
+        arrays["prediction"][0, :50] = np.nan
+        arrays["prediction"][1] = np.inf
+        arrays["error_by_record"][:] = np.nan
+
+    change_arrays(run, change)
+    assert write_report(run).stat().st_size > 1e5
+
+
+def test_a_run_folder_keeps_the_region(make_run: MakeRun) -> None:
+    run = make_run(n=100)
+    wall = [[0.47, -0.1], [0.53, -0.1], [0.53, 1.1], [0.47, 1.1]]
+    box = (0.0, 0.0), (1.0, 1.0), (False, False)
+    domain = Domain(*box, Region.polygons([wall]))
+    stored = {k: np.array(v) for k, v in domain.to_dict().items()}
+    change_arrays(run, lambda arrays: arrays.update(stored))
+    predictions = read_run_folder(run).predictions
+    assert predictions is not None and predictions.domain == domain
+
+
+def test_training_curves_mark_the_epoch_with_the_smallest_rmse() -> None:
+    losses = {"train_loss": [4, 3, 2, 1], "valid_loss": [4.0, 2.0, 1.0, 1.5]}
+    scores = {"epoch": range(4), "valid_rmse": [np.nan, 0.3, 0.2, 0.1]}
+    (legend,) = training_curves(pd.DataFrame(losses | scores)).legends
+    assert "best, epoch 4" in [text.get_text() for text in legend.get_texts()]

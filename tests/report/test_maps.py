@@ -1,0 +1,292 @@
+"""Maps of fields: interpolation to pixels, colours, views, and labels."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from nfsgeo.geometry import Domain, Region
+from nfsgeo.report.figures import curves
+from nfsgeo.report.maps import (
+    Column,
+    FieldMaps,
+    colour_scale,
+    on_surface,
+    profiles,
+    space_time,
+)
+from nfsgeo.report.raster import Raster
+from nfsgeo.report.style import DPI, styled
+
+RANDOM = np.random.default_rng(0)
+TORUS = Domain.unit(2)
+BOX = Domain.unit(2, periodic=False)
+WALL = [[0.47, -0.1], [0.53, -0.1], [0.53, 1.1], [0.47, 1.1]]
+CHAMBERS = Domain(BOX.lower, BOX.upper, BOX.periodic, Region.polygons([WALL]))
+
+
+def points(n: int, *lengths: float) -> np.ndarray:
+    lengths = lengths or (1, 1)
+    return np.random.default_rng(0).random((n, len(lengths))) * lengths
+
+
+def sphere(num: int) -> np.ndarray:
+    pos = RANDOM.normal(size=(num, 3))
+    return pos / np.linalg.norm(pos, axis=1, keepdims=True)
+
+
+def pixel_centres(raster: Raster) -> tuple[np.ndarray, np.ndarray]:
+    y, x = (np.indices(raster.shape).T + 0.5).T / np.reshape(raster.shape, (2, 1, 1))
+    return x, y
+
+
+def maps(
+    domain: Domain, pos: np.ndarray, rows: int, axes: list[str], size: float = 1
+) -> Figure:
+    """Three columns of maps of a field, as reports have them."""
+    field = size * np.stack([np.sin(pos.sum(axis=1) + k) for k in range(rows)])
+    columns = [
+        Column("truth", field, "field"),
+        Column("prediction", 0.9 * field, "field"),
+        Column("prediction − truth", -0.1 * field, "error"),
+    ]
+    labels = [f"t = {k}\nMAE 0.012" for k in range(rows)]
+    with styled():
+        return FieldMaps(domain, pos, columns, labels, axes).figure
+
+
+def test_raster_reproduces_a_linear_field_on_a_box() -> None:
+    box = Domain((0.0, -1.0), (1.0, 3.0), (False, False))
+    pos = points(300, 1, 4) - [0.0, 1.0]
+    raster = Raster(box, pos)
+    x, y = pixel_centres(raster)
+    image = raster.image(2 * pos[:, 0] - pos[:, 1])
+    inside = np.isfinite(image)
+    assert inside.mean() > 0.9
+    expected = 2 * x - (4 * y - 1)
+    np.testing.assert_allclose(image[inside], expected[inside], atol=1e-9)
+
+
+def test_raster_wraps_around_on_periodic_axes() -> None:
+    pos = points(4000)
+    raster = Raster(TORUS, pos)
+    x, y = pixel_centres(raster)
+
+    def field(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.sin(2 * np.pi * (x + y)) + np.cos(2 * np.pi * x)
+
+    image = raster.image(field(*pos.T))
+    assert np.isfinite(image).all()  # also beyond the outermost points
+    assert np.abs(image - field(x, y)).max() < 0.1
+
+
+def test_raster_continues_across_the_poles() -> None:
+    """A linear function of space, on points of which none is near a pole."""
+    pos = sphere(6000)
+    pos = pos[np.abs(pos[:, 2]) < np.sin(np.radians(80))]
+    angles = np.degrees([np.arctan2(pos[:, 1], pos[:, 0]), np.arcsin(pos[:, 2])]).T
+    raster = Raster(Domain.sphere(), angles)
+    x, y = pixel_centres(raster)
+    longitude, latitude = np.radians(360 * x - 180), np.radians(180 * y - 90)
+    expected = np.cos(latitude) * np.cos(longitude)
+    assert np.abs(raster.image(pos[:, 0]) - expected).max() < 0.1
+
+
+def test_raster_leaves_a_hole_empty() -> None:
+    pos = points(4000)
+    pos = pos[np.linalg.norm(pos - 0.5, axis=1) > 0.3]
+    image = Raster(BOX, pos).image(np.ones(len(pos)))
+    assert np.isnan(image[image.shape[0] // 2, image.shape[1] // 2])
+
+
+def test_raster_of_a_mesh_stops_at_its_triangles() -> None:
+    """A ring of few points, which Delaunay's triangles would close."""
+    angles = np.linspace(0, 2 * np.pi, 12, endpoint=False)
+    ring = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    pos = 0.5 + np.concatenate([0.2 * ring, 0.45 * ring])
+    a, b = np.arange(12), np.roll(np.arange(12), -1)
+    triangles = np.concatenate(
+        [np.stack([a, b, a + 12], 1), np.stack([b, b + 12, a + 12], 1)]
+    )
+    raster = Raster(BOX, pos, triangles=triangles)
+    x, y = pixel_centres(raster)
+    image = raster.image(2 * pos[:, 0] - pos[:, 1])
+    inside = np.isfinite(image)
+    area = 12 / 2 * np.sin(2 * np.pi / 12) * (0.45**2 - 0.2**2)
+    assert inside.mean() == pytest.approx(area, rel=0.01)
+    np.testing.assert_allclose(image[inside], (2 * x - y)[inside], atol=1e-9)
+    # Triangles that overlap are no mesh: Delaunay's take their place.
+    wide = Raster(BOX, pos, triangles=np.concatenate([triangles, [[12, 16, 20]]]))
+    assert np.isfinite(wide.image(np.ones(24))).mean() > 0.9 * np.pi * 0.45**2
+
+
+@pytest.mark.parametrize("n", [1, 2, 50])
+def test_raster_of_points_in_a_line_takes_the_nearest(n: int) -> None:
+    pos = np.column_stack([np.linspace(0, 1, n), np.full(n, 0.5)])
+    image = Raster(BOX, pos).image(np.arange(n, dtype=float))
+    assert image.min() == 0 and image.max() == n - 1
+
+
+def test_no_pixel_mixes_the_sides_of_a_wall() -> None:
+    pos = points(200)
+    pos = pos[abs(pos[:, 0] - 0.5) > 0.03]
+    image = Raster(CHAMBERS, pos).image((pos[:, 0] > 0.5).astype(float))
+    seen = np.isfinite(image)
+    np.testing.assert_allclose(image[seen], np.round(image[seen]), atol=1e-12)
+    middle = image.shape[1] // 2
+    assert not seen[:, middle - 5 : middle + 5].any()
+    assert seen[:, middle + 12 : -40].mean() > 0.8
+    # Without the wall pixels between are mixed.
+    mixed = Raster(BOX, pos).image((pos[:, 0] > 0.5).astype(float))
+    assert ((mixed > 0.1) & (mixed < 0.9)).any()
+
+
+def test_values_that_are_missing_in_an_obstacle_do_not_spread() -> None:
+    axis = (np.arange(16) + 0.5) / 16
+    pos = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
+    block = [[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]]
+    domain = Domain(BOX.lower, BOX.upper, BOX.periodic, Region.polygons([block]))
+    values = np.where((abs(pos - 0.5) < 0.2).all(1), np.nan, 1.0)
+    raster = Raster(domain, pos)
+    image = raster.image(values)
+    outside = np.max(np.abs(np.array(pixel_centres(raster)) - 0.5), axis=0)
+    ring = (outside > 0.21) & (outside < 0.45)
+    np.testing.assert_allclose(image[ring], 1, atol=1e-12)
+    assert np.isnan(image[outside < 0.19]).all()
+
+
+def test_boundaries_are_drawn() -> None:
+    drawn = maps(CHAMBERS, points(50, 0.4, 1), 1, ["x", "y"])
+    assert drawn.axes[0].collections
+    assert not maps(BOX, points(50, 0.4, 1), 1, ["x", "y"]).axes[0].collections
+
+
+def test_colours_diverge_about_zero_only_for_signed_fields() -> None:
+    signed = colour_scale(np.linspace(-1, 3, 1000))
+    low, high = signed.get_clim()
+    assert low == -high and signed.get_cmap().name == "RdBu_r"
+    positive = colour_scale(np.linspace(3, 12, 1000))
+    assert positive.get_clim() == pytest.approx((3.045, 11.955), rel=1e-3)
+    assert positive.get_cmap().name == "viridis"
+    assert colour_scale(np.full(9, 2.0)).get_clim() == (1.5, 2.5)
+    assert colour_scale(np.array([np.nan, np.inf])).get_clim() == (0.0, 1.0)
+
+
+def test_maps_share_a_scale_by_name() -> None:
+    figure = maps(TORUS, points(100), 2, ["x", "y"])
+    limits = [ax.images[0].get_clim() for ax in figure.axes[:6]]
+    truth, prediction, error = (set(limits[i::3]) for i in range(3))
+    assert truth == prediction != error
+    assert len(truth) == len(error) == 1
+
+
+@pytest.mark.parametrize(
+    ("pos", "surface"),
+    [
+        (sphere(600), True),
+        (sphere(4000) * [4, 1, 0.3], True),
+        (np.c_[points(1500), np.zeros(1500)] @ np.linalg.qr(sphere(3))[0], True),
+        (points(1500, 1, 1, 1), False),
+        (points(1500, 1, 1, 0.2), False),  # seven times as thick as points are apart
+        (sphere(1500) * RANDOM.random((1500, 1)) ** (1 / 3), False),
+        (sphere(20), False),  # too few to tell
+    ],
+)
+def test_points_on_a_surface_are_told_from_those_of_a_volume(
+    pos: np.ndarray, surface: bool
+) -> None:
+    for unit in (1.0, 1e-3, 1e6):
+        assert on_surface(pos * unit) == surface
+
+
+def test_a_surface_is_seen_from_two_opposite_sides() -> None:
+    pos = sphere(800)
+    figure = maps(Domain.bounding(pos), pos, 1, ["x", "y", "z"])
+    FigureCanvasAgg(figure).draw()
+    # The third row of a view is the distance along it.
+    one, other = (figure.axes[k].get_proj()[2, :3] for k in (0, 3))  # type: ignore[attr-defined]
+    np.testing.assert_allclose(one, -other, atol=1e-12)
+    for ax in (figure.axes[0], figure.axes[3]):
+        shown = ax.collections[0].get_array()
+        np.testing.assert_allclose(shown, np.sin(pos.sum(axis=1)))
+
+
+def test_a_volume_is_shown_in_named_slices() -> None:
+    figure = maps(Domain.unit(3), points(1500, 1, 1, 1), 1, ["x (m)", "y (m)", "z (m)"])
+    words = {line for text in texts(figure) for line in text.get_text().splitlines()}
+    assert {"z = 0.25 m", "z = 0.5 m", "z = 0.75 m"} <= words
+
+
+def test_maps_can_show_other_fields() -> None:
+    pos = points(100)
+    first, second = np.sin(6 * pos.T)
+    columns = [Column("u", np.stack([first]), "field")]
+    changed = FieldMaps(TORUS, pos, columns, ["t = 0"])
+    changed.update([second], "t = 1")
+    made = FieldMaps(TORUS, pos, [Column("u", np.stack([second]), "field")], ["t = 1"])
+    images = [each.figure.axes[0].images[0].get_array() for each in (changed, made)]
+    np.testing.assert_array_equal(*images)
+    assert "t = 1" in {text.get_text() for text in texts(changed.figure)}
+
+
+def texts(figure: Figure) -> list[Text]:
+    """What is written in a figure, without the ticks that are not shown."""
+    FigureCanvasAgg(figure).draw()
+    axes = [each for each in figure.findobj(Axis) if isinstance(each, Axis)]
+    ticks = {tick.label1 for axis in axes for tick in axis.get_major_ticks()}
+    ticks -= {tick.label1 for axis in axes for tick in axis._update_ticks()}
+    ticks |= {tick.label2 for axis in axes for tick in axis.get_major_ticks()}
+    shown = [each for each in figure.findobj(Text) if isinstance(each, Text)]
+    return [each for each in shown if each.get_text() and each not in ticks]
+
+
+@pytest.mark.parametrize("lengths", [(1, 1), (10, 1), (40, 1), (1, 10), (3, 1)])
+def test_labels_stay_apart(lengths: tuple[float, float]) -> None:
+    domain = Domain((0.0, 0.0), lengths, (False, False))
+    figure = maps(domain, points(300, *lengths), 4, ["longitude (°)", "latitude (°)"])
+    found = texts(figure)
+    assert {f"longitude (°)\n0 to {lengths[0]}"} <= {each.get_text() for each in found}
+    boxes = [each.get_window_extent() for each in found]
+    for one, other in itertools.combinations(range(len(boxes)), 2):
+        assert not boxes[one].overlaps(boxes[other]), (found[one], found[other])
+    page = figure.bbox
+    assert all(page.contains(*box.min) and page.contains(*box.max) for box in boxes)
+    assert max(figure.get_size_inches()) < 16
+
+
+def beyond(figure: Figure) -> float:
+    """By how many pixels the axes of a figure, with their text, reach out of it."""
+    figure.set_dpi(DPI)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    (left, low), (right, high) = figure.bbox.get_points()
+    boxes = [ax.get_tightbbox(canvas.get_renderer()) for ax in figure.axes]
+    edges = [(left - b.x0, low - b.y0, b.x1 - right, b.y1 - high) for b in boxes]
+    return float(np.max(edges))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [3e-7, 2.5e-5, 2.5e-3, 0.02, 1.0, 150.0, 4e4, 7e8])
+def test_nothing_is_cut_off(size: float) -> None:
+    """There is room for numbers of any size, negative ones too."""
+    line, times = Domain.unit(1), size * np.arange(1, 5)
+    along = np.linspace(0, 1, 40)
+    fields = size * np.sin(2 * np.pi * (along + 0.1 * np.arange(4)[:, None]))
+    labels = [f"t = {t:.4g}\nMAE {size * 1.23e-5:#.2g}" for t in times]
+    shown = [Column("truth", fields, "field"), Column("error", 0.01 * fields, "error")]
+    losses = {"training loss": (times, np.abs(fields[:, 3]), {})}
+    with styled():
+        figures = [
+            profiles(line, along[:, None], {"truth": fields, "p": fields}, labels),
+            space_time(line, along[:, None], times, shown),
+            maps(TORUS, points(40), 4, ["x", "y"], size),
+            curves({"loss": losses, "rate": losses}, "epoch"),
+        ]
+        out = {k: beyond(figure) for k, figure in enumerate(figures)}
+    assert {k: pixels for k, pixels in out.items() if pixels > 1} == {}
