@@ -1,11 +1,13 @@
-"""What a suite compares, and the sizes at which it runs."""
+"""What a suite compares, and the sizes at which it runs: YAML files, checked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
+import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -21,11 +23,14 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.invariance import mesh_columns
 from nfsgeo.measures import MEASURES
 from nfsgeo.progress import Progress, silent
-from nfsgeo.setting_errors import unknown
+from nfsgeo.setting_errors import explained, unknown
 
 # Differences between the states of a run and those of other variants, before and after
 # the blocks, untrained and trained.
 DIFFERENCES = ("diff_begin_0", "diff_begin", "diff_end_0", "diff_end")
+
+# Where the suites are, their scales, and committed results.
+FOLDER = Path(__file__).parents[1]
 
 # References that learn nothing: their names in a summary and in tables.
 TRIVIAL = {
@@ -44,11 +49,6 @@ class Part(BaseModel):
     """Base of all parts: unknown keys are errors, values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @property
-    def key(self) -> str:
-        """The same text for the same content."""
-        return self.model_dump_json()
 
 
 class DataSet(Part):
@@ -91,7 +91,7 @@ class Scale(Part):
     models: dict[str, Settings] = {}
 
 
-class SuiteProblem(Part):
+class Problem(Part):
     """A column of the table: a data set, and what is predicted from what.
 
     Attributes:
@@ -113,7 +113,7 @@ class SuiteProblem(Part):
     variants: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _check_data(self) -> SuiteProblem:
+    def _check_data(self) -> Self:
         if bool(self.data) == bool(self.files):
             given = f"data={self.data!r} and files={list(self.files)}"
             raise UserError(given, "one of the two", "leave one out")
@@ -189,10 +189,6 @@ class Search(Part):
     trials: dict[str, Settings]
     models: dict[str, dict[str, Settings]] = {}
 
-    def trials_of(self, model: str) -> dict[str, Settings]:
-        """All trials of a model, by name."""
-        return self.trials | self.models.get(model, {})
-
 
 class Suite(Part):
     """A comparison of variants on problems.
@@ -206,9 +202,9 @@ class Suite(Part):
         repeats: Meshes to draw for each factor, by scale.
         states: Also save the states on the grid every so many epochs, by scale, and
             compare those of the variants of a seed.
-        meshes: Also evaluate on these, see :func:`nfsgeo.evaluation.evaluate_meshes`;
-            errors such as ``mae_half`` at observed and ``mae_unobserved_half`` at
-            unobserved points go into a table of their own.
+        meshes: Also evaluate on these, see :func:`nfsgeo.evaluation.evaluate_meshes`:
+            columns such as ``mae_half`` at observed and ``mae_unobserved_half`` at
+            unobserved points.
         against: Also draw errors against a setting of the variants.
         memory: Also measure the memory of the parts of interpolations in a training
             step of one sample, see :func:`nfsgeo.evaluation.interpolation_memory`.
@@ -220,7 +216,7 @@ class Suite(Part):
     """
 
     title: str
-    problems: dict[str, SuiteProblem]
+    problems: dict[str, Problem]
     variants: dict[str, Settings]
     references: tuple[str, ...] = ()
     unseen: tuple[float, ...] = ()
@@ -234,6 +230,13 @@ class Suite(Part):
     published: bool = False
     claims: tuple[Claim, ...] = ()
     _path: Path | None = PrivateAttr(None)
+
+    PARTS: ClassVar[dict[str, type[Part]]] = {
+        "problems.*": Problem,
+        "claims.*": Claim,
+        "against": Against,
+        "search": Search,
+    }
 
     @property
     def path(self) -> Path | None:
@@ -250,8 +253,7 @@ class Suite(Part):
         """Columns: errors on the mesh of training, on larger meshes, deviations."""
         larger = (f"mae_{factor:g}" for factor in self.unseen)
         medians = ("rel_l1_last_median",) if self.published else ()
-        states = DIFFERENCES if self.states else ()
-        return (*MEASURES, *medians, *larger, *states)
+        return (*MEASURES, *medians, *larger, *(DIFFERENCES if self.states else ()))
 
     @property
     def needs_files(self) -> bool:
@@ -261,61 +263,125 @@ class Suite(Part):
     @property
     def abscissae(self) -> dict[str, float]:
         """Values of the setting that errors are drawn against, by variant."""
-        if self.against is None:
-            return {}
-        set_by = {
-            name: settings.get(self.against.setting)
-            for name, settings in self.variants.items()
-        }
-        return {
-            name: float(value)
-            for name, value in set_by.items()
-            if isinstance(value, int | float)
-        }
+        key = self.against.setting if self.against else ""
+        values = {name: settings.get(key) for name, settings in self.variants.items()}
+        return {k: float(v) for k, v in values.items() if isinstance(v, int | float)}
 
     @property
     def rivals(self) -> tuple[str, ...]:
         """The variants that compete."""
         return tuple(name for name in self.variants if name not in self.references)
 
-    def runs_on(self, variant: str, problem: str) -> bool:
-        """Whether a variant runs on a problem."""
-        return variant in (self.problems[problem].variants or self.variants)
-
     @model_validator(mode="after")
-    def _check_names(self) -> Suite:
-        for name in self.references:
-            _known(f"references: {name}", "a variant", name, self.variants)
-        for problem, each in self.problems.items():
-            for name in each.variants:
-                place = f"problems.{problem}.variants: {name}"
-                _known(place, "a variant", name, self.variants)
+    def _check_names(self) -> Self:
+        def known(
+            place: str, kind: str, names: Iterable[str], there: Iterable[str]
+        ) -> None:
+            for name in names:
+                if name not in there:
+                    raise unknown(f"{place}: {name}", kind, name, there)
+
+        variants, search = self.variants, self.search
+        known("references", "a variant", self.references, variants)
+        for name, problem in self.problems.items():
+            place = f"problems.{name}.variants"
+            known(place, "a variant", problem.variants, variants)
         if self.against is not None and not self.abscissae:
             raise UserError(
                 f"against: {self.against.setting}",
                 "a setting that a variant sets to a number",
                 "name it as the variants do",
             )
-        if self.search is not None:
-            named = (*self.search.variants, *self.search.same)
-            for name in (*named, *self.search.same.values()):
-                _known(f"search: {name}", "a variant", name, self.variants)
+        if search is not None:
+            named = (*search.variants, *search.same, *search.same.values())
+            known("search", "a variant", named, variants)
             generated = [name for name, each in self.problems.items() if each.data]
-            for name in self.search.problems:
-                _known(f"search: {name}", "a generated problem", name, generated)
+            known("search", "a generated problem", search.problems, generated)
         errors = (*self.measures, *mesh_columns(self.meshes))
-        known = (*self.variants, *TRIVIAL.values())
         for claim in self.claims:
             for ratio in filter(None, (claim, claim.than)):
-                for name in (ratio.variant, *ratio.over):
-                    _known(f"claims: {name}", "a variant", name, known)
-                for name in filter(None, (ratio.measure, ratio.over_measure)):
-                    _known(f"claims: {name}", "an error", name, errors)
-            for name in (*claim.problems, *claim.tried):
-                _known(f"claims: {name}", "a problem", name, self.problems)
+                named = (ratio.variant, *ratio.over)
+                known("claims", "a variant", named, (*variants, *TRIVIAL.values()))
+                of = filter(None, (ratio.measure, ratio.over_measure))
+                known("claims", "an error", of, errors)
+            named = (*claim.problems, *claim.tried)
+            known("claims", "a problem", named, self.problems)
         return self
 
 
-def _known(given: str, expected: str, name: str, known: Iterable[str]) -> None:
-    if name not in known:
-        raise unknown(given, expected, name, known)
+def shipped_suites() -> dict[str, Path]:
+    """The files of the suites that come along, by name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("suites/*.yaml"))}
+
+
+def shipped_scales() -> dict[str, Scale]:
+    """The scales by name."""
+    return read_scales(FOLDER / "scales.yaml")
+
+
+def shipped_results(suite: str, scale: str) -> Path:
+    """The folder of the committed results of a suite at a scale, if there are any."""
+    return FOLDER / "results" / scale / suite
+
+
+def find_suite(name: str) -> Path:
+    """The file of a suite: a YAML file of one's own, or one that comes along.
+
+    Raises:
+        UserError: There is no suite of this name.
+    """
+    known = shipped_suites()
+    if not name.endswith((".yaml", ".yml")) and name not in known:
+        raise unknown(f"suite {name}", "the name of a suite", name, known)
+    return known.get(name) or Path(name)
+
+
+def read_suite(path: Path) -> Suite:
+    """A suite from its YAML file.
+
+    Raises:
+        UserError: It is no such file; names the file and the key.
+    """
+    content, keys = _read(path), [*Suite.model_fields]
+    for place, part in Suite.PARTS.items():
+        keys += [f"{place}.{key}" for key in part.model_fields]
+    with in_file(path), explained(known=keys):
+        suite = Suite.model_validate(content)
+    suite._path = path
+    return suite
+
+
+def read_scales(path: Path) -> dict[str, Scale]:
+    """Scales by name, from their YAML file.
+
+    Raises:
+        UserError: It is no such file; names the file and the key.
+    """
+    keys = [f"*.{key}" for key in Scale.model_fields]
+    keys += [f"*.data.*.{key}" for key in DataSet.model_fields]
+    scales = {}
+    for name, content in _read(path).items():
+        with in_file(path), explained(str(name), known=keys):
+            scales[str(name)] = Scale.model_validate(content)
+    return scales
+
+
+@contextmanager
+def in_file(path: Path | None) -> Iterator[None]:
+    """Adds the name of a file to what is wrong inside the block."""
+    try:
+        yield
+    except UserError as error:
+        given = f"{path.name}: {error.given}" if path else error.given
+        raise UserError(given, error.expected, error.todo) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} ({reason})", "a YAML file", "correct it") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}", "keys and values", "see the suites that are shipped")
+    return content

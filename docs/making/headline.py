@@ -11,11 +11,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nfsgeo_benchmarks.suites import read_suite, shipped_suites
-from nfsgeo_benchmarks.suites.earlier import RESULTS, read_table
-from nfsgeo_benchmarks.suites.runs import SHIPPED
+from nfsgeo_benchmarks.suites import (
+    read_suite,
+    read_table,
+    shipped_results,
+    shipped_suites,
+)
 from nfsgeo_benchmarks.suites.suite import TRIVIAL
-from nfsgeo_benchmarks.suites.table import SeedMean, leader, seed_means
+from nfsgeo_benchmarks.suites.tables import Means, seed_means
 
 __all__ = ["TITLES", "headline"]
 
@@ -43,22 +46,22 @@ def headline(rows: Sequence[Mapping[str, Any]]) -> str:
     """The table of the rows of a suite, in units of each problem's power of ten."""
     suite, means = read_suite(shipped_suites()["accuracy"]), whole_means(rows)
     powers = {
-        problem: math.floor(math.log10(means["nfs", problem].values["mae"]))
+        problem: math.floor(math.log10(error))
         for problem in TITLES
-        if ("nfs", problem) in means
+        if not math.isnan(error := means.error(problem, "nfs"))
     }
     best = {
-        name: None if name in OPEN else leader(means, name, "mae", suite.rivals)
+        name: None if name in OPEN else means.leader(name, suite.rivals)
         for name in powers
     }
 
     def line(title: str, names: Sequence[str]) -> str:
         cells = []
         for problem, power in powers.items():
-            here = {n: means[n, problem] for n in names if (n, problem) in means}
-            errors = {n: mean.values["mae"] for n, mean in here.items()}
-            first = min(errors, key=errors.__getitem__, default=None)
-            text = "–" if first is None else cell(here[first], power)
+            errors = {name: means.error(problem, name) for name in names}
+            known = [name for name in names if not math.isnan(errors[name])]
+            first = min(known, key=errors.__getitem__, default=None)
+            text = "–" if first is None else cell(means, problem, first, power)
             cells.append(f"**{text}**" if first and first == best[problem] else text)
         return f"| {title} | {' | '.join(cells)} |"
 
@@ -74,21 +77,23 @@ def headline(rows: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(each for each in lines if each.count("| – ") < len(powers))
 
 
-def whole_means(
-    rows: Sequence[Mapping[str, Any]],
-) -> dict[tuple[str, str], SeedMean]:
-    """Means by variant and problem of those with all seeds."""
+def whole_means(rows: Sequence[Mapping[str, Any]]) -> Means:
+    """Means of the variants that have all seeds on a problem."""
     done = [row for row in rows if row["status"] == "ok"]
     count = Counter((row["variant"], row["problem"]) for row in done)
-    return {key: mean for key, mean in seed_means(done).items() if count[key] == SEEDS}
+    whole = [row for row in done if count[row["variant"], row["problem"]] == SEEDS]
+    return seed_means(whole)
 
 
-def cell(mean: SeedMean, power: int) -> str:
+def cell(means: Means, problem: str, variant: str, power: int) -> str:
     """Mean and standard deviation over this power of ten, to three digits."""
-    value, spread = (each["mae"] / 10**power for each in (mean.values, mean.spread))
+    value, spread = (
+        each.at[(problem, variant), "mae"] / 10**power
+        for each in (means.mean, means.std)
+    )
     digits = 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:.{digits}f} ± {spread:.{digits}f}"
 
 
 if __name__ == "__main__":
-    print(headline(read_table(SHIPPED / "cpu" / "accuracy" / RESULTS)))
+    print(headline(read_table(shipped_results("accuracy", "cpu") / "results.csv")))

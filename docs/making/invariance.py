@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
@@ -15,7 +16,8 @@ from typing import NamedTuple
 
 __all__ = ["invariance_tables", "read_errors"]
 
-CSV = Path(__file__).parents[2] / "benchmarks" / "results" / "cpu" / "invariance.csv"
+CSV = Path(__file__).parents[2] / "benchmarks/results/cpu/invariance/results.csv"
+PREFIX = "mae_unobserved_"
 MESHES = ["off-grid", "nested-2", "nested-4", "disjoint", "half", "quarter"]
 MESHES += ["clustered", "own", "noise-1", "noise-10"]
 NOISE = ["seen", "noise-1", "noise-10"]
@@ -27,17 +29,21 @@ TITLES = {
     ("ns-4096", "10"): "Navier–Stokes, 4096 points",
 }
 
-# Observed and unobserved error by problem, variant, mesh and seed.
+# Observed and unobserved error by problem, mesh and seed.
 Errors = Mapping[tuple[str, ...], tuple[float, float]]
 
 
 def read_errors(path: Path = CSV) -> Errors:
-    """Observed and unobserved MAE by PDE, input time steps, variant, mesh and seed."""
+    """Observed and unobserved MAE by PDE, input time steps, mesh and seed."""
     found = {}
     with open(path, newline="") as table:
         for row in csv.DictReader(table):
-            key = tuple(row[name] for name in ("pde", "n_t", "variant", "mesh", "seed"))
-            found[key] = (float(row["mae_observed"]), float(row["mae_unobserved"]))
+            pde = re.sub(r"-\d+-to-\d+$", "", row["problem"])
+            for name, value in row.items():
+                if name.startswith(PREFIX) and row["mae_" + name[len(PREFIX) :]]:
+                    mesh = name[len(PREFIX) :]
+                    pair = float(row[f"mae_{mesh}"]), float(value or "nan")
+                    found[pde, row["n_t"], mesh, row["seed"]] = pair
     return found
 
 
@@ -45,23 +51,23 @@ def invariance_tables(errors: Errors) -> str:
     """Tables: errors on the training mesh, ratios on other meshes, noise, bounds."""
     head = ["", "seen", "grid", "over grid", "off-grid", "unobserved"]
     lines = [f"| {' | '.join(head)} |", "|---" + "|--:" * (len(head) - 1) + "|"]
-    for title, variant, by_mesh in _rows(errors):
+    for title, by_mesh in _rows(errors):
         seen, grid = by_mesh["seen"], by_mesh.get("equispaced", {})
-        cells = [f"{title}, `{variant}`", _spread(seen, 0), _spread(grid, 0)]
+        cells = [title, _spread(seen, 0), _spread(grid, 0)]
         away = by_mesh.get("off-grid", {})
         cells += [_shown(*pair) for pair in ((seen, grid, 0), (away, seen, 0))]
         cells.append(_shown(away, seen, 1))
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["", f"| over `seen` | {' | '.join(f'`{mesh}`' for mesh in MESHES)} |"]
     lines.append("|---" + "|--:" * len(MESHES) + "|")
-    for title, variant, by_mesh in _rows(errors):
+    for title, by_mesh in _rows(errors):
         cells = [_shown(by_mesh.get(mesh, {}), by_mesh["seen"], 0) for mesh in MESHES]
-        lines.append(f"| {' | '.join([f'{title}, `{variant}`', *cells])} |")
+        lines.append(f"| {' | '.join([title, *cells])} |")
     lines += ["", f"| MAE | {' | '.join(f'`{mesh}`' for mesh in NOISE)} |"]
     lines.append("|---" + "|--:" * len(NOISE) + "|")
-    for title, variant, by_mesh in _rows(errors):
+    for title, by_mesh in _rows(errors):
         cells = [_spread(by_mesh.get(mesh, {}), 0) for mesh in NOISE]
-        lines.append(f"| {' | '.join([f'{title}, `{variant}`', *cells])} |")
+        lines.append(f"| {' | '.join([title, *cells])} |")
     return "\n".join([*lines, "", *_bounds(errors)])
 
 
@@ -75,13 +81,11 @@ class Bound(NamedTuple):
     at_most: float
     mesh: str
     over_mesh: str = "seen"
-    over_variant: str = "default"
     unobserved: bool = False
     one_step: tuple[bool, ...] = (False, True)
 
 
 BOUNDS = (
-    Bound("`seen` over that of `paper`", 1.0, "seen", over_variant="paper"),
     Bound("`off-grid` over `seen`", 1.05, "off-grid"),
     Bound("`unobserved` over `seen`", 1.1, "off-grid", unobserved=True),
     Bound("`nested-4` over `seen`", 1.05, "nested-4"),
@@ -95,17 +99,15 @@ BOUNDS = (
 
 def _bounds(errors: Errors) -> list[str]:
     """The largest ratio of each kind, and the problem where it is."""
-    rows = {(title, variant): by_mesh for title, variant, by_mesh in _rows(errors)}
     lines = ["| ratio | at most | largest | in |", "|---|--:|--:|---|"]
     for bound in BOUNDS:
         found = []
-        for title, variant in rows:
-            if variant == "default" and ("one time step" in title) in bound.one_step:
-                above = rows[title, variant].get(bound.mesh, {})
-                below = rows.get((title, bound.over_variant), {})
-                ratio = _ratio(
-                    above, below.get(bound.over_mesh, {}), int(bound.unobserved)
+        for title, by_mesh in _rows(errors):
+            if ("one time step" in title) in bound.one_step:
+                above, below = (
+                    by_mesh.get(mesh, {}) for mesh in (bound.mesh, bound.over_mesh)
                 )
+                ratio = _ratio(above, below, int(bound.unobserved))
                 found += [(ratio, title)] if ratio is not None else []
         if found:
             ratio, title = max(found)
@@ -115,16 +117,13 @@ def _bounds(errors: Errors) -> list[str]:
     return lines
 
 
-def _rows(errors: Errors) -> list[tuple[str, str, dict[str, BySeed]]]:
-    """Problem, variant, and errors by mesh and seed."""
+def _rows(errors: Errors) -> list[tuple[str, dict[str, BySeed]]]:
+    """Problem, and errors by mesh and seed."""
     found: dict[tuple[str, ...], dict[str, BySeed]] = defaultdict(dict)
-    for (pde, n_in, variant, mesh, seed), pair in errors.items():
-        found[pde, n_in, variant].setdefault(mesh, {})[seed] = pair
+    for (pde, n_in, mesh, seed), pair in errors.items():
+        found[pde, n_in].setdefault(mesh, {})[seed] = pair
     return [
-        (title, variant, found[pde, n_in, variant])
-        for (pde, n_in), title in TITLES.items()
-        for variant in ("default", "paper")
-        if "seen" in found[pde, n_in, variant]
+        (title, found[key]) for key, title in TITLES.items() if "seen" in found[key]
     ]
 
 

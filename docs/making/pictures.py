@@ -12,10 +12,8 @@ from torch import Tensor
 from nfsgeo.geometry import Domain, bipartite_graph, equispaced_grid, radius_for
 from nfsgeo.nn import ChannelKernel, EdgeNetwork, KernelInterpolation, SpectralConv
 from nfsgeo.report.style import COLOURS, styled
-from nfsgeo_benchmarks.suites.curves import CURVES
-from nfsgeo_benchmarks.suites.earlier import read_table
-from nfsgeo_benchmarks.suites.figures import error_against_time
-from nfsgeo_benchmarks.suites.runs import SHIPPED
+from nfsgeo_benchmarks.suites import read_table, shipped_results
+from nfsgeo_benchmarks.suites.report import error_against_time
 
 __all__ = ["draw"]
 
@@ -64,12 +62,8 @@ def neighbourhood() -> Figure:
 
 def accuracy() -> Figure:
     """Errors of the shipped results in the course of training, on one problem."""
-    folder = SHIPPED / "cpu" / "accuracy"
-    rows = [e for e in read_table(folder / CURVES) if e["problem"] == SHOWN]
-    figure = error_against_time(rows, "nfs")
-    if figure is None:
-        raise SystemExit(f"{folder / CURVES}: no curves to draw")
-    return figure
+    rows = read_table(shipped_results("accuracy", "cpu") / "curves.csv")
+    return error_against_time([row for row in rows if row["problem"] == SHOWN], "nfs")
 
 
 def pipeline() -> Figure:

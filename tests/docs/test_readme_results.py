@@ -5,13 +5,12 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from nfsgeo_benchmarks.suites.earlier import RESULTS, read_table
-from nfsgeo_benchmarks.suites.runs import SHIPPED
+from nfsgeo_benchmarks.suites import read_table, shipped_results
 from nfsgeo_benchmarks.suites.suite import TRIVIAL
-from nfsgeo_benchmarks.suites.table import seed_means
+from nfsgeo_benchmarks.suites.tables import learns, seed_means
 
 ROOT = Path(__file__).parents[2]
-ROWS = read_table(SHIPPED / "cpu" / "accuracy" / RESULTS)
+ROWS = read_table(shipped_results("accuracy", "cpu") / "results.csv")
 
 
 def test_the_headline_table_is_that_of_the_results() -> None:
@@ -23,13 +22,10 @@ def test_the_headline_table_is_that_of_the_results() -> None:
 
 def test_problems_tell_models_apart() -> None:
     """What learns nothing has at least five times the error of the best model."""
-    errors: dict[str, dict[bool, list[float]]] = {}
-    for (variant, problem), mean in seed_means(ROWS).items():
-        if mean.values:
-            kind = errors.setdefault(problem, {}).setdefault(
-                variant in TRIVIAL.values(), []
-            )
-            kind.append(mean.values["mae"])
-    assert len(errors) >= 6
-    for problem, found in errors.items():
-        assert min(found[True]) >= 5 * min(found[False]), problem
+    means = seed_means(ROWS)
+    problems = means.mean.index.unique("problem")
+    assert len(problems) >= 6
+    for problem in problems:
+        models = [name for name in means.mean.loc[problem].index if learns(name)]
+        nothing = means.least(problem, list(TRIVIAL.values()))
+        assert nothing >= 5 * means.least(problem, models), problem

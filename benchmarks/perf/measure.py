@@ -1,0 +1,263 @@
+"""Times a variant and its reference alternately, each in a process of its own."""
+
+from __future__ import annotations
+
+import gc
+import resource
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.util import find_spec
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple, Self
+
+import torch
+
+from nfsgeo.errors import UserError
+from nfsgeo.progress import Progress, silent
+from nfsgeo.training.callbacks import release_memory
+from nfsgeo_benchmarks.processes import process_context
+
+# Prepares in a folder that variant and reference share, and returns what is timed. It
+# is sent to another process: a function of a module, with functools.partial.
+Work = Callable[[Path], Callable[[], object]]
+
+
+class Times(NamedTuple):
+    """Seconds that one repetition took."""
+
+    wall: float
+    cpu: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A variant and the reference that its cost is given in.
+
+    Attributes:
+        name: Unique; lower case, words joined by hyphens.
+        title: What is compared, one line.
+        variant: Prepares the variant.
+        reference: Prepares the reference, after the variant.
+        bound: Largest ratio of times that is accepted.
+        memory_bound: The same for peak memory; None to only report the ratio.
+        repeats: Pairs that are timed, after one that is not.
+        requires: A package that it needs besides nfsgeo's own, by the name of its
+            module.
+        devices: Where it can be measured.
+    """
+
+    name: str
+    title: str
+    variant: Work
+    reference: Work
+    bound: float
+    memory_bound: float | None = None
+    repeats: int = 7
+    requires: str | None = None
+    devices: tuple[str, ...] = ("cpu", "cuda")
+
+    def lacks(self, device: str) -> str | None:
+        """What is missing to measure it on a device, if anything."""
+        if device not in self.devices:
+            return f"an entry for {device}"
+        if device == "cuda" and not torch.cuda.is_available():
+            return "a CUDA device"
+        missing = self.requires is not None and find_spec(self.requires) is None
+        return f"the package {self.requires}" if missing else None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What an entry measured.
+
+    Attributes:
+        entry: What was measured.
+        device: Where.
+        ratio: Time of the variant over that of the reference. On the CPU that of the
+            smallest CPU times, which other work on the machine disturbs least; on CUDA
+            the median ratio of the pairs.
+        variant_seconds, reference_seconds: Of a repetition.
+        variant_memory, reference_memory: Peak memory in bytes of the process, or of
+            PyTorch on the device, less what was held before the first repetition.
+    """
+
+    entry: Entry
+    device: str
+    ratio: float
+    variant_seconds: float
+    reference_seconds: float
+    variant_memory: int
+    reference_memory: int
+
+    @property
+    def memory_ratio(self) -> float:
+        """Peak memory of the variant over that of the reference."""
+        return self.variant_memory / max(self.reference_memory, 1)
+
+    @property
+    def missed(self) -> bool:
+        """Whether time or memory exceeds its bound."""
+        most = self.entry.memory_bound
+        much = most is not None and self.memory_ratio > most
+        return much or not self.ratio <= self.entry.bound
+
+    def row(self) -> dict[str, object]:
+        """A row of ``results.csv``."""
+        return {
+            "name": self.entry.name,
+            "device": self.device,
+            "ratio": self.ratio,
+            "bound": self.entry.bound,
+            "memory_ratio": self.memory_ratio,
+            "memory_bound": self.entry.memory_bound,
+            "variant_seconds": self.variant_seconds,
+            "reference_seconds": self.reference_seconds,
+            "variant_peak_memory_bytes": self.variant_memory,
+            "reference_peak_memory_bytes": self.reference_memory,
+            "repeats": self.entry.repeats,
+            "status": "missed" if self.missed else "ok",
+        }
+
+
+def measure(
+    entry: Entry, folder: Path, device: str = "cpu", progress: Progress = silent
+) -> Measurement:
+    """Runs an entry.
+
+    One process prepares and repeats the variant, another the reference; both live
+    throughout and run alternately, on one thread each, so that other work on the
+    machine affects both alike.
+
+    Args:
+        entry: What to measure.
+        folder: Where it may put files.
+        device: Where both create their tensors, ``cpu`` or ``cuda``.
+        progress: Called with the entry's name, repetitions done, and their number.
+
+    Raises:
+        UserError: A package or the device is missing, a process was killed, or its
+            work raised one.
+    """
+    if lack := entry.lacks(device):
+        given = f"benchmark {entry.name} without {lack}"
+        raise UserError(given, "what it compares with", "install it, or leave this out")
+    with ExitStack() as stack:
+        progress(entry.name, 0, entry.repeats)
+        works = (entry.variant, entry.reference)
+        both = [stack.enter_context(Process(work, folder, device)) for work in works]
+        pairs: list[tuple[Times, Times]] = []
+        for done in range(entry.repeats + 1):
+            pairs.append((both[0].run(), both[1].run()))
+            progress(entry.name, done, entry.repeats)
+    variant, reference = zip(*pairs[1:], strict=True)  # the first one warms up
+    if device == "cpu":
+        seconds = [min(times.cpu for times in each) for each in (variant, reference)]
+        ratio = seconds[0] / seconds[1]
+    else:
+        seconds = [median(t.wall for t in each) for each in (variant, reference)]
+        ratio = median(a.wall / b.wall for a, b in pairs[1:])
+    peaks = (process.peak for process in both)
+    return Measurement(entry, device, ratio, *seconds, *peaks)
+
+
+class Process:
+    """A process that prepares some work and repeats it on request."""
+
+    def __init__(self, work: Work, folder: Path, device: str) -> None:
+        context = process_context("nfsgeo_benchmarks.perf.entries")
+        self._connection, there = context.Pipe()
+        self._process = context.Process(
+            target=_serve, args=(there, work, folder, device), daemon=False
+        )
+        self._process.start()
+        there.close()
+        self.peak = 0
+        self._answer()
+
+    def run(self) -> Times:
+        """Does the work once."""
+        self._connection.send("run")
+        times, self.peak = self._answer()
+        return times
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._connection.close()  # which ends it
+        if kind is not None:
+            self._process.terminate()
+        self._process.join()
+
+    def _answer(self) -> Any:
+        try:
+            answer = self._connection.recv()
+        except EOFError:
+            raise UserError(
+                "a process of the benchmark that was killed",
+                "memory for it",
+                "free some and try again",
+            ) from None
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+def _serve(connection: Connection, work: Work, folder: Path, device: str) -> None:
+    """Prepares in the process, then repeats the work whenever it is asked to."""
+    torch.set_num_threads(1)
+    torch.set_default_device(device)
+    cuda = device == "cuda"
+    try:
+        repeat = work(folder)
+        gc.collect()
+        if cuda:
+            torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated() if cuda else held_memory()
+        connection.send(None)
+        while connection.recv():
+            wall, cpu = time.perf_counter(), time.process_time()
+            result = repeat()
+            if cuda:
+                torch.cuda.synchronize()
+            times = Times(time.perf_counter() - wall, time.process_time() - cpu)
+            peak = torch.cuda.max_memory_allocated() if cuda else peak_memory()
+            connection.send((times, peak - before))
+            del result
+    except (EOFError, KeyboardInterrupt):
+        return
+    except BaseException as error:
+        connection.send(error)
+
+
+def held_memory() -> int:
+    """Memory that this process holds, in bytes; its peak is counted anew from here.
+
+    What was freed is given back first, so that it counts when it is needed again.
+    Where the system cannot forget a peak, the peak is what comes back.
+    """
+    release_memory()
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return peak_memory()
+    return _status("VmRSS")
+
+
+def peak_memory() -> int:
+    """Most memory that this process has held, in bytes."""
+    if Path("/proc/self/status").exists():
+        # getrusage counts the parent before the process began as well.
+        return _status("VmHWM")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
+
+
+def _status(field: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(dict(line.split(":", 1) for line in lines)[field].split()[0])
