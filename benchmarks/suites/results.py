@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, groupby
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ SETTINGS = (
     "trainer.epochs",
 )
 OF_SUMMARY = COLUMNS[4:8] + COLUMNS[14:17]
-CURVE_COLUMNS = ("problem", "variant", "epoch", "minutes", "valid_mae", "folder")
+CURVE_COLUMNS = ("problem", "variant", "epoch", "minutes", "valid_mae")
 
 
 def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
@@ -178,22 +179,19 @@ def write_tables(
     write_rows(path, list(dict.fromkeys(name for row in rows for name in row)), rows)
     about = {"suite": suite, "scale": scale, "command": command}
     write_json(folder / ABOUT, about)
-    earlier = read_table(folder / CURVES)
-    curves: list[dict[str, Any]] = []
+    of = itemgetter("problem", "variant")
+    earlier, curves = read_table(folder / CURVES), []
     for row in rows:
         if row["seed"] != 0 or not learns(row["variant"]) or row["status"] != "ok":
             continue
-        history = read_history(RunPaths(folder / row["folder"]).metrics)
+        history, minutes = read_history(RunPaths(folder / row["folder"]).metrics), 0.0
         if not history:
-            curves += [each for each in earlier if each["folder"] == row["folder"]]
-        same = {name: row[name] for name in ("problem", "variant", "folder")}
-        minutes = accumulate(epoch["seconds"] / 60 for epoch in history)
-        curves += [
-            same
-            | {"epoch": epoch["epoch"], "minutes": f"{time:.4g}"}
-            | {"valid_mae": f"{epoch['valid_mae']:.4g}"}
-            for epoch, time in zip(history, minutes, strict=True)
-        ]
+            curves += [each for each in earlier if of(each) == of(row)]
+        for epoch in history:
+            minutes += epoch["seconds"] / 60
+            numbers = f"{minutes:.4g}", f"{epoch['valid_mae']:.4g}"
+            values = (*of(row), epoch["epoch"], *numbers)
+            curves.append(dict(zip(CURVE_COLUMNS, values, strict=True)))
     write_rows(folder / CURVES, CURVE_COLUMNS, curves)
     return path
 

@@ -135,46 +135,29 @@ def runs_of(
         UserError: A name or a setting is wrong; the message says where it stands.
     """
     with in_file(suite.path):
-        scale = _checked(suite, scale_name, scales)
-        return [
-            _run(suite, problem, variant, seed, scale_name, scale, folder)
-            for seed in range(suite.seeds.get(scale_name, scale.seeds))
-            for problem, content in suite.problems.items()
-            if scale_name in content.at
-            for variant in suite.variants
-            if variant in (content.variants or suite.variants)
-        ]
-
-
-def _run(
-    suite: Suite,
-    problem: str,
-    variant: str,
-    seed: int,
-    scale_name: str,
-    scale: Scale,
-    folder: Path | None,
-) -> Run:
-    content = suite.problems[problem]
-    data: DataSet | DataFiles = DataFiles(files=content.files, folder=folder)
-    chosen: Mapping[str, Settings] = {}
-    if content.data:
-        data = scale.data[content.data]
-        dim = find_equation(data.equation).dim
-        chosen = chosen_settings(suite, scale_name, dim)
-    of = (suite, problem, variant, seed, scale_name, scale, chosen.get(variant, {}))
-    return Run(
-        problem,
-        variant,
-        seed,
-        data,
-        _settings(*of),
-        unseen=suite.unseen,
-        repeats=suite.repeats.get(scale_name, 5) if suite.unseen else 0,
-        states=suite.states.get(scale_name, 0),
-        meshes=suite.meshes,
-        memory=suite.memory,
-    )
+        at = _AtScale(suite, scale_name, scales)
+        more = {
+            "unseen": suite.unseen,
+            "repeats": suite.repeats.get(scale_name, 5) if suite.unseen else 0,
+            "states": suite.states.get(scale_name, 0),
+            "meshes": suite.meshes,
+            "memory": suite.memory,
+        }
+        runs = []
+        for seed in range(suite.seeds.get(scale_name, at.scale.seeds)):
+            for name, problem in suite.problems.items():
+                if scale_name in problem.at:
+                    data: DataSet | DataFiles
+                    data = DataFiles(files=problem.files, folder=folder)
+                    choices: Mapping[str, Settings] = {}
+                    if problem.data:
+                        data = at.scale.data[problem.data]
+                        choices = at.choices(find_equation(data.equation).dim)
+                    for variant in at.variants(name):
+                        chosen = choices.get(variant, {})
+                        settings = at.settings(name, variant, seed, chosen)
+                        runs.append(Run(name, variant, seed, data, settings, **more))
+        return runs
 
 
 def trials_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[Run]:
@@ -183,23 +166,21 @@ def trials_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> lis
     Raises:
         UserError: A name or a setting is wrong.
     """
-    search = suite.search
-    if search is None:
-        return []
     runs: list[Run] = []
+    if suite.search is None:
+        return runs
     with in_file(suite.path):
-        scale = _checked(suite, scale_name, scales)
-        for name in search.problems:
-            problem = suite.problems[name]
-            for variant in search.variants:
-                if variant not in (problem.variants or suite.variants):
+        at = _AtScale(suite, scale_name, scales)
+        for name in suite.search.problems:
+            data = at.scale.data[suite.problems[name].data]
+            for variant in at.variants(name):
+                if variant not in suite.search.variants:
                     continue
                 for trial, changes in trials_by_name(suite, variant).items():
-                    of = (suite, name, variant, 0, scale_name, scale, changes)
-                    settings = _settings(*of)
+                    settings = at.settings(name, variant, 0, changes)
                     epochs = load_config(overrides=settings).trainer.epochs
-                    settings["trainer.epochs"] = max(1, round(search.epochs * epochs))
-                    data = scale.data[problem.data]
+                    epochs = max(1, round(suite.search.epochs * epochs))
+                    settings["trainer.epochs"] = epochs
                     runs.append(Run(name, variant, 0, data, settings, trial=trial))
     return runs
 
@@ -218,27 +199,10 @@ def with_files(runs: Sequence[Run], finished: Callable[[Run], bool]) -> list[Run
         runs: Runs of a suite.
         finished: Whether a run has its results, so that its files may be gone.
     """
-    missing = {
-        run.problem: run.data.missing is not None
-        for run in {run.problem: run for run in runs}.values()
-        if isinstance(run.data, DataFiles)
-    }
-    return [run for run in runs if not missing.get(run.problem) or finished(run)]
-
-
-def chosen_settings(suite: Suite, scale: str, dim: int) -> dict[str, Settings]:
-    """What the suite's search has chosen for problems in ``dim`` dimensions.
-
-    Returns:
-        Settings by variant; empty where no search has been run at this scale.
-    """
-    if suite.search is None or suite.path is None:
-        return {}
-    rows = read_table(shipped_results(suite.path.stem, scale) / CHOICES)
-    rows = [row for row in rows if row["chosen"] and row["dim"] == dim]
-    found = {row["variant"]: json.loads(row["settings"]) for row in rows}
-    same = suite.search.same.items()
-    return found | {name: found[other] for name, other in same if other in found}
+    data = {run.problem: run.data for run in runs}.items()
+    files = {name: each for name, each in data if isinstance(each, DataFiles)}
+    missing = {name for name, each in files.items() if each.missing}
+    return [run for run in runs if run.problem not in missing or finished(run)]
 
 
 def paper_values(
@@ -269,58 +233,68 @@ def paper_values(
     return entries
 
 
-def _checked(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> Scale:
-    """The scale of this name, at which the suite can run."""
-    if scale_name not in scales:
-        raise unknown(f"--scale {scale_name}", "a scale", scale_name, scales)
-    data = scales[scale_name].data
-    for name, problem in suite.problems.items():
-        here = f"problems.{name}"
-        for key in ("at", "models_at"):
-            for scale in getattr(problem, key):
-                if scale not in scales:
-                    raise unknown(f"{here}.{key}.{scale}", "a scale", scale, scales)
-        if scale_name in problem.at and problem.data and problem.data not in data:
-            given, expected = f"{here}.data={problem.data}", f"data of {scale_name}"
-            raise unknown(given, expected, problem.data, data)
-    if scale_name not in suite.scales:
-        raise UserError(
-            f"--scale {scale_name}",
-            f"one of {', '.join(suite.scales)}",
-            "give a scale for which a problem of the suite has settings",
-        )
-    return scales[scale_name]
+class _AtScale:
+    """A suite at a scale at which it can run."""
 
+    def __init__(self, suite: Suite, name: str, scales: Mapping[str, Scale]) -> None:
+        if name not in scales:
+            raise unknown(f"--scale {name}", "a scale", name, scales)
+        self.suite, self.name, self.scale = suite, name, scales[name]
+        for problem, content in suite.problems.items():
+            here, data = f"problems.{problem}", self.scale.data
+            for key in ("at", "models_at"):
+                for other in getattr(content, key):
+                    if other not in scales:
+                        raise unknown(f"{here}.{key}.{other}", "a scale", other, scales)
+            if name in content.at and content.data and content.data not in data:
+                given, expected = f"{here}.data={content.data}", f"data of {name}"
+                raise unknown(given, expected, content.data, data)
+        if name not in suite.scales:
+            raise UserError(
+                f"--scale {name}",
+                f"one of {', '.join(suite.scales)}",
+                "give a scale for which a problem of the suite has settings",
+            )
 
-def _settings(
-    suite: Suite,
-    problem_name: str,
-    variant: str,
-    seed: int,
-    scale_name: str,
-    scale: Scale,
-    chosen: Settings,
-) -> Settings:
-    """Settings of a run, checked; where two set the same key, the later one counts."""
-    problem, own = suite.problems[problem_name], suite.variants[variant]
-    model = own.get("model.name", variant)
-    if model not in MODELS:
-        raise unknown(f"variants.{variant}", "a model", model, MODELS)
-    settings = {
-        "model.name": model,
-        **scale.settings,
-        **scale.models.get(model, {}),
-        **problem.settings,
-        **problem.models.get(model, {}),
-        **problem.at[scale_name],
-        **problem.models_at.get(scale_name, {}).get(model, {}),
-        **chosen,
-        **own,
-        "seed": seed,
-    }
-    try:
-        load_config(overrides=settings)
-    except UserError as error:
-        given = f"problems.{problem_name} with variants.{variant}: {error.given}"
-        raise UserError(given, error.expected, error.todo) from None
-    return settings
+    def variants(self, problem: str) -> list[str]:
+        """The variants that run on a problem."""
+        some = self.suite.problems[problem].variants
+        return [name for name in self.suite.variants if not some or name in some]
+
+    def choices(self, dim: int) -> dict[str, Settings]:
+        """What the suite's search has chosen in ``dim`` dimensions, by variant."""
+        search, path = self.suite.search, self.suite.path
+        if search is None or path is None:
+            return {}
+        rows = read_table(shipped_results(path.stem, self.name) / CHOICES)
+        rows = [row for row in rows if row["chosen"] and row["dim"] == dim]
+        found = {row["variant"]: json.loads(row["settings"]) for row in rows}
+        same = search.same.items()
+        return found | {name: found[other] for name, other in same if other in found}
+
+    def settings(
+        self, problem: str, variant: str, seed: int, chosen: Settings
+    ) -> Settings:
+        """Settings of a run; where two set the same key, the later one counts."""
+        content, own = self.suite.problems[problem], self.suite.variants[variant]
+        model = own.get("model.name", variant)
+        if model not in MODELS:
+            raise unknown(f"variants.{variant}", "a model", model, MODELS)
+        settings = {
+            "model.name": model,
+            **self.scale.settings,
+            **self.scale.models.get(model, {}),
+            **content.settings,
+            **content.models.get(model, {}),
+            **content.at[self.name],
+            **content.models_at.get(self.name, {}).get(model, {}),
+            **chosen,
+            **own,
+            "seed": seed,
+        }
+        try:
+            load_config(overrides=settings)
+        except UserError as error:
+            given = f"problems.{problem} with variants.{variant}: {error.given}"
+            raise UserError(given, error.expected, error.todo) from None
+        return settings

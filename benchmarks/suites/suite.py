@@ -52,14 +52,9 @@ class Part(BaseModel):
 
 
 class DataSet(Part):
-    """Data that are generated once; None is the equation's own size.
+    """Data that are generated once, and options of the equation, by name.
 
-    Attributes:
-        equation: Its name.
-        samples: Number of samples.
-        resolution: Points on each axis.
-        records: Number of time steps.
-        options: Options of the equation that differ from its defaults, by name.
+    Sizes that are None are the equation's own.
     """
 
     equation: str
@@ -74,15 +69,7 @@ class DataSet(Part):
 
 
 class Scale(Part):
-    """Sizes at which suites run.
-
-    Attributes:
-        title: Its purpose, one line.
-        seeds: Number of seeds, from 0.
-        data: The data sets by name.
-        settings: Settings of every run.
-        models: Additional settings by model.
-    """
+    """Sizes at which suites run: seeds from 0, data sets by name, settings."""
 
     title: str
     seeds: PositiveInt = 1
@@ -92,25 +79,15 @@ class Scale(Part):
 
 
 class Problem(Part):
-    """A column of the table: a data set, and what is predicted from what.
+    """A column of the table: a data set, and what is predicted from what."""
 
-    Attributes:
-        data: Name of the data set in the scale; empty where ``files`` are given.
-        files: Names of files that the user has, the first to be opened.
-        settings: Settings of its runs.
-        models: Additional settings by model.
-        at: Additional settings by scale; the problem does not run at other scales.
-        models_at: Additional settings by scale and model.
-        variants: Variants that run on it; all if empty.
-    """
-
-    data: str = ""
-    files: tuple[str, ...] = ()
+    data: str = ""  # a name in the scale
+    files: tuple[str, ...] = ()  # that the user has, in place of it
     settings: Settings = {}
     models: dict[str, Settings] = {}
-    at: dict[str, Settings]
+    at: dict[str, Settings]  # by scale; it does not run at others
     models_at: dict[str, dict[str, Settings]] = {}
-    variants: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()  # all if empty
 
     @model_validator(mode="after")
     def _check_data(self) -> Self:
@@ -121,98 +98,47 @@ class Problem(Part):
 
 
 class Ratio(Part):
-    """One error over another on the same problem.
-
-    Attributes:
-        variant: The variant in the numerator.
-        over: The variants that it is compared with; the smallest error counts.
-        measure: Which error, such as ``mae_4`` on four times as many points.
-        over_measure: Which error of the others; ``measure`` if None.
-    """
+    """An error of a variant over the smallest of others on the same problem."""
 
     variant: str
     over: tuple[str, ...]
     measure: str = "mae"
-    over_measure: str | None = None
+    over_measure: str | None = None  # the same if None
 
 
 class Claim(Ratio):
-    """A claim that a ratio of errors is small.
-
-    Attributes:
-        title: The claim in words, one line.
-        problems: Problems for which it is made; all if empty.
-        than: Another ratio, by which this one is divided.
-        at_most: Largest ratio for which the claim holds.
-        tried: By problem, what was tried where it did not hold; shown in the report.
-    """
+    """A claim that a ratio of errors, divided by another one if any, is small."""
 
     title: str
-    problems: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # all if empty
     than: Ratio | None = None
     at_most: PositiveFloat = 1.0
-    tried: dict[str, str] = {}
+    tried: dict[str, str] = {}  # by problem, where it did not hold
 
 
 class Against(Part):
-    """A setting against which errors are drawn.
-
-    Attributes:
-        setting: Its key. Variants that do not set it are drawn as horizontal lines.
-        label: Label of the axis.
-    """
+    """A setting of the variants, against which errors are drawn."""
 
     setting: str
     label: str
 
 
 class Search(Part):
-    """Short trials on validation samples, by which settings of variants are chosen.
+    """Short trials on validation samples, by which settings of variants are chosen."""
 
-    Attributes:
-        problems: One problem for each number of space dimensions; what is chosen there
-            holds for all problems in as many dimensions.
-        epochs: Epochs of a trial over those of a run.
-        cost: Longest time of a trial that may be chosen, over that of the one that
-            changes no setting.
-        variants: The variants that are tried.
-        same: Variants that take the choice of another, by name.
-        trials: Settings by name of the trial.
-        models: Further trials by model.
-    """
-
-    problems: tuple[str, ...]
-    epochs: PositiveFloat = 1 / 3
-    cost: PositiveFloat = 3
+    problems: tuple[str, ...]  # one for each number of space dimensions
+    epochs: PositiveFloat = 1 / 3  # over those of a run
+    cost: PositiveFloat = 3  # longest time, over that of the trial without changes
     variants: tuple[str, ...]
-    same: dict[str, str] = {}
+    same: dict[str, str] = {}  # variants that take the choice of another
     trials: dict[str, Settings]
-    models: dict[str, dict[str, Settings]] = {}
+    models: dict[str, dict[str, Settings]] = {}  # further trials
 
 
 class Suite(Part):
     """A comparison of variants on problems.
 
-    Attributes:
-        title: What is compared, one line.
-        problems: Problems by name.
-        variants: Settings by name; the name of a model selects that model.
-        references: Variants that are shown for comparison and never marked as best.
-        unseen: Also evaluate on larger meshes, these multiples of the training mesh.
-        repeats: Meshes to draw for each factor, by scale.
-        states: Also save the states on the grid every so many epochs, by scale, and
-            compare those of the variants of a seed.
-        meshes: Also evaluate on these, see :func:`nfsgeo.evaluation.evaluate_meshes`:
-            columns such as ``mae_half`` at observed and ``mae_unobserved_half`` at
-            unobserved points.
-        against: Also draw errors against a setting of the variants.
-        memory: Also measure the memory of the parts of interpolations in a training
-            step of one sample, see :func:`nfsgeo.evaluation.interpolation_memory`.
-        seeds: Number of seeds by scale, in place of the scale's.
-        search: How settings of variants are chosen, see ``nfsgeo bench tune``.
-        published: Also show what others published on its problems, and the median
-            relative L1 that some of them print.
-        claims: What the results should show.
+    What its keys mean is in ``docs/extending/suite.md``.
     """
 
     title: str
