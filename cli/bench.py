@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from nfsgeo.errors import UserError
 from nfsgeo_cli.bench_suite import run_suites, suite_command, tune
 from nfsgeo_cli.terminal import as_json, progress_bar, report, show, table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.table import Table
-
-    from nfsgeo_benchmarks.perf.measure import Measurement
 
 
 class Suites(click.Group):
@@ -152,37 +144,32 @@ def perf(
             "install it, or choose another with --only",
         )
     out.mkdir(parents=True, exist_ok=True)
-    measured, failed = [], {}
+    rows, failed = [], {}
     with progress_bar() as progress, tempfile.TemporaryDirectory() as folder:
         for name in names:
             try:
-                found = measure(ENTRIES[name], Path(folder), device, progress)
+                rows.append(measure(ENTRIES[name], Path(folder), device, progress))
             # Whatever its processes raise: the other entries have their own.
             except Exception as error:
                 failed[name] = " ".join(str(error).split()) or type(error).__name__
                 continue
-            measured.append(found)
-            rows = [each.row() for each in measured]
             write_rows(out / "results.csv", list(rows[0]), rows)
     for name, message in failed.items():
         click.echo(f"failed  {name}: {message}", err=True)
+    columns = ["ratio", "bound", "memory_ratio", "memory_bound", "variant_seconds"]
+    texts = [
+        [f"{row[key]:.3g}" if row[key] else "-" for key in columns] for row in rows
+    ]
+    cells = [
+        [r["name"], *text, r["status"]] for r, text in zip(rows, texts, strict=True)
+    ]
+    heads = ["benchmark", "time", "bound", "memory", "bound", "s", "status"]
     report(
         as_json,
-        {"results": [each.row() for each in measured]},
-        _table(measured),
+        {"results": rows},
+        table(heads, cells),
         *(f"skipped  {name}, without {lack}" for name, lack in skipped.items() if lack),
         f"written  {out / 'results.csv'}",
     )
-    if failed or (check and any(each.missed for each in measured)):
+    if failed or (check and any(row["status"] == "missed" for row in rows)):
         context.exit(1)
-
-
-def _table(measured: Sequence[Measurement]) -> Table:
-    rows = []
-    for each in measured:
-        entry, style = each.entry, "bold red" if each.missed else "none"
-        most = "-" if entry.memory_bound is None else f"{entry.memory_bound:g}"
-        cells = [f"[{style}]{each.ratio:.2f}[/]", f"{entry.bound:g}"]
-        cells += [f"[{style}]{each.memory_ratio:.2f}[/]", most]
-        rows.append([entry.name, *cells, f"{each.variant_seconds:.3g}"])
-    return table(["benchmark", "time", "bound", "memory", "bound", "s"], rows)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,24 +144,22 @@ def run_suite(
             found = f"MAE {row['mae']:.3e}, {row['seconds_per_epoch']:.3g} s per epoch"
         click.echo(f"{run.problem} {run.variant} seed {run.seed}: {found}", err=True)
 
-    carry_out = suites.carry_out_all
-    if launcher == "slurm":
-        carry_out = partial(suites.submit_all, options=options)
+    given = options if launcher == "slurm" else None
     with _alone(out, "a suite") as progress:
         try:
-            carry_out(runs, out, jobs=jobs, progress=progress, ended=ended)
+            say = {"progress": progress, "ended": ended}
+            suites.carry_out_all(runs, out, jobs=jobs, slurm=given, **say)
         finally:
             where = "" if data_folder is None else f" --data-folder {data_folder}"
-            written = suites.write_tables(
-                suites.collect(everything, out),
-                out,
-                suite=name if path.stem == name else str(path.absolute()),
-                scale=scale,
-                command=f"nfsgeo bench {name} --scale {scale}{where} --out {out}",
-            )
+            about = {
+                "suite": name if path.stem == name else str(path.absolute()),
+                "scale": scale,
+                "command": f"nfsgeo bench {name} --scale {scale}{where} --out {out}",
+            }
+            suites.write_tables(suites.collect(everything, out), out, about)
             page = suites.write_suite_report(out)
     rows = suites.collect(runs, out)
-    lines = (_errors(rows), f"results  {written}", f"report   {page}")
+    lines = (_errors(rows), f"results  {out / 'results.csv'}", f"report   {page}")
     report(as_json, {"results": rows}, *lines)
     return not any(row["status"] == "failed" for row in rows)
 

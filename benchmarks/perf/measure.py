@@ -71,62 +71,9 @@ class Entry:
         return f"the package {self.requires}" if missing else None
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """What an entry measured.
-
-    Attributes:
-        entry: What was measured.
-        device: Where.
-        ratio: Time of the variant over that of the reference. On the CPU that of the
-            smallest CPU times, which other work on the machine disturbs least; on CUDA
-            the median ratio of the pairs.
-        variant_seconds, reference_seconds: Of a repetition.
-        variant_memory, reference_memory: Peak memory in bytes of the process, or of
-            PyTorch on the device, less what was held before the first repetition.
-    """
-
-    entry: Entry
-    device: str
-    ratio: float
-    variant_seconds: float
-    reference_seconds: float
-    variant_memory: int
-    reference_memory: int
-
-    @property
-    def memory_ratio(self) -> float:
-        """Peak memory of the variant over that of the reference."""
-        return self.variant_memory / max(self.reference_memory, 1)
-
-    @property
-    def missed(self) -> bool:
-        """Whether time or memory exceeds its bound."""
-        most = self.entry.memory_bound
-        much = most is not None and self.memory_ratio > most
-        return much or not self.ratio <= self.entry.bound
-
-    def row(self) -> dict[str, object]:
-        """A row of ``results.csv``."""
-        return {
-            "name": self.entry.name,
-            "device": self.device,
-            "ratio": self.ratio,
-            "bound": self.entry.bound,
-            "memory_ratio": self.memory_ratio,
-            "memory_bound": self.entry.memory_bound,
-            "variant_seconds": self.variant_seconds,
-            "reference_seconds": self.reference_seconds,
-            "variant_peak_memory_bytes": self.variant_memory,
-            "reference_peak_memory_bytes": self.reference_memory,
-            "repeats": self.entry.repeats,
-            "status": "missed" if self.missed else "ok",
-        }
-
-
 def measure(
     entry: Entry, folder: Path, device: str = "cpu", progress: Progress = silent
-) -> Measurement:
+) -> dict[str, Any]:
     """Runs an entry.
 
     One process prepares and repeats the variant, another the reference; both live
@@ -138,6 +85,12 @@ def measure(
         folder: Where it may put files.
         device: Where both create their tensors, ``cpu`` or ``cuda``.
         progress: Called with the entry's name, repetitions done, and their number.
+
+    Returns:
+        A row of ``results.csv``. The ratio of times is that of the smallest CPU times
+        on the CPU, which other work on the machine disturbs least, and the median of
+        the pairs on CUDA. Memory is the peak of the process, or of PyTorch on the
+        device, less what was held before the first repetition.
 
     Raises:
         UserError: A package or the device is missing, a process was killed, or its
@@ -161,8 +114,22 @@ def measure(
     else:
         seconds = [median(t.wall for t in each) for each in (variant, reference)]
         ratio = median(a.wall / b.wall for a, b in pairs[1:])
-    peaks = (process.peak for process in both)
-    return Measurement(entry, device, ratio, *seconds, *peaks)
+    memory_ratio, most = both[0].peak / max(both[1].peak, 1), entry.memory_bound
+    well = ratio <= entry.bound and (most is None or memory_ratio <= most)
+    return {
+        "name": entry.name,
+        "device": device,
+        "ratio": ratio,
+        "bound": entry.bound,
+        "memory_ratio": memory_ratio,
+        "memory_bound": most,
+        "variant_seconds": seconds[0],
+        "reference_seconds": seconds[1],
+        "variant_peak_memory_bytes": both[0].peak,
+        "reference_peak_memory_bytes": both[1].peak,
+        "repeats": entry.repeats,
+        "status": "ok" if well else "missed",
+    }
 
 
 class Process:

@@ -38,8 +38,7 @@ def read_batch(
     Args:
         folder: Where the file is, or is made.
         cached: Whether the samples were read before, as from the second epoch on.
-        size: Resolution and time steps of the file, in place of the defaults.
-        settings: Of the training, by dotted key, in place of the defaults.
+        size, settings: Of the file and of the training, in place of the defaults.
     """
     experiment = _experiment(folder, size, settings)
     data = experiment.config.data
@@ -97,7 +96,6 @@ def step(
     """A training step of a model; its graphs are there already.
 
     Args:
-        folder: Not used.
         model: Its name. `fno` is on a grid, all others on random points.
         points: Points per sample, a square number; as many nodes has the grid of `nfs`.
         time_steps: Number of predicted time steps, after 10 observed ones.
@@ -121,14 +119,7 @@ def step(
 def prediction(
     folder: Path, *, points: int, time_steps: int, queries: int
 ) -> Callable[[], Tensor]:
-    """A prediction of `nfs` at random query points; the graphs are there already.
-
-    Args:
-        folder: Not used.
-        points: Number of observed points.
-        time_steps: Number of predicted time steps.
-        queries: Number of query points.
-    """
+    """A prediction of `nfs` at random query points; the graphs are there already."""
     problem = Problem(DOMAIN, 1, 1, 10, time_steps, points, None, True)
     network = build_model("nfs", problem)
     x, pos = torch.randn(points, 10, 1), torch.rand(points, 2)
@@ -199,7 +190,6 @@ def search(
     """All pairs of random points in a square that are near each other.
 
     Args:
-        folder: Not used.
         points: Number of sources, and of targets.
         neighbours: Of a target, on average.
         backend: As :func:`nfsgeo.geometry.radius_edges` names it, or ``torch_cluster``

@@ -3,7 +3,7 @@
 - :func:`shipped_suites`, :func:`find_suite`: their files, and those of one's own
 - :func:`read_suite`: a checked :class:`Suite` of problems and variants
 - :func:`runs_of`, :func:`trials_of`: its :class:`Run` s, or the trials of its search
-- :func:`carry_out_all`, :func:`submit_all`: train and evaluate those not finished
+- :func:`carry_out_all`: trains and evaluates those that are not finished
 - :func:`collect`, :func:`write_tables`: what they found
 - :func:`write_suite_report`: the page about these tables
 """
@@ -25,7 +25,7 @@ from nfsgeo_benchmarks.suites.suite import (
     shipped_suites,
 )
 from nfsgeo_benchmarks.suites.tables import read_table
-from nfsgeo_benchmarks.suites.work import carry_out_all, is_finished, submit_all
+from nfsgeo_benchmarks.suites.work import carry_out_all, is_finished
 
 __all__ = [
     "Run",
@@ -41,7 +41,6 @@ __all__ = [
     "shipped_results",
     "shipped_scales",
     "shipped_suites",
-    "submit_all",
     "trials_of",
     "with_files",
     "write_choices",

@@ -55,8 +55,6 @@ TITLES = MEASURES | {
     "diff_end": "Diff after blocks, trained",
 }
 PLACES = {"begin": "before the blocks", "end": "after the blocks"}
-# A variant of this name is the one before it, trained on a grid of as many points.
-GRID = "-equispaced"
 SIZE = (4.4, 3.0)  # inches; text large enough for a phone
 Pictures = Iterator[tuple[str, Figure | Path]]
 
@@ -98,7 +96,6 @@ def write_suite_report(folder: Path) -> Path:
         references=suite.references if suite.rivals else (),
         paper=bool(paper),
         published=suite.published,
-        overview=_sources(_against_meshes(suite, means)),
         claims={title: _html(*rows) for title, rows in claims.items()},
         sections=[
             _section(problem, suite, means, rows, curves, folder, paper)
@@ -145,11 +142,12 @@ def _section(
         "waiting": [] if (first["status"] != "missing").any() else list(first.index),
         "about": _about(done[0], suite) if done else "",
         "errors": _error_table(problem, suite, means, paper),
+        "meshes": _mesh_table(problem, suite, means) if suite.meshes else "",
         "trivial": "" if math.isnan(trivial / best) else f"{trivial / best:.2g}",
         "alike": [f"{k}={settings[k].iloc[0]}" for k in SETTINGS if alike[k]],
         "settings": _frame_html(settings.loc[:, ~alike]) if len(settings) > 1 else "",
         "published": "" if others is None else _published(others),
-        "pictures": _sources(_pictures(problem, suite, means, done, curves, folder)),
+        "pictures": _sources(_pictures(problem, suite, done, curves, folder)),
     }
 
 
@@ -192,6 +190,18 @@ def _error_table(
             row[part] = _mebibytes(first.get(f"{part}_bytes"))
         rows[variant] = row
     return _frame_html(pd.DataFrame.from_dict(rows, orient="index", dtype=object))
+
+
+def _mesh_table(problem: str, suite: Suite, means: Means) -> Markup:
+    """MAE on every mesh, at observed and at unobserved points."""
+    here = means.mean.loc[problem]
+    found = {}
+    for mesh in ("equispaced", *suite.meshes):
+        for prefix, title in (("mae", ""), ("mae_unobserved", ", unobserved")):
+            if (name := f"{prefix}_{mesh}") in here and here[name].notna().any():
+                found[mesh + title] = here[name]
+    table = pd.DataFrame(found).dropna(how="all").T
+    return _frame_html(table.map("{:.2e}".format).replace("nan", "–"))
 
 
 def _about(row: Row, suite: Suite) -> str:
@@ -270,16 +280,11 @@ def _sources(pictures: Pictures) -> list[dict[str, str]]:
 def _pictures(
     problem: str,
     suite: Suite,
-    means: Means,
     done: Sequence[Row],
     curves: Sequence[Row],
     folder: Path,
 ) -> Pictures:
     """Captions and pictures of a problem."""
-    if suite.against:
-        label, values = suite.against.label, suite.abscissae
-        if figure := error_against_setting(means, problem, values, label):
-            yield f"Test MAE against {label}; dashed: variants without it.", figure
     here = [row for row in curves if row["problem"] == problem]
     if here:
         figure = error_against_time(here, next(iter(suite.variants)))
@@ -296,45 +301,8 @@ def _pictures(
             yield caption, drawn[0]
 
 
-def error_against_setting(
-    means: Means, problem: str, abscissae: Mapping[str, float], label: str
-) -> Figure | None:
-    """MAE against a setting of the variants, with horizontal lines for the others.
-
-    Args:
-        means: Means of the suite.
-        problem: Name of the problem.
-        abscissae: Value of the setting by variant.
-        label: Label of the setting.
-
-    Returns:
-        None without two values to compare.
-    """
-    mean, std = means.mean.loc[problem, "mae"].dropna(), means.std.loc[problem, "mae"]
-    along = sorted((abscissae[name], name) for name in mean.index if name in abscissae)
-    if len(along) < 2:
-        return None
-    values, names = zip(*along, strict=True)
-    figure = Figure(SIZE, layout="constrained")
-    ax = figure.subplots()
-    ax.errorbar(values, mean[[*names]], std[[*names]], fmt="o-", color=COLOURS["model"])
-    for name in mean.index.difference(names):
-        ax.axhline(mean[name], color=COLOURS["muted"], lw=1, ls="--")
-        ax.text(values[-1], mean[name], name, fontsize=8, ha="right", va="bottom")
-    ax.set(xlabel=label, ylabel="MAE", xscale="log", yscale="log")
-    ax.set_xticks(values, [f"{value:g}" for value in values])
-    ax.margins(x=0.08, y=0.2)
-    ax.grid(True)
-    return figure
-
-
 def error_against_time(curves: Sequence[Row], leading: str) -> Figure:
-    """Validation MAE against minutes of training, that of ``leading`` in front.
-
-    Args:
-        curves: Rows of ``curves.csv`` for one problem.
-        leading: Name of the variant.
-    """
+    """Validation MAE of one problem against minutes, the leading variant in front."""
     figure = Figure((1.4 * SIZE[0], SIZE[1]), layout="constrained")
     ax = figure.subplots()
     styles = cycle(["-", "--", ":", "-."])
@@ -350,41 +318,6 @@ def error_against_time(curves: Sequence[Row], leading: str) -> Figure:
     ax.grid(True)
     figure.legend(loc="outside right upper", fontsize=7)
     return figure
-
-
-def _against_meshes(suite: Suite, means: Means) -> Pictures:
-    """Errors of all variants on every mesh, one panel per problem."""
-    if not suite.meshes or means.mean.isna().all(axis=None):
-        return
-    problems = list(means.mean.index.unique("problem"))
-    names = dict.fromkeys(name.removesuffix(GRID) for name in suite.variants)
-    columns = [*suite.meshes]
-    if len(names) < len(suite.variants):
-        columns.insert(0, "equispaced")
-    figure = Figure((11.2, 2.1 * len(problems) + 0.6), layout="constrained")
-    panels = figure.subplots(len(problems), 1, squeeze=False, sharex=True)[:, 0]
-    for panel, problem in zip(panels, problems, strict=True):
-        for number, name in enumerate(names):
-            for prefix, fill in (("mae_", f"C{number}"), ("mae_unobserved_", "white")):
-                shift = 0.5 * (number + (fill == "white") / 8) / len(names) - 0.25
-                for place, mesh in enumerate(columns):
-                    key = (problem, name + (GRID if mesh == "equispaced" else ""))
-                    value = means.error(*key, prefix + mesh)
-                    if not math.isnan(value):
-                        std = means.std.fillna(0).at[key, prefix + mesh]
-                        look = {"fmt": "o", "ms": 4, "color": f"C{number}", "mfc": fill}
-                        panel.errorbar(place + shift, value, std, **look)
-            panel.plot([], [], "o", ms=4, color=f"C{number}", label=name)
-        panel.set(yscale="log", ylabel="MAE", title=problem)
-        panel.grid(True, axis="y")
-    panels[-1].set_xticks(range(len(columns)), columns, rotation=30, ha="right")
-    panels[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
-    yield (
-        "MAE against the mesh on which test samples are observed, one panel per "
-        "problem: at observed points (filled) and at unobserved ones (open), mean and "
-        "standard deviation over seeds.",
-        figure,
-    )
 
 
 def _diff(folders: Sequence[Path]) -> Figure:

@@ -80,14 +80,7 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     points, and those on meshes of other kinds, ``mae_half``; where states are kept, so
     do their deviations from those of other variants, and where it is measured, the
     memory of interpolations, ``kernel_bytes``. The references are on the points of the
-    first finished run.
-
-    Args:
-        runs: Of the suite.
-        folder: Of the suite.
-
-    Returns:
-        Rows; ``status`` is ``ok``, ``failed``, ``OOM`` or ``missing``.
+    first finished run. ``status`` is ``ok``, ``failed``, ``OOM`` or ``missing``.
     """
     table = read_table(folder / RESULTS)
     earlier = {row["folder"]: row for row in table if row["status"] == "ok"}
@@ -155,9 +148,7 @@ def _trivial(rows: Sequence[Row], folder: Path) -> list[dict[str, Any]]:
     return []
 
 
-def write_tables(
-    rows: Sequence[Row], folder: Path, *, suite: str, scale: str, command: str
-) -> Path:
+def write_tables(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) -> None:
     """Writes ``results.csv`` and ``curves.csv``, from which the report is drawn.
 
     ``curves.csv`` has the errors of the first seed's runs in the course of training:
@@ -168,16 +159,11 @@ def write_tables(
     Args:
         rows: From :func:`collect`.
         folder: Of the suite.
-        suite: Its name, or its file.
-        scale: Name of the scale.
-        command: The command that makes them again.
-
-    Returns:
-        The path of ``results.csv``.
+        about: Name or file of the ``suite``, the ``scale``, the ``command`` that makes
+            them again.
     """
-    path = folder / RESULTS
-    write_rows(path, list(dict.fromkeys(name for row in rows for name in row)), rows)
-    about = {"suite": suite, "scale": scale, "command": command}
+    columns = dict.fromkeys(name for row in rows for name in row)
+    write_rows(folder / RESULTS, list(columns), rows)
     write_json(folder / ABOUT, about)
     of = itemgetter("problem", "variant")
     earlier, curves = read_table(folder / CURVES), []
@@ -193,14 +179,10 @@ def write_tables(
             values = (*of(row), epoch["epoch"], *numbers)
             curves.append(dict(zip(CURVE_COLUMNS, values, strict=True)))
     write_rows(folder / CURVES, CURVE_COLUMNS, curves)
-    return path
 
 
 def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float]:
-    """How far the states of a run are from those of the other variants.
-
-    Of those on the same problem and seed that are finished.
-    """
+    """How far the states of a run are from those of all other finished variants."""
     alike = [
         other
         for other in runs
@@ -221,12 +203,8 @@ def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float
 def diff_history(folders: Sequence[Path]) -> dict[int, dict[str, list[float]]]:
     """How far the states of each of several runs are from those of the others.
 
-    Args:
-        folders: Runs that saved their states for the same sample.
-
-    Returns:
-        By the epochs that all of them have, ``begin`` and ``end``: a number for each
-        run, whose mean is the paper's Diff.
+    By the epochs that all of them have, ``begin`` and ``end``: a number for each run,
+    whose mean is the paper's Diff.
     """
     kept = [kept_states(folder / STATES) for folder in folders]
     found = {}
@@ -248,14 +226,8 @@ def diff_history(folders: Sequence[Path]) -> dict[int, dict[str, list[float]]]:
 def expected_seconds(run: Run, folder: Path, rows: Sequence[Row]) -> float | None:
     """How long the remaining epochs of a run will take.
 
-    Args:
-        run: The run.
-        folder: Folder of the suite.
-        rows: Results; the first finished one of the same problem and variant gives the
-            time per epoch.
-
-    Returns:
-        None where there is no such row.
+    The first finished row of the same problem and variant gives the time per epoch;
+    None where there is none.
     """
     wanted = (run.problem, run.variant, "ok")
     for row in rows:
@@ -274,15 +246,7 @@ def write_choices(
     The smallest validation RMSE of the epochs counts. The best finished trial of a
     variant on a problem is its choice for all problems in as many space dimensions,
     among those that take at most ``search.cost`` times as long as the one that changes
-    nothing.
-
-    Args:
-        suite: The suite.
-        runs: From :func:`~nfsgeo_benchmarks.suites.runs.trials_of`.
-        folder: Of the search.
-
-    Returns:
-        The rows of the file.
+    nothing. Returns the rows of the file.
     """
     assert suite.search is not None
     earlier = {row["folder"]: row for row in read_table(folder / CHOICES)}

@@ -77,16 +77,8 @@ class Run:
     """One training of one variant on one problem.
 
     Attributes:
-        problem: Name of the problem.
-        variant: Name of the variant.
-        seed: Seed of points, weights and the order of samples.
-        data: The data set.
         settings: Settings that differ from the defaults, by dotted key.
-        unseen: Sizes of larger meshes to evaluate on, relative to the training mesh.
-        repeats: Meshes to draw for each of these sizes.
-        states: Epochs between two saved states on the grid; 0 to save none.
-        meshes: Meshes of other kinds to evaluate on.
-        memory: Whether to measure the memory of the parts of interpolations.
+        unseen, repeats, states, meshes, memory: As those of the suite, at its scale.
         trial: Name of the trial of a search, whose test samples are not scored.
     """
 
@@ -193,12 +185,7 @@ def trials_by_name(suite: Suite, variant: str) -> dict[str, Settings]:
 
 
 def with_files(runs: Sequence[Run], finished: Callable[[Run], bool]) -> list[Run]:
-    """The runs that can be carried out, and those that need not be any more.
-
-    Args:
-        runs: Runs of a suite.
-        finished: Whether a run has its results, so that its files may be gone.
-    """
+    """The runs that are finished, or whose files are there."""
     data = {run.problem: run.data for run in runs}.items()
     files = {name: each for name, each in data if isinstance(each, DataFiles)}
     missing = {name for name, each in files.items() if each.missing}

@@ -116,13 +116,6 @@ class Claim(Ratio):
     tried: dict[str, str] = {}  # by problem, where it did not hold
 
 
-class Against(Part):
-    """A setting of the variants, against which errors are drawn."""
-
-    setting: str
-    label: str
-
-
 class Search(Part):
     """Short trials on validation samples, by which settings of variants are chosen."""
 
@@ -149,7 +142,6 @@ class Suite(Part):
     repeats: dict[str, NonNegativeInt] = {}
     states: dict[str, PositiveInt] = {}
     meshes: tuple[str, ...] = ()
-    against: Against | None = None
     memory: bool = False
     seeds: dict[str, PositiveInt] = {}
     search: Search | None = None
@@ -160,7 +152,6 @@ class Suite(Part):
     PARTS: ClassVar[dict[str, type[Part]]] = {
         "problems.*": Problem,
         "claims.*": Claim,
-        "against": Against,
         "search": Search,
     }
 
@@ -187,13 +178,6 @@ class Suite(Part):
         return any(problem.files for problem in self.problems.values())
 
     @property
-    def abscissae(self) -> dict[str, float]:
-        """Values of the setting that errors are drawn against, by variant."""
-        key = self.against.setting if self.against else ""
-        values = {name: settings.get(key) for name, settings in self.variants.items()}
-        return {k: float(v) for k, v in values.items() if isinstance(v, int | float)}
-
-    @property
     def rivals(self) -> tuple[str, ...]:
         """The variants that compete."""
         return tuple(name for name in self.variants if name not in self.references)
@@ -212,12 +196,6 @@ class Suite(Part):
         for name, problem in self.problems.items():
             place = f"problems.{name}.variants"
             known(place, "a variant", problem.variants, variants)
-        if self.against is not None and not self.abscissae:
-            raise UserError(
-                f"against: {self.against.setting}",
-                "a setting that a variant sets to a number",
-                "name it as the variants do",
-            )
         if search is not None:
             named = (*search.variants, *search.same, *search.same.values())
             known("search", "a variant", named, variants)

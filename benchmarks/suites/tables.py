@@ -104,14 +104,7 @@ def seed_means(rows: Sequence[Row]) -> Means:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim holds on a problem.
-
-    Attributes:
-        claim: What is claimed.
-        problem: The problem on which it is judged.
-        ratio: Error over the smallest of those it is compared with, divided by the
-            ratio :attr:`Claim.than` if any; NaN while some of them are missing.
-    """
+    """Whether a claim holds on a problem; its ratio is NaN while runs are missing."""
 
     claim: Claim
     problem: str

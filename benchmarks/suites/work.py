@@ -8,8 +8,10 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -149,26 +151,44 @@ def carry_out_all(
     folder: Path,
     *,
     jobs: int = 1,
+    slurm: Mapping[str, Any] | None = None,
     progress: Progress = silent,
     ended: Callable[[Run], None] = lambda run: None,
 ) -> None:
-    """Carries out the runs that are not finished, each in a process of its own.
+    """Carries out the runs that are not finished, each in a process or a job.
 
-    A run that fails is recorded and does not stop the others; a run that was killed
-    continues where it was. The cores are divided among the processes.
+    A run that fails is recorded and does not stop the others; a run that was stopped
+    continues where it was. Data are generated here first.
 
     Args:
         runs: The runs; finished ones are skipped.
         folder: Folder of the suite.
         jobs: Runs at the same time.
+        slurm: Options of jobs, those of :data:`SHARED` or of ``sbatch``; processes of
+            this machine, which share its cores, if None.
         progress: Called with what is being done, how much is done and in all.
         ended: Called after each run.
 
     Raises:
+        UserError: There is no ``submitit``, no Slurm, or no such option.
         KeyboardInterrupt: Interrupted; the same call continues.
     """
-    waiting = _waiting(runs, folder, progress)
-    total = len(waiting)
+    executor = None if slurm is None else _executor(folder, jobs, slurm)
+    waiting = [run for run in runs if not is_finished(run, folder)]
+    for data in {run.data.model_dump_json(): run.data for run in waiting}.values():
+        data.obtain(progress)
+    carry = _in_processes if executor is None else partial(_as_jobs, executor)
+    with closing(carry(waiting, folder, jobs)) as carried:
+        for done, run in enumerate(carried, 1):
+            ended(run)
+            progress("runs", done, len(waiting))
+
+
+def _in_processes(
+    runs: Sequence[Run], folder: Path, jobs: int
+) -> Generator[Run, None, None]:
+    """Carries out runs in processes, and gives each when it has ended."""
+    waiting = [*runs]
     threads = max(1, (os.cpu_count() or 1) // jobs)
     context = process_context(__name__)
     busy: dict[Any, tuple[Run, BaseProcess]] = {}  # by sentinel
@@ -188,8 +208,7 @@ def carry_out_all(
                     record_failure(where, "OOM", "killed, as happens without memory")
                 elif code:
                     record_failure(where, "failed", f"the process ended with {code}")
-                ended(run)
-            progress("runs", total - len(waiting) - len(busy), total)
+                yield run
     finally:
         # As Ctrl-C would, so that the runs can be continued later.
         for _, process in busy.values():
@@ -198,85 +217,49 @@ def carry_out_all(
                 process.join()
 
 
-def _waiting(runs: Sequence[Run], folder: Path, progress: Progress) -> list[Run]:
-    """The runs that are not finished, their data generated."""
-    waiting = [run for run in runs if not is_finished(run, folder)]
-    for data in {run.data.model_dump_json(): run.data for run in waiting}.values():
-        data.obtain(progress)
-    return waiting
+def _as_jobs(
+    executor: Any, runs: Sequence[Run], folder: Path, jobs: int
+) -> Generator[Run, None, None]:
+    """Submits runs as one array, and gives each when its job has ended.
 
-
-def submit_all(
-    runs: Sequence[Run],
-    folder: Path,
-    *,
-    jobs: int = 1,
-    options: Mapping[str, Any] | None = None,
-    progress: Progress = silent,
-    ended: Callable[[Run], None] = lambda run: None,
-) -> None:
-    """Submits what is not finished as one array, a job for each run, and waits.
-
-    A job that Slurm stops at its time limit is queued again and continues.
-    Data are generated here first. The folder and the user's cache must be seen by
-    every node. Jobs that a killed launcher has left are ended first, since two jobs
-    could train the same run.
-
-    Args:
-        runs: The runs; finished ones are skipped.
-        folder: Folder of the suite; logs go to ``slurm`` there.
-        jobs: Jobs that Slurm runs at the same time.
-        options: :data:`SHARED` ones, or those of ``sbatch`` (``partition``, ``time``).
-        progress: Called with what is being done, how much is done and in all.
-        ended: Called after each run.
-
-    Raises:
-        UserError: There is no ``submitit``, no Slurm, or no such option.
-        KeyboardInterrupt: Interrupted, and all jobs cancelled; the same call continues.
+    A job that Slurm stops at its time limit is queued again and continues. Jobs that a
+    killed launcher has left are ended first: two jobs could train the same run.
     """
-    executor = _executor(folder, jobs, options or {})
+    import submitit
+
     noted = folder / SUBMITTED
     if noted.exists():
-        left = [
-            _job(folder, number) for number in json.loads(noted.read_text())["jobs"]
+        numbers = json.loads(noted.read_text())["jobs"]
+        left: list[Any] = [
+            submitit.SlurmJob(noted.parent, number) for number in numbers
         ]
         for job in left:
             job.cancel(check=False)
         while not all(job.done(force_check=True) for job in left):
             time.sleep(POLL_SECONDS)
         noted.unlink()
-    waiting = _waiting(runs, folder, progress)
-    if not waiting:
+    if not runs:
         return
     with executor.batch():
-        submitted = [
-            executor.submit(GuardedRun(run, folder / "runs" / run.name))
-            for run in waiting
-        ]
-    busy = dict(zip(submitted, waiting, strict=True))
+        works = [GuardedRun(run, folder / "runs" / run.name) for run in runs]
+        submitted = [executor.submit(each) for each in works]
+    busy = dict(zip(submitted, works, strict=True))
     write_json(noted, {"jobs": [job.job_id for job in submitted]})
     try:
         while busy:
             for job in [job for job in busy if job.done()]:
-                run = busy.pop(job)
-                where = folder / "runs" / run.name
-                if not is_finished(run, folder) and read_failure(where) is None:
+                each = busy.pop(job)
+                finished = is_finished(each.run, folder)
+                if not finished and read_failure(each.folder) is None:
                     status = "OOM" if "OUT_OF_ME" in job.state else "failed"
                     message = f"job {job.job_id} ended as {job.state}"
-                    record_failure(where, status, message)
-                ended(run)
-            progress("runs", len(waiting) - len(busy), len(waiting))
+                    record_failure(each.folder, status, message)
+                yield each.run
             time.sleep(POLL_SECONDS if busy else 0)
     finally:
         for job in busy:
             job.cancel()
         noted.unlink()
-
-
-def _job(folder: Path, number: str) -> Any:
-    import submitit
-
-    return submitit.SlurmJob(folder / "slurm", number)
 
 
 def _executor(folder: Path, jobs: int, options: Mapping[str, Any]) -> Any:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from nfsgeo_benchmarks.suites.report import error_against_setting
-from nfsgeo_benchmarks.suites.suite import Claim, Suite
+from nfsgeo_benchmarks.suites.suite import Claim
 from nfsgeo_benchmarks.suites.tables import judge, seed_means
 
 AHEAD = Claim(title="wide is ahead", variant="wide", over=("dse",))
@@ -74,31 +73,6 @@ def test_a_claim_may_compare_two_ratios() -> None:
     wide = row("wide", 1.0, mae_4=1.0)
     assert ratio(more, wide, row("dse", 2.0, mae_4=8.0)) == (1 / 8) / (1 / 2)
     assert math.isnan(ratio(more, wide, row("dse", None)))
-
-
-def test_errors_are_drawn_against_a_setting() -> None:
-    """In its order, with their spread; a level where it is not set."""
-    width = "model.settings.width"
-    suite = Suite.model_validate(
-        {
-            "title": "t",
-            "problems": {"waves": {"data": "waves", "at": {}}},
-            "variants": {"wide": {width: 8}, "narrow": {width: 4}, "dse": {}},
-            "against": {"setting": width, "label": "width"},
-        }
-    )
-    rows = [row("wide", 1.0), row("wide", 3.0, 1), row("narrow", 5.0), row("dse", 4.0)]
-    values = suite.abscissae
-    assert values == {"wide": 8, "narrow": 4}
-    figure = error_against_setting(seed_means(rows), "waves", values, "width")
-    assert figure is not None
-    (ax,) = figure.axes
-    along, *_, level = ax.lines
-    assert along.get_xydata().tolist() == [[4, 5], [8, 2]]
-    assert list(level.get_ydata()) == [4, 4] and ax.texts[0].get_text() == "dse"
-    (bars,) = ax.collections
-    assert bars.get_segments()[1][:, 1].tolist() == [2 - math.sqrt(2), 2 + math.sqrt(2)]
-    assert error_against_setting(seed_means(rows[:2]), "waves", values, "w") is None
 
 
 def test_a_leader_leads_by_two_standard_deviations() -> None:

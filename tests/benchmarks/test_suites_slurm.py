@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nfsgeo.errors import UserError
-from nfsgeo_benchmarks.suites import Run, collect, submit_all, work
+from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, work
 
 pytest.importorskip("submitit", reason="the extra slurm is not installed")
 
@@ -30,16 +30,18 @@ def local(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("local")
 def test_every_run_is_a_job(small_runs: list[Run], tmp_path: Path) -> None:
     ended: list[str] = []
-    submit_all(
+    carry_out_all(
         small_runs,
         tmp_path,
         jobs=2,
-        options={"partition": "gpu", "timeout_min": 5},
+        slurm={"partition": "gpu", "timeout_min": 5},
         ended=lambda run: ended.append(run.variant),
     )
     assert sorted(ended) == ["dse", "wide"]
     assert [row["status"] for row in collect(small_runs, tmp_path)] == ["ok", "ok"]
-    submit_all(small_runs, tmp_path, ended=lambda run: ended.append(run.variant))
+    carry_out_all(
+        small_runs, tmp_path, slurm={}, ended=lambda run: ended.append(run.variant)
+    )
     assert len(ended) == 2  # nothing was left to do
     assert not (tmp_path / work.SUBMITTED).exists()
 
@@ -59,14 +61,14 @@ def test_a_launcher_that_is_stopped_has_noted_its_jobs(
 
     noted: list[str] = []
     with pytest.raises(Killed):
-        submit_all(small_runs, tmp_path, progress=killed)
+        carry_out_all(small_runs, tmp_path, slurm={}, progress=killed)
     assert len(json.loads(noted[0])["jobs"]) == len(small_runs)
 
 
 @pytest.mark.usefixtures("local")
 def test_options_that_submitit_does_not_know(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="partitoin"):
-        submit_all([], tmp_path, options={"partitoin": "gpu"})
+        carry_out_all([], tmp_path, slurm={"partitoin": "gpu"})
 
 
 def test_what_is_missing_is_said_in_one_line(
