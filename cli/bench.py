@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.bench_suite import run_suites, suite_command, tune
+from nfsgeo_cli.bench_suite import run_suite, suite_command, tune
 from nfsgeo_cli.terminal import as_json, progress_bar, report, show, table
 
 
@@ -64,13 +64,23 @@ def bench(
             if suite := bench.get_command(context, name):
                 click.echo(f"{name:<21}{suite.get_short_help_str(58)}")
         context.exit()
-    if context.invoked_subcommand is None and scale is not None:
-        from nfsgeo_benchmarks.suites import shipped_suites
+    if context.invoked_subcommand is not None or scale is None:
+        return
+    from nfsgeo_benchmarks.suites import find_suite, read_suite, shipped_suites
 
-        if out is None:
-            raise UserError(f"--scale {scale} without --out", "a folder", "give --out")
-        if not run_suites([*shipped_suites()], scale, out, jobs):
-            context.exit(1)
+    if out is None:
+        raise UserError(f"--scale {scale} without --out", "a folder", "give --out")
+    failed = False
+    for name in shipped_suites():
+        show(f"[bold]{name}[/]")
+        suite = read_suite(find_suite(name))
+        if suite.needs_files:
+            show("skipped  for it needs files, see --data-folder of this suite")
+        elif scale not in suite.scales:
+            show(f"skipped  for it runs at {', '.join(suite.scales)} alone")
+        else:
+            failed |= not run_suite(name, scale, out / name, jobs=jobs)
+    context.exit(int(failed))
 
 
 bench.add_command(tune)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import as_json, progress_bar, report, show, table
+from nfsgeo_cli.terminal import as_json, progress_bar, report, table
 
 if TYPE_CHECKING:
     from nfsgeo_benchmarks.suites import Run, Suite
@@ -84,23 +84,6 @@ def suite_command(name: str, path: Path) -> click.Command:
             context.exit(1)
 
     return command
-
-
-def run_suites(names: Sequence[str], scale: str, out: Path, jobs: int) -> bool:
-    """Runs several suites, each in a folder of its own name; whether no run failed."""
-    from nfsgeo_benchmarks.suites import find_suite, read_suite
-
-    well = True
-    for name in names:
-        show(f"[bold]{name}[/]")
-        suite = read_suite(find_suite(name))
-        if suite.needs_files:
-            show("skipped  for it needs files, see --data-folder of this suite")
-        elif scale not in suite.scales:
-            show(f"skipped  for it runs at {', '.join(suite.scales)} alone")
-        else:
-            well &= run_suite(name, scale, out / name, jobs=jobs)
-    return well
 
 
 def run_suite(
@@ -235,20 +218,19 @@ def _alone(out: Path, what: str) -> Iterator[Callable[[str, int, int], None]]:
 
 
 def _check_folder(name: str, suite: Suite, folder: Path | None) -> None:
-    if suite.needs_files and folder is None:
-        raise UserError(
-            f"suite {name} without --data-folder",
-            "the folder of the files that its problems name",
-            "give --data-folder FOLDER",
-        )
     if folder is not None and not suite.needs_files:
         raise UserError(
             f"--data-folder with suite {name}",
             "a suite whose problems name files",
             "leave it out, for its data are generated",
         )
-    if folder is not None and not folder.is_dir():
-        raise UserError(f"--data-folder {folder}", "a folder", "check the name")
+    if suite.needs_files and (folder is None or not folder.is_dir()):
+        given = "without --data-folder" if folder is None else f"in {folder}"
+        raise UserError(
+            f"suite {name} {given}",
+            "the folder of the files that its problems name",
+            "give --data-folder FOLDER",
+        )
 
 
 def _say_skipped(
@@ -295,9 +277,9 @@ def _plan(
             total += seconds or 0
             text = "to run" if seconds is None else f"to run {seconds:>7.0f} s"
         click.echo(f"{text:<18}{run.name}")
-    click.echo(
-        f"total  {total / jobs:>7.0f} s with {jobs} at a time; {unknown} unknown"
-    )
+    if rows:
+        time = f"total  {total / jobs:>7.0f} s with {jobs} at a time"
+        click.echo(f"{time}; {unknown} unknown")
 
 
 def _errors(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -7,13 +7,14 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
-from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import torch
 
@@ -28,10 +29,11 @@ Work = Callable[[Path], Callable[[], object]]
 
 
 class Times(NamedTuple):
-    """Seconds that one repetition took."""
+    """Seconds that one repetition took, and the peak of memory by its end."""
 
     wall: float
     cpu: float
+    memory: int
 
 
 @dataclass(frozen=True)
@@ -99,14 +101,23 @@ def measure(
     if lack := entry.lacks(device):
         given = f"benchmark {entry.name} without {lack}"
         raise UserError(given, "what it compares with", "install it, or leave this out")
+    context = process_context("nfsgeo_benchmarks.perf.entries")
+    pairs: list[list[Times]] = []
     with ExitStack() as stack:
-        progress(entry.name, 0, entry.repeats)
-        works = (entry.variant, entry.reference)
-        both = [stack.enter_context(Process(work, folder, device)) for work in works]
-        pairs: list[tuple[Times, Times]] = []
-        for done in range(entry.repeats + 1):
-            pairs.append((both[0].run(), both[1].run()))
-            progress(entry.name, done, entry.repeats)
+        both = [stack.enter_context(ProcessPoolExecutor(1, context)) for _ in range(2)]
+        try:
+            progress(entry.name, 0, entry.repeats)
+            for pool, work in zip(both, (entry.variant, entry.reference), strict=True):
+                pool.submit(_prepare, work, folder, device).result()
+            for done in range(entry.repeats + 1):
+                pairs.append([pool.submit(_repeat).result() for pool in both])
+                progress(entry.name, done, entry.repeats)
+        except BrokenProcessPool:
+            raise UserError(
+                "a process of the benchmark that was killed",
+                "memory for it",
+                "free some and try again",
+            ) from None
     variant, reference = zip(*pairs[1:], strict=True)  # the first one warms up
     if device == "cpu":
         seconds = [min(times.cpu for times in each) for each in (variant, reference)]
@@ -114,7 +125,8 @@ def measure(
     else:
         seconds = [median(t.wall for t in each) for each in (variant, reference)]
         ratio = median(a.wall / b.wall for a, b in pairs[1:])
-    memory_ratio, most = both[0].peak / max(both[1].peak, 1), entry.memory_bound
+    peaks = [max(each.memory for each in times) for times in zip(*pairs, strict=True)]
+    memory_ratio, most = peaks[0] / max(peaks[1], 1), entry.memory_bound
     well = ratio <= entry.bound and (most is None or memory_ratio <= most)
     return {
         "name": entry.name,
@@ -125,81 +137,45 @@ def measure(
         "memory_bound": most,
         "variant_seconds": seconds[0],
         "reference_seconds": seconds[1],
-        "variant_peak_memory_bytes": both[0].peak,
-        "reference_peak_memory_bytes": both[1].peak,
+        "variant_peak_memory_bytes": peaks[0],
+        "reference_peak_memory_bytes": peaks[1],
         "repeats": entry.repeats,
         "status": "ok" if well else "missed",
     }
 
 
-class Process:
-    """A process that prepares some work and repeats it on request."""
+class _Prepared:
+    """The work of a process, and the memory that it held before it began."""
 
-    def __init__(self, work: Work, folder: Path, device: str) -> None:
-        context = process_context("nfsgeo_benchmarks.perf.entries")
-        self._connection, there = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(there, work, folder, device), daemon=False
-        )
-        self._process.start()
-        there.close()
-        self.peak = 0
-        self._answer()
-
-    def run(self) -> Times:
-        """Does the work once."""
-        self._connection.send("run")
-        times, self.peak = self._answer()
-        return times
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._connection.close()  # which ends it
-        if kind is not None:
-            self._process.terminate()
-        self._process.join()
-
-    def _answer(self) -> Any:
-        try:
-            answer = self._connection.recv()
-        except EOFError:
-            raise UserError(
-                "a process of the benchmark that was killed",
-                "memory for it",
-                "free some and try again",
-            ) from None
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
+    repeat: Callable[[], object]
+    cuda = False
+    memory = 0
 
 
-def _serve(connection: Connection, work: Work, folder: Path, device: str) -> None:
-    """Prepares in the process, then repeats the work whenever it is asked to."""
+def _prepare(work: Work, folder: Path, device: str) -> None:
+    """Prepares work in the process where it is called."""
     torch.set_num_threads(1)
     torch.set_default_device(device)
-    cuda = device == "cuda"
-    try:
-        repeat = work(folder)
-        gc.collect()
-        if cuda:
-            torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated() if cuda else held_memory()
-        connection.send(None)
-        while connection.recv():
-            wall, cpu = time.perf_counter(), time.process_time()
-            result = repeat()
-            if cuda:
-                torch.cuda.synchronize()
-            times = Times(time.perf_counter() - wall, time.process_time() - cpu)
-            peak = torch.cuda.max_memory_allocated() if cuda else peak_memory()
-            connection.send((times, peak - before))
-            del result
-    except (EOFError, KeyboardInterrupt):
-        return
-    except BaseException as error:
-        connection.send(error)
+    _Prepared.cuda = device == "cuda"
+    _Prepared.repeat = work(folder)
+    gc.collect()
+    if _Prepared.cuda:
+        torch.cuda.reset_peak_memory_stats()
+        _Prepared.memory = torch.cuda.memory_allocated()
+    else:
+        _Prepared.memory = held_memory()
+
+
+def _repeat() -> Times:
+    """Does the work once, in the process where it was prepared."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = _Prepared.repeat()
+    if _Prepared.cuda:
+        torch.cuda.synchronize()
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    peak = torch.cuda.max_memory_allocated() if _Prepared.cuda else peak_memory()
+    del result
+    return Times(wall, cpu, peak - _Prepared.memory)
 
 
 def held_memory() -> int:

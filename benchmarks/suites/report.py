@@ -25,8 +25,8 @@ from nfsgeo.report.style import COLOURS, styled
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
-from nfsgeo_benchmarks.sources import Printed, printed, published
-from nfsgeo_benchmarks.suites.results import SETTINGS, diff_history
+from nfsgeo_benchmarks.sources import Printed, published
+from nfsgeo_benchmarks.suites.results import SETTINGS
 from nfsgeo_benchmarks.suites.runs import paper_values
 from nfsgeo_benchmarks.suites.suite import (
     TRIVIAL,
@@ -54,7 +54,6 @@ TITLES = MEASURES | {
     "diff_end_0": "Diff after blocks, untrained",
     "diff_end": "Diff after blocks, trained",
 }
-PLACES = {"begin": "before the blocks", "end": "after the blocks"}
 SIZE = (4.4, 3.0)  # inches; text large enough for a phone
 Pictures = Iterator[tuple[str, Figure | Path]]
 
@@ -289,10 +288,6 @@ def _pictures(
     if here:
         figure = error_against_time(here, next(iter(suite.variants)))
         yield "Validation MAE after each epoch, first seed.", figure
-    folders = [folder / row["folder"] for row in done]
-    if suite.states and len(folders) > 1 and all(each.exists() for each in folders):
-        caption = f"Diff of the states of {len(folders)} networks for one test sample, "
-        yield f"{caption}mean over all pairs. {_diff_of_the_paper()}", _diff(folders)
     rivals = [row for row in done if row["variant"] in suite.rivals] or done
     for row in sorted(rivals, key=lambda row: row["mae"])[:2]:
         drawn = sorted(RunPaths(folder / row["folder"]).figures.glob("fields-*.png"))
@@ -318,29 +313,3 @@ def error_against_time(curves: Sequence[Row], leading: str) -> Figure:
     ax.grid(True)
     figure.legend(loc="outside right upper", fontsize=7)
     return figure
-
-
-def _diff(folders: Sequence[Path]) -> Figure:
-    """The paper's Diff in the course of training."""
-    figure = Figure(SIZE, layout="constrained")
-    ax, history = figure.subplots(), diff_history(folders)
-    for place, title in PLACES.items():
-        values = [sum(each[place]) / len(folders) for each in history.values()]
-        ax.plot(list(history), values, "o-", ms=3, label=title)
-    ax.set(xlabel="epochs trained", ylabel="Diff", ylim=(0, None))
-    ax.grid(True)
-    ax.legend()
-    return figure
-
-
-def _diff_of_the_paper() -> str:
-    """The paper's values, in a sentence."""
-    of = {"n_s": 4096, "n_t": 10, "n_t_out": 40, "grid": False}
-    texts = []
-    for place, title in PLACES.items():
-        first, last = (
-            printed("navier-stokes", **of, measure=f"diff_{place}_epoch_{epoch}")["nfs"]
-            for epoch in (0, 500)
-        )
-        texts.append(f"from {first.value} to {last.value} {title}")
-    return f"The paper's falls over 500 epochs {' and '.join(texts)}."

@@ -182,7 +182,11 @@ def write_tables(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) ->
 
 
 def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float]:
-    """How far the states of a run are from those of all other finished variants."""
+    """How far the states of a run are from those of all other finished variants.
+
+    Before training and after it, before the blocks and after them; the mean over runs
+    is the paper's Diff.
+    """
     alike = [
         other
         for other in runs
@@ -192,34 +196,14 @@ def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float
     ]
     if not alike:
         return {}
-    history = diff_history([folder / "runs" / each.name for each in (run, *alike)])
+    kept = [kept_states(folder / "runs" / r.name / STATES) for r in (run, *alike)]
+    epochs = set.intersection(*map(set, kept))
     found = {}
-    for when, epoch in (("_0", min(history)), ("", max(history))):
-        for place, values in history[epoch].items():
-            found[f"diff_{place}{when}"] = values[0]
-    return found
-
-
-def diff_history(folders: Sequence[Path]) -> dict[int, dict[str, list[float]]]:
-    """How far the states of each of several runs are from those of the others.
-
-    By the epochs that all of them have, ``begin`` and ``end``: a number for each run,
-    whose mean is the paper's Diff.
-    """
-    kept = [kept_states(folder / STATES) for folder in folders]
-    found = {}
-    for epoch in sorted(set.intersection(*map(set, kept))):
-        states = [GridStates.read(each[epoch]) for each in kept]
-        found[epoch] = {
-            place: [
-                deviation(
-                    getattr(one, place),
-                    [getattr(each, place) for each in states if each is not one],
-                )
-                for one in states
-            ]
-            for place in ("begin", "end")
-        }
+    for when, epoch in (("_0", min(epochs)), ("", max(epochs))):
+        own, *others = (GridStates.read(each[epoch]) for each in kept)
+        for place in ("begin", "end"):
+            states = [getattr(each, place) for each in others]
+            found[f"diff_{place}{when}"] = deviation(getattr(own, place), states)
     return found
 
 
