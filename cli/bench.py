@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.bench_suite import run_suites, suite_command
-from nfsgeo_cli.bench_tune import tune
-from nfsgeo_cli.terminal import as_json, print_json, progress_bar, show, table
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.table import Table
-
-    from nfsgeo_benchmarks.perf.entry import Measurement
+from nfsgeo_cli.bench_suite import run_suite, suite_command, tune
+from nfsgeo_cli.terminal import as_json, progress_bar, report, show, table
 
 
 class Suites(click.Group):
@@ -49,6 +40,7 @@ class Suites(click.Group):
       nfsgeo bench --list
       nfsgeo bench irregular --scale cpu --out irregular
       nfsgeo bench --scale smoke --jobs 2 --out everything
+      nfsgeo bench report everything/irregular
       nfsgeo bench perf --out perf
     """,
 )
@@ -72,26 +64,50 @@ def bench(
             if suite := bench.get_command(context, name):
                 click.echo(f"{name:<21}{suite.get_short_help_str(58)}")
         context.exit()
-    if context.invoked_subcommand is None and scale is not None:
-        from nfsgeo_benchmarks.suites import shipped_suites
+    if context.invoked_subcommand is not None or scale is None:
+        return
+    from nfsgeo_benchmarks.suites import find_suite, read_suite, shipped_suites
 
-        if out is None:
-            raise UserError(f"--scale {scale} without --out", "a folder", "give --out")
-        if not run_suites(shipped_suites(), scale, out, jobs):
-            context.exit(1)
+    if out is None:
+        raise UserError(f"--scale {scale} without --out", "a folder", "give --out")
+    failed = False
+    for name in shipped_suites():
+        show(f"[bold]{name}[/]")
+        suite = read_suite(find_suite(name))
+        if suite.needs_files:
+            show("skipped  for it needs files, see --data-folder of this suite")
+        elif scale not in suite.scales:
+            show(f"skipped  for it runs at {', '.join(suite.scales)} alone")
+        else:
+            failed |= not run_suite(name, scale, out / name, jobs=jobs)
+    context.exit(int(failed))
 
 
 bench.add_command(tune)
 
 
+@bench.command("report", short_help="Draw the report of a suite again.")
+@click.argument("folder", type=Path)
+def draw(folder: Path) -> None:
+    """Draw the report of a suite's folder again, from its tables.
+
+    They are results.csv, curves.csv and suite.json, as every suite writes them.
+    """
+    from nfsgeo_benchmarks.suites import write_suite_report
+
+    show(f"report  {write_suite_report(folder)}")
+
+
 @bench.command(
+    short_help="Speed and memory over references measured beside.",
     epilog="""\b
     Examples:
       nfsgeo bench perf --check --out perf
-      nfsgeo bench perf --only load-cached --only generate-kdv --out perf
-    """
+      nfsgeo bench perf --only load-cached --only nfs-default --out perf
+      nfsgeo bench perf --device cuda --out perf-cuda
+    """,
 )
-@click.option("--out", type=Path, required=True, help="Folder for table and picture.")
+@click.option("--out", type=Path, required=True, help="Folder of results.csv.")
 @click.option(
     "--check", is_flag=True, help="Exit with 1 where a ratio exceeds its bound."
 )
@@ -101,7 +117,8 @@ bench.add_command(tune)
 @click.option(
     "--device",
     type=click.Choice(["cpu", "cuda"]),
-    help="Measure only what runs on this device.",
+    default="cpu",
+    help="Where to measure.  [cpu]",
 )
 @as_json
 @click.pass_context
@@ -110,7 +127,7 @@ def perf(
     out: Path,
     check: bool,
     only: tuple[str, ...],
-    device: str | None,
+    device: str,
     as_json: bool,
 ) -> None:
     """Speed and memory, each relative to a reference measured beside it.
@@ -118,67 +135,55 @@ def perf(
     Both run alternately, on one thread each. A ratio must not exceed its bound.
     Results are written after each entry; one that fails does not stop the others.
     """
+    from nfsgeo.training.artifacts import write_rows
     from nfsgeo_benchmarks.perf.entries import ENTRIES
-    from nfsgeo_benchmarks.perf.results import as_row, write_results
-    from nfsgeo_benchmarks.perf.runner import measure
+    from nfsgeo_benchmarks.perf.measure import measure
 
     for name in only:
         if name not in ENTRIES:
             raise UserError(
                 f"--only {name}", f"one of {', '.join(ENTRIES)}", "choose one of these"
             )
-    skipped = {} if only else {n: e.missing() for n, e in ENTRIES.items()}
+    skipped = {name: entry.lacks(device) for name, entry in ENTRIES.items()}
     names = only or [name for name in ENTRIES if not skipped[name]]
-    names = [n for n in names if device in (None, ENTRIES[n].device)]
-    for name in names:
-        ENTRIES[name].check()
-    if not names:
+    lacking = [name for name in only or ENTRIES if skipped[name]]
+    if lacking and (only or not names):
         raise UserError(
-            f"--device {device} without any entry to measure",
-            "entries that run there, with what they need installed",
-            "see what is skipped without --device",
+            f"benchmark {lacking[0]} without {skipped[lacking[0]]}",
+            "what it is measured on and compared with",
+            "install it, or choose another with --only",
         )
     out.mkdir(parents=True, exist_ok=True)
-    measured, failed, written = [], {}, []
+    rows, failed = [], {}
     with progress_bar() as progress, tempfile.TemporaryDirectory() as folder:
         for name in names:
             try:
-                measured.append(measure(ENTRIES[name], Path(folder), progress))
+                rows.append(measure(ENTRIES[name], Path(folder), device, progress))
             # Whatever its processes raise: the other entries have their own.
             except Exception as error:
                 failed[name] = " ".join(str(error).split()) or type(error).__name__
                 continue
-            written = write_results(measured, out)
+            write_rows(out / "results.csv", list(rows[0]), rows)
     for name, message in failed.items():
         click.echo(f"failed  {name}: {message}", err=True)
-    if as_json:
-        print_json({"results": [as_row(each) for each in measured]})
-    else:
-        show(_table(measured), *(f"written  {path}" for path in written))
-        by_lack: dict[str, list[str]] = {}
-        for name, lack in skipped.items():
-            if lack:
-                by_lack.setdefault(" and ".join(lack), []).append(name)
-        for lack, without in by_lack.items():
-            show(f"skipped  without {lack}: {', '.join(without)}")
-    if failed or (check and any(each.missed for each in measured)):
+    columns = ["ratio", "bound", "memory_ratio", "memory_bound", "variant_seconds"]
+    texts = [
+        [f"{row[key]:.3g}" if row[key] else "-" for key in columns] for row in rows
+    ]
+    cells = [
+        [r["name"], *text, r["status"]] for r, text in zip(rows, texts, strict=True)
+    ]
+    heads = ["benchmark", "time", "bound", "memory", "bound", "s", "status"]
+    report(
+        as_json,
+        {"results": rows},
+        table(heads, cells),
+        *(
+            f"skipped  {name}, without {lack}"
+            for name, lack in skipped.items()
+            if lack and not only
+        ),
+        f"written  {out / 'results.csv'}",
+    )
+    if failed or (check and any(row["status"] == "missed" for row in rows)):
         context.exit(1)
-
-
-def _table(measured: Sequence[Measurement]) -> Table:
-    rows = []
-    for each in measured:
-        entry = each.entry
-        style = "bold red" if each.missed else "none"
-        cells = [f"[{style}]{each.ratio:.2f}[/]", _bound(entry.bound)]
-        cells += [f"[{style}]{each.memory_ratio:.2f}[/]", _bound(entry.memory_bound)]
-        cells.append(f"{each.variant_seconds:.3g}")
-        shares = each.shares or ()
-        cells += [f"{share:.0%}" for share in shares] or ["-", "-"]
-        rows.append([entry.name, *cells])
-    columns = ["time", "bound", "memory", "bound", "s", "flops", "copy"]
-    return table(["benchmark", *columns], rows)
-
-
-def _bound(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:g}"

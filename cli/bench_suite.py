@@ -1,21 +1,42 @@
-"""`nfsgeo bench SUITE`: a command for each suite file."""
+"""`nfsgeo bench SUITE` and `nfsgeo bench tune SUITE`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import as_json, progress_bar, report, show, table
+from nfsgeo_cli.terminal import as_json, progress_bar, report, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from nfsgeo_benchmarks.suites import Run, Suite
-    from nfsgeo_benchmarks.suites.table import Means
+
+
+def of_runs(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every command that carries out runs."""
+    for option in (
+        as_json,
+        click.option(
+            "--dry-run", is_flag=True, help="Print the runs, and which are left."
+        ),
+        click.option(
+            "--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]"
+        ),
+        click.option(
+            "--only",
+            multiple=True,
+            metavar="NAME",
+            help="Variant or problem; repeatable.",
+        ),
+        click.option("--out", type=Path, required=True, help="Folder of the results."),
+        click.option("--scale", required=True, help="smoke, cpu, night or paper."),
+    ):
+        command = option(command)
+    return command
 
 
 def suite_command(name: str, path: Path) -> click.Command:
@@ -37,24 +58,12 @@ def suite_command(name: str, path: Path) -> click.Command:
           nfsgeo bench {name} --scale paper --launcher slurm --out out
         """,
     )
-    @click.option("--scale", required=True, help="smoke, cpu, night or paper.")
-    @click.option("--out", type=Path, required=True, help="Folder of the suite.")
+    @of_runs
     @click.option(
         "--data-folder",
         type=Path,
         metavar="FOLDER",
         help="Where the files are that the suite's problems name, if they do.",
-    )
-    @click.option(
-        "--only", multiple=True, metavar="NAME", help="Variant or problem; repeatable."
-    )
-    @click.option(
-        "--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]"
-    )
-    @click.option(
-        "--dry-run",
-        is_flag=True,
-        help="Print the runs and about how long they will take.",
     )
     @click.option(
         "--launcher",
@@ -69,40 +78,16 @@ def suite_command(name: str, path: Path) -> click.Command:
         help="For --launcher slurm: partition=gpu, time=600, gpus_per_node=2 ...; "
         "repeatable.",
     )
-    @as_json
     @click.pass_context
     def command(context: click.Context, **options: Any) -> None:
-        if not _run(name, path, **options):
+        if not run_suite(name, **options):
             context.exit(1)
 
     return command
 
 
-def run_suites(paths: Mapping[str, Path], scale: str, out: Path, jobs: int) -> bool:
-    """Runs several suites, each in a folder of its own name.
-
-    Returns:
-        Whether no run failed.
-    """
-    from nfsgeo_benchmarks.suites import read_suite
-
-    well = True
-    for name, path in paths.items():
-        show(f"[bold]{name}[/]")
-        suite = read_suite(path)
-        if suite.needs_files:
-            show("skipped  for it needs files, see --data-folder of this suite")
-            continue
-        if scale not in suite.scales:
-            show(f"skipped  for it runs at {', '.join(suite.scales)} alone")
-            continue
-        well &= _run(name, path, scale, out / name, jobs=jobs)
-    return well
-
-
-def _run(
+def run_suite(
     name: str,
-    path: Path,
     scale: str,
     out: Path,
     *,
@@ -114,94 +99,142 @@ def _run(
     slurm: tuple[str, ...] = (),
     as_json: bool = False,
 ) -> bool:
+    """Runs a suite and writes its tables and its report; whether no run failed."""
     from nfsgeo.training import parse_settings
-    from nfsgeo.training.processes import only_here
-    from nfsgeo_benchmarks.suites import (
-        carry_out_all,
-        collect,
-        is_finished,
-        paper_values,
-        read_suite,
-        runs_of,
-        shipped_scales,
-        submit_all,
-        with_files,
-        with_trivial,
-        write_invariance,
-        write_results,
-        write_suite_report,
-    )
+    from nfsgeo_benchmarks import suites
 
-    suite, scales = read_suite(path), shipped_scales()
+    path = suites.find_suite(name)
+    suite = suites.read_suite(path)
     _check_folder(name, suite, data_folder)
-    planned = runs_of(suite, scale, scales, data_folder)
-    everything = with_files(planned, lambda run: is_finished(run, out))
+    planned = suites.runs_of(suite, scale, suites.shipped_scales(), data_folder)
+    everything = suites.with_files(planned, lambda run: suites.is_finished(run, out))
     _say_skipped(planned, everything, data_folder, err=not dry_run)
-    runs = chosen_runs(everything, only)
+    runs = _chosen(everything, only)
     options = parse_settings(slurm, "--slurm")
     if options and launcher != "slurm":
         raise UserError(
             f"--slurm {slurm[0]}", "--launcher slurm", "give it too, or leave this out"
         )
     if dry_run:
-        _plan(runs, out, jobs, name, scale)
+        known = suites.shipped_results(path.stem, scale) / "results.csv"
+        _plan(runs, out, [*suites.collect(runs, out), *suites.read_table(known)], jobs)
         return True
 
     def ended(run: Run) -> None:
-        (row,) = collect([run], out)
+        row = suites.collect([run], out)[0]
         found = row["message"] or row["status"]
         if row["status"] == "ok":
             found = f"MAE {row['mae']:.3e}, {row['seconds_per_epoch']:.3g} s per epoch"
         click.echo(f"{run.problem} {run.variant} seed {run.seed}: {found}", err=True)
 
-    out.mkdir(parents=True, exist_ok=True)
-    with only_here(out, "a suite"):
+    given = options if launcher == "slurm" else None
+    with _alone(out, "a suite") as progress:
         try:
-            with progress_bar() as progress:
-                say = {"jobs": jobs, "progress": progress, "ended": ended}
-                if launcher == "slurm":
-                    submit_all(runs, out, options=options, **say)
-                else:
-                    carry_out_all(runs, out, **say)
+            say = {"progress": progress, "ended": ended}
+            suites.carry_out_all(runs, out, jobs=jobs, slurm=given, **say)
         finally:
-            rows = collect(everything, out)
-            if suite.meshes:
-                write_invariance(rows, suite.meshes, out)
-            found = with_trivial(rows, out)
-            written = write_results(found, out)
             where = "" if data_folder is None else f" --data-folder {data_folder}"
-            command = f"nfsgeo bench {name} --scale {scale}{where} --out {out}"
-            paper = paper_values(suite, scales)
-            page = write_suite_report(suite, scales[scale], command, found, out, paper)
-    rows = with_trivial(collect(runs, out), out)
-    lines = (*_tables(rows, suite.rivals), f"results  {written}", f"report   {page}")
+            about = {
+                "suite": name if path.stem == name else str(path.absolute()),
+                "scale": scale,
+                "command": f"nfsgeo bench {name} --scale {scale}{where} --out {out}",
+            }
+            suites.write_tables(suites.collect(everything, out), out, about)
+            page = suites.write_suite_report(out)
+    rows = suites.collect(runs, out)
+    lines = (_errors(rows), f"results  {out / 'results.csv'}", f"report   {page}")
     report(as_json, {"results": rows}, *lines)
     return not any(row["status"] == "failed" for row in rows)
 
 
-def _check_folder(name: str, suite: Suite, folder: Path | None) -> None:
-    if suite.needs_files and folder is None:
+@click.command(
+    short_help="Choose settings of a suite by short trials.",
+    epilog="""\b
+    Examples:
+      nfsgeo bench tune accuracy --scale cpu --jobs 2 --out tuned
+      nfsgeo bench tune accuracy --scale cpu --only nfs --dry-run --out tuned
+    """,
+)
+@click.argument("suite")
+@of_runs
+@click.pass_context
+def tune(
+    context: click.Context,
+    suite: str,
+    scale: str,
+    out: Path,
+    only: tuple[str, ...],
+    jobs: int,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Choose settings of a suite's variants by short trials on validation samples.
+
+    Test samples are not scored. The table tuned.csv in the folder holds all trials;
+    beside the suite's committed results, its choices are used in every run.
+    """
+    from nfsgeo_benchmarks import suites
+
+    content = suites.read_suite(suites.find_suite(suite))
+    if content.search is None:
         raise UserError(
-            f"suite {name} without --data-folder",
-            "the folder of the files that its problems name",
-            "give --data-folder FOLDER",
+            f"{suite} without a search", "a suite with a search", "add one to its file"
         )
+    everything = suites.trials_of(content, scale, suites.shipped_scales())
+    runs = _chosen(everything, only)
+    if dry_run:
+        _plan(runs, out, [], jobs)
+        return
+
+    def ended(run: Run) -> None:
+        done = "done" if suites.is_finished(run, out) else "no result"
+        click.echo(f"{run.problem} {run.variant} {run.trial}: {done}", err=True)
+
+    with _alone(out, "a search") as progress:
+        try:
+            suites.carry_out_all(runs, out, jobs=jobs, progress=progress, ended=ended)
+        finally:
+            rows = suites.write_choices(content, everything, out)
+    shown = [
+        [row["problem"], row["variant"], row["trial"], f"{row['valid_rmse']:.3e}"]
+        for row in rows
+        if row["chosen"]
+    ]
+    columns = ["problem", "variant", "choice", "validation RMSE"]
+    written = f"choices  {out / 'tuned.csv'}"
+    report(as_json, {"trials": rows}, table(columns, shown), written)
+    if not all(suites.is_finished(run, out) for run in runs):
+        context.exit(1)
+
+
+@contextmanager
+def _alone(out: Path, what: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Locks a folder while runs are carried out in it, and shows their progress."""
+    from nfsgeo.training.processes import only_here
+
+    out.mkdir(parents=True, exist_ok=True)
+    with only_here(out, what), progress_bar() as progress:
+        yield progress
+
+
+def _check_folder(name: str, suite: Suite, folder: Path | None) -> None:
     if folder is not None and not suite.needs_files:
         raise UserError(
             f"--data-folder with suite {name}",
             "a suite whose problems name files",
             "leave it out, for its data are generated",
         )
-    if folder is not None and not folder.is_dir():
-        raise UserError(f"--data-folder {folder}", "a folder", "check the name")
+    if suite.needs_files and (folder is None or not folder.is_dir()):
+        given = "without --data-folder" if folder is None else f"in {folder}"
+        raise UserError(
+            f"suite {name} {given}",
+            "the folder of the files that its problems name",
+            "give --data-folder FOLDER",
+        )
 
 
 def _say_skipped(
-    planned: Sequence[Run],
-    there: Sequence[Run],
-    folder: Path | None,
-    *,
-    err: bool,
+    planned: Sequence[Run], there: Sequence[Run], folder: Path | None, *, err: bool
 ) -> None:
     """A line for each problem whose files are missing."""
     left = {run.problem for run in there}
@@ -216,38 +249,7 @@ def _say_skipped(
         )
 
 
-def _plan(runs: Sequence[Run], out: Path, jobs: int, suite: str, scale: str) -> None:
-    """Prints which runs are left, and how long each and all of them will take."""
-    from nfsgeo.report.text import seconds_text
-    from nfsgeo_benchmarks.suites import (
-        collect,
-        expected_seconds,
-        is_finished,
-        shipped_rows,
-    )
-
-    rows = [*collect(runs, out), *shipped_rows(suite, scale)]
-    left = [run for run in runs if not is_finished(run, out)]
-    times = {run.name: expected_seconds(run, out, rows) for run in left}
-    known = [seconds for seconds in times.values() if seconds is not None]
-    for run in runs:
-        if run.name in times:
-            seconds = times[run.name]
-            found = "unknown" if seconds is None else seconds_text(seconds)
-            click.echo(f"to run  {found:>11} {run.name}")
-        else:
-            click.echo(f"{'finished':<20}{run.name}")
-    unknown = len(times) - len(known)
-    if known or not unknown:
-        total = seconds_text(sum(known) / jobs)
-        click.echo(f"total   {total:>11} with {jobs} at a time")
-    if unknown:
-        click.echo(
-            f"{unknown} of {len(runs)} runs not counted: no similar run is known"
-        )
-
-
-def chosen_runs(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
+def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
     """The runs of the named variants and problems; all variants or problems if none."""
     variants = {run.variant for run in runs}
     problems = {run.problem for run in runs}
@@ -260,42 +262,35 @@ def chosen_runs(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
     return [run for run in runs if run.variant in variants and run.problem in problems]
 
 
-def _tables(rows: Sequence[Mapping[str, Any]], rivals: Sequence[str]) -> list[Table]:
-    """Mean absolute errors: variants are rows, as many problems as fit are columns."""
-    from nfsgeo_benchmarks.suites.table import seed_means
+def _plan(
+    runs: Sequence[Run], out: Path, rows: Sequence[Mapping[str, Any]], jobs: int
+) -> None:
+    """Prints which runs are left, and how long they took where they are known."""
+    from nfsgeo_benchmarks.suites import expected_seconds, is_finished
 
-    means = seed_means(rows)
-    problems = list(dict.fromkeys(problem for _, problem in means))
-    variants = list(dict.fromkeys(variant for variant, _ in means))
-    room = 80 - max(map(len, variants)) - 3
-    groups: list[list[str]] = [[]]
-    for problem in problems:
-        used = sum(max(len(name), 9) + 2 for name in [*groups[-1], problem])
-        if groups[-1] and used > room:
-            groups.append([])
-        groups[-1].append(problem)
-    return [_table(means, variants, group, rivals) for group in groups]
+    total, unknown = 0.0, 0
+    for run in runs:
+        text = "finished"
+        if not is_finished(run, out):
+            seconds = expected_seconds(run, out, rows)
+            unknown += seconds is None
+            total += seconds or 0
+            text = "to run" if seconds is None else f"to run {seconds:>7.0f} s"
+        click.echo(f"{text:<18}{run.name}")
+    if rows:
+        time = f"total  {total / jobs:>7.0f} s with {jobs} at a time"
+        click.echo(f"{time}; {unknown} unknown")
 
 
-def _table(
-    means: Means,
-    variants: Sequence[str],
-    problems: Sequence[str],
-    rivals: Sequence[str],
-) -> Table:
-    from nfsgeo_benchmarks.suites.table import leader
+def _errors(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Mean absolute errors as text of 80 columns: variants over problems."""
+    import pandas as pd
 
-    best = {problem: leader(means, problem, "mae", rivals) for problem in problems}
-    rows = []
-    for variant in variants:
-        texts = []
-        for problem in problems:
-            mean = means.get((variant, problem))
-            value = mean.values.get("mae") if mean else None
-            if value is None:
-                texts.append(mean.status if mean else "-")
-            else:
-                bold = variant == best[problem]
-                texts.append(f"[{'bold' if bold else 'none'}]{value:.3e}[/]")
-        rows.append([variant, *texts])
-    return table(["MAE", *problems], rows)
+    frame = pd.DataFrame(rows)
+    frame["mae"] = frame["mae"].astype(float)
+    means = frame.groupby(["variant", "problem"], sort=False)["mae"].mean()
+    text = means.map("{:.3e}".format)
+    states = frame.groupby(["variant", "problem"], sort=False)["status"].last()
+    shown = text.where(means.notna(), states).unstack()[frame["problem"].unique()]
+    shown = shown.reindex(frame["variant"].unique()).fillna("-")
+    return shown.rename_axis(index=None, columns="MAE").to_string(line_width=80)

@@ -2,105 +2,151 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
+from PIL import Image
 
 from nfsgeo.data.equations import EQUATIONS
+from nfsgeo.errors import UserError
 from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.measures import MEASURES
-from nfsgeo.report.html import HERE, embedded, template
-from nfsgeo.report.style import Picture, styled
-from nfsgeo.report.text import bytes_text, count_text, error_text, seconds_text
+from nfsgeo.report.html import HERE, template
+from nfsgeo.report.style import COLOURS, styled
+from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
-from nfsgeo_benchmarks.paper import Printed
-from nfsgeo_benchmarks.published import published
-from nfsgeo_benchmarks.suites.conditions import (
-    collect_conditions,
-    compared,
-    write_conditions,
+from nfsgeo_benchmarks.sources import Printed, published
+from nfsgeo_benchmarks.suites.results import SETTINGS
+from nfsgeo_benchmarks.suites.runs import paper_values
+from nfsgeo_benchmarks.suites.suite import (
+    TRIVIAL,
+    Suite,
+    find_suite,
+    read_suite,
+    shipped_scales,
 )
-from nfsgeo_benchmarks.suites.curves import collect_curves, write_curves
-from nfsgeo_benchmarks.suites.figures import (
-    error_against_setting,
-    error_against_time,
-    field_figures,
-)
-from nfsgeo_benchmarks.suites.invariance import error_against_mesh
-from nfsgeo_benchmarks.suites.results import memory_column
-from nfsgeo_benchmarks.suites.states import state_figures
-from nfsgeo_benchmarks.suites.suite import TRIVIAL, Scale, Suite
-from nfsgeo_benchmarks.suites.table import (
+from nfsgeo_benchmarks.suites.tables import (
+    ABOUT,
+    CURVES,
+    RESULTS,
     Means,
-    SeedMean,
-    best_of,
+    Row,
     judge,
-    leader,
+    learns,
+    read_table,
     seed_means,
 )
 
 TITLES = MEASURES | {
     "rel_l1_last_median": "relative L1, last step, median",
     "diff_begin_0": "Diff before blocks, untrained",
-    "diff_begin": "trained",
+    "diff_begin": "Diff before blocks, trained",
     "diff_end_0": "Diff after blocks, untrained",
-    "diff_end": "trained",
+    "diff_end": "Diff after blocks, trained",
 }
-Row = Mapping[str, Any]
+SIZE = (4.4, 3.0)  # inches; text large enough for a phone
+Pictures = Iterator[tuple[str, Figure | Path]]
 
 
-def problem_section(
+def write_suite_report(folder: Path) -> Path:
+    """Draws ``report.html`` from the tables in the folder of a suite.
+
+    It is a page that loads nothing. Pictures of predictions and states are those of
+    the runs whose folders are there.
+
+    Raises:
+        UserError: The folder has no such tables.
+    """
+    rows = read_table(folder / RESULTS)
+    if not rows or not (folder / ABOUT).exists():
+        given, expected = f"{folder}", f"a folder with {RESULTS} and {ABOUT}"
+        raise UserError(given, expected, "give the folder of a suite")
+    about = json.loads((folder / ABOUT).read_text())
+    scales, curves = shipped_scales(), read_table(folder / CURVES)
+    suite = read_suite(find_suite(about["suite"]))
+    means, paper = seed_means(rows), paper_values(suite, scales)
+    runs = [row for row in rows if learns(row["variant"])]
+    claims: dict[str, list[list[Any]]] = {}
+    for each in judge(suite.claims, means):
+        title = f"{each.claim.title}: at most {each.claim.at_most:g}"
+        ratio = "–" if math.isnan(each.ratio) else f"{each.ratio:.3g}"
+        text = each.text
+        if text == "does not hold":
+            text = Markup("<b>{}</b>").format(text)
+        row = [each.problem, ratio, text, each.tried or ""]
+        claims.setdefault(title, []).append(row)
+    page = template("suite.html.j2", Path(__file__).parent, HERE).render(
+        title=suite.title,
+        scale=scales[about["scale"]].title,
+        command=about["command"],
+        version=__version__,
+        done=sum(row["status"] == "ok" for row in runs),
+        total=len(runs),
+        references=suite.references if suite.rivals else (),
+        paper=bool(paper),
+        published=suite.published,
+        claims={title: _html(*rows) for title, rows in claims.items()},
+        sections=[
+            _section(problem, suite, means, rows, curves, folder, paper)
+            for problem in dict.fromkeys(row["problem"] for row in rows)
+        ],
+        failures=_html(
+            *(
+                [
+                    f"{r['problem']} {r['variant']}, seed {r['seed']}",
+                    r["status"],
+                    r["message"],
+                ]
+                for r in rows
+                if r["message"]
+            )
+        ),
+    )
+    path = folder / "report.html"
+    write_bytes(path, page.encode())
+    return path
+
+
+def _section(
     problem: str,
     suite: Suite,
     means: Means,
     rows: Sequence[Row],
     curves: Sequence[Row],
-    conditions: Sequence[Row],
     folder: Path,
     paper: Mapping[tuple[str, str], Printed],
 ) -> dict[str, Any]:
-    """The table of a problem and its pictures, as the template takes them."""
-    here = {name: mean for (name, where), mean in means.items() if where == problem}
-    best = {m: leader(means, problem, m, suite.rivals) for m in suite.measures}
-    first = [
-        row
-        for row in rows
-        if row["problem"] == problem
-        and row["seed"] == 0
-        and row["model"]
-        # Of an earlier run there may be nothing but its row.
-        and (row["status"] != "ok" or (folder / row["folder"]).exists())
-    ]
-    begun = any(mean.status != "missing" for mean in here.values())
-    waiting = [] if begun else list(here)
-    with styled():
-        pictures = [
-            _shown(caption, figure)
-            for caption, figure in _figures(
-                problem, suite, means, first, curves, folder
-            )
-        ]
+    """What the template shows of a problem."""
+    first = means.first.loc[problem]
+    here = [row for row in rows if row["problem"] == problem and row["seed"] == 0]
+    done = [row for row in here if row["status"] == "ok" and learns(row["variant"])]
+    settings = first.loc[first["status"] == "ok", list(SETTINGS)].dropna(how="all")
+    settings = settings.map(_text)
+    alike = settings.nunique() == 1
+    trivial = means.least(problem, list(TRIVIAL.values()))
+    best = means.least(problem, list(suite.variants))
+    others = published(problem).drop(columns="problem") if suite.published else None
     return {
         "name": problem,
-        "waiting": waiting,
-        "about": _about(here, suite.problems[problem].settings.get("data.n_in") == 0),
-        "trivial": _over_best(problem, suite, means),
-        "conditions": compared([e for e in conditions if e["problem"] == problem]),
-        "rows": [
-            _row(name, mean, best)
-            | {
-                "paper": _printed(paper.get((name, problem))),
-                "reference": bool(suite.rivals) and name not in suite.rivals,
-            }
-            for name, mean in here.items()
-        ],
-        "paper": any(where == problem for _, where in paper),
-        "published": _published(problem) if suite.published else [],
-        "pictures": pictures,
+        "waiting": [] if (first["status"] != "missing").any() else list(first.index),
+        "about": _about(done[0], suite) if done else "",
+        "errors": _error_table(problem, suite, means, paper),
+        "meshes": _mesh_table(problem, suite, means) if suite.meshes else "",
+        "trivial": "" if math.isnan(trivial / best) else f"{trivial / best:.2g}",
+        "alike": [f"{k}={settings[k].iloc[0]}" for k in SETTINGS if alike[k]],
+        "settings": _frame_html(settings.loc[:, ~alike]) if len(settings) > 1 else "",
+        "published": "" if others is None else _published(others),
+        "pictures": _sources(_pictures(problem, suite, done, curves, folder)),
     }
 
 
@@ -110,78 +156,60 @@ def measure_title(measure: str) -> str:
     return TITLES.get(measure) or f"{TITLES[name]} at {factor} n"
 
 
-def _figures(
+def _error_table(
     problem: str,
     suite: Suite,
     means: Means,
-    rows: Sequence[Row],
-    curves: Sequence[Row],
-    folder: Path,
-) -> Iterator[tuple[str, Figure]]:
-    """Captions and figures of the first seed's runs, and errors over all seeds."""
-    leading = next(iter(suite.variants))
-    if suite.against:
-        label, values = suite.against.label, suite.abscissae
-        if along := error_against_setting(means, problem, values, label):
-            yield f"Test MAE against {label}; dashed: variants without it.", along
-    here = [row for row in curves if row["problem"] == problem]
-    if course := error_against_time(here, leading):
-        yield "Validation MAE after each epoch, first seed.", course
-    if suite.states:
-        yield from state_figures(folder, rows)
-    rivals = [row for row in rows if row["variant"] in suite.rivals]
-    yield from field_figures(folder, rivals or rows)
+    paper: Mapping[tuple[str, str], Printed],
+) -> Markup:
+    best = {m: means.leader(problem, suite.rivals, m) for m in suite.measures}
+    rows = {}
+    for variant, first in means.first.loc[problem].iterrows():
+        missing = "–" if first["status"] == "ok" else first["status"]
+        row: dict[str, Any] = {}
+        for measure in suite.measures:
+            value = means.error(problem, variant, measure)
+            text = missing if math.isnan(value) else f"{value:.2e}"
+            cell = (
+                Markup("<b>{}</b>").format(text) if variant == best[measure] else text
+            )
+            if (
+                not math.isnan(value)
+                and means.std.notna().at[(problem, variant), measure]
+            ):
+                spread = f" ± {means.std.at[(problem, variant), measure]:.0e}"
+                cell += Markup('<span class="spread">{}</span>').format(spread)
+            row[measure_title(measure)] = cell
+            if measure == "mae" and any(where == problem for _, where in paper):
+                row["paper's"] = _printed(paper.get((variant, problem)))
+        row["epochs"], row["parameters"] = map(_count, first[["epochs", "parameters"]])
+        row["time per epoch"] = _count(first["seconds_per_epoch"], "{:.3g} s")
+        row["peak memory"] = _mebibytes(first["peak_memory_bytes"])
+        for part in PARTS if suite.memory else ():
+            row[part] = _mebibytes(first.get(f"{part}_bytes"))
+        rows[variant] = row
+    return _frame_html(pd.DataFrame.from_dict(rows, orient="index", dtype=object))
 
 
-def _about(here: Mapping[str, SeedMean], steady: bool) -> str | None:
-    first = next((mean.first for mean in here.values() if mean.values), None)
-    if first is None:
-        return None
-    points = f"{count_text(first['n_s'])} points"
-    known = EQUATIONS.get(first["equation"])
-    if steady or (known is not None and known.records == 1):
-        return f"{points}, the solution from the coefficient"
-    steps = "time steps" if first["n_t"] > 1 else "time step"
-    return f"{points}, {first['n_t']} {steps} in and {first['n_t_out']} out"
+def _mesh_table(problem: str, suite: Suite, means: Means) -> Markup:
+    """MAE on every mesh, at observed and at unobserved points."""
+    here = means.mean.loc[problem]
+    found = {}
+    for mesh in ("equispaced", *suite.meshes):
+        for prefix, title in (("mae", ""), ("mae_unobserved", ", unobserved")):
+            if (name := f"{prefix}_{mesh}") in here and here[name].notna().any():
+                found[mesh + title] = here[name]
+    table = pd.DataFrame(found).dropna(how="all").T
+    return _frame_html(table.map("{:.2e}".format).replace("nan", "–"))
 
 
-def _over_best(problem: str, suite: Suite, means: Means) -> str | None:
-    """The smallest error of what learns nothing, over that of the best model."""
-    trivial = best_of(means, problem, "mae", tuple(TRIVIAL.values()))
-    best = best_of(means, problem, "mae", tuple(suite.variants))
-    return f"{trivial / best:.2g}" if trivial < math.inf and best < math.inf else None
-
-
-def _row(
-    variant: str, mean: SeedMean, best: Mapping[str, str | None]
-) -> dict[str, Any]:
-    errors = []
-    for measure, leading in best.items():
-        value = mean.values.get(measure)
-        spread = mean.spread.get(measure, math.nan)
-        # Runs of earlier versions may lack an error.
-        missing = "–" if mean.values else mean.status
-        errors.append(
-            {
-                "text": missing if value is None else f"{value:.2e}",
-                "spread": "" if math.isnan(spread) else f"{spread:.0e}",
-                "best": variant == leading,
-            }
-        )
-    known = mean.first
-    return {
-        "name": variant,
-        "errors": errors,
-        "epochs": count_text(known["epochs"]),
-        "parameters": count_text(known["parameters"]),
-        "time": seconds_text(known["seconds_per_epoch"]),
-        "memory": bytes_text(known["peak_memory_bytes"]),
-        "parts": [
-            bytes_text(known[column])
-            for column in map(memory_column, PARTS)
-            if column in known
-        ],
-    }
+def _about(row: Row, suite: Suite) -> str:
+    equation = EQUATIONS.get(row["equation"])
+    steady = suite.problems[row["problem"]].settings.get("data.n_in") == 0
+    if steady or (equation is not None and equation.records == 1):
+        return f"{_count(row['n_s'])} points, the solution from the coefficient"
+    steps = "time steps" if row["n_t"] > 1 else "time step"
+    return f"{_count(row['n_s'])} points, {row['n_t']} {steps} in, {row['n_t_out']} out"
 
 
 def _printed(entry: Printed | None) -> str:
@@ -192,103 +220,96 @@ def _printed(entry: Printed | None) -> str:
     return f"({text})" if entry.doubt else text
 
 
-def _published(problem: str) -> list[dict[str, str]]:
-    """What others print of a problem, a row for each figure."""
-    return [
-        {
-            "method": each.method,
-            "measure": TITLES[each.measure],
-            "value": f"{each.value:.2e}"
-            + (f" to {each.highest:.2e}" if each.highest else ""),
-            "source": each.source,
-        }
-        for each in published(problem)
-    ]
+def _published(table: pd.DataFrame) -> Markup:
+    table = table.set_index("method").rename_axis(None)
+    value = table.pop("value").astype(float).map("{:.2e}".format)
+    highest = pd.to_numeric(table.pop("highest")).map(" to {:.2e}".format)
+    table["measure"] = table["measure"].map(TITLES)
+    table.insert(1, "error", value + highest.where(~highest.str.contains("nan"), ""))
+    return _frame_html(table)
 
 
-def mesh_picture(suite: Suite, means: Means) -> dict[str, str] | None:
-    """The picture of errors against meshes; None for a suite without meshes."""
-    if not suite.meshes:
-        return None
-    caption = (
-        "MAE against the mesh on which test samples are observed, one panel per "
-        "problem: at observed points (filled) and at unobserved ones (open), mean and "
-        "standard deviation over seeds."
-    )
-    with styled():
-        figure = error_against_mesh(means, suite.meshes)
-        return None if figure is None else _shown(caption, figure)
+def _count(value: Any, form: str = "{:,.0f}") -> str:
+    return "–" if pd.isna(value) else form.format(value).replace(",", "\u202f")
 
 
-def _shown(caption: str, figure: Figure) -> dict[str, str]:
-    picture = Picture("", "errors", caption, figure)
-    return embedded(picture, picture.png())
+def _mebibytes(value: Any) -> str:
+    return "–" if pd.isna(value) else f"{value / 2**20:.4g} MiB"
 
 
-def write_suite_report(
-    suite: Suite,
-    scale: Scale,
-    command: str,
-    rows: Sequence[Row],
-    folder: Path,
-    paper: Mapping[tuple[str, str], Printed] | None = None,
-) -> Path:
-    """Writes ``report.html``, a page that loads nothing, and two tables beside it.
-
-    They are ``curves.csv`` and ``conditions.csv``: errors in the course of training and
-    settings of the first seed's runs.
-
-    Args:
-        suite: The suite.
-        scale: The scale at which it ran.
-        command: The command that makes the page again.
-        rows: From :func:`~nfsgeo_benchmarks.suites.results.collect`.
-        folder: Folder of the suite.
-        paper: Errors in the paper, by variant and problem.
-    """
-    means, curves = seed_means(rows), collect_curves(rows, folder)
-    conditions = collect_conditions(rows, folder)
-    write_curves(curves, folder)
-    write_conditions(conditions, folder)
-    runs = [row for row in rows if row["model"]]
-    done = sum(row["status"] == "ok" for row in runs)
-    page = template("suite.html.j2", Path(__file__).parent, HERE).render(
-        title=suite.title,
-        scale=scale.title,
-        command=command,
-        version=__version__,
-        done=done,
-        total=len(runs),
-        references=suite.references if suite.rivals else (),
-        parts=PARTS if suite.memory else (),
-        measures=[measure_title(measure) for measure in suite.measures],
-        sections=[
-            problem_section(
-                problem, suite, means, rows, curves, conditions, folder, paper or {}
-            )
-            for problem in dict.fromkeys(row["problem"] for row in rows)
-        ],
-        claims=_claims(suite, means),
-        overview=mesh_picture(suite, means),
-        failures=[row for row in rows if row["message"]],
-    )
-    path = folder / "report.html"
-    write_bytes(path, page.encode())
-    return path
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def _claims(suite: Suite, means: Means) -> list[dict[str, Any]]:
-    """Each claim with its verdict on every problem."""
-    shown: dict[str, dict[str, Any]] = {}
-    for verdict in judge(suite.claims, means):
-        claim = verdict.claim
-        new = {"title": claim.title, "at_most": f"{claim.at_most:g}", "verdicts": []}
-        shown.setdefault(claim.title, new)["verdicts"].append(
-            {
-                "problem": verdict.problem,
-                "ratio": error_text(verdict.ratio),
-                "text": verdict.text,
-                "tried": verdict.tried,
-            }
+def _html(*rows: Sequence[Any]) -> Markup:
+    frame = pd.DataFrame([r[1:] for r in rows], [r[0] for r in rows], dtype=object)
+    return _frame_html(frame, header=False) if rows else Markup()
+
+
+def _frame_html(frame: pd.DataFrame, *, header: bool = True) -> Markup:
+    """A table whose texts are escaped, but for those that are markup already."""
+    if frame.empty:
+        return Markup()
+    shown = frame.map(lambda cell: str(escape(cell)))
+    shown = shown.set_axis(frame.index.map(escape)).rename_axis(None)
+    with pd.option_context("display.max_colwidth", None):
+        made = shown.to_html(
+            header=header, escape=False, border=0, classes="numbers narrow"
         )
-    return list(shown.values())
+    return Markup(made)
+
+
+def _sources(pictures: Pictures) -> list[dict[str, str]]:
+    """Pictures as the page holds them: WebP takes a tenth of the size of PNG."""
+    found = []
+    with styled():
+        for caption, picture in pictures:
+            buffer = io.BytesIO()
+            if isinstance(picture, Figure):
+                picture.savefig(buffer, format="webp", dpi=160)
+            else:
+                with Image.open(picture) as image:
+                    image.convert("RGB").save(buffer, "WEBP", quality=85)
+            source = base64.b64encode(buffer.getvalue()).decode()
+            source = f"data:image/webp;base64,{source}"
+            found.append({"caption": caption, "source": source})
+    return found
+
+
+def _pictures(
+    problem: str,
+    suite: Suite,
+    done: Sequence[Row],
+    curves: Sequence[Row],
+    folder: Path,
+) -> Pictures:
+    """Captions and pictures of a problem."""
+    here = [row for row in curves if row["problem"] == problem]
+    if here:
+        figure = error_against_time(here, next(iter(suite.variants)))
+        yield "Validation MAE after each epoch, first seed.", figure
+    rivals = [row for row in done if row["variant"] in suite.rivals] or done
+    for row in sorted(rivals, key=lambda row: row["mae"])[:2]:
+        drawn = sorted(RunPaths(folder / row["folder"]).figures.glob("fields-*.png"))
+        if drawn:
+            caption = f"A test sample, by {row['variant']}: one of the smallest errors."
+            yield caption, drawn[0]
+
+
+def error_against_time(curves: Sequence[Row], leading: str) -> Figure:
+    """Validation MAE of one problem against minutes, the leading variant in front."""
+    figure = Figure((1.4 * SIZE[0], SIZE[1]), layout="constrained")
+    ax = figure.subplots()
+    styles = cycle(["-", "--", ":", "-."])
+    for variant, of in pd.DataFrame(curves).groupby("variant", sort=False):
+        look: dict[str, Any] = {"ls": next(styles)}
+        if variant == leading:
+            look = {"color": COLOURS["model"], "zorder": 3, "lw": 2.5}
+        look["marker"] = "o" if len(of) < 3 else None
+        ax.plot(of["minutes"], of["valid_mae"], label=str(variant), **look)
+    ax.set(xlabel="minutes of training", ylabel="validation MAE")
+    ax.set(xscale="log", yscale="log")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.grid(True)
+    figure.legend(loc="outside right upper", fontsize=7)
+    return figure

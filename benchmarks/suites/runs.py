@@ -1,8 +1,7 @@
-"""The runs that a suite consists of."""
+"""The runs that a suite consists of: one training each, named by its parameters."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -10,20 +9,67 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from nfsgeo.data.equations import find_equation
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
+from nfsgeo.progress import Progress, silent
 from nfsgeo.setting_errors import unknown
 from nfsgeo.training import load_config
-from nfsgeo_benchmarks.paper import Printed, printed
-from nfsgeo_benchmarks.suites.files import DataFiles
-from nfsgeo_benchmarks.suites.reading import in_file
-from nfsgeo_benchmarks.suites.suite import DataSet, Scale, Settings, Suite
+from nfsgeo_benchmarks.sources import Printed, printed
+from nfsgeo_benchmarks.suites.suite import (
+    DataSet,
+    Part,
+    Scale,
+    Settings,
+    Suite,
+    in_file,
+    shipped_results,
+)
+from nfsgeo_benchmarks.suites.tables import CHOICES, read_table
 
-# Committed results, by scale and suite.
-SHIPPED = Path(__file__).parents[1] / "results"
-# Choices of a suite's search, beside its results.
-CHOICES = "tuned.csv"
+
+class DataFiles(Part):
+    """A data set that the user has, in one file or in several beside each other.
+
+    Attributes:
+        files: Their names; the first is the one to open.
+        folder: Where they are, at any depth; no part of what determines a run.
+        equation: Nothing, for the file may tell.
+    """
+
+    files: tuple[str, ...]
+    folder: Path | None = Field(None, exclude=True)
+    equation: str = Field("", exclude=True)
+
+    @property
+    def missing(self) -> str | None:
+        """Name of the first file that is not there."""
+        first = self._first()
+        if first is None:
+            return self.files[0]
+        beside = (name for name in self.files if not first.with_name(name).exists())
+        return next(beside, None)
+
+    def obtain(self, progress: Progress = silent) -> Path:
+        """The file to open.
+
+        Raises:
+            UserError: One of the files is not there.
+        """
+        first = self._first()
+        if first is None or self.missing:
+            given = f"{self.folder} without {self.missing}"
+            raise UserError(given, "the file", "put it there")
+        return first
+
+    def _first(self) -> Path | None:
+        found = sorted(self.folder.rglob(self.files[0])) if self.folder else []
+        if len(found) > 1:
+            given = f"{found[0]} and {found[1]}"
+            raise UserError(given, "one file of that name", "give its folder")
+        return found[0] if found else None
 
 
 @dataclass(frozen=True)
@@ -31,17 +77,9 @@ class Run:
     """One training of one variant on one problem.
 
     Attributes:
-        problem: Name of the problem.
-        variant: Name of the variant.
-        seed: Seed of points, weights and the order of samples.
-        data: The data set.
         settings: Settings that differ from the defaults, by dotted key.
-        unseen: Sizes of larger meshes to evaluate on, relative to the training mesh.
-        repeats: Meshes to draw for each of these sizes.
-        states: Epochs between two saved states on the grid; 0 to save none.
-        meshes: Meshes of other kinds to evaluate on.
-        memory: Whether to measure the memory of the parts of interpolations.
-        scored: Whether test samples are scored; they are not in trials of a search.
+        unseen, repeats, states, meshes, memory: As those of the suite, at its scale.
+        trial: Name of the trial of a search, whose test samples are not scored.
     """
 
     problem: str
@@ -54,7 +92,7 @@ class Run:
     states: int = 0
     meshes: tuple[str, ...] = ()
     memory: bool = False
-    scored: bool = True
+    trial: str = ""
 
     @property
     def name(self) -> str:
@@ -64,11 +102,11 @@ class Run:
             data.pop("options", None)
         content = [data, self.settings, self.unseen, self.repeats]
         content += filter(None, (self.states, self.meshes, self.memory))
-        if not self.scored:
-            content.append("trial")
+        content += ["trial"] if self.trial else []
         text = json.dumps(content, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-        return f"{self.problem}-{self.variant}-seed{self.seed}-{digest}"
+        variant = f"{self.variant}@{self.trial}" if self.trial else self.variant
+        return f"{self.problem}-{variant}-seed{self.seed}-{digest}"
 
 
 def runs_of(
@@ -88,160 +126,76 @@ def runs_of(
     Raises:
         UserError: A name or a setting is wrong; the message says where it stands.
     """
-    if scale_name not in scales:
-        raise unknown(f"--scale {scale_name}", "a scale", scale_name, scales)
     with in_file(suite.path):
-        _check_problems(suite, scale_name, scales)
-        return [
-            _run(suite, problem, variant, seed, scale_name, scales[scale_name], folder)
-            for seed in range(suite.seeds.get(scale_name, scales[scale_name].seeds))
-            for problem in suite.problems
-            if scale_name in suite.problems[problem].at
-            for variant in suite.variants
-            if suite.runs_on(variant, problem)
-        ]
+        at = _AtScale(suite, scale_name, scales)
+        more = {
+            "unseen": suite.unseen,
+            "repeats": suite.repeats.get(scale_name, 5) if suite.unseen else 0,
+            "states": suite.states.get(scale_name, 0),
+            "meshes": suite.meshes,
+            "memory": suite.memory,
+        }
+        runs = []
+        for seed in range(suite.seeds.get(scale_name, at.scale.seeds)):
+            for name, problem in suite.problems.items():
+                if scale_name in problem.at:
+                    data: DataSet | DataFiles
+                    data = DataFiles(files=problem.files, folder=folder)
+                    choices: Mapping[str, Settings] = {}
+                    if problem.data:
+                        data = at.scale.data[problem.data]
+                        choices = at.choices(find_equation(data.equation).dim)
+                    for variant in at.variants(name):
+                        chosen = choices.get(variant, {})
+                        settings = at.settings(name, variant, seed, chosen)
+                        runs.append(Run(name, variant, seed, data, settings, **more))
+        return runs
+
+
+def trials_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> list[Run]:
+    """All trials of a suite's search, which train for a fraction of the epochs.
+
+    Raises:
+        UserError: A name or a setting is wrong.
+    """
+    runs: list[Run] = []
+    if suite.search is None:
+        return runs
+    with in_file(suite.path):
+        at = _AtScale(suite, scale_name, scales)
+        for name in suite.search.problems:
+            data = at.scale.data[suite.problems[name].data]
+            for variant in at.variants(name):
+                if variant not in suite.search.variants:
+                    continue
+                for trial, changes in trials_by_name(suite, variant).items():
+                    settings = at.settings(name, variant, 0, changes)
+                    epochs = load_config(overrides=settings).trainer.epochs
+                    epochs = max(1, round(suite.search.epochs * epochs))
+                    settings["trainer.epochs"] = epochs
+                    runs.append(Run(name, variant, 0, data, settings, trial=trial))
+    return runs
+
+
+def trials_by_name(suite: Suite, variant: str) -> dict[str, Settings]:
+    """Settings of the trials of a variant, by name of the trial."""
+    assert suite.search is not None
+    model = suite.variants[variant].get("model.name", variant)
+    return suite.search.trials | suite.search.models.get(model, {})
 
 
 def with_files(runs: Sequence[Run], finished: Callable[[Run], bool]) -> list[Run]:
-    """The runs that can be carried out, and those that need not be any more.
-
-    Args:
-        runs: Runs of a suite.
-        finished: Whether a run has its results, so that its files may be gone.
-    """
-    missing = {
-        run.problem: run.data.missing is not None
-        for run in {run.problem: run for run in runs}.values()
-        if isinstance(run.data, DataFiles)
-    }
-    return [run for run in runs if not missing.get(run.problem) or finished(run)]
-
-
-def _check_problems(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> None:
-    for name, problem in suite.problems.items():
-        here, known = f"problems.{name}", scales[scale_name].data
-        for key in ("at", "models_at"):
-            for scale in getattr(problem, key):
-                if scale not in scales:
-                    raise unknown(f"{here}.{key}.{scale}", "a scale", scale, scales)
-        here_too = scale_name in problem.at and not problem.files
-        if here_too and problem.data not in known:
-            raise unknown(
-                f"{here}.data={problem.data}",
-                f"data of the scale {scale_name}",
-                problem.data,
-                known,
-            )
-    if scale_name not in suite.scales:
-        raise UserError(
-            f"--scale {scale_name}",
-            f"one of {', '.join(suite.scales)}",
-            "give a scale for which a problem of the suite has settings",
-        )
-
-
-def _run(
-    suite: Suite,
-    problem_name: str,
-    variant: str,
-    seed: int,
-    scale_name: str,
-    scale: Scale,
-    folder: Path | None,
-) -> Run:
-    problem = suite.problems[problem_name]
-    data: DataSet | DataFiles = DataFiles(files=problem.files, folder=folder)
-    chosen: dict[str, Settings] = {}
-    if not problem.files:
-        data = scale.data[problem.data]
-        dim = find_equation(data.equation).dim
-        chosen = chosen_settings(suite, scale_name, dim)
-    settings = settings_of(
-        suite,
-        problem_name,
-        variant,
-        seed,
-        scale_name,
-        scale,
-        chosen.get(variant, {}),
-    )
-    return Run(
-        problem_name,
-        variant,
-        seed,
-        data,
-        settings,
-        suite.unseen,
-        suite.repeats.get(scale_name, 5) if suite.unseen else 0,
-        suite.states.get(scale_name, 0),
-        suite.meshes,
-        suite.memory,
-    )
-
-
-def settings_of(
-    suite: Suite,
-    problem_name: str,
-    variant: str,
-    seed: int,
-    scale_name: str,
-    scale: Scale,
-    chosen: Settings,
-) -> Settings:
-    """Settings of a run, checked.
-
-    Those of the scale, the scale's model, the problem, the problem's model, the same at
-    this scale, the choice of a search, and the variant's own, the last counting most.
-
-    Raises:
-        UserError: One of them is wrong.
-    """
-    problem, own = suite.problems[problem_name], suite.variants[variant]
-    model = own.get("model.name", variant)
-    if model not in MODELS:
-        raise unknown(f"variants.{variant}", "a model", model, MODELS)
-    settings = {
-        "model.name": model,
-        **scale.settings,
-        **scale.models.get(model, {}),
-        **problem.settings,
-        **problem.models.get(model, {}),
-        **problem.at[scale_name],
-        **problem.models_at.get(scale_name, {}).get(model, {}),
-        **chosen,
-        **own,
-        "seed": seed,
-    }
-    _check(settings, f"problems.{problem_name} with variants.{variant}")
-    return settings
-
-
-def chosen_settings(suite: Suite, scale: str, dim: int) -> dict[str, Settings]:
-    """What the suite's search has chosen for problems in ``dim`` dimensions.
-
-    Returns:
-        Settings by variant; empty where no search has been run at this scale.
-    """
-    if suite.search is None or suite.path is None:
-        return {}
-    path = SHIPPED / scale / suite.path.stem / CHOICES
-    if not path.exists():
-        return {}
-    with path.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["chosen"] == "1"]
-    found = {
-        row["variant"]: json.loads(row["settings"])
-        for row in rows
-        if row["dim"] == str(dim)
-    }
-    same = suite.search.same.items()
-    return found | {name: found[other] for name, other in same if other in found}
+    """The runs that are finished, or whose files are there."""
+    data = {run.problem: run.data for run in runs}.items()
+    files = {name: each for name, each in data if isinstance(each, DataFiles)}
+    missing = {name for name, each in files.items() if each.missing}
+    return [run for run in runs if run.problem not in missing or finished(run)]
 
 
 def paper_values(
-    suite: Suite, scales: Mapping[str, Scale], measure: str = "mae"
+    suite: Suite, scales: Mapping[str, Scale]
 ) -> dict[tuple[str, str], Printed]:
-    """The paper's values of a measure, by variant and problem of a suite.
+    """The MAE that the paper prints, by variant and problem of a suite.
 
     None for other equations than the paper's, such as those of another viscosity.
     """
@@ -261,15 +215,73 @@ def paper_values(
             n_t=0 if steady else run.settings.get("data.n_in", 10),
             n_t_out=1 if steady else run.settings.get("data.n_out", 10),
             grid=side is not None,
-            measure=measure,
         )
         entries |= {(name, run.problem): entry for name, entry in found.items()}
     return entries
 
 
-def _check(settings: Mapping[str, Any], place: str) -> None:
-    try:
-        load_config(overrides=settings)
-    except UserError as error:
-        given = f"{place}: {error.given}"
-        raise UserError(given, error.expected, error.todo) from None
+class _AtScale:
+    """A suite at a scale at which it can run."""
+
+    def __init__(self, suite: Suite, name: str, scales: Mapping[str, Scale]) -> None:
+        if name not in scales:
+            raise unknown(f"--scale {name}", "a scale", name, scales)
+        self.suite, self.name, self.scale = suite, name, scales[name]
+        for problem, content in suite.problems.items():
+            here, data = f"problems.{problem}", self.scale.data
+            for key in ("at", "models_at"):
+                for other in getattr(content, key):
+                    if other not in scales:
+                        raise unknown(f"{here}.{key}.{other}", "a scale", other, scales)
+            if name in content.at and content.data and content.data not in data:
+                given, expected = f"{here}.data={content.data}", f"data of {name}"
+                raise unknown(given, expected, content.data, data)
+        if name not in suite.scales:
+            raise UserError(
+                f"--scale {name}",
+                f"one of {', '.join(suite.scales)}",
+                "give a scale for which a problem of the suite has settings",
+            )
+
+    def variants(self, problem: str) -> list[str]:
+        """The variants that run on a problem."""
+        some = self.suite.problems[problem].variants
+        return [name for name in self.suite.variants if not some or name in some]
+
+    def choices(self, dim: int) -> dict[str, Settings]:
+        """What the suite's search has chosen in ``dim`` dimensions, by variant."""
+        search, path = self.suite.search, self.suite.path
+        if search is None or path is None:
+            return {}
+        rows = read_table(shipped_results(path.stem, self.name) / CHOICES)
+        rows = [row for row in rows if row["chosen"] and row["dim"] == dim]
+        found = {row["variant"]: json.loads(row["settings"]) for row in rows}
+        same = search.same.items()
+        return found | {name: found[other] for name, other in same if other in found}
+
+    def settings(
+        self, problem: str, variant: str, seed: int, chosen: Settings
+    ) -> Settings:
+        """Settings of a run; where two set the same key, the later one counts."""
+        content, own = self.suite.problems[problem], self.suite.variants[variant]
+        model = own.get("model.name", variant)
+        if model not in MODELS:
+            raise unknown(f"variants.{variant}", "a model", model, MODELS)
+        settings = {
+            "model.name": model,
+            **self.scale.settings,
+            **self.scale.models.get(model, {}),
+            **content.settings,
+            **content.models.get(model, {}),
+            **content.at[self.name],
+            **content.models_at.get(self.name, {}).get(model, {}),
+            **chosen,
+            **own,
+            "seed": seed,
+        }
+        try:
+            load_config(overrides=settings)
+        except UserError as error:
+            given = f"problems.{problem} with variants.{variant}: {error.given}"
+            raise UserError(given, error.expected, error.todo) from None
+        return settings

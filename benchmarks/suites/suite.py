@@ -1,11 +1,13 @@
-"""What a suite compares, and the sizes at which it runs."""
+"""What a suite compares, and the sizes at which it runs: YAML files, checked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
+import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -21,11 +23,14 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.invariance import mesh_columns
 from nfsgeo.measures import MEASURES
 from nfsgeo.progress import Progress, silent
-from nfsgeo.setting_errors import unknown
+from nfsgeo.setting_errors import explained, unknown
 
 # Differences between the states of a run and those of other variants, before and after
 # the blocks, untrained and trained.
 DIFFERENCES = ("diff_begin_0", "diff_begin", "diff_end_0", "diff_end")
+
+# Where the suites are, their scales, and committed results.
+FOLDER = Path(__file__).parents[1]
 
 # References that learn nothing: their names in a summary and in tables.
 TRIVIAL = {
@@ -45,21 +50,11 @@ class Part(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    @property
-    def key(self) -> str:
-        """The same text for the same content."""
-        return self.model_dump_json()
-
 
 class DataSet(Part):
-    """Data that are generated once; None is the equation's own size.
+    """Data that are generated once, and options of the equation, by name.
 
-    Attributes:
-        equation: Its name.
-        samples: Number of samples.
-        resolution: Points on each axis.
-        records: Number of time steps.
-        options: Options of the equation that differ from its defaults, by name.
+    Sizes that are None are the equation's own.
     """
 
     equation: str
@@ -74,15 +69,7 @@ class DataSet(Part):
 
 
 class Scale(Part):
-    """Sizes at which suites run.
-
-    Attributes:
-        title: Its purpose, one line.
-        seeds: Number of seeds, from 0.
-        data: The data sets by name.
-        settings: Settings of every run.
-        models: Additional settings by model.
-    """
+    """Sizes at which suites run: seeds from 0, data sets by name, settings."""
 
     title: str
     seeds: PositiveInt = 1
@@ -91,29 +78,19 @@ class Scale(Part):
     models: dict[str, Settings] = {}
 
 
-class SuiteProblem(Part):
-    """A column of the table: a data set, and what is predicted from what.
+class Problem(Part):
+    """A column of the table: a data set, and what is predicted from what."""
 
-    Attributes:
-        data: Name of the data set in the scale; empty where ``files`` are given.
-        files: Names of files that the user has, the first to be opened.
-        settings: Settings of its runs.
-        models: Additional settings by model.
-        at: Additional settings by scale; the problem does not run at other scales.
-        models_at: Additional settings by scale and model.
-        variants: Variants that run on it; all if empty.
-    """
-
-    data: str = ""
-    files: tuple[str, ...] = ()
+    data: str = ""  # a name in the scale
+    files: tuple[str, ...] = ()  # that the user has, in place of it
     settings: Settings = {}
     models: dict[str, Settings] = {}
-    at: dict[str, Settings]
+    at: dict[str, Settings]  # by scale; it does not run at others
     models_at: dict[str, dict[str, Settings]] = {}
-    variants: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()  # all if empty
 
     @model_validator(mode="after")
-    def _check_data(self) -> SuiteProblem:
+    def _check_data(self) -> Self:
         if bool(self.data) == bool(self.files):
             given = f"data={self.data!r} and files={list(self.files)}"
             raise UserError(given, "one of the two", "leave one out")
@@ -121,119 +98,62 @@ class SuiteProblem(Part):
 
 
 class Ratio(Part):
-    """One error over another on the same problem.
-
-    Attributes:
-        variant: The variant in the numerator.
-        over: The variants that it is compared with; the smallest error counts.
-        measure: Which error, such as ``mae_4`` on four times as many points.
-        over_measure: Which error of the others; ``measure`` if None.
-    """
+    """An error of a variant over the smallest of others on the same problem."""
 
     variant: str
     over: tuple[str, ...]
     measure: str = "mae"
-    over_measure: str | None = None
+    over_measure: str | None = None  # the same if None
 
 
 class Claim(Ratio):
-    """A claim that a ratio of errors is small.
-
-    Attributes:
-        title: The claim in words, one line.
-        problems: Problems for which it is made; all if empty.
-        than: Another ratio, by which this one is divided.
-        at_most: Largest ratio for which the claim holds.
-        tried: By problem, what was tried where it did not hold; shown in the report.
-    """
+    """A claim that a ratio of errors, divided by another one if any, is small."""
 
     title: str
-    problems: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # all if empty
     than: Ratio | None = None
     at_most: PositiveFloat = 1.0
-    tried: dict[str, str] = {}
-
-
-class Against(Part):
-    """A setting against which errors are drawn.
-
-    Attributes:
-        setting: Its key. Variants that do not set it are drawn as horizontal lines.
-        label: Label of the axis.
-    """
-
-    setting: str
-    label: str
+    tried: dict[str, str] = {}  # by problem, where it did not hold
 
 
 class Search(Part):
-    """Short trials on validation samples, by which settings of variants are chosen.
+    """Short trials on validation samples, by which settings of variants are chosen."""
 
-    Attributes:
-        problems: One problem for each number of space dimensions; what is chosen there
-            holds for all problems in as many dimensions.
-        epochs: Epochs of a trial over those of a run.
-        cost: Longest time of a trial that may be chosen, over that of the one that
-            changes no setting.
-        variants: The variants that are tried.
-        same: Variants that take the choice of another, by name.
-        trials: Settings by name of the trial.
-        models: Further trials by model.
-    """
-
-    problems: tuple[str, ...]
-    epochs: PositiveFloat = 1 / 3
-    cost: PositiveFloat = 3
+    problems: tuple[str, ...]  # one for each number of space dimensions
+    epochs: PositiveFloat = 1 / 3  # over those of a run
+    cost: PositiveFloat = 3  # longest time, over that of the trial without changes
     variants: tuple[str, ...]
-    same: dict[str, str] = {}
+    same: dict[str, str] = {}  # variants that take the choice of another
     trials: dict[str, Settings]
-    models: dict[str, dict[str, Settings]] = {}
-
-    def trials_of(self, model: str) -> dict[str, Settings]:
-        """All trials of a model, by name."""
-        return self.trials | self.models.get(model, {})
+    models: dict[str, dict[str, Settings]] = {}  # further trials
 
 
 class Suite(Part):
     """A comparison of variants on problems.
 
-    Attributes:
-        title: What is compared, one line.
-        problems: Problems by name.
-        variants: Settings by name; the name of a model selects that model.
-        references: Variants that are shown for comparison and never marked as best.
-        unseen: Also evaluate on larger meshes, these multiples of the training mesh.
-        repeats: Meshes to draw for each factor, by scale.
-        states: Also save the states on the grid every so many epochs, by scale, and
-            compare those of the variants of a seed.
-        meshes: Also evaluate on these, see :func:`nfsgeo.evaluation.evaluate_meshes`;
-            errors such as ``mae_half`` at observed and ``mae_unobserved_half`` at
-            unobserved points go into a table of their own.
-        against: Also draw errors against a setting of the variants.
-        memory: Also measure the memory of the parts of interpolations in a training
-            step of one sample, see :func:`nfsgeo.evaluation.interpolation_memory`.
-        seeds: Number of seeds by scale, in place of the scale's.
-        search: How settings of variants are chosen, see ``nfsgeo bench tune``.
-        published: Also show what others published on its problems, and the median
-            relative L1 that some of them print.
-        claims: What the results should show.
+    What its keys mean is in ``docs/extending/suite.md``.
     """
 
     title: str
-    problems: dict[str, SuiteProblem]
+    problems: dict[str, Problem]
     variants: dict[str, Settings]
     references: tuple[str, ...] = ()
     unseen: tuple[float, ...] = ()
     repeats: dict[str, NonNegativeInt] = {}
     states: dict[str, PositiveInt] = {}
     meshes: tuple[str, ...] = ()
-    against: Against | None = None
     memory: bool = False
     seeds: dict[str, PositiveInt] = {}
     search: Search | None = None
     published: bool = False
     claims: tuple[Claim, ...] = ()
     _path: Path | None = PrivateAttr(None)
+
+    PARTS: ClassVar[dict[str, type[Part]]] = {
+        "problems.*": Problem,
+        "claims.*": Claim,
+        "search": Search,
+    }
 
     @property
     def path(self) -> Path | None:
@@ -250,8 +170,7 @@ class Suite(Part):
         """Columns: errors on the mesh of training, on larger meshes, deviations."""
         larger = (f"mae_{factor:g}" for factor in self.unseen)
         medians = ("rel_l1_last_median",) if self.published else ()
-        states = DIFFERENCES if self.states else ()
-        return (*MEASURES, *medians, *larger, *states)
+        return (*MEASURES, *medians, *larger, *(DIFFERENCES if self.states else ()))
 
     @property
     def needs_files(self) -> bool:
@@ -259,63 +178,114 @@ class Suite(Part):
         return any(problem.files for problem in self.problems.values())
 
     @property
-    def abscissae(self) -> dict[str, float]:
-        """Values of the setting that errors are drawn against, by variant."""
-        if self.against is None:
-            return {}
-        set_by = {
-            name: settings.get(self.against.setting)
-            for name, settings in self.variants.items()
-        }
-        return {
-            name: float(value)
-            for name, value in set_by.items()
-            if isinstance(value, int | float)
-        }
-
-    @property
     def rivals(self) -> tuple[str, ...]:
         """The variants that compete."""
         return tuple(name for name in self.variants if name not in self.references)
 
-    def runs_on(self, variant: str, problem: str) -> bool:
-        """Whether a variant runs on a problem."""
-        return variant in (self.problems[problem].variants or self.variants)
-
     @model_validator(mode="after")
-    def _check_names(self) -> Suite:
-        for name in self.references:
-            _known(f"references: {name}", "a variant", name, self.variants)
-        for problem, each in self.problems.items():
-            for name in each.variants:
-                place = f"problems.{problem}.variants: {name}"
-                _known(place, "a variant", name, self.variants)
-        if self.against is not None and not self.abscissae:
-            raise UserError(
-                f"against: {self.against.setting}",
-                "a setting that a variant sets to a number",
-                "name it as the variants do",
-            )
-        if self.search is not None:
-            named = (*self.search.variants, *self.search.same)
-            for name in (*named, *self.search.same.values()):
-                _known(f"search: {name}", "a variant", name, self.variants)
+    def _check_names(self) -> Self:
+        def known(
+            place: str, kind: str, names: Iterable[str], there: Iterable[str]
+        ) -> None:
+            for name in names:
+                if name not in there:
+                    raise unknown(f"{place}: {name}", kind, name, there)
+
+        variants, search = self.variants, self.search
+        known("references", "a variant", self.references, variants)
+        for name, problem in self.problems.items():
+            place = f"problems.{name}.variants"
+            known(place, "a variant", problem.variants, variants)
+        if search is not None:
+            named = (*search.variants, *search.same, *search.same.values())
+            known("search", "a variant", named, variants)
             generated = [name for name, each in self.problems.items() if each.data]
-            for name in self.search.problems:
-                _known(f"search: {name}", "a generated problem", name, generated)
+            known("search", "a generated problem", search.problems, generated)
         errors = (*self.measures, *mesh_columns(self.meshes))
-        known = (*self.variants, *TRIVIAL.values())
         for claim in self.claims:
             for ratio in filter(None, (claim, claim.than)):
-                for name in (ratio.variant, *ratio.over):
-                    _known(f"claims: {name}", "a variant", name, known)
-                for name in filter(None, (ratio.measure, ratio.over_measure)):
-                    _known(f"claims: {name}", "an error", name, errors)
-            for name in (*claim.problems, *claim.tried):
-                _known(f"claims: {name}", "a problem", name, self.problems)
+                named = (ratio.variant, *ratio.over)
+                known("claims", "a variant", named, (*variants, *TRIVIAL.values()))
+                of = filter(None, (ratio.measure, ratio.over_measure))
+                known("claims", "an error", of, errors)
+            named = (*claim.problems, *claim.tried)
+            known("claims", "a problem", named, self.problems)
         return self
 
 
-def _known(given: str, expected: str, name: str, known: Iterable[str]) -> None:
-    if name not in known:
-        raise unknown(given, expected, name, known)
+def shipped_suites() -> dict[str, Path]:
+    """The files of the suites that come along, by name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("suites/*.yaml"))}
+
+
+def shipped_scales() -> dict[str, Scale]:
+    """The scales by name."""
+    return read_scales(FOLDER / "scales.yaml")
+
+
+def shipped_results(suite: str, scale: str) -> Path:
+    """The folder of the committed results of a suite at a scale, if there are any."""
+    return FOLDER / "results" / scale / suite
+
+
+def find_suite(name: str) -> Path:
+    """The file of a suite: a YAML file of one's own, or one that comes along.
+
+    Raises:
+        UserError: There is no suite of this name.
+    """
+    known = shipped_suites()
+    if not name.endswith((".yaml", ".yml")) and name not in known:
+        raise unknown(f"suite {name}", "the name of a suite", name, known)
+    return known.get(name) or Path(name)
+
+
+def read_suite(path: Path) -> Suite:
+    """A suite from its YAML file.
+
+    Raises:
+        UserError: It is no such file; names the file and the key.
+    """
+    content, keys = _read(path), [*Suite.model_fields]
+    for place, part in Suite.PARTS.items():
+        keys += [f"{place}.{key}" for key in part.model_fields]
+    with in_file(path), explained(known=keys):
+        suite = Suite.model_validate(content)
+    suite._path = path
+    return suite
+
+
+def read_scales(path: Path) -> dict[str, Scale]:
+    """Scales by name, from their YAML file.
+
+    Raises:
+        UserError: It is no such file; names the file and the key.
+    """
+    keys = [f"*.{key}" for key in Scale.model_fields]
+    keys += [f"*.data.*.{key}" for key in DataSet.model_fields]
+    scales = {}
+    for name, content in _read(path).items():
+        with in_file(path), explained(str(name), known=keys):
+            scales[str(name)] = Scale.model_validate(content)
+    return scales
+
+
+@contextmanager
+def in_file(path: Path | None) -> Iterator[None]:
+    """Adds the name of a file to what is wrong inside the block."""
+    try:
+        yield
+    except UserError as error:
+        given = f"{path.name}: {error.given}" if path else error.given
+        raise UserError(given, error.expected, error.todo) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} ({reason})", "a YAML file", "correct it") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}", "keys and values", "see the suites that are shipped")
+    return content

@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from nfsgeo_benchmarks import suites
-from nfsgeo_benchmarks.suites import Run, collect, read_suite, runs_of
-from nfsgeo_benchmarks.suites.reading import read_scales
+from nfsgeo_benchmarks.suites import (
+    Run,
+    collect,
+    read_suite,
+    runs_of,
+    shipped_scales,
+    suite,
+)
 from nfsgeo_cli import main
 
 SUITE = """
@@ -54,18 +59,20 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Path:
-    """A folder with the suite and its scales."""
-    (tmp_path / "small.yaml").write_text(SUITE)
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder where the suite is the only one, beside its scales."""
+    (tmp_path / "suites").mkdir()
+    (tmp_path / "suites" / "small.yaml").write_text(SUITE)
     (tmp_path / "scales.yaml").write_text(SCALES)
-    return tmp_path
+    monkeypatch.setattr(suite, "FOLDER", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "suites" / "small.yaml"
 
 
 @pytest.fixture
 def small_runs(small: Path) -> list[Run]:
     """The runs of the suite."""
-    scales = read_scales(small / "scales.yaml")
-    return runs_of(read_suite(small / "small.yaml"), "tiny", scales)
+    return runs_of(read_suite(small), "tiny", shipped_scales())
 
 
 @pytest.fixture
@@ -82,12 +89,6 @@ def table() -> Callable[[list[Run], Path], list[dict[str, Any]]]:
 
 
 @pytest.fixture
-def bench(small: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Runs `nfsgeo bench` where the suite is the only one."""
-    scales = read_scales(small / "scales.yaml")
-    monkeypatch.setattr(
-        suites, "shipped_suites", lambda: {"small": small / "small.yaml"}
-    )
-    monkeypatch.setattr(suites, "shipped_scales", lambda: scales)
-    monkeypatch.chdir(small)
+def bench() -> Callable[..., Any]:
+    """Runs `nfsgeo bench`."""
     return lambda *arguments: CliRunner().invoke(main, ["bench", *arguments])

@@ -8,16 +8,9 @@ from pathlib import Path
 import pytest
 
 import nfsgeo_benchmarks
-from nfsgeo_benchmarks.paper import printed
-from nfsgeo_benchmarks.suites import (
-    collect,
-    paper_values,
-    read_suite,
-    runs_of,
-    shipped_scales,
-    shipped_suites,
-)
-from nfsgeo_benchmarks.suites.report import write_suite_report
+from nfsgeo_benchmarks.sources import printed
+from nfsgeo_benchmarks.suites import read_suite, shipped_scales, shipped_suites
+from nfsgeo_benchmarks.suites.runs import paper_values
 
 FILE = Path(nfsgeo_benchmarks.__file__).parent / "paper.csv"
 KEYS = {
@@ -80,18 +73,6 @@ def test_doubtful_cells_are_those_that_cannot_be_right() -> None:
         assert pair["mae"] <= pair.get("rmse", pair["mae"])
 
 
-KEYS = (
-    "table",
-    "equation",
-    "n_s",
-    "n_t",
-    "n_t_out",
-    "points",
-    "variant",
-    "mesh_factor",
-)
-
-
 @pytest.mark.parametrize("name", ["irregular", "equispaced"])
 def test_every_problem_of_the_headline_suites_stands_in_the_paper(name: str) -> None:
     suite = read_suite(shipped_suites()[name])
@@ -101,33 +82,7 @@ def test_every_problem_of_the_headline_suites_stands_in_the_paper(name: str) -> 
         assert cells["nfs", problem].value is not None
 
 
-SMOKE = """\
-title: Waves
-problems:
-  waves:
-    data: burgers
-    at: {smoke: {data.points: 32}}
-variants: {nfs: {}}
-"""
-
-
-def test_a_suite_need_not_run_at_the_papers_scale(tmp_path: Path) -> None:
-    path = tmp_path / "waves.yaml"
-    path.write_text(SMOKE)
-    assert paper_values(read_suite(path), shipped_scales()) == {}
-
-
 def test_equations_of_other_options_are_not_the_papers() -> None:
     suite = read_suite(shipped_suites()["accuracy"])
     problems = {problem for _, problem in paper_values(suite, shipped_scales())}
     assert "darcy-256" in problems and "burgers-steep" not in problems
-
-
-def test_a_problem_without_a_run_takes_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "waves.yaml"
-    path.write_text(SMOKE)
-    suite, scales = read_suite(path), shipped_scales()
-    rows = collect(runs_of(suite, "smoke", scales), tmp_path)
-    page = write_suite_report(suite, scales["smoke"], "a command", rows, tmp_path)
-    text = page.read_text()
-    assert "No run of nfs has finished yet." in text and "missing</td>" not in text

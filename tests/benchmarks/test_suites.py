@@ -15,9 +15,16 @@ import yaml
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo_benchmarks import suites
-from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, runs_of
-from nfsgeo_benchmarks.suites.reading import read_scales, read_suite
-from nfsgeo_benchmarks.suites.table import judge, seed_means
+from nfsgeo_benchmarks.suites import (
+    Run,
+    carry_out_all,
+    collect,
+    read_suite,
+    runs_of,
+    write_tables,
+)
+from nfsgeo_benchmarks.suites.suite import DIFFERENCES, read_scales
+from nfsgeo_benchmarks.suites.tables import judge, seed_means
 
 Table = Callable[[list[Run], Path], list[dict[str, Any]]]
 DATA = {"equation": "burgers", "samples": 12, "resolution": 64, "records": 4}
@@ -134,6 +141,7 @@ def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> N
     for suite, scales in (
         (changed(SUITE, "variants/dse", {"optimiser.lr": 0.01}), SCALES),
         (changed(SUITE, "unseen", [2]), SCALES),
+        (changed(SUITE, "states", {"tiny": 2}), SCALES),
         (SUITE, changed(SCALES, "tiny/data/waves/samples", 13)),
         (SUITE, changed(SCALES, "tiny/settings/trainer.epochs", 3)),
     ):
@@ -182,12 +190,6 @@ def test_a_name_belongs_to_everything_that_determines_a_run(tmp_path: Path) -> N
         ),
         (
             "small",
-            "against",
-            {"setting": "model.settings.widht", "label": "width"},
-            ["against: model.settings.widht", "a setting that a variant sets"],
-        ),
-        (
-            "small",
             "claims/0/tried",
             {"wavs": "nothing"},
             ["claims: wavs", "nearest is waves"],
@@ -226,7 +228,8 @@ def test_runs_are_carried_out_once_and_failures_stop_nothing(
     suite = changed(SUITE, "variants/agcrn", {"model.settings.max_gib": 1e-9})
     suite = changed(suite, "variants/agcrn/model.settings.width", 4)
     found = runs(tmp_path, suite, scales)
-    out, ended = tmp_path / "out", []
+    out = tmp_path / "out"
+    ended: list[str] = []
     out.mkdir()
     carry_out_all(found, out, jobs=2, ended=lambda run: ended.append(run.variant))
     assert sorted(ended) == ["agcrn", "dse", "wide"]
@@ -242,25 +245,60 @@ def test_runs_are_carried_out_once_and_failures_stop_nothing(
     assert table(found, out) == before
 
 
+def carried_out(folder: Path, suite: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of the runs of a suite, with one seed, in the folder ``out``."""
+    found = runs(folder, suite, changed(SCALES, "tiny/seeds", 1))
+    (folder / "out").mkdir()
+    carry_out_all(found, folder / "out", jobs=2)
+    return collect(found, folder / "out")
+
+
 @pytest.mark.slow
 def test_unseen_meshes_have_columns_of_their_own(tmp_path: Path) -> None:
-    scales = changed(SCALES, "tiny/seeds", 1)
     suite = changed(SUITE, "unseen", [1.5, 2])
     suite["claims"][0]["measure"] = "mae_1.5"
-    found = runs(tmp_path, suite, scales)
-    assert found[0].repeats == 5
-    out = tmp_path / "out"
-    out.mkdir()
-    carry_out_all(found, out, jobs=2)
-    rows = collect(found, out)
-    with suites.write_results(rows, out).open() as file:
+    rows = carried_out(tmp_path, suite)
+    about = {"suite": "small", "scale": "tiny", "command": ""}
+    write_tables(rows, tmp_path / "out", about)
+    with (tmp_path / "out" / "results.csv").open() as file:
         written = list(csv.DictReader(file))
-    for row, text in zip(rows, written, strict=True):
+    for row, text in zip(rows[:2], written[:2], strict=True):
         for name in ("mae", "mae_1.5", "mae_2"):
             assert row[name] > 0 and float(text[name]) == row[name]
     claims = read_suite(tmp_path / "small.yaml").claims
     (verdict,) = judge(claims, seed_means(rows))
     assert verdict.ratio == rows[1]["mae_1.5"] / rows[0]["mae_1.5"]
+
+
+@pytest.mark.slow
+def test_errors_on_meshes_and_memory_are_columns(tmp_path: Path) -> None:
+    suite = changed(SUITE, "meshes", ["seen", "half"])
+    suite |= {
+        "memory": True,
+        "variants": {"nfs": {"data.point_sets": 1, "data.query_points": 0}},
+        "claims": [],
+    }
+    row = carried_out(tmp_path, suite)[0]
+    assert row["mae_seen"] == pytest.approx(row["mae"], rel=1e-5)
+    assert row["mae_unobserved_seen"] > 0 and row["mae_half"] > 0
+    assert row["kernel_bytes"] > 0
+
+
+@pytest.mark.slow
+def test_deviations_of_states_are_columns(tmp_path: Path) -> None:
+    suite = changed(SUITE, "states", {"tiny": 2})
+    suite["variants"] = {
+        f"mesh-{seed}": {"model.name": "nfs", "data.mesh_seed": seed} for seed in (1, 2)
+    }
+    both = {"measure": "diff_end", "over_measure": "diff_end_0"}
+    suite["claims"] = [{"title": "t", "variant": "mesh-1", "over": ["mesh-1"]} | both]
+    rows = carried_out(tmp_path, suite)
+    for name in DIFFERENCES:
+        one, other = (row[name] for row in rows[:2])
+        assert 0 < one < 1 and one == pytest.approx(other)  # of two, each to the other
+    claims = read_suite(tmp_path / "small.yaml").claims
+    (verdict,) = judge(claims, seed_means(rows))
+    assert verdict.ratio == rows[0]["diff_end"] / rows[0]["diff_end_0"]
 
 
 def test_names_stay_the_same_from_version_to_version() -> None:

@@ -1,4 +1,4 @@
-"""Tables over seeds, and what suites claim about them."""
+"""Means over seeds, leads, and what suites claim about them."""
 
 from __future__ import annotations
 
@@ -7,31 +7,34 @@ from typing import Any
 
 import pytest
 
-from nfsgeo_benchmarks.suites.figures import error_against_setting
-from nfsgeo_benchmarks.suites.suite import Claim, Suite
-from nfsgeo_benchmarks.suites.table import best_of, judge, seed_means
+from nfsgeo_benchmarks.suites.suite import Claim
+from nfsgeo_benchmarks.suites.tables import judge, seed_means
 
 AHEAD = Claim(title="wide is ahead", variant="wide", over=("dse",))
 
 
 def row(variant: str, mae: float | None, seed: int = 0, **more: Any) -> dict[str, Any]:
     status = "missing" if mae is None else "ok"
-    same = {name: mae for name in ("mae", "rmse", "rel_l2", "seconds_per_epoch")}
     where = {"variant": variant, "problem": "waves", "seed": seed, "status": status}
-    return where | same | more
+    return where | {"mae": mae} | more
 
 
-def test_cells_are_means_over_seeds_that_finished() -> None:
+def ratio(claim: Claim, *rows: dict[str, Any]) -> float:
+    (verdict,) = judge([claim], seed_means(rows))
+    assert (verdict.text == "not known yet") == math.isnan(verdict.ratio)
+    return verdict.ratio
+
+
+def test_means_are_over_the_seeds_that_finished() -> None:
     rows = [row("dse", 1.0), row("dse", 3.0, 1), row("dse", None, 2)]
     rows += [row("wide", 4.0), row("agcrn", None, status="OOM")]
-    cells = seed_means(rows)
-    assert cells["dse", "waves"].values["mae"] == 2
-    assert math.isclose(cells["dse", "waves"].spread["mae"], math.sqrt(2))
-    assert math.isnan(cells["wide", "waves"].spread["mae"])
-    assert cells["agcrn", "waves"].status == "OOM"
-    assert best_of(cells, "waves", "mae", ("dse", "wide", "agcrn")) == 2
-    assert best_of(cells, "waves", "mae", ("wide", "agcrn")) == 4
-    assert best_of(cells, "elsewhere", "mae", ("dse",)) == math.inf
+    means = seed_means(rows)
+    assert means.error("waves", "dse") == 2
+    assert means.std.at[("waves", "dse"), "mae"] == pytest.approx(math.sqrt(2))
+    assert math.isnan(means.std.at[("waves", "wide"), "mae"])
+    assert list(means.first["status"]) == ["ok", "ok", "OOM"]
+    assert means.least("waves", ("dse", "wide", "agcrn")) == 2
+    assert math.isnan(means.least("elsewhere", ("dse",)))
 
 
 @pytest.mark.parametrize(
@@ -45,100 +48,41 @@ def test_cells_are_means_over_seeds_that_finished() -> None:
     ],
 )
 def test_claims(rows: list[dict[str, Any]], text: str) -> None:
-    (verdict,) = judge([AHEAD], seed_means(rows))
+    claim = AHEAD.model_copy(update={"tried": {"waves": "more epochs"}})
+    (verdict,) = judge([claim], seed_means(rows))
     assert verdict.text == text
+    assert verdict.tried == ("more epochs" if text == "does not hold" else None)
 
 
-@pytest.mark.parametrize(
-    ("mae", "where", "tried"),
-    [
-        (2.0, "waves", "more epochs"),
-        (1.0, "waves", None),
-        (None, "waves", None),
-        (2.0, "heat", None),
-    ],
-)
-def test_what_was_tried_is_said_where_a_claim_does_not_hold(
-    mae: float | None, where: str, tried: str | None
-) -> None:
-    claim = AHEAD.model_copy(update={"tried": {where: "more epochs"}})
-    (verdict,) = judge([claim], seed_means([row("wide", mae), row("dse", 1.9)]))
-    assert verdict.tried == tried
-
-
-def test_claims_leave_out_variants_that_are_not_for_a_problem() -> None:
-    over = AHEAD.model_copy(update={"over": ("dse", "agcrn")})
-    (verdict,) = judge([over], seed_means([row("wide", 1.0), row("dse", 2.0)]))
-    assert verdict.ratio == 0.5
+def test_a_claim_leaves_out_variants_and_references_that_a_problem_has_not() -> None:
+    over = AHEAD.model_copy(update={"over": ("dse", "agcrn", "cubic-extrapolation")})
+    assert ratio(over, row("wide", 1.0), row("dse", 2.0)) == 0.5
+    assert math.isnan(ratio(over, row("wide", 1.0)))
 
 
 def test_a_claim_may_compare_two_errors_of_one_variant() -> None:
-    far = Claim(
-        title="t",
-        variant="dse",
-        over=("dse",),
-        measure="mae_4",
-        over_measure="mae",
-        at_most=1.5,
-    )
-    (verdict,) = judge([far], seed_means([row("dse", 2.0, mae_4=3.0)]))
-    assert verdict.ratio == 1.5 and verdict.text == "holds"
+    far = {"variant": "dse", "over": ["dse"], "measure": "mae_4", "over_measure": "mae"}
+    claim = Claim.model_validate(far | {"title": "t", "at_most": 1.5})
+    assert ratio(claim, row("dse", 2.0, mae_4=3.0)) == 1.5
 
 
 def test_a_claim_may_compare_two_ratios() -> None:
     """Here, that wide gains more on four times as many points than on its own."""
     gain = {"variant": "wide", "over": ["dse"]}
     more = Claim.model_validate(gain | {"title": "t", "measure": "mae_4", "than": gain})
-    rows = [row("wide", 1.0, mae_4=1.0), row("dse", 2.0, mae_4=8.0)]
-    (verdict,) = judge([more], seed_means(rows))
-    assert verdict.ratio == (1 / 8) / (1 / 2) and verdict.text == "holds"
-    (verdict,) = judge([more], seed_means([rows[0], row("dse", None)]))
-    assert verdict.text == "not known yet"
+    wide = row("wide", 1.0, mae_4=1.0)
+    assert ratio(more, wide, row("dse", 2.0, mae_4=8.0)) == (1 / 8) / (1 / 2)
+    assert math.isnan(ratio(more, wide, row("dse", None)))
 
 
-def test_references_that_a_problem_has_not_are_left_out() -> None:
-    over = ("persistence", "cubic-extrapolation")
-    claim = Claim(title="wide learns", variant="wide", over=over)
-    rows = [row("wide", 1.0), row("persistence", 4.0)]
-    (verdict,) = judge([claim], seed_means(rows))
-    assert verdict.ratio == 0.25
-    (verdict,) = judge([claim], seed_means(rows[:1]))
-    assert verdict.text == "not known yet"
+def test_a_leader_leads_by_two_standard_deviations() -> None:
+    def leading(*errors: float) -> str | None:
+        rows = [row("a", 1.0, 0), row("a", 1.2, 1)]
+        rows += [row("b", error, seed) for seed, error in enumerate(errors)]
+        return seed_means(rows).leader("waves", ("a", "b"))
 
-
-def test_references_do_not_compete() -> None:
-    suite = Suite.model_validate(
-        {
-            "title": "t",
-            "problems": {},
-            "variants": {"dse": {}, "wide": {}},
-            "references": ["wide"],
-        }
-    )
-    cells = seed_means([row("wide", 1.0), row("dse", 2.0)])
-    assert best_of(cells, "waves", "mae", suite.rivals) == 2
-
-
-def test_errors_are_drawn_against_a_setting() -> None:
-    """In its order, with their spread; a level where it is not set."""
-    width = "model.settings.width"
-    suite = Suite.model_validate(
-        {
-            "title": "t",
-            "problems": {"waves": {"data": "waves", "at": {}}},
-            "variants": {"wide": {width: 8}, "narrow": {width: 4}, "dse": {}},
-            "against": {"setting": width, "label": "width"},
-        }
-    )
-    rows = [row("wide", 1.0), row("wide", 3.0, 1), row("narrow", 5.0), row("dse", 4.0)]
-    values = suite.abscissae
-    assert values == {"wide": 8, "narrow": 4}
-    figure = error_against_setting(seed_means(rows), "waves", values, "width")
-    assert figure is not None
-    (ax,) = figure.axes
-    along, *_, level = ax.lines
-    assert along.get_xydata().tolist() == [[4, 5], [8, 2]]
-    assert list(level.get_ydata()) == [4, 4] and ax.texts[0].get_text() == "dse"
-    (bars,) = ax.collections
-    assert bars.get_segments()[1][:, 1].tolist() == [2 - math.sqrt(2), 2 + math.sqrt(2)]
-    assert error_against_setting(seed_means(rows[:2]), "waves", values, "w") is None
+    assert leading(1.5, 1.6) == "a"  # 1.1 ± 0.14 against 1.55 ± 0.07
+    assert leading(1.3, 1.4) is None
+    assert leading(1.0, 2.2) is None
+    assert leading(0.5, 0.5) == "b"
+    assert leading(9.0) is None  # one seed has no standard deviation

@@ -1,9 +1,8 @@
-"""`nfsgeo bench SUITE`."""
+"""`nfsgeo bench SUITE` and `nfsgeo bench report`."""
 
 from __future__ import annotations
 
 import csv
-import io
 import json
 import shutil
 from collections.abc import Callable
@@ -11,33 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from nfsgeo.training.history import COLUMNS
 from nfsgeo.training.processes import only_here
-from nfsgeo_benchmarks import suites
 from nfsgeo_benchmarks.suites import Run, expected_seconds
-from nfsgeo_cli.bench_suite import _tables
 
 Bench = Callable[..., Any]
-
-
-def fail(run: Run, folder: Path, *_: Any) -> None:
-    """In place of what the process of a run does."""
-    suites.worker.record_failure(folder, "failed", "out of luck")
+OPTIONS = ("small", "--scale", "tiny", "--out", "o")
 
 
 @pytest.mark.slow
-def test_the_command(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_suite_ends_as_tables_and_a_report(bench: Bench, small: Path) -> None:
     assert bench("--list").stdout.splitlines()[0].split()[0] == "small"
-    options = ("small", "--scale", "tiny", "--out", "o")
-    plan = bench(*options, "--dry-run", "--jobs", "2").stdout.splitlines()
-    assert [line.split()[:3] for line in plan[:2]] == [["to", "run", "unknown"]] * 2
-    assert "2 of 2 runs not counted" in plan[-1]
-    assert not (tmp_path / "o").exists()
-    half = bench(*options, "--only", "wide")
+    plan = bench(*OPTIONS, "--dry-run", "--jobs", "2").stdout.splitlines()
+    assert [line.split()[:2] for line in plan[:2]] == [["to", "run"]] * 2
+    assert "2 unknown" in plan[-1] and not Path("o").exists()
+    half = bench(*OPTIONS, "--only", "wide")
     assert half.exit_code == 0, half.output
     assert max(map(len, half.stdout.splitlines())) <= 80
     with open("o/results.csv") as file:
@@ -50,57 +38,60 @@ def test_the_command(
     ]
     page = Path("o/report.html").read_text()
     assert "1 of 2 runs finished" in page and "not known yet" in page
-    assert "more epochs" not in page
-    assert page.count("missing</td>") == 4 and page.count("<img") == 3
-    whole = json.loads(bench(*options, "--json").stdout)["results"]
+    assert "more epochs" not in page and page.count("missing</td>") == 4
+    assert page.count("<img") == 2  # the course of training, and a prediction
+    whole = json.loads(bench(*OPTIONS, "--json").stdout)["results"]
     assert [row["status"] for row in whole if row["model"]] == ["ok", "ok"]
-    hopeless = ("--only", "wide", "--out", "p")
-    monkeypatch.setattr("nfsgeo_benchmarks.suites.runner.work", fail)
-    failed = bench(*options[:3], *hopeless)
-    assert failed.exit_code == 1 and "out of luck" in failed.output
     page = Path("o/report.html").read_text()
     assert page.count("<img") == 3 and "missing</td>" not in page
     assert "does not hold" in page and "more epochs" in page
     assert "2 of 2 runs finished" in page and "nfsgeo bench small --scale tiny" in page
     assert "http://" not in page and "https://" not in page and "<script" not in page
-    # The table alone is enough to go on from.
+    assert page.count("Trained alike: ") == 1 and "data.batch_size=2" in page
+    # The tables alone are enough to go on from, and to draw the report again.
     shutil.rmtree("o/runs")
-    plan = bench(*options, "--dry-run").stdout.splitlines()
+    plan = bench(*OPTIONS, "--dry-run").stdout.splitlines()
     assert [line.split()[0] for line in plan[:2]] == ["finished"] * 2
     table = Path("o/results.csv").read_text()
-    again = json.loads(bench(*options, "--json").stdout)["results"]
+    again = json.loads(bench(*OPTIONS, "--json").stdout)["results"]
     assert again == whole and Path("o/results.csv").read_text() == table
-    assert page.count("Trained alike: ") == 1 and "data.batch_size=" in page
+    Path("o/report.html").unlink()
+    assert bench("report", "o").exit_code == 0
     page = Path("o/report.html").read_text()
     assert page.count("<img") == 1 and page.count("Trained alike: ") == 1
 
 
-def test_two_commands_on_one_folder(bench: Bench, tmp_path: Path) -> None:
-    folder = tmp_path / "o"
-    folder.mkdir()
-    with only_here(folder, "a suite"):
-        refused = bench("small", "--scale", "tiny", "--out", "o")
-    assert refused.exit_code == 2
-    assert "a suite that no other process works on" in refused.output
-    assert not list(folder.iterdir())
+@pytest.mark.slow
+def test_a_run_that_fails_is_recorded(bench: Bench, small: Path) -> None:
+    text = small.read_text().replace("dse: {}", "agcrn: {model.settings.max_gib: 1e-9}")
+    small.write_text(text.replace("[dse]", "[agcrn]"))
+    assert bench(*OPTIONS, "--only", "agcrn").exit_code == 0  # OOM is a result
+    with open("o/results.csv") as file:
+        assert next(csv.DictReader(file))["status"] == "OOM"
+    assert "max_gib" in Path("o/report.html").read_text()
 
 
-def test_wrong_options(bench: Bench, tmp_path: Path) -> None:
+def test_two_commands_on_one_folder(bench: Bench, small: Path) -> None:
+    Path("o").mkdir()
+    with only_here(Path("o"), "a suite"):
+        refused = bench(*OPTIONS)
+    assert refused.exit_code == 2 and "no other process" in refused.output
+    assert not list(Path("o").iterdir())
+
+
+def test_wrong_options(bench: Bench, small: Path) -> None:
     for options, word in (
         (("small", "--scale", "tini", "--out", "o"), "tiny"),
-        (("small", "--scale", "tiny", "--out", "o", "--only", "dsee"), "dse"),
+        ((*OPTIONS, "--only", "dsee"), "dse"),
         (("smal", "--scale", "tiny", "--out", "o"), "smal"),
-        (("small", "--scale", "tiny", "--out", "o", "--jobs", "0"), "jobs"),
+        ((*OPTIONS, "--jobs", "0"), "jobs"),
+        (("--scale", "tiny"), "--out"),  # every suite
+        (("report", "o"), "results.csv"),
     ):
         result = bench(*options)
         assert result.exit_code == 2 and word in result.stderr
         assert len(result.stderr.splitlines()) == 1
-    assert not (tmp_path / "o").exists()
-
-
-def test_every_suite_at_once_needs_a_folder(bench: Bench) -> None:
-    result = bench("--scale", "tiny")
-    assert result.exit_code == 2 and "--out" in result.stderr
+    assert not Path("o").exists()
 
 
 def test_the_time_to_come_is_that_of_a_run_like_it(
@@ -120,48 +111,25 @@ def test_the_time_to_come_is_that_of_a_run_like_it(
     assert expected_seconds(run, tmp_path, rows) == 3.5
 
 
-def test_the_plan_counts_on_results_that_come_along(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shipped = tmp_path / "results" / "tiny" / "small" / "results.csv"
+def test_the_plan_counts_on_results_that_come_along(bench: Bench, small: Path) -> None:
+    shipped = Path("results/tiny/small/results.csv")
     shipped.parent.mkdir(parents=True)
     lines = ("problem,variant,status,seconds_per_epoch", "waves,dse,ok,30")
     shipped.write_text("\n".join(lines))
-    monkeypatch.setattr(suites.results, "SHIPPED", tmp_path / "results")
-    plan = bench("small", "--scale", "tiny", "--out", "o", "--dry-run", "--jobs", "2")
-    first, second, total, rest = plan.stdout.splitlines()
-    assert "60 s" in first and "unknown" in second
-    assert "30 s" in total and "1 of 2 runs" in rest
+    plan = bench(*OPTIONS, "--dry-run", "--jobs", "2").stdout.splitlines()
+    assert "60 s" in plan[0] and " s " not in plan[1]
+    assert "30 s" in plan[2] and "1 unknown" in plan[2]
 
 
 def test_a_suite_of_ones_own_runs_by_the_name_of_its_file(
     bench: Bench, small: Path
 ) -> None:
-    (small / "own.yaml").write_text((small / "small.yaml").read_text())
+    own = Path("own.yaml")
+    own.write_text(small.read_text())
     options = ("--scale", "tiny", "--dry-run", "--out", "o")
     assert bench("own.yaml", *options).stdout == bench("small", *options).stdout
-    text = (small / "small.yaml").read_text()
-    (small / "own.yaml").write_text(text.replace("data.batch_size", "data.batch_sice"))
+    own.write_text(small.read_text().replace("data.batch_size", "data.batch_sice"))
     wrong = bench("own.yaml", *options)
     assert wrong.exit_code == 2 and len(wrong.stderr.splitlines()) == 1
     for word in ("own.yaml", "problems.waves", "batch_sice", "data.batch_size"):
         assert word in wrong.stderr
-
-
-def test_tables_fit_a_terminal() -> None:
-    names = [
-        f"navier-stokes-{n_in}-to-{n_out}" for n_in in (1, 10) for n_out in (10, 40)
-    ]
-    rows = [
-        {"problem": problem, "variant": variant, "status": "ok", "mae": 1.5e-3}
-        for problem in (*names, "darcy-1024", "kdv-10-to-10")
-        for variant in ("nfs-gaussian-no-norm", "nfs-equispaced")
-    ]
-    console = Console(width=80, file=io.StringIO())
-    for table in _tables(rows, ("nfs-equispaced",)):
-        console.print(table)
-    text = console.file.getvalue()
-    assert max(map(len, text.splitlines())) <= 80 and "…" not in text
-    for problem in {row["problem"] for row in rows}:
-        assert text.count(problem) == 1
-    assert text.count("1.500e-03") == len(rows)

@@ -15,21 +15,26 @@ from typing import Any
 import pytest
 import yaml
 
-from nfsgeo_benchmarks.suites import Run, is_finished, read_suite, runs_of
-from nfsgeo_benchmarks.suites.reading import read_scales
+from nfsgeo_benchmarks.suites import (
+    Run,
+    is_finished,
+    read_suite,
+    runs_of,
+    shipped_scales,
+)
 
 # Forked from a process that has imported everything, so that kills hit work, not
 # imports. A group that is killed as a whole forks its own processes.
 ATTEMPT = """
 import multiprocessing
 import os
-from nfsgeo_benchmarks.suites import carry_out_all, runner
+from nfsgeo_benchmarks.suites import carry_out_all, work
 
 def attempt(runs, out, cache, group):
     os.setsid()
     os.environ["XDG_CACHE_HOME"] = cache
     if group:
-        runner.process_context = lambda *modules: multiprocessing.get_context("fork")
+        work.process_context = lambda *modules: multiprocessing.get_context("fork")
     carry_out_all(runs, out, jobs=2)
 """
 
@@ -38,29 +43,29 @@ def attempt(runs, out, cache, group):
 @pytest.mark.parametrize(("kills", "group"), [(10, True), (3, False)])
 def test_kills_at_random_moments(
     small: Path,
+    tmp_path: Path,
     table: Callable[[list[Run], Path], list[dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
     kills: int,
     group: bool,
 ) -> None:
     """Of all processes, or of the first one alone, whose own then notice."""
-    scales = yaml.safe_load((small / "scales.yaml").read_text())
+    scales = yaml.safe_load((tmp_path / "scales.yaml").read_text())
     scales["tiny"] |= {"seeds": 3}
     scales["tiny"]["settings"]["trainer.epochs"] = 6
-    (small / "scales.yaml").write_text(yaml.safe_dump(scales))
-    suite = read_suite(small / "small.yaml")
-    runs = runs_of(suite, "tiny", read_scales(small / "scales.yaml"))
+    (tmp_path / "scales.yaml").write_text(yaml.safe_dump(scales))
+    runs = runs_of(read_suite(small), "tiny", shipped_scales())
 
     name = "attempt" if group else "attempt_alone"
-    (small / f"{name}.py").write_text(ATTEMPT)
-    monkeypatch.syspath_prepend(small)
+    (tmp_path / f"{name}.py").write_text(ATTEMPT)
+    monkeypatch.syspath_prepend(tmp_path)
     work = importlib.import_module(name).attempt
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["nfsgeo_benchmarks.suites"])
 
     def begin(name: str) -> multiprocessing.context.ForkServerProcess:
-        (small / name).mkdir(exist_ok=True)
-        arguments = (runs, small / name, os.environ["XDG_CACHE_HOME"], group)
+        (tmp_path / name).mkdir(exist_ok=True)
+        arguments = (runs, tmp_path / name, os.environ["XDG_CACHE_HOME"], group)
         process = context.Process(target=work, args=arguments)
         process.start()
         while process.is_alive() and os.getpgid(process.pid or 0) != process.pid:
@@ -81,9 +86,9 @@ def test_kills_at_random_moments(
         if not group:
             time.sleep(0.5)
     assert killed == kills
-    assert not all(is_finished(run, small / "out") for run in runs)
+    assert not all(is_finished(run, tmp_path / "out") for run in runs)
     last = begin("out")
     last.join()
     assert last.exitcode == 0
-    assert table(runs, small / "out") == table(runs, small / "undisturbed")
-    assert {row["status"] for row in table(runs, small / "out")} == {"ok"}
+    assert table(runs, tmp_path / "out") == table(runs, tmp_path / "undisturbed")
+    assert {row["status"] for row in table(runs, tmp_path / "out")} == {"ok"}

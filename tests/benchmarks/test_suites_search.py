@@ -1,4 +1,4 @@
-"""Settings that short trials choose, and references that learn nothing."""
+"""Settings that short trials choose."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from typing import Any
 
 import pytest
 
+from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.history import COLUMNS
-from nfsgeo_benchmarks import suites
-from nfsgeo_benchmarks.suites import Run, read_suite, runs
-from nfsgeo_benchmarks.suites.earlier import RUNS, TRAINED
-from nfsgeo_benchmarks.suites.reading import read_scales
-from nfsgeo_benchmarks.suites.suite import TRIVIAL
-from nfsgeo_benchmarks.suites.table import leader, seed_means
+from nfsgeo_benchmarks.suites import (
+    read_suite,
+    runs_of,
+    shipped_scales,
+    trials_of,
+    write_choices,
+)
+from nfsgeo_benchmarks.suites.work import TRAINED
 
 SEARCH = """
 search:
@@ -38,67 +41,49 @@ search:
 @pytest.fixture
 def searched(small: Path) -> Path:
     """The suite with a search."""
-    path = small / "small.yaml"
-    path.write_text(path.read_text() + SEARCH)
-    return path
+    small.write_text(small.read_text() + SEARCH)
+    return small
 
 
 def test_trials_are_short_and_differ_in_their_settings(searched: Path) -> None:
     suite = read_suite(searched)
-    scales = read_scales(searched.parent / "scales.yaml")
-    trials = suites.trials_of(suite, "tiny", scales)
-    names = ["wide@default", "wide@slow", "wide@deep"]
-    assert [run.variant for run in trials] == names
+    trials = trials_of(suite, "tiny", shipped_scales())
+    names = [("wide", "default"), ("wide", "slow"), ("wide", "deep")]
+    assert [(run.variant, run.trial) for run in trials] == names
     assert all(run.settings["trainer.epochs"] == 1 for run in trials)
     assert trials[1].settings["optimiser.lr"] == 1e-7
-    assert not any(run.scored for run in trials)
-    whole = runs.runs_of(suite, "tiny", scales)
+    whole = runs_of(suite, "tiny", shipped_scales())
     assert not {run.name for run in trials} & {run.name for run in whole}
-
-    left_out = searched.read_text().replace(
-        "variants: [wide]", "variants: [deep, wide]"
-    )
-    left_out = left_out.replace(
-        "variants:\n  dse: {}", "variants:\n  deep: {model.name: dse}\n  dse: {}"
-    ).replace("data: waves\n", "data: waves\n    variants: [dse, wide]\n", 1)
-    searched.write_text(left_out)  # a variant that the problem does not have
-    trials = suites.trials_of(read_suite(searched), "tiny", scales)
-    assert [run.variant for run in trials] == names
 
 
 def test_what_costs_three_times_as_much_is_not_chosen(
     searched: Path, tmp_path: Path
 ) -> None:
     suite = read_suite(searched)
-    trials = suites.trials_of(
-        suite, "tiny", read_scales(searched.parent / "scales.yaml")
-    )
+    trials = trials_of(suite, "tiny", shipped_scales())
     measured = {"default": (1.0, 0.3), "slow": (3.1, 0.1), "deep": (2.9, 0.2)}
     for run in trials:
-        folder = tmp_path / RUNS / run.name
+        folder = tmp_path / "runs" / run.name
         folder.mkdir(parents=True)
-        seconds, error = measured[run.variant.split("@")[1]]
+        seconds, error = measured[run.trial]
         row = dict.fromkeys(COLUMNS, 0.0) | {"seconds": seconds, "valid_rmse": error}
         write_rows(folder / "metrics.csv", COLUMNS, [row | {"epoch": 0}])
         (folder / TRAINED).touch()
-    rows = suites.trial_rows(suite, trials, tmp_path)
-    assert {row["trial"]: row["chosen"] for row in rows} == {
-        "default": 0,
-        "slow": 0,
-        "deep": 1,
-    }
+    rows = write_choices(suite, trials, tmp_path)
+    chosen = {row["trial"]: row["chosen"] for row in rows}
+    assert chosen == {"default": 0, "slow": 0, "deep": 1}
 
 
 @pytest.mark.slow
 def test_the_best_on_validation_samples_is_used_in_every_run(
-    searched: Path, bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    searched: Path, bench: Callable[..., Any]
 ) -> None:
     # Whatever the trials cost: the times of runs as short as these mean nothing.
     text = searched.read_text()
     searched.write_text(text.replace("epochs: 0.5", "epochs: 0.5\n  cost: 1000"))
     plan = bench("tune", "small", "--scale", "tiny", "--out", "t", "--dry-run")
-    assert [line.split()[:3] for line in plan.stdout.splitlines()] == [
-        ["to", "run", "1"]
+    assert [line.split()[:2] for line in plan.stdout.splitlines()] == [
+        ["to", "run"]
     ] * 3
     done = bench("tune", "small", "--scale", "tiny", "--out", "t")
     assert done.exit_code == 0, done.output
@@ -123,84 +108,24 @@ def test_the_best_on_validation_samples_is_used_in_every_run(
 
     choice = Path("results/tiny/small")
     choice.mkdir(parents=True)
-    for row in rows:
-        row["chosen"] = str(int(row["trial"] == "slow"))
-    with open(choice / "tuned.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    monkeypatch.setattr(runs, "SHIPPED", Path("results").absolute())
-    found = runs.runs_of(read_suite(searched), "tiny", read_scales(Path("scales.yaml")))
-    assert [run.settings["optimiser.lr"] for run in found] == [1e-7, 1e-7]
-    for row in rows:
-        row["dim"] = "2"  # the problem has one dimension
-    with open(choice / "tuned.csv", "w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
-    found = runs.runs_of(read_suite(searched), "tiny", read_scales(Path("scales.yaml")))
-    assert not any("optimiser.lr" in run.settings for run in found)
+    for dim, rates in (("1", [1e-7, 1e-7]), ("2", [None, None])):  # it has one
+        for row in rows:
+            row |= {"chosen": int(row["trial"] == "slow"), "dim": dim}
+        write_rows(choice / "tuned.csv", list(rows[0]), rows)
+        found = runs_of(read_suite(searched), "tiny", shipped_scales())
+        assert [run.settings.get("optimiser.lr") for run in found] == rates
 
 
 @pytest.mark.parametrize("name", ["wider", "dsee"])
 def test_a_search_names_variants(searched: Path, name: str) -> None:
     text = searched.read_text().replace("variants: [wide]", f"variants: [{name}]")
     searched.write_text(text)
-    with pytest.raises(Exception, match=f"search: {name}"):
+    with pytest.raises(UserError, match=f"search: {name}"):
         read_suite(searched)
 
 
-def test_a_suite_without_a_search(bench: Callable[..., Any]) -> None:
+def test_a_suite_without_a_search(bench: Callable[..., Any], small: Path) -> None:
     for suite, word in (("small", "without a search"), ("smal", "suite smal")):
         refused = bench("tune", suite, "--scale", "tiny", "--out", "t")
         assert refused.exit_code == 2 and word in refused.stderr
         assert len(refused.stderr.splitlines()) == 1
-
-
-def test_what_learns_nothing_has_rows_of_its_own(
-    small_runs: list[Run], tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    rows: list[dict[str, Any]] = []
-    for number, run in enumerate(small_runs):
-        folder = out / "runs" / run.name
-        folder.mkdir(parents=True)
-        baselines = {
-            name: {"mae": 1.0 + number, "rmse": 2.0, "rel_l2": 3.0} for name in TRIVIAL
-        }
-        (folder / "summary.json").write_text(json.dumps({"baselines": baselines}))
-        same = {"problem": run.problem, "variant": run.variant, "seed": run.seed}
-        rows.append(
-            same
-            | {"model": "dse", "equation": "burgers", "n_s": 32, "n_t": 2, "n_t_out": 2}
-            | {
-                "status": "ok",
-                "folder": f"runs/{run.name}",
-                "mae": 0.5,
-                "message": None,
-            }
-        )
-    rows[0]["status"] = "missing"
-    found = suites.with_trivial(rows, out)
-    assert found[:2] == rows
-    assert [row["variant"] for row in found[2:]] == list(TRIVIAL.values())
-    # Those of the run that is finished.
-    assert {row["mae"] for row in found[2:]} == {2.0}
-    assert {row["model"] for row in found[2:]} == {None}
-
-
-def test_a_leader_leads_by_two_standard_deviations() -> None:
-    def row(variant: str, mae: float, seed: int) -> dict[str, Any]:
-        where = {"variant": variant, "problem": "p", "seed": seed, "status": "ok"}
-        return where | {"mae": mae}
-
-    def leading(*errors: float) -> str | None:
-        rows = [row("a", 1.0, 0), row("a", 1.2, 1)]
-        rows += [row("b", error, seed) for seed, error in enumerate(errors)]
-        return leader(seed_means(rows), "p", "mae", ("a", "b"))
-
-    assert leading(1.5, 1.6) == "a"  # 1.1 ± 0.14 against 1.55 ± 0.07
-    assert leading(1.3, 1.4) is None
-    assert leading(1.0, 2.2) is None
-    assert leading(0.5, 0.5) == "b"
-    assert leading(9.0) is None  # one seed has no standard deviation

@@ -22,7 +22,7 @@ from nfsgeo.geometry import Domain
 from nfsgeo.pretrained import FOLDER
 from nfsgeo.report.run_folder import read_run_folder
 from nfsgeo.training import RunConfig, RunPaths, load_config, read_config
-from nfsgeo_benchmarks.suites.reading import read_scales, read_suite
+from nfsgeo_benchmarks.suites.suite import read_scales, read_suite
 
 SUITES = Path(nfsgeo.__file__).parents[1] / "benchmarks"
 TABLES = ("config.yaml", "metrics.csv", "summary.json", "unseen.csv", "evaluation.npz")

@@ -1,18 +1,24 @@
-"""The numbers that the paper prints, from ``paper.csv``.
+"""Errors that others printed: in the paper, and on public data sets.
 
-Columns of the file: ``table`` (a name for it), ``equation``, ``n_s``, ``n_t`` (0 where
-a coefficient is the input), ``n_t_out``, ``points`` (``grid`` or ``irregular``),
+``paper.csv``: ``table`` (a name for it), ``equation``, ``n_s``, ``n_t`` (0 where a
+coefficient is the input), ``n_t_out``, ``points`` (``grid`` or ``irregular``),
 ``variant``, ``mesh_factor`` (points of the mesh of evaluation over those of training),
 ``measure``, ``value`` (errors in the units of the fields, seconds, bytes; ``OOM``),
 ``spread`` (standard deviation, where printed) and ``doubt`` (why it cannot be right).
+
+``published.csv``: ``problem`` (of the suite ``foreign``), ``method``, ``measure`` (a
+column of ``results.csv``), ``value``, ``highest`` (where the source gives a range, its
+upper end) and ``source``. Where sources contradict each other, each has its row. None
+of these methods was run here.
 """
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -53,22 +59,27 @@ def printed(
     """
     points = "grid" if grid else "irregular"
     key = (equation, n_s, n_t, n_t_out, points, mesh_factor, measure)
-    return _values().get(key, {})
+    table = _read("paper")
+    of = ["equation", "n_s", "n_t", "n_t_out", "points", "mesh_factor", "measure"]
+    rows = table[(table[of] == list(map(str, key))).all(axis=1)]
+    # What several tables repeat has its spread in the first.
+    return {
+        row.variant: Printed(
+            None if row.value == "OOM" else float(row.value),
+            float(row.spread) if row.spread else None,
+            row.doubt,
+        )
+        for row in rows.drop_duplicates("variant").itertuples()
+    }
+
+
+def published(problem: str) -> pd.DataFrame:
+    """What was published on a problem, in the order of the file, all of it text."""
+    table = _read("published")
+    return table[table.problem == problem]
 
 
 @cache
-def _values() -> dict[tuple[object, ...], dict[str, Printed]]:
-    values: dict[tuple[object, ...], dict[str, Printed]] = {}
-    with open(Path(__file__).parent / "paper.csv", newline="") as file:
-        for row in csv.DictReader(file):
-            numbers = (int(row[name]) for name in ("n_s", "n_t", "n_t_out"))
-            where = (row["points"], int(row["mesh_factor"]), row["measure"])
-            entry = Printed(
-                None if row["value"] == "OOM" else float(row["value"]),
-                float(row["spread"]) if row["spread"] else None,
-                row["doubt"],
-            )
-            # What several tables repeat has its spread in the first.
-            here = values.setdefault((row["equation"], *numbers, *where), {})
-            here.setdefault(row["variant"], entry)
-    return values
+def _read(name: str) -> pd.DataFrame:
+    path = Path(__file__).with_name(f"{name}.csv")
+    return pd.read_csv(path, dtype=str, keep_default_na=False)

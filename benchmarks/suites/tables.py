@@ -1,0 +1,158 @@
+"""Tables of results: reading them, means over seeds, leads, and claims."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from nfsgeo_benchmarks.suites.suite import TRIVIAL, Claim, Ratio
+
+RESULTS, CURVES, CHOICES = "results.csv", "curves.csv", "tuned.csv"
+ABOUT = "suite.json"  # what the tables of a folder are of
+
+Row = Mapping[str, Any]
+# How the names of the columns to average begin.
+ERRORS = ("mae", "rmse", "rel_l", "diff")
+
+
+def read_table(path: Path) -> list[dict[str, Any]]:
+    """Rows of a table with their numbers as numbers, None where a cell is empty."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [{name: _value(text) for name, text in row.items()} for row in rows]
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text or None
+
+
+@dataclass(frozen=True)
+class Means:
+    """Results over the seeds, a row for each problem and variant, in their order.
+
+    Attributes:
+        mean: Mean error over the seeds that finished, by measure; NaN without any.
+        std: Their standard deviation, NaN for a single one.
+        first: The row of the first seed that finished, or else of the first seed; its
+            ``status`` is that of the last where no seed finished.
+    """
+
+    mean: pd.DataFrame
+    std: pd.DataFrame
+    first: pd.DataFrame
+
+    def error(self, problem: str, variant: str, measure: str = "mae") -> float:
+        """A mean error, NaN where it is not known."""
+        if (problem, variant) not in self.mean.index or measure not in self.mean:
+            return math.nan
+        return float(self.mean.at[(problem, variant), measure])
+
+    def least(
+        self, problem: str, variants: Sequence[str], measure: str = "mae"
+    ) -> float:
+        """The smallest mean error among variants, NaN where none is known."""
+        found = [self.error(problem, name, measure) for name in variants]
+        return min((e for e in found if not math.isnan(e)), default=math.nan)
+
+    def leader(
+        self, problem: str, variants: Sequence[str], measure: str = "mae"
+    ) -> str | None:
+        """The variant whose lead over all others exceeds two standard deviations.
+
+        Those of the two are compared, the larger one counts; None where there is no
+        such lead, or a single seed.
+        """
+        known = {v: self.error(problem, v, measure) for v in variants}
+        found = sorted((e, v) for v, e in known.items() if not math.isnan(e))
+        if len(found) < 2:
+            return None
+        (best, name), (second, other) = found[:2]
+        spread = self.std.loc[[(problem, name), (problem, other)], measure]
+        certain = not spread.isna().any() and second - best > 2 * spread.max()
+        return name if certain else None
+
+
+def seed_means(rows: Sequence[Row]) -> Means:
+    """Means over the seeds of each variant on each problem."""
+    frame = pd.DataFrame([dict(row) for row in rows])
+    errors = [name for name in frame if name.startswith(ERRORS)]
+    frame[errors] = frame[errors].astype(float)
+    done = frame["status"] == "ok"
+    keys = ["problem", "variant"]
+    scored = frame[errors].where(done).groupby([frame[k] for k in keys], sort=False)
+    first = frame.sort_values("status", key=lambda s: s != "ok", kind="stable")
+    first = first.groupby(keys, sort=False).head(1).set_index(keys)
+    last = frame.groupby(keys, sort=False)["status"].last()
+    mean = scored.mean()
+    first = first.reindex(mean.index)
+    first["status"] = first["status"].where(first["status"] == "ok", last)
+    return Means(mean, scored.std(), first)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim holds on a problem; its ratio is NaN while runs are missing."""
+
+    claim: Claim
+    problem: str
+    ratio: float
+
+    @property
+    def text(self) -> str:
+        """``holds``, ``does not hold`` or ``not known yet``."""
+        if math.isnan(self.ratio):
+            return "not known yet"
+        return "holds" if self.ratio <= self.claim.at_most else "does not hold"
+
+    @property
+    def tried(self) -> str | None:
+        """What was tried where it does not hold."""
+        failed = self.text == "does not hold"
+        return self.claim.tried.get(self.problem) if failed else None
+
+
+def judge(claims: Sequence[Claim], means: Means) -> list[Verdict]:
+    """Every claim on every problem that it is made for and that was run."""
+    problems = means.mean.index.unique("problem")
+    return [
+        Verdict(
+            claim,
+            problem,
+            _ratio(claim, problem, means)
+            / (_ratio(claim.than, problem, means) if claim.than else 1),
+        )
+        for claim in claims
+        for problem in problems
+        if problem in (claim.problems or problems)
+    ]
+
+
+def _ratio(ratio: Ratio, problem: str, means: Means) -> float:
+    """A ratio of errors, NaN while a run that it needs is missing.
+
+    Left out are variants that failed, ran out of memory or are not for this problem,
+    and references that learn nothing and need more inputs than there are.
+    """
+    there = [name for name in ratio.over if (problem, name) in means.first.index]
+    if any(means.first.at[(problem, name), "status"] == "missing" for name in there):
+        return math.nan
+    own = means.error(problem, ratio.variant, ratio.measure)
+    return own / means.least(problem, there, ratio.over_measure or ratio.measure)
+
+
+def learns(variant: str) -> bool:
+    """Whether a row is that of a model, not of a reference that learns nothing."""
+    return variant not in TRIVIAL.values()
