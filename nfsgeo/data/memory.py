@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -220,28 +219,11 @@ def kept(fields: Fields) -> Path:
     """
     if fields.reopens:
         return fields.path
-    digest = hashlib.blake2b(digest_size=16)
-    for name, variable in sorted(fields.dataset.variables.items(), key=str):
-        about = {k: repr(v) for k, v in variable.attrs.items()}
-        bulk = set(variable.dims) & {"sample", "time", *fields.places}
-        digest.update(json.dumps([str(name), list(variable.dims), about]).encode())
-        if (
-            not bulk
-            or name in ("time", "part", "row_size")
-            or name in fields.parameters
-        ):
-            digest.update(variable.values.tobytes())
-    digest.update(
-        json.dumps({k: str(v) for k, v in fields.dataset.attrs.items()}).encode()
-    )
-    names = [*fields.component_names, *fields.forcing_names]
+    about = fields.dataset.to_dict(data=False)
+    digest = hashlib.blake2b(repr(about).encode(), digest_size=16)
     for sample in range(fields.num_samples):
-        for part in (
-            fields.coordinates(sample),
-            fields._read(names, sample, slice(None), None),
-            fields.read_inputs(sample),
-        ):
-            digest.update(repr(part.shape).encode() + part.tobytes())
+        for name, _, values in fields.parts(sample):
+            digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
     path = cache_folder() / f"{fields.path.stem}-{digest.hexdigest()}.nc"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
