@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nfsgeo.data.domains import check_within, domain_of, with_domain
 from nfsgeo.data.splits import SPLITS, check_split, split_in_order
-from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
+from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -543,19 +543,15 @@ class Fields:
         Raises:
             UserError: They do not increase, or are not as many as the time steps.
         """
-        found = as_times(times, "times")
+        found = time_variable(times, "times")
         if found.shape != self.times.shape or not np.all(np.diff(found) > 0):
             raise UserError(
-                f"times {found.tolist() if found.size < 9 else found.shape}",
+                f"times {found.values.tolist() if found.size < 9 else found.shape}",
                 f"an increasing time for each of the {len(self.times)} time steps of "
                 f"{self.path}",
                 "change their number or order",
             )
-        unit = unit_of_times(times)
-        if not unit:
-            check_no_dates(found, "times", "give them as dates")
-        about = {"axis": "T"} | ({"units": unit} if unit else {})
-        return self._changed(self.dataset.assign_coords(time=("time", found, about)))
+        return self._changed(self.dataset.assign_coords(time=found))
 
     def select(
         self,

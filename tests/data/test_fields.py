@@ -145,7 +145,7 @@ def test_other_layouts_are_refused(grid_case: Any, change: Any, message: str) ->
         ({"parameters": {"u": np.zeros(7)}}, "'u' given 2 times"),
         ({"parameters": {"time": np.zeros(7)}}, "named 'time'"),
         ({"parameters": {"a/b": np.zeros(7)}}, "without '/'"),
-        ({"times": [[0.0] * 5]}, "times of shape"),
+        ({"times": [[0.0] * 5]}, "times of .* with shape"),
         ({"times": np.ma.masked_equal([0.0, 1, 2, 3, 4], 2)}, "1 of 5 values missing"),
         ({"axes": [np.ma.masked_equal(np.arange(6.0), 2), np.arange(4)]}, "missing"),
         ({"times": [20260101.0, 20260102, 20260103, 20260104, 20260105]}, "date"),

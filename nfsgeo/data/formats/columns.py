@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nfsgeo.data.numbers import check_distinct
+from nfsgeo.data.checks import check_distinct
 from nfsgeo.errors import UserError
 
 Names = Sequence[str]

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from xarray import Variable
 
 from nfsgeo.data.build import Array, build, numbered
+from nfsgeo.data.checks import finite
 from nfsgeo.data.fields import STATIC, Fields
 from nfsgeo.data.formats import containers
 from nfsgeo.data.formats.columns import Columns
 from nfsgeo.data.formats.format import Format
 from nfsgeo.data.formats.kinds import with_kinds
-from nfsgeo.data.numbers import finite
 from nfsgeo.errors import UserError
 
 POINTS, TIMES = ("mesh_pos", "pos", "coords"), ("time", "times", "t")

@@ -22,13 +22,13 @@ import pandas
 from numpy.typing import NDArray
 
 from nfsgeo.data.build import Array, build
+from nfsgeo.data.checks import as_real, finite, missing_values, not_infinite
 from nfsgeo.data.fields import FIELD, STATIC, Doubles, Fields, Indices
 from nfsgeo.data.formats import columns as named
 from nfsgeo.data.formats.columns import Columns, listed
 from nfsgeo.data.formats.format import Format, Look, require
 from nfsgeo.data.formats.marks import bare, is_static
 from nfsgeo.data.formats.table_writers import write_csv, write_parquet
-from nfsgeo.data.numbers import as_real, finite, missing_values, not_infinite
 from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
 from nfsgeo.errors import UserError
 

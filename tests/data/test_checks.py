@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from nfsgeo.data.numbers import as_real
+from nfsgeo.data.checks import as_real
 from nfsgeo.data.times import (
     EPOCH,
     as_times,

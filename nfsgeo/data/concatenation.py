@@ -21,7 +21,7 @@ from nfsgeo.data.times import time_text
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["joined"]
+__all__ = ["concatenated"]
 
 Opener = Callable[[Path], Fields]
 OPEN = 16  # files of a series that stay open, or in memory
@@ -30,7 +30,9 @@ SMALL = (PARAMETER, "rows", "part", "facets")  # roles of what is kept in memory
 ALONE = (None, PARAMETER)  # roles of what is not at the points
 
 
-def joined(paths: Sequence[Path], opener: Opener, along: str | None = None) -> Fields:
+def concatenated(
+    paths: Sequence[Path], opener: Opener, along: str | None = None
+) -> Fields:
     """Files of one kind, one after the other as samples or as time steps.
 
     Values are read from the files when they are asked for. Points may differ from

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
+from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.fields import STATIC
-from nfsgeo.data.joining import joined
 from nfsgeo.geometry import Domain
 
 RNG = np.random.default_rng(0)
@@ -180,7 +180,7 @@ def test_what_a_file_does_not_vary_along(
         shape = [full[letter] if letter in letters else 1 for letter in "txy"]
         wide = np.broadcast_to(u.transpose(order).reshape(shape), (num, 3, 2))
         whole.append(wide.reshape(num, 6))
-    fields = joined(list(made), made.__getitem__, "time-steps")
+    fields = concatenated(list(made), made.__getitem__, "time-steps")
     np.testing.assert_array_equal(
         fields.read(0, slice(None))[..., 0].T, np.concatenate(whole)
     )
@@ -288,10 +288,10 @@ def test_inputs_do_not_change_in_time(one_line: OneLine) -> None:
 
     still = {0: np.ones(4), 1: np.ones(4)}
     paths = [Path("1"), Path("0")]
-    fields = joined(paths, made, "time-steps")
+    fields = concatenated(paths, made, "time-steps")
     assert fields.times.tolist() == [0, 1] and fields.static_names == ["k"]
     assert fields.parameters.keys() == {"nu"} and fields.scalar_names == ["nu"]
-    assert joined(paths[:1], made, "time-steps").times.tolist() == [1]
+    assert concatenated(paths[:1], made, "time-steps").times.tolist() == [1]
     still[1] = np.zeros(4)
-    message = one_line(joined, paths, lambda path: made(path), "time-steps")
+    message = one_line(concatenated, paths, lambda path: made(path), "time-steps")
     assert "1 with k, which changes in time" in message
