@@ -106,27 +106,24 @@ class Fields:
     def __post_init__(self) -> None:
         for name, variable in self.dataset.data_vars.items():
             role, dims = variable.attrs.get("role"), set(variable.dims)
+            allowed = {"sample", "time", *self.places}
             if role in LAYOUT:
                 continue
-            allowed = (
-                {"sample"} if role == PARAMETER else {"sample", "time", *self.places}
-            )
-            if role not in ROLES or (dims - allowed and role != PARAMETER):
-                raise self._refused(
-                    f"{name} along {', '.join(map(str, variable.dims))} with the role "
-                    f"{role}",
-                    f"dimensions {', '.join(sorted(allowed))} and a role of "
-                    f"{', '.join(ROLES)}",
-                )
-            if variable.dtype.kind not in "biuf":
-                raise self._refused(f"{name} of type {variable.dtype}", "real numbers")
-        times = self.times
-        if times.ndim != 1 or not len(times) or not np.isfinite(times).all():
-            raise self._refused(
-                f"times of shape {times.shape}", "one for each time step"
-            )
-        if not np.all(np.diff(times) > 0):
-            raise self._refused("times that do not increase", "increasing times")
+            fits = "sample" in dims if role == PARAMETER else dims <= allowed
+            if role not in ROLES or not fits or variable.dtype.kind not in "biuf":
+                along = ", ".join(map(str, variable.dims))
+                given = f"{name} of type {variable.dtype} along {along}, role {role}"
+                expected = f"real numbers along {', '.join(sorted(allowed))} and a "
+                raise self._refused(given, f"{expected}role of {', '.join(ROLES)}")
+        axes = zip(SPACE, self.axes or (), strict=False)
+        for name, values in [("time", self.times), *axes]:
+            if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+                given = f"{name} of shape {values.shape}"
+                raise self._refused(given, "a finite number for each step along it")
+            if not np.all(np.diff(values) > 0):
+                given = f"{name} from {values[0]:g} to {values[-1]:g}"
+                todo = "sort it and the fields with it"
+                raise self._refused(given, "values that increase along it", todo)
         if not self.component_names:
             known = ", ".join([*self.forcing_names, *self.static_names])
             raise self._refused(
@@ -134,15 +131,6 @@ class Fields:
                 "a field to predict",
                 "rename it if it is one, or leave it out of what is known ahead",
             )
-        for name, axis in zip(SPACE, self.axes or (), strict=False):
-            if axis.ndim != 1 or not len(axis) or not np.isfinite(axis).all():
-                raise self._refused(f"axis {name} of shape {axis.shape}", "coordinates")
-            if not np.all(np.diff(axis) > 0):
-                raise self._refused(
-                    f"axis {name} from {axis[0]:g} to {axis[-1]:g}",
-                    "coordinates that increase along the axis",
-                    "sort it and the fields with it",
-                )
 
     # What there is.
 
@@ -234,15 +222,20 @@ class Fields:
         Degrees on a sphere; fields without dimension, of unit ``"1"``, are left out.
         """
         names = [*self.component_names, *self.forcing_names, *self.static_names]
-        found = {name: self._unit(name) for name in (*names, "time", *self.space)}
-        degrees = self.space if self.dataset.attrs.get("sphere") else ()
-        found |= dict.fromkeys(degrees, "°")
-        return {name: unit for name, unit in found.items() if unit}
+        found = {}
+        for name in (*names, "time", *self.space):
+            about = self.dataset[name].attrs if name in self.dataset.variables else {}
+            unit = about.get("units", "")
+            if name in self.space and self.dataset.attrs.get("sphere"):
+                unit = "°"
+            if isinstance(unit, str) and unit not in ("", "1"):
+                found[name] = unit
+        return found
 
     @property
     def time_unit(self) -> str:
         """Unit of the times, ``""`` where the file tells none."""
-        return self._unit("time")
+        return self.units.get("time", "")
 
     @property
     def axis_units(self) -> list[str]:
@@ -282,13 +275,16 @@ class Fields:
         known = domain_of(self.dataset)
         if known is not None:
             return known
-        ends = np.stack(
-            [end(p, axis=0) for p in self._meshes() for end in (np.min, np.max)]
-        )
-        if self.axes is None or (np.ptp(ends, axis=0) == 0).any():
-            return Domain.bounding(ends)
-        lower, upper = ends.min(axis=0).tolist(), ends.max(axis=0).tolist()
+        lower, upper = self._ends_of_points
+        if self.axes is None or (lower == upper).any():
+            return Domain.bounding(np.stack([lower, upper]))
         return Domain(tuple(lower), tuple(upper), (False,) * len(lower))
+
+    @cached_property
+    def _ends_of_points(self) -> tuple[Doubles, Doubles]:
+        """The lowest and the highest coordinate of the points of all samples."""
+        lows, highs = zip(*((p.min(0), p.max(0)) for p in self._meshes()), strict=True)
+        return np.min(lows, axis=0), np.max(highs, axis=0)
 
     @property
     def domain_is_known(self) -> bool:
@@ -303,8 +299,8 @@ class Fields:
         about = self.dataset[self.space[0]].attrs
         if self.domain_is_known or about.get("standard_name") != "longitude":
             return None
-        ends = [end(p[:, 0]) for p in self._meshes() for end in (np.min, np.max)]
-        degrees = float(max(ends) - min(ends))
+        lower, upper = self._ends_of_points
+        degrees = float(upper[0] - lower[0])
         return degrees if degrees > 180.0 else None
 
     @cached_property
@@ -313,8 +309,7 @@ class Fields:
         if not self._own_meshes:
             return np.zeros(self.num_samples, np.int64)
         known: dict[bytes, int] = {}
-        samples = range(self.num_samples)
-        points = (self.coordinates(sample).tobytes() for sample in samples)
+        points = (self.coordinates(each).tobytes() for each in range(self.num_samples))
         digests = (hashlib.blake2b(each).digest() for each in points)
         return np.array([known.setdefault(d, len(known)) for d in digests], np.int64)
 
@@ -346,10 +341,7 @@ class Fields:
         self._check_sample(sample)
         found = {}
         for name in self._named("cells"):
-            kind, variable = (
-                str(name).removeprefix("cells_"),
-                self.dataset[name].variable,
-            )
+            kind, variable = name.removeprefix("cells_"), self.dataset[name].variable
             sizes = self.dataset.get(f"row_size_{kind}")
             if sizes is not None:
                 ends = np.concatenate([[0], np.cumsum(sizes.values)])
@@ -519,10 +511,6 @@ class Fields:
         num = self.num_samples
         try:
             parts = {name: np.asarray(part) for name, part in split.items()}
-            if any(
-                each.size and each.dtype.kind not in "iu" for each in parts.values()
-            ):
-                raise ValueError("sample numbers that are no integers")
             check_split(parts, num)
         except (AttributeError, TypeError, ValueError) as error:
             raise UserError(
@@ -589,15 +577,15 @@ class Fields:
         along = {"sample", "time"}
         names = self.component_names
         if left := [n for n in names if along.issuperset(self.dataset[n].dims)]:
-            raise UserError(
-                f"{self.path} with {', '.join(left)} along time alone",
+            raise self._refused(
+                f"{', '.join(left)} along time alone",
                 "fields in space, or inputs that are known ahead",
                 f"say so, convert --known {','.join(left)} or train --set data.known="
                 f"[{','.join(left)}], in Python known={left}, or leave them out",
             )
         if (known := self.forcing_names) and len(self.times) == 1:
-            raise UserError(
-                f"{self.path} with one time step and {', '.join(known)} known ahead",
+            raise self._refused(
+                f"one time step and {', '.join(known)} known ahead",
                 "time, or the inputs of a problem without time as static inputs",
                 f"name them {', '.join('a_' + name for name in known)} in the source",
             )
@@ -647,12 +635,11 @@ class Fields:
                 one = slice(0, 1)
                 columns = [self._values(axis, sample, one)[0] for axis in self.space]
             points = np.stack(columns, axis=-1).astype(np.float64)
-            there = np.isfinite(points).all(axis=1)
+            there = np.asarray(np.isfinite(points).all(axis=1))
             if np.isinf(points).any() or not there.any():
                 raise self._refused(f"points of sample {sample}", "finite coordinates")
             self._cached_points.clear()
-            kept: NDArray[np.bool_] | None = None if there.all() else np.asarray(there)
-            self._cached_points[sample] = points, kept
+            self._cached_points[sample] = points, None if there.all() else there
         return self._cached_points[sample]
 
     def _meshes(self) -> Iterator[Doubles]:
@@ -721,14 +708,6 @@ class Fields:
     def _named(self, role: str) -> list[str]:
         each = self.dataset.data_vars.items()
         return [str(name) for name, v in each if v.attrs.get("role") == role]
-
-    def _unit(self, name: str) -> str:
-        unit = (
-            self.dataset[name].attrs.get("units")
-            if name in self.dataset.variables
-            else ""
-        )
-        return unit if isinstance(unit, str) and unit != "1" else ""
 
     def _changed(self, dataset: xarray.Dataset) -> Self:
         return replace(self, dataset=dataset, reopens=False)

@@ -121,13 +121,13 @@ def test_what_does_not_exist_is_refused(
     [
         (lambda d: d.rename(x="q"), "q"),
         (lambda d: d.assign_coords(x=d["x"][::-1].values), "increase"),
-        (lambda d: d.assign_coords(time=[0, 1, 1, 2, 3]), "times"),
-        (lambda d: d.assign_coords(time=[0, 1, np.nan, 2, 3]), "times"),
+        (lambda d: d.assign_coords(time=[0, 1, 1, 2, 3]), "time "),
+        (lambda d: d.assign_coords(time=[0, 1, np.nan, 2, 3]), "time "),
         (lambda d: d.drop_vars(["u", "v"]), "no field to predict but the inputs k"),
         (lambda d: d.assign(u=d["u"].astype(str)), "real numbers"),
         (lambda d: d.assign(u=d["u"].assign_attrs(role="guess")), "guess"),
         (lambda d: d.assign(u=d["u"].expand_dims("level")), "level"),
-        (lambda d: d.assign_coords(y=[0, 1, np.inf, 3]), "axis y"),
+        (lambda d: d.assign_coords(y=[0, 1, np.inf, 3]), "with y"),
     ],
 )
 def test_other_layouts_are_refused(grid_case: Any, change: Any, message: str) -> None:

@@ -21,8 +21,7 @@ from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.fields import FIELD, STATIC, Fields, reading
 from nfsgeo.data.formats.columns import Columns
 from nfsgeo.data.formats.format import Format, Look
-from nfsgeo.data.formats.kinds import with_kinds
-from nfsgeo.data.formats.marks import bare, is_static
+from nfsgeo.data.formats.kinds import bare, is_static, with_kinds
 from nfsgeo.data.lazy import Key, deferred
 from nfsgeo.errors import UserError
 

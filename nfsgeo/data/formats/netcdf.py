@@ -22,8 +22,7 @@ from nfsgeo.data.fields import FIELD, INITIAL, SPACE, STATIC, Fields
 from nfsgeo.data.formats import columns as named
 from nfsgeo.data.formats.containers import FILLS, RANGE, valid_range, without
 from nfsgeo.data.formats.format import Format, Look, left_out
-from nfsgeo.data.formats.kinds import with_kinds
-from nfsgeo.data.formats.marks import is_static
+from nfsgeo.data.formats.kinds import is_static, with_kinds
 from nfsgeo.data.lazy import Key, deferred
 from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
 from nfsgeo.errors import UserError

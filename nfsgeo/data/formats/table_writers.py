@@ -17,7 +17,7 @@ import pandas
 from nfsgeo.data.disk import growing
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats.columns import roles_of
-from nfsgeo.data.formats.marks import marked_names
+from nfsgeo.data.formats.kinds import marked_names
 from nfsgeo.data.times import dates
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress
