@@ -24,11 +24,11 @@ from nfsgeo.geometry import Domain
 __all__ = [
     "Array",
     "build",
-    "cell_centres",
     "cell_variables",
     "even_axis",
     "nodes",
     "numbered",
+    "on_unit_box",
 ]
 
 Doubles = NDArray[np.float64]
@@ -143,6 +143,44 @@ def build(
     return fields.with_known(known) if known else fields
 
 
+def on_unit_box(
+    path: Path,
+    arrays: Sequence[Array],
+    equation: str,
+    times: Any,
+    *,
+    periodic: bool = True,
+    kind: str = "nodes",
+    **parameters: Any,
+) -> Fields:
+    """Fields on an equispaced grid of the unit box, as published sets have them.
+
+    Args:
+        path: Where they come from.
+        arrays: Fields and inputs.
+        equation: Name of the equation.
+        times: Of the time steps, None where they are not known.
+        periodic: Whether the box is.
+        kind: ``"nodes"`` at i/n, ``"closed"`` for nodes with both ends, or
+            ``"centres"`` of cells.
+        parameters: Of the equation, where they are known.
+    """
+    values, letters = arrays[0].values, arrays[0].axes
+    sizes = [values.shape[letters.index(axis)] for axis in SPACE if axis in letters]
+    axes = [nodes(size, periodic=kind != "closed") for size in sizes]
+    shift = 0.5 if kind == "centres" else 0.0
+    about = {k: float(np.ravel(v)[0]) for k, v in parameters.items() if v is not None}
+    return build(
+        path,
+        arrays,
+        axes=[axis + shift / len(axis) for axis in axes],
+        times=times,
+        domain=Domain.unit(len(sizes), periodic=periodic),
+        equation=equation,
+        provenance={"parameters": about},
+    )
+
+
 def numbered(name: str, num: int) -> list[str]:
     """Names of so many components: ``u``, or ``u_0``, ``u_1``, ..."""
     return [name] if num == 1 else [f"{name}_{i}" for i in range(num)]
@@ -151,11 +189,6 @@ def numbered(name: str, num: int) -> list[str]:
 def nodes(num: int, *, periodic: bool) -> Doubles:
     """Equispaced nodes of [0, 1]; a periodic axis leaves its end point out."""
     return np.arange(num) / num if periodic else np.linspace(0, 1, num)
-
-
-def cell_centres(num: int) -> Doubles:
-    """Centres of ``num`` equal cells of [0, 1]."""
-    return (np.arange(num) + 0.5) / num
 
 
 def even_axis(values: Any, *, centred: bool) -> tuple[Doubles, float, float]:

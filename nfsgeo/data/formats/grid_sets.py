@@ -11,7 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from nfsgeo.data.build import Array, build, cell_centres, even_axis
+from nfsgeo.data.build import Array, build, even_axis, on_unit_box
 from nfsgeo.data.fields import FIELD, STATIC, Fields
 from nfsgeo.data.formats.containers import as_text, attributes, read, shapes
 from nfsgeo.data.formats.format import Format, Look, left_out
@@ -51,13 +51,10 @@ def _pdebench(path: Path) -> Fields:
             Array(found["particles"], "ntxyc", ["particles"]),
             Array(found["force"], "nxyc", ["force_x", "force_y"], STATIC),
         ]
-        axes: Any = [cell_centres(size) for size in found["velocity"].shape[2:4]]
-        square, equation = Domain.unit(2, periodic=False), "navier-stokes"
-        return build(
-            path, arrays, axes=axes, times=times[0], domain=square, equation=equation
-        )
+        about = {"periodic": False, "kind": "centres"}
+        return on_unit_box(path, arrays, "navier-stokes", times[0], **about)
     line, u, domain = names is LINE, found["tensor"], None
-    axes = [found[n].values.astype(float) for n in names if n[:2] in ("x-", "y-")]
+    axes: Any = [found[n].values.astype(float) for n in names if n[:2] in ("x-", "y-")]
     sets = r"1D_(Burgers|Advection)_|ReacDiff_Nu()" if line else "2D_DarcyFlow()"
     if known := re.search(sets, path.name):
         ends = [even_axis(axis, centred=True) for axis in axes]
