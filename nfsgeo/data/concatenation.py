@@ -16,7 +16,7 @@ from xarray import Variable
 from nfsgeo.data.build import cell_variables
 from nfsgeo.data.domains import domain_of, with_domain
 from nfsgeo.data.fields import FIELD, KNOWN, LAYOUT, PARAMETER, STATIC, Fields
-from nfsgeo.data.lazy import Key, deferred, stacked
+from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.data.times import time_text
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -77,15 +77,6 @@ def _opened(opener: Opener, path: Path) -> Fields:
 def _again(opener: Opener, path: Path, name: str, key: Key) -> NDArray[Any]:
     """Reads a variable of a file, which is opened again."""
     return np.asarray(_opened(opener, path).dataset[name].variable[key].values)
-
-
-def _spread(variable: Variable, sizes: dict[str, int], key: Key) -> NDArray[Any]:
-    """Reads a variable along other dimensions, those that it lacks included."""
-    index = dict(zip(sizes, key, strict=True))
-    taken = variable.isel({dim: index[str(dim)] for dim in variable.dims}).load()
-    ranges = {d: range(sizes[d])[k] for d, k in index.items() if isinstance(k, slice)}
-    whole = taken.set_dims({dim: len(each) for dim, each in ranges.items()})
-    return np.asarray(whole.transpose(*ranges).values)
 
 
 def _part(path: Path, opener: Opener) -> tuple[Fields, str | None]:
@@ -169,10 +160,7 @@ def _stacked(datasets: Sequence[xarray.Dataset], name: Any, along: str) -> Varia
         if any(sizes[d] != datasets[0].sizes.get(d, 1) for d in dims if d != along):
             given = f"{name} of {len(datasets)} files, which differ in its shape"
             raise UserError(given, "files of one kind", "convert them one by one")
-        if variable.dims != tuple(sizes):
-            read = partial(_spread, variable, sizes)
-            variable = deferred([*sizes], [*sizes.values()], variable.dtype, read)
-        found.append(variable)
+        found.append(spread(variable, sizes))
     whole = stacked(found, along).copy(deep=False)
     whole.attrs = dict(each[0].attrs)
     return whole

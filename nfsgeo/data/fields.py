@@ -35,6 +35,7 @@ import xarray
 from numpy.typing import ArrayLike, NDArray
 
 from nfsgeo.data.domains import check_within, domain_of, with_domain
+from nfsgeo.data.lazy import part
 from nfsgeo.data.splits import SPLITS, check_split, split_in_order
 from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError
@@ -212,8 +213,8 @@ class Fields:
         """
         if "part" not in self.dataset:
             return split_in_order(self.num_samples)
-        part = self.dataset["part"].values
-        return {name: np.flatnonzero(part == i) for i, name in enumerate(SPLITS)}
+        where = self.dataset["part"].values
+        return {name: np.flatnonzero(where == i) for i, name in enumerate(SPLITS)}
 
     @cached_property
     def units(self) -> dict[str, str]:
@@ -510,7 +511,7 @@ class Fields:
         """
         num = self.num_samples
         try:
-            parts = {name: np.asarray(part) for name, part in split.items()}
+            parts = {name: np.asarray(each) for name, each in split.items()}
             check_split(parts, num)
         except (AttributeError, TypeError, ValueError) as error:
             raise UserError(
@@ -518,12 +519,12 @@ class Fields:
                 "sample numbers of train, valid and test, each number at most once",
                 'give split={"train": [...], "valid": [...], "test": [...]}',
             ) from error
-        part = np.full(num, len(SPLITS), np.int8)
+        where = np.full(num, len(SPLITS), np.int8)
         for i, name in enumerate(SPLITS):
-            part[parts[name].astype(np.int64)] = i
+            where[parts[name].astype(np.int64)] = i
         about = {"flag_values": np.arange(4, dtype=np.int8), "role": "part"}
         about["flag_meanings"] = " ".join([*SPLITS, "unused"])
-        return self._changed(self.dataset.assign(part=("sample", part, about)))
+        return self._changed(self.dataset.assign(part=("sample", where, about)))
 
     def with_times(self, times: ArrayLike) -> Self:
         """At other times, ``[T]``, numbers or dates.
@@ -675,17 +676,12 @@ class Fields:
 
     def _values(self, name: str, sample: int, steps: slice) -> NDArray[Any]:
         """A variable of a sample, ``[T', *S]``, repeated where it does not vary."""
-        variable = self.dataset[name].variable
-        index: dict[Any, Any] = {"sample": sample, "time": steps}
-        sizes = {dim: self.dataset.sizes[dim] for dim in self.places}
+        sizes = {"sample": self.num_samples, "time": len(self.times)}
+        sizes |= {dim: self.dataset.sizes[dim] for dim in self.places}
+        key: list[int | slice] = [sample, steps, *[slice(None)] * len(self.places)]
         if self._ends is not None:
-            rows = slice(int(self._ends[sample]), int(self._ends[sample + 1]))
-            index["obs"], sizes["obs"] = rows, rows.stop - rows.start
-        taken = variable.isel({d: i for d, i in index.items() if d in variable.dims})
-        length = len(range(*steps.indices(len(self.times))))
-        whole = {"time": length, **sizes}
-        loaded = xarray.Variable(taken.dims, np.asarray(taken.values))
-        return loaded.set_dims(whole).transpose(*whole).values
+            key[2] = slice(*map(int, self._ends[sample : sample + 2]))
+        return part(self.dataset[name].variable, sizes, tuple(key))
 
     def _dtype(self, names: Sequence[str]) -> np.dtype[Any]:
         kinds = [self.dataset[name].dtype for name in names]

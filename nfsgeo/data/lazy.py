@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,15 @@ from xarray import Variable
 from xarray.backends import BackendArray, CachingFileManager
 from xarray.core import indexing
 
-__all__ = ["deferred", "hdf5_variable", "opened_hdf5", "read_hdf5", "stacked"]
+__all__ = [
+    "deferred",
+    "hdf5_variable",
+    "opened_hdf5",
+    "part",
+    "read_hdf5",
+    "spread",
+    "stacked",
+]
 
 Key = tuple[int | slice, ...]
 
@@ -72,6 +80,30 @@ def read_hdf5(
     return np.asarray(opened.acquire()[name][key])
 
 
+def part(variable: Variable, sizes: Mapping[str, int], key: Key) -> NDArray[Any]:
+    """Reads a variable along dimensions of these sizes, the same where it lacks one.
+
+    Args:
+        variable: Along some of the dimensions, in any order.
+        sizes: All of them, in the order of the result.
+        key: An integer or a slice for each.
+    """
+    index = dict(zip(sizes, key, strict=True))
+    taken = variable.isel({dim: index[str(dim)] for dim in variable.dims})
+    ranges = {d: range(sizes[d])[k] for d, k in index.items() if isinstance(k, slice)}
+    loaded = Variable(taken.dims, np.asarray(taken.values))
+    whole = loaded.set_dims({dim: len(each) for dim, each in ranges.items()})
+    return np.asarray(whole.transpose(*ranges).values)
+
+
+def spread(variable: Variable, sizes: Mapping[str, int]) -> Variable:
+    """A variable along dimensions of these sizes, see :func:`part`."""
+    if variable.dims == tuple(sizes):
+        return variable
+    read = partial(part, variable, sizes)
+    return deferred([*sizes], [*sizes.values()], variable.dtype, read)
+
+
 def stacked(parts: Sequence[Variable], dim: str) -> Variable:
     """Variables one behind the other along a dimension that all of them have.
 
@@ -87,11 +119,11 @@ def stacked(parts: Sequence[Variable], dim: str) -> Variable:
     shape = list(first.shape)
     shape[axis] = int(ends[-1])
     dtype = np.result_type(*(each.dtype for each in parts))
-    each = [part.transpose(*first.dims) for part in parts]
-    return deferred(first.dims, shape, dtype, partial(_part, each, ends, axis))
+    each = [one.transpose(*first.dims) for one in parts]
+    return deferred(first.dims, shape, dtype, partial(_of_parts, each, ends, axis))
 
 
-def _part(
+def _of_parts(
     parts: Sequence[Variable], ends: NDArray[Any], axis: int, key: Key
 ) -> NDArray[Any]:
     """Reads from several variables along one axis."""
@@ -100,17 +132,17 @@ def _part(
     starts = np.append(0, ends[:-1])
     along = [0] if not rows.size else dict.fromkeys(np.ravel(which).tolist())
     found = []
-    for part in along:
-        inner: Any = rows[which == part] - starts[part] if rows.ndim else rows
+    for number in along:
+        inner: Any = rows[which == number] - starts[number] if rows.ndim else rows
         if not rows.ndim:
-            inner = int(rows - starts[part])
+            inner = int(rows - starts[number])
         elif len(inner):  # as a slice, in steps of the key's
             step = int(inner[1] - inner[0]) if len(inner) > 1 else 1
             end = int(inner[-1]) + (1 if step > 0 else -1)
             inner = slice(int(inner[0]), end if end >= 0 else None, step)
         else:
             inner = slice(0, 0)
-        taken = parts[part][(*key[:axis], inner, *key[axis + 1 :])]
+        taken = parts[number][(*key[:axis], inner, *key[axis + 1 :])]
         found.append(np.asarray(taken.values))
     if len(found) == 1:
         return found[0]

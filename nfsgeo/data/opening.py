@@ -16,7 +16,7 @@ from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.disk import check_ending, partial_path
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats import ARRAYS, FORMATS, OWN, Format, Look, require
-from nfsgeo.data.formats.format import check_heaps
+from nfsgeo.data.formats.format import check_hdf5
 from nfsgeo.data.formats.kinds import with_kinds
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
@@ -144,8 +144,8 @@ def writer_of(out: Path) -> Format:
     """
     writers = [each for each in FORMATS if each.write is not None]
     check_ending(out, *(ending for each in writers for ending in each.endings))
-    fitting = (each for each in writers if out.suffix.lower() in each.endings)
-    writer = next(fitting, OWN)
+    writing = (each for each in writers if out.suffix.lower() in each.endings)
+    writer = next(writing, OWN)
     for package in writer.needs:
         require(package, f"{out} to write")
     partial_path(out)
@@ -223,7 +223,7 @@ def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
         raise UserError(f"{path}", "an existing file", "check the name")
     look = Look(path)
     if look.is_hdf5:
-        check_heaps(path)
+        check_hdf5(path)
     told = "field" in (options.get("columns") or {})
     for each in (*FORMATS, *([ARRAYS] if ARRAYS else [])):
         if each.recognises(look) and (not told or "columns" in each.options):

@@ -117,21 +117,6 @@ def test_what_is_cached_opens_as_it_was(any_fields: Any, data: st.DataObject) ->
     again.close()
 
 
-def test_a_model_trains_on_arrays() -> None:
-    rng = np.random.default_rng(0)
-    pos, t = rng.random((20, 2)), np.arange(5.0)
-    phase = rng.random((10, 1, 1))
-    u = np.sin(2 * np.pi * (pos[None, :, :1] + phase) + t)
-    data = nfsgeo.from_arrays(u, pos, t)
-    small = {"data.n_in": 2, "data.n_out": 3, "trainer.epochs": 1}
-    small |= {f"model.settings.{name}": 2 for name in ("width", "modes", "hidden")}
-    small |= {"model.settings.shared_by": 1, "model.settings.back_width": 2}
-    run = nfsgeo.fit(nfsgeo.prepare(data, small), "run")
-    again = nfsgeo.from_arrays(u[:2], pos, t)
-    assert nfsgeo.evaluate(run, data=again)["scored"]["samples"] == 2
-    assert nfsgeo.predict(run, again, "predicted.nc").num_samples == 2
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -176,15 +161,6 @@ def test_arrays_that_do_not_fit(
     arrays: dict[str, Any] = {"u": np.zeros((3, 4, 2)), "pos": np.random.rand(4, 2)}
     arrays |= {"t": [0.0, 1.0]} | changes
     one_line(nfsgeo.from_arrays, **arrays)
-
-
-def test_a_split_of_ones_own() -> None:
-    u, pos = np.random.rand(4, 5), np.random.rand(5, 2)
-    split = {"train": [1, 3], "valid": [0], "test": [2]}
-    for own in (split, None):  # the same fields with another split are another file
-        found = nfsgeo.from_arrays(u, pos, split=own).split
-        wanted = own or {"train": [0, 1], "valid": [2], "test": [3]}
-        assert {name: part.tolist() for name, part in found.items()} == wanted
 
 
 def test_what_a_mask_hides_is_missing() -> None:
@@ -261,26 +237,3 @@ def test_tensors_of_any_kind() -> None:
     file = nfsgeo.from_arrays(u, pos, torch.arange(2.0, requires_grad=True))
     np.testing.assert_array_equal(file.read(1, slice(None))[..., 0], u[1].detach())
     np.testing.assert_array_equal(file.coordinates(), pos.double())
-
-
-def test_units_of_components_and_axes() -> None:
-    u, pos = np.ones((3, 5, 2)), np.random.default_rng(0).random((5, 2))
-    units = {"u": "K", "x": "km", "y": "km", "time": "s"}
-    with nfsgeo.from_arrays(u, pos, [0, 1], component_names=["u"], units=units) as file:
-        assert file.units == units and file.axis_units == ["km", "km"]
-    with pytest.raises(UserError, match="units of z: expected of"):
-        nfsgeo.from_arrays(u, pos, [0, 1], component_names=["u"], units={"z": "m"})
-
-
-def test_a_graph_has_cells() -> None:
-    pos, x, t = torch.rand(4, 2), torch.rand(4, 2, 1), torch.arange(2.0)
-    face = torch.tensor([[0], [1], [2]])
-    cells = nfsgeo.from_pyg([Data(pos=pos, x=x, t=t, face=face)]).cells()
-    np.testing.assert_array_equal(cells["triangle"], face.T)
-
-
-def test_time_spans_keep_their_unit() -> None:
-    rng = np.random.default_rng(0)
-    times = np.arange(3).astype("timedelta64[h]")
-    file = nfsgeo.from_arrays(rng.normal(size=(2, 9, 3, 1)), rng.random((9, 2)), times)
-    assert file.times.tolist() == [0, 3600, 7200] and file.time_unit == "s"

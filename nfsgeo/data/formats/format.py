@@ -19,7 +19,7 @@ from nfsgeo.data.fields import Fields, reading
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress
 
-__all__ = ["Format", "Look", "check_heaps", "left_out", "require", "unknown_set"]
+__all__ = ["Format", "Look", "check_hdf5", "left_out", "require", "unknown_set"]
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ HEAP = b"GCOL\x01\0\0\0"  # signature of a global heap, where HDF5 keeps texts
 SEARCHED = 2**26  # bytes from the start of a file; its attributes come first
 
 
-def check_heaps(path: Path) -> None:
+def check_hdf5(path: Path) -> None:
     """Refuses HDF5 with objects of a global heap without size, or past its end.
 
     HDF5 goes from one to the next by their sizes, in such a heap for ever (HDF5 File
