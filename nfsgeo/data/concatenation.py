@@ -179,29 +179,30 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
             todo = "leave the repeated ones out, or give --series samples"
             raise UserError(given, one, todo)
     datasets = [part.dataset for part in parts]
-    found, same = dict[Any, Variable](datasets[0].variables), dict[Any, Any]()
-    for name, variable in [*found.items()]:
+    found = dict[Any, Variable]()
+    for name, variable in datasets[0].variables.items():
         role = variable.attrs.get("role")
-        if role == "part" or name == "time":
-            del found[name]
         if role in (FIELD, KNOWN) and variable.dims != ("sample",):
             found[name] = _stacked(datasets, name, "time")
         elif role in (KNOWN, STATIC, PARAMETER):
-            same[name] = variable.values
-    for part in parts[1:]:
-        for name, first in [*same.items()]:
-            there = part.dataset[name].values if name in part.dataset else None
-            if there is not None and np.array_equal(there, first, equal_nan=True):
-                continue
-            if found.pop(name).attrs["role"] != PARAMETER:
-                given = f"{part.path} with {name}, which changes in time"
+            first = variable.values
+            odd = [part for part in parts if not _has(part.dataset, name, first)]
+            if odd and role != PARAMETER:
+                given = f"{odd[0].path} with {name}, which changes in time"
                 wanted = "the same values at all time steps of a static input"
                 raise UserError(given, wanted, "rename it if it is a field to predict")
-            del same[name]
+            found |= {} if odd else {name: variable}
+        elif role != "part" and name != "time":
+            found[name] = variable
     if timed:
         times = np.concatenate([part.times for part in parts])
         found["time"] = Variable("time", times, datasets[0]["time"].attrs)
     return _dataset(found, datasets[0])
+
+
+def _has(dataset: xarray.Dataset, name: Any, values: NDArray[Any]) -> bool:
+    there = dataset[name].values if name in dataset else None
+    return there is not None and np.array_equal(there, values, equal_nan=True)
 
 
 def _dataset(found: dict[Any, Variable], source: xarray.Dataset) -> xarray.Dataset:

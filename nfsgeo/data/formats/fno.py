@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +78,8 @@ SETS: tuple[Set, ...] = (
 )
 
 
-def _set_of(path: Path) -> Set:
-    ranks = {(name, len(shape)) for name, shape in containers.shapes(path).items()}
+def _set_of(shapes: Mapping[str, tuple[int, ...]]) -> Set:
+    ranks = {(name, len(shape)) for name, shape in shapes.items()}
     return next(s for s in SETS if {(n, len(a)) for n, a in s[1].items()} <= ranks)
 
 
@@ -87,7 +87,8 @@ def _fno(path: Path) -> Fields:
     """Arrays of Li et al. (2021): Burgers ``a`` and ``u``, or ``input`` and ``output``,
     Navier-Stokes ``a`` and ``u``, Darcy ``coeff`` and ``sol``, known by their names.
     """
-    (pattern, axes, read), shapes = _set_of(path), containers.shapes(path)
+    shapes = containers.shapes(path)
+    pattern, axes, read = _set_of(shapes)
     if not re.match(pattern, path.name):
         raise unknown_set(path, shapes, axes)
     left_out(path, [n for n in shapes if n not in axes and not DERIVED.fullmatch(n)])
@@ -139,7 +140,7 @@ def _load(path: Path) -> dict[str, torch.Tensor]:
 
 FNO = Format(
     "FNO's Burgers, Darcy and Navier-Stokes (.mat)",
-    lambda look: look.head.startswith(b"MATLAB") and bool(_set_of(look.path)),
+    lambda look: look.head.startswith(b"MATLAB") and bool(_set_of(look.shapes)),
     _fno,
 )
 NEURALOPERATOR = Format(

@@ -16,6 +16,7 @@ from typing import Any
 import h5py
 
 from nfsgeo.data.fields import Fields, reading
+from nfsgeo.data.formats import containers
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress
 
@@ -76,16 +77,9 @@ class Look:
         return self.path.is_file() and bool(h5py.is_hdf5(self.path))
 
     @cached_property
-    def ranks(self) -> Mapping[str, int]:
-        """Number of axes of the root's arrays in HDF5 by name, -1 of its groups."""
-        if not self.is_hdf5:
-            return {}
-        with h5py.File(self.path, "r") as file:
-            return {name: getattr(each, "ndim", -1) for name, each in file.items()}
-
-    def has(self, *names: str) -> bool:
-        """Whether the file is HDF5 and has arrays or groups of these names."""
-        return set(names) <= self.ranks.keys()
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes of arrays of numbers by name, see :func:`containers.shapes`."""
+        return {} if self.path.is_dir() else containers.shapes(self.path)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ COMBINED, WAVE = ("alpha", "beta", "gamma"), ("c", "bc_left", "bc_right")
 def _is_pdebench(look: Look) -> bool:
     flow = look.path.name.startswith("ns_incom")  # tells no coordinates
     known = (LINE, DARCY, FLOW) if flow else (LINE, DARCY)
-    return any(each.items() <= look.ranks.items() for each in known)
+    ranks = {(name, len(shape)) for name, shape in look.shapes.items()}
+    return look.is_hdf5 and any(each.items() <= ranks for each in known)
 
 
 def _pdebench(path: Path) -> Fields:
@@ -133,8 +134,9 @@ def _the_well(path: Path) -> Fields:
 
 
 def _is_mp_pde(look: Look) -> bool:
-    names = shapes(look.path) if any(part in look.ranks for part in SPLITS) else ()
-    return any(name.partition("/pde_")[0] in SPLITS for name in names)
+    return any(
+        name.startswith(tuple(f"{s}/pde_" for s in SPLITS)) for name in look.shapes
+    )
 
 
 def _mp_pde(path: Path) -> Fields:
@@ -172,7 +174,10 @@ def _mp_pde(path: Path) -> Fields:
 PDEBENCH = Format("PDEBench (.hdf5, .h5)", _is_pdebench, _pdebench)
 THE_WELL = Format(
     "The Well (.hdf5)",
-    lambda look: look.has("t0_fields", "dimensions", "boundary_conditions"),
+    lambda look: (
+        "dimensions/time" in look.shapes
+        and any(re.match("t[012]_fields/", name) for name in look.shapes)
+    ),
     _the_well,
 )
 MP_PDE = Format("MP-PDE (.h5)", _is_mp_pde, _mp_pde)

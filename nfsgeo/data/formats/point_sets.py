@@ -144,7 +144,7 @@ def _is_geo_fno(look: Look) -> bool:
 
 CAMLAB = Format(
     "CAMLab point clouds of RIGNO and GAOT (.nc)",
-    lambda look: [look.ranks.get(name) for name in "ux"] == [4, 4],
+    lambda look: look.is_hdf5 and [len(look.shapes[name]) for name in "ux"] == [4, 4],
     _camlab,
     "a set of CAMLab: u (samples, time steps, points, components), x (samples or 1, 1, "
     "points, axes), optionally c as u",
