@@ -86,7 +86,7 @@ class _Solutions(Dataset[Batch | UserError]):
 
 
 def solve_batches(tasks: Sequence[Task], workers: int) -> Generator[Batch, None, None]:
-    """Solve the tasks and yield their batches in order.
+    """Solve the tasks and yield their batches as they come.
 
     Args:
         tasks: What to solve.
@@ -102,6 +102,7 @@ def solve_batches(tasks: Sequence[Task], workers: int) -> Generator[Batch, None,
         collate_fn=_as_it_is,
         worker_init_fn=_watch_parent,
         num_workers=workers if workers > 1 else 0,
+        in_order=False,
         generator=torch.Generator(),  # not the global one, which others seed
         **several if workers > 1 else {},
     )
