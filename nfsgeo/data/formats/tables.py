@@ -118,9 +118,9 @@ def _cells(path: Path, *, text: bool = False) -> dict[str, Any]:
         options: dict[str, Any] = {"header": None, "names": names, "index_col": False}
         options |= {"sep": separator, "skiprows": above, "dtype": str if text else None}
         with warnings.catch_warnings():
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            for kind in (pandas.errors.ParserWarning, pandas.errors.DtypeWarning):
+                warnings.simplefilter("error", kind)
             options |= {"na_values": MISSING, "keep_default_na": False}
-            options |= {} if separator == SPACES else {"low_memory": False}
             frame = pandas.read_csv(_source(path, encoding), **options)
     except UnicodeDecodeError as error:
         given = f"{path} with the byte {error.object[error.start]:#x} ({error.reason})"
@@ -129,6 +129,8 @@ def _cells(path: Path, *, text: bool = False) -> dict[str, Any]:
     except (pandas.errors.ParserError, pandas.errors.ParserWarning):
         _check_lines(path, about)
         raise
+    except pandas.errors.DtypeWarning:  # text, in which cells look like numbers
+        return _cells(path, text=True)
     if frame[names[-1]].isna().any():
         _check_lines(path, about)
     return {name: _array(frame.pop(name)) for name in names}
@@ -248,7 +250,9 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         else:
             cells[name] = _values(path, name, column)
     # Places are the points of one sample after those of the other.
-    place, there = _ranked(sample * np.int64(len(points)) + point)
+    place, there = point, np.arange(len(points))
+    if len(samples) > 1:
+        place, there = _ranked(sample * np.int64(len(points)) + point)
     starts = np.searchsorted(there, np.arange(len(samples)) * len(points))
     own, there = len(there) < len(samples) * len(points), there % len(points)
     of = [f"of sample {each:g} " if "sample" in roles else "" for each in samples]
