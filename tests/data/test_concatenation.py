@@ -256,3 +256,14 @@ def test_gridded_files_are_joined(grid_case: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(fields.parameters["nu"][7:], np.arange(7) / 10)
     np.testing.assert_array_equal(fields.read_static(9), grid_case.a[2].reshape(24, 1))
     assert fields.domain == nfsgeo.data.open(grid_case.path).domain
+
+
+def test_decimal_numbers_in_names(tmp_path: Path, one_line: OneLine) -> None:
+    times = [0.25, 0.5, 0.75, 1.0]
+    for k, time in enumerate(times):
+        snapshot(tmp_path / f"u_{time}.csv", [], k)
+    message = one_line(nfsgeo.data.open, tmp_path, series="time-steps", times=times)
+    assert "u_0.5.csv and u_0.25.csv" in message and "as many digits" in message
+    for path in list(tmp_path.iterdir()):
+        path.rename(path.with_name(f"u_{float(path.stem[2:]):.2f}.csv"))
+    assert values(tmp_path, times=times) == [0, 1, 2, 3]
