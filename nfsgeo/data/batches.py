@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import threading
 from collections.abc import Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data import DataLoader, Dataset
 
 from nfsgeo.data.pde.etdrk4 import flush_denormals
 from nfsgeo.data.pde.solver import Solver
@@ -59,34 +57,32 @@ class Batch:
     pos: np.ndarray | None = None
 
 
-def _solve(task: Task) -> Batch:
-    with flush_denormals():
-        solution = task.solver.solve(
-            task.seed,
-            task.indices,
-            resolution=task.resolution,
-            records=task.records,
-            device=task.device,
-        )
-    # Rounded here, after the checks: half as much to send between processes.
-    u, a = (t.cpu().numpy().astype(np.float32) for t in (solution.u, solution.a))
-    pos = None if solution.pos is None else solution.pos.cpu().numpy()
-    return Batch(task.indices.start, u, a, solution.dt.cpu().numpy(), pos)
+@dataclass(frozen=True)
+class _Solutions(Dataset[Batch | UserError]):
+    """The batch of each task, or why there is none."""
 
+    tasks: Sequence[Task]
 
-def _prepare_worker() -> None:
-    torch.set_num_threads(1)
-    # Ctrl-C reaches the whole group; the parent alone acts on it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    def __len__(self) -> int:
+        return len(self.tasks)
 
-
-def end_with_parent() -> None:
-    """Leaves when the parent is gone: its queue would be waited on for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    def __getitem__(self, number: int) -> Batch | UserError:
+        task = self.tasks[number]
+        try:
+            with flush_denormals():
+                found = task.solver.solve(
+                    task.seed,
+                    task.indices,
+                    resolution=task.resolution,
+                    records=task.records,
+                    device=task.device,
+                )
+        except UserError as error:  # which torch would wrap in its traceback
+            return error
+        # Rounded here, after the checks: half as much to send between processes.
+        u, a = (t.cpu().numpy().astype(np.float32) for t in (found.u, found.a))
+        pos = None if found.pos is None else found.pos.cpu().numpy()
+        return Batch(task.indices.start, u, a, found.dt.cpu().numpy(), pos)
 
 
 def solve_batches(tasks: Sequence[Task], workers: int) -> Generator[Batch, None, None]:
@@ -99,30 +95,48 @@ def solve_batches(tasks: Sequence[Task], workers: int) -> Generator[Batch, None,
     Raises:
         UserError: A solution fails its checks, or a process was killed.
     """
-    if workers == 1:
-        yield from map(_solve, tasks)
-        return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, initializer=_prepare_worker)
-    waiting = iter(tasks)
+    several: dict[str, Any] = {"multiprocessing_context": "spawn"}
+    loader = DataLoader(
+        _Solutions(tasks),
+        batch_size=None,
+        collate_fn=_as_it_is,
+        worker_init_fn=_watch_parent,
+        num_workers=workers if workers > 1 else 0,
+        in_order=False,
+        generator=torch.Generator(),  # not the global one, which others seed
+        **several if workers > 1 else {},
+    )
     try:
-        # A few ahead of the writer: batches that wait for it take memory.
-        running = {pool.submit(_solve, task) for task in islice(waiting, 2 * workers)}
-        while running:
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
-            running |= {
-                pool.submit(_solve, task) for task in islice(waiting, len(finished))
-            }
-            while finished:
-                yield finished.pop().result()
-    except BrokenProcessPool as error:
+        for found in loader:
+            if isinstance(found, UserError):
+                raise found
+            yield found
+    except UserError:
+        raise
+    except RuntimeError as error:
+        if "exited unexpectedly" not in str(error):
+            raise
         raise UserError(
             f"a process of {workers} that was killed",
             "memory for all of them",
             "use fewer workers; finished batches are kept",
         ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
+
+
+def _watch_parent(_: int) -> None:
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def end_with_parent() -> None:
+    """Leaves when the parent is gone: its queue would be waited on for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def missing_ranges(missing: np.ndarray, size: int) -> list[range]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -13,36 +14,29 @@ import xarray
 from numpy.typing import ArrayLike, NDArray
 from xarray import Variable
 
-from nfsgeo.data.fields import FIELD, FORCING, KNOWN, PARAMETER, Fields
+from nfsgeo.data.checks import as_real, check_distinct
+from nfsgeo.data.fields import FIELD, FORCING, KNOWN, PARAMETER, SPACE, Fields
 from nfsgeo.data.lazy import stacked
-from nfsgeo.data.numbers import as_real, check_distinct
-from nfsgeo.data.times import EPOCH, as_times, check_no_dates, unit_of_times
+from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 __all__ = [
     "Array",
     "build",
-    "cell_centres",
     "cell_variables",
     "even_axis",
     "nodes",
     "numbered",
+    "on_unit_box",
 ]
 
 Doubles = NDArray[np.float64]
 
 # The dimension that each letter of an axis is for; other letters run over components.
-DIMS = {
-    "n": "sample",
-    "t": "time",
-    "p": "point",
-    "o": "obs",
-    "x": "x",
-    "y": "y",
-    "z": "z",
+DIMS = {"n": "sample", "t": "time", "p": "point", "o": "obs"} | {
+    axis: axis for axis in SPACE
 }
-SPACE = ("x", "y", "z")
 RESERVED = ("", *DIMS.values(), "part", "row_size", "region")
 
 
@@ -88,8 +82,8 @@ def build(
         path: Where they come from.
         arrays: Fields and inputs.
         axes: Coordinates of each axis of a grid.
-        points: Points ``[n, d]`` of all samples, a list of those of each, a lazy
-            variable ``[N, n, d]``, or variables by the name of the axis.
+        points: Points ``[n, d]`` of all samples, a list of those of each, or variables
+            by the name of the axis.
         times: Time of each time step, numbers or dates; None where it is not known.
         domain: The box that holds the points; drawn around them when None.
         parameters: Scalars or small arrays of each sample, ``[N, ...]``.
@@ -104,95 +98,87 @@ def build(
     Raises:
         UserError: A name or a size contradicts another.
     """
-    found: dict[str, Variable] = {}
-    rows, num_samples = None, 0
-    if axes is not None:
-        for name, axis in zip("xyz", axes, strict=False):
-            found[name] = Variable(name, as_real(axis, f"axis {name} of {path}"))
-    elif isinstance(points, Mapping):
-        found |= points
-    elif isinstance(points, Variable):
-        for i, name in enumerate("xyz"[: points.shape[-1]]):
-            found[name] = Variable(("sample", "point"), points[..., i])
-    else:
-        several = isinstance(points, (list, tuple))
-        points = list(points) if several else [points]
-        num_samples = len(points) if several else 0
-        checked = [_checked(each, path, i, points[0]) for i, each in enumerate(points)]
-        alone = all(np.array_equal(each, checked[0]) for each in checked)
-        lazy = any(isinstance(a.values, list) and _is_lazy(a.values[0]) for a in arrays)
-        rows = (
-            None
-            if alone and not (lazy and len(points) > 1)
-            else list(map(len, checked))
-        )
-        whole = checked[0] if rows is None else np.concatenate(checked)
-        for i, name in enumerate("xyz"[: whole.shape[1]]):
-            found[name] = Variable("point" if rows is None else "obs", whole[:, i])
-    if rows is not None:
-        found["row_size"] = Variable(
-            "sample", np.array(rows), {"sample_dimension": "obs", "role": "rows"}
-        )
-    names = [name for array in arrays for name in array.names]
-    bare = {name: name.removeprefix(FORCING) for name in names}
-    twice = {b for b in bare.values() if list(bare.values()).count(b) > 1}
+    units = dict(units or {})
+    lists = [array.values for array in arrays if isinstance(array.values, list)]
+    lazy = any(isinstance(each[0], Variable) for each in lists)
+    found, rows, num = _space(path, axes, points, lazy)
+    names = [name.removeprefix(FORCING) for array in arrays for name in array.names]
     for array in arrays:
-        values, letters = _joined(path, array, rows, num_samples)
-        variable = Variable(*_dims(path, array, letters, values))
+        variable = _variable(path, array, rows, num)
         apart = [dim for dim in variable.dims if dim not in DIMS.values()]
-        variable = variable.transpose(
-            *(dim for dim in variable.dims if dim not in apart), *apart
-        )
-        shape = variable.shape[len(variable.dims) - len(apart) :]
-        if len(array.names) != int(np.prod(shape)):
+        variable = variable.transpose(..., *apart)
+        shape = variable.shape[variable.ndim - len(apart) :]
+        if len(array.names) != prod(shape):
             raise UserError(
                 f"{path} with {len(array.names)} name{'s' * (len(array.names) != 1)} "
-                f"({', '.join(array.names)}) for {array.role} of shape {values.shape}",
-                f"{int(np.prod(shape))} names, one for each component",
+                f"({', '.join(array.names)}) for {array.role} of shape "
+                f"{variable.shape}",
+                f"{prod(shape)} names, one for each component",
                 "give as many names, or move the components to the last axis",
             )
         for index, name in zip(np.ndindex(*shape), array.names, strict=True):
-            role, kept = array.role, name
-            if role == FIELD and name.startswith(FORCING):
-                role, kept = KNOWN, name if bare[name] in twice else bare[name]
-            _check_name(path, kept, found)
+            role, bare = array.role, name.removeprefix(FORCING)
+            if role == FIELD and bare != name:
+                role, name = KNOWN, name if names.count(bare) > 1 else bare
+            _check_name(path, name, found)
             component = variable[(..., *index)] if shape else variable
-            unit = (units or {}).get(kept)
-            about = {"role": role} | ({"units": unit} if unit else {})
-            found[kept] = Variable(component.dims, component, about)
+            found[name] = Variable(component.dims, component, {"role": role})
     for name, values in (parameters or {}).items():
-        numbers = as_real(values, f"parameter {name} of {path}")
+        given = as_real(values, f"parameter {name} of {path}")
         _check_name(path, name, found)
-        dims = ["sample", *(f"{name}_{i}" for i in range(1, numbers.ndim))]
-        found[name] = Variable(dims, numbers, {"role": PARAMETER})
-    found |= cell_variables(cells)
-    dataset = xarray.Dataset(
-        {n: v for n, v in found.items() if n not in SPACE},
-        {n: v for n, v in found.items() if n in SPACE},
-        {"equation": equation, "provenance": json.dumps(dict(provenance or {}))},
-    )
+        dims = ["sample", *(f"{name}_{i}" for i in range(1, given.ndim))]
+        found[name] = Variable(dims, given, {"role": PARAMETER})
     if times is not None:
-        unit = unit_of_times(times) or (units or {}).get("time", "")
-        about = {"axis": "T"} | ({"units": unit} if unit else {})
-        when = np.atleast_1d(as_times(times, f"times of {path}"))
-        if unit != EPOCH:
-            check_no_dates(when, f"{path} with times", "give them as dates")
-        if when.ndim != 1:
-            raise UserError(
-                f"{path} with times of shape {when.shape}",
-                "one axis, that of the time steps",
-                "flatten them",
-            )
-        dataset = dataset.assign_coords(time=("time", when, about))
-    for axis in "xyz":
-        if axis in dataset.coords and (unit := (units or {}).get(axis)):
-            dataset[axis].attrs["units"] = unit
-    fields = Fields(dataset, path)
+        found["time"] = time_variable(times, f"times of {path}", units.get("time"))
+    for name, unit in units.items():
+        if unit and name in found:
+            found[name].attrs.setdefault("units", unit)
+    about = {"equation": equation, "provenance": json.dumps(dict(provenance or {}))}
+    dataset = xarray.Dataset({**found, **cell_variables(cells)}, attrs=about)
+    fields = Fields(dataset.set_coords({"time", *SPACE} & found.keys()), path)
     if split:
         fields = fields.with_split(split)
     if domain is not None:
         fields = fields.with_domain(domain)
     return fields.with_known(known) if known else fields
+
+
+def on_unit_box(
+    path: Path,
+    arrays: Sequence[Array],
+    equation: str,
+    times: Any,
+    *,
+    periodic: bool = True,
+    kind: str = "nodes",
+    **parameters: Any,
+) -> Fields:
+    """Fields on an equispaced grid of the unit box, as published sets have them.
+
+    Args:
+        path: Where they come from.
+        arrays: Fields and inputs.
+        equation: Name of the equation.
+        times: Of the time steps, None where they are not known.
+        periodic: Whether the box is.
+        kind: ``"nodes"`` at i/n, ``"closed"`` for nodes with both ends, or
+            ``"centres"`` of cells.
+        parameters: Of the equation, where they are known.
+    """
+    values, letters = arrays[0].values, arrays[0].axes
+    sizes = [values.shape[letters.index(axis)] for axis in SPACE if axis in letters]
+    axes = [nodes(size, periodic=kind != "closed") for size in sizes]
+    shift = 0.5 if kind == "centres" else 0.0
+    about = {k: float(np.ravel(v)[0]) for k, v in parameters.items() if v is not None}
+    return build(
+        path,
+        arrays,
+        axes=[axis + shift / len(axis) for axis in axes],
+        times=times,
+        domain=Domain.unit(len(sizes), periodic=periodic),
+        equation=equation,
+        provenance={"parameters": about},
+    )
 
 
 def numbered(name: str, num: int) -> list[str]:
@@ -203,11 +189,6 @@ def numbered(name: str, num: int) -> list[str]:
 def nodes(num: int, *, periodic: bool) -> Doubles:
     """Equispaced nodes of [0, 1]; a periodic axis leaves its end point out."""
     return np.arange(num) / num if periodic else np.linspace(0, 1, num)
-
-
-def cell_centres(num: int) -> Doubles:
-    """Centres of ``num`` equal cells of [0, 1]."""
-    return (np.arange(num) + 0.5) / num
 
 
 def even_axis(values: Any, *, centred: bool) -> tuple[Doubles, float, float]:
@@ -239,89 +220,84 @@ def even_axis(values: Any, *, centred: bool) -> tuple[Doubles, float, float]:
     return axis, float(lower), float(upper)
 
 
-def _checked(points: Any, path: Path, sample: int, first: Any) -> Doubles:
-    found = as_real(points, f"points of sample {sample} of {path}").astype(np.float64)
-    dims = (1, 2, 3) if not sample else (np.shape(first)[-1],)
-    if found.ndim != 2 or found.shape[1] not in dims or not len(found):
-        raise UserError(
-            f"sample {sample} of {path} with points of shape {found.shape}",
-            f"(points, {' or '.join(map(str, dims))})",
-            "reorder its axes",
-        )
-    if not np.isfinite(found).all():
-        raise UserError(f"sample {sample} of {path}", "finite points", "repair it")
-    return found
+def _space(
+    path: Path, axes: Any, points: Any, lazy: bool
+) -> tuple[dict[str, Variable], list[int] | None, int]:
+    """Coordinates, the numbers of points of samples that differ in them, and how many
+    samples there are, 0 where that is not known.
+    """
+    if axes is not None:
+        named = zip(SPACE, axes, strict=False)
+        told = {n: Variable(n, as_real(v, f"axis {n} of {path}")) for n, v in named}
+        return told, None, 0
+    if isinstance(points, Mapping):
+        return dict(points), None, 0
+    several = isinstance(points, (list, tuple))
+    checked: list[Doubles] = []
+    for sample, each in enumerate(points if several else [points]):
+        what = f"points of sample {sample} of {path}"
+        place = as_real(each, what).astype(np.float64)
+        dims = (checked[0].shape[1],) if sample else (1, 2, 3)
+        if place.ndim != 2 or place.shape[1] not in dims or not len(place):
+            expected = f"(points, {' or '.join(map(str, dims))})"
+            raise UserError(f"{what} of shape {place.shape}", expected, "reorder axes")
+        if not np.isfinite(place).all():
+            raise UserError(what, "finite points", "repair them")
+        checked.append(place)
+    same = all(np.array_equal(each, checked[0]) for each in checked)
+    if same and not (lazy and len(checked) > 1):
+        columns = zip(SPACE, checked[0].T, strict=False)
+        shared = {n: Variable("point", v) for n, v in columns}
+        return shared, None, len(checked) if several else 0
+    rows, whole = [*map(len, checked)], np.concatenate(checked)
+    columns = zip(SPACE, whole.T, strict=False)
+    found = {n: Variable("obs", v) for n, v in columns}
+    about = {"sample_dimension": "obs", "role": "rows"}
+    found["row_size"] = Variable("sample", np.array(rows), about)
+    return found, rows, len(rows)
 
 
-def _is_lazy(values: Any) -> bool:
-    return isinstance(values, Variable)
-
-
-def _joined(
+def _variable(
     path: Path, array: Array, rows: list[int] | None, num_samples: int
-) -> tuple[Any, str]:
-    """The values of all samples in one, and the letters of their axes."""
-    values, letters = array.values, array.axes
-    gaps = array.role == FIELD
-    if not isinstance(values, list):
-        if not _is_lazy(values):
-            values = as_real(values, f"{', '.join(array.names)} of {path}", gaps=gaps)
-        return values, letters.replace(
-            "p", "o"
-        ) if rows and "n" not in letters else letters
-    what = f"{', '.join(array.names)} of sample"
-    if num_samples and len(values) != num_samples:
-        raise UserError(
-            f"{path} with {', '.join(array.names)} of {len(values)} samples",
-            f"{num_samples}, as many as of points and fields",
-            "give one array for each sample",
-        )
-    if not _is_lazy(values[0]):
-        values = [as_real(v, f"{what} {i}", gaps=gaps) for i, v in enumerate(values)]
-    axis = letters.find("p")
-    for sample, each in enumerate(values):
-        shape = [*values[0].shape]
-        shape[axis] = rows[sample] if rows else shape[axis]
-        if [*each.shape] != shape:
-            raise UserError(
-                f"{what} {sample} of {path} with shape {each.shape}",
-                f"{tuple(shape)}, with {shape[axis]} points",
-                "reorder its axes",
-            )
-    if rows is None:
-        return np.stack(values), "n" + letters
-    letters = letters.replace("p", "o")
-    if not _is_lazy(values[0]):
-        return np.concatenate(values, axis), letters
-    dims = [DIMS.get(letter, letter) for letter in letters]
-    return stacked([Variable(dims, each) for each in values], "obs"), letters
-
-
-def _dims(path: Path, array: Array, letters: str, values: Any) -> tuple[list[str], Any]:
-    """Dimensions and values for a variable."""
-    if len(letters) != values.ndim:
-        raise UserError(
-            f"{path} with {', '.join(array.names)} of shape {tuple(values.shape)}",
-            f"axes ({', '.join(letters)})",
-            "restore the format's order of axes",
-        )
-    dims = [DIMS.get(letter, f"component_{letter}") for letter in letters]
-    return dims, values
+) -> Variable:
+    """The values of all samples in one."""
+    several, names = isinstance(array.values, list), ", ".join(array.names)
+    dims = [DIMS.get(letter, f"component_{letter}") for letter in array.axes]
+    if rows and "n" not in array.axes:
+        dims = ["obs" if dim == "point" else dim for dim in dims]
+    parts = []
+    for sample, values in enumerate(array.values if several else [array.values]):
+        what = f"{names} of sample {sample}" if several else f"{names} of {path}"
+        if not isinstance(values, Variable):
+            values = as_real(values, what, gaps=array.role == FIELD)
+        if values.ndim != len(dims):
+            expected = f"axes ({', '.join(array.axes)})"
+            given = f"{path} with {names} of shape {tuple(values.shape)}"
+            raise UserError(given, expected, "restore the format's order of axes")
+        parts.append(Variable(dims, values))
+        sizes = dict(parts[0].sizes)
+        if rows and several:
+            sizes["obs"] = rows[min(sample, len(rows) - 1)]
+        if parts[-1].sizes != sizes:
+            given = f"{what} of {path} with shape {values.shape}"
+            raise UserError(given, f"{tuple(sizes.values())}", "reorder its axes")
+    if not several:
+        return parts[0]
+    if num_samples and len(parts) != num_samples:
+        given = f"{path} with {names} of {len(parts)} samples"
+        expected = f"{num_samples}, as many as of points and fields"
+        raise UserError(given, expected, "give one array for each sample")
+    if rows and isinstance(array.values[0], Variable):
+        return stacked(parts, "obs")
+    return Variable.concat(parts, "obs" if rows else "sample")
 
 
 def _check_name(path: Path, name: str, there: Mapping[str, Any]) -> None:
     check_distinct(path, [*(n for n in there if n == name), name])
-    if (
-        name in RESERVED
-        or "/" in name
-        or not name.isprintable()
-        or name != name.strip()
-    ):
-        raise UserError(
-            f"{path} with a field named {name!r}",
-            f"a printable name other than {', '.join(RESERVED)}, without '/'",
-            "rename it",
-        )
+    fine = name.isprintable() and name == name.strip() and "/" not in name
+    if name in RESERVED or not fine:
+        expected = f"a printable name other than {', '.join(RESERVED)}, without '/'"
+        raise UserError(f"{path} with a field named {name!r}", expected, "rename it")
 
 
 def cell_variables(cells: Any) -> dict[str, Variable]:

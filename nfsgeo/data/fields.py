@@ -35,8 +35,9 @@ import xarray
 from numpy.typing import ArrayLike, NDArray
 
 from nfsgeo.data.domains import check_within, domain_of, with_domain
+from nfsgeo.data.lazy import part
 from nfsgeo.data.splits import SPLITS, check_split, split_in_order
-from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
+from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -106,27 +107,24 @@ class Fields:
     def __post_init__(self) -> None:
         for name, variable in self.dataset.data_vars.items():
             role, dims = variable.attrs.get("role"), set(variable.dims)
+            allowed = {"sample", "time", *self.places}
             if role in LAYOUT:
                 continue
-            allowed = (
-                {"sample"} if role == PARAMETER else {"sample", "time", *self.places}
-            )
-            if role not in ROLES or (dims - allowed and role != PARAMETER):
-                raise self._refused(
-                    f"{name} along {', '.join(map(str, variable.dims))} with the role "
-                    f"{role}",
-                    f"dimensions {', '.join(sorted(allowed))} and a role of "
-                    f"{', '.join(ROLES)}",
-                )
-            if variable.dtype.kind not in "biuf":
-                raise self._refused(f"{name} of type {variable.dtype}", "real numbers")
-        times = self.times
-        if times.ndim != 1 or not len(times) or not np.isfinite(times).all():
-            raise self._refused(
-                f"times of shape {times.shape}", "one for each time step"
-            )
-        if not np.all(np.diff(times) > 0):
-            raise self._refused("times that do not increase", "increasing times")
+            fits = "sample" in dims if role == PARAMETER else dims <= allowed
+            if role not in ROLES or not fits or variable.dtype.kind not in "biuf":
+                along = ", ".join(map(str, variable.dims))
+                given = f"{name} of type {variable.dtype} along {along}, role {role}"
+                expected = f"real numbers along {', '.join(sorted(allowed))} and a "
+                raise self._refused(given, f"{expected}role of {', '.join(ROLES)}")
+        axes = zip(SPACE, self.axes or (), strict=False)
+        for name, values in [("time", self.times), *axes]:
+            if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+                given = f"{name} of shape {values.shape}"
+                raise self._refused(given, "a finite number for each step along it")
+            if not np.all(np.diff(values) > 0):
+                given = f"{name} from {values[0]:g} to {values[-1]:g}"
+                todo = "sort it and the fields with it"
+                raise self._refused(given, "values that increase along it", todo)
         if not self.component_names:
             known = ", ".join([*self.forcing_names, *self.static_names])
             raise self._refused(
@@ -134,15 +132,6 @@ class Fields:
                 "a field to predict",
                 "rename it if it is one, or leave it out of what is known ahead",
             )
-        for name, axis in zip(SPACE, self.axes or (), strict=False):
-            if axis.ndim != 1 or not len(axis) or not np.isfinite(axis).all():
-                raise self._refused(f"axis {name} of shape {axis.shape}", "coordinates")
-            if not np.all(np.diff(axis) > 0):
-                raise self._refused(
-                    f"axis {name} from {axis[0]:g} to {axis[-1]:g}",
-                    "coordinates that increase along the axis",
-                    "sort it and the fields with it",
-                )
 
     # What there is.
 
@@ -224,8 +213,8 @@ class Fields:
         """
         if "part" not in self.dataset:
             return split_in_order(self.num_samples)
-        part = self.dataset["part"].values
-        return {name: np.flatnonzero(part == i) for i, name in enumerate(SPLITS)}
+        where = self.dataset["part"].values
+        return {name: np.flatnonzero(where == i) for i, name in enumerate(SPLITS)}
 
     @cached_property
     def units(self) -> dict[str, str]:
@@ -234,15 +223,20 @@ class Fields:
         Degrees on a sphere; fields without dimension, of unit ``"1"``, are left out.
         """
         names = [*self.component_names, *self.forcing_names, *self.static_names]
-        found = {name: self._unit(name) for name in (*names, "time", *self.space)}
-        degrees = self.space if self.dataset.attrs.get("sphere") else ()
-        found |= dict.fromkeys(degrees, "°")
-        return {name: unit for name, unit in found.items() if unit}
+        found = {}
+        for name in (*names, "time", *self.space):
+            about = self.dataset[name].attrs if name in self.dataset.variables else {}
+            unit = about.get("units", "")
+            if name in self.space and self.dataset.attrs.get("sphere"):
+                unit = "°"
+            if isinstance(unit, str) and unit not in ("", "1"):
+                found[name] = unit
+        return found
 
     @property
     def time_unit(self) -> str:
         """Unit of the times, ``""`` where the file tells none."""
-        return self._unit("time")
+        return self.units.get("time", "")
 
     @property
     def axis_units(self) -> list[str]:
@@ -282,13 +276,16 @@ class Fields:
         known = domain_of(self.dataset)
         if known is not None:
             return known
-        ends = np.stack(
-            [end(p, axis=0) for p in self._meshes() for end in (np.min, np.max)]
-        )
-        if self.axes is None or (np.ptp(ends, axis=0) == 0).any():
-            return Domain.bounding(ends)
-        lower, upper = ends.min(axis=0).tolist(), ends.max(axis=0).tolist()
+        lower, upper = self._ends_of_points
+        if self.axes is None or (lower == upper).any():
+            return Domain.bounding(np.stack([lower, upper]))
         return Domain(tuple(lower), tuple(upper), (False,) * len(lower))
+
+    @cached_property
+    def _ends_of_points(self) -> tuple[Doubles, Doubles]:
+        """The lowest and the highest coordinate of the points of all samples."""
+        lows, highs = zip(*((p.min(0), p.max(0)) for p in self._meshes()), strict=True)
+        return np.min(lows, axis=0), np.max(highs, axis=0)
 
     @property
     def domain_is_known(self) -> bool:
@@ -303,8 +300,8 @@ class Fields:
         about = self.dataset[self.space[0]].attrs
         if self.domain_is_known or about.get("standard_name") != "longitude":
             return None
-        ends = [end(p[:, 0]) for p in self._meshes() for end in (np.min, np.max)]
-        degrees = float(max(ends) - min(ends))
+        lower, upper = self._ends_of_points
+        degrees = float(upper[0] - lower[0])
         return degrees if degrees > 180.0 else None
 
     @cached_property
@@ -313,8 +310,7 @@ class Fields:
         if not self._own_meshes:
             return np.zeros(self.num_samples, np.int64)
         known: dict[bytes, int] = {}
-        samples = range(self.num_samples)
-        points = (self.coordinates(sample).tobytes() for sample in samples)
+        points = (self.coordinates(each).tobytes() for each in range(self.num_samples))
         digests = (hashlib.blake2b(each).digest() for each in points)
         return np.array([known.setdefault(d, len(known)) for d in digests], np.int64)
 
@@ -346,10 +342,7 @@ class Fields:
         self._check_sample(sample)
         found = {}
         for name in self._named("cells"):
-            kind, variable = (
-                str(name).removeprefix("cells_"),
-                self.dataset[name].variable,
-            )
+            kind, variable = name.removeprefix("cells_"), self.dataset[name].variable
             sizes = self.dataset.get(f"row_size_{kind}")
             if sizes is not None:
                 ends = np.concatenate([[0], np.cumsum(sizes.values)])
@@ -442,6 +435,30 @@ class Fields:
 
         return write(self, path, **options)
 
+    def parts(
+        self, sample: int
+    ) -> Iterator[tuple[str, dict[str, slice], xarray.Variable]]:
+        """Each variable as far as it is a sample's, in memory.
+
+        Variables that samples share, and those of one number each, are the first's.
+
+        Yields:
+            The name, the part by dimension, and the values there.
+        """
+        self._check_sample(sample)
+        for name, variable in self.dataset.variables.items():
+            index = {}
+            if self._ends is not None and "obs" in variable.dims:
+                index["obs"] = slice(*map(int, self._ends[sample : sample + 2]))
+            elif "sample" in variable.dims and variable.ndim > 1:
+                index["sample"] = slice(sample, sample + 1)
+            elif sample:
+                continue
+            with reading(self.path, f"sample {sample} to be readable"):
+                taken = variable.isel(index)
+                whole = xarray.Variable(taken.dims, np.asarray(taken.values))
+            yield str(name), index, whole
+
     # The same but for one thing.
 
     def with_known(self, names: Iterable[str]) -> Self:
@@ -494,11 +511,7 @@ class Fields:
         """
         num = self.num_samples
         try:
-            parts = {name: np.asarray(part) for name, part in split.items()}
-            if any(
-                each.size and each.dtype.kind not in "iu" for each in parts.values()
-            ):
-                raise ValueError("sample numbers that are no integers")
+            parts = {name: np.asarray(each) for name, each in split.items()}
             check_split(parts, num)
         except (AttributeError, TypeError, ValueError) as error:
             raise UserError(
@@ -506,12 +519,12 @@ class Fields:
                 "sample numbers of train, valid and test, each number at most once",
                 'give split={"train": [...], "valid": [...], "test": [...]}',
             ) from error
-        part = np.full(num, len(SPLITS), np.int8)
+        where = np.full(num, len(SPLITS), np.int8)
         for i, name in enumerate(SPLITS):
-            part[parts[name].astype(np.int64)] = i
+            where[parts[name].astype(np.int64)] = i
         about = {"flag_values": np.arange(4, dtype=np.int8), "role": "part"}
         about["flag_meanings"] = " ".join([*SPLITS, "unused"])
-        return self._changed(self.dataset.assign(part=("sample", part, about)))
+        return self._changed(self.dataset.assign(part=("sample", where, about)))
 
     def with_times(self, times: ArrayLike) -> Self:
         """At other times, ``[T]``, numbers or dates.
@@ -519,19 +532,15 @@ class Fields:
         Raises:
             UserError: They do not increase, or are not as many as the time steps.
         """
-        found = as_times(times, "times")
+        found = time_variable(times, "times")
         if found.shape != self.times.shape or not np.all(np.diff(found) > 0):
             raise UserError(
-                f"times {found.tolist() if found.size < 9 else found.shape}",
+                f"times {found.values.tolist() if found.size < 9 else found.shape}",
                 f"an increasing time for each of the {len(self.times)} time steps of "
                 f"{self.path}",
                 "change their number or order",
             )
-        unit = unit_of_times(times)
-        if not unit:
-            check_no_dates(found, "times", "give them as dates")
-        about = {"axis": "T"} | ({"units": unit} if unit else {})
-        return self._changed(self.dataset.assign_coords(time=("time", found, about)))
+        return self._changed(self.dataset.assign_coords(time=found))
 
     def select(
         self,
@@ -569,15 +578,15 @@ class Fields:
         along = {"sample", "time"}
         names = self.component_names
         if left := [n for n in names if along.issuperset(self.dataset[n].dims)]:
-            raise UserError(
-                f"{self.path} with {', '.join(left)} along time alone",
+            raise self._refused(
+                f"{', '.join(left)} along time alone",
                 "fields in space, or inputs that are known ahead",
                 f"say so, convert --known {','.join(left)} or train --set data.known="
                 f"[{','.join(left)}], in Python known={left}, or leave them out",
             )
         if (known := self.forcing_names) and len(self.times) == 1:
-            raise UserError(
-                f"{self.path} with one time step and {', '.join(known)} known ahead",
+            raise self._refused(
+                f"one time step and {', '.join(known)} known ahead",
                 "time, or the inputs of a problem without time as static inputs",
                 f"name them {', '.join('a_' + name for name in known)} in the source",
             )
@@ -627,12 +636,11 @@ class Fields:
                 one = slice(0, 1)
                 columns = [self._values(axis, sample, one)[0] for axis in self.space]
             points = np.stack(columns, axis=-1).astype(np.float64)
-            there = np.isfinite(points).all(axis=1)
+            there = np.asarray(np.isfinite(points).all(axis=1))
             if np.isinf(points).any() or not there.any():
                 raise self._refused(f"points of sample {sample}", "finite coordinates")
             self._cached_points.clear()
-            kept: NDArray[np.bool_] | None = None if there.all() else np.asarray(there)
-            self._cached_points[sample] = points, kept
+            self._cached_points[sample] = points, None if there.all() else there
         return self._cached_points[sample]
 
     def _meshes(self) -> Iterator[Doubles]:
@@ -668,17 +676,12 @@ class Fields:
 
     def _values(self, name: str, sample: int, steps: slice) -> NDArray[Any]:
         """A variable of a sample, ``[T', *S]``, repeated where it does not vary."""
-        variable = self.dataset[name].variable
-        index: dict[Any, Any] = {"sample": sample, "time": steps}
-        sizes = {dim: self.dataset.sizes[dim] for dim in self.places}
+        sizes = {"sample": self.num_samples, "time": len(self.times)}
+        sizes |= {dim: self.dataset.sizes[dim] for dim in self.places}
+        key: list[int | slice] = [sample, steps, *[slice(None)] * len(self.places)]
         if self._ends is not None:
-            rows = slice(int(self._ends[sample]), int(self._ends[sample + 1]))
-            index["obs"], sizes["obs"] = rows, rows.stop - rows.start
-        taken = variable.isel({d: i for d, i in index.items() if d in variable.dims})
-        length = len(range(*steps.indices(len(self.times))))
-        whole = {"time": length, **sizes}
-        loaded = xarray.Variable(taken.dims, np.asarray(taken.values))
-        return loaded.set_dims(whole).transpose(*whole).values
+            key[2] = slice(*map(int, self._ends[sample : sample + 2]))
+        return part(self.dataset[name].variable, sizes, tuple(key))
 
     def _dtype(self, names: Sequence[str]) -> np.dtype[Any]:
         kinds = [self.dataset[name].dtype for name in names]
@@ -701,14 +704,6 @@ class Fields:
     def _named(self, role: str) -> list[str]:
         each = self.dataset.data_vars.items()
         return [str(name) for name, v in each if v.attrs.get("role") == role]
-
-    def _unit(self, name: str) -> str:
-        unit = (
-            self.dataset[name].attrs.get("units")
-            if name in self.dataset.variables
-            else ""
-        )
-        return unit if isinstance(unit, str) and unit != "1" else ""
 
     def _changed(self, dataset: xarray.Dataset) -> Self:
         return replace(self, dataset=dataset, reopens=False)

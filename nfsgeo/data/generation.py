@@ -6,7 +6,6 @@ import os
 import subprocess
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from nfsgeo.data.batches import Task, batch_size_for, missing_ranges, solve_batc
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.disk import cache_folder, check_ending, check_room, partial_path
 from nfsgeo.data.equations import find_equation
-from nfsgeo.data.fields import INITIAL, STATIC, Fields
+from nfsgeo.data.fields import FIELD, INITIAL, STATIC, Fields
 from nfsgeo.data.formats import OWN, require
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
 from nfsgeo.data.pde.solver import Solver
@@ -86,22 +85,21 @@ def generate(
     ):
         if value < least:
             raise UserError(f"{name} {value}", f"{least} or more", "raise it")
-    _check_device(device)
-    _check_packages(solver)
+    kind = _kind(device)
+    for package in solver.needs:
+        require(package, f"generating {solver.name}", "fem")
     # These refuse a wrong seed or number of time steps before a file is begun.
     sample_rng(seed, solver.name, 0)
-    solver.times(records)
-    kind = torch.device(device).type
-    batch_size = batch_size or batch_size_for(
-        prod(solver.shape(resolution)), records, kind
-    )
+    times = solver.times(records)
+    points = prod(solver.shape(resolution))
+    batch_size = batch_size or batch_size_for(points, records, kind)
     out = Path(out)
     check_ending(out, *OWN.endings)
     folder = partial_path(out)
-    about = [solver.name, solver.model_dump(), resolution, records, seed, GENERATOR]
-    size = _bytes(solver, samples, resolution, records)
     begun = sum(each.stat().st_size for each in folder.rglob("*.npy"))
-    check_room(out, size - begun)
+    values = records * solver.components + len(solver.static_names)
+    check_room(out, 4 * samples * points * values - begun)
+    about = [solver.name, solver.model_dump(), resolution, records, seed, GENERATOR]
     staging = Staging(folder, about)
     done = staging.done(samples)[:samples]
     tasks = [
@@ -117,8 +115,7 @@ def generate(
             staging.put(batch.start, {k: v for k, v in arrays.items() if v is not None})
             finished += len(batch.u)
             tick("making samples", finished, samples)
-    fields = _staged(staging, solver, samples, resolution, records, seed)
-    write_own(fields, out, tick)
+    write_own(_staged(staging, solver, samples, resolution, times, seed), out, tick)
     staging.remove()
     return out
 
@@ -128,43 +125,44 @@ def _staged(
     solver: Solver,
     samples: int,
     resolution: int,
-    records: int,
+    times: Any,
     seed: int,
 ) -> Fields:
     """The fields of a staged data set."""
     initial = solver.static_role == "initial condition"
-    axes, dims = solver.axes(resolution), "xyz"[: solver.domain.dim]
-    letters = dims if axes else "p"
-
-    def taken(name: str, along: str) -> Any:
-        if axes:
-            return staging.variable(name, tuple(along))[:samples]
-        return staging.each(name, tuple(along))[:samples]
-
-    arrays = [
-        Array(taken("u", f"nt{letters}c"), f"nt{letters}c", solver.component_names)
-    ]
+    axes = solver.axes(resolution)
+    space = "xyz"[: len(axes)] or "p"
+    given = [("u", f"nt{space}c", solver.component_names, FIELD)]
     if solver.static_names:
-        along = f"n{letters}c"
         role = INITIAL if initial else STATIC
-        arrays.append(Array(taken("a", along), along, solver.static_names, role))
+        given.append(("a", f"n{space}c", solver.static_names, role))
+    arrays, where = [], dict[str, Any](axes=axes)
+    for name, letters, names, role in given:
+        if axes:
+            values: Any = staging.variable(name, tuple(letters))[:samples]
+            arrays.append(Array(values, letters, names, role))
+        else:
+            values = staging.each(name, tuple(letters))[:samples]
+            arrays.append(Array(values, letters[1:], names, role))
     if not axes:
-        arrays = [replace(each, axes=each.axes[1:]) for each in arrays]
-    times = staging.variable("dt", ("n",))[:samples]
-    points = (
-        None if axes else list(staging.variable("pos", tuple("npd"))[:samples].values)
-    )
+        points = staging.variable("pos", ("n", "p", "d"))[:samples]
+        where = {"points": [*points.values], "cells": solver.cells(resolution)}
+    steps = staging.variable("dt", ("n",))[:samples]
     return build(
         Path(solver.name),
         arrays,
-        axes=axes or None,
-        points=points,
-        times=solver.times(records),
+        **where,
+        times=times,
         domain=solver.domain,
-        parameters={"dt": times.values} if initial else None,
-        cells=() if axes else solver.cells(resolution),
+        parameters={"dt": steps.values} if initial else None,
         equation=solver.name,
-        provenance=_provenance(solver, seed),
+        provenance={
+            "commit": _commit(),
+            "seed": seed,
+            "scheme": GENERATOR,
+            "parameters": solver.model_dump(),
+            "solver": dict(solver.method),
+        },
         units=solver.units,
     )
 
@@ -219,16 +217,8 @@ def _sizes(
     )
 
 
-def _bytes(
-    solver: Solver, samples: int | None, resolution: int | None, records: int | None
-) -> int:
-    """Bytes of all fields of a file, before they are packed."""
-    samples, resolution, records = _sizes(solver, samples, resolution, records)
-    fields = records * solver.components + len(solver.static_names)
-    return 4 * samples * prod(solver.shape(resolution)) * fields
-
-
-def _check_device(device: str) -> None:
+def _kind(device: str) -> str:
+    """Whether a device is ``cpu`` or ``cuda``, once it is there."""
     try:
         kind = torch.device(device).type
     except RuntimeError:
@@ -236,24 +226,9 @@ def _check_device(device: str) -> None:
     if kind not in ("cpu", "cuda"):
         raise UserError(f"device {device!r}", "cpu or cuda", "choose one")
     if kind == "cuda" and not torch.cuda.is_available():
-        raise UserError(
-            f"device {device!r}", "a CUDA device that torch sees", "use cpu"
-        )
-
-
-def _check_packages(solver: Solver) -> None:
-    for package in solver.needs:
-        require(package, f"generating {solver.name}", "fem")
-
-
-def _provenance(solver: Solver, seed: int) -> dict[str, Any]:
-    return {
-        "commit": _commit(),
-        "seed": seed,
-        "scheme": GENERATOR,
-        "parameters": solver.model_dump(),
-        "solver": dict(solver.method),
-    }
+        given, expected = f"device {device!r}", "a CUDA device that torch sees"
+        raise UserError(given, expected, "use cpu")
+    return kind
 
 
 def _commit() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -15,9 +14,9 @@ import xarray
 from numpy.typing import ArrayLike
 
 from nfsgeo.data.build import Array, build, numbered
+from nfsgeo.data.checks import as_real, finite
 from nfsgeo.data.disk import cache_folder
 from nfsgeo.data.fields import FIELD, KNOWN, STATIC, Fields, reading
-from nfsgeo.data.numbers import as_real, check_distinct, finite
 from nfsgeo.data.opening import settled
 from nfsgeo.data.store import read_own, write_own
 from nfsgeo.errors import UserError
@@ -73,42 +72,34 @@ def from_arrays(
         UserError: A shape contradicts another, values are no finite numbers, or a point
             is outside the domain.
     """
-    fields = _each(u, "u", 3, gaps=True)
-    if mask is not None:
-        fields = _masked(fields, _each(mask, "mask", 3))
-    given: list[tuple[str, list[np.ndarray], list[str], str]] = [
-        ("u", fields, _names(component_names, "u", "u", fields[0]), FIELD)
+    given = [
+        ("u", u, component_names, FIELD, "ptc"),
+        ("f", forcing, forcing_names, KNOWN, "ptc"),
+        ("a", static, static_names, STATIC, "pc"),
     ]
-    if forcing is not None:
-        known = _each(forcing, "forcing", 3, gaps=True)
-        names = _names(forcing_names, "f", "forcing", known[0])
-        given.append(("forcing", known, names, KNOWN))
-    if static is not None:
-        found = _each(static, "static", 2)
-        names = _names(static_names, "a", "static", found[0])
-        given.append(("static", found, names, STATIC))
+    arrays = []
+    for letter, values, names, role, letters in given:
+        if values is not None or role == FIELD:
+            each = _each(values, role, len(letters), gaps=role != STATIC)
+            if mask is not None and role == FIELD:
+                each = _masked(each, _each(mask, "mask", 3))
+            listed = list(names or numbered(letter, each[0].shape[-1]))
+            arrays.append(Array(each, letters, listed, role))
+    num, steps = len(arrays[0].values), arrays[0].values[0].shape[1]
     own = isinstance(pos, (list, tuple)) and len(pos) > 0 and np.ndim(pos[0]) > 1
-    points: list[Any] = list(pos) if own else [pos] * len(fields)  # type: ignore[arg-type]
-    if t is None and fields[0].shape[1] > 1:
-        raise UserError(
-            f"u of {fields[0].shape[1]} time steps and no t",
-            "the time of each time step",
-            "give t",
-        )
+    if t is None and steps > 1:
+        given_, expected = f"u of {steps} time steps and no t", "the time of each"
+        raise UserError(given_, expected, "give t")
     if scalars is not None and not isinstance(scalars, Mapping):
-        raise UserError(
-            f"scalars of type {type(scalars).__name__}",
-            "numbers of each sample by name",
-            'give scalars={"nu": [...]}',
-        )
-    one = {n: _of_samples(v, n, len(fields)) for n, v in (scalars or {}).items()}
-    check_distinct("arrays", [n for _, _, names, _ in given for n in names] + [*one])
-    axes = {FIELD: "ptc", KNOWN: "ptc", STATIC: "pc"}
+        expected = "numbers of each sample by name"
+        given_ = f"scalars of type {type(scalars).__name__}"
+        raise UserError(given_, expected, 'give scalars={"nu": [...]}')
+    one = {n: _of_samples(v, n, num) for n, v in (scalars or {}).items()}
     with reading(Path("arrays"), "arrays of the same points and time steps"):
         made = build(
             Path("arrays"),
-            [Array(v, axes[role], names, role) for _, v, names, role in given],
-            points=points,
+            arrays,
+            points=pos if own else [pos] * num,
             times=np.zeros(1) if t is None else t,
             domain=domain,
             parameters=one,
@@ -116,11 +107,9 @@ def from_arrays(
             units=units,
             known=list(one),
         )
-    for name in units or {}:
-        if name not in made.dataset.variables:
-            there = [n for _, _, names, _ in given for n in names]
-            expected = f"of {', '.join([*there, 'time', *made.space])}"
-            raise UserError(f"units of {name}", expected, "rename it")
+    for name in {*(units or {})}.difference(made.dataset.variables):
+        expected = f"of {', '.join(map(str, made.dataset.variables))}"
+        raise UserError(f"units of {name}", expected, "rename it")
     return made if split is None else made.with_split(split)
 
 
@@ -153,15 +142,13 @@ def from_xarray(
     if isinstance(dataset, xarray.DataArray):
         dataset = dataset.to_dataset(name=dataset.name or "u")
     if not isinstance(dataset, xarray.Dataset):
-        raise UserError(
-            f"data of type {type(dataset).__name__}",
-            "a data set of xarray",
-            "open a file by nfsgeo.open, or make a data set of it",
-        )
+        todo = "open a file by nfsgeo.open, or make a data set of it"
+        given = f"data of type {type(dataset).__name__}"
+        raise UserError(given, "a data set of xarray", todo)
     with reading(Path("dataset"), "fields in space", "check the data set"):
         fields = fields_of(Path("dataset"), dataset, columns)
-    _check_times(fields, "add the coordinate: dataset.assign_coords(time=...)")
-    fields = settled(fields, None, domain, known)
+    todo = "add the coordinate: dataset.assign_coords(time=...)"
+    fields = settled(fields, None, domain, known, todo)
     fields.check_known()
     return fields
 
@@ -197,20 +184,16 @@ def from_pyg(
 
     listed = isinstance(graphs, Iterable) and not isinstance(graphs, Data)
     if not listed or not all(isinstance(each, Data) for each in graphs):
-        raise UserError(
-            f"{type(graphs).__name__} in place of a list of graphs",
-            "PyTorch Geometric's Data, one for each sample or time step",
-            "give a list of them: from_pyg([data, ...])",
-        )
+        given = f"{type(graphs).__name__} in place of a list of graphs"
+        expected = "PyTorch Geometric's Data, one for each sample or time step"
+        raise UserError(given, expected, "give a list: from_pyg([data, ...])")
     graphs = list(graphs)
     if not graphs:
         raise UserError("a list without graphs", "a graph for each sample", "add some")
     with reading(Path("graphs"), "graphs with pos, x and y or t", "check them"):
         fields = fields_of_graphs(Path("graphs"), graphs, series, columns)
-    _check_times(
-        fields, "give each graph the times of its x, and of its y, data.t = ..."
-    )
-    return settled(fields, None, domain, known)
+    todo = "give each graph the times of its x, and of its y, data.t = ..."
+    return settled(fields, None, domain, known, todo)
 
 
 def kept(fields: Fields) -> Path:
@@ -220,28 +203,11 @@ def kept(fields: Fields) -> Path:
     """
     if fields.reopens:
         return fields.path
-    digest = hashlib.blake2b(digest_size=16)
-    for name, variable in sorted(fields.dataset.variables.items(), key=str):
-        about = {k: repr(v) for k, v in variable.attrs.items()}
-        bulk = set(variable.dims) & {"sample", "time", *fields.places}
-        digest.update(json.dumps([str(name), list(variable.dims), about]).encode())
-        if (
-            not bulk
-            or name in ("time", "part", "row_size")
-            or name in fields.parameters
-        ):
-            digest.update(variable.values.tobytes())
-    digest.update(
-        json.dumps({k: str(v) for k, v in fields.dataset.attrs.items()}).encode()
-    )
-    names = [*fields.component_names, *fields.forcing_names]
+    about = fields.dataset.to_dict(data=False)
+    digest = hashlib.blake2b(repr(about).encode(), digest_size=16)
     for sample in range(fields.num_samples):
-        for part in (
-            fields.coordinates(sample),
-            fields._read(names, sample, slice(None), None),
-            fields.read_inputs(sample),
-        ):
-            digest.update(repr(part.shape).encode() + part.tobytes())
+        for name, _, values in fields.parts(sample):
+            digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
     path = cache_folder() / f"{fields.path.stem}-{digest.hexdigest()}.nc"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -252,12 +218,6 @@ def kept(fields: Fields) -> Path:
 def opened(fields: Fields) -> Fields:
     """The fields, from a file that opens again, see :func:`kept`."""
     return fields if fields.reopens else replace(read_own(kept(fields)), reopens=True)
-
-
-def _check_times(fields: Fields, todo: str) -> None:
-    if not fields.times_are_known:
-        given = f"{fields.path} with {len(fields.times)} time steps and no times"
-        raise UserError(given, "the time of each time step", todo)
 
 
 def _each(values: Any, name: str, ndim: int, *, gaps: bool = False) -> list[np.ndarray]:
@@ -276,40 +236,20 @@ def _each(values: Any, name: str, ndim: int, *, gaps: bool = False) -> list[np.n
     return [each.reshape(*each.shape, *[1] * (ndim - each.ndim)) for each in found]
 
 
-def _names(
-    given: Sequence[str] | None, letter: str, what: str, values: np.ndarray
-) -> list[str]:
-    """The given name of each component of an array, or the letter and its number."""
-    num = values.shape[-1]
-    names = list(given or numbered(letter, num))
-    if len(names) != num:
-        raise UserError(
-            f"arrays with {len(names)} name{'s' * (len(names) != 1)} "
-            f"({', '.join(names)}) for {what} of shape {values.shape}",
-            f"{num} names, one for each of {num} components",
-            f"give {num} names, or move the components to the last axis",
-        )
-    return names
-
-
 def _of_samples(values: ArrayLike, name: str, num: int) -> np.ndarray:
     numbers = finite(as_real(values, f"scalar {name}"), f"scalar {name}")
     if numbers.shape != (num,):
-        raise UserError(
-            f"scalar {name} of shape {numbers.shape}",
-            f"a number for each of {num} samples",
-            "give one array for each scalar",
-        )
+        given = f"scalar {name} of shape {numbers.shape}"
+        expected = f"a number for each of {num} samples"
+        raise UserError(given, expected, "give one array for each scalar")
     return numbers
 
 
 def _masked(fields: list[np.ndarray], masks: list[np.ndarray]) -> list[np.ndarray]:
     for field, mask in zip_longest(fields, masks, fillvalue=np.empty(0)):
         if mask.shape != field.shape or mask.dtype != bool:
-            raise UserError(
-                f"a mask of shape {mask.shape} and type {mask.dtype}",
-                f"booleans of shape {field.shape}, as the fields",
-                "give True where they are missing",
-            )
+            given = f"a mask of shape {mask.shape} and type {mask.dtype}"
+            expected = f"booleans of shape {field.shape}, as the fields"
+            raise UserError(given, expected, "give True where they are missing")
     pairs = zip(fields, masks, strict=True)
     return [np.where(m, np.float32(np.nan), f) for f, m in pairs]

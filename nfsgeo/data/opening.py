@@ -12,12 +12,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.disk import check_ending, partial_path
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats import ARRAYS, FORMATS, OWN, Format, Look, require
-from nfsgeo.data.formats.format import check_heaps
+from nfsgeo.data.formats.format import check_hdf5
 from nfsgeo.data.formats.kinds import with_kinds
-from nfsgeo.data.joining import joined
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
@@ -94,7 +94,7 @@ def open(
     if len(paths) == 1:
         fields = _open_one(paths[0], options | {"series": series})
     else:
-        fields = joined(paths, partial(_open_one, options=options), series)
+        fields = concatenated(paths, partial(_open_one, options=options), series)
         kind = _format_of(paths[0], options)
         if series == "time-steps" and kind is not ARRAYS and "columns" in kind.options:
             given = (columns or {}).items()
@@ -144,8 +144,8 @@ def writer_of(out: Path) -> Format:
     """
     writers = [each for each in FORMATS if each.write is not None]
     check_ending(out, *(ending for each in writers for ending in each.endings))
-    fitting = (each for each in writers if out.suffix.lower() in each.endings)
-    writer = next(fitting, OWN)
+    writing = (each for each in writers if out.suffix.lower() in each.endings)
+    writer = next(writing, OWN)
     for package in writer.needs:
         require(package, f"{out} to write")
     partial_path(out)
@@ -223,7 +223,7 @@ def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
         raise UserError(f"{path}", "an existing file", "check the name")
     look = Look(path)
     if look.is_hdf5:
-        check_heaps(path)
+        check_hdf5(path)
     told = "field" in (options.get("columns") or {})
     for each in (*FORMATS, *([ARRAYS] if ARRAYS else [])):
         if each.recognises(look) and (not told or "columns" in each.options):
@@ -236,7 +236,11 @@ def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
 
 
 def settled(
-    fields: Fields, times: ArrayLike | None, domain: Domain | None, known: Sequence[str]
+    fields: Fields,
+    times: ArrayLike | None,
+    domain: Domain | None,
+    known: Sequence[str],
+    todo: str = "",
 ) -> Fields:
     """The fields with what is told of them, once nothing is left open."""
     if times is not None:
@@ -246,7 +250,8 @@ def settled(
         raise UserError(
             f"{fields.path} with {last + 1} time steps and no times",
             "a file that tells them",
-            f"give them: nfsgeo convert {fields.path} --out NAME.nc --times "
+            todo
+            or f"give them: nfsgeo convert {fields.path} --out NAME.nc --times "
             f"START:STOP:STEP, as in --times 0:{last}:1",
         )
     fields = fields.with_known(known) if known else fields

@@ -83,6 +83,9 @@ def check_split(split: Mapping[str, NDArray[np.int64]], num_samples: int) -> Non
     """
     if set(split) != set(SPLITS):
         raise ValueError(f"split has parts {sorted(split)}, expected {SPLITS}")
+    for part in map(np.asarray, split.values()):
+        if part.size and part.dtype.kind not in "iu":
+            raise ValueError("split has sample numbers that are no integers")
     chosen = np.concatenate([np.asarray(split[name], np.int64) for name in SPLITS])
     if chosen.size and not (chosen.min() >= 0 and chosen.max() < num_samples):
         raise ValueError(f"split names a sample outside 0..{num_samples - 1}")

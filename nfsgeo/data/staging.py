@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from xarray import Variable
 
 from nfsgeo.data.disk import writing
-from nfsgeo.data.lazy import Key, deferred, stacked
+from nfsgeo.data.lazy import stacked
 from nfsgeo.errors import UserError
 
 __all__ = ["Staging"]
@@ -40,19 +40,13 @@ class Staging:
         self.folder = folder
         header, text = folder / "about.json", json.dumps(about, sort_keys=True)
         with writing(folder):
-            if folder.is_dir() and header.exists():
-                same = header.read_text() == text
-            else:
-                same = not folder.exists() or not any(folder.iterdir())
-                if same:
-                    folder.mkdir(exist_ok=True)
-                    self._replace(header, lambda part: part.write_text(text))
-        if not same:
-            raise UserError(
-                f"{folder}",
-                "samples staged with the same settings",
-                "repeat the settings it was begun with or remove it",
-            )
+            folder.mkdir(exist_ok=True)
+            if not any(folder.iterdir()):
+                self._put(header, lambda part: part.write_text(text))
+            if not header.exists() or header.read_text() != text:
+                same = "samples staged with the same settings"
+                todo = "repeat the settings it was begun with or remove it"
+                raise UserError(f"{folder}", same, todo)
 
     def done(self, num: int) -> NDArray[np.bool_]:
         """Which of ``num`` samples are staged."""
@@ -68,21 +62,11 @@ class Staging:
             UserError: The disk is full.
         """
         stop = start + len(next(iter(arrays.values())))
-        target = self.folder / f"samples-{start}-{stop}"
         with writing(self.folder):
-            part = target.with_name(f"{target.name}.{os.getpid()}.partial")
-            part.mkdir(exist_ok=True)
-            for name, values in arrays.items():
-                with (part / f"{name}.npy").open("wb") as stream:
-                    buffer = io.BytesIO()  # numpy does not tell that a disk is full
-                    np.save(buffer, values)
-                    stream.write(buffer.getbuffer())
-                    stream.flush()
-                    os.fsync(stream.fileno())
-            if target.exists():  # from another process, which made the same
-                shutil.rmtree(part)
-            else:
-                os.replace(part, target)
+            self._put(
+                self.folder / f"samples-{start}-{stop}",
+                lambda part: _save(part, arrays),
+            )
 
     def variable(self, name: str, dims: tuple[str, ...]) -> Variable:
         """An array of all staged samples, read when its values are asked for."""
@@ -99,11 +83,7 @@ class Staging:
 
     def _parts(self, name: str, dims: tuple[str, ...]) -> list[Variable]:
         paths = [folder / f"{name}.npy" for _, _, folder in self._files()]
-        arrays = [np.load(path, mmap_mode="r", allow_pickle=False) for path in paths]
-        return [
-            deferred(dims, array.shape, array.dtype, _Stored(path))
-            for path, array in zip(paths, arrays, strict=True)
-        ]
+        return [Variable(dims, np.load(path, mmap_mode="r")) for path in paths]
 
     def _files(self) -> list[tuple[int, int, Path]]:
         found = []
@@ -113,18 +93,21 @@ class Staging:
         return sorted(found)
 
     @staticmethod
-    def _replace(path: Path, write: Any) -> None:
+    def _put(path: Path, write: Any) -> None:
         part = path.with_name(f"{path.name}.{os.getpid()}.partial")
         write(part)
-        os.replace(part, path)
+        if path.is_dir():  # from another process, which made the same
+            shutil.rmtree(part)
+        else:
+            os.replace(part, path)
 
 
-class _Stored:
-    """Reads from an array in a file of numpy."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __call__(self, key: Key) -> NDArray[Any]:
-        whole = np.load(self.path, mmap_mode="r", allow_pickle=False)
-        return np.array(whole[key])
+def _save(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, values in arrays.items():
+        with (folder / f"{name}.npy").open("wb") as stream:
+            buffer = io.BytesIO()  # numpy does not tell that a disk is full
+            np.save(buffer, values)
+            stream.write(buffer.getbuffer())
+            stream.flush()
+            os.fsync(stream.fileno())

@@ -14,20 +14,19 @@ import h5netcdf
 import h5py
 import numpy as np
 import xarray
-from numpy.typing import NDArray
 
 from nfsgeo.data.disk import check_room, new_hdf5
 from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC, Fields
-from nfsgeo.data.lazy import Key, deferred
+from nfsgeo.data.lazy import hdf5_variable, opened_hdf5
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 
-__all__ = ["is_own", "is_older", "read_own", "refuse_older", "write_own"]
+__all__ = ["is_older", "is_own", "read_own", "refuse_older", "write_own"]
 
 LAYOUT = 4  # of the file, its attribute `nfsgeo_layout`
 CHUNK_BYTES = 2**19
 COMPRESSION = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
-WHOLE = "a whole file of nfsgeo"
+FIELDS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points
 
 
 def is_own(path: Path) -> bool:
@@ -58,47 +57,22 @@ def refuse_older(path: Path) -> Fields:
 def read_own(path: Path) -> Fields:
     """The fields of a file that nfsgeo wrote, whose values are read when asked for."""
     found: dict[str, xarray.Variable] = {}
+    opened = opened_hdf5(path)
     with h5netcdf.File(path, "r", decode_vlen_strings=True) as file:
-        about = _read_attrs(file)
+        about = _attributes(file)
         if int(about.pop("nfsgeo_layout")) != LAYOUT:
-            raise UserError(
-                f"{path} of another layout than {LAYOUT}",
-                WHOLE,
-                "make it again or use the nfsgeo that wrote it",
-            )
+            todo = "make it again or use the nfsgeo that wrote it"
+            raise UserError(f"{path} of another layout", f"layout {LAYOUT}", todo)
         for name, source in file.variables.items():
-            attrs, dims = _read_attrs(source), source.dimensions
-            if attrs.get("role") in (FIELD, KNOWN, STATIC, INITIAL) or "obs" in dims:
-                values = _Values(path, name)
-                found[name] = deferred(dims, source.shape, source.dtype, values)
+            attrs, dims = _attributes(source), source.dimensions
+            if _is_large(dims, attrs):
+                found[name] = hdf5_variable(opened, name, dims)
                 found[name].attrs = attrs
             else:
                 found[name] = xarray.Variable(dims, source[...], attrs)
-    coords = {n: v for n, v in found.items() if n in ("time", "x", "y", "z")}
-    rest = {n: v for n, v in found.items() if n not in coords}
-    return Fields(xarray.Dataset(rest, coords, about), path, reopens=True)
-
-
-class _Values:
-    """Reads from an array of an HDF5 file, which stays open between two reads."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path, name
-        self._file: h5py.File | None = None
-
-    def __call__(self, key: Key) -> NDArray[Any]:
-        if not self._file:
-            self._file = h5py.File(self.path, "r")
-        return np.asarray(self._file[self.name][key])
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path, "name": self.name, "_file": None}
-
-
-def _read_attrs(source: Any) -> dict[str, Any]:
-    """Attributes as they were before :func:`_describe`."""
-    found = {name: source.attrs[name] for name in source.attrs}
-    return {k: v.decode() if isinstance(v, bytes) else v for k, v in found.items()}
+    dataset = xarray.Dataset(found, attrs=about)
+    space = found.keys() & {"time", "x", "y", "z"}
+    return Fields(dataset.set_coords(space), path, reopens=True)
 
 
 def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
@@ -108,55 +82,35 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
         UserError: ``out`` exists, its folder does not, or the disk is full.
     """
     source, total = fields.dataset, fields.num_samples
-    ragged = fields.axes is None and fields._own_meshes
-    place = ("obs",) if ragged else fields.places
-    sizes = [fields.num_points(sample) for sample in range(total if ragged else 1)]
-    lengths = [sum(sizes)] if ragged else fields.shape or sizes
-    dims = {"sample": total, "time": len(fields.times)}
-    dims |= dict(zip(place, lengths, strict=True))
+    if "time" not in source.variables:
+        source = source.assign_coords(time=("time", fields.times, {"axis": "T"}))
+    ahead = ("sample", "time", *fields.places)
+    rows, room = fields.num_points(0), 0
     with new_hdf5(out) as handle, h5netcdf.File(handle, "w") as file:
-        file.dimensions = dims
+        file.dimensions = {str(dim): size for dim, size in source.sizes.items()}
         whole = {**source.attrs, "Conventions": "CF-1.11", "nfsgeo_layout": LAYOUT}
         _describe(file, whole)
-        _put_small(
-            file, "time", ("time",), fields.times, _about(source, "time", axis="T")
-        )
-        for i, axis in enumerate(fields.space):
-            about = _about(source, axis, axis=axis.upper())
-            if fields.axes is not None:
-                _put_small(file, axis, (axis,), fields.axes[i], about)
-            elif not ragged:
-                _put_small(file, axis, place, fields.coordinates()[:, i], about)
-            else:
-                _create(file, axis, place, "f8", sizes[0], about)
-        if ragged:
-            about = {"role": "rows", "sample_dimension": "obs"}
-            _put_small(file, "row_size", ("sample",), np.array(sizes), about)
-        for name in _small(fields):
-            _put_whole(file, source[name].variable, name)
-        bulk = _bulk(fields)
-        room = 0
-        for name, along in bulk.items():
-            kind = np.result_type(np.float32, source[name].dtype)
-            about = _about(source, name)
-            if fields.axes is None:
+        for name, each in source.variables.items():
+            if each.dtype.kind not in "biuf":  # names of stations
+                continue
+            dims = [d for d in ahead if d in each.dims]
+            dims += [d for d in map(str, each.dims) if d not in dims]
+            about = dict(each.attrs)
+            if name in fields.space:
+                about["axis"] = str(name).upper()
+            elif fields.axes is None and {*dims}.intersection(fields.places):
                 about["coordinates"] = " ".join(fields.space)
-            made = _create(file, name, (*along, *place), kind, sizes[0], about)
-            room += made._h5ds.size * kind.itemsize
+            made = _create(file, str(name), dims, each.dtype, rows, about)
+            room += made._h5ds.size * made.dtype.itemsize
         # Open until flushed: HDF5 closes what it cannot write without an error.
-        held = [handle[name] for name in (*bulk, *(fields.space if ragged else ()))]
-        start = 0
+        held = [handle[name] for name in file.variables]
+        file["time"][...] = fields.times
         for sample in range(total):
-            rows = slice(start, start + sizes[sample if ragged else 0])
-            start = rows.stop if ragged else 0
-            if ragged:
-                for i, axis in enumerate(fields.space):
-                    file[axis][rows] = fields.coordinates(sample)[:, i]
-            for name, along in bulk.items():
-                if sample and not ragged and "sample" not in along:
-                    continue
-                values = fields._read([name], sample, slice(None), None)[..., 0]
-                _put(file[name], values.T, sample, rows if ragged else None)
+            for name, index, values in fields.parts(sample):
+                if name in file.variables and name != "time":
+                    dims = file[name].dimensions
+                    key = tuple(index.get(dim, slice(None)) for dim in dims)
+                    file[name][key] = values.transpose(*dims).values
             handle.flush()
             if not sample and total > 1:  # the others will be about as large
                 used = sum(array.id.get_storage_size() for array in held)
@@ -164,36 +118,41 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
             progress("writing samples", sample + 1, total)
 
 
-def _bulk(fields: Fields) -> dict[str, tuple[str, ...]]:
-    """Fields and static inputs, and their dimensions besides those of space."""
-    names = [*fields.component_names, *fields.forcing_names, *fields.static_names]
-    names += fields._named(INITIAL)
-    ragged = fields.axes is None and fields._own_meshes
-    found = {}
-    for name in names:
-        about, dims = fields.dataset[name].attrs["role"], fields.dataset[name].dims
-        several = "sample" in dims and not ragged and fields.num_samples > 1
-        along = ("sample",) if several else ()
-        timed = about not in (STATIC, INITIAL)
-        if about == KNOWN and not set(dims) - {"sample", "time"}:
-            continue
-        found[name] = along + (("time",) if timed else ())
-    return found
+def _is_large(dims: Any, attrs: Mapping[str, Any]) -> bool:
+    """Whether a variable is read, and filled, sample by sample."""
+    return attrs.get("role") in FIELDS or "obs" in dims
 
 
-def _small(fields: Fields) -> list[str]:
-    """Variables that are written as they are: parameters, parts, cells, regions."""
-    bulk = _bulk(fields)
-    return [
-        str(n) for n in fields.dataset.data_vars if n not in bulk and n != "row_size"
-    ]
+def _create(
+    file: h5netcdf.File,
+    name: str,
+    dims: list[str],
+    dtype: Any,
+    rows: int,
+    attrs: dict[str, Any],
+) -> h5netcdf.Variable:
+    """A variable to be filled, in chunks of about half a megabyte where it is large."""
+    chunks = {dim: file.dimensions[dim].size for dim in dims}
+    packed: dict[str, Any] = {"fletcher32": True} if all(chunks.values()) else {}
+    if _is_large(dims, attrs):
+        dtype, packed = np.result_type(dtype, np.float32), packed | COMPRESSION
+        for dim, most in (("sample", 1), ("obs", rows)):
+            if dim in chunks and len(dims) > 1 - (dim == "obs"):
+                chunks[dim] = min(most, chunks[dim])
+        if "time" in chunks:
+            step = dtype.itemsize * int(np.prod([*chunks.values()])) // chunks["time"]
+            chunks["time"] = max(1, min(chunks["time"], CHUNK_BYTES // max(1, step)))
+    if packed and dims:
+        packed["chunks"] = tuple(chunks.values())
+    made = file.create_variable(name, tuple(dims), dtype, **packed if dims else {})
+    _describe(made, {k: v for k, v in attrs.items() if k != "_FillValue"})
+    return made
 
 
-def _about(source: xarray.Dataset, name: str, **more: Any) -> dict[str, Any]:
-    """Attributes of a variable, as NetCDF holds them."""
-    known = source[name].attrs if name in source.variables else {}
-    kept = {k: v for k, v in known.items() if k not in ("_FillValue", "coordinates")}
-    return {**more, **kept}
+def _attributes(source: Any) -> dict[str, Any]:
+    """Attributes as they were before :func:`_describe`."""
+    found = {name: source.attrs[name] for name in source.attrs}
+    return {k: v.decode() if isinstance(v, bytes) else v for k, v in found.items()}
 
 
 def _describe(target: Any, about: Mapping[str, Any]) -> None:
@@ -204,66 +163,3 @@ def _describe(target: Any, about: Mapping[str, Any]) -> None:
             kind = h5py.string_dtype("utf-8", len(raw))
             value = np.bytes_(raw) if value.isascii() else np.array(raw, kind)
         target.attrs[name] = value
-
-
-def _create(
-    file: h5netcdf.File,
-    name: str,
-    dims: tuple[str, ...],
-    kind: Any,
-    rows: int,
-    about: dict[str, Any],
-) -> h5netcdf.Variable:
-    """A variable to be filled sample by sample, in chunks of half a megabyte."""
-    sizes = {dim: file.dimensions[dim].size for dim in dims}
-    chunks = {dim: 1 if dim == "sample" else size for dim, size in sizes.items()}
-    if "obs" in chunks:
-        chunks["obs"] = min(rows, chunks["obs"])
-    size = np.dtype(kind).itemsize * int(np.prod(list(chunks.values())))
-    if "time" in chunks:
-        steps = CHUNK_BYTES * chunks["time"] // max(1, size)
-        chunks["time"] = max(1, min(chunks["time"], steps))
-    made = file.create_variable(
-        name, dims, kind, chunks=tuple(chunks.values()), fletcher32=True, **COMPRESSION
-    )
-    _describe(made, about)
-    return made
-
-
-def _put_small(
-    file: h5netcdf.File,
-    name: str,
-    dims: tuple[str, ...],
-    values: NDArray[Any],
-    about: dict[str, Any],
-) -> None:
-    """A variable of which all values are there."""
-    checked = {"chunks": values.shape, "fletcher32": True} if values.size else {}
-    made = file.create_variable(name, dims, values.dtype, data=values, **checked)
-    _describe(made, about)
-
-
-def _put_whole(file: h5netcdf.File, variable: xarray.Variable, name: str) -> None:
-    """A variable with its own dimensions, made where they are not there yet."""
-    for dim, size in variable.sizes.items():
-        if dim not in file.dimensions:
-            file.dimensions[dim] = size
-    about = {k: v for k, v in variable.attrs.items() if k != "_FillValue"}
-    dims = tuple(map(str, variable.dims))
-    _put_small(file, name, dims, np.asarray(variable.values), about)
-
-
-def _put(made: Any, values: NDArray[Any], sample: int, rows: slice | None) -> None:
-    """Values ``[T, n]`` of a sample."""
-    if "time" not in made.dimensions:
-        values = values[0]
-    if rows is not None:
-        made[..., rows] = values
-        return
-    shape = [
-        s for d, s in zip(made.dimensions, made.shape, strict=True) if d != "sample"
-    ]
-    if "sample" in made.dimensions:
-        made[sample] = values.reshape(shape)
-    else:
-        made[...] = values.reshape(shape)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xarray import Variable
 
-from nfsgeo.data.numbers import as_real, finite, missing_values, on_cpu
+from nfsgeo.data.checks import as_real, finite, missing_values, on_cpu
 from nfsgeo.errors import UserError
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "span_text",
     "time_text",
     "time_texts",
+    "time_variable",
     "unit_of_times",
 ]
 
@@ -68,6 +70,29 @@ def as_times(values: Any, what: str) -> NDArray[np.float64]:
     if isinstance(first, datetime) or type(first).__name__ == "date":
         return as_times(array.astype("M8[us]"), what)
     return finite(as_real(values, what).astype(np.float64), what)
+
+
+def time_variable(
+    times: Any, what: str, unit: str | None = "", todo: str = "give them as dates"
+) -> Variable:
+    """The coordinate of the time steps, with its unit where that is known.
+
+    Args:
+        times: Numbers or dates, of each time step.
+        what: What they are, for messages.
+        unit: Of numbers.
+        todo: What the user can do where numbers may be dates.
+
+    Raises:
+        UserError: As :func:`as_times`, or numbers may be dates.
+    """
+    found, unit = np.atleast_1d(as_times(times, what)), unit_of_times(times) or unit
+    if unit != EPOCH:
+        check_no_dates(found, what, todo)
+    if found.ndim != 1:
+        given = f"{what} with shape {found.shape}"
+        raise UserError(given, "one axis, that of the time steps", "flatten them")
+    return Variable("time", found, {"axis": "T"} | ({"units": unit} if unit else {}))
 
 
 def unit_of_times(times: Any) -> str:

@@ -13,10 +13,10 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from torch_geometric.data import Data
 
+from nfsgeo.data.checks import finite, not_infinite
 from nfsgeo.data.fields import Doubles, Fields, Floats, Indices
 from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
 from nfsgeo.data.meshes.trigonometric import TrigonometricInterpolation
-from nfsgeo.data.numbers import finite, not_infinite
 from nfsgeo.data.streams import derived_seed
 from nfsgeo.errors import UserError
 

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nfsgeo.data.checks import as_real
 from nfsgeo.data.formats.columns import ROLES, bare_name
-from nfsgeo.data.numbers import as_real
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 

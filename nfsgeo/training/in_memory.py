@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from nfsgeo.data.numbers import as_real, finite, not_infinite
+from nfsgeo.data.checks import as_real, finite, not_infinite
 from nfsgeo.data.times import as_times
 from nfsgeo.errors import UserError
 from nfsgeo.training.lead_times import check_order, check_times

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 import nfsgeo.data
 from nfsgeo.data import Fields
+from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.generation import cached_file
-from nfsgeo.data.joining import joined
 from nfsgeo.data.splits import SPLITS, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
@@ -53,7 +53,7 @@ def open_source(data: DataSection, progress: Progress = silent) -> Fields:
     else:
         both = [Path(path), data.test_file]
         first, num = (nfsgeo.data.open(each).num_samples for each in both)
-        fields = joined(both, nfsgeo.data.open, "samples")
+        fields = concatenated(both, nfsgeo.data.open, "samples")
         share = data.split[1] if data.split else 1 / 8
         valid = round(share if share >= 1 else share * first)
         if not 0 < valid < first:

@@ -198,7 +198,8 @@ def drawn_fields(draw: st.DrawFn) -> tuple[Fields, list[dict[str, Any]]]:
         for i, sample in enumerate(expected):
             expected[i] = {name: each[there[i]] for name, each in sample.items()}
         padded = np.where(there[..., None], points, np.nan)
-        points = Variable(("sample", "point", "axis"), padded)
+        each = zip("xyz"[:dim], np.moveaxis(padded, -1, 0), strict=True)
+        points = {axis: Variable(("sample", "point"), v) for axis, v in each}
     domain, part = draw(st.sampled_from(DOMAINS)), rng.integers(0, 3, num)
     parts = zip(("train", "valid", "test"), range(3), strict=True)
     fields = build(

@@ -59,14 +59,6 @@ def test_a_mesh_is_connected_once_while_it_fits_into_memory(file):
         assert connect.calls == calls
 
 
-def test_one_mesh_of_all_samples_is_put_side_by_side_once(file):
-    windows = WindowDataset(file, range(4), 2, 2, random_subset(file, 20, 0))
-    connect = Connect()
-    one, other = batches(windows, 2, connect)
-    assert one.graphs.edges["near"] is other.graphs.edges["near"]
-    assert connect.calls == 1
-
-
 def test_workers_connect(file):
     windows = WindowDataset(
         file, range(4), 2, 2, per_sample(random_subset, file, 20, 0)
@@ -77,9 +69,3 @@ def test_workers_connect(file):
     for here, there in zip(alone, loader, strict=True):
         edges = (batch.graphs.edges["near"].edge_index for batch in (here, there))
         assert torch.equal(*edges)
-
-
-def test_batches_move_with_their_graphs(file, device):
-    windows = WindowDataset(file, range(2), 2, 2, random_subset(file, 20, 0))
-    (batch,) = batches(windows, 2, Connect())
-    assert batch.to(device).graphs.pos.device.type == device.type

@@ -14,15 +14,11 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.data.domains import (
     check_within,
     domain_of,
-    is_at,
-    is_equispaced,
     with_domain,
 )
-from nfsgeo.data.meshes.on_grids import sub_grid, sub_grid_sizes
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 
-UNITS = [(1.0, 0.0), (1.0, 100.0), (100.0, 5e6), (1e-8, 0.0), (1e-8, 3e-5), (3e7, -2e8)]
 SQUARE = [[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]]
 WAVED = Domain((0.0, 0.0), (1.0, 2.0), (True, False))
 
@@ -79,39 +75,3 @@ def test_grids_lie_in_their_domain() -> None:
             line(axis, Domain((lower,), (upper,), (periodic,)))
     with pytest.raises(UserError, match="a domain of 2 axes: expected 1"):
         check_within(Domain.unit(2), [axis[:, None]], Path("line"))
-
-
-def test_a_sphere_has_poles_and_a_period() -> None:
-    for points in ([[190.0, 0.0], [20.0, 90.0]], [[-180.0, -90.0], [170.0, 1.0]]):
-        assert cloud(np.array(points)).with_domain(Domain.sphere()).domain.curved
-    for points in ([[10.0, 95.0]], [[-190.0, 0.0], [185.0, 0.0]]):
-        with pytest.raises(UserError, match="points in the domain"):
-            cloud(np.array(points)).with_domain(Domain.sphere())
-
-
-@pytest.mark.parametrize(("length", "origin"), UNITS)
-@pytest.mark.parametrize("periodic", [True, False])
-def test_sub_grids_depend_on_neither_units_nor_origin(
-    length: float, origin: float, periodic: bool
-) -> None:
-    num = 1024 + (not periodic)
-    axis = origin + length * np.arange(num) / 1024
-    file = line(axis, Domain((axis[0],), (origin + length,), (periodic,)))
-    sizes = [2**power + (not periodic) for power in range(11)]
-    assert sub_grid_sizes(file) == sizes
-    mesh = sub_grid(file, 256 + (not periodic))
-    np.testing.assert_array_equal(mesh.index, np.arange(0, num, 4))
-
-
-@given(st.integers(2, 300), st.sampled_from(UNITS), st.integers(0, 9))
-def test_ends_and_spacings(num: int, unit: tuple[float, float], seed: int) -> None:
-    length, origin = unit
-    period = origin + length * np.arange(num) / num
-    assert is_at(period, 0, origin) and not is_at(period, -1, origin + length)
-    assert is_equispaced(period, length)
-    closed = origin + length * np.linspace(0, 1, num)
-    assert is_at(closed, 0, origin) and is_at(closed, -1, origin + length)
-    assert not is_equispaced(closed, length)
-    inner = np.sort(np.random.default_rng(seed).random(num - 1))
-    if num > 3 and np.ptp(np.diff(inner)) > 1e-2 / num:
-        assert not is_equispaced(origin + length * inner, length)

@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 import nfsgeo.data
 from nfsgeo.data import generation
-from nfsgeo.data.batches import batch_size_for, missing_ranges
 from nfsgeo.data.equations import EQUATIONS
 from nfsgeo.data.generation import cached_file, generate
 from nfsgeo.errors import UserError
@@ -70,24 +67,6 @@ def test_file_holds_the_solutions(name: str, tmp_path: Path) -> None:
                 np.testing.assert_equal(cells, equation.cells(resolution))
 
 
-def test_provenance(tmp_path: Path) -> None:
-    options = {"nu": "2e-2", "time_stride": 2}
-    path = generate(
-        "burgers",
-        tmp_path / "x.nc",
-        samples=3,
-        seed=9,
-        options=options,
-        **SMALL["burgers"],
-    )
-    with nfsgeo.data.open(path) as file:
-        assert file.provenance["seed"] == 9
-        assert file.provenance["parameters"] == {"nu": 0.02, "time_stride": 2}
-        assert "philox" in file.provenance["scheme"]
-        assert set(file.provenance) >= {"commit", "solver"}
-        assert file.times[1] == pytest.approx(0.01)
-
-
 def test_defaults() -> None:
     sizes = {n: (e.resolution, e.records, e.samples) for n, e in EQUATIONS.items()}
     assert sizes == {
@@ -103,12 +82,6 @@ def test_defaults() -> None:
         given_all = {option.name: option.default for option in equation.options}
         assert equation.with_options(given_all) == equation
         assert all(option.help for option in equation.options)
-
-
-def test_defaults_follow_the_options() -> None:
-    burgers = EQUATIONS["burgers"].with_options({"nu": 1e-3, "time_stride": 2})
-    assert (burgers.resolution, burgers.records) == (2048, 101)
-    assert burgers.times(101)[-1] == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -192,40 +165,6 @@ def test_interrupted_generation_goes_on(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["parts.nc", "whole.nc"]
 
 
-def test_other_settings_do_not_go_on(tmp_path: Path) -> None:
-    path = tmp_path / "x.nc"
-    with pytest.raises(KeyboardInterrupt):
-        make(path, [], 2)
-    with pytest.raises(UserError, match="partial"):
-        generate("burgers", path, samples=8, seed=1, **SMALL["burgers"])
-
-
-def test_existing_file_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "x.nc"
-    path.write_text("mine")
-    with pytest.raises(UserError, match="a new file"):
-        make(path, [])
-    assert path.read_text() == "mine"
-
-
-def test_batches_may_come_in_any_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, contents: Any
-) -> None:
-    for name in ("burgers", "elasticity"):
-        make(tmp_path / "a.nc", [], name=name)
-        with monkeypatch.context() as patch:
-            solve = generation.solve_batches
-            patch.setattr(
-                generation,
-                "solve_batches",
-                lambda tasks, workers, solve=solve: solve(tasks[::-1], workers),
-            )
-            make(tmp_path / "b.nc", [], name=name)
-        assert contents(tmp_path / "a.nc") == contents(tmp_path / "b.nc")
-        for each in "ab":
-            (tmp_path / f"{each}.nc").unlink()
-
-
 def test_a_disk_that_fills_up(mounted: Callable[[str], Path]) -> None:
     folder = mounted("1m")
     big = {"samples": 400, "resolution": 64, "records": 50}
@@ -253,30 +192,6 @@ def test_a_cached_file_is_made_once(
     made = path.stat().st_mtime_ns
     assert cached_file("burgers", **settings, **SMALL["burgers"]) == path
     assert path.stat().st_mtime_ns == made and "nu=0.1" in path.name
-
-
-def test_settings_of_the_process_are_restored(tmp_path: Path) -> None:
-    threads = torch.get_num_threads()
-    make(tmp_path / "x.nc", [])
-    tiny = torch.full((1,), torch.finfo(torch.float64).tiny, dtype=torch.float64)
-    assert float(tiny / 2) > 0
-    assert torch.get_num_threads() == threads
-
-
-@given(st.lists(st.booleans(), max_size=40), st.integers(1, 7))
-def test_missing_ranges(missing: list[bool], size: int) -> None:
-    ranges = missing_ranges(np.array(missing, dtype=bool), size)
-    covered = [i for indices in ranges for i in indices]
-    assert covered == [i for i, wanted in enumerate(missing) if wanted]
-    assert all(0 < len(indices) <= size for indices in ranges)
-
-
-def test_batch_sizes() -> None:
-    assert batch_size_for(1024, 201, "cpu") == 64
-    assert batch_size_for(64**2, 50, "cpu") == 16
-    assert batch_size_for(256**2, 1, "cpu") == 4
-    assert batch_size_for(128**2, 50, "cuda") == 64
-    assert batch_size_for(1024**2, 200, "cpu") == 1
 
 
 SCRIPT = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -91,19 +90,6 @@ def test_the_last_observed_time_step(
         assert file.num_observed() == max(12 - ahead, seen)
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["rain"], "rain, to be known ahead.*one of p, q, sun, tide, dt, nu"),
-        (["p", "q"], "a field to predict"),
-    ],
-)
-def test_names_that_are_not_there(names: list[str], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        stations().with_known(names)
-    assert stations().with_known(["forcing_q"]).forcing_names[0] == "q"
-
-
 def test_arrays_data_sets_and_graphs_name_them(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     u, f = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 4, 3, 2))
@@ -155,13 +141,6 @@ def test_arrays_data_sets_and_graphs_name_them(tmp_path: Path) -> None:
     told = r"f_0, f_1 of sample 1 .*\(4, 2, 2\): expected \(4, 3, 2\)"
     with pytest.raises(UserError, match=told):
         nfsgeo.from_pyg(graphs)
-
-
-def test_masked_arrays_are_missing_values() -> None:
-    u = np.ma.masked_greater(np.arange(24.0).reshape(2, 4, 3), 20)
-    file = nfsgeo.from_arrays(u, np.random.rand(4, 2), np.arange(3.0))
-    read = [file.read(sample, slice(None))[..., 0] for sample in range(2)]
-    np.testing.assert_array_equal(np.isnan(read), u.mask)
 
 
 @settings(max_examples=25, deadline=None)
@@ -220,29 +199,3 @@ def test_a_forcing_has_to_be_known() -> None:
         data[0]
     with pytest.raises(UserError, match="no input time steps.*forcings sun"):
         WindowDataset(file, [0], 0, 1, MeshOfFile(file))
-
-
-def test_points_that_are_absent_take_their_forcing_with_them(tmp_path: Path) -> None:
-    u, f = np.ones((1, 4, 3, 1)), np.arange(12.0).reshape(1, 4, 3, 1)
-    u[0, 2] = np.nan
-    file = nfsgeo.from_arrays(u, np.random.rand(4, 2), np.arange(3.0), forcing=f)
-    data = WindowDataset(file, [0], 2, 1, every_point(file), drop_absent=True)
-    item = data[0]
-    assert len(item.pos) == len(item.forcing) == 3
-    assert item.forcing[2, :, 0].tolist() == [9, 10, 11]
-
-
-def test_info_names_them(tmp_path: Path) -> None:
-    from click.testing import CliRunner
-
-    from nfsgeo_cli import main
-
-    path = str(stations(ahead=2).write(tmp_path / "a.nc"))
-    facts = json.loads(CliRunner().invoke(main, ["info", path, "--json"]).stdout)
-    assert list(facts["components"]) == ["p", "q"]
-    assert list(facts["forcings"]) == ["sun", "tide"]
-    assert facts["scalars"] == {"nu": [0.5, 1.5]} and facts["observed"] == 10
-    assert facts["components"]["p"]["missing"] == 0
-    shown = CliRunner().invoke(main, ["info", path]).stdout
-    assert "sun" in shown and "nu  0.5 to 1.5" in shown
-    assert "10 of them observed" in shown

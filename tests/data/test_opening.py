@@ -11,9 +11,7 @@ import pytest
 
 import nfsgeo.data
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.formats.format import Look
 from nfsgeo.data.opening import settled
-from nfsgeo.data.times import EPOCH
 from nfsgeo.geometry import Domain
 
 RNG = np.random.default_rng(0)
@@ -54,38 +52,6 @@ def test_domains_that_do_not_hold_the_points(
     assert {each.name for each in tmp_path.iterdir()} == {"grid.nc", "b.nc"}
 
 
-def test_folders_are_read_in_the_order_of_their_numbers(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    folder = tmp_path / "run"
-    folder.mkdir()
-    values = {}
-    for number in (10, 2, 1):
-        points = RNG.random((3 + number % 3, 2)) + number
-        values[number] = points, cloud(folder / f"case_{number}.npz", points)
-    for source in (folder, sorted(folder.iterdir()), [str(folder)]):
-        with nfsgeo.data.open(source) as fields:
-            assert fields.num_samples == 3
-            for sample, number in enumerate((1, 2, 10)):
-                points, u = values[number]
-                np.testing.assert_array_equal(fields.coordinates(sample), points)
-                np.testing.assert_array_equal(fields.read(sample, slice(None)), u[0])
-    chosen = [folder / f"case_{number}.npz" for number in (10, 1, 2)]
-    with nfsgeo.data.open(chosen) as fields:  # somebody's own order
-        np.testing.assert_array_equal(fields.coordinates(0), values[10][0])
-    for name in ("a_0.5.npz", "a_0.25.npz"):
-        cloud(tmp_path / name, RNG.random((4, 2)))
-    message = one_line(nfsgeo.data.open, sorted(tmp_path.glob("a_*")))
-    assert "either may come first" in message
-    (tmp_path / "empty").mkdir()
-    assert "at least one file" in one_line(nfsgeo.data.open, tmp_path / "empty")
-
-
-@pytest.mark.parametrize("source", [np.zeros((2, 3)), None, 3, ["a.nc", np.zeros(2)]])
-def test_what_is_no_path(source: Any, one_line: Callable[..., str]) -> None:
-    assert "nfsgeo" in one_line(nfsgeo.data.open, source)
-
-
 def test_options_that_do_not_exist(
     grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
 ) -> None:
@@ -106,20 +72,6 @@ def test_whether_a_file_opens_again_as_it_is(grid_case: Any) -> None:
     for told in ({"known": ["v"]}, {"times": np.arange(5.0)}, {"series": "samples"}):
         assert not nfsgeo.data.open(grid_case.path, **told).reopens
     assert not nfsgeo.data.open([grid_case.path] * 2, series="samples").reopens
-
-
-def test_times_are_asked_for(one_line: Callable[..., str]) -> None:
-    u = Array(np.zeros((3, 4)), "tx", ["u"])
-    fields = build(Path("a"), [u], axes=[np.arange(4.0)])
-    assert "--times 0:2:1" in one_line(settled, fields, None, None, ())
-    assert settled(fields, [0, 1, 3], None, ()).times.tolist() == [0, 1, 3]
-    days = np.array(["2026-01-01", "2026-01-02", "2026-01-04"], "M8[D]")
-    dated = settled(fields, days, None, ())
-    assert dated.time_unit == EPOCH and np.diff(dated.times).tolist() == [86400, 172800]
-    plain = settled(dated, [0.0, 1.0, 2.0], None, ())
-    assert plain.time_unit == ""
-    for times in ([0, 1], [2, 1, 0], [0.0, np.nan, 2.0], ["a", "b", "c"]):
-        one_line(settled, fields, times, None, ())
 
 
 @pytest.mark.parametrize("west", [-180.0, 0.0])
@@ -162,10 +114,3 @@ def test_an_interrupted_conversion_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         nfsgeo.data.convert(grid_case.path, tmp_path / "out.nc", progress=stop)
     assert [each.name for each in tmp_path.iterdir()] == ["grid.nc"]
-
-
-def test_damage_is_looked_at_from_outside(tmp_path: Path) -> None:
-    for content in (b"", b"PK\x03\x04", b"\x89HDF\r\n\x1a\n", b"GCOL\x01\0\0\0"):
-        (tmp_path / "a").write_bytes(content)
-        look = Look(tmp_path / "a")
-        assert look.head == content and not look.zipped

@@ -33,17 +33,6 @@ def test_xarray_reads_fields_dates_and_units(grid: Path) -> None:
         assert found.attrs["Conventions"].startswith("CF-")
 
 
-def test_xarray_reads_a_mesh_for_each_sample(tmp_path: Path) -> None:
-    points = [np.random.default_rng(n).random((n, 2)) for n in (5, 3)]
-    fields = [np.full((len(p), 2), float(len(p))) for p in points]
-    made = build(Path("u"), [Array(fields, "pt", ["u"])], points=points, times=[0, 1])
-    with xarray.open_dataset(made.write(tmp_path / "meshes.nc")) as found:
-        assert found.row_size.attrs["sample_dimension"] == "obs"
-        np.testing.assert_array_equal(found.row_size, [5, 3])
-        np.testing.assert_array_equal(found.u[0], [5] * 5 + [3] * 3)
-        np.testing.assert_array_equal(found.x, np.concatenate(points)[:, 0])
-
-
 def test_paraview_reads_fields_and_times(grid: Path) -> None:
     netcdf = pytest.importorskip("vtkmodules.vtkIONetCDF")
     pipeline = pytest.importorskip("vtkmodules.vtkCommonExecutionModel")

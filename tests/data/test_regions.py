@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 import torch
 import trimesh
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import nfsgeo.data
 from nfsgeo.data import Fields
@@ -47,13 +45,6 @@ def test_formats_that_hold_a_grid_hold_its_region(ending: str, tmp_path: Path) -
     out = grid(OBSTACLE).write(tmp_path / f"b{ending}")
     with nfsgeo.data.open(out) as file:
         assert file.domain == OBSTACLE
-
-
-def test_points_of_a_mesh_in_an_obstacle_are_refused() -> None:
-    points = np.array([[0.1, 0.1], [0.5, 0.5], [0.35, 0.6]])
-    u = [Array(np.ones((1, 3)), "tp", ["u"])]
-    with pytest.raises(UserError, match=r"2 of 3 points in an obstacle"):
-        build(Path("cloud"), u, points=points, domain=OBSTACLE)
 
 
 def test_samplers_leave_obstacles_out() -> None:
@@ -144,21 +135,3 @@ def test_a_surface_from_a_file(tmp_path: Path) -> None:
 def test_geojson_without_polygons_is_refused(shape: Any, tmp_path: Path) -> None:
     with pytest.raises(UserError):
         read_region(geojson(tmp_path / "a.geojson", shape))
-
-
-@settings(deadline=None, max_examples=40)
-@given(content=st.binary(max_size=200), ending=st.sampled_from([".geojson", ".npz"]))
-def test_damaged_files_are_refused(
-    content: bytes, ending: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    path = tmp_path_factory.mktemp("damaged") / f"a{ending}"
-    path.write_bytes(content)
-    with pytest.raises(UserError):
-        read_region(path)
-
-
-def test_convert_gives_a_file_its_region(tmp_path: Path) -> None:
-    source, block = grid(BOX).write(tmp_path / "a.nc"), Region.polygons([BLOCK])
-    out = nfsgeo.data.convert(source, tmp_path / "b.nc", region=block)
-    with nfsgeo.data.open(out) as file:
-        assert file.domain == OBSTACLE

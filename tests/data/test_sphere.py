@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,6 @@ from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import (
-    MESH_KINDS,
     disjoint,
     every_point,
     nested,
@@ -64,9 +62,3 @@ def test_subsets_are_even_on_the_sphere() -> None:
         assert abs((height**2).mean() - 1 / 3) < 0.05
         assert np.abs(drawn.pos[:, 1]).max() < 90
     assert len(every_point(fields)) == 90 * 91
-
-
-@pytest.mark.parametrize("kind", ["off-grid", "clustered", "jittered"])
-def test_meshes_of_boxes_are_refused(kind: str, one_line: Callable[..., str]) -> None:
-    message = one_line(MESH_KINDS[kind].sampler, globe(), 8, 0)
-    assert f"{kind} points" in message and "sphere" in message

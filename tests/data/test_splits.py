@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,9 +28,3 @@ def test_every_sample_once_in_order(num: int, shares: tuple[float, ...]) -> None
         assert all(len(part) for part in split.values())
     else:
         assert len(split["train"]) == num
-
-
-@pytest.mark.parametrize("shares", [(0.7, 0.2, 0.2), (1.0, 0.0, 0.0)])
-def test_shares_must_make_sense(shares: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="sum"):
-        split_in_order(10, shares)

@@ -19,8 +19,6 @@ from hypothesis import strategies as st
 
 import nfsgeo.data
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.equations import EQUATIONS
-from nfsgeo.data.generation import generate
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -84,21 +82,6 @@ def test_chunks_are_packed_and_have_checksums(tmp_path: Path) -> None:
         assert found.chunks[0] == 1 and 1e5 < 4 * np.prod(found.chunks) <= 2**20
         assert file["x"].fletcher32 and file["time"].fletcher32
     assert path.stat().st_size < 1e5
-
-
-@pytest.mark.parametrize("equation", ["burgers", "darcy", "elasticity"])
-def test_solutions_go_out_and_come_in_again(
-    equation: str, tmp_path: Path, contents: Any
-) -> None:
-    size = {"elasticity": 6}.get(equation, 16)
-    records = min(3, EQUATIONS[equation].records)
-    made = tmp_path / "a.nc"
-    generate(equation, made, samples=3, resolution=size, records=records)
-    back = nfsgeo.data.convert(made, tmp_path / "b.h5")
-    assert contents(made) == contents(back)
-    with h5py.File(made) as a, h5py.File(back) as b:
-        u = EQUATIONS[equation].component_names[0]
-        assert a[u].dtype == b[u].dtype == "f4" and a[u].chunks == b[u].chunks
 
 
 def broken(raw: bytes, data: st.DataObject) -> bytes:
@@ -173,15 +156,6 @@ def test_contradictions_are_found(
     assert str(grid_case.path) in one_line(nfsgeo.data.open, grid_case.path)
 
 
-@pytest.mark.parametrize("sizes", [[8, 8, 8], [8, -5, 18], [21, 0, 0]])
-def test_contradicting_sizes_are_found(
-    point_case: Any, contents: Any, one_line: Callable[..., str], sizes: list[int]
-) -> None:
-    with h5py.File(point_case.path, "r+") as file:
-        file["row_size"][...] = sizes
-    one_line(contents, point_case.path)
-
-
 @pytest.mark.parametrize("content", [b"", b"not fields", b"\x89HDF\r\n\x1a\n"])
 def test_other_files_are_refused(
     tmp_path: Path, one_line: Callable[..., str], content: bytes
@@ -212,15 +186,6 @@ def test_names_that_are_not_free(
     message = one_line(fields.write, tmp_path / "out.words")
     assert ".nc" in message and "out.words" in message
     assert {each.name for each in tmp_path.iterdir()} == {"grid.nc", "taken.nc"}
-
-
-def test_nothing_is_left_of_a_file_that_fails(grid_case: Any, tmp_path: Path) -> None:
-    def breaking(what: str, done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        grid_case.make().write(tmp_path / "a.nc", progress=breaking)
-    assert not list(tmp_path.glob("a.nc*"))
 
 
 def test_a_disk_that_fills_up(

@@ -51,15 +51,6 @@ def test_window_holds_inputs_targets_and_coefficient(
     np.testing.assert_array_equal(data.times, file.times[1:5])
 
 
-def test_stride_in_time(grid_case: Any, file: Fields) -> None:
-    mesh = random_subset(file, 9, seed=0)
-    data = WindowDataset(file, [2], 1, 1, mesh, first_step=1, time_stride=3)[0]
-    u = grid_case.u[2].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
-    np.testing.assert_array_equal(data.x[..., :2], u[:, 1:2])
-    np.testing.assert_array_equal(data.y, u[:, 4:5])
-    np.testing.assert_array_equal(data.times, file.times[[1, 4]])
-
-
 def test_static_problem_maps_coefficient_to_solution() -> None:
     rng = np.random.default_rng(0)
     u, a = (rng.normal(size=(3, 4, 3, n)).astype("f4") for n in (1, 2))
@@ -70,17 +61,6 @@ def test_static_problem_maps_coefficient_to_solution() -> None:
     assert data.x.shape == (12, 1, 2) and data.y.shape == (12, 1, 1)
     np.testing.assert_array_equal(data.x[:, 0], a[2].reshape(12, 2))
     np.testing.assert_array_equal(data.y[..., 0], u[2].reshape(12, 1))
-
-
-def test_batches_hold_samples_of_different_sizes(point_case: Any) -> None:
-    with nfsgeo.data.open(point_case.path) as file:
-        mesh = per_sample(lambda f, n, seed, sample: every_point(f, sample), file, 0, 0)
-        dataset = WindowDataset(file, range(3), 1, 2, mesh)
-        batch = next(iter(DataLoader(dataset, batch_size=3)))
-    assert batch.num_graphs == 3 and batch.x.shape == (21, 1, 2)
-    assert torch.bincount(batch.batch).tolist() == [8, 5, 8]
-    np.testing.assert_array_equal(batch.y[8:13], point_case.u[1][:, 1:])
-    assert batch.sample.tolist() == [0, 1, 2]
 
 
 def test_off_grid_mesh_is_interpolated() -> None:
@@ -131,17 +111,6 @@ def test_cache_is_bounded_and_drops_the_longest_unused(
     none = WindowDataset(file, range(7), 1, 1, mesh, cache_bytes=one - 1)
     none[3], none[3]
     assert counted[-2:] == [3, 3]
-
-
-def test_items_do_not_share_memory_with_the_cache(file: Fields) -> None:
-    dataset = WindowDataset(file, [0], 1, 1, every_point(file))
-    first = dataset[0]
-    kept = first.x.clone()
-    for name in ("x", "y", "pos", "times"):
-        first[name].zero_()
-    again = dataset[0]
-    torch.testing.assert_close(again.x, kept)
-    assert again.pos.abs().sum() > 0 and again.times.sum() > 0 and again.y.any()
 
 
 @pytest.mark.slow
@@ -231,21 +200,16 @@ def test_items_hold_unobserved_query_points_and_their_targets(
     assert "query_pos" not in plain
 
 
-def test_batches_hold_the_query_points_of_each_sample(file: Fields) -> None:
-    mesh = with_queries(random_subset(file, 9, seed=0), file, 100, seed=0)
-    samples = WindowDataset(file, [0, 1, 2], 1, 1, mesh)
-    (batch,) = DataLoader(samples, batch_size=3)
-    total = file.num_points(0)
-    assert len(batch.query_pos) == 3 * total
-    assert torch.equal(batch.query_y[total : 2 * total], samples[1].query_y)
-
-
-def test_where_all_is_observed_there_are_no_other_query_points(
-    file: Fields,
-) -> None:
-    mesh = with_queries(every_point(file), file, 5, seed=0)
-    item = WindowDataset(file, [0], 1, 1, mesh)[0]
-    assert torch.equal(item.query_pos, item.pos) and torch.equal(item.query_y, item.y)
+def test_noise_has_the_standard_deviation_asked_for(file: Fields) -> None:
+    mesh = every_point(file)
+    clean, noisy = (WindowDataset(file, [0], 2, 2, mesh) for _ in range(2))
+    noisy.noise = torch.tensor([0.5, 1.0, 2.0])
+    drawn = []
+    for noisy.turn in range(200):
+        drawn.append(noisy[0].x - clean[0].x)
+    std = torch.stack(drawn).std(dim=(0, 1, 2))
+    expected = torch.tensor([0.5, 1.0, 0.0])  # none on the coefficient
+    torch.testing.assert_close(std, expected, rtol=0.03, atol=0)
 
 
 def test_noise_is_on_the_inputs_alone_and_new_in_every_turn(file: Fields) -> None:
@@ -260,15 +224,3 @@ def test_noise_is_on_the_inputs_alone_and_new_in_every_turn(file: Fields) -> Non
     assert not torch.equal(added[0], added[1])
     noisy.turn = 1
     assert not torch.equal(noisy[0].x - clean[0].x, added[0])
-
-
-def test_noise_has_the_standard_deviation_asked_for(file: Fields) -> None:
-    mesh = every_point(file)
-    clean, noisy = (WindowDataset(file, [0], 2, 2, mesh) for _ in range(2))
-    noisy.noise = torch.tensor([0.5, 1.0, 2.0])
-    drawn = []
-    for noisy.turn in range(200):
-        drawn.append(noisy[0].x - clean[0].x)
-    std = torch.stack(drawn).std(dim=(0, 1, 2))
-    expected = torch.tensor([0.5, 1.0, 0.0])  # none on the coefficient
-    torch.testing.assert_close(std, expected, rtol=0.03, atol=0)

@@ -177,7 +177,7 @@ def _say(path: Path) -> str:
 
 ARRAYS = Format(
     "arrays of any names (.npz, .npy, .mat, .h5)",
-    lambda look: bool(shapes(look.path)),
+    lambda look: bool(look.shapes),
     read_arrays,
     "arrays of numbers",
     ("columns",),

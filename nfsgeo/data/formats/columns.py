@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nfsgeo.data.numbers import check_distinct
+from nfsgeo.data.checks import check_distinct
 from nfsgeo.errors import UserError
 
 Names = Sequence[str]
@@ -74,13 +74,13 @@ def column_of(path: Path, role: str, names: Names) -> str | None:
         UserError: Several may have it, or one may have it or not: T may be a
             temperature, ``travel_time`` a field.
     """
-    fitting = [name for name in names if bare_name(name) in ROLES[role]]
-    sure = [n for n in fitting if role != "time" or bare_name(n) != "t" or n[0] == "t"]
+    fits = [name for name in names if bare_name(name) in ROLES[role]]
+    sure = [n for n in fits if role != "time" or bare_name(n) != "t" or n[0] == "t"]
     if role == "time" and not sure:
         words, each = set(ROLES["time"][1:]), re.compile("[a-z]+")
-        fitting += [n for n in names if words.intersection(each.findall(n.lower()))]
-    if len(sure) > 1 or (fitting and not sure):
-        raise ask_role(path, role, sure or list(dict.fromkeys(fitting)))
+        fits += [n for n in names if words.intersection(each.findall(n.lower()))]
+    if len(sure) > 1 or (fits and not sure):
+        raise ask_role(path, role, sure or list(dict.fromkeys(fits)))
     return sure[0] if sure else None
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.io import loadmat, matlab, whosmat
 from xarray import Variable
 
-from nfsgeo.data.lazy import Key, deferred
+from nfsgeo.data.lazy import Key, deferred, opened_hdf5, read_hdf5
 from nfsgeo.errors import UserError
 
 __all__ = ["FILLS", "RANGE", "attributes", "read", "shapes", "valid_range", "without"]
@@ -133,7 +134,7 @@ def _of_hdf5(path: Path, name: str) -> Variable:
         raise ValueError(f"{name} of type {dtype}, which are no real numbers")
     if (marks or ends != (-np.inf, np.inf)) and dtype.kind != "f":
         dtype = np.result_type(dtype, np.float32)
-    stored = _Stored(path, name, marks, *ends)
+    stored = partial(_marked, opened_hdf5(path), name, marks, *ends)
     if not _begins(path, MATLAB):
         return deferred(_dims(len(shape)), shape, dtype, stored)
     row = dtype.itemsize * math.prod(shape[:-1])
@@ -141,20 +142,8 @@ def _of_hdf5(path: Path, name: str) -> Variable:
     return deferred(_dims(len(shape)), shape[::-1], dtype, read)
 
 
-class _Stored:
-    """Reads from an array of an HDF5 file, which stays open between two reads."""
-
-    def __init__(self, path: Path, name: str, *missing: Any) -> None:
-        self.path, self.name, self.missing = path, name, missing
-        self._file: h5py.File | None = None
-
-    def __call__(self, key: Key) -> NDArray[Any]:
-        if not self._file:
-            self._file = h5py.File(self.path, "r")
-        return without(np.asarray(self._file[self.name][key]), *self.missing)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_file": None}
+def _marked(opened: Any, name: str, marks: Any, low: Any, high: Any, key: Key) -> Any:
+    return without(read_hdf5(opened, name, key), marks, low, high)
 
 
 class _Reversed:
@@ -164,7 +153,7 @@ class _Reversed:
     in blocks, of which the last one is kept.
     """
 
-    def __init__(self, stored: _Stored, step: int) -> None:
+    def __init__(self, stored: Callable[[Key], Any], step: int) -> None:
         self.stored, self.step = stored, max(1, step)
         self._block, self._values = -1, np.empty(0)
 

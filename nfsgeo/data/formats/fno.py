@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,11 @@ import numpy as np
 import torch
 from xarray import Variable
 
-from nfsgeo.data.build import Array, build, nodes
+from nfsgeo.data.build import Array, on_unit_box
 from nfsgeo.data.fields import INITIAL, STATIC, Fields
 from nfsgeo.data.formats import containers
 from nfsgeo.data.formats.format import Format, left_out, unknown_set
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
 
 LEGACY = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
 TENSORS = "neuraloperator (.pt): a dict of tensors x and y, no other objects"
@@ -34,7 +33,7 @@ DERIVED = re.compile("t|K?coeff_[xy]|Kcoeff|a_x|a_smooth(_x)?")
 def _pairs(path: Path, a: Variable, u: Variable) -> Fields:
     """The initial condition at t = 0 and the solution at t = 1 are two time steps."""
     both = Array(np.stack([a.values, u.values], axis=1), "ntx", ["u"])
-    return _on_grid(path, [both], "burgers", [0.0, 1.0])
+    return on_unit_box(path, [both], "burgers", [0.0, 1.0])
 
 
 def _series(path: Path, first: Variable, u: Variable) -> Fields:
@@ -49,7 +48,7 @@ def _series(path: Path, first: Variable, u: Variable) -> Fields:
     times = np.linspace(0, 1, steps + 1) if named else None
     viscosity = 1 / int(re.findall(r"v(\d+)", path.name)[0])
     arrays = [Array(values, "ntx", ["u"])]
-    return _on_grid(path, arrays, "burgers", times, viscosity=viscosity)
+    return on_unit_box(path, arrays, "burgers", times, viscosity=viscosity)
 
 
 def _flow(path: Path, a: Variable, u: Variable) -> Fields:
@@ -60,36 +59,13 @@ def _flow(path: Path, a: Variable, u: Variable) -> Fields:
     elif re.search(rf"_T{u.shape[3]}(?!\d)", path.name):
         times = np.arange(1.0, 1 + u.shape[3])
     arrays = [Array(u, "nxyt", ["w"]), Array(a, "nxy", ["w0"], INITIAL)]
-    return _on_grid(path, arrays, "navier-stokes", times)
+    return on_unit_box(path, arrays, "navier-stokes", times)
 
 
 def _darcy(path: Path, a: Variable, u: Variable) -> Fields:
     """Coefficient and solution at nodes that include the boundary."""
     arrays = [Array(u, "nxy", ["u"]), Array(a, "nxy", ["a"], STATIC)]
-    return _on_grid(path, arrays, "darcy", [0.0], closed=True)
-
-
-def _on_grid(
-    path: Path,
-    arrays: list[Array],
-    equation: str,
-    times: Any,
-    closed: bool = False,
-    viscosity: Any = None,
-) -> Fields:
-    """On a grid of the unit box, with the upper ends of its axes where it is closed."""
-    values, letters = arrays[0].values, arrays[0].axes
-    sizes = [values.shape[letters.index(axis)] for axis in "xyz" if axis in letters]
-    about = {} if viscosity is None else {"viscosity": float(np.ravel(viscosity)[0])}
-    return build(
-        path,
-        arrays,
-        axes=[nodes(size, periodic=not closed) for size in sizes],
-        times=times,
-        domain=Domain.unit(len(sizes), periodic=equation != "darcy"),
-        equation=equation,
-        provenance={"parameters": about},
-    )
+    return on_unit_box(path, arrays, "darcy", [0.0], periodic=False, kind="closed")
 
 
 Set = tuple[str, dict[str, str], Callable[[Path, Variable, Variable], Fields]]
@@ -102,8 +78,8 @@ SETS: tuple[Set, ...] = (
 )
 
 
-def _set_of(path: Path) -> Set:
-    ranks = {(name, len(shape)) for name, shape in containers.shapes(path).items()}
+def _set_of(shapes: Mapping[str, tuple[int, ...]]) -> Set:
+    ranks = {(name, len(shape)) for name, shape in shapes.items()}
     return next(s for s in SETS if {(n, len(a)) for n, a in s[1].items()} <= ranks)
 
 
@@ -111,7 +87,8 @@ def _fno(path: Path) -> Fields:
     """Arrays of Li et al. (2021): Burgers ``a`` and ``u``, or ``input`` and ``output``,
     Navier-Stokes ``a`` and ``u``, Darcy ``coeff`` and ``sol``, known by their names.
     """
-    (pattern, axes, read), shapes = _set_of(path), containers.shapes(path)
+    shapes = containers.shapes(path)
+    pattern, axes, read = _set_of(shapes)
     if not re.match(pattern, path.name):
         raise unknown_set(path, shapes, axes)
     left_out(path, [n for n in shapes if n not in axes and not DERIVED.fullmatch(n)])
@@ -137,7 +114,10 @@ def _neuraloperator(path: Path) -> Fields:
     static = Array(x, axes["x"], ["a"], INITIAL if timed else STATIC)
     arrays, times = [Array(y, axes["y"], ["u"]), static], times if timed else [0.0]
     equation = {"nsforcing": "navier-stokes"}.get(named[1], named[1])
-    return _on_grid(path, arrays, equation, times, viscosity=tensors.get("visc"))
+    periodic, viscosity = named[1] != "darcy", tensors.get("visc")
+    return on_unit_box(
+        path, arrays, equation, times, periodic=periodic, viscosity=viscosity
+    )
 
 
 def _load(path: Path) -> dict[str, torch.Tensor]:
@@ -160,7 +140,7 @@ def _load(path: Path) -> dict[str, torch.Tensor]:
 
 FNO = Format(
     "FNO's Burgers, Darcy and Navier-Stokes (.mat)",
-    lambda look: look.head.startswith(b"MATLAB") and bool(_set_of(look.path)),
+    lambda look: look.head.startswith(b"MATLAB") and bool(_set_of(look.shapes)),
     _fno,
 )
 NEURALOPERATOR = Format(

@@ -16,10 +16,11 @@ from typing import Any
 import h5py
 
 from nfsgeo.data.fields import Fields, reading
+from nfsgeo.data.formats import containers
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress
 
-__all__ = ["Format", "Look", "check_heaps", "left_out", "require", "unknown_set"]
+__all__ = ["Format", "Look", "check_hdf5", "left_out", "require", "unknown_set"]
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ HEAP = b"GCOL\x01\0\0\0"  # signature of a global heap, where HDF5 keeps texts
 SEARCHED = 2**26  # bytes from the start of a file; its attributes come first
 
 
-def check_heaps(path: Path) -> None:
+def check_hdf5(path: Path) -> None:
     """Refuses HDF5 with objects of a global heap without size, or past its end.
 
     HDF5 goes from one to the next by their sizes, in such a heap for ever (HDF5 File
@@ -76,16 +77,9 @@ class Look:
         return self.path.is_file() and bool(h5py.is_hdf5(self.path))
 
     @cached_property
-    def ranks(self) -> Mapping[str, int]:
-        """Number of axes of the root's arrays in HDF5 by name, -1 of its groups."""
-        if not self.is_hdf5:
-            return {}
-        with h5py.File(self.path, "r") as file:
-            return {name: getattr(each, "ndim", -1) for name, each in file.items()}
-
-    def has(self, *names: str) -> bool:
-        """Whether the file is HDF5 and has arrays or groups of these names."""
-        return set(names) <= self.ranks.keys()
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes of arrays of numbers by name, see :func:`containers.shapes`."""
+        return {} if self.path.is_dir() else containers.shapes(self.path)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 
 from nfsgeo.data.build import Array, build, numbered
+from nfsgeo.data.checks import on_cpu
 from nfsgeo.data.fields import KNOWN, STATIC, Fields
 from nfsgeo.data.formats.columns import Columns
 from nfsgeo.data.formats.format import Format, Look
 from nfsgeo.data.formats.kinds import with_kinds
-from nfsgeo.data.numbers import on_cpu
 from nfsgeo.errors import UserError
 
 if TYPE_CHECKING:

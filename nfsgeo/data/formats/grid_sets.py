@@ -11,7 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from nfsgeo.data.build import Array, build, cell_centres, even_axis
+from nfsgeo.data.build import Array, build, even_axis, on_unit_box
 from nfsgeo.data.fields import FIELD, STATIC, Fields
 from nfsgeo.data.formats.containers import as_text, attributes, read, shapes
 from nfsgeo.data.formats.format import Format, Look, left_out
@@ -28,7 +28,8 @@ COMBINED, WAVE = ("alpha", "beta", "gamma"), ("c", "bc_left", "bc_right")
 def _is_pdebench(look: Look) -> bool:
     flow = look.path.name.startswith("ns_incom")  # tells no coordinates
     known = (LINE, DARCY, FLOW) if flow else (LINE, DARCY)
-    return any(each.items() <= look.ranks.items() for each in known)
+    ranks = {(name, len(shape)) for name, shape in look.shapes.items()}
+    return look.is_hdf5 and any(each.items() <= ranks for each in known)
 
 
 def _pdebench(path: Path) -> Fields:
@@ -51,13 +52,10 @@ def _pdebench(path: Path) -> Fields:
             Array(found["particles"], "ntxyc", ["particles"]),
             Array(found["force"], "nxyc", ["force_x", "force_y"], STATIC),
         ]
-        axes: Any = [cell_centres(size) for size in found["velocity"].shape[2:4]]
-        square, equation = Domain.unit(2, periodic=False), "navier-stokes"
-        return build(
-            path, arrays, axes=axes, times=times[0], domain=square, equation=equation
-        )
+        about = {"periodic": False, "kind": "centres"}
+        return on_unit_box(path, arrays, "navier-stokes", times[0], **about)
     line, u, domain = names is LINE, found["tensor"], None
-    axes = [found[n].values.astype(float) for n in names if n[:2] in ("x-", "y-")]
+    axes: Any = [found[n].values.astype(float) for n in names if n[:2] in ("x-", "y-")]
     sets = r"1D_(Burgers|Advection)_|ReacDiff_Nu()" if line else "2D_DarcyFlow()"
     if known := re.search(sets, path.name):
         ends = [even_axis(axis, centred=True) for axis in axes]
@@ -136,8 +134,9 @@ def _the_well(path: Path) -> Fields:
 
 
 def _is_mp_pde(look: Look) -> bool:
-    names = shapes(look.path) if any(part in look.ranks for part in SPLITS) else ()
-    return any(name.partition("/pde_")[0] in SPLITS for name in names)
+    return any(
+        name.startswith(tuple(f"{s}/pde_" for s in SPLITS)) for name in look.shapes
+    )
 
 
 def _mp_pde(path: Path) -> Fields:
@@ -175,7 +174,10 @@ def _mp_pde(path: Path) -> Fields:
 PDEBENCH = Format("PDEBench (.hdf5, .h5)", _is_pdebench, _pdebench)
 THE_WELL = Format(
     "The Well (.hdf5)",
-    lambda look: look.has("t0_fields", "dimensions", "boundary_conditions"),
+    lambda look: (
+        "dimensions/time" in look.shapes
+        and any(re.match("t[012]_fields/", name) for name in look.shapes)
+    ),
     _the_well,
 )
 MP_PDE = Format("MP-PDE (.h5)", _is_mp_pde, _mp_pde)

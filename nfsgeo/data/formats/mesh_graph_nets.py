@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,12 @@ from numpy.typing import NDArray
 from xarray import Variable
 
 from nfsgeo.data.build import Array, build, numbered
+from nfsgeo.data.checks import finite
 from nfsgeo.data.fields import STATIC, Fields
 from nfsgeo.data.formats import containers
 from nfsgeo.data.formats.columns import Columns
 from nfsgeo.data.formats.format import Format
 from nfsgeo.data.formats.kinds import with_kinds
-from nfsgeo.data.numbers import finite
 from nfsgeo.errors import UserError
 
 POINTS, TIMES = ("mesh_pos", "pos", "coords"), ("time", "times", "t")
@@ -23,10 +24,10 @@ OWN = {*POINTS, *TIMES, "node_type", "cells"}
 CELLS = {2: "line", 3: "triangle", 4: "tetra", 8: "hexahedron"}  # by nodes, in space
 
 
-def _groups(path: Path) -> dict[str, set[str]]:
+def _groups(names: Iterable[str]) -> dict[str, set[str]]:
     """Names of the arrays in each group."""
     found: dict[str, set[str]] = {}
-    for group, _, name in (each.rpartition("/") for each in containers.shapes(path)):
+    for group, _, name in (each.rpartition("/") for each in names):
         found.setdefault(group, set()).add(name)
     return found
 
@@ -44,7 +45,7 @@ def _mesh_graph_nets(path: Path, columns: Columns | None = None) -> Fields:
     not change. Optionally ``time``. All others are fields (T, points, components).
     (Pfaff et al., Learning mesh-based simulation with graph networks, 2021.)
     """
-    groups = _groups(path)
+    groups = _groups(containers.shapes(path))
     order = sorted(groups, key=lambda name: (len(name), name))
     names = sorted(groups[order[0]] - OWN)
     points, types, times = [], [], []
@@ -96,7 +97,7 @@ def _constant(array: Variable, what: str) -> NDArray[Any]:
 
 MESH_GRAPH_NETS = Format(
     "MeshGraphNets (.h5, .npz)",
-    lambda look: any(map(_is_trajectory, _groups(look.path).values())),
+    lambda look: any(map(_is_trajectory, _groups(look.shapes).values())),
     _mesh_graph_nets,
     options=("columns",),
 )

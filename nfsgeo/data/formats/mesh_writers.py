@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nfsgeo.data.disk import check_room, growing
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats.format import Format
-from nfsgeo.data.formats.marks import marked_names
+from nfsgeo.data.formats.kinds import marked_names
 from nfsgeo.data.formats.meshes import GHOST, VALID
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress

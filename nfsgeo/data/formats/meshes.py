@@ -16,14 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.build import Array, build, numbered
+from nfsgeo.data.checks import missing_values
+from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.fields import FIELD, STATIC, Fields, reading
 from nfsgeo.data.formats.columns import Columns
 from nfsgeo.data.formats.format import Format, Look
-from nfsgeo.data.formats.kinds import with_kinds
-from nfsgeo.data.formats.marks import bare, is_static
-from nfsgeo.data.joining import joined
+from nfsgeo.data.formats.kinds import bare, is_static, with_kinds
 from nfsgeo.data.lazy import Key, deferred
-from nfsgeo.data.numbers import missing_values
 from nfsgeo.errors import UserError
 
 VALID, GHOST = "vtkValidPointMask", "vtkGhostType"  # that ParaView sets
@@ -81,8 +80,8 @@ def _series(path: Path, at: Any = None, columns: Columns | None = None) -> Field
     for group, steps in samples.items():
         opener = partial(_step, path, steps, at, columns)
         name = Path(f"{path}, group {group}")
-        found[name] = joined([*steps], opener, "time-steps")
-    fields = joined([*found], found.__getitem__, "samples")
+        found[name] = concatenated([*steps], opener, "time-steps")
+    fields = concatenated([*found], found.__getitem__, "samples")
     return with_kinds(replace(fields, path=path), columns)
 
 

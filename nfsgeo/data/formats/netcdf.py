@@ -22,9 +22,8 @@ from nfsgeo.data.fields import FIELD, INITIAL, SPACE, STATIC, Fields
 from nfsgeo.data.formats import columns as named
 from nfsgeo.data.formats.containers import FILLS, RANGE, valid_range, without
 from nfsgeo.data.formats.format import Format, Look, left_out
-from nfsgeo.data.formats.kinds import with_kinds
-from nfsgeo.data.formats.marks import is_static
-from nfsgeo.data.lazy import Key, deferred
+from nfsgeo.data.formats.kinds import is_static, with_kinds
+from nfsgeo.data.lazy import Key, deferred, spread
 from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -79,8 +78,8 @@ def fields_of(
     named.check_roles(path, names, given)
     chosen = [name for name, kind in kinds.items() if kind == "field"]
     along = {d for name in chosen for d in dataset[name].dims} or {*dataset.dims}
-    fitting = [n for n, v in dataset.data_vars.items() if along.issuperset(v.dims)]
-    if left := [name for name in fitting if kinds.get(str(name)) != "ignore"]:
+    fits = [n for n, v in dataset.data_vars.items() if along.issuperset(v.dims)]
+    if left := [name for name in fits if kinds.get(str(name)) != "ignore"]:
         dataset = dataset[left]  # and their coordinates
     roles = _roles(path, dataset, given)
     sample, time = (_dimension(path, dataset, r, roles) for r in ("sample", "time"))
@@ -231,16 +230,16 @@ def _roles(path: Path, dataset: Dataset, given: Roles) -> dict[str, str]:
         names += [n for n, v in dataset.data_vars.items() if _is_degrees(v, "en")]
     told = {str(n): _role(str(n), dataset) for n in names if n not in found.values()}
     for role in (role for role in named.ROLES if role not in given):
-        fitting = [name for name, what in told.items() if what == role]
-        there = [name for name in fitting if name in dataset.variables]
+        fits = [name for name, what in told.items() if what == role]
+        there = [name for name in fits if name in dataset.variables]
         if role == "time":  # the axis, before what else tells when the data are from
-            fitting = there or fitting
-            fitting = [name for name in fitting if name in dataset.dims] or fitting
+            fits = there or fits
+            fits = [name for name in fits if name in dataset.dims] or fits
         elif role != "sample":
-            fitting = [name for name in there if dataset[name].ndim]
-        if len(fitting) > 1:
-            raise named.ask_role(path, role, fitting, "variable")
-        found |= dict.fromkeys([role] * len(fitting), "".join(fitting))
+            fits = [name for name in there if dataset[name].ndim]
+        if len(fits) > 1:
+            raise named.ask_role(path, role, fits, "variable")
+        found |= dict.fromkeys([role] * len(fits), "".join(fits))
     named.check_space(path, [*map(str, dataset.variables)], found, "variable")
     return found
 
@@ -315,20 +314,17 @@ def _check_grid(path: Path, data: Mapping[str, DataArray], dim: str, time: Any) 
 
 def _at_points(values: Variable, ahead: Sizes, places: Sizes) -> Variable:
     """Its dimensions of space made one behind the others, the same where constant."""
-    dims = [*ahead, "point"]
-    if len(places) == 1 and {*values.dims} == {*ahead, *places}:
-        return Variable(dims, values.transpose(*ahead, *places))
-    shape = [*ahead.values(), prod(places.values())]
-    return deferred(dims, shape, values.dtype, partial(_flat, values, ahead, places))
+    whole = spread(values, {**ahead, **places})
+    dims, shape = [*ahead, "point"], [*ahead.values(), prod(places.values())]
+    if len(places) == 1:
+        return Variable(dims, whole)
+    return deferred(dims, shape, values.dtype, partial(_flat, whole, len(ahead)))
 
 
-def _flat(values: Variable, ahead: Sizes, places: Sizes, key: Key) -> NDArray[Any]:
-    chosen: dict[str, Any] = dict(zip(ahead, key, strict=False))
-    each = {d: range(num)[chosen[d]] for d, num in ahead.items()}
-    sizes = {d: len(some) for d, some in each.items() if isinstance(some, range)}
-    taken = values.isel(chosen, missing_dims="ignore").load()
-    whole = taken.set_dims(sizes | dict(places)).values
-    return np.asarray(whole.reshape(*sizes.values(), -1)[..., key[-1]])
+def _flat(values: Variable, num: int, key: Key) -> NDArray[Any]:
+    taken = values[key[:num]].values
+    kept = sum(isinstance(each, slice) for each in key[:num])
+    return np.asarray(taken.reshape(*taken.shape[:kept], -1)[..., key[-1]])
 
 
 def _times(path: Path, variable: Variable) -> Any:

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.build import Array, build, nodes
+from nfsgeo.data.build import Array, build, on_unit_box
 from nfsgeo.data.fields import INITIAL, STATIC, Fields
 from nfsgeo.data.formats.format import Format, left_out, unknown_set
-from nfsgeo.geometry import Domain
 
 
 def _nfs_pickle(path: Path) -> Fields:
@@ -34,21 +33,18 @@ def _nfs_pickle(path: Path) -> Fields:
     space, grid = "p" if points is not None else "xyz"[: a.ndim - 1], u.shape[1:-1]
     axes = {"a": f"n{space}", "u": f"n{space}t"}
     left_out(path, [str(key) for key in found if key not in arrays])
-    where: dict[str, Any] = {}
+    role, times = (STATIC, [0.0]) if u.shape[-1] == 1 else (INITIAL, None)
     if points is not None:
         flat = points.reshape(-1, points.shape[-1])
         if grid not in (points.shape[:-1], (len(flat),)):
             raise ValueError(f"u {u.shape} does not fit x {points.shape}")
         u, a = u.reshape(len(u), len(flat), -1), a.reshape(len(u), len(flat))
-        where["points"] = flat
-    elif re.match(r"dataset_sr\d+\.pkl", path.name):
-        where["axes"] = [nodes(size, periodic=True) for size in grid]
-        where["domain"] = Domain.unit(len(grid))
-    else:
-        raise unknown_set(path, {"u": u.shape, "a": a.shape}, axes, "u=u, a=a")
-    role, times = (STATIC, [0.0]) if u.shape[-1] == 1 else (INITIAL, None)
     made = [Array(u, axes["u"], ["u"]), Array(a, axes["a"], ["a"], role)]
-    return build(path, made, times=times, **where)
+    if points is not None:
+        return build(path, made, points=flat, times=times)
+    if not re.match(r"dataset_sr\d+\.pkl", path.name):
+        raise unknown_set(path, {"u": u.shape, "a": a.shape}, axes, "u=u, a=a")
+    return on_unit_box(path, made, "", times)
 
 
 class _Array:

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.build import Array, build, numbered
+from nfsgeo.data.checks import as_real
 from nfsgeo.data.disk import check_room, growing
 from nfsgeo.data.fields import INITIAL, SPACE, STATIC, Fields
 from nfsgeo.data.formats.arrays import read_arrays
 from nfsgeo.data.formats.columns import KINDS, Columns
 from nfsgeo.data.formats.format import Format, Look
 from nfsgeo.data.formats.kinds import with_kinds
-from nfsgeo.data.numbers import as_real
 from nfsgeo.data.times import dates
 from nfsgeo.geometry import Domain
 from nfsgeo.progress import Progress

@@ -12,7 +12,7 @@ from xarray import Variable
 
 from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.domains import check_within
-from nfsgeo.data.fields import STATIC, Fields, reading
+from nfsgeo.data.fields import SPACE, STATIC, Fields, reading
 from nfsgeo.data.formats import containers
 from nfsgeo.data.formats.format import Format, Look, left_out
 from nfsgeo.data.lazy import Key, deferred
@@ -69,6 +69,8 @@ def _camlab(path: Path) -> Fields:
     times: Any = [0.0] if steps == 1 else None
     if end and (steps == 21 or name == "wave-layer"):
         times = np.linspace(0, end, steps)
+    dims = ["sample", "point", "d"][len(x) == 1 :]
+    at = Variable(dims, x[:, 0] if len(x) > 1 else x[0, 0])
     periodic = name in SETS and name[:3] in ("ns-", "ce-")
     if periodic:
         square, meshes = Domain.unit(x.shape[3], periodic=False), (m.values for m in x)
@@ -76,7 +78,9 @@ def _camlab(path: Path) -> Fields:
     return build(
         path,
         arrays,
-        points=x[:, 0] if len(x) > 1 else x[0, 0].values,
+        points={
+            axis: at[..., i] for axis, i in zip(SPACE, range(x.shape[3]), strict=False)
+        },
         times=times,
         domain=Domain.unit(x.shape[3]) if periodic else None,
         split=published_split(samples, 1024, 128, 256),
@@ -140,7 +144,7 @@ def _is_geo_fno(look: Look) -> bool:
 
 CAMLAB = Format(
     "CAMLab point clouds of RIGNO and GAOT (.nc)",
-    lambda look: [look.ranks.get(name) for name in "ux"] == [4, 4],
+    lambda look: look.is_hdf5 and [len(look.shapes[name]) for name in "ux"] == [4, 4],
     _camlab,
     "a set of CAMLab: u (samples, time steps, points, components), x (samples or 1, 1, "
     "points, axes), optionally c as u",

@@ -17,7 +17,7 @@ import pandas
 from nfsgeo.data.disk import growing
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats.columns import roles_of
-from nfsgeo.data.formats.marks import marked_names
+from nfsgeo.data.formats.kinds import marked_names
 from nfsgeo.data.times import dates
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress
@@ -31,26 +31,26 @@ def write_csv(fields: Fields, out: Path, progress: Progress) -> None:
         partial.open("w", encoding="utf-8", newline="") as stream,
     ):
         stream.write(_line([*ahead, *names]))
-        for frame in _frames(fields, ahead, names, progress):
-            if frame["time"].dtype.kind == "M":
-                frame["time"] = frame["time"].to_numpy().astype(str)
-            frame.to_csv(stream, header=False, index=False, lineterminator="\n")
+        for table in _tables(fields, ahead, names, progress):
+            if table["time"].dtype.kind == "M":
+                table["time"] = table["time"].to_numpy().astype(str)
+            table.to_csv(stream, header=False, index=False, lineterminator="\n")
 
 
 def write_parquet(fields: Fields, out: Path, progress: Progress) -> None:
     """The columns of a ``.csv``, in a row group for each sample."""
     from pyarrow import Table, parquet
 
-    frames = _frames(fields, *_header(fields, out), progress)
-    first = Table.from_pandas(next(frames), preserve_index=False)
+    tables = _tables(fields, *_header(fields, out), progress)
+    first = Table.from_pandas(next(tables), preserve_index=False)
     with (
         growing(out) as partial,
         parquet.ParquetWriter(partial, first.schema) as writer,
     ):
         writer.write_table(first)
-        for frame in frames:
+        for table in tables:
             writer.write_table(
-                Table.from_pandas(frame, first.schema, preserve_index=False)
+                Table.from_pandas(table, first.schema, preserve_index=False)
             )
 
 
@@ -80,7 +80,7 @@ def _line(names: list[str]) -> str:
     return text.getvalue()
 
 
-def _frames(
+def _tables(
     fields: Fields, ahead: list[str], names: list[str], progress: Progress
 ) -> Iterator[pandas.DataFrame]:
     """The columns of one sample after the other."""

@@ -2,7 +2,7 @@
 
 Rows come in any order. A value is missing where its cell is empty or its row is. Points
 stay where they are, sorted by their coordinates; every sample has the same times. See
-:mod:`nfsgeo.data.formats.columns` and ``marks`` for what names tell.
+:mod:`nfsgeo.data.formats.columns` and ``kinds`` for what names tell.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import pandas
 from numpy.typing import NDArray
 
 from nfsgeo.data.build import Array, build
+from nfsgeo.data.checks import as_real, finite, missing_values, not_infinite
 from nfsgeo.data.fields import FIELD, STATIC, Doubles, Fields, Indices
 from nfsgeo.data.formats import columns as named
 from nfsgeo.data.formats.columns import Columns, listed
 from nfsgeo.data.formats.format import Format, Look, require
-from nfsgeo.data.formats.marks import bare, is_static
+from nfsgeo.data.formats.kinds import bare, is_static, with_kinds
 from nfsgeo.data.formats.table_writers import write_csv, write_parquet
-from nfsgeo.data.numbers import as_real, finite, missing_values, not_infinite
 from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
 from nfsgeo.errors import UserError
 
@@ -38,6 +38,7 @@ SPACES = r"\s+"  # any white space separates columns
 ABSENT = ("", "na", "n/a", "null", "none", "nan", "nat", "-", "--")
 MISSING = [*ABSENT, *map(str.upper, ABSENT), *map(str.title, ABSENT), "NaN", "NaT"]
 OFFSET = re.compile(r"(?i)(z|:\d.*[+-]\d\d(:?\d\d)?)$")  # of a time from UTC
+APART = ("sample", "time")  # roles of what is no coordinate
 SPARSE = 100  # times as many points and time steps as rows: points that move
 
 
@@ -220,72 +221,65 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     num = len(cells[roles["x"]])
     if not num:
         raise UserError(f"{path} without rows", "a row for each point", "add them")
-    nothing, unit = (np.zeros(num, int), [0.0]), ""
-    keys: dict[str, Any] = {"sample": nothing, "time": nothing}
+    keys: dict[str, Any] = {role: (np.zeros(num, int), [0.0]) for role in APART}
+    unit = ""
     for role, name in roles.items():
         what = f"{path}: column {name}"
         values = _values(path, name, cells.pop(name), names=role == "sample")
         if role == "time":
             unit, values = unit_of_times(values), as_times(values, what)
         keys[role] = _ranked(finite(as_real(values, what), what))
+    (sample, samples), (time, times) = (keys.pop(role) for role in APART)
     if "time" in roles and not unit:
-        _check_times(f"{path}: column {roles['time']}", roles["time"], keys["time"][1])
-    (sample, samples), (time, times) = keys.pop("sample"), keys.pop("time")
+        _check_times(f"{path}: column {roles['time']}", roles["time"], times)
     point, there = keys.pop("x")
     points = there[:, None] + 0.0  # which makes -0 to 0
     for codes, axis in map(keys.pop, sorted(keys)):
         point, there = _ranked(point * np.int64(len(axis)) + codes)
         old, new = np.divmod(there, len(axis))
         points = np.column_stack([points[old], axis[new] + 0.0])
+    stations = None
+    for name, column in [*cells.items()]:
+        if not kinds.get(name) and stations is None:
+            stations = _names(column, point, len(points))
+            if stations is not None:
+                del cells[name]
+                continue
+        if kinds.get(name) == "ignore":
+            del cells[name]
+        else:
+            cells[name] = _values(path, name, column)
     # Places are the points of one sample after those of the other.
     place, there = point, np.arange(len(points))
     if len(samples) > 1:
         place, there = _ranked(sample * np.int64(len(points)) + point)
     starts = np.searchsorted(there, np.arange(len(samples)) * len(points))
     own, there = len(there) < len(samples) * len(points), there % len(points)
-    stations, table = None, dict[str, NDArray[Any]]()
-    for name, column in cells.items():
-        if not kinds.get(name) and stations is None:
-            stations = _names(column, point, len(points))
-            if stations is not None:
-                continue
-        if kinds.get(name) != "ignore":
-            table[name] = _values(path, name, column)
-    cells.clear()
     of = [f"of sample {each:g} " if "sample" in roles else "" for each in samples]
     at = time * np.int64(len(there)) + place
     _check_rows(path, at, points[there], times, starts, of)
     shape = (-1,) if own or len(samples) == 1 else (len(samples), len(points))
-    axes, arrays, still, names = "np"[-len(shape) :], [], [], list(table)
+    axes, arrays = "t" + "np"[-len(shape) :], list[Array]()
+    names = list(cells)
     for name in names:
-        what = f"{path}: column {name}"
-        kind = kinds.get(name, "static" * is_static(name))
-        values = as_real(table.pop(name), what, gaps=kind != "static")
-        if kind == "static":
-            found = np.empty(len(there), values.dtype)
-            found[place] = finite(values, what)
-            if (found[place] != values).any():
-                raise UserError(
-                    f"{path} with {name}, which changes in time",
-                    "the same values at all times of a static input, named a or a_NAME",
-                    "rename it if it is a field to predict",
-                )
-            stays = name in kinds or bare(name) in names
-            short = name if stays else bare(name)
-            arrays.append(Array(found.reshape(shape), axes, [short], STATIC))
-            continue
+        kind = kinds.get(name)
+        what, static = f"{path}: column {name}", kind == "static"
+        static |= not kind and is_static(name)
+        values = as_real(cells.pop(name), what, gaps=not static)
+        values = (finite if static else not_infinite)(values, what)
         dtype = np.result_type(values, np.float32)
         found = np.full(len(times) * len(there), np.nan, dtype)
-        found[at] = not_infinite(values, what)
-        found = found.reshape(len(times), *shape)
-        arrays.append(Array(found, "t" + axes, [name], FIELD))
-        still += [name] if not kind and _is_still(found) else []
-    if still:
-        raise named.ask_kind(path, still)
+        found[at] = values
+        short = bare(name) if static and not kind and bare(name) not in names else name
+        role = STATIC if static else FIELD
+        arrays.append(Array(found.reshape(len(times), *shape), axes, [short], role))
     arrays.sort(key=lambda array: array.role == STATIC)
     meshes = np.split(points[there], starts[1:]) if own else points
     when, units = times if "time" in roles else None, {"time": unit}
-    dataset = build(path, arrays, points=meshes, times=when, units=units).dataset
+    fields = build(path, arrays, points=meshes, times=when, units=units)
+    sure = [name for name in fields.component_names if kinds.get(name) == "field"]
+    fields = with_kinds(fields, {"field": sure}, "column")
+    dataset = fields.dataset
     if named.bare_name(roles["x"]) in named.LONGITUDE:
         dataset["x"].attrs["standard_name"] = "longitude"
     if stations is not None:
@@ -306,15 +300,7 @@ def _check_times(what: str, name: str, times: Doubles) -> None:
 
 def _ranked(values: NDArray[Any]) -> tuple[Indices, NDArray[Any]]:
     """The rank of each value among those that differ, and these in order."""
-    runs = values[1:] != values[:-1]
-    if long := 2 * np.count_nonzero(runs) < len(values):
-        heads = np.flatnonzero(np.append(True, runs))
-        lengths, values = np.diff(heads, append=len(values)), values[heads]
-    codes, found = pandas.factorize(values)
-    order = np.argsort(found)
-    ranks = np.empty(len(found), np.int32)
-    ranks[order] = np.arange(len(found))
-    return np.repeat(ranks[codes], lengths) if long else ranks[codes], found[order]
+    return pandas.factorize(values, sort=True)
 
 
 def _check_rows(
@@ -350,16 +336,6 @@ def _check_rows(
         given = f"{path} without a row {of[sample]}at t = {times[step]:g}"
         todo = "convert samples with other times by themselves"
         raise UserError(given, "every sample at the same times", todo)
-
-
-def _is_still(values: NDArray[Any]) -> bool:
-    """Whether values ``[T, ...]`` differ between points and nowhere in time."""
-    lowest, highest = np.fmin.reduce(values, 0), np.fmax.reduce(values, 0)
-    same = np.array_equal(lowest, highest, equal_nan=True)
-    return same and bool(
-        (np.isfinite(values).sum(axis=0) > 1).any()
-        and np.fmin.reduce(lowest, None) < np.fmax.reduce(lowest, None)
-    )
 
 
 def _names(column: Any, point: Indices, num: int) -> NDArray[np.str_] | None:

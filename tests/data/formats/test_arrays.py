@@ -130,18 +130,6 @@ def test_grids(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(file.read_static(1)[:, 0], a[1].ravel())
 
 
-def test_one_array_alone_and_its_times(tmp_path: Path) -> None:
-    np.save(tmp_path / "height.npy", U[..., 0])
-    out = nfsgeo.data.convert(
-        tmp_path / "height.npy",
-        tmp_path / "height.nc",
-        columns={"field": "height:ntx", "x": "0:4"},
-        times=TIMES,
-    )
-    with nfsgeo.open(out) as file:
-        np.testing.assert_array_equal(values(file), U[..., :1])
-
-
 def test_meshes_of_their_own_and_arrays_in_groups(tmp_path: Path) -> None:
     meshes = RANDOM.random((N, P, 2))
     save_h5(
@@ -163,16 +151,6 @@ def test_names_of_a_format_give_way_to_what_is_told(tmp_path: Path) -> None:
     with nfsgeo.open(tmp_path / "a.mat", columns=columns) as file:
         assert file.static_names == ["a"] and not file.domain.periodic[0]
         np.testing.assert_array_equal(values(file)[:, 0, :, 0], u)
-
-
-def test_longitudes_around_the_globe_are_asked_about(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    arrays = {"p": U[0, :, :, 0], "lon": 80.0 * np.arange(P), "lat": np.zeros(P)}
-    np.savez(tmp_path / "a.npz", **arrays)
-    columns = {"field": "p:tp", "x": "lon", "y": "lat"}
-    message = one_line(nfsgeo.open, tmp_path / "a.npz", columns=columns, times=TIMES)
-    assert "around the globe" in message
 
 
 @pytest.mark.parametrize(
@@ -275,18 +253,3 @@ def test_matlab_files_without_arrays(tmp_path: Path) -> None:
     for content in (b"", b"MATLAB 5.0", bytes(200), path.read_bytes()):
         path.write_bytes(content)
         assert not ARRAYS.recognises(Look(path))
-
-
-def test_objects_and_text_are_left_alone(tmp_path: Path) -> None:
-    """Nothing is unpickled, and what holds no numbers is not offered."""
-    np.savez(tmp_path / "a.npz", people=np.array(["a"]), any=np.array([{}, 1], object))
-    assert not ARRAYS.recognises(Look(tmp_path / "a.npz"))
-
-
-def test_times_that_are_missing_are_asked_for(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    np.savez(tmp_path / "a.npz", flow=U, nodes=POINTS)
-    columns = {"field": "flow:ntpc", "points": "nodes"}
-    message = one_line(nfsgeo.open, tmp_path / "a.npz", columns=columns)
-    assert "no times" in message and "--times 0:3:1" in message

@@ -113,34 +113,6 @@ def test_a_series_keeps_times_numbers_and_forcings() -> None:
     np.testing.assert_array_equal(found[:, 1], pairs[1].y[:, 0] + 1)
 
 
-@pytest.mark.parametrize(
-    ("graphs", "words"),
-    [
-        ([pair(0), Data(x=pair(1).x, pos=pair(1).pos)], "differs from the first in y"),
-        ([pair(0, nu=0.1), pair(1, nu=0.2)], "with nu that differs between them"),
-        ([pair(0), pair(1, nu=0.2)], "differs from the first in nu"),
-        ([pair(0, t=0.0), pair(1, t=1.0)], "two times for each graph"),
-        ([pair(k, t=torch.tensor([0.0, 1.0])) for k in range(2)], "two times"),
-    ],
-)
-def test_a_series_drops_nothing(graphs: list[Data], words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        fields_of_graphs(Path("a"), graphs, "time-steps")
-
-
-def test_components_that_never_change() -> None:
-    x = torch.rand(6, 4, 3)
-    x[..., 1] = x[:, :1, 1]
-    graphs = [Data(x=x, pos=torch.rand(6, 2), t=torch.arange(4.0))]
-    with pytest.raises(UserError, match="u_1, which never changes in time"):
-        fields_of_graphs(Path("a"), graphs)
-    fields = fields_of_graphs(Path("a"), graphs, columns={"static": "u_1"})
-    assert (fields.component_names, fields.static_names) == (["u_0", "u_2"], ["u_1"])
-    np.testing.assert_array_equal(fields.read_static(0)[:, 0], x[:, 0, 1])
-    with pytest.raises(UserError, match="u_0, which changes in time"):
-        fields_of_graphs(Path("a"), graphs, columns={"static": ["u_0", "u_1"]})
-
-
 def graph(**attributes: Any) -> Data:
     x = torch.arange(8.0).reshape(4, 2, 1)
     given = {"x": x, "pos": torch.rand(4, 2), "t": torch.arange(2.0)} | attributes

@@ -96,25 +96,6 @@ def test_moving_meshes_are_refused(
     assert "change in time" in one_line(nfsgeo.data.open, tmp_path / "a.h5")
 
 
-@pytest.mark.parametrize("kind", ["static", "field", "ignore"])
-def test_what_never_changes_is_asked_about(
-    kind: str, tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    made = trajectories(tmp_path / "a.h5", [5, 6], 3, False)
-    with h5py.File(tmp_path / "a.h5", "r+") as file:
-        for group in file.values():
-            group["depth"] = np.tile(group["pressure"][:1], (3, 1, 1))
-    message = one_line(nfsgeo.data.open, tmp_path / "a.h5", times=range(3))
-    assert "depth" in message and "static" in message
-    columns = {kind: "depth"}
-    with nfsgeo.data.open(tmp_path / "a.h5", times=range(3), columns=columns) as file:
-        assert ("depth" in file.component_names) == (kind == "field")
-        assert ("depth" in file.static_names) == (kind == "static")
-        if kind == "static":
-            found = file.read_static(1)[:, file.static_names.index("depth")]
-            np.testing.assert_array_equal(found, made[1]["pressure"][0, :, 0])
-
-
 @pytest.mark.parametrize("name", ["mesh_pos", "node_type"])
 def test_fill_values_of_places_are_refused(
     name: str, tmp_path: Path, one_line: Callable[..., str]
@@ -125,12 +106,3 @@ def test_fill_values_of_places_are_refused(
         file[f"0/{name}"].attrs["missing_value"] = -999.0
     message = one_line(nfsgeo.data.open, tmp_path / "a.h5")
     assert "1 of" in message and "missing" in message
-
-
-def test_groups_that_differ_are_named(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    trajectories(tmp_path / "a.h5", [5, 4], 1, False)
-    with h5py.File(tmp_path / "a.h5", "r+") as file:
-        del file["1/node_type"]
-    assert "trajectory 1" in one_line(nfsgeo.data.open, tmp_path / "a.h5")

@@ -17,7 +17,6 @@ import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.fields import KNOWN, STATIC
-from nfsgeo.errors import UserError
 
 meshio = pytest.importorskip("meshio")
 
@@ -110,44 +109,6 @@ def test_cells_of_a_grid_fill_it(shape: list[int], tmp_path: Path) -> None:
     assert np.isclose(
         volume.sum(), np.prod(np.ptp(mesh.points[:, : len(shape)], axis=0))
     )
-
-
-TRICKY = [
-    "a",
-    "a_",
-    "a_k",
-    "forcing_",
-    "forcing_sun",
-    "T",
-    "sample",
-    "a/b",
-    "p,q",
-    " p",
-]
-TRICKY += ["", "#", "1", "p_0", "vtkGhostType", "vtkValidPointMask", "<p>", "'p\""]
-TRICKY += ["&amp;", "p\nq", "p [m/s]"]
-NAMES = st.sampled_from(TRICKY) | st.text("aà_ p0,;#\"'<&\t\n[](", max_size=4)
-
-
-@settings(max_examples=60, deadline=None)
-@given(name=NAMES, static=NAMES, known=NAMES, ending=st.sampled_from([".pvd", ".vtu"]))
-def test_names_come_back_or_are_refused(
-    name: str, static: str, known: str, ending: str
-) -> None:
-    """Whatever they are: no file is written that is refused or misread later."""
-    try:
-        fields = made([3], 1, 1, [name], static=static, known=known)
-    except UserError:  # names that no fields have
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            out = fields.write(Path(folder) / f"out{ending}")
-        except UserError as error:
-            assert "\n" not in str(error) and not list(Path(folder).iterdir())
-            return
-        back = nfsgeo.data.open(out)
-        assert back.component_names == [name]
-        assert (back.static_names, back.forcing_names) == ([static], [known])
 
 
 def test_nothing_is_left_of_a_writer_that_is_stopped(

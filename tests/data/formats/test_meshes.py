@@ -67,16 +67,6 @@ def values(fields: nfsgeo.data.Fields, sample: int = 0) -> np.ndarray:
     return fields.read(sample, slice(None))[..., 0]
 
 
-@pytest.mark.parametrize("ending", [".vtu", ".vtk", ".xdmf"])
-def test_data_of_cells_are_at_their_centroids(ending: str, tmp_path: Path) -> None:
-    p, v = np.array([2.0, 3.0]), np.arange(6.0).reshape(2, 3)
-    fields = nfsgeo.data.open(saved(tmp_path / f"a{ending}", cells={"p": p, "v": v}))
-    centroids = CORNERS[TRIANGLES].mean(axis=1)[:, :2]
-    np.testing.assert_allclose(fields.coordinates(), centroids)
-    np.testing.assert_array_equal(fields.read(0, slice(None))[:, 0], np.c_[p, v])
-    assert fields.component_names == ["p", "v_0", "v_1", "v_2"] and not fields.cells()
-
-
 @FAST
 @given(blocks=st.lists(st.integers(1, 4), min_size=1, max_size=3))
 def test_cells_of_several_types_in_any_order(blocks: list[int]) -> None:
@@ -184,13 +174,6 @@ def test_series(name: str, tmp_path: Path, one_line: OneLine, sent: Any) -> None
             )
     (tmp_path / names[1]).unlink()
     assert names[1] in one_line(nfsgeo.data.open, path, at="points")
-
-
-@pytest.mark.parametrize("name", ["run.pvd", "run.vtm.series"])
-def test_series_of_blocks(name: str, tmp_path: Path) -> None:
-    fields = [blocks_of(tmp_path / f"b{k}.vtm", [2, 1], k)[1] for k in range(3)]
-    path = listed(tmp_path / name, [f"b{k}.vtm" for k in range(3)], [0.5, 0.75, 2.0])
-    np.testing.assert_array_equal(values(nfsgeo.data.open(path)), np.stack(fields, 1))
 
 
 def test_parts_and_groups_of_a_list(tmp_path: Path, one_line: OneLine) -> None:
@@ -333,18 +316,6 @@ def test_what_paraview_marks(
         np.testing.assert_array_equal(fields.read_static(0)[:, 0], p)
 
 
-def test_marks_that_change_in_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    marks = np.array([[1, 1, 1, 1], [1, 0, 1, 1]], np.int32)
-    steps = [{"v": np.c_[P, P + k], "vtkValidPointMask": marks[k]} for k in range(2)]
-    found = nfsgeo.data.open(xdmf(tmp_path / "a.xdmf", "HDF", *steps))
-    expected = np.stack([step["v"] for step in steps], axis=1)
-    expected[1, 1] = np.nan
-    np.testing.assert_array_equal(found.read(0, slice(None)), expected)
-
-
 def test_times_in_files(tmp_path: Path, one_line: OneLine) -> None:
     times, paths = [0.0, 0.25, 0.75], []
     for number, time in enumerate(times):
@@ -373,15 +344,6 @@ def test_what_is_lost_in_a_file_of_pieces(tmp_path: Path, one_line: OneLine) -> 
         texts[0].replace("</Piece>", "</Piece>" + texts[1][start : end + 8])
     )
     assert "q" in one_line(nfsgeo.data.open, path).split("a.vtu")[1]
-
-
-def test_names_that_clash(tmp_path: Path, one_line: OneLine) -> None:
-    path = saved(tmp_path / "a.vtu", {"v": np.ones((4, 3)), "v_0": P})
-    assert "'v_0' given 2 times" in one_line(nfsgeo.data.open, path)
-    path = saved(tmp_path / "a.vtu", {"p": P})
-    message = one_line(nfsgeo.data.open, path, columns={"ignore": "q"})
-    assert "no column 'q'" in message
-    assert "static=" in one_line(nfsgeo.data.open, path, columns={"x": "p"})
 
 
 @FAST

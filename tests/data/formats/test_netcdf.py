@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -218,27 +217,6 @@ def test_values_that_are_not_decoded(mark: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("units", "seconds"),
-    [
-        ("hours since 1970-01-01", [0, 3600, 7200]),
-        ("days since 1970-01-02 12:00", [129600, 216000, 302400]),
-        ("s", [0, 1, 2]),
-        ("hours", [0, 1, 2]),
-        (None, [0, 1, 2]),
-    ],
-)
-def test_units_of_time(units: str | None, seconds: list[int], tmp_path: Path) -> None:
-    dataset = weather().assign_coords(time=np.arange(3))
-    dataset.time.attrs = {} if units is None else {"units": units}
-    with nfsgeo.open(saved(dataset, tmp_path / "a.nc")) as fields:
-        assert fields.times.tolist() == seconds
-        dates = seconds[1] > 1
-        assert fields.time_unit == (
-            "seconds since 1970-01-01" if dates else units or ""
-        )
-
-
-@pytest.mark.parametrize(
     "attrs",
     [
         {"units": "days since 2000-01-01", "calendar": "noleap"},
@@ -254,18 +232,6 @@ def test_times_that_are_not_clear_have_to_be_given(
     assert "3 time steps and no times" in one_line(nfsgeo.open, path)
     with nfsgeo.open(path, times=[0.0, 1.0, 5.0]) as fields:
         assert fields.times.tolist() == [0.0, 1.0, 5.0]
-
-
-def test_spans_of_time_are_fields() -> None:
-    """As xarray decodes fields in seconds, hours or days."""
-    dataset = weather()
-    period = np.round(np.abs(dataset.temp.values) * 1e9).astype("m8[ns]")
-    fields = fields_of(Path("a"), dataset.assign(period=(dataset.temp.dims, period)))
-    assert (
-        fields.component_names == ["temp", "period"] and fields.units["period"] == "s"
-    )
-    u = fields.read(0, slice(None))
-    np.testing.assert_allclose(u[..., 1], np.abs(u[..., 0]), atol=1e-9)
 
 
 @pytest.mark.parametrize("along", [(), ("time",), ("member",)])
@@ -395,38 +361,6 @@ def test_what_can_be_read_in_two_ways(
             nfsgeo.open(path)
 
 
-def test_names_of_static_inputs_of_one_time_step() -> None:
-    single = weather().isel(time=slice(1))
-    single = single.assign(a_q=single.temp)
-    points = single.stack(station=("lat", "lon")).reset_index("station")
-    for case in (single, points):
-        fields = nfsgeo.from_xarray(case)
-        assert fields.component_names == ["temp"] and "a_q" in fields.static_names
-        a = fields.read_static(0)[:, fields.static_names.index("a_q")]
-        np.testing.assert_array_equal(a, fields.read(0, slice(None))[:, 0, 0])
-
-
-def test_a_change_of_one_sample_is_one() -> None:
-    dataset = weather().expand_dims(sample=2).copy(deep=True)
-    rain = np.zeros(dataset.temp.shape) + np.arange(dataset.temp.shape[-1])
-    fields = {"rain": (dataset.temp.dims, rain)}
-    with pytest.raises(UserError, match="rain.*static"):
-        nfsgeo.from_xarray(dataset[["temp"]].assign(fields))
-    rain[1, 1] = 9  # neither the first sample nor the last time step
-    made = nfsgeo.from_xarray(dataset[["temp"]].assign(fields))
-    assert made.component_names == ["temp", "rain"]
-
-
-def test_axes_tell_more_than_names(tmp_path: Path) -> None:
-    plain = weather().rename(lon="u", lat="v", time="w")
-    columns = {"x": "u", "y": "v", "time": "w"}
-    assert nfsgeo.from_xarray(plain, columns=columns).shape == (5, 4)
-    for name, axis in (("u", "X"), ("v", "Y"), ("w", "T")):
-        plain[name].attrs["axis"] = axis
-    with nfsgeo.open(saved(plain, tmp_path / "a.nc")) as fields:
-        assert fields.shape == (5, 4) and len(fields.times) == 3
-
-
 def test_fields_along_time_alone_are_known_ahead(tmp_path: Path) -> None:
     dataset = stations().assign(co2=("time", np.arange(3.0)))
     path, out = saved(dataset, tmp_path / "a.nc"), tmp_path / "out.nc"
@@ -484,11 +418,3 @@ def test_damaged_stores_give_one_line(
     (tmp_path / "empty.zarr").mkdir()
     (tmp_path / "empty.zarr" / "zarr.json").write_text("{}")
     one_line(nfsgeo.open, tmp_path / "empty.zarr")
-
-
-def test_missing_extras_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_line: Callable[..., str]
-) -> None:
-    saved(weather(), tmp_path / "a.zarr")
-    monkeypatch.setitem(sys.modules, "zarr", None)
-    assert "nfsgeo[formats]" in one_line(nfsgeo.open, tmp_path / "a.zarr")

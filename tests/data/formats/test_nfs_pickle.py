@@ -78,16 +78,6 @@ def test_arrays_come_back(tmp_path: Path, protocol: int, dtype: str) -> None:
         np.testing.assert_array_equal(found, u)
 
 
-def test_arrays_of_old_numpy_come_back(tmp_path: Path) -> None:
-    raw = pickle.dumps({"u": U, "a": A}, protocol=3)
-    old = raw.replace(b"numpy._core.", b"numpy.core.")
-    assert old != raw
-    path = tmp_path / "dataset_sr8.pkl"
-    path.write_bytes(old)
-    with nfsgeo.data.open(path, times=range(3)) as file:
-        assert file.num_samples == 2 and len(file.times) == 3
-
-
 @pytest.mark.parametrize(
     "content",
     [

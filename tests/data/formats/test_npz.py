@@ -27,28 +27,6 @@ def saved(path: Path, **arrays: Any) -> Path:
     return path
 
 
-def test_one_mesh_for_all_samples(tmp_path: Path) -> None:
-    pos, u, a = RNG.random((7, 2)), RNG.random((4, 7, 3, 2)), RNG.random((4, 7))
-    path = saved(tmp_path / "a.npz", coords=pos, u=u, a=a, t=T, names=["p", "q"])
-    with nfsgeo.open(path) as fields:
-        assert fields.component_names == ["p", "q"] and fields.static_names == ["a"]
-        assert not fields.domain_is_known and fields.num_samples == 4
-        for sample in range(4):
-            np.testing.assert_array_equal(fields.coordinates(sample), pos)
-            np.testing.assert_array_equal(fields.read(sample, slice(None)), u[sample])
-            np.testing.assert_array_equal(fields.read_static(sample)[:, 0], a[sample])
-
-
-def test_a_mesh_for_each_sample(tmp_path: Path) -> None:
-    pos, u, ends = RNG.random((19, 3)), RNG.random((19, 3)), np.array([0, 5, 13, 19])
-    path = saved(tmp_path / "a.npz", coords=pos, u=u, offsets=ends, t=np.arange(3.0))
-    with nfsgeo.open(path) as fields:
-        for sample, (start, end) in enumerate(zip(ends, ends[1:], strict=False)):
-            found = fields.read(sample, slice(None))[..., 0]
-            np.testing.assert_array_equal(fields.coordinates(sample), pos[start:end])
-            np.testing.assert_array_equal(found, u[start:end])
-
-
 def grid(**more: Any) -> dict[str, Any]:
     u, y = RNG.random((2, 3, 4, 5, 1)), np.linspace(-1, 2, 5)
     return {"u": u, "t": T, "x": np.arange(4) / 4, "y": y, **more}
@@ -150,43 +128,6 @@ def test_what_is_written_is_read_back(kind: str, tmp_path: Path) -> None:
                 lambda f, n=n: f.read_inputs(n),
             ):
                 np.testing.assert_array_equal(read(found), read(made))
-
-
-def test_values_are_written_in_their_precision(tmp_path: Path) -> None:
-    for dtype in (np.float32, np.float64):
-        path = tmp_path / f"{np.dtype(dtype).name}.npz"
-        u = RNG.random((2, 5, 3, 1)).astype(dtype)
-        nfsgeo.from_arrays(u, RNG.random((5, 2)), T).write(path)
-        with np.load(path) as archive:
-            assert archive["u"].dtype == dtype and archive["u"].shape == u.shape
-            assert archive["names"].tolist() == ["u"]
-
-
-@pytest.mark.parametrize("make", ["cloud", "grid"])
-def test_components_that_never_change(make: str, tmp_path: Path) -> None:
-    u = RNG.random((2, 5, 3, 2))
-    u[..., 1] = u[:, :, :1, 1]
-    path = tmp_path / "a.npz"
-    if make == "cloud":
-        saved(path, coords=RNG.random((5, 2)), u=u, t=T, names=["h", "k"])
-    else:
-        saved(path, x=np.arange(5.0), u=u.swapaxes(1, 2), t=T)
-    still = "k" if make == "cloud" else "u_1"
-    with pytest.raises(
-        UserError, match=f"{still}, which never changes.*static={still}"
-    ):
-        nfsgeo.open(path)
-    fields = nfsgeo.open(path, columns={"static": still})
-    assert fields.static_names == [still] and fields.components == 1
-    np.testing.assert_array_equal(fields.read_static(1)[:, 0], u[1, :, 0, 1])
-    assert nfsgeo.open(path, columns={"field": still}).components == 2
-    assert nfsgeo.open(path, columns={"ignore": still}).components == 1
-
-
-def test_arrays_that_are_told_are_read_as_they_are_told(tmp_path: Path) -> None:
-    path = saved(tmp_path / "a.npz", **grid())
-    columns = {"field": "u:tnxyc", "x": "x", "y": "0:1"}
-    assert nfsgeo.open(path, columns=columns, times=[0, 1]).num_samples == 3
 
 
 POS, U, ENDS = np.eye(7, 2), RNG.random((4, 7, 3, 2)), np.array([0, 3, 7])

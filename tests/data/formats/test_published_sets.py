@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -182,20 +180,6 @@ def test_geo_fno_of_any_size(
                 np.testing.assert_array_equal(file.read_static(sample), pos[sample])
 
 
-def test_a_set_is_opened_by_its_fields_and_needs_its_other_files(
-    tmp_path: Path, one_line: OneLine
-) -> None:
-    elasticity(tmp_path)
-    message = one_line(nfsgeo.data.open, tmp_path / "Random_UnitCell_XY_10.npy")
-    assert "Random_UnitCell_sigma_10.npy" in message
-    path = on_grid(tmp_path)
-    (path.parent / "Pipe_Y.npy").unlink()
-    assert "without Pipe_Y.npy" in one_line(nfsgeo.data.open, path)
-    (tmp_path / "pipe").mkdir()
-    on_grid(tmp_path / "pipe")
-    assert "Pipe_Q.npy alone" in one_line(nfsgeo.data.open, tmp_path / "pipe")
-
-
 @pytest.mark.parametrize(
     ("file", "shape"),
     [
@@ -238,13 +222,6 @@ def test_published_splits(num: int, test_last: bool) -> None:
     assert len(set(np.concatenate(list(split.values())))) == 1300
 
 
-def test_parts_of_mp_pde_become_the_split(tmp_path: Path, examples: Examples) -> None:
-    examples["CE.h5"](tmp_path / "CE.h5")
-    with nfsgeo.data.open(tmp_path / "CE.h5") as file:
-        assert file.split["train"].tolist() == [0, 1, 2]
-        assert file.split["test"].tolist() == [3, 4] and len(file.split["valid"]) == 0
-
-
 def rewritten(path: Path, name: str, change: Callable[[np.ndarray], Any]) -> None:
     with h5py.File(path, "r+") as file:
         values, about = file[name][()], dict(file[name].attrs)
@@ -285,24 +262,6 @@ def test_reordered_arrays_are_refused(
     examples[name](path)
     rewritten(path, array, change)
     assert str(path) in one_line(read_all, path)
-
-
-@pytest.mark.parametrize(
-    ("name", "arrays"),
-    [
-        ("NavierStokes_V1e-3", {"a": (5, 6, 3), "u": (5, 4, 3, 6)}),
-        ("NavierStokes_V1e-3", {"a": (6, 5, 3), "u": (5, 6, 3, 4)}),
-        ("piececonst_r6", {"coeff": (5, 6, 3), "sol": (5, 3, 6)}),
-        ("burgers_v100_t3", {"input": (5, 6), "output": (5, 6, 4)}),
-        ("burgers_data_R10", {"a": (5, 6), "u": (6, 5)}),
-    ],
-)
-def test_reordered_matlab_arrays_are_refused(
-    tmp_path: Path, one_line: OneLine, name: str, arrays: dict[str, tuple[int, ...]]
-) -> None:
-    path = tmp_path / f"{name}.mat"
-    scipy.io.savemat(path, {key: np.zeros(shape) for key, shape in arrays.items()})
-    one_line(read_all, path)
 
 
 def test_large_matlab_files_are_read_in_blocks(
@@ -410,59 +369,6 @@ def test_times_that_names_tell(
     else:
         with nfsgeo.data.open(path) as file:
             np.testing.assert_allclose(file.times, times)
-
-
-def test_what_names_tell_is_kept(examples: Examples, tmp_path: Path) -> None:
-    for name, viscosity in (
-        ("burgers_v100_t3.mat", 0.01),
-        ("burgers_lowres.pt", 0.01),
-        ("1D_Burgers_Sols_Nu0.02.hdf5", 0.02 / math.pi),
-    ):
-        examples[name](tmp_path / name)
-        with nfsgeo.data.open(tmp_path / name) as file:
-            assert file.equation == "burgers"
-            found = file.provenance["parameters"]["viscosity"]
-            assert found == pytest.approx(viscosity)
-
-
-def test_arrays_that_are_left_out_are_named(
-    examples: Examples, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    for name in ("piececonst_r6_N5_smooth1.mat", "1D_Burgers_Sols_Nu0.02.hdf5"):
-        examples[name](tmp_path / name)
-        nfsgeo.data.open(tmp_path / name)
-    assert not caplog.text  # arrays that the authors derive from others are no loss
-    with h5py.File(tmp_path / "1D_Burgers_Sols_Nu0.02.hdf5", "r+") as file:
-        file["more/pressure"] = np.zeros(3)
-    with caplog.at_level(logging.WARNING):
-        nfsgeo.data.open(tmp_path / "1D_Burgers_Sols_Nu0.02.hdf5")
-    assert "more/pressure" in caplog.text
-
-
-MARKED = {
-    "1D_Burgers_Sols_Nu0.02.hdf5": "tensor",
-    "Wave-Layer.nc": "u",
-    "WE.h5": "train/pde_4-6",
-    "trajectories.h5": "0/velocity",
-    "piececonst_r6_N5_smooth1_73.mat": "sol",
-}
-
-
-@pytest.mark.parametrize("name", list(MARKED))
-@pytest.mark.parametrize("key", ["_FillValue", "missing_value"])
-@pytest.mark.parametrize("mark", [np.float64(1e20), np.float32(-999), np.int16([7, 9])])
-def test_fill_values_in_hdf5_are_missing(
-    name: str, key: str, mark: Any, examples: Examples, tmp_path: Path
-) -> None:
-    path = tmp_path / name
-    examples[name](path)
-    with h5py.File(path, "r+") as file:
-        values = file[MARKED[name]]
-        values[(0,) * values.ndim] = np.ravel(mark)[-1]
-        values.attrs[key] = mark
-    with nfsgeo.data.open(path) as file:
-        gaps = np.isnan(file.read(0, slice(None)))
-        assert gaps.sum() == 1 and gaps[0, 0, 0]
 
 
 @settings(deadline=None)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import tracemalloc
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -35,7 +33,7 @@ def test_a_static_input_that_changes_in_time_is_no_static_input(
     path = tmp_path / "a.csv"
     path.write_text("x,t,p,a_k,a_q\n0,0,1,5,1\n0,1,1,5,2\n1,0,1,4,3\n1,1,1,4,3\n")
     message = one_line(nfsgeo.data.open, path)
-    assert "a.csv with a_q, which changes in time" in message and "rename it" in message
+    assert "a.csv with q, which changes in time" in message and "rename it" in message
     path.write_text("x,t,a_q\n0,0,1\n1,0,2\n")
     assert "no field to predict but the inputs q" in one_line(nfsgeo.data.open, path)
 
@@ -221,31 +219,6 @@ def test_names_that_can_be_read_in_two_ways(
     assert words in one_line(nfsgeo.data.open, path)
 
 
-def test_fields_that_look_like_times(tmp_path: Path) -> None:
-    rows = rows_of(3, 1, 0)
-    path = written(tmp_path / "a.csv", ["x", "y", "T", "u"], rows)
-    with nfsgeo.data.open(path, columns={"time": ""}) as file:
-        assert file.component_names == ["T", "u"]
-    written(path, ["x", "y", "t", "T"], rows)
-    with nfsgeo.data.open(path) as file:
-        assert file.component_names == ["T"]
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"when": "t"}, "when=t"),
-        ({"time": "date"}, "no column 'date'"),
-        ({"x": "y", "y": "y"}, "given 2 times"),
-    ],
-)
-def test_columns_that_are_not_there(
-    tmp_path: Path, one_line: Callable[..., str], columns: dict[str, str], words: str
-) -> None:
-    path = written(tmp_path / "a.csv", ["x", "y", "t", "u"], rows_of(3, 4, 0))
-    assert words in one_line(nfsgeo.data.open, path, columns=columns)
-
-
 @pytest.mark.parametrize("form", ["{}", "{}Z", "{}+00:00"])
 @pytest.mark.parametrize("separator", [" ", "T"])
 def test_dates_become_seconds(tmp_path: Path, form: str, separator: str) -> None:
@@ -274,23 +247,6 @@ def test_days_without_hyphens_are_not_numbers(
         assert file.times.tolist() == [20260631, 20260701]
 
 
-@pytest.mark.parametrize("form", ["%Y%m", "%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"])
-def test_dates_without_hyphens_are_not_numbers(
-    tmp_path: Path, one_line: Callable[..., str], form: str
-) -> None:
-    dates = [f"{datetime(2000 + k // 12, k % 12 + 1, 2, 3):{form}}" for k in range(14)]
-    rows = [[x, day, x + k] for x in (0.0, 1.0) for k, day in enumerate(dates)]
-    path = written(tmp_path / "a.csv", ["x", "date", "u"], rows)
-    assert "a number or the date" in one_line(nfsgeo.data.open, path)
-
-
-def test_underscores_are_no_digits(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    path = written(tmp_path / "a.csv", ["x", "u"], [[0.0, "1_5"], [1.0, 2.0]])
-    assert "'1_5' in column u" in one_line(nfsgeo.data.open, path)
-
-
 def test_comments_ahead_of_the_names(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("# made by a model, 2020\n# twice\nx,u\n0,1\n# half\n1,2\n")
@@ -300,14 +256,6 @@ def test_comments_ahead_of_the_names(tmp_path: Path) -> None:
     path.write_text("# x,u\n0,1\n1,2\n")
     with nfsgeo.data.open(path) as file:
         assert file.component_names == ["u"] and file.num_points() == 2
-
-
-def test_decimals_may_be_missing(tmp_path: Path) -> None:
-    columns = {"x": [0.0, 1.0, 2.0], "u": [None, Decimal("1.5"), Decimal("2.5")]}
-    pandas.DataFrame(columns).to_parquet(tmp_path / "a.parquet")
-    with nfsgeo.data.open(tmp_path / "a.parquet") as file:
-        values = file.read(0, slice(None)).ravel()
-    np.testing.assert_array_equal(values, [np.nan, 1.5, 2.5])
 
 
 def test_dates_with_offsets_are_in_utc(
@@ -348,14 +296,6 @@ def test_cells_that_are_no_numbers(
     rows.append([2.0, 0.0, ""])  # an empty cell does not make it a column of dates
     path = written(tmp_path / "b.csv", ["x", "t", "u"], rows, ";")
     assert f"{cell!r} in column u" in one_line(nfsgeo.data.open, path)
-
-
-def test_row_numbers_that_pandas_kept_are_no_field(tmp_path: Path) -> None:
-    frame = pandas.DataFrame({"x": [0.0, 1.0, 2.0], "t": 0.0, "u": [4.0, 5.0, 6.0]})
-    frame.sample(frac=1, random_state=0).to_parquet(tmp_path / "a.parquet")
-    with nfsgeo.data.open(tmp_path / "a.parquet") as file:
-        assert file.component_names == ["u"]
-        assert file.read(0, slice(None)).ravel().tolist() == [4.0, 5.0, 6.0]
 
 
 def test_parquet_with_dates_and_nulls(
@@ -413,24 +353,6 @@ def test_samples_are_told_apart_by_text_in_the_order_of_the_rows(table: Path) ->
             ]
 
 
-def test_other_text_is_no_field(table: Path, one_line: Callable[..., str]) -> None:
-    message = one_line(nfsgeo.data.open, table)
-    assert "'wet' in column run" in message
-    assert "--columns ignore=run, or sample=run" in message
-    with nfsgeo.data.open(table, columns={"sample": "run"}) as file:
-        assert file.dataset["station"].values.tolist() == ["S0", "S1"]
-        out = nfsgeo.data.write(file, table.parent / "out.nc")
-    with nfsgeo.data.open(out) as file:
-        assert file.component_names == ["p"]
-
-
-def test_a_sample_without_a_name(tmp_path: Path, one_line: Callable[..., str]) -> None:
-    (tmp_path / "a.csv").write_text("run,x,p\nwet,0,1\n,1,2\n")
-    columns = {"sample": "run"}
-    message = one_line(nfsgeo.data.open, tmp_path / "a.csv", columns=columns)
-    assert "column run with 1 of 2 values missing" in message
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -443,15 +365,6 @@ def test_columns_apart_by_white_space(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.txt").write_text(text)
     with nfsgeo.data.open(tmp_path / "a.txt") as file:
         assert file.read(0, slice(None))[..., 0].tolist() == [[1, 3], [2, 4]]
-
-
-def test_lines_of_words_are_no_table(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    (tmp_path / "a.txt").write_text("the t and x\nof 1 2\n")
-    assert "a format that it reads" in one_line(nfsgeo.data.open, tmp_path / "a.txt")
-    (tmp_path / "a.txt").write_text("x t p\n0 0 1\n1 0\n")
-    assert "2 cells in row 2" in one_line(nfsgeo.data.open, tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize("separator", [",", ";", " ", "\t"])
@@ -490,34 +403,6 @@ def sensors(tmp_path: Path) -> Path:
     # In another order, with a station that has no column.
     path.write_text("\n".join(["index,id,x,y", "7,unused,9,9", *reversed(rows)]))
     return path
-
-
-def test_a_column_is_the_series_of_a_station(speeds: Path, sensors: Path) -> None:
-    with nfsgeo.data.open(speeds, columns={"points": str(sensors)}) as file:
-        assert file.component_names == ["speeds"]
-        pos = file.coordinates(0)
-        assert sorted(map(tuple, pos.tolist())) == sorted(PLACES.values())
-        values = file.read(0, slice(None))[..., 0]
-        assert values.tolist() == [[x + 10 * t for t in range(3)] for x, _ in pos]
-        assert np.diff(file.times).tolist() == [300.0, 300.0]
-        assert "1970" in file.time_unit
-
-
-def test_longitudes_are_known_as_such(speeds: Path, tmp_path: Path) -> None:
-    places = tmp_path / "places.csv"
-    places.write_text("lat;lon;name\n1;-170;773869\n2;0;767541\n3;170;S 3\n")
-    with pytest.raises(Exception, match="longitudes over 340 degrees"):
-        nfsgeo.data.open(speeds, columns={"points": str(places)})
-
-
-def test_empty_cells_are_missing_values(speeds: Path, sensors: Path) -> None:
-    text = speeds.read_text().replace("12.0", "")
-    speeds.write_text(text)
-    with nfsgeo.data.open(speeds, columns={"points": str(sensors)}) as file:
-        values = file.read(0, slice(None))[..., 0]
-        (missing,) = np.argwhere(np.isnan(values)).tolist()
-        assert file.coordinates(0)[missing[0]].tolist() == [2.0, 0.5]
-        assert missing[1] == 1
 
 
 def test_samples_and_columns_that_are_no_stations(
@@ -565,22 +450,6 @@ def test_what_is_told_must_be_there(
     assert "sensors.csv without 767541" in message()
 
 
-def test_a_name_that_may_be_the_time_or_a_station(
-    speeds: Path, sensors: Path, one_line: Callable[..., str]
-) -> None:
-    speeds.write_text(speeds.read_text().replace("timestamp", "T"))
-    message = one_line(nfsgeo.data.open, speeds, columns={"points": str(sensors)})
-    assert "column T, which may be the time" in message
-
-
-def test_an_index_without_a_name(
-    speeds: Path, sensors: Path, one_line: Callable[..., str]
-) -> None:
-    speeds.write_text(speeds.read_text().removeprefix("timestamp"))
-    message = one_line(nfsgeo.data.open, speeds, columns={"points": str(sensors)})
-    assert "column without a name" in message and "index_label" in message
-
-
 @settings(FAST, max_examples=40)
 @given(data=st.data())
 def test_any_table_is_that_of_its_rows(tmp_path: Path, data: st.DataObject) -> None:
@@ -620,14 +489,6 @@ def test_any_table_is_that_of_its_rows(tmp_path: Path, data: st.DataObject) -> N
         )
 
 
-def test_names_of_stations_are_kept(speeds: Path, sensors: Path) -> None:
-    with nfsgeo.data.open(speeds, columns={"points": str(sensors)}) as file:
-        named = file.dataset["station"]
-        assert named.dims == ("point",)
-        for name, point in zip(named.values, file.coordinates(), strict=True):
-            assert PLACES[str(name)] == tuple(point)
-
-
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
 def test_other_encodings(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "a.csv"
@@ -635,15 +496,6 @@ def test_other_encodings(tmp_path: Path, encoding: str) -> None:
     with nfsgeo.data.open(path) as file:
         assert file.component_names == ["Höhe"]
         assert file.read(0, slice(None))[..., 0].tolist() == [[1, 2], [3, 4]]
-
-
-@pytest.mark.parametrize("text", ["x,Höhe\n0,1\n1,2\n", "x,u,name\n0,1,Aé\n1,2,B\n"])
-def test_an_encoding_is_named(
-    tmp_path: Path, text: str, one_line: Callable[..., str]
-) -> None:
-    (tmp_path / "a.csv").write_text(text, encoding="latin-1")
-    message = one_line(nfsgeo.data.open, tmp_path / "a.csv")
-    assert "the encoding UTF-8" in message and "iconv" in message
 
 
 def test_text_that_looks_like_numbers_in_most_rows(tmp_path: Path) -> None:
@@ -773,18 +625,6 @@ def test_out_and_in_again(
     assert not list(tmp_path.glob("*partial*"))
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_dates_stay_dates(tmp_path: Path, ending: str) -> None:
-    dates = ["2026-01-01T00:00:00", "2026-01-01T00:00:00.250000", "2026-03-01T12:00:00"]
-    rows = [[x, date, x + k] for x in (0.0, 2.0) for k, date in enumerate(dates)]
-    path = written(tmp_path / "in.csv", ["x", "time", "u"], rows)
-    out = nfsgeo.data.convert(path, tmp_path / f"out{ending}")
-    table = nfsgeo.data.convert(out, tmp_path / "again.csv")
-    with table.open() as stream:
-        found = [row["time"] for row in csv.DictReader(stream)][:3]
-    assert np.array_equal(np.array(found, "M8[us]"), np.array(dates, "M8[us]"))
-
-
 TRICKY = [
     "a",
     "a_",
@@ -843,15 +683,6 @@ def test_names_come_back_or_are_refused(
     with nfsgeo.data.open(out) as last:
         assert last.component_names == first.component_names
         assert (last.static_names, last.forcing_names) == (k, first.forcing_names)
-
-
-def test_what_is_wrong_with_a_name(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    for name, words in (("a_flux", "mark of static"), ("lat", "field named 'lat'")):
-        given = cloud([3], 1, 1, 0, p=[name], sun=[])
-        assert words in one_line(nfsgeo.data.write, given, tmp_path / "b.csv")
-    assert not list(tmp_path.iterdir())
 
 
 @FAST

@@ -16,12 +16,12 @@ from xarray import Variable
 from nfsgeo.data.build import cell_variables
 from nfsgeo.data.domains import domain_of, with_domain
 from nfsgeo.data.fields import FIELD, KNOWN, LAYOUT, PARAMETER, STATIC, Fields
-from nfsgeo.data.lazy import Key, deferred, stacked
+from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.data.times import time_text
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = ["joined"]
+__all__ = ["concatenated"]
 
 Opener = Callable[[Path], Fields]
 OPEN = 16  # files of a series that stay open, or in memory
@@ -30,7 +30,9 @@ SMALL = (PARAMETER, "rows", "part", "facets")  # roles of what is kept in memory
 ALONE = (None, PARAMETER)  # roles of what is not at the points
 
 
-def joined(paths: Sequence[Path], opener: Opener, along: str | None = None) -> Fields:
+def concatenated(
+    paths: Sequence[Path], opener: Opener, along: str | None = None
+) -> Fields:
     """Files of one kind, one after the other as samples or as time steps.
 
     Values are read from the files when they are asked for. Points may differ from
@@ -75,15 +77,6 @@ def _opened(opener: Opener, path: Path) -> Fields:
 def _again(opener: Opener, path: Path, name: str, key: Key) -> NDArray[Any]:
     """Reads a variable of a file, which is opened again."""
     return np.asarray(_opened(opener, path).dataset[name].variable[key].values)
-
-
-def _spread(variable: Variable, sizes: dict[str, int], key: Key) -> NDArray[Any]:
-    """Reads a variable along other dimensions, those that it lacks included."""
-    index = dict(zip(sizes, key, strict=True))
-    taken = variable.isel({dim: index[str(dim)] for dim in variable.dims}).load()
-    ranges = {d: range(sizes[d])[k] for d, k in index.items() if isinstance(k, slice)}
-    whole = taken.set_dims({dim: len(each) for dim, each in ranges.items()})
-    return np.asarray(whole.transpose(*ranges).values)
 
 
 def _part(path: Path, opener: Opener) -> tuple[Fields, str | None]:
@@ -167,10 +160,7 @@ def _stacked(datasets: Sequence[xarray.Dataset], name: Any, along: str) -> Varia
         if any(sizes[d] != datasets[0].sizes.get(d, 1) for d in dims if d != along):
             given = f"{name} of {len(datasets)} files, which differ in its shape"
             raise UserError(given, "files of one kind", "convert them one by one")
-        if variable.dims != tuple(sizes):
-            read = partial(_spread, variable, sizes)
-            variable = deferred([*sizes], [*sizes.values()], variable.dtype, read)
-        found.append(variable)
+        found.append(spread(variable, sizes))
     whole = stacked(found, along).copy(deep=False)
     whole.attrs = dict(each[0].attrs)
     return whole
@@ -189,29 +179,30 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
             todo = "leave the repeated ones out, or give --series samples"
             raise UserError(given, one, todo)
     datasets = [part.dataset for part in parts]
-    found, same = dict[Any, Variable](datasets[0].variables), dict[Any, Any]()
-    for name, variable in [*found.items()]:
+    found = dict[Any, Variable]()
+    for name, variable in datasets[0].variables.items():
         role = variable.attrs.get("role")
-        if role == "part" or name == "time":
-            del found[name]
         if role in (FIELD, KNOWN) and variable.dims != ("sample",):
             found[name] = _stacked(datasets, name, "time")
         elif role in (KNOWN, STATIC, PARAMETER):
-            same[name] = variable.values
-    for part in parts[1:]:
-        for name, first in [*same.items()]:
-            there = part.dataset[name].values if name in part.dataset else None
-            if there is not None and np.array_equal(there, first, equal_nan=True):
-                continue
-            if found.pop(name).attrs["role"] != PARAMETER:
-                given = f"{part.path} with {name}, which changes in time"
+            first = variable.values
+            odd = [part for part in parts if not _has(part.dataset, name, first)]
+            if odd and role != PARAMETER:
+                given = f"{odd[0].path} with {name}, which changes in time"
                 wanted = "the same values at all time steps of a static input"
                 raise UserError(given, wanted, "rename it if it is a field to predict")
-            del same[name]
+            found |= {} if odd else {name: variable}
+        elif role != "part" and name != "time":
+            found[name] = variable
     if timed:
         times = np.concatenate([part.times for part in parts])
         found["time"] = Variable("time", times, datasets[0]["time"].attrs)
     return _dataset(found, datasets[0])
+
+
+def _has(dataset: xarray.Dataset, name: Any, values: NDArray[Any]) -> bool:
+    there = dataset[name].values if name in dataset else None
+    return there is not None and np.array_equal(there, values, equal_nan=True)
 
 
 def _dataset(found: dict[Any, Variable], source: xarray.Dataset) -> xarray.Dataset:

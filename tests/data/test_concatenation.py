@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
+from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.fields import STATIC
-from nfsgeo.data.joining import joined
 from nfsgeo.geometry import Domain
 
 RNG = np.random.default_rng(0)
@@ -59,17 +59,6 @@ def test_a_list_as_a_shell_gives_it_is_in_the_order_of_the_numbers(
     assert values(paths[::-1], times=times) == backwards  # as somebody chose
 
 
-def test_decimal_numbers_in_names(tmp_path: Path, one_line: OneLine) -> None:
-    times = [0.25, 0.5, 0.75, 1.0]
-    for k, time in enumerate(times):
-        snapshot(tmp_path / f"u_{time}.csv", [], k)
-    message = one_line(nfsgeo.data.open, tmp_path, series="time-steps", times=times)
-    assert "u_0.5.csv and u_0.25.csv" in message and "as many digits" in message
-    for path in list(tmp_path.iterdir()):
-        path.rename(path.with_name(f"u_{float(path.stem[2:]):.2f}.csv"))
-    assert values(tmp_path, times=times) == [0, 1, 2, 3]
-
-
 def test_times_tell_the_order(tmp_path: Path, one_line: OneLine) -> None:
     for k, month in enumerate(("jan", "feb", "mar", "apr")):
         snapshot(tmp_path / f"{month}.csv", [2 * k, 2 * k + 1], 2 * k)
@@ -80,15 +69,6 @@ def test_times_tell_the_order(tmp_path: Path, one_line: OneLine) -> None:
     message = one_line(nfsgeo.data.open, tmp_path, series="time-steps")
     assert "may.csv, which begins at t = 7" in message
     assert "apr.csv ends" in message and "repeated" in message
-
-
-def test_longitudes_of_any_file_are_asked_about(
-    tmp_path: Path, one_line: OneLine
-) -> None:
-    for name, ends in {"a": (0, 90), "b": (-179, 179)}.items():
-        rows = [f"{x},{y},0,{y}" for x in ends for y in (0, 1)]
-        (tmp_path / f"{name}.csv").write_text("\n".join(["lon,lat,t,u", *rows]))
-    assert "358 degrees" in one_line(nfsgeo.data.open, tmp_path, series="samples")
 
 
 def test_files_become_samples_in_the_order_of_their_numbers(
@@ -133,25 +113,6 @@ def test_files_become_time_steps(tmp_path: Path, one_line: OneLine) -> None:
     np.testing.assert_array_equal(fields.read(0, slice(None)), whole)
 
 
-def test_meshes_keep_their_cells(tmp_path: Path) -> None:
-    paths = []
-    for k in range(3):
-        array = Array(np.arange(3.0) + k, "p", ["p"])
-        points, cells = (
-            np.eye(3) + (k == 2),
-            {"triangle": np.array([[0, k % 2 + 1, 2]])},
-        )
-        fields = build(Path("a"), [array], points=points, cells=[cells], times=[0.0])
-        paths.append(fields.write(tmp_path / f"s{k}.nc"))
-    fields = nfsgeo.data.open(paths)
-    assert [fields.mesh_id(i) for i in range(3)] == [0, 0, 1]
-    for k in range(3):
-        assert fields.cells(k)["triangle"].tolist() == [[0, k % 2 + 1, 2]]
-        np.testing.assert_array_equal(
-            fields.read(k, slice(None))[:, 0, 0], np.arange(3) + k
-        )
-
-
 @settings(max_examples=20, deadline=None)
 @given(
     steps=st.lists(st.integers(1, 3), min_size=1, max_size=4),
@@ -180,22 +141,12 @@ def test_what_a_file_does_not_vary_along(
         shape = [full[letter] if letter in letters else 1 for letter in "txy"]
         wide = np.broadcast_to(u.transpose(order).reshape(shape), (num, 3, 2))
         whole.append(wide.reshape(num, 6))
-    fields = joined(list(made), made.__getitem__, "time-steps")
+    fields = concatenated(list(made), made.__getitem__, "time-steps")
     np.testing.assert_array_equal(
         fields.read(0, slice(None))[..., 0].T, np.concatenate(whole)
     )
     some = fields.read(0, slice(0, None, 2))[..., 1]
     np.testing.assert_array_equal(some[3], np.repeat(range(len(steps)), steps)[::2])
-
-
-def test_gridded_files_are_joined(grid_case: Any, tmp_path: Path) -> None:
-    fields = nfsgeo.data.open([grid_case.path, grid_case.path])
-    assert fields.num_samples == 14 and fields.shape == (6, 4)
-    found = fields.read(9, slice(None)).swapaxes(0, 1).reshape(5, 6, 4, 2)
-    np.testing.assert_array_equal(found, grid_case.u[2])
-    np.testing.assert_array_equal(fields.parameters["nu"][7:], np.arange(7) / 10)
-    np.testing.assert_array_equal(fields.read_static(9), grid_case.a[2].reshape(24, 1))
-    assert fields.domain == nfsgeo.data.open(grid_case.path).domain
 
 
 def test_samples_have_the_same_times_and_grid_but_for_rounding(
@@ -288,10 +239,31 @@ def test_inputs_do_not_change_in_time(one_line: OneLine) -> None:
 
     still = {0: np.ones(4), 1: np.ones(4)}
     paths = [Path("1"), Path("0")]
-    fields = joined(paths, made, "time-steps")
+    fields = concatenated(paths, made, "time-steps")
     assert fields.times.tolist() == [0, 1] and fields.static_names == ["k"]
     assert fields.parameters.keys() == {"nu"} and fields.scalar_names == ["nu"]
-    assert joined(paths[:1], made, "time-steps").times.tolist() == [1]
+    assert concatenated(paths[:1], made, "time-steps").times.tolist() == [1]
     still[1] = np.zeros(4)
-    message = one_line(joined, paths, lambda path: made(path), "time-steps")
+    message = one_line(concatenated, paths, lambda path: made(path), "time-steps")
     assert "1 with k, which changes in time" in message
+
+
+def test_gridded_files_are_joined(grid_case: Any, tmp_path: Path) -> None:
+    fields = nfsgeo.data.open([grid_case.path, grid_case.path])
+    assert fields.num_samples == 14 and fields.shape == (6, 4)
+    found = fields.read(9, slice(None)).swapaxes(0, 1).reshape(5, 6, 4, 2)
+    np.testing.assert_array_equal(found, grid_case.u[2])
+    np.testing.assert_array_equal(fields.parameters["nu"][7:], np.arange(7) / 10)
+    np.testing.assert_array_equal(fields.read_static(9), grid_case.a[2].reshape(24, 1))
+    assert fields.domain == nfsgeo.data.open(grid_case.path).domain
+
+
+def test_decimal_numbers_in_names(tmp_path: Path, one_line: OneLine) -> None:
+    times = [0.25, 0.5, 0.75, 1.0]
+    for k, time in enumerate(times):
+        snapshot(tmp_path / f"u_{time}.csv", [], k)
+    message = one_line(nfsgeo.data.open, tmp_path, series="time-steps", times=times)
+    assert "u_0.5.csv and u_0.25.csv" in message and "as many digits" in message
+    for path in list(tmp_path.iterdir()):
+        path.rename(path.with_name(f"u_{float(path.stem[2:]):.2f}.csv"))
+    assert values(tmp_path, times=times) == [0, 1, 2, 3]

@@ -1,4 +1,4 @@
-"""Arrays of numbers as users and files give them: nothing in them is dropped unseen."""
+"""Checks of arrays that users and files give: nothing in them is dropped unseen."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -21,8 +22,6 @@ __all__ = [
     "on_cpu",
 ]
 
-ABSENT = ("NoneType", "NAType", "NaTType")  # of Python and of pandas
-
 
 def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
     """Values as an array of booleans, integers or floats, in their own type.
@@ -36,25 +35,26 @@ def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
         UserError: Values are missing, complex, or no numbers at all.
     """
     values = on_cpu(values)
-    masked = _num_masked(values)
     try:
-        array = np.asarray(_with_nan(values) if masked and gaps else values)
+        masked = isinstance(values, (list, tuple, np.ma.MaskedArray))
+        given = np.ma.asanyarray(values) if masked else values
+        array = np.asarray(given)
     except ValueError as error:  # rows of unequal length
         raise UserError(f"{what} ({error})", "an array", "give equal rows") from None
-    if masked and not gaps:
-        raise missing_values(what, masked, array.size)
+    absent = np.ma.getmaskarray(given) if np.ma.is_masked(given) else np.False_
     if array.dtype == object:
-        absent = [type(value).__name__ in ABSENT for value in array.flat]
-        if any(absent) and not gaps:
-            raise missing_values(what, sum(absent), array.size)
-        array = np.where(np.reshape(absent, array.shape), np.nan, array)
+        absent = absent | pandas.isna(array)
         try:
-            array = array.astype(np.float64)
+            array = np.where(absent, np.nan, array).astype(np.float64)
         except (TypeError, ValueError):
             raise _no_numbers(what, array) from None
     if array.dtype.kind not in "biuf":
         raise _no_numbers(what, array)
-    return array
+    if not absent.any():
+        return array
+    if not gaps:
+        raise missing_values(what, int(absent.sum()), array.size)
+    return np.where(absent, np.float32(np.nan), array)
 
 
 def on_cpu(values: Any) -> Any:
@@ -71,8 +71,7 @@ def finite(values: NDArray[Any], what: str) -> NDArray[Any]:
     Raises:
         UserError: Some are not; says how many.
     """
-    bad = int((~np.isfinite(values)).sum())
-    if bad:
+    if bad := int((~np.isfinite(values)).sum()):
         raise missing_values(what, bad, values.size)
     return values
 
@@ -104,13 +103,10 @@ def check_distinct(what: Any, names: Sequence[str]) -> None:
     Raises:
         UserError: One of them is there twice.
     """
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise UserError(
-            f"{what} with the name {twice!r} given {names.count(twice)} times",
-            "names that differ",
-            "rename one",
-        )
+    for name in names:
+        if (times := names.count(name)) > 1:
+            given = f"{what} with the name {name!r} given {times} times"
+            raise UserError(given, "names that differ", "rename one")
 
 
 def missing_values(what: str, num: int, total: int) -> UserError:
@@ -123,26 +119,8 @@ def missing_values(what: str, num: int, total: int) -> UserError:
     )
 
 
-def _num_masked(values: Any) -> int:
-    if isinstance(values, np.ma.MaskedArray):
-        return int(np.ma.count_masked(values))
-    if isinstance(values, (list, tuple)):
-        return sum(map(_num_masked, values))
-    return 0
-
-
-def _with_nan(values: Any) -> Any:
-    if isinstance(values, np.ma.MaskedArray):
-        kind = np.result_type(values.dtype, np.float32)
-        return np.ma.filled(values.astype(kind), np.nan)
-    if isinstance(values, (list, tuple)):
-        return [_with_nan(value) for value in values]
-    return values
-
-
 def _no_numbers(what: str, array: NDArray[Any]) -> UserError:
+    todo = "convert them to numbers"
     if array.dtype.kind == "c":
         todo = "give real and imaginary part as two components"
-    else:
-        todo = "convert them to numbers"
     return UserError(f"{what} of type {array.dtype}", "real numbers", todo)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
-from nfsgeo.data.numbers import as_real
+from nfsgeo.data.checks import as_real
 from nfsgeo.data.times import (
     EPOCH,
     as_times,
@@ -22,17 +18,6 @@ from nfsgeo.data.times import (
     unit_of_times,
 )
 from nfsgeo.errors import UserError
-
-
-@given(arrays(np.bool_, st.tuples(st.integers(1, 4), st.integers(1, 5))), st.booleans())
-def test_masked_values_are_counted(mask: np.ndarray, as_list: bool) -> None:
-    values = np.ma.masked_array(np.arange(mask.size).reshape(mask.shape), mask)
-    given = list(values) if as_list else values
-    if not mask.any():
-        assert np.array_equal(as_real(given, "u"), values.data)
-        return
-    with pytest.raises(UserError, match=f"u with {mask.sum()} of {mask.size} values"):
-        as_real(given, "u")
 
 
 @pytest.mark.parametrize(
@@ -68,18 +53,6 @@ def test_masked_values_of_fields_are_gaps(grid_case: Any) -> None:
         found = np.isnan(fields.read(sample, slice(None)))
         expected = u.mask[sample].reshape(5, 24, 2).swapaxes(0, 1)
         np.testing.assert_array_equal(found, expected)
-
-
-def test_masked_values_of_anything_else_are_refused(
-    grid_case: Any, one_line: Callable[..., str]
-) -> None:
-    a = np.ma.masked_array(grid_case.a, grid_case.a > 1.5)
-    assert f"{a.mask.sum()} of {a.size} values missing" in one_line(
-        grid_case.make, grid_case.u, a
-    )
-    for name in ("parameters", "times"):
-        some = np.ma.masked_equal(np.arange(7 if name == "parameters" else 5), 1)
-        one_line(grid_case.make, **{name: {"nu": some} if len(some) == 7 else some})
 
 
 @pytest.mark.parametrize(
@@ -122,8 +95,3 @@ def test_dates_of_every_kind() -> None:
         (["2026-01-01", "2026-01-02"], EPOCH, [1767225600, 1767312000]),
     ):
         assert [t.split(" 00:")[0] for t in time_texts(times, unit)] == texts
-
-
-def test_rows_of_unequal_length_are_refused() -> None:
-    with pytest.raises(UserError, match="points .*inhomogeneous.*: expected an array"):
-        as_real([[0.0, 1.0], [2.0]], "points")
