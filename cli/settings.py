@@ -1,4 +1,4 @@
-"""Options made from the fields of a run's configuration.
+"""Options of `nfsgeo train`, made from the fields of a run's configuration.
 
 Types, defaults and descriptions are read from the source of
 :mod:`nfsgeo.training.config`, which takes milliseconds; its import takes seconds.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,28 @@ import click
 from nfsgeo import version
 
 CONFIG = Path(version.__file__).parent / "training" / "config.py"
+# What options set in the configuration; --set sets what has none.
+KEYS = {
+    "model": "model.name",
+    "data": "data.file",
+    "test_file": "data.test_file",
+    "points": "data.points",
+    "mesh": "data.mesh",
+    "grid": "data.grid",
+    "n_in": "data.n_in",
+    "n_out": "data.n_out",
+    "window_stride": "data.window_stride",
+    "epochs": "trainer.epochs",
+    "batch_size": "data.batch_size",
+    "lr": "optimiser.lr",
+    "seed": "seed",
+    "preset": "preset",
+    "device": "trainer.device",
+    "devices": "trainer.devices",
+    "precision": "trainer.precision",
+    "workers": "data.workers",
+}
+OTHER_NAMES = {"data": ["--train-file"]}
 
 
 class Setting(NamedTuple):
@@ -44,29 +66,28 @@ class Setting(NamedTuple):
         return text.replace("None for", "by default")
 
 
-def setting_options(
-    keys: dict[str, str], others: dict[str, list[str]]
-) -> Callable[..., Any]:
-    """A decorator that adds an option for each of some fields to a command.
+class WithSettings(click.Command):
+    """A command with an option for each of :data:`KEYS` before its own.
 
-    Args:
-        keys: The dotted names of fields, by the name of the option's parameter.
-        others: Further names of options, likewise.
+    They are made when the command is used: other commands need not wait for them.
     """
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        if self.params[0].name not in KEYS:
+            self.params[:0] = _options()
+        return super().get_params(ctx)
+
+
+def _options() -> Iterator[click.Option]:
     module = ast.parse(CONFIG.read_text(encoding="utf-8"))
     classes = {
         part.name: part for part in module.body if isinstance(part, ast.ClassDef)
     }
     settings = dict(_settings(classes, "RunConfig"))
-
-    def decorate(command: Any) -> Any:
-        for name, key in reversed(keys.items()):
-            names = [name, f"--{name.replace('_', '-')}", *others.get(name, [])]
-            of = settings[key]
-            command = click.option(*names, type=of.type(), help=of.help())(command)
-        return command
-
-    return decorate
+    for name, key in KEYS.items():
+        names = [name, f"--{name.replace('_', '-')}", *OTHER_NAMES.get(name, [])]
+        of = settings[key]
+        yield click.Option(names, type=of.type(), help=of.help())
 
 
 def _settings(

@@ -8,44 +8,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.settings import setting_options
+from nfsgeo_cli.settings import KEYS, WithSettings
 from nfsgeo_cli.terminal import as_json, error_table, progress_bar, report
 
 if TYPE_CHECKING:
     from nfsgeo.training import Experiment, RunPaths
 
-# What options set in the configuration; --set sets what has none.
-KEYS = {
-    "model": "model.name",
-    "data": "data.file",
-    "test_file": "data.test_file",
-    "points": "data.points",
-    "mesh": "data.mesh",
-    "grid": "data.grid",
-    "n_in": "data.n_in",
-    "n_out": "data.n_out",
-    "window_stride": "data.window_stride",
-    "epochs": "trainer.epochs",
-    "batch_size": "data.batch_size",
-    "lr": "optimiser.lr",
-    "seed": "seed",
-    "preset": "preset",
-    "device": "trainer.device",
-    "devices": "trainer.devices",
-    "precision": "trainer.precision",
-    "workers": "data.workers",
-}
-
 
 @click.command(
+    cls=WithSettings,
     epilog="""\b
     Examples:
       nfsgeo train --model nfs
       nfsgeo train --model nfs --data ns.nc --points 4096 --n-out 40 --out runs/x
       nfsgeo train --resume runs/x
-    """
+    """,
 )
-@setting_options(KEYS, {"data": ["--train-file"]})
 @click.option("--config", type=Path, help="YAML file, like config.yaml of a run.")
 @click.option("--set", multiple=True, metavar="KEY=VALUE", help="Any other setting.")
 @click.option("--out", type=Path, help="New folder of the run.  [runs/MODEL-DATA-K]")

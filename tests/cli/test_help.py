@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -39,7 +40,8 @@ def test_every_verb_shows_an_example_within_80_columns(verb: str) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_option_is_explained(verb: str) -> None:
-    for parameter in main.commands[verb].params:
+    command = main.commands[verb]
+    for parameter in command.get_params(click.Context(command)):
         if parameter.param_type_name == "option":
             assert parameter.help, parameter.name
 
