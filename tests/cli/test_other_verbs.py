@@ -74,12 +74,6 @@ def test_predict_with_a_model_that_comes_trained(
     assert "burgers-small" in ok(nfsgeo("models")).stdout
 
 
-def test_export(nfsgeo: Command, run: Path, tmp_path: Path) -> None:
-    result = ok(nfsgeo("export", run, "--out", "x.pt2", "--json"))
-    assert json.loads(result.stdout)["output"] == "x.pt2"
-    assert (tmp_path / "x.pt2").stat().st_size > 1000
-
-
 def test_info_of_a_file(nfsgeo: Command, waves: Path) -> None:
     shown = ok(nfsgeo("info", waves)).stdout
     assert "waves" in shown
@@ -87,12 +81,6 @@ def test_info_of_a_file(nfsgeo: Command, waves: Path) -> None:
     assert facts["grid"] == [16, 16] and facts["records"] == 24
     assert facts["samples"] == {"train": 14, "valid": 2, "test": 4}
     assert facts["components"]["u"]["max"] > 0 > facts["components"]["u"]["min"]
-
-
-def test_info_of_a_run(nfsgeo: Command, run: Path) -> None:
-    assert "nfs" in ok(nfsgeo("info", run)).stdout
-    facts = json.loads(ok(nfsgeo("info", run, "--json")).stdout)
-    assert facts["model"] == "nfs" and facts["summary"]["test"]["mae"] > 0
 
 
 def test_models(nfsgeo: Command) -> None:
@@ -166,12 +154,6 @@ def test_generate_lists_equations_with_sizes_and_options(nfsgeo: Command) -> Non
         ]
         assert f"{equation.name:<14} {size:<25} {' '.join(settings)}\n" in shown
         assert all(o.choices[0] == o.default for o in equation.options if o.choices)
-
-
-@pytest.mark.parametrize("axis", ["0", "1:0", "0:x", "0:1:round"])
-def test_an_axis_that_is_none(nfsgeo: Command, waves: Path, axis: str) -> None:
-    result = nfsgeo("convert", waves, "--out", "c.nc", "--axis", axis)
-    assert result.exit_code == 2 and "LOW:HIGH" in result.stderr
 
 
 def test_plot(nfsgeo: Command, run: Path, waves: Path) -> None:
