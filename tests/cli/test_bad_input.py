@@ -138,6 +138,16 @@ def test_values_that_are_infinite(
     assert not (tmp_path / "runs").exists()
 
 
+def test_points_outside_the_domain(nfsgeo: Command, tmp_path: Path) -> None:
+    random, path = np.random.default_rng(0), tmp_path / "cloud.nc"
+    points, u = random.random((30, 2)), random.random((6, 30, 20))
+    domain = Domain.unit(2, periodic=False)
+    library.from_arrays(u, points, np.arange(20.0), domain=domain).write(path)
+    with h5py.File(path, "r+") as file:
+        file["x"][7] = 3.0
+    refused(nfsgeo("train", "--data", "cloud.nc"), "cloud.nc", "domain")
+
+
 def uneven(waves: Path, path: Path) -> Path:
     """Snapshots at t = 0, 1, ..., 11, 13, 15, ..."""
 
