@@ -99,7 +99,7 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     def update(what: str, done: int, total: int) -> None:
         if what != bar.tasks[0].description:
             # What was done before says nothing about the speed.
-            bar.reset(task, description=what, completed=done, visible=True)
+            bar.reset(task, total=total, description=what, visible=True)
         bar.update(task, completed=done, total=total)
 
     with bar:

@@ -31,17 +31,6 @@ def values(path: Path, sample: int) -> np.ndarray:
         return rows[np.lexsort(rows.T[1::-1])]
 
 
-@pytest.mark.parametrize("ending", [e for e in ENDINGS if e != ".pvd"])
-def test_convert_and_info(
-    nfsgeo: Command, waves: Path, tmp_path: Path, ending: str
-) -> None:
-    out = tmp_path / f"out{ending}"
-    ok(nfsgeo("convert", waves, "--out", out))
-    facts = json.loads(ok(nfsgeo("info", out, "--json")).stdout)
-    assert facts["records"] == 24 and facts["points"] == 256
-    np.testing.assert_array_equal(values(out, 3), values(waves, 3))
-
-
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_predict_by_the_ending(
     nfsgeo: Command, trained: Path, waves: Path, tmp_path: Path, ending: str

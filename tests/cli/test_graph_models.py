@@ -38,15 +38,3 @@ def test_train_evaluate_and_predict(
     )
     assert refused.exit_code == 2
     assert "train nfs, which predicts anywhere" in refused.stderr
-
-
-@pytest.mark.slow
-def test_agcrn_knows_one_mesh(nfsgeo: Command, waves: Path) -> None:
-    options = ["--model", "agcrn", "--data", waves, *OPTIONS, *settings(width=4)]
-    assert nfsgeo("train", *options, "--out", "run").exit_code == 0
-    assert nfsgeo("evaluate", "run").exit_code == 0
-    refused = nfsgeo("evaluate", "run", "--unseen", 2)
-    assert refused.exit_code == 2 and "agcrn" in refused.stderr
-    refused = nfsgeo("train", *options, "--set=data.mesh_per_sample=true")
-    assert refused.exit_code == 2
-    assert "30 points that it learned on" in refused.stderr
