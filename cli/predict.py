@@ -38,13 +38,17 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report, times
     type=Path,
     help="Where to predict: .npy, .npz or .csv file.  [the observed points]",
 )
-@click.option("--first", type=int, help="First observed snapshot, from 0.  [the last]")
+@click.option(
+    "--first",
+    type=int,
+    help="Number of the first observed snapshot, from 0; default: the last ones.",
+)
 @click.option(
     "--steps", type=click.IntRange(1), help="Time steps to predict.  [as in training]"
 )
 @click.option(
     "--lead-times",
-    metavar="T,T,...",
+    metavar="T,T,...|START:STOP:STEP",
     callback=times,
     help="Times to predict after the last observed one, of a model that was trained "
     "with data.lead_times.",
