@@ -3,22 +3,56 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import as_json, progress_bar, report
+from nfsgeo_cli.terminal import as_json, progress_bar, report, times
 
-if TYPE_CHECKING:
+
+def _columns(context: Any, option: Any, text: str | None) -> Any:
+    """``time=date,field=u,field=v`` as ``{"time": "date", "field": ["u", "v"]}``."""
+    if text is None:
+        return None
+    from nfsgeo.data.formats.columns import KINDS
+
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        role, equals, name = (each.strip() for each in part.partition("="))
+        if not equals:
+            todo = "for example time=date,x=lon,y=lat"
+            raise UserError(f"--columns {text}", "ROLE=NAME,...", todo)
+        if role in found and role not in KINDS:
+            raise UserError(f"--columns {text}", f"{role}= once", "leave one out")
+        found[role] = [*found.get(role, ()), name] if role in KINDS else name
+    return found
+
+
+def _domain(context: Any, option: Any, axes: tuple[str, ...]) -> Any:
+    """The domain with such axes as ``0:1`` and ``-180:180:periodic``."""
     from nfsgeo.geometry import Domain
 
-
-MOST_TIMES = 10**7
+    ends, periodic = [], []
+    for axis in axes:
+        low, _, rest = axis.partition(":")
+        high, _, kind = rest.partition(":")
+        try:
+            ends.append((float(low), float(high)))
+            if kind not in ("", "periodic") or not ends[-1][0] < ends[-1][1]:
+                raise ValueError
+        except ValueError:
+            raise UserError(
+                f"--axis {axis}", "LOW:HIGH or LOW:HIGH:periodic", "for example 0:1"
+            ) from None
+        periodic.append(kind == "periodic")
+    if not axes:
+        return None
+    lower, upper = zip(*ends, strict=True)
+    return Domain(lower, upper, tuple(periodic))
 
 
 @click.command(
-    short_help="Convert files between formats.",
     epilog="""\b
     Examples:
       nfsgeo convert NavierStokes_V1e-3_N5000_T50.mat --out ns.nc
@@ -31,7 +65,7 @@ MOST_TIMES = 10**7
       nfsgeo convert rain.csv --out rain.nc --columns points=gauges.csv
       nfsgeo convert rivers.nc --out rivers.nc --known rain,slope
       nfsgeo convert flow.nc --out walls.nc --obstacles cylinder.geojson
-    """,
+    """
 )
 @click.argument("sources", metavar="SOURCE...", type=Path, nargs=-1, required=True)
 @click.option("--out", type=Path, required=True, help="File to make: .nc, .csv, ...")
@@ -43,11 +77,13 @@ MOST_TIMES = 10**7
 @click.option(
     "--times",
     metavar="START:STOP:STEP|T,T,...",
+    callback=times,
     help="Time of each time step, where the files do not hold it.",
 )
 @click.option(
     "--columns",
     metavar="ROLE=NAME,...",
+    callback=_columns,
     help="Columns of a table, or variables of NetCDF, that are sample, time, x, y, z; "
     "columns of a table that are static inputs, a field, or to ignore, and points, "
     "another table, of the stations that have a column each; arrays of any names that "
@@ -60,8 +96,9 @@ MOST_TIMES = 10**7
 )
 @click.option(
     "--axis",
-    "axes",
+    "domain",
     multiple=True,
+    callback=_domain,
     metavar="LOW:HIGH[:periodic]",
     help="The domain, one option per axis, in place of the format's.",
 )
@@ -84,19 +121,14 @@ MOST_TIMES = 10**7
 def convert(
     sources: tuple[Path, ...],
     out: Path,
-    series: str | None,
-    times: str | None,
-    columns: str | None,
-    at: str | None,
-    axes: tuple[str, ...],
     sphere: bool,
     obstacles: Path | None,
     region: Path | None,
-    equation: str | None,
     known: str | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
-    """Convert files of other programs to nfsgeo's format, or to others.
+    """Convert files between formats.
 
     Formats read are recognised by their content, those written by the ending of --out,
     see `nfsgeo datasets`. Obstacles, or a region, are polygons, a signed distance
@@ -109,78 +141,13 @@ def convert(
 
     if obstacles is not None and region is not None:
         raise click.UsageError("Give --obstacles or --region, not both")
-    if sphere and axes:
+    if sphere and options["domain"] is not None:
         raise click.UsageError("Give --sphere or --axis, not both")
-    boundary = obstacles or region
+    if sphere:
+        options["domain"] = Domain.sphere()
+    if boundary := obstacles or region:
+        options["region"] = read_region(boundary, inside=obstacles is None)
+    options["known"] = known.split(",") if known is not None else []
     with progress_bar() as progress:
-        convert_files(
-            sources,
-            out,
-            series=series,
-            times=None if times is None else _times(times),
-            columns=None if columns is None else _columns(columns),
-            at=at,
-            domain=Domain.sphere() if sphere else _domain(axes) if axes else None,
-            region=None
-            if boundary is None
-            else read_region(boundary, inside=obstacles is None),
-            equation=equation,
-            known=[] if known is None else known.split(","),
-            progress=progress,
-        )
+        convert_files(sources, out, progress=progress, **options)
     report(as_json, {"output": str(out)}, f"written  {out}")
-
-
-def _times(text: str) -> list[float]:
-    """``0:10:0.5`` from 0 to 10 by 0.5, both ends included, or a list."""
-    try:
-        if ":" not in text:
-            return [float(time) for time in text.split(",")]
-        start, stop, step = map(float, text.split(":"))
-        num = round((stop - start) / step)
-        whole = abs(start + num * step - stop) <= 1e-6 * abs(step)
-        if not (whole and 0 <= num < MOST_TIMES):
-            raise ValueError
-        return [start + k * step for k in range(num + 1)]
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise UserError(
-            f"--times {text}",
-            "START:STOP:STEP with a whole number of steps, or T,T,...",
-            "for example 0:10:0.5, which has 21 times",
-        ) from None
-
-
-def _columns(text: str) -> dict[str, str | list[str]]:
-    from nfsgeo.data.formats.columns import KINDS
-
-    parts = [part.partition("=") for part in text.split(",")]
-    if any(not equals for _, equals, _ in parts):
-        raise UserError(
-            f"--columns {text}", "ROLE=NAME,...", "for example time=date,x=lon,y=lat"
-        )
-    found: dict[str, str | list[str]] = {}
-    for role, name in ((role.strip(), name.strip()) for role, _, name in parts):
-        if role in found and role not in KINDS:
-            raise UserError(f"--columns {text}", f"{role}= once", "leave one out")
-        found[role] = [*found.get(role, ()), name] if role in KINDS else name
-    return found
-
-
-def _domain(axes: tuple[str, ...]) -> Domain:
-    from nfsgeo.geometry import Domain
-
-    lower, upper, periodic = [], [], []
-    for axis in axes:
-        low, _, rest = axis.partition(":")
-        high, _, kind = rest.partition(":")
-        try:
-            lower.append(float(low))
-            upper.append(float(high))
-            if kind not in ("", "periodic") or not lower[-1] < upper[-1]:
-                raise ValueError
-        except ValueError:
-            raise UserError(
-                f"--axis {axis}", "LOW:HIGH or LOW:HIGH:periodic", "for example 0:1"
-            ) from None
-        periodic.append(kind == "periodic")
-    return Domain(tuple(lower), tuple(upper), tuple(periodic))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import click
 
@@ -11,12 +11,11 @@ from nfsgeo_cli.terminal import as_json, report
 
 
 @click.command(
-    short_help="Export a run as a torch.export or ONNX program.",
     epilog="""\b
     Examples:
       nfsgeo export runs/x --out x.pt2
       nfsgeo export runs/mixer --out mixer.onnx --format onnx
-    """,
+    """
 )
 @click.argument("run", metavar="RUN|NAME", type=Path)
 @click.option("--out", type=Path, required=True, help="File to make.")
@@ -28,13 +27,11 @@ from nfsgeo_cli.terminal import as_json, report
     help="For torch.export.load, or for ONNX where it has the operators.",
 )
 @as_json
-def export(
-    run: Path, out: Path, format: Literal["torch-export", "onnx"], as_json: bool
-) -> None:
-    """Write a run as a program for one sample on any mesh.
+def export(run: Path, out: Path, format: Any, as_json: bool) -> None:
+    """Export a run as a torch.export or ONNX program.
 
-    The program of nfs or one of its variants runs without nfsgeo. Graphs are arguments:
-    nfsgeo.evaluation.program_inputs makes them.
+    The program is for one sample on any mesh. That of nfs or one of its variants runs
+    without nfsgeo. Graphs are arguments: nfsgeo.evaluation.program_inputs makes them.
     """
     from nfsgeo.evaluation import export_run
 

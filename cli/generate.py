@@ -11,11 +11,10 @@ import click
 from nfsgeo.errors import UserError
 from nfsgeo_cli.terminal import as_json, progress_bar, report
 
-ALL = "all"
+CORES = os.cpu_count() or 1
 
 
 @click.command(
-    short_help="Make a data set by simulation.",
     epilog="""\b
     Equations, their full size, and their options with the default first:
       burgers        1024, 201 time steps      nu=0.01 time_stride=1
@@ -35,69 +34,58 @@ ALL = "all"
     """,
 )
 @click.argument(
-    "equation",
-    metavar="burgers|kdv|darcy|navier-stokes|elasticity|sphere-waves|all",
+    "equation", metavar="burgers|kdv|darcy|navier-stokes|elasticity|sphere-waves|all"
 )
 @click.option("--out", type=Path, required=True, help="File to make; a folder for all.")
-@click.option(
-    "--samples", type=int, help="Number of samples.  [1200; of sphere-waves 240]"
-)
+@click.option("--samples", type=int, help="How many.  [1200; of sphere-waves 240]")
 @click.option(
     "--resolution",
     type=int,
-    help="Points along each axis, of elasticity squares along each side; default: the "
-    "equation's own.",
+    help="Points along each axis, of elasticity squares along each side.",
 )
 @click.option("--records", type=int, help="Time steps to store.")
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of the initial fields."
-)
-@click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
-@click.option(
-    "--workers", type=int, default=os.cpu_count() or 1, help="Processes.  [all cores]"
-)
+@click.option("--seed", type=int, default=0, help="Seed of the initial fields.  [0]")
+@click.option("--device", default="cpu", help="cpu or cuda.  [cpu]")
+@click.option("--workers", type=int, default=CORES, help="Processes.  [all cores]")
 @click.option(
     "--option",
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Option of the equation, see below; may be repeated.",
+    help="Option of the equation, see below; repeatable.",
 )
 @as_json
 def generate(
-    equation: str,
-    out: Path,
-    options: tuple[str, ...],
-    as_json: bool,
-    **settings: Any,
+    equation: str, out: Path, options: tuple[str, ...], as_json: bool, **size: Any
 ) -> None:
-    """Solve an equation from random initial conditions and store the fields.
+    """Make a data set by simulation.
 
-    Repeating the command continues a generation that was stopped. `all` makes a file
-    for each equation in a folder, and keeps the files that exist.
+    An equation is solved from random initial conditions. Repeating the command
+    continues a generation that was stopped. `all` makes a file for each equation in a
+    folder, and keeps the files that exist.
     """
     from nfsgeo.data.equations import EQUATIONS
     from nfsgeo.data.generation import generate as generate_file
     from nfsgeo.training import parse_settings
 
-    if equation == ALL and options:
+    every = equation == "all"
+    if every and options:
         raise UserError(
             f"--option {options[0]} with all", "it with one equation", "make that alone"
         )
-    every = equation == ALL
-    paths = [out / f"{name}.nc" for name in EQUATIONS] if every else [out]
-    kept = {path for path in paths if every and path.exists()}
+    names = EQUATIONS if every else [equation]
+    paths = {name: out / f"{name}.nc" if every else out for name in names}
     if every:
         out.mkdir(parents=True, exist_ok=True)
+    kept = {name for name, path in paths.items() if every and path.exists()}
     chosen = parse_settings(options, "--option")
     with progress_bar() as progress:
-        for path in paths:
-            if path not in kept:
-                name = path.stem if every else equation
-                size = settings
-                if every and EQUATIONS[name].records == 1:
-                    size = settings | {"records": None}
-                generate_file(name, path, options=chosen, progress=progress, **size)
-    output = [str(path) for path in paths] if equation == ALL else str(out)
-    lines = (f"{'kept' if path in kept else 'written':<9}{path}" for path in paths)
+        for name, path in paths.items():
+            if name not in kept:
+                steady = every and EQUATIONS[name].records == 1
+                its = size | {"records": None} if steady else size
+                generate_file(name, path, options=chosen, progress=progress, **its)
+    words = (f"{'kept' if name in kept else 'written':<9}" for name in paths)
+    lines = (f"{word}{path}" for word, path in zip(words, paths.values(), strict=True))
+    output = [*map(str, paths.values())] if every else str(out)
     report(as_json, {"output": output}, *lines)

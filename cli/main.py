@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
 from nfsgeo.version import __version__
-from nfsgeo_cli.bench import bench
-from nfsgeo_cli.compare import compare
-from nfsgeo_cli.convert import convert
-from nfsgeo_cli.datasets import datasets
-from nfsgeo_cli.evaluate import evaluate
-from nfsgeo_cli.export import export
 from nfsgeo_cli.failures import OneLineErrors
-from nfsgeo_cli.generate import generate
-from nfsgeo_cli.info import info
-from nfsgeo_cli.models import models
-from nfsgeo_cli.plot import plot
-from nfsgeo_cli.predict import predict
-from nfsgeo_cli.train import train
+
+# In the order of a workflow; each is a module of this package.
+VERBS = (
+    "train",
+    "evaluate",
+    "predict",
+    "export",
+    "plot",
+    "compare",
+    "generate",
+    "convert",
+    "info",
+    "models",
+    "datasets",
+    "bench",
+)
 
 
 @click.group(
@@ -33,18 +39,5 @@ def main(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (
-    train,
-    evaluate,
-    predict,
-    export,
-    plot,
-    compare,
-    generate,
-    convert,
-    info,
-    models,
-    datasets,
-    bench,
-):
-    main.add_command(command)
+for verb in VERBS:
+    main.add_command(getattr(import_module(f"nfsgeo_cli.{verb}"), verb))

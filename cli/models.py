@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from nfsgeo.pretrained import NAMES
-from nfsgeo_cli.terminal import print_json
+from nfsgeo_cli.terminal import report
 
 
 @click.command(
@@ -26,21 +26,13 @@ def models(as_json: bool) -> None:
 
     columns = ("name", "points", "unseen_meshes", "source", "parameters_paper")
     rows = [{key: getattr(info, key) for key in columns} for info in MODELS.values()]
-    if as_json:
-        print_json(rows)
-        return
     line = "{:<14} {:<7} {:<7} {:>12} {:>12}".format
-    click.echo(line("name", "points", "unseen", "parameters", "paper's"))
-    for row in rows:
-        count = row["parameters_paper"]
-        click.echo(
-            line(
-                row["name"],
-                "yes" if row["points"] else "grids",
-                "yes" if row["unseen_meshes"] else "no",
-                f"{parameters_at_paper_setting(row['name']):,}",
-                "" if count is None else f"{count:,}",
-            ).rstrip()
-        )
-        click.echo(f"    {row['source']}")
-    click.echo(f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")
+    lines = [line("name", "points", "unseen", "parameters", "paper's")]
+    for info in MODELS.values():
+        points = "yes" if info.points else "grids"
+        unseen = "yes" if info.unseen_meshes else "no"
+        ours, paper = parameters_at_paper_setting(info.name), info.parameters_paper
+        counts = f"{ours:,}", f"{paper:,}" if paper else ""
+        lines += [line(info.name, points, unseen, *counts), f"    {info.source}"]
+    lines.append(f"pretrained, for nfsgeo predict --model: {', '.join(NAMES)}")
+    report(as_json, rows, *lines)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from nfsgeo.errors import UserError
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.terminal import as_json, device, progress_bar, report
+from nfsgeo_cli.terminal import as_json, device, progress_bar, report, times
 
 
 @click.command(
@@ -23,9 +23,7 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report
     """
 )
 @click.argument("run", type=Path, required=False)
-@click.option(
-    "--model", type=click.Choice(NAMES), help="A pretrained model, in place of RUN."
-)
+@click.option("--model", type=click.Choice(NAMES), help="A pretrained model, not RUN.")
 @click.option("--input", "source", type=Path, required=True, help="Observed fields.")
 @click.option(
     "--output",
@@ -38,7 +36,7 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report
 @click.option(
     "--query-points",
     type=Path,
-    help="Where to predict: .npy, .npz or .csv file; default: the observed points.",
+    help="Where to predict: .npy, .npz or .csv file.  [the observed points]",
 )
 @click.option(
     "--first",
@@ -46,13 +44,12 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report
     help="Number of the first observed snapshot, from 0; default: the last ones.",
 )
 @click.option(
-    "--steps",
-    type=click.IntRange(1),
-    help="Time steps to predict; default: as many as in training.",
+    "--steps", type=click.IntRange(1), help="Time steps to predict.  [as in training]"
 )
 @click.option(
     "--lead-times",
-    metavar="T,T,...",
+    metavar="T,T,...|START:STOP:STEP",
+    callback=times,
     help="Times to predict after the last observed one, of a model that was trained "
     "with data.lead_times.",
 )
@@ -63,12 +60,8 @@ def predict(
     model: str | None,
     source: Path,
     target: Path,
-    query_points: Path | None,
-    first: int | None,
-    steps: int | None,
-    lead_times: str | None,
-    device: str | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Predict what follows the end of a file, for every sample.
 
@@ -79,39 +72,18 @@ def predict(
     result has the format of its ending: CF NetCDF for .nc, else one of those that
     `nfsgeo datasets` lists.
     """
-    from nfsgeo.data import open as open_file
+    import nfsgeo.data
     from nfsgeo.data.times import span_text
     from nfsgeo.evaluation import predict as predict_file
 
     if (run is None) == (model is None):
         raise click.UsageError("Give either RUN or --model")
-    folder = FOLDER / model if model is not None else run
-    assert folder is not None
-
+    folder = run or FOLDER / str(model)
     with progress_bar() as progress:
-        predict_file(
-            folder,
-            source,
-            target,
-            query_points=query_points,
-            first=first,
-            steps=steps,
-            lead_times=_numbers(lead_times),
-            device=device,
-            progress=lambda done, total: progress("samples", done, total),
-        )
-    with open_file(target) as predicted:
-        ends = predicted.times[[0, -1]].tolist()
-        line = f"written  {target}, {span_text(ends[0], ends[1], predicted.time_unit)}"
-    report(as_json, {"output": str(target), "times": ends}, line)
-
-
-def _numbers(text: str | None) -> list[float] | None:
-    if text is None:
-        return None
-    try:
-        return [float(number) for number in text.split(",")]
-    except ValueError:
-        raise UserError(
-            f"--lead-times {text}", "numbers with commas between them", "change it"
-        ) from None
+        options["progress"] = lambda done, total: progress("samples", done, total)
+        predict_file(folder, source, target, **options)
+    with nfsgeo.data.open(target) as predicted:
+        first, last = predicted.times[[0, -1]].tolist()
+        span = span_text(first, last, predicted.time_unit)
+    content = {"output": str(target), "times": [first, last]}
+    report(as_json, content, f"written  {target}, {span}")

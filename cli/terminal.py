@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nfsgeo.errors import UserError
 from nfsgeo.measures import MEASURES
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-
+MOST_TIMES = 10**7
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
 )
@@ -26,6 +27,29 @@ device = click.option(
 )
 
 
+def times(context: Any, option: click.Parameter, text: str | None) -> Any:
+    """The ``callback`` of an option with times: ``0,0.3,1``, or ``0:10:0.5``.
+
+    The latter are from 0 to 10 by 0.5, both ends included.
+    """
+    if text is None:
+        return None
+    try:
+        if ":" not in text:
+            return [float(time) for time in text.split(",")]
+        start, stop, step = map(float, text.split(":"))
+        num = round((stop - start) / step)
+        if 0 <= num < MOST_TIMES and abs(start + num * step - stop) <= 1e-6 * abs(step):
+            return [start + k * step for k in range(num + 1)]
+    except (ValueError, ZeroDivisionError, OverflowError):
+        pass
+    raise UserError(
+        f"{option.opts[0]} {text}",
+        "START:STOP:STEP with a whole number of steps, or T,T,...",
+        "for example 0:10:0.5, which has 21 times",
+    )
+
+
 def print_json(content: Any) -> None:
     """One JSON object on stdout."""
     from nfsgeo.training.artifacts import json_text
@@ -33,7 +57,7 @@ def print_json(content: Any) -> None:
     click.echo(json_text(content))
 
 
-def report(as_json: bool, content: dict[str, Any], *lines: Any) -> None:
+def report(as_json: bool, content: Any, *lines: Any) -> None:
     """One JSON object on stdout, or else tables and text."""
     if as_json:
         print_json(content)
@@ -58,35 +82,27 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     nothing where stderr is no terminal.
     """
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, Progress, TimeRemainingColumn
 
-    bars = Progress(
-        TextColumn("{task.description}"),
+    bar = Progress(
+        "{task.description}",
         BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+        "{task.completed:.0f}/{task.total}",
+        TimeRemainingColumn(compact=True),
         console=Console(stderr=True),
         disable=not sys.stderr.isatty(),
         expand=True,
         transient=True,
     )
-    tasks: dict[str, Any] = {}
+    task = bar.add_task("", visible=False)
 
     def update(what: str, done: int, total: int) -> None:
-        if what not in tasks:
-            for earlier in tasks.values():
-                bars.update(earlier, visible=False)
+        if what != bar.tasks[0].description:
             # What was done before says nothing about the speed.
-            tasks[what] = bars.add_task(what, total=total, completed=done)
-        bars.update(tasks[what], completed=done, total=total)
+            bar.reset(task, total=total, description=what, visible=True)
+        bar.update(task, completed=done, total=total)
 
-    with bars:
+    with bar:
         yield update
 
 
@@ -99,9 +115,9 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     from rich.table import Table
 
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, head in enumerate(heads):
-        numbers = {"justify": "right", "no_wrap": True}
-        made.add_column(head, **(numbers if number else {"overflow": "fold"}))
+    made.add_column(heads[0], overflow="fold")
+    for head in heads[1:]:
+        made.add_column(head, justify="right", no_wrap=True)
     for row in rows:
         made.add_row(*row)
     return made
@@ -117,62 +133,57 @@ def error_table(summary: Mapping[str, Any]) -> Group:
     from rich.markup import escape
 
     scored, components = summary.get("scored", {}), summary.get("components", {})
-    title = "errors" if scored.get("part") == "all" else "test errors"
-    units = summary.get("units")
+    everything = scored.get("part") == "all"
+    title, units = "errors" if everything else "test errors", summary.get("units")
     title = escape(f"{title} ({units})" if units else title)
     # Summaries of earlier versions have fewer of them.
     measures = [name for name in MEASURES if name in summary["test"]]
     made = table([title, *(MEASURES[name] for name in measures)], [])
-    below = [_scored(summary)] if scored else []
-    if not components:
-        _add_rows(made, summary, summary["test"], summary["baselines"])
-        return Group(made, *below)
-    made.add_row("[bold]pooled*[/]")
-    _add_rows(made, summary, summary["test"], summary["baselines"], "  ")
+    blocks = {"pooled*": ("", summary["test"], summary["baselines"])}
     for name, errors in components.items():
-        label = f"{name} ({errors['unit']})" if errors["unit"] else name
-        made.add_section()
-        made.add_row(f"[bold]{escape(label)}[/]", f"std {errors['std']:.3g}")
-        _add_rows(made, summary, errors, errors["baselines"], "  ")
-    return Group(made, f"* {summary['pooled']}", *below)
-
-
-def _add_rows(
-    made: Table,
-    summary: Mapping[str, Any],
-    test: Mapping[str, Any],
-    baselines: Mapping[str, Mapping[str, Any]],
-    indent: str = "",
-) -> None:
-    everything = summary.get("scored", {}).get("part") == "all"
-    mean = "mean of these samples" if everything else "training mean"
-    rows = {summary["model"]: test}
-    for name, errors in baselines.items():
-        rows[mean if name == "mean" else name.replace("_", " ")] = errors
-    for name, errors in rows.items():
-        cells = []
-        for measure in (name for name in MEASURES if name in test):
-            smallest = errors[measure] <= min(row[measure] for row in rows.values())
-            style = "bold" if smallest else "none"
-            cells.append(f"[{style}]{errors[measure]:.3e}[/]")
-        made.add_row(indent + name, *cells)
+        label = escape(f"{name} ({errors['unit']})" if errors["unit"] else name)
+        blocks[label] = f"std {errors['std']:.3g}", errors, errors["baselines"]
+    for label, std, test, baselines in ((k, *block) for k, block in blocks.items()):
+        if components:
+            made.add_section()
+            made.add_row(f"[bold]{label}[/]", std)
+        methods = {summary["model"]: test} | baselines
+        for name, errors in methods.items():
+            if name == "mean":
+                name = "mean of these samples" if everything else "training mean"
+            cells = ["  " * bool(components) + name.replace("_", " ")]
+            for measure in measures:
+                # None or NaN of a component without any value in the test part.
+                values = (of[measure] for of in methods.values())
+                known = [v for v in values if v is not None and v == v]
+                error = errors[measure]
+                style = "bold" if known and error == min(known) else "none"
+                cells.append(f"[{style}]{error:.3e}[/]" if error in known else "-")
+            made.add_row(*cells)
+    below = [f"* {summary['pooled']}"] if components else []
+    return Group(made, *below, *([_scored(summary)] if scored else []))
 
 
 def _scored(summary: Mapping[str, Any]) -> str:
     """How many samples and points the errors are over, in a sentence."""
     scored = summary["scored"]
-    samples, of = scored["samples"], scored["of_samples"]
-    which = f"all {of}" if samples == of else f"{samples} of {of}"
-    points, there = (
-        " to ".join(map(str, each)) if isinstance(each, list) else str(each)
-        for each in (scored["points"], scored["of_points"])
-    )
-    if scored["of_points"] is not None:
-        points = f"all {points}" if points == there else f"{points} of {there}"
+    samples = _share(scored["samples"], scored["of_samples"])
     windows = f"{scored['windows']} windows of " if "windows" in scored else ""
-    text = f"Scored {windows}{which} samples at {points} points each."
+    points = _share(scored["points"], scored["of_points"])
+    text = f"Scored {windows}{samples} samples at {points} points each."
     if scored["tied"]:
         text += f" {summary['model']} is tied to the points of training."
     if scored["trained_on"]:
         text += f" The run was trained or validated on {scored['trained_on']} of them."
     return text
+
+
+def _share(num: Any, whole: Any) -> str:
+    """``4 of 20`` or ``all 20``, where both may be a smallest and a largest number."""
+    num, whole = (
+        " to ".join(map(str, each)) if isinstance(each, list) else each
+        for each in (num, whole)
+    )
+    if whole is None:
+        return f"{num}"
+    return f"all {num}" if num == whole else f"{num} of {whole}"

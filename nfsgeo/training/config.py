@@ -59,10 +59,11 @@ class DataSection(Section):
             an eighth of ``file`` if None.
         known: Fields of the file that are known ahead (forcings), and parameters of
             samples that are inputs, besides those that the file itself tells.
-        mesh: How points are chosen, one of :data:`nfsgeo.data.meshes.MESH_KINDS`.
-            None: a sub-grid where ``grid`` is given or the model needs one, else a
+        mesh: How points are chosen: ``random-subset``, ``grid``, ``all``, ``off-grid``,
+            ``clustered`` or ``jittered``, see :data:`nfsgeo.data.meshes.MESH_KINDS`.
+            None for a sub-grid where ``grid`` is given or the model needs one, else a
             random subset of a grid, all points of a cloud.
-        points: Number of points; None for a quarter of the grid's.
+        points: Number of points; None for a quarter of a grid's, all of a cloud's.
         grid: Points along each axis, for the sub-grid.
         mesh_per_sample: Whether each sample is observed at points of its own.
         point_sets: Number of point sets that training samples cycle through, one per
@@ -73,8 +74,10 @@ class DataSection(Section):
             observed and the model is to predict it all the same; 0 for none, None for
             as many as suit the model, see :attr:`nfsgeo.models.ModelInfo.query_points`.
         mesh_seed: Seed of the points; None for that of the run.
-        n_in: Number of observed time steps; 0 where a coefficient is the input.
-        n_out: Number of time steps to predict, right after them.
+        n_in: Number of observed time steps; None for 10, or 0 where a coefficient is
+            the input.
+        n_out: Number of time steps to predict, right after them; None for 10, or 1
+            where a coefficient is the input.
         first_step: Index of the first observed time step.
         time_stride: Time steps of the file from one that is used to the next.
         input_noise: Standard deviation of Gaussian noise on the observed values,
@@ -89,8 +92,8 @@ class DataSection(Section):
             Time steps may be of any length then.
         window_stride: Time steps of the file from the beginning of a training window to
             that of the next in the same sample. None for one window of each sample,
-            from ``first_step``. Where samples are split by time, None for 1, or for
-            more of a long series, at most ``n_out``, that leave about 1000 windows.
+            from ``first_step``; of samples split by time 1, or as many, up to
+            ``n_out``, as leave about 1000 windows.
         evaluation_stride: The same of validation and test windows; None for one of each
             sample, or ``window_stride`` where samples are split by time.
         split_by: ``series``, where each sample belongs to one part of the data, or
@@ -159,7 +162,7 @@ class ModelSection(Section):
     """Which network, and its own settings, all of them once checked.
 
     Attributes:
-        name: of the network, see :data:`nfsgeo.models.MODELS`.
+        name: Name of the network, see ``nfsgeo models``.
         settings: what its settings class holds.
         prediction: ``residual`` for the change since the last observed time step,
             ``damped`` for the difference from damped persistence, which suits noisy
@@ -262,9 +265,10 @@ class TrainerSection(Section):
         epochs: Passes over the training samples.
         patience: Epochs without a better validation RMSE before stopping; None for
             no early stopping.
-        device: ``auto`` takes a CUDA device where there is one.
-        devices: How many of them; more than one trains data-parallel.
-        precision: Of the arithmetic; spectral layers stay in single precision.
+        device: Where to compute; ``auto`` takes a CUDA device where there is one.
+        devices: Number of devices; more than one trains data-parallel.
+        precision: Precision of the arithmetic; spectral layers stay in single
+            precision.
         accumulate: Batches whose gradients are averaged for one step of the optimiser.
         logger: Where the course of training is logged, besides ``metrics.csv``:
             ``tensorboard``, ``csv``, ``wandb`` or ``mlflow``, the last two if they are
@@ -294,7 +298,7 @@ class RunConfig(Section):
 
     Attributes:
         preset: ``paper`` for the paper's protocol where nothing else is said.
-        seed: Of points, weights and the order of the samples.
+        seed: Seed of points, weights and the order of the samples.
         data: Samples and points.
         model: The network.
         loss: What training minimises.

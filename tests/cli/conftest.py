@@ -1,16 +1,11 @@
-"""Commands in this process and in one of their own."""
+"""Commands in this process."""
 
 from __future__ import annotations
 
-import importlib
-import multiprocessing
 import os
 import shutil
-import signal
 from collections.abc import Callable
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -32,61 +27,6 @@ def nfsgeo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
         return result
 
     return run
-
-
-class Started:
-    """A command in a process of its own."""
-
-    def __init__(self, process: BaseProcess, folder: Path) -> None:
-        self._process, self._folder = process, folder
-
-    def running(self) -> bool:
-        """Whether it has not ended."""
-        return self._process.is_alive()
-
-    def interrupt(self) -> None:
-        """What Ctrl-C does."""
-        os.kill(self._process.pid or 0, signal.SIGINT)
-
-    def ended(self) -> tuple[int, str, str]:
-        """Waits; its status, and what it printed to stdout and stderr."""
-        self._process.join(300)
-        assert self._process.exitcode is not None, "it hangs"
-        out, errors = (
-            self._folder.with_name(f"{self._folder.name}.{name}").read_text()
-            for name in ("stdout", "stderr")
-        )
-        return self._process.exitcode, out, errors
-
-
-@pytest.fixture
-def spawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Started]:
-    """Starts a command in a process of its own, without waiting for its imports."""
-    # By a name under which the other processes find it too.
-    monkeypatch.syspath_prepend(Path(__file__).parent)
-    target = importlib.import_module("forked").run
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["nfsgeo.api", "nfsgeo.report", "forked"])
-
-    def start(*arguments: object) -> Started:
-        texts = [str(argument) for argument in arguments]
-        environment = os.environ | {"COLUMNS": "80"}
-        process = context.Process(
-            target=target, args=(texts, str(tmp_path), environment)
-        )
-        process.start()
-        return Started(process, tmp_path)
-
-    return start
-
-
-@pytest.fixture
-def quick(tiny: dict[str, Any], waves: Path) -> list[str]:
-    """Options of a training of a second."""
-    options = ["--data", str(waves)]
-    for key, value in tiny.items():
-        options += ["--set", f"{key}={value}"]
-    return options
 
 
 @pytest.fixture(scope="session")

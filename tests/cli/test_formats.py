@@ -31,17 +31,6 @@ def values(path: Path, sample: int) -> np.ndarray:
         return rows[np.lexsort(rows.T[1::-1])]
 
 
-@pytest.mark.parametrize("ending", [e for e in ENDINGS if e != ".pvd"])
-def test_convert_and_info(
-    nfsgeo: Command, waves: Path, tmp_path: Path, ending: str
-) -> None:
-    out = tmp_path / f"out{ending}"
-    ok(nfsgeo("convert", waves, "--out", out))
-    facts = json.loads(ok(nfsgeo("info", out, "--json")).stdout)
-    assert facts["records"] == 24 and facts["points"] == 256
-    np.testing.assert_array_equal(values(out, 3), values(waves, 3))
-
-
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_predict_by_the_ending(
     nfsgeo: Command, trained: Path, waves: Path, tmp_path: Path, ending: str
@@ -64,23 +53,6 @@ def test_predict_by_the_ending(
     assert {path.name for path in tmp_path.iterdir()} == left
 
 
-def test_predict_into_one_mesh_file(
-    nfsgeo: Command, trained: Path, waves: Path, tmp_path: Path
-) -> None:
-    result = nfsgeo("predict", trained, "--input", waves, "--output", "p.vtu")
-    assert result.exit_code == 2 and "p.pvd" in result.stderr
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-def test_train_on_netcdf(nfsgeo: Command, waves: Path, quick: list[str]) -> None:
-    ok(nfsgeo("convert", waves, "--out", "waves.nc"))
-    quick[quick.index(str(waves))] = "waves.nc"
-    ok(nfsgeo("train", *quick, "--out", "run"))
-    ok(nfsgeo("evaluate", "run"))
-    ok(nfsgeo("predict", "run", "--input", "waves.nc", "--output", "p.nc"))
-
-
 def test_options_that_decide(nfsgeo: Command, tmp_path: Path) -> None:
     rows = [
         f"{x},{y},{t},{x + y + t}" for x in (0, 350) for y in (1, 2) for t in (0, 1)
@@ -92,11 +64,3 @@ def test_options_that_decide(nfsgeo: Command, tmp_path: Path) -> None:
     ok(nfsgeo("convert", "a.csv", "--out", "a.nc", *axes))
     facts = json.loads(ok(nfsgeo("info", "a.nc", "--json")).stdout)
     assert facts["domain"]["periodic"] == [True, False]
-
-
-def test_datasets_lists_all_formats(nfsgeo: Command) -> None:
-    facts = json.loads(ok(nfsgeo("datasets", "--json")).stdout)
-    assert facts["formats"] == [each.name for each in FORMATS if each.read]
-    assert facts["written"] == [writer.name for writer in WRITERS]
-    shown = ok(nfsgeo("datasets")).stdout
-    assert all(writer.name in shown for writer in WRITERS)

@@ -10,25 +10,12 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from nfsgeo.data.build import Array, build
-from nfsgeo.geometry import Domain
-
 Command = Callable[..., Result]
 OPTIONS = ["--points", "30", "--n-in", "4", "--n-out", "4", "--epochs", "2"]
 
 
 def settings(**values: object) -> list[str]:
     return [f"--set=model.settings.{key}={value}" for key, value in values.items()]
-
-
-@pytest.fixture
-def fine(tmp_path: Path) -> Path:
-    """Ten samples of noise on a 128 x 128 grid, two time steps each."""
-    axis = np.arange(128) / 128
-    noise = np.random.default_rng(0).normal(size=(10, 2, 128, 128)).astype("f4")
-    path, arrays = tmp_path / "fine.nc", [Array(noise, "ntxy", ["u"])]
-    axes, times, domain = [axis, axis], [0.0, 1.0], Domain.unit(2)
-    return build(path, arrays, axes=axes, times=times, domain=domain).write(path)
 
 
 @pytest.mark.slow
@@ -51,25 +38,3 @@ def test_train_evaluate_and_predict(
     )
     assert refused.exit_code == 2
     assert "train nfs, which predicts anywhere" in refused.stderr
-
-
-@pytest.mark.slow
-def test_agcrn_knows_one_mesh(nfsgeo: Command, waves: Path) -> None:
-    options = ["--model", "agcrn", "--data", waves, *OPTIONS, *settings(width=4)]
-    assert nfsgeo("train", *options, "--out", "run").exit_code == 0
-    assert nfsgeo("evaluate", "run").exit_code == 0
-    refused = nfsgeo("evaluate", "run", "--unseen", 2)
-    assert refused.exit_code == 2 and "agcrn" in refused.stderr
-    refused = nfsgeo("train", *options, "--set=data.mesh_per_sample=true")
-    assert refused.exit_code == 2
-    assert "30 points that it learned on" in refused.stderr
-
-
-def test_agcrn_foresees_its_memory(nfsgeo: Command, fine: Path) -> None:
-    refused = nfsgeo(
-        *("train", "--model", "agcrn", "--data", fine),
-        *("--points", 16384, "--n-in", 1, "--n-out", 1),
-    )
-    assert refused.exit_code == 2 and refused.stdout == ""
-    (line,) = refused.stderr.splitlines()
-    assert "16384 points" in line and "8.0 GiB" in line

@@ -2,46 +2,55 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
+from operator import attrgetter
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from nfsgeo.data.meshes import MESH_KINDS
+from nfsgeo.training import RunConfig
 from nfsgeo_cli import main
+from nfsgeo_cli.settings import KEYS
 
 VERBS = sorted(main.commands)
-
-
-def test_the_verbs() -> None:
-    assert set(VERBS) >= {
-        "train",
-        "evaluate",
-        "predict",
-        "generate",
-        "convert",
-        "info",
-        "models",
-        "datasets",
-        "plot",
-    }
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_shows_an_example_within_80_columns(verb: str) -> None:
     result = CliRunner().invoke(main, [verb, "--help"])
     assert result.exit_code == 0
-    example = result.output.partition("Example")[2]
-    assert f"nfsgeo {verb} " in example
     assert max(map(len, result.output.splitlines())) <= 80
+    examples = re.findall(
+        r"^ +nfsgeo (.*)$", result.output.partition("Example")[2], re.M
+    )
+    assert examples
+    for example in examples:
+        named, *arguments = shlex.split(example)
+        assert named == verb
+        # Parses and checks every option without running the command.
+        with main.commands[verb].make_context(verb, arguments) as context:
+            assert context.params is not None
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_option_is_explained(verb: str) -> None:
-    for parameter in main.commands[verb].params:
+    command = main.commands[verb]
+    for parameter in command.get_params(click.Context(command)):
         if parameter.param_type_name == "option":
             assert parameter.help, parameter.name
+
+
+def test_options_of_train_have_the_defaults_of_the_configuration() -> None:
+    text = " ".join(CliRunner().invoke(main, ["train", "--help"]).output.split())
+    for name, key in KEYS.items():
+        default = attrgetter(key)(RunConfig())
+        of = text.partition(f"--{name.replace('_', '-')} ")[2].partition(" --")[0]
+        assert default is None or name == "data" or f"[{default}]" in of
 
 
 def test_help_does_not_wait_for_torch() -> None:

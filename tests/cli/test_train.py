@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import Result
@@ -14,7 +11,6 @@ from click.testing import Result
 from nfsgeo.training.history import read_history
 
 Command = Callable[..., Result]
-Spawn = Callable[..., Any]
 
 
 def test_a_run_folder_is_complete(trained: Path) -> None:
@@ -50,17 +46,6 @@ def test_the_start_tells_how_many_samples_are_used(training: Result) -> None:
 
 
 @pytest.mark.slow
-def test_json_is_all_there_is_on_stdout(nfsgeo: Command, waves: Path) -> None:
-    settings = [f"--set=model.settings.{s}" for s in ("width=4", "modes=2", "depth=1")]
-    options = ("--model", "fno", "--data", waves, "--epochs", 1, *settings)
-    result = nfsgeo("train", *options, "--json")
-    assert result.exit_code == 0, result.output
-    summary = json.loads(result.stdout)
-    assert summary["test"]["mae"] > 0 and summary["n_s"] == 64
-    assert Path(summary["report"]).exists()
-
-
-@pytest.mark.slow
 def test_a_saved_configuration_makes_the_same_run_again(
     nfsgeo: Command, trained: Path, tmp_path: Path
 ) -> None:
@@ -71,24 +56,3 @@ def test_a_saved_configuration_makes_the_same_run_again(
         for run in (trained, tmp_path / "again")
     ]
     assert losses[0] == losses[1]
-
-
-@pytest.mark.slow
-def test_ctrl_c_leaves_a_run_that_goes_on(
-    spawn: Spawn, quick: list[str], tmp_path: Path
-) -> None:
-    metrics = tmp_path / "run" / "metrics.csv"
-    options = ["--set", "trainer.epochs=8", "--out", "run"]
-    process = spawn("train", *quick, *options)
-    while not metrics.exists() and process.running():
-        time.sleep(0.01)
-    process.interrupt()
-    status, _, errors = process.ended()
-    assert status == 130, errors
-    assert "nfsgeo train --resume run" in errors
-    assert "Traceback" not in errors
-    before = len(read_history(metrics))
-    assert 0 < before < 8
-    status, out, errors = spawn("train", "--resume", "run", "--json").ended()
-    assert status == 0, errors
-    assert json.loads(out)["epochs"] == 8

@@ -199,3 +199,13 @@ def test_a_forcing_has_to_be_known() -> None:
         data[0]
     with pytest.raises(UserError, match="no input time steps.*forcings sun"):
         WindowDataset(file, [0], 0, 1, MeshOfFile(file))
+
+
+def test_points_that_are_absent_take_their_forcing_with_them(tmp_path: Path) -> None:
+    u, f = np.ones((1, 4, 3, 1)), np.arange(12.0).reshape(1, 4, 3, 1)
+    u[0, 2] = np.nan
+    file = nfsgeo.from_arrays(u, np.random.rand(4, 2), np.arange(3.0), forcing=f)
+    data = WindowDataset(file, [0], 2, 1, every_point(file), drop_absent=True)
+    item = data[0]
+    assert len(item.pos) == len(item.forcing) == 3
+    assert item.forcing[2, :, 0].tolist() == [9, 10, 11]

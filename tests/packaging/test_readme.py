@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -61,26 +60,8 @@ def test_it_fits_on_two_screens() -> None:
     assert len(README.splitlines()) <= 90
 
 
-def test_there_are_commands_for_every_use() -> None:
-    verbs = {line.split()[1] for line in COMMANDS}
-    assert {"generate", "train", "evaluate", "predict"} <= verbs
-
-
 def test_table_lists_every_verb() -> None:
     assert sorted(TABLE) == sorted(main.commands)
-
-
-@pytest.mark.parametrize("verb", sorted(main.commands))
-def test_help_has_an_example(verb: str) -> None:
-    shown = CliRunner().invoke(main, [verb, "--help"])
-    assert shown.exit_code == 0
-    examples = re.findall(r"^ +(nfsgeo .*)$", shown.output, re.MULTILINE)
-    assert examples
-    for example in examples:
-        named, *arguments = shlex.split(example)[1:]
-        assert named == verb
-        with main.commands[verb].make_context(verb, arguments) as context:
-            assert isinstance(context, click.Context)
 
 
 def test_make_targets_exist() -> None:

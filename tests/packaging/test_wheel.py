@@ -143,10 +143,3 @@ def test_everything_runs_from_where_it_is_installed(
     assert trained["test"]["mae"] > 0 and (tmp_path / "run" / "report.html").exists()
     assert (tmp_path / "q.nc").exists()
     assert (tmp_path / "suite" / "report.html").exists()
-
-
-@pytest.mark.slow
-def test_what_is_required_is_there(installed: Path) -> None:
-    command = [*PIP, "--python", str(installed / "bin" / "python"), "check"]
-    checked = subprocess.run(command, capture_output=True, text=True).stdout
-    assert not [line for line in checked.splitlines() if line.startswith("nfsgeo ")]

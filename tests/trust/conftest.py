@@ -1,8 +1,13 @@
-"""A trained run to spoil, and commands in this process."""
+"""A trained run to spoil, and commands in this process or in one of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -12,19 +17,27 @@ import nfsgeo
 from nfsgeo.training import RunPaths
 from nfsgeo_cli import main
 
-SETTINGS = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1, "grid": 8}
+TINY = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1, "grid": 8}
 Command = Callable[..., Result]
 
 
 @pytest.fixture(scope="session")
 def trained(waves: Path, tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
     """A small finished and evaluated run, to be copied."""
-    chosen = {f"model.settings.{key}": value for key, value in SETTINGS.items()}
+    chosen = {f"model.settings.{key}": value for key, value in TINY.items()}
     chosen |= {"trainer.epochs": 2, "trainer.device": "cpu", "data.max_train": 4}
     experiment = nfsgeo.prepare(waves, chosen)
     run = nfsgeo.fit(experiment, tmp_path_factory.mktemp("trust") / "run")
     nfsgeo.evaluate(run, factors=[2], repeats=2)
     return run
+
+
+@pytest.fixture(scope="session")
+def training(waves: Path) -> list[str]:
+    """The command that trains in a second, in the folder ``run``."""
+    command = ["train", "--data", str(waves), "--epochs", "2", "--out", "run"]
+    command += ["--device", "cpu", "--set", "data.max_train=4"]
+    return command + [f"--set=model.settings.{k}={v}" for k, v in TINY.items()]
 
 
 @pytest.fixture
@@ -36,3 +49,41 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
         return CliRunner().invoke(main, [str(each) for each in arguments])
 
     return run
+
+
+class Started:
+    """A command in a process of its own."""
+
+    def __init__(self, process: BaseProcess, folder: Path) -> None:
+        self.process, self.folder = process, folder
+
+    def interrupt(self) -> None:
+        """What Ctrl-C does."""
+        os.kill(self.process.pid or 0, signal.SIGINT)
+
+    def ended(self) -> tuple[int, str]:
+        """Waits; its status, and what it printed to stderr."""
+        self.process.join(300)
+        assert self.process.exitcode is not None, "it hangs"
+        return self.process.exitcode, Path(f"{self.folder}.stderr").read_text()
+
+
+@pytest.fixture(scope="session")
+def spawn() -> Iterator[Callable[..., Started]]:
+    """Starts a command in a folder, without waiting for its imports."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["nfsgeo.api", "nfsgeo.report", "forked"])
+
+    def start(folder: Path, *arguments: object, **kill: int) -> Started:
+        texts, environment = list(map(str, arguments)), os.environ | {"COLUMNS": "80"}
+        process = context.Process(
+            target=target, args=(texts, str(folder), environment), kwargs=kill
+        )
+        process.start()
+        return Started(process, folder)
+
+    with pytest.MonkeyPatch.context() as patch:
+        # By a name under which the other processes find it too.
+        patch.syspath_prepend(Path(__file__).parent)
+        target = importlib.import_module("forked").run
+        yield start

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import multiprocessing
 import shutil
 import signal
 import subprocess
-import sys
+import time
 from collections.abc import Callable
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -24,48 +21,6 @@ from nfsgeo.training.history import read_history
 from nfsgeo.training.processes import only_here
 
 pytestmark = pytest.mark.slow
-HERE = Path(__file__).parent
-TINY = "width=4 modes=2 time_modes=2 depth=1 grid=8"
-
-
-@pytest.fixture(scope="module")
-def start() -> Any:
-    """Starts a command that is killed at a write, in a process of its own."""
-    # By a name under which the other processes find it too.
-    sys.path.insert(0, str(HERE))
-    if importlib.util.find_spec("killing") is None:
-        raise AssertionError("tests/trust/killing.py is gone")
-    import killing
-
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["nfsgeo.api", "nfsgeo.report", "killing"])
-
-    def begin(
-        folder: Path, *arguments: object, kill_at: int = 0, before: bool = True
-    ) -> BaseProcess:
-        texts = [str(argument) for argument in arguments]
-        process = context.Process(
-            target=killing.run, args=(texts, kill_at, before, str(folder))
-        )
-        process.start()
-        return process
-
-    yield begin
-    sys.path.remove(str(HERE))
-
-
-def ended(process: BaseProcess) -> int:
-    process.join(300)
-    assert process.exitcode is not None, "it hangs"
-    return process.exitcode
-
-
-def training(waves: Path) -> list[object]:
-    options: list[object] = ["train", "--data", waves, "--epochs", 2, "--out", "run"]
-    options += ["--set", "trainer.device=cpu", "--set", "data.max_train=4"]
-    for setting in TINY.split():
-        options += ["--set", f"model.settings.{setting}"]
-    return options
 
 
 def whole(folder: Path) -> None:
@@ -87,10 +42,10 @@ def whole(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def undisturbed(
-    start: Any, waves: Path, tmp_path_factory: pytest.TempPathFactory
+    spawn: Any, training: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, torch.Tensor]:
     folder = tmp_path_factory.mktemp("undisturbed")
-    assert ended(start(folder, *training(waves))) == 0
+    assert spawn(folder, *training).ended()[0] == 0
     return read_checkpoint(folder / "run/checkpoints/last.ckpt")["state_dict"]
 
 
@@ -100,31 +55,30 @@ def undisturbed(
     [(2, True), (4, False), (5, True), (6, True)],
 )
 def test_training_killed_at_a_write(
-    start: Any,
+    spawn: Any,
     undisturbed: dict[str, torch.Tensor],
-    waves: Path,
+    training: list[str],
     tmp_path: Path,
     kill_at: int,
     before: bool,
 ):
-    command = training(waves)
-    process = start(tmp_path, *command, kill_at=kill_at, before=before)
-    assert ended(process) == -signal.SIGKILL
+    process = spawn(tmp_path, *training, kill_at=kill_at, before=before)
+    assert process.ended()[0] == -signal.SIGKILL
     whole(tmp_path)
     if (tmp_path / "run" / "config.yaml").exists():
-        assert ended(start(tmp_path, "train", "--resume", "run")) == 0
+        assert spawn(tmp_path, "train", "--resume", "run").ended()[0] == 0
     else:
         # Nothing was trained: the folder is refused, and another one serves.
-        assert ended(start(tmp_path, *command)) == 2
+        assert spawn(tmp_path, *training).ended()[0] == 2
         shutil.rmtree(tmp_path / "run")
-        assert ended(start(tmp_path, *command)) == 0
+        assert spawn(tmp_path, *training).ended()[0] == 0
     found = read_checkpoint(tmp_path / "run/checkpoints/last.ckpt")["state_dict"]
     torch.testing.assert_close(dict(found), dict(undisturbed), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("verb", ["predict", "convert", "export", "evaluate"])
 def test_commands_killed_at_their_first_write(
-    start: Any, trained: RunPaths, waves: Path, tmp_path: Path, verb: str
+    spawn: Any, trained: RunPaths, waves: Path, tmp_path: Path, verb: str
 ):
     run = shutil.copytree(trained.root, tmp_path / "run")
     command, target = {
@@ -134,11 +88,11 @@ def test_commands_killed_at_their_first_write(
         "evaluate": (["run"], "run/summary.json"),
     }[verb]
     (run / "summary.json").unlink()
-    process = start(tmp_path, verb, *command, kill_at=1)
-    assert ended(process) == -signal.SIGKILL
+    process = spawn(tmp_path, verb, *command, kill_at=1)
+    assert process.ended()[0] == -signal.SIGKILL
     assert not (tmp_path / target).exists()
     whole(tmp_path)
-    assert ended(start(tmp_path, verb, *command)) == 0
+    assert spawn(tmp_path, verb, *command).ended()[0] == 0
     assert (tmp_path / target).stat().st_size > 500
 
 
@@ -177,27 +131,26 @@ def test_a_disk_that_may_only_be_read(
 
 
 def test_two_processes_on_one_run(
-    start: Any, trained: RunPaths, waves: Path, tmp_path: Path
+    spawn: Any, trained: RunPaths, waves: Path, tmp_path: Path
 ):
     run = RunPaths(Path(shutil.copytree(trained.root, tmp_path / "run")))
     # As if it had been stopped before the end of its first epoch.
     run.last.unlink()
     run.metrics.unlink()
     with only_here(run.root, "a run"):
-        assert ended(start(tmp_path, "train", "--resume", "run")) == 2
-    told = (tmp_path / "stderr.txt").read_text().splitlines()
-    assert "no other process works on" in told[-1]
+        status, errors = spawn(tmp_path, "train", "--resume", "run").ended()
+    assert status == 2 and "no other process works on" in errors.splitlines()[-1]
     assert not run.last.exists()
-    assert ended(start(tmp_path, "train", "--resume", "run")) == 0
+    assert spawn(tmp_path, "train", "--resume", "run").ended()[0] == 0
     assert len(read_history(run.metrics)) == 2
 
 
 def test_two_processes_on_one_output(
-    start: Any, trained: RunPaths, waves: Path, tmp_path: Path
+    spawn: Any, trained: RunPaths, waves: Path, tmp_path: Path
 ):
     command = ["predict", trained.root, "--input", waves, "--output", "out.nc"]
-    both = [start(tmp_path, *command) for _ in range(2)]
-    codes = sorted(map(ended, both))
+    both = [spawn(tmp_path, *command) for _ in range(2)]
+    codes = sorted(process.ended()[0] for process in both)
     assert codes in ([0, 0], [0, 2])
     with nfsgeo.open(tmp_path / "out.nc") as found:
         expected = nfsgeo.predict(trained, waves, tmp_path / "expected.nc")
@@ -206,3 +159,19 @@ def test_two_processes_on_one_output(
                 found.read(sample, slice(None)) == expected.read(sample, slice(None))
             ).all()
     assert not list(tmp_path.glob("*.partial*"))
+
+
+def test_ctrl_c_leaves_a_run_that_goes_on(
+    spawn: Any, training: list[str], tmp_path: Path
+):
+    metrics = tmp_path / "run" / "metrics.csv"
+    started = spawn(tmp_path, *training, "--epochs", 8)
+    while not metrics.exists() and started.process.is_alive():
+        time.sleep(0.01)
+    started.interrupt()
+    status, errors = started.ended()
+    assert status == 130, errors
+    assert "nfsgeo train --resume run" in errors and "Traceback" not in errors
+    assert 0 < len(read_history(metrics)) < 8
+    assert spawn(tmp_path, "train", "--resume", "run").ended()[0] == 0
+    assert len(read_history(metrics)) == 8

@@ -15,7 +15,7 @@ import torch
 from nfsgeo.data.build import Array, build
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model
-from nfsgeo.training import begin_run, callbacks, fit, load_config, prepare
+from nfsgeo.training import callbacks
 
 STEPS, MESHES, POINTS = 10_000, 1000, 12
 MEBIBYTE = 2**20
@@ -82,17 +82,6 @@ def test_holes_in_the_heap_go_back():
     callbacks.release_memory()
     assert before - resident() > 100 * MEBIBYTE
     assert all(block.all() for block in kept)
-
-
-def test_training_gives_memory_back(waves, tiny, tmp_path, monkeypatch):
-    calls = []
-    monkeypatch.setattr(callbacks, "release_memory", lambda: calls.append(1))
-    monkeypatch.setattr(callbacks, "STEPS", 2)
-    chosen = {"data.file": str(waves), "data.points": 20, "data.max_train": 10}
-    experiment = prepare(load_config(overrides=tiny | chosen | {"data.batch_size": 2}))
-    fit(experiment, begin_run(experiment, tmp_path / "run"))
-    # Five steps make an epoch, of which there are three.
-    assert len(calls) == 3 * (2 + 1)
 
 
 LIMITED = """

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import nfsgeo.data
+from nfsgeo.training import RunPaths
 from nfsgeo.training.checkpoints import read_checkpoint
 
 BURGERS = ("--samples", 8, "--resolution", 256, "--records", 201, "--workers", 1)
@@ -34,11 +35,11 @@ def fill(folder: Path, free: int) -> None:
 Spawn = Callable[..., Any]
 
 
-def refused(process: Any) -> None:
-    status, _, errors = process.ended()
+def refused(started: Any) -> None:
+    status, errors = started.ended()
     assert status == 2, errors
-    assert len(errors.splitlines()) == 1
-    assert errors.startswith("Error: the disk is full")
+    (line,) = errors.splitlines()
+    assert line.startswith("Error: the disk is full")
 
 
 def names(folder: Path) -> list[str]:
@@ -46,36 +47,35 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_training(spawn: Spawn, quick: list[str], small_disk: Path) -> None:
-    process = spawn("train", *quick, "--out", small_disk / "run")
-    status, _, errors = process.ended()
-    assert status == 2
+def test_training(spawn: Spawn, training: list[str], small_disk: Path) -> None:
+    status, errors = spawn(small_disk, *training).ended()
+    assert status == 2 and "Traceback" not in errors
     assert errors.splitlines()[-1].startswith("Error: the disk is full")
-    assert "Traceback" not in errors
     assert not list(small_disk.rglob("*.partial"))
     for checkpoint in small_disk.rglob("*.ckpt"):
         read_checkpoint(checkpoint)
     (small_disk / "filler").unlink()
-    process = spawn("train", "--resume", small_disk / "run")
-    status, _, errors = process.ended()
+    status, errors = spawn(small_disk, "train", "--resume", "run").ended()
     assert status == 0, errors
 
 
 @pytest.mark.parametrize("free", [0, 1_300_000])
 def test_prediction(
-    spawn: Spawn, trained: Path, waves: Path, small_disk: Path, free: int
+    spawn: Spawn, trained: RunPaths, waves: Path, small_disk: Path, free: int
 ) -> None:
     fill(small_disk, free)
     points = small_disk.parent / "q.npy"
     np.save(points, np.random.default_rng(0).random((1500, 2)))
-    options = ("--input", waves, "--output", small_disk / "out.nc")
-    refused(spawn("predict", trained, *options, "--query-points", points))
+    options = ("--input", waves, "--output", "out.nc")
+    refused(
+        spawn(small_disk, "predict", trained.root, *options, "--query-points", points)
+    )
     assert names(small_disk) == ["filler"]
 
 
 def test_generation_that_cannot_fit(spawn: Spawn, small_disk: Path) -> None:
-    refused(spawn("generate", "burgers", "--out", small_disk / "b.nc", *BURGERS))
-    refused(spawn("generate", "all", "--out", small_disk))
+    refused(spawn(small_disk, "generate", "burgers", "--out", "b.nc", *BURGERS))
+    refused(spawn(small_disk, "generate", "all", "--out", "."))
     assert names(small_disk) == ["filler"]
 
 
@@ -84,12 +84,12 @@ def test_generation_keeps_what_it_has_made(
     spawn: Spawn, small_disk: Path, free: int
 ) -> None:
     fill(small_disk, free)
-    command = ("generate", "burgers", "--out", small_disk / "b.nc", *BURGERS)
-    refused(spawn(*command))
+    command = ("generate", "burgers", "--out", "b.nc", *BURGERS)
+    refused(spawn(small_disk, *command))
     assert names(small_disk) == ["b.nc.partial", "filler"]
     assert any((small_disk / "b.nc.partial").iterdir())
     (small_disk / "filler").unlink()
-    status, _, errors = spawn(*command).ended()
+    status, errors = spawn(small_disk, *command).ended()
     assert status == 0, errors
     assert names(small_disk) == ["b.nc"]
     with nfsgeo.data.open(small_disk / "b.nc") as file:
@@ -108,7 +108,7 @@ def test_conversion(spawn: Spawn, small_disk: Path, first: int) -> None:
         u=random.random((sum(sizes), 20)).astype(np.float32),
         t=np.arange(20.0),
     )
-    refused(spawn("convert", source, "--out", small_disk / "c.nc"))
+    refused(spawn(small_disk, "convert", source, "--out", "c.nc"))
     assert names(small_disk) == ["filler"]
 
 
@@ -116,6 +116,6 @@ def test_data_of_the_demonstration(
     spawn: Spawn, small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(small_disk / "cache"))
-    refused(spawn("train", "--model", "nfs", "--out", "run"))
+    refused(spawn(small_disk.parent, "train", "--model", "nfs", "--out", "run"))
     assert names(small_disk / "cache" / "nfsgeo") == []
     assert not (small_disk.parent / "run").exists()
