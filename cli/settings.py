@@ -20,6 +20,8 @@ CONFIG = Path(version.__file__).parent / "training" / "config.py"
 # What options set in the configuration; --set sets what has none.
 KEYS = {
     "model": "model.name",
+    "start_from": "model.start_from",
+    "freeze": "model.freeze",
     "data": "data.file",
     "test_file": "data.test_file",
     "points": "data.points",
@@ -59,7 +61,7 @@ class Setting(NamedTuple):
         """The description without markup; a default of None is said in words."""
         text = re.sub(r", see :\w+:`.*?`", "", self.text)
         text = re.sub(r":\w+:`~?(.*?)`", r"\1", text).replace("``", "")
-        if self.default is not None:
+        if self.default not in (None, ()):
             text = re.sub(r"; None for [^.;]*", "", text)
             return f"{text}  [{self.default}]"
         text = re.sub(r"(^|\. )None( for)?", r"\1By default", text)
@@ -86,8 +88,8 @@ def _options() -> Iterator[click.Option]:
     settings = dict(_settings(classes, "RunConfig"))
     for name, key in KEYS.items():
         names = [name, f"--{name.replace('_', '-')}", *OTHER_NAMES.get(name, [])]
-        of = settings[key]
-        yield click.Option(names, type=of.type(), help=of.help())
+        of, several = settings[key], settings[key].kind.startswith("tuple")
+        yield click.Option(names, type=of.type(), help=of.help(), multiple=several)
 
 
 def _settings(

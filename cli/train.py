@@ -53,7 +53,7 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
         prepare,
         resume_run,
     )
-    from nfsgeo.training.progress import ShowProgress
+    from nfsgeo.training.progress import progress_callback
 
     with progress_bar() as progress:
         if resume is not None:
@@ -67,7 +67,7 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
             paths = begin_run(experiment, options["out"])
     _announce(experiment, paths)
     try:
-        fit(experiment, paths, [ShowProgress()])
+        fit(experiment, paths, [progress_callback()])
     except KeyboardInterrupt:
         click.echo(f"To continue: nfsgeo train --resume {paths.root}", err=True)
         raise
@@ -103,5 +103,6 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
         f"data    {file.equation or file.path.name}: {split}",
         f"points  {problem.num_points} ({data.mesh}), {steps}",
         f"run     {paths.root}",
+        *(f"start   {line}" for line in experiment.lines),
     ):
         click.echo(line, err=True)

@@ -25,6 +25,7 @@ Where a run is asked for, the name of a model that comes with nfsgeo will do:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,10 +36,11 @@ import nfsgeo.training
 from nfsgeo.data import Fields, open
 from nfsgeo.data.memory import from_arrays, from_pyg, from_xarray, kept
 from nfsgeo.data.opening import check_path
-from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.evaluation.unseen import UnseenAt
-from nfsgeo.training import Experiment, Forecaster, RunPaths, begin_run, load_config
+from nfsgeo.forecast import Forecaster
+from nfsgeo.training import Experiment, RunPaths, begin_run, load_config
+from nfsgeo.training.run_paths import find_run
 
 __all__ = [
     "Fields",
@@ -83,6 +85,7 @@ def fit(
     out: Path | str | None = None,
     *,
     callbacks: Sequence[Callback] = (),
+    start_from: Run | None = None,
 ) -> RunPaths:
     """Trains the model to its last epoch; it ends with its last weights.
 
@@ -93,6 +96,10 @@ def fit(
         experiment: From :func:`prepare`.
         out: A new or empty folder; None for the next free one in ``runs``.
         callbacks: Callbacks of Lightning, besides those of nfsgeo.
+        start_from: A run, its folder or a name such as ``"ns-small"``, whose weights
+            and scales training starts from, see
+            :func:`nfsgeo.training.start.start_from`. Its model has the same settings;
+            ``prepare(data, {"model.start_from": run})`` takes these as well.
 
     Returns:
         The run's folder, which holds the best weights too.
@@ -100,6 +107,12 @@ def fit(
     Raises:
         UserError: The folder holds something, or the loss is not finite.
     """
+    if start_from is not None:
+        taken = nfsgeo.training.start_from(experiment.forecaster, _folder(start_from))
+        model = {"start_from": _folder(start_from)}
+        chosen = experiment.config.model.model_copy(update=model)
+        config = experiment.config.model_copy(update={"model": chosen})
+        experiment = replace(experiment, config=config, lines=taken)
     run = begin_run(experiment, None if out is None else Path(out))
     nfsgeo.training.fit(experiment, run, callbacks)
     return run

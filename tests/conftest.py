@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor, nn
 
 from nfsgeo.data.build import Array, build
-from nfsgeo.geometry import Domain
+from nfsgeo.forecast import Forecaster
+from nfsgeo.forecast.transforms import Transform
+from nfsgeo.geometry import Domain, Graphs
+from nfsgeo.models import Model, Problem, Task
 from nfsgeo.training import covariance
 
 # The parameters of a covariance, which training fits where points are few, need not be
@@ -81,6 +85,42 @@ def tiny() -> dict[str, Any]:
     chosen = {f"model.settings.{key}": value for key, value in settings.items()}
     chosen |= {"trainer.epochs": 3, "trainer.device": "cpu"}
     return chosen | {"data.query_points": 0}
+
+
+class Formula(Model):
+    """A network whose prediction is a function of its input and graphs."""
+
+    def __init__(self, problem: Problem, formula: Callable[..., Tensor]) -> None:
+        super().__init__(problem)
+        self.formula = formula
+        self.kind = nn.Parameter(torch.zeros(()))  # tells device and precision
+
+    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
+        return self.formula(x, graphs)
+
+
+@pytest.fixture(scope="session")
+def forecaster_of() -> Callable[..., Forecaster]:
+    """Puts a formula ``(x, graphs)`` behind transforms, in the place of a network.
+
+    Of one field ``u`` on the box from 0 to 1 that is not periodic, from one time step
+    to two, unless further arguments, fields of the task, say otherwise.
+    """
+
+    def make(
+        formula: Callable[..., Tensor], *transforms: Transform, **fields: Any
+    ) -> Forecaster:
+        chosen: dict[str, Any] = {"domain": Domain.unit(2, periodic=False)}
+        chosen |= {"components": ("u",), "n_in": 1, "n_out": 2, "num_points": 1}
+        chosen |= fields
+        n_in, n_out = chosen["n_in"], chosen["n_out"]
+        task = Task(times=tuple(range(1 - n_in, n_out + 1)), **chosen)
+        problem = task.problem()
+        for transform in transforms:
+            problem = transform.sizes(problem)
+        return Forecaster(Formula(problem, formula), "nfs", task, transforms).eval()
+
+    return make
 
 
 @pytest.fixture

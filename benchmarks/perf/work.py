@@ -43,7 +43,7 @@ def read_batch(
     experiment = _experiment(folder, size, settings)
     data = experiment.config.data
     train = windows(data, experiment.file, experiment.mesh, "train")
-    train.cache_bytes *= cached
+    train.reader.cache_bytes *= cached
     loader = DataLoader(
         train,
         batch_size=data.batch_size,
@@ -61,15 +61,15 @@ def training_step(
 ) -> Callable[[], object]:
     """A step of training on that batch: forwards, backwards, and the optimiser's."""
     experiment = _experiment(folder, size, settings)
-    forecaster = experiment.forecaster
-    weights = forecaster.model.parameters()
+    module, model = experiment.module, experiment.forecaster.model
+    weights = model.parameters()
     optimiser = make_optimiser(weights, experiment.config.optimiser)
     batch = read_batch(folder, cached=True, size=size, settings=settings)()
 
     def run() -> None:
         optimiser.zero_grad()
         with quiet_lightning():
-            forecaster.training_step(batch, 0).backward()
+            module.training_step(batch, 0).backward()
         optimiser.step()
 
     return run

@@ -8,7 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-__all__ = ["FieldNormaliser", "mean_and_std"]
+__all__ = ["FieldNormaliser", "Moments"]
 
 # Of the mean: a standard deviation that rounding amounts to, in each precision.
 ROUNDING = {torch.float64: 1e-12}
@@ -52,8 +52,10 @@ class FieldNormaliser(nn.Module):
         Raises:
             ValueError: There is no value of some component to fit on.
         """
-        mean, std = mean_and_std(fields)
-        return cls(mean, torch.where(std == 0, torch.ones_like(std), std))
+        moments = Moments()
+        for field in fields:
+            moments.add(field)
+        return cls(moments.mean, moments.scale)
 
     def normalise(self, x: Tensor) -> Tensor:
         """Field ``[..., F]`` less its mean, in standard deviations, float64."""
@@ -67,28 +69,45 @@ class FieldNormaliser(nn.Module):
         return f"mean={self.mean.tolist()}, std={self.std.tolist()}"
 
 
-def mean_and_std(fields: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of each component, see :meth:`FieldNormaliser.fit`.
+class Moments:
+    """Mean and standard deviation of each component, added up tensor by tensor.
 
-    The standard deviation is 0 where it is no more than rounding.
+    Missing values, NaN, do not count. In float64 and stable for any order and size, by
+    the update of Chan, Golub and LeVeque.
     """
-    count, mean, spread = torch.zeros(1).double(), torch.zeros(()), torch.zeros(())
-    rounding = 0.0
-    for field in fields:
-        rounding = max(rounding, ROUNDING.get(field.dtype, 1e-7))
+
+    def __init__(self) -> None:
+        self.count, self.rounding = torch.zeros(1).double(), 0.0
+        self.mean = self.spread = torch.zeros((), dtype=torch.float64)
+
+    def add(self, field: Tensor) -> None:
+        """Adds a field ``[..., F]``."""
+        self.rounding = max(self.rounding, ROUNDING.get(field.dtype, 1e-7))
         values = field.detach().to("cpu", torch.float64).flatten(0, -2)
         num = (~values.isnan()).sum(dim=0).double()
         whole = bool((num == len(values)).all())
         here = values.mean(dim=0) if whole else values.nanmean(dim=0).nan_to_num()
         values = torch.where(values.isnan(), here, values)
-        # Chan, Golub and LeVeque's update: stable for any order and size.
-        total = count + num
-        step, least = here - mean, total.clamp_min(1)
-        spread = spread + (values - here).square().sum(dim=0)
-        spread = spread + step.square() * (count * num / least)
-        mean = mean + step * (num / least)
-        count = total
-    if not bool((count > 0).all()):
-        raise ValueError("a normaliser needs at least one value to be fitted on")
-    std = (spread / count).sqrt()
-    return mean, std.masked_fill(std <= rounding * mean.abs(), 0)
+        total = self.count + num
+        step, least = here - self.mean, total.clamp_min(1)
+        self.spread = self.spread + (values - here).square().sum(dim=0)
+        self.spread = self.spread + step.square() * (self.count * num / least)
+        self.mean = self.mean + step * (num / least)
+        self.count = total
+
+    @property
+    def std(self) -> Tensor:
+        """The standard deviation ``[F]``; 0 where it is no more than rounding.
+
+        Raises:
+            ValueError: there is no value of some component.
+        """
+        if not bool((self.count > 0).all()):
+            raise ValueError("a normaliser needs at least one value to be fitted on")
+        std = (self.spread / self.count).sqrt()
+        return std.masked_fill(std <= self.rounding * self.mean.abs(), 0)
+
+    @property
+    def scale(self) -> Tensor:
+        """The standard deviation, or 1 of a component that never changes."""
+        return torch.where(self.std == 0, torch.ones_like(self.std), self.std)

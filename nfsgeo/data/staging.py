@@ -83,7 +83,10 @@ class Staging:
 
     def _parts(self, name: str, dims: tuple[str, ...]) -> list[Variable]:
         paths = [folder / f"{name}.npy" for _, _, folder in self._files()]
-        return [Variable(dims, np.load(path, mmap_mode="r")) for path in paths]
+        return [
+            Variable(dims, np.load(path, mmap_mode="r", allow_pickle=False))
+            for path in paths
+        ]
 
     def _files(self) -> list[tuple[int, int, Path]]:
         found = []

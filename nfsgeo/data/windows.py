@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,29 +11,13 @@ from torch import Tensor
 from torch.utils.data import Dataset
 from torch_geometric.data import Data
 
-from nfsgeo.data.checks import finite, not_infinite
-from nfsgeo.data.fields import Doubles, Fields, Floats, Indices
+from nfsgeo.data.fields import Doubles, Fields, Indices
 from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
-from nfsgeo.data.meshes.trigonometric import TrigonometricInterpolation
+from nfsgeo.data.samples import Sample, SampleReader, as_slice
 from nfsgeo.data.streams import derived_seed
 from nfsgeo.errors import UserError
 
 __all__ = ["WindowDataset"]
-
-
-class _Sample(NamedTuple):
-    steps: Indices
-    u: Floats
-    a: Floats
-    f: Floats
-    pos: Doubles
-    volume: Floats
-    num_observed: int
-    has_queries: bool
-
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self[1:-2])
 
 
 class WindowDataset(Dataset[Data]):
@@ -151,7 +133,6 @@ class WindowDataset(Dataset[Data]):
         self.drop_absent = drop_absent
         # Numbers of the meshes that are left where points are absent.
         self._left: dict[tuple[int, bytes], int] = {}
-        self.cache_bytes = cache_bytes
         self._starts, self._numbers = starts.tolist(), numbers
         self._starts_of: dict[int, list[int]] = {}
         self._ranks: list[int] = []  # of each window among those of its sample
@@ -159,8 +140,10 @@ class WindowDataset(Dataset[Data]):
             begun = self._starts_of.setdefault(sample, [])
             self._ranks.append(len(begun))
             begun.append(start)
-        self._with_static = bool(inputs)
-        self._forget()
+        self.reader = SampleReader(
+            file, inputs=bool(inputs), volumes=volumes, cache_bytes=cache_bytes
+        )
+        self._whole: bool | None = None
 
     @property
     def times(self) -> Doubles:
@@ -177,8 +160,8 @@ class WindowDataset(Dataset[Data]):
     def __getitem__(self, number: int) -> Data:
         sample, start = self.samples[number], self._starts[number]
         numbers = start + (self._pair(number) if self.pairs else self._numbers)
-        found, mesh = self._cached(number), self._mesh_number(number)
-        inside = _as_slice(np.searchsorted(found.steps, numbers))
+        found, mesh = self._read(number), self._mesh_number(number)
+        inside = as_slice(np.searchsorted(found.steps, numbers))
         found = found._replace(u=found.u[:, inside], f=found.f[:, inside])
         if self.drop_absent and self.n_in:
             found, mesh = self._without_absent(found, mesh)
@@ -186,7 +169,7 @@ class WindowDataset(Dataset[Data]):
         everywhere = torch.from_numpy(found.u)
         u, a = everywhere[observed], torch.from_numpy(found.a)
         x = u[:, : self.n_in] if self.n_in else a[:, None]
-        if self.n_in and self._with_static:
+        if self.n_in and self.reader.inputs:
             x = torch.cat([x, a[:, None].expand(-1, self.n_in, -1)], dim=-1)
         if self.noise is not None:
             rank = self._ranks[number]
@@ -214,16 +197,6 @@ class WindowDataset(Dataset[Data]):
             item.query_y = everywhere[:, self.n_in :].clone()
         return item
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(vars(self))
-        for name in ("_cache", "_used", "_interpolation"):
-            del state[name]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._forget()
-
     def _pair(self, number: int) -> Indices:
         """Which time steps of a window are a pair of inputs and target in this turn."""
         words = self.samples[number], self.turn, self._ranks[number]
@@ -232,43 +205,25 @@ class WindowDataset(Dataset[Data]):
         end = self.n_in + int(random.integers(self.n_out - ahead + 1))
         return self._numbers[[*range(end - self.n_in, end), end + ahead - 1]]
 
-    def _forget(self) -> None:
-        self._cache: OrderedDict[tuple[int, int, int], _Sample] = OrderedDict()
-        self._used = 0
-        self._whole: bool | None = None
-        self._interpolation: TrigonometricInterpolation | None = None
-
-    def _cached(self, number: int) -> _Sample:
+    def _read(self, number: int) -> Sample:
         """What is read for a window: its sample in all windows, or it alone."""
         sample, start = self.samples[number], self._starts[number]
         if self._whole is None:
             self._whole = self._all_fit(number)
-        key = (sample, self._mesh_number(number), -1 if self._whole else start)
-        if key in self._cache:
-            self._cache.move_to_end(key)
-            return self._cache[key]
-        starts = np.array(self._starts_of[sample] if self._whole else [start])
-        found = self._load(number, np.unique(starts[:, None] + self._numbers))
-        self._cache[key] = found
-        self._used += found.nbytes
-        while self._used > self.cache_bytes:  # those unused for longest go first
-            self._used -= self._cache.popitem(last=False)[1].nbytes
-        return found
 
-    def _without_absent(self, found: _Sample, mesh: int) -> tuple[_Sample, int]:
+        def where() -> tuple[Mesh, Indices]:
+            starts = np.array(self._starts_of[sample] if self._whole else [start])
+            return self._mesh_of(number), np.unique(starts[:, None] + self._numbers)
+
+        key = sample, self._mesh_number(number), -1 if self._whole else start
+        return self.reader.read(sample, key, where)
+
+    def _without_absent(self, found: Sample, mesh: int) -> tuple[Sample, int]:
         """A window without the points that have no value in it, and its mesh."""
-        there = np.asarray(~np.isnan(found.u).all(axis=(1, 2)))
-        observed = there[: found.num_observed]
-        if there.all() or not observed.any():
+        left = found.without_absent()
+        if left is found:
             return found, mesh
-        left = found._replace(
-            u=found.u[there],
-            a=found.a[observed],
-            f=found.f[observed],
-            pos=found.pos[there],
-            volume=found.volume[there] if self.volumes else found.volume,
-            num_observed=int(observed.sum()),
-        )
+        there = ~np.isnan(found.u).all(axis=(1, 2))
         key = mesh, np.packbits(there).tobytes()
         return left, self._left.setdefault(key, -1 - len(self._left))
 
@@ -280,71 +235,7 @@ class WindowDataset(Dataset[Data]):
         steps = sum(spans) + len(self._starts_of) * len(self._numbers)
         components = self.file.components + len(self.file.forcing_names)
         size = self.file.dtype.itemsize * len(mesh) * components
-        return turns * steps * size <= self.cache_bytes
-
-    def _load(self, number: int, steps: Indices) -> _Sample:
-        """A sample at some time steps, on the mesh of a window."""
-        sample, observed = self.samples[number], self._mesh_of(number)
-        mesh = observed.with_queries_joined()
-        u = self._snapshots(sample, mesh, steps)
-        a = np.empty((len(u), 0), np.float32)
-        if self._with_static:
-            a = self.file.read_inputs(sample, mesh.index)
-        what = f"sample {sample} of {self.file.path}"
-        if mesh.index is None:
-            missing = np.isnan(u)
-            # Time steps at which nothing is observed are missing everywhere.
-            if missing[:, ~missing.all(axis=(0, 2))].any():
-                raise UserError(
-                    f"{what} with missing values",
-                    "a value at every grid point, to interpolate between them",
-                    "choose points of the file, such as --mesh random-subset",
-                )
-            at = self._at(mesh, observed)
-            u, a = at(u), at(a)
-        f = u[: len(observed), :, self.file.components :]
-        u = u[..., : self.file.components] if f.size else u
-        self._check_forcing(f, steps, sample)
-        not_infinite(u, what)
-        finite(a, what)
-        pos = self.file.domain.wrap(torch.from_numpy(mesh.pos))
-        volume = np.empty(0, np.float32)
-        if self.volumes:
-            volume = np.ones(len(mesh), np.float32)
-            volume[: len(observed)] = observed.volumes(self.file.domain)
-        return _Sample(
-            steps,
-            u,
-            a[: len(observed)],
-            f,
-            pos.numpy(),
-            volume,
-            len(observed),
-            observed.queries is not None,
-        )
-
-    def _snapshots(self, sample: int, mesh: Mesh, steps: Indices) -> Floats:
-        """Fields and forcings at some time steps, at points of the file."""
-        if not len(steps):
-            num = self.file.num_points(sample) if mesh.index is None else len(mesh)
-            return np.empty((num, 0, self.file.components), np.float32)
-        span = _as_slice(steps)
-        if isinstance(span, slice):
-            return self.file.read_all(sample, span, mesh.index)
-        span = slice(int(steps[0]), int(steps[-1]) + 1)
-        return self.file.read_all(sample, span, mesh.index)[:, steps - steps[0]]
-
-    def _check_forcing(self, f: Floats, steps: Indices, sample: int) -> None:
-        bad = ~np.isfinite(f)
-        if bad.any():
-            _, step, component = np.argwhere(bad)[0]
-            raise UserError(
-                f"sample {sample} of {self.file.path} without a value of the forcing "
-                f"{self.file.forcing_names[component]} at t = "
-                f"{self.file.times[steps[step]]:g}",
-                "a value at every point and time step of a window",
-                "add it, or make a component of what is not known ahead",
-            )
+        return turns * steps * size <= self.reader.cache_bytes
 
     def _mesh_of(self, number: int) -> Mesh:
         sample = self.samples[number]
@@ -361,18 +252,3 @@ class WindowDataset(Dataset[Data]):
         if isinstance(self.mesh, MeshOfFile):
             return self.file.mesh_id(sample)
         return sample
-
-    def _at(self, mesh: Mesh, observed: Mesh) -> TrigonometricInterpolation:
-        if observed is not self.mesh:
-            return TrigonometricInterpolation(self.file, mesh.pos)
-        if self._interpolation is None:
-            self._interpolation = TrigonometricInterpolation(self.file, mesh.pos)
-        return self._interpolation
-
-
-def _as_slice(numbers: Indices) -> slice | Indices:
-    """Increasing numbers as a slice, where they are equally far apart."""
-    apart = np.unique(np.diff(numbers)).tolist() or [1]
-    if len(apart) > 1 or not len(numbers):
-        return numbers
-    return slice(int(numbers[0]), int(numbers[-1]) + 1, apart[0])

@@ -12,14 +12,9 @@
 - :func:`find_run`: the folder of a run, or of a model that comes with nfsgeo;
   :func:`ship_run`: reduces a run to what such a model needs
 - :func:`persistence`, :func:`extrapolation`, :func:`training_mean`: baselines
-- :class:`FieldErrors`, :class:`ErrorByTimeStep`: the metrics
 """
 
-from nfsgeo.evaluation.baselines import (
-    extrapolation,
-    persistence,
-    training_mean,
-)
+from nfsgeo.evaluation.baselines import extrapolation, persistence, training_mean
 from nfsgeo.evaluation.convergence import (
     GridStates,
     KeepStates,
@@ -32,16 +27,14 @@ from nfsgeo.evaluation.export import export_run, program_inputs
 from nfsgeo.evaluation.interpolation_memory import interpolation_memory
 from nfsgeo.evaluation.invariance import evaluate_meshes
 from nfsgeo.evaluation.predict import predict
-from nfsgeo.evaluation.pretrained import find_run, ship_run
+from nfsgeo.evaluation.pretrained import ship_run
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import evaluate_run
 from nfsgeo.evaluation.unseen import evaluate_unseen
-from nfsgeo.training import ErrorByTimeStep, FieldErrors
+from nfsgeo.training.run_paths import find_run
 
 __all__ = [
-    "ErrorByTimeStep",
     "Evaluation",
-    "FieldErrors",
     "GridStates",
     "KeepStates",
     "deviation",

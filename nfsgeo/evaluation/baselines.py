@@ -31,20 +31,18 @@ def baselines(train: WindowDataset) -> dict[str, Predictor]:
     """
     found: dict[str, Predictor] = {}
     components, num_out = train.file.components, train.n_out
-    if train.n_in >= 1:
+    if train.n_in:
         found["persistence"] = lambda batch: persistence(
             batch.x[..., :components], num_out
         )
-    for degree, name in enumerate(DEGREES, start=1):
-        if train.n_in > degree:
-            found[f"{name}_extrapolation"] = partial(_extrapolated, components, degree)
+    for degree, name in enumerate(DEGREES[: max(0, train.n_in - 1)], start=1):
+        found[f"{name}_extrapolation"] = partial(_extrapolated, components, degree)
     return found | {"mean": training_mean(train)}
 
 
 def _extrapolated(components: int, degree: int, batch: Batch) -> Tensor:
     fields = batch.x[..., :components].split(batch.graphs.sizes)
-    times = batch.times.view(batch.num_graphs, -1)
-    samples = zip(fields, times, strict=True)
+    samples = zip(fields, batch.times.view(batch.num_graphs, -1), strict=True)
     return torch.cat([extrapolation(u, at, degree) for u, at in samples])
 
 
@@ -61,8 +59,7 @@ def extrapolation(u: Tensor, times: Tensor, degree: int) -> Tensor:
         times: Times of all time steps ``[n_in + n_out]``, which may be uneven.
         degree: Of the polynomial: 1 for linear extrapolation.
     """
-    n_in = u.size(1)
-    times = times.double()
+    n_in, times = u.size(1), times.double()
     known, ahead = times[n_in - degree - 1 : n_in], times[n_in:]
     # Lagrange's weights: products over the other times.
     between = known[:, None] - known
@@ -86,9 +83,7 @@ def training_mean(train: WindowDataset) -> Predictor:
     total, count = torch.zeros((), dtype=torch.float64), torch.zeros(())
     for item in range(len(train)):
         y = train[item].y.double()
-        if not shared:
-            whole = not bool(y.isnan().any())
-            y = y.mean(dim=0, keepdim=True) if whole else y.nanmean(0, keepdim=True)
+        y = y if shared else y.nanmean(dim=0, keepdim=True)
         total = total + y.nan_to_num(0.0)
         count = count + (~y.isnan()).double()
     overall = total.sum((0, 1)) / count.sum((0, 1))

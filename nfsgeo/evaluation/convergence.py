@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +12,13 @@ import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from nfsgeo.errors import UserError
+from nfsgeo.forecast import Forecaster
 from nfsgeo.models import MixerOperator
-from nfsgeo.training import Forecaster
 from nfsgeo.training.artifacts import write_bytes
+from nfsgeo.training.module import TrainingModule
 
 __all__ = ["GridStates", "KeepStates", "deviation", "grid_states", "kept_states"]
 
@@ -26,11 +27,11 @@ Array = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class GridStates:
-    """States of a network on its grid for one sample.
+    """States of a network on its grid for one sample, ``[C, *grid(, T)]``.
 
     Args:
-        begin: Before the first block ``[C, *grid(, T)]``, channels first.
-        end: After the last block, of the same shape.
+        begin: Before the first block.
+        end: After the last block.
     """
 
     begin: Array
@@ -57,28 +58,26 @@ def deviation(one: Array, others: Sequence[Array]) -> float:
         one: States :math:`H` of one network.
         others: States :math:`H_j` of :math:`K` other networks, for the same sample.
     """
-    found = []
-    for other in others:
-        size = np.abs(one) + np.abs(other)
-        found.append(float(np.mean(np.abs(one - other) / np.where(size > 0, size, 1))))
-    return float(np.mean(found))
+    sizes = [np.abs(one) + np.abs(other) for other in others]
+    pairs = zip(others, sizes, strict=True)
+    each = [np.abs(one - other) / np.where(size > 0, size, 1) for other, size in pairs]
+    return float(np.mean([np.mean(found) for found in each]))
 
 
 @torch.no_grad()
 def grid_states(forecaster: Forecaster, window: Data) -> GridStates:
-    """The states of a network on its grid for one sample.
+    """The states of a network for one window.
 
     Args:
-        forecaster: Of a model with blocks on a grid, such as ``nfs``.
-        window: One sample of a :class:`~nfsgeo.data.windows.WindowDataset`.
+        forecaster: Of a mixer.
+        window: Of a :class:`~nfsgeo.data.windows.WindowDataset`.
 
     Raises:
-        UserError: The model has no such blocks.
+        UserError: The model has no blocks on a grid, as ``nfs`` has them.
     """
-    model = forecaster.model
-    if not isinstance(model, MixerOperator):
+    if not isinstance(forecaster.model, MixerOperator):
         raise UserError(
-            f"model {forecaster.description['model']}",
+            f"model {forecaster.name}",
             "a mixer with states on a grid",
             "choose nfs, or another mixer",
         )
@@ -87,16 +86,15 @@ def grid_states(forecaster: Forecaster, window: Data) -> GridStates:
     def keep(blocks: object, inputs: tuple[Tensor], output: Tensor) -> None:
         states.extend((inputs[0], output))
 
-    hook = model.blocks.register_forward_hook(keep)
+    hook = forecaster.model.blocks.register_forward_hook(keep)
     training = forecaster.training
     try:
-        window = window.to(forecaster.device)
-        forecaster.eval()(window.x, window.pos)
+        batch = Batch.from_data_list([window]).to(forecaster.device)
+        forecaster.eval().predict_batch(batch)
     finally:
         hook.remove()
         forecaster.train(training)
-    begin, end = (state[0].float().cpu().numpy() for state in states)
-    return GridStates(begin, end)
+    return GridStates(*(state[0].float().cpu().numpy() for state in states))
 
 
 class KeepStates(Callback):
@@ -121,11 +119,11 @@ class KeepStates(Callback):
             self._keep(trainer, pl_module, epochs)
 
     def _keep(self, trainer: Trainer, module: LightningModule, epochs: int) -> None:
-        assert isinstance(module, Forecaster)
+        assert isinstance(module, TrainingModule)
         if not trainer.is_global_zero:
             return
-        states, content = grid_states(module, self.window), io.BytesIO()
-        np.savez_compressed(content, begin=states.begin, end=states.end)
+        states, content = grid_states(module.forecaster, self.window), io.BytesIO()
+        np.savez_compressed(content, **asdict(states))
         self.folder.mkdir(exist_ok=True)
         write_bytes(self.folder / f"epoch-{epochs:05d}.npz", content.getbuffer())
 

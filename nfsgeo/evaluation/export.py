@@ -8,6 +8,8 @@ import io
 import logging
 import re
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,31 +19,42 @@ from torch.export import Dim, ExportedProgram, export, save
 
 from nfsgeo.data.disk import check_ending
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.pretrained import find_run
 from nfsgeo.evaluation.run_evaluation import open_run
-from nfsgeo.geometry import BipartiteGraph, Graphs
+from nfsgeo.forecast import Forecaster
+from nfsgeo.forecast.checks import example
+from nfsgeo.geometry import BipartiteGraph, Domain, Graphs
 from nfsgeo.geometry.csr import pointers
 from nfsgeo.models import MixerOperator
 from nfsgeo.nn import InterpolationResampling
-from nfsgeo.training import Forecaster
 from nfsgeo.training.artifacts import write_bytes
+from nfsgeo.training.run_paths import find_run
 
 __all__ = ["export_run", "program_inputs"]
 
 ENDINGS = {"torch-export": ".pt2", "onnx": ".onnx"}
 EXAMPLE_POINTS, EXAMPLE_QUERIES = 23, 17
+# Graphs that are arguments, where a model has them: sources and targets.
+ENDS = {
+    "up": ("points", "nodes"),
+    "down": ("nodes", "queries"),
+    "last": ("points", "queries"),
+    "neighbours": ("points", "points"),
+}
 
 
-Format = Literal["torch-export", "onnx"]
-
-
-def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -> Path:
+def export_run(
+    folder: Path,
+    target: Path,
+    *,
+    format: Literal["torch-export", "onnx"] = "torch-export",
+) -> Path:
     """Writes the best model of a run as a program for one sample on any mesh.
 
     ``torch.export.load(target).module()`` is called with what :func:`program_inputs`
-    makes, and returns ``[m, n_out, C]``, in the units of the data. The program does not
-    search for neighbours: the graphs are arguments. An ONNX session takes the same
-    arguments by name; it cannot hold the complex weights of `nfs-fnet`.
+    makes, and returns ``[m, n_out, C]``, in the units of the data. It is the whole
+    :class:`nfsgeo.forecast.Forecaster`, but for the search for neighbours: graphs are
+    arguments. Of a model of lead times it predicts one. An ONNX session takes the same
+    arguments by name.
 
     Args:
         folder: The run's folder, or the name of a model that comes with nfsgeo.
@@ -57,171 +70,151 @@ def export_run(folder: Path, target: Path, *, format: Format = "torch-export") -
     if target.exists():
         raise UserError(f"{target}", "a file that does not exist", "choose another")
     config, forecaster = open_run(find_run(folder), "cpu")
-    if forecaster.boundary:
-        raise UserError(
-            f"{folder}, trained with data.boundary_inputs",
-            "a model that takes fields and positions alone",
-            "train it without them",
-        )
-    if forecaster.missing:
-        raise UserError(
-            f"{folder}, trained on data with missing values",
-            "a model that was trained on complete fields",
-            "train it on such data; missing inputs are filled in outside of programs",
-        )
-    lead = forecaster.lead_times
-    if forecaster.forcings is not None:
-        raise UserError(
-            f"{folder}, trained with {'lead times' if lead else 'forcings'}",
-            "a model whose inputs are fields and a coefficient alone",
-            "use nfsgeo.load(run).predict(x, pos, "
-            f"{'times' if lead else 'forcing'}=...)",
-        )
-    model = forecaster.model
+    model, name = forecaster.model, f"a run of {config.model.name}"
     if not isinstance(model, MixerOperator) or not isinstance(
         model.resampling, InterpolationResampling
     ):
         raise UserError(
-            f"a run of {config.model.name}",
+            name,
             "nfs or one of its variants (nfs-...), whose graphs can be arguments",
             "export a run of these",
         )
     domain = model.problem.domain
-    lower, lengths = (
-        torch.tensor(ends, dtype=torch.float64)
-        for ends in (domain.lower, domain.lengths)
-    )
-    # Interpolating the last time step needs some neighbours; any points will do.
-    pos, query_pos = (
-        lower + lengths * torch.rand(num, domain.dim)
-        for num in (EXAMPLE_POINTS, EXAMPLE_QUERIES)
-    )
-    for each in (pos, query_pos):
-        while len(hidden := (~domain.contains(each)).nonzero()):
-            each[hidden] = lower + lengths * torch.rand(1, domain.dim)
-    x = torch.zeros(EXAMPLE_POINTS, model.problem.n_in, model.problem.in_components)
-    inputs = program_inputs(forecaster, x, pos, query_pos)
+    pos, query_pos = (_anywhere(domain, n) for n in (EXAMPLE_POINTS, EXAMPLE_QUERIES))
+    given = example(forecaster.task, EXAMPLE_POINTS)
+    inputs = _inputs(forecaster, given.pop("x"), pos, query_pos, given)
+    program = _Program(forecaster, model.resampling, tuple(inputs))
+    tensors = tuple(inputs.values())
+    sizes = [_sizes(*each) for each in inputs.items()]
     with torch.no_grad():
-        program = export(_Program(forecaster), inputs, dynamic_shapes=_sizes())
+        made = export(program, tensors, dynamic_shapes=(*sizes[:3], tuple(sizes[3:])))
     if format == "onnx":
-        write_bytes(target, _to_onnx(program, f"a run of {config.model.name}"))
-        return target
-    content = io.BytesIO()
-    save(program, content)
-    write_bytes(target, content.getbuffer())
+        write_bytes(target, _to_onnx(made, tuple(inputs), name))
+    else:
+        save(made, content := io.BytesIO())
+        write_bytes(target, content.getbuffer())
     return target
 
 
 def program_inputs(
-    forecaster: Forecaster, x: Tensor, pos: Tensor, query_pos: Tensor | None = None
+    forecaster: Forecaster,
+    x: Tensor,
+    pos: Tensor,
+    query_pos: Tensor | None = None,
+    **known: Tensor,
 ) -> tuple[Tensor, ...]:
     """The arguments of an exported program, for one sample.
 
     Args:
         forecaster: The model that was exported, from :func:`nfsgeo.load`.
-        x: Observed fields ``[n, n_in, F]``, in the units of the data.
+        x: Observed fields ``[n, n_in, F]``, in the units of the data, as the model was
+            trained with them.
         pos: Where they were observed ``[n, d]``.
         query_pos: Where to predict ``[m, d]``; None for ``pos``.
+        known: What is known ahead, as :meth:`nfsgeo.forecast.Forecaster.forward` takes
+            it by name.
 
     Returns:
         ``x``, ``pos`` and ``query_pos`` in the normalised domain, then ``edge_index
-        [2, E]``, ``displacement [E, d]`` and ``weight [E]`` of three graphs: from the
-        points to the nodes of the grid, from these to the queries, from the points to
-        the queries.
+        [2, E]``, ``displacement [E, d]`` and ``weight [E]`` of graphs: from the points
+        to the nodes of the grid and from these to the queries; from the points to the
+        queries, of residual prediction; among the points, with gaps in the data. Then,
+        where the model has them, the boundary inputs ``[n, 1 + d]`` and ``known``.
 
     Raises:
         UserError: A point is outside the domain.
     """
+    return tuple(_inputs(forecaster, x, pos, query_pos, known).values())
+
+
+def _inputs(
+    forecaster: Forecaster,
+    x: Tensor,
+    pos: Tensor,
+    query_pos: Tensor | None,
+    known: dict[str, Tensor],
+) -> dict[str, Tensor]:
+    """The arguments by name, see :func:`program_inputs`."""
     graphs = forecaster.connect(pos, query_pos=query_pos)
-    if (last := graphs.edges.get("last")) is None:
+    edges = dict(graphs.edges)
+    if query_pos is None and forecaster.prediction != "direct":
         # Without queries, the only neighbour of every point is itself.
         itself = torch.arange(len(graphs.pos)).expand(2, -1)
-        last = BipartiteGraph.from_edges(itself, (graphs.pos, graphs.pos))
-    edges = [graphs.edges["up"], graphs.edges["down"], last]
-    tensors = [(g.edge_index, g.displacement, g.base_weight) for g in edges[:2]]
-    # Weights of kriging may be large and cancel.
-    tensors.append((last.edge_index, last.displacement, last.base_weight.double()))
-    return (x, graphs.pos, graphs.queries, *tensors[0], *tensors[1], *tensors[2])
+        edges["last"] = BipartiteGraph.from_edges(itself, (graphs.pos, graphs.pos))
+    if "last" in edges:  # weights of kriging may be large and cancel
+        weight = edges["last"].base_weight.double()
+        edges["last"] = replace(edges["last"], base_weight=weight)
+    found = {"x": x, "pos": graphs.pos, "query_pos": graphs.queries}
+    for name in (name for name in ENDS if name in edges):
+        graph = edges[name]
+        found[f"{name}_edges"] = graph.edge_index
+        found[f"{name}_displacement"] = graph.displacement
+        found[f"{name}_weight"] = graph.base_weight
+    if graphs.boundary is not None:
+        found["boundary"] = graphs.boundary
+    return found | dict(sorted(known.items()))
 
 
 class _Program(nn.Module):
-    """A forecaster that takes its graphs as tensors."""
+    """A forecaster that takes its graphs as tensors, for one sample."""
 
-    def __init__(self, forecaster: Forecaster) -> None:
+    def __init__(
+        self,
+        forecaster: Forecaster,
+        resampling: InterpolationResampling,
+        names: Sequence[str],
+    ) -> None:
         super().__init__()
-        self.model = copy.deepcopy(forecaster.model)
-        self.inputs, self.outputs = forecaster.inputs, forecaster.outputs
-        self.residual, self.damped = forecaster.residual, forecaster.damped
-        self.expected = torch.zeros((), dtype=torch.float64)
-        if forecaster.expected is not None:
-            self.expected = forecaster.expected
+        self.forecaster, self.names = copy.deepcopy(forecaster), names
         # The graphs among the nodes of the grid do not change.
-        resampling = self.model.resampling
-        assert isinstance(resampling, InterpolationResampling)
         self.nodes = resampling.among_nodes(torch.device("cpu"))
         self.num_nodes = resampling.grid.size(0)
 
     def forward(
-        self,
-        x: Tensor,
-        pos: Tensor,
-        query_pos: Tensor,
-        up_edges: Tensor,
-        up_displacement: Tensor,
-        up_weight: Tensor,
-        down_edges: Tensor,
-        down_displacement: Tensor,
-        down_weight: Tensor,
-        last_edges: Tensor,
-        last_displacement: Tensor,
-        last_weight: Tensor,
+        self, x: Tensor, pos: Tensor, query_pos: Tensor, *rest: Tensor
     ) -> Tensor:
-        points, queries = pos.size(0), query_pos.size(0)
-        up = up_edges, up_displacement, up_weight
-        down = down_edges, down_displacement, down_weight
-        edges = {
-            "up": _graph(*up, points, self.num_nodes),
-            "down": _graph(*down, self.num_nodes, queries),
-            **self.nodes,
-        }
-        graphs = Graphs(pos, (points,), query_pos, (queries,), edges)
-        field = self.model.predict(self.inputs.normalise(x).to(x.dtype), graphs)
-        field = self.outputs.denormalise(field).to(x.dtype)
-        if not self.residual:
-            return field
-        source, target = last_edges
-        mean = self.expected
-        last = x[:, -1, : field.size(-1)].double() - mean
-        near = last_weight.to(last.dtype)[:, None] * last[source]
-        there = near.new_zeros(queries, near.size(1))
-        last = (mean + there.index_add(0, target, near)).to(field.dtype).unsqueeze(1)
-        if self.damped is not None:
-            last = self.damped(last, self.inputs.mean[: last.size(-1)].to(last))
-        return field + last
+        known = dict(zip(self.names[3:], rest, strict=True))
+        sizes = {"points": pos.size(0), "queries": query_pos.size(0)}
+        sizes["nodes"] = self.num_nodes
+        edges = dict(self.nodes)
+        for name, (source, target) in ENDS.items():
+            if f"{name}_edges" in known:
+                index, displacement, weight = (
+                    known.pop(f"{name}_{part}")
+                    for part in ("edges", "displacement", "weight")
+                )
+                ptr = pointers(index[1], sizes[target])
+                ends = sizes[source], sizes[target]
+                edges[name] = BipartiteGraph(index, ptr, displacement, weight, *ends)
+        graphs = Graphs(
+            pos,
+            (sizes["points"],),
+            query_pos,
+            (sizes["queries"],),
+            edges,
+            boundary=known.pop("boundary", None),
+        )
+        prediction: Tensor = self.forecaster(x, graphs=graphs, **known)
+        return prediction.to(x.dtype)
 
 
-def _graph(
-    edge_index: Tensor,
-    displacement: Tensor,
-    weight: Tensor,
-    num_source: int,
-    num_target: int,
-) -> BipartiteGraph:
-    ptr = pointers(edge_index[1], num_target)
-    return BipartiteGraph(edge_index, ptr, displacement, weight, num_source, num_target)
+def _sizes(name: str, given: Tensor) -> dict[int, Dim]:
+    """The sizes of an argument that may change."""
+    graph, _, part = name.rpartition("_")
+    if graph in ENDS:
+        return {int(part == "edges"): Dim(f"{graph}_edges", min=2)}
+    of = "queries" if name == "query_pos" else "points"
+    return {0: Dim(of, min=2)} if given.ndim > 1 else {}
 
 
-def _sizes() -> tuple[dict[int, Dim], ...]:
-    """The sizes of the inputs that may change."""
-    points, queries = Dim("points", min=2), Dim("queries", min=2)
-    sizes: list[dict[int, Dim]] = [{0: points}, {0: points}, {0: queries}]
-    for name in ("up", "down", "last"):
-        edges = Dim(f"{name}_edges", min=2)
-        sizes += [{1: edges}, {0: edges}, {0: edges}]
-    return tuple(sizes)
+def _anywhere(domain: Domain, num: int) -> Tensor:
+    """Some points in a domain, outside of its obstacles."""
+    pos = torch.rand(1000 * num, domain.dim, dtype=torch.float64)
+    pos = pos.new_tensor(domain.lower) + pos.new_tensor(domain.lengths) * pos
+    return pos[domain.contains(pos)][:num]
 
 
-def _to_onnx(program: ExportedProgram, name: str) -> bytes:
+def _to_onnx(program: ExportedProgram, inputs: Sequence[str], name: str) -> bytes:
     """The content of an ``.onnx`` file; messages call the model ``name``."""
     if importlib.util.find_spec("onnxscript") is None:
         raise UserError(
@@ -235,23 +228,17 @@ def _to_onnx(program: ExportedProgram, name: str) -> bytes:
             # The exporter warns of packages that it does not need here.
             warnings.simplefilter("ignore")
             logging.disable(logging.WARNING)
-            made = torch.onnx.export(program, (), dynamo=True, verbose=False)
+            made = torch.onnx.export(
+                program, (), dynamo=True, verbose=False, input_names=inputs
+            )
     except torch.onnx.OnnxExporterError as error:
+        operator = re.search(r"op='([\w.]+)'", str(error))
         raise UserError(
-            f"{name}, which needs {_lacking(error)}",
-            "operators that ONNX has, as for nfs and its variants but nfs-fnet",
+            f"{name}, which needs {operator[1] if operator else 'another operator'}",
+            "operators that ONNX has, none of complex numbers as for nfs-fnet",
             "leave out --format onnx",
         ) from error
     finally:
         logging.disable(disabled)
     assert made is not None
     return made.model_proto.SerializeToString()
-
-
-def _lacking(error: BaseException) -> str:
-    """The operator at which the conversion stopped."""
-    found = re.search(r"op='([\w.]+)'.*?(complex)?-valued|op='([\w.]+)'", str(error))
-    if found is None:
-        return "an operator that it does not name"
-    operator = found[1] or found[3]
-    return f"{operator} of complex numbers" if found[2] else operator

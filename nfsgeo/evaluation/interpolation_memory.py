@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import copy
 from typing import Any
 
 import torch
@@ -21,8 +20,6 @@ PARTS = ("search", "kernel", "sum")
 def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, int]:
     """Memory that the interpolations of a model hold in a training step of one sample.
 
-    Clears the gradients of the model.
-
     Args:
         model: The network.
         x: Inputs of the sample ``[N, n_t, F]``; their values do not matter.
@@ -34,6 +31,7 @@ def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, 
         neighbours, edge weights included (``sum``); empty for a model without such
         interpolations.
     """
+    model = copy.deepcopy(model)
     if not isinstance(model, MixerOperator):
         return {}
     resampling = model.resampling
@@ -41,16 +39,14 @@ def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, 
         return {}
     kept: dict[str, dict[int, int]] = {"kernel": {}, "sum": {}}
     weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
-    with ExitStack() as stack, torch.enable_grad():
-        for layer in (resampling.to_grid, resampling.from_grid):
-            if not isinstance(layer, KernelInterpolation):
-                continue
-            stack.enter_context(_counted(layer.kernel, kept["sum"]))
+    for layer in (resampling.to_grid, resampling.from_grid):
+        if isinstance(layer, KernelInterpolation):
+            _count(layer.kernel, kept["sum"])
             if isinstance(network := getattr(layer.kernel, "network", None), nn.Module):
-                stack.enter_context(_counted(network, kept["kernel"]))
+                _count(network, kept["kernel"])
+    with torch.enable_grad():
         graphs = model.connect(pos)
         model(x, pos, graphs=graphs).sum().backward()
-    model.zero_grad()
     found = {
         part: sum(size for where, size in sizes.items() if where not in weights)
         for part, sizes in kept.items()
@@ -58,9 +54,9 @@ def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, 
     return {"search": sum(graph.nbytes for graph in graphs.edges.values()), **found}
 
 
-@contextmanager
-def _counted(module: nn.Module, sizes: dict[int, int]) -> Iterator[None]:
-    """Collects the storages that a module keeps for its backward pass, by address."""
+def _count(module: nn.Module, sizes: dict[int, int]) -> None:
+    """Collects the storages that a module saves for its backward pass, by address."""
+    forward = module.forward
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
@@ -69,10 +65,6 @@ def _counted(module: nn.Module, sizes: dict[int, int]) -> Iterator[None]:
 
     def counted(*args: Any) -> Any:
         with saved_tensors_hooks(pack, lambda tensor: tensor):
-            return type(module).forward(module, *args)
+            return forward(*args)
 
     module.forward = counted
-    try:
-        yield
-    finally:
-        del module.forward

@@ -11,29 +11,14 @@ import torch
 
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.summary import read_summary
-from nfsgeo.pretrained import FOLDER, NAMES
 from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.artifacts import write_bytes, write_json, write_yaml
 from nfsgeo.training.checkpoints import read_checkpoint
 
-__all__ = ["find_run", "ship_run"]
+__all__ = ["ship_run"]
 
 # Entries of the summary that the checkpoint of a shipped model holds.
 PROVENANCE = ("equation", "provenance", "seed", "n_s", "epochs", "test")
-
-
-def find_run(run: Path) -> RunPaths:
-    """The folder of a run, or of a model that comes with nfsgeo.
-
-    Args:
-        run: The folder, or else the name of such a model.
-
-    Raises:
-        UserError: It is neither.
-    """
-    if str(run) in NAMES and not run.exists():
-        return RunPaths(FOLDER / run)
-    return RunPaths.existing(run)
 
 
 def ship_run(run: RunPaths, folder: Path) -> RunPaths:
@@ -63,27 +48,21 @@ def ship_run(run: RunPaths, folder: Path) -> RunPaths:
     shipped.best.parent.mkdir(parents=True)
     data = {"file": None, "mesh": "all", "points": None, "grid": None}
     trainer = {"device": "auto", "devices": 1}
-    config = config.model_copy(
-        update={
-            "data": config.data.model_copy(update=data),
-            "trainer": config.trainer.model_copy(update=trainer),
-        }
-    )
+    sections = {
+        "data": config.data.model_copy(update=data),
+        "trainer": config.trainer.model_copy(update=trainer),
+    }
+    config = config.model_copy(update=sections)
     write_yaml(shipped.config, config.model_dump(mode="json"))
     write_json(shipped.summary, summary)
     write_json(shipped.environment, environment)
-    for name in ("metrics", "unseen"):
-        if (table := getattr(run, name)).exists():
-            shutil.copyfile(table, getattr(shipped, name))
-    description = checkpoint["nfsgeo"] | {
-        "provenance": {key: summary[key] for key in PROVENANCE if key in summary}
-        | {
-            "nfsgeo": environment["nfsgeo"],
-            "commit": environment["commit"],
-            "torch": environment["packages"]["torch"],
-            "license": "MIT",
-        }
-    }
+    for table, copied in ((run.metrics, shipped.metrics), (run.unseen, shipped.unseen)):
+        if table.exists():
+            shutil.copyfile(table, copied)
+    provenance = {key: summary[key] for key in PROVENANCE if key in summary}
+    provenance |= {key: environment[key] for key in ("nfsgeo", "commit")}
+    provenance |= {"torch": environment["packages"]["torch"], "license": "MIT"}
+    description = checkpoint["nfsgeo"] | {"provenance": provenance}
     content = io.BytesIO()
     weights = {"state_dict": checkpoint["state_dict"], "nfsgeo": description}
     torch.save(weights, content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,12 +30,10 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
         UserError: The file cannot be read, or a point is not finite or lies outside
             the domain.
     """
-    if not path.is_file():
-        raise UserError(f"{path}", "an existing file", "check the name")
     readers = {".npy": _numpy, ".npz": _numpy, ".csv": _csv}
-    if path.suffix not in readers:
+    if path.suffix not in readers or not path.is_file():
         raise UserError(
-            f"{path}", "a .npy, .npz or .csv file", "save the points as one"
+            f"{path}", "an existing .npy, .npz or .csv file", "check the name"
         )
     try:
         points = as_real(readers[path.suffix](path), str(path)).astype(np.float64)
@@ -54,7 +51,7 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
             "reshape the array",
         )
     points = domain.wrap_near(torch.from_numpy(points)).numpy()
-    inside = replace(domain, region=None).contains(torch.from_numpy(points)).numpy()
+    inside = ((points >= domain.lower) & (points <= domain.upper)).all(axis=1)
     if not inside.all():
         first = int(np.argmin(inside))
         raise UserError(
@@ -72,33 +69,18 @@ def _numpy(path: Path) -> NDArray[np.float64]:
     if isinstance(arrays, np.ndarray):
         return arrays
     with arrays:
-        names = list(arrays)
-        if "pos" not in names and len(names) != 1:
-            raise KeyError(f"arrays {names}, none of them named pos")
-        return arrays["pos" if "pos" in names else names[0]]
+        return arrays["pos" if "pos" in arrays or len(arrays) > 1 else arrays.files[0]]
 
 
 def _csv(path: Path) -> NDArray[np.float64]:
     lines = path.read_text(encoding="utf-8-sig").splitlines()
-    names: list[str] = []
+    first = lines[0].split(",")
     try:
-        [float(cell) for cell in lines[0].split(",")]
-    except (ValueError, IndexError):
-        names = [name.strip() for name in "".join(lines[:1]).lstrip("#").split(",")]
-        lines = lines[1:]
-    if not lines:
-        raise ValueError("no rows of numbers")
-    rows = np.loadtxt(lines, delimiter=",", ndmin=2)
-    if not names:
-        return rows
-    order: list[int] = []
-    for number, axis in enumerate("xyz"):
-        fitting = [i for i, name in enumerate(names) if bare_name(name) in ROLES[axis]]
-        if len(fitting) > 1:
-            raise ValueError(f"columns {names}, of which several may be {axis}")
-        if fitting and len(order) < number:
-            raise ValueError(f"columns {names}, {axis} without those before it")
-        order += fitting
-    if len(order) < len(names):
-        raise ValueError(f"columns {names}, not x, y and z alone")
-    return rows[:, order]
+        list(map(float, first))
+        return np.loadtxt(lines, delimiter=",", ndmin=2)
+    except ValueError:
+        names = [bare_name(name.strip(" #")) for name in first]
+    axes = [[i for i, n in enumerate(names) if n in ROLES[axis]] for axis in "xyz"]
+    if [len(each) for each in axes] != [1] * len(names) + [0] * (3 - len(names)):
+        raise ValueError(f"columns {names}, not one each of x, y and z, in this order")
+    return np.loadtxt(lines[1:], delimiter=",", ndmin=2)[:, sum(axes, [])]

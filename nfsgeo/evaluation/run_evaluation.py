@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 import nfsgeo.data
 from nfsgeo.data import Fields
@@ -16,19 +15,11 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.evaluate import (
     Evaluation,
     evaluate,
+    scored_windows,
     unobserved_errors,
 )
-from nfsgeo.evaluation.fitting import (
-    Part,
-    check_fields,
-    check_times,
-    choose_part,
-    describe_scored,
-    for_named_file,
-)
-from nfsgeo.evaluation.pretrained import find_run
-from nfsgeo.evaluation.scoring import scored_windows
-from nfsgeo.evaluation.summary import POOLED, describe_run
+from nfsgeo.evaluation.scope import Part, describe_scored, scoped
+from nfsgeo.evaluation.summary import describe_errors, describe_run
 from nfsgeo.evaluation.unseen import (
     COLUMNS,
     UnseenAt,
@@ -36,16 +27,18 @@ from nfsgeo.evaluation.unseen import (
     seen_by_training,
     spread,
 )
+from nfsgeo.forecast import Forecaster, check_times, matched
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training import Forecaster, RunConfig, RunPaths, read_config, restore
+from nfsgeo.training import RunConfig, RunPaths, read_config, restore
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.environment import check_device, device_of
-from nfsgeo.training.experiment import check_observed
-from nfsgeo.training.observation import Observation, observe
+from nfsgeo.training.observation import observe
+from nfsgeo.training.reading import check_observed
+from nfsgeo.training.run_paths import find_run
 from nfsgeo.training.source import open_source
 from nfsgeo.training.window_starts import part_samples
 
-__all__ = ["evaluate_run", "open_run"]
+__all__ = ["BY_TIME_STEP", "evaluate_run", "open_run"]
 
 # Arrays of evaluation.npz that hold errors at each time step, by method.
 BY_TIME_STEP = {
@@ -76,71 +69,69 @@ def evaluate_run(
 
     Args:
         folder: The run's folder, or the name of a model that comes with nfsgeo.
-        data: Another file to evaluate on.
-        part: ``"all"`` samples of that file, or its ``"test"`` part.
-        factors: Also evaluate on meshes with this many times as many points.
-        repeats: Meshes to draw for each factor.
-        unseen_at: Where their additional points lie, as for :func:`evaluate_unseen`.
-            On other data, training counts as having seen the points that it would have
-            drawn from them.
-        steps: Also evaluate so many time steps ahead, by an autoregressive rollout.
+        data, part, factors, repeats, steps: As for :func:`nfsgeo.evaluate`.
+        unseen_at: Where additional points lie, as for :func:`evaluate_unseen`. On other
+            data, training counts as having seen the points that it would have drawn.
         device: In place of the run's own.
         progress: Called with what is being done, how much is done and in all.
 
     Returns:
         The summary; ``"scored"`` says how many samples and points the errors are over.
-        Where larger meshes were asked for, their errors are ``"unseen"``, and
-        ``"unseen_points"`` says where the additional points lie and how many of the
-        file's points training has seen. With ``steps``, ``"rollout"`` holds ``times``
-        after the last input, the errors over all of these time steps by method,
-        ``mae_by_step``, and ``rel_l1_last_by_sample``, the relative L1 at the last of
-        them with the mean removed.
+        With ``factors``, ``"unseen"`` holds the errors on larger meshes, and
+        ``"unseen_points"`` what :func:`seen_by_training` finds. With ``steps``,
+        ``"rollout"`` holds ``times`` after the last input, the ``errors`` over all of
+        these by method, ``mae_by_step``, and ``rel_l1_last_by_sample``, the relative L1
+        at the last of them with the mean removed.
 
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it.
     """
     paths = find_run(folder)
-    config, forecaster = open_run(paths, device)
-    if data is None and config.data.file is None:
+    trained, forecaster = open_run(paths, device)
+    if data is None and trained.data.file is None:
         raise UserError(
             f"{folder} without data", "a file to evaluate on", "give --data FILE"
         )
-    opened = nfsgeo.data.open(data) if data else open_source(config.data)
-    with opened as file:
-        file = check_fields(forecaster, file)
-        known = forecaster.description.get("data")
-        if data is None and known not in (None, file.fingerprint()):
+    with nfsgeo.data.open(data) if data else open_source(trained.data) as file:
+        file, task = matched(file, forecaster.task), forecaster.task
+        if data is None and task.fingerprint not in ("", file.fingerprint()):
             raise UserError(
                 f"{file.path}, which has changed since training",
                 "the data that the run was trained on",
                 "put them back, or score the file as another one: --data FILE",
             )
-        part, file = choose_part(part, file, data, config)
-        trained = config
-        if data is not None:
-            num_points = forecaster.description["problem"]["num_points"]
-            config = for_named_file(
-                config, file, num_points, part=part, around=bool(factors)
-            )
-        mesh = observe(config.data, file, config.seed)
-        test = scored_windows(forecaster, config, file, mesh)
-        check_times(forecaster, test)
-        check_observed("test", test)
-        few = not len(part_samples(config.data, file, "train"))
-        reference = "test" if few else "train"
-        found = evaluate(
-            forecaster,
-            test,
-            scored_windows(forecaster, config, file, mesh, reference),
-            batch_size=config.data.batch_size,
-            progress=lambda done, total: progress("test samples", done, total),
+        own = data is None
+        config, file, part = scoped(
+            trained, file, task.num_points, own=own, part=part, around=bool(factors)
         )
+        mesh = observe(config.data, file, config.seed)
+        # The mean of the training targets is a baseline; a named file may have none.
+        has_train = len(part_samples(config.data, file, "train"))
+        reference = "train" if has_train else "test"
+
+        def scored(steps: int | None = None) -> tuple[Any, Evaluation]:
+            test, train = (
+                scored_windows(forecaster, config, file, mesh, each, n_out=steps)
+                for each in ("test", reference)
+            )
+            if steps is None:
+                windows = map(test.__getitem__, range(len(test)))
+                check_times(task, file, (window.times.tolist() for window in windows))
+                check_observed("test", test)
+            size = config.data.batch_size
+            return test, evaluate(
+                forecaster, test, train, batch_size=size, steps=steps, progress=progress
+            )
+
+        test, found = scored()
         summary = describe_run(paths, config, forecaster, file)
         summary |= {"scored": describe_scored(trained, test, part, found.points)}
-        summary |= _scores(found, forecaster, file)
+        summary |= describe_errors(found, forecaster.task.std, file)
         summary |= unobserved_errors(forecaster, config, file, mesh)
         if steps is not None:
-            summary |= _rollout_errors(forecaster, config, file, mesh, steps, progress)
+            ahead, further = scored(steps)
+            times = (ahead.times - ahead.times[ahead.n_in - 1])[ahead.n_in :]
+            summary |= {"rollout": {"times": times.tolist(), **_ahead(further)}}
         rows = []
         if factors:
             points = seen_by_training(config, file, unseen_at)
@@ -152,11 +143,14 @@ def evaluate_run(
                 factors=factors,
                 repeats=repeats,
                 at=points["at"],
-                progress=lambda done, total: progress("unseen meshes", done, total),
+                progress=progress,
             )
             summary |= {"unseen": spread(rows), "unseen_points": points}
-        if data is None:
-            _write(paths, file, found, summary, rows)
+        if own:
+            _write(paths, file, found)
+            if rows:
+                write_rows(paths.unseen, COLUMNS, rows)
+            write_json(paths.summary, summary)
     return summary
 
 
@@ -169,102 +163,42 @@ def open_run(
         update={"device": device or config.trainer.device, "devices": 1}
     )
     check_device(section)
-    return config, restore(paths, config).to(device_of(section))
+    return config, restore(paths.best, config).eval().to(device_of(section))
 
 
-def _rollout_errors(
-    forecaster: Forecaster,
-    config: RunConfig,
-    file: Fields,
-    mesh: Observation,
-    steps: int,
-    progress: Progress,
-) -> dict[str, Any]:
-    few = not len(part_samples(config.data, file, "train"))
-    parts = ("test", "test" if few else "train")
-    test, train = (
-        scored_windows(forecaster, config, file, mesh, part, n_out=steps)
-        for part in parts
-    )
-    found = evaluate(
-        forecaster,
-        test,
-        train,
-        batch_size=config.data.batch_size,
-        steps=steps,
-        progress=lambda done, total: progress("rollouts", done, total),
-    )
-    times = test.times - test.times[test.n_in - 1]
+def _ahead(found: Evaluation) -> dict[str, Any]:
+    """Errors of a rollout, as the summary has them."""
+    by_step, last = found.by_time_step, found.last
     return {
-        "rollout": {
-            "times": times[test.n_in :].tolist(),
-            "errors": found.errors,
-            "mae_by_step": {n: e.tolist() for n, e in found.by_time_step.items()},
-            "rel_l1_last_by_sample": {
-                n: torch.from_numpy(e).nanmean(-1).tolist()
-                for n, e in found.last_by_sample.items()
-            },
-        }
+        "errors": found.scores(),
+        "mae_by_step": {name: each.tolist() for name, each in by_step.items()},
+        "rel_l1_last_by_sample": {n: e.nanmean(-1).tolist() for n, e in last.items()},
     }
 
 
-def _scores(found: Evaluation, forecaster: Forecaster, file: Fields) -> dict[str, Any]:
-    """Errors of the model and of the baselines, with which ``summary.json`` ends."""
-    baselines = {name: e for name, e in found.errors.items() if name != "model"}
-    scores: dict[str, Any] = {"test": found.errors["model"], "baselines": baselines}
-    units = [file.units.get(name) for name in file.component_names]
-    each = zip(file.component_names, found.without_energy, strict=False)
-    if left := {name: num for name, num in each if num}:
-        scores["left_out"] = left
-    if not found.components["model"]:
-        return scores | ({"units": units[0]} if units[0] else {})
-    std = forecaster.description["statistics"]["std"]
-    flat = [n for n, s in zip(file.component_names, std, strict=True) if not s]
-    constant = f" They are without {', '.join(flat)}, constant in the training data."
-    return scores | {
-        "pooled": POOLED + constant * bool(flat),
-        "components": {
-            name: {"unit": units[c], "std": std[c]}
-            | found.components["model"][c]
-            | {"baselines": {each: found.components[each][c] for each in baselines}}
-            for c, name in enumerate(file.component_names)
-        },
+def _write(paths: RunPaths, file: Fields, found: Evaluation) -> None:
+    """Writes the examples and the errors in time, with what their figures need."""
+    errors, names = found.by_time_step, file.component_names
+    texts = {
+        "component_names": names,
+        "component_units": [file.units.get(name, "") for name in names],
+        "input_names": file.static_names if len(file.times) == 1 else [],
+        "axis_units": file.axis_units,
     }
-
-
-def _write(
-    paths: RunPaths,
-    file: Fields,
-    found: Evaluation,
-    summary: dict[str, Any],
-    rows: Sequence[dict[str, Any]],
-) -> None:
-    box = {name: np.array(ends) for name, ends in file.domain.to_dict().items()}
-    arrays: dict[str, Any] = {**found.examples, **box}
-    for name, errors in found.by_time_step.items():
-        if name in BY_TIME_STEP:
-            arrays[BY_TIME_STEP[name]] = errors
-    arrays["component_names"] = np.array(file.component_names)
-    units = [file.units.get(name, "") for name in file.component_names]
-    if any(units):
-        arrays["component_units"] = np.array(units)
-    if len(file.times) == 1:
-        arrays["input_names"] = np.array(file.static_names)
-    if any(file.axis_units):
-        arrays["axis_units"] = np.array(file.axis_units)
+    arrays: dict[str, Any] = {
+        **found.examples,
+        **file.domain.to_dict(),
+        **{key: errors[name] for name, key in BY_TIME_STEP.items() if name in errors},
+        **{name: np.array(each) for name, each in texts.items() if any(each)},
+    }
     if file.time_unit:
         arrays["time_unit"] = np.array(file.time_unit)
-    sample = int(found.examples["sample"][0])
+    sample, pos = int(found.examples["sample"][0]), found.examples["pos"]
     triangles = file.triangles(sample)
     # Where a sample is observed at all points of its mesh, in the order of the file.
-    if triangles is not None and np.array_equal(
-        found.examples["pos"],
-        file.coordinates(sample).astype(found.examples["pos"].dtype),
-    ):
+    everywhere = file.coordinates(sample).astype(pos.dtype)
+    if triangles is not None and np.array_equal(pos, everywhere):
         arrays["triangles"] = triangles
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     write_bytes(paths.evaluation, content.getbuffer())
-    if rows:
-        write_rows(paths.unseen, COLUMNS, rows)
-    write_json(paths.summary, summary)

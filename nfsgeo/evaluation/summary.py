@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
+
+from pydantic import BaseModel, ValidationError
 
 from nfsgeo.data import Fields
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation.evaluate import Evaluation
+from nfsgeo.forecast import Forecaster
 from nfsgeo.models import num_parameters
-from nfsgeo.training import Forecaster, RunConfig, RunPaths
+from nfsgeo.training import RunConfig, RunPaths
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import read_history
 from nfsgeo.training.run import is_finished
 
-__all__ = ["POOLED", "describe_run", "read_summary"]
+__all__ = ["describe_errors", "describe_run", "read_summary"]
 
 SCORED = ("part", "samples", "of_samples", "points", "of_points", "trained_on", "tied")
 POOLED = (
@@ -21,6 +26,27 @@ POOLED = (
     "component's standard deviation in the training data, and of relative L2 "
     "and L1 with the component's mean removed from the fields."
 )
+
+
+class _Errors(BaseModel):
+    # None of a component without any value in the test part.
+    mae: float | None
+    rmse: float | None
+    rel_l2: float | None
+
+
+class _Component(_Errors):
+    unit: str | None
+    baselines: dict[str, _Errors]
+
+
+class _Summary(BaseModel):
+    """What is read of a summary; it holds more."""
+
+    model: str
+    test: _Errors
+    baselines: dict[str, _Errors]
+    components: dict[str, _Component] = {}
 
 
 def read_summary(paths: RunPaths) -> dict[str, Any]:
@@ -32,33 +58,17 @@ def read_summary(paths: RunPaths) -> dict[str, Any]:
     if not paths.summary.exists():
         return {}
     try:
-        content = json.loads(paths.summary.read_text())
+        content = dict(json.loads(paths.summary.read_text()))
         if "test" in content:
-            str.lower(content["model"])
-            tables = [content, *_components(content)]
-            for table in tables:
-                errors = table["test"] if table is content else table
-                for each in (errors, *table["baselines"].values()):
-                    for name in ("mae", "rmse", "rel_l2"):
-                        # None of a component without any value in the test part.
-                        each[name] is None or float(each[name])
-            if "scored" in content:
-                [content["scored"][name] for name in SCORED]
-        return dict(content)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            read = _Summary.model_validate(content)
+            [content["scored"][name] for name in SCORED if "scored" in content]
+            if read.components:
+                str.lower(content["pooled"])
+        return content
+    except (ValidationError, ValueError, TypeError, KeyError, RecursionError):
         raise UserError(
             f"{paths.summary}", "a whole summary of a run", "evaluate it again"
         ) from None
-
-
-def _components(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """Errors of each of several components; their texts are checked first."""
-    found = content.get("components", {})
-    if found:
-        str.lower(content["pooled"])
-    for errors in found.values():
-        str.lower(errors["unit"] or "")
-    return list(found.values())
 
 
 def describe_run(
@@ -68,10 +78,9 @@ def describe_run(
 
     ``seconds_per_epoch`` is the mean over the epochs trained, validation included;
     ``peak_memory_bytes`` is that of the CUDA device, or of the process on the CPU, and
-    None where the last checkpoint is missing. ``stopped_early`` is true where training
+    None where there is no last checkpoint. ``stopped_early`` is true where training
     ran out of ``trainer.patience`` before its last epoch.
     """
-    problem = forecaster.description["problem"]
     rows = read_history(paths.metrics)
     memory, early = None, False
     if paths.last.exists():
@@ -84,12 +93,39 @@ def describe_run(
         "equation": file.equation,
         "provenance": file.provenance,
         "seed": config.seed,
-        "n_s": problem["num_points"],
-        "n_t": problem["n_in"],
-        "n_t_out": config.data.n_out or problem["n_out"],
+        "n_s": forecaster.task.num_points,
+        "n_t": max(1, forecaster.task.n_in),
+        "n_t_out": forecaster.task.n_out,
         "epochs": len(rows),
         "stopped_early": early,
         "parameters": num_parameters(forecaster.model),
         "seconds_per_epoch": sum(row["seconds"] for row in rows) / max(1, len(rows)),
         "peak_memory_bytes": memory,
+    }
+
+
+def describe_errors(
+    found: Evaluation, std: Sequence[float], file: Fields
+) -> dict[str, Any]:
+    """Errors of the model and of the baselines, with which ``summary.json`` ends."""
+    names = file.component_names
+    units, scores = [file.units.get(name) for name in names], found.scores()
+    summary: dict[str, Any] = {"test": scores.pop("model"), "baselines": scores}
+    each = zip(names, found.errors["model"].without_energy(), strict=False)
+    if left := {name: num for name, num in each if num}:
+        summary["left_out"] = left
+    parts = {name: metric.by_component() for name, metric in found.errors.items()}
+    model = parts.pop("model")
+    if not model:
+        return summary | ({"units": units[0]} if units[0] else {})
+    flat = [name for name, s in zip(names, std, strict=True) if not s]
+    constant = f" They are without {', '.join(flat)}, constant in the training data."
+    return summary | {
+        "pooled": POOLED + constant * bool(flat),
+        "components": {
+            name: {"unit": units[c], "std": std[c]}
+            | model[c]
+            | {"baselines": {each: errors[c] for each, errors in parts.items()}}
+            for c, name in enumerate(names)
+        },
     }

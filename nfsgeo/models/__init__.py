@@ -10,7 +10,8 @@ samples ``batch [N]``; the result is ``[M, n_t', F']``.
 ===========================  ========================================================
 MODELS                       facts about each model, by its name
 build_model                  a model by name, for a problem
-Problem                      sizes and domain of the fields that a model maps
+Problem                      sizes and domain of the fields that a network maps
+Task                         what a model maps: names, units, domain, time steps
 Model, MixerOperator         base classes of all models, and of all mixers
 ModelSettings                base of the models' settings
 ModelInfo, LossWeighting     what a model accepts and how it is trained
@@ -60,6 +61,7 @@ from nfsgeo.models.neuralop_fno import NEURALOP_FNO_INFO, NeuralopFNO
 from nfsgeo.models.nfs import NFS, NFS_INFO
 from nfsgeo.models.pfno import NFS_PFNO_INFO, NFSPFNO, PFNO, PFNO_INFO
 from nfsgeo.models.problem import Problem
+from nfsgeo.models.task import Task
 from nfsgeo.models.transolver import TRANSOLVER_INFO, Transolver
 from nfsgeo.models.vit import NFS_VIT_INFO, VIT_INFO, NFSViT, ViT
 from nfsgeo.nn import PointSpectralConv, SpectralConv
@@ -96,6 +98,7 @@ __all__ = [
     "NeuralopFNO",
     "OwnLoss",
     "Problem",
+    "Task",
     "Transolver",
     "ViT",
     "build_model",

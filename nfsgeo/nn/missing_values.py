@@ -50,7 +50,7 @@ def fill_in_time(x: Tensor, trend: Tensor | None = None) -> Tensor:
         # The sum of the powers so far, at each number of steps after the last.
         powers = trend.to(x) ** torch.arange(1, num + 1).to(x)[:, None]
         sums = torch.cat([torch.zeros_like(powers[:1]), powers.cumsum(0)])
-        ahead = sums.expand(len(x), -1, -1).gather(1, (step - first).clamp_min(0))
+        ahead = sums.expand(x.size(0), -1, -1).gather(1, (step - first).clamp_min(0))
         follows = ended & (first > 0) & (earlier >= 0)
         filled = filled + torch.where(follows, slope * ahead, 0)
     return torch.where(observed, x, filled)

@@ -4,22 +4,22 @@
 - :func:`prepare`: the :class:`Experiment` that it describes, nothing written yet
 - :func:`begin_run`, :func:`resume_run`: its folder, new or existing
 - :func:`fit`: trains, from wherever the folder stands
-- :func:`restore`: the trained :class:`Forecaster` of a folder
-- :func:`rollout`: its predictions further ahead than training
+- :func:`restore`: the trained :class:`~nfsgeo.forecast.Forecaster` of a folder
 
 >>> experiment = prepare(load_config(overrides={"trainer.epochs": 3}))
 >>> fit(experiment, begin_run(experiment))
 """
 
+from nfsgeo.forecast import Forecaster, rollout
+from nfsgeo.training.checkpoints import restore
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.experiment import Experiment, prepare
 from nfsgeo.training.loading import load_config, parse_settings, read_config
 from nfsgeo.training.metrics import ErrorByTimeStep, FieldErrors
-from nfsgeo.training.module import Forecaster
-from nfsgeo.training.restore import restore
-from nfsgeo.training.rollout import rollout
+from nfsgeo.training.module import TrainingModule
 from nfsgeo.training.run import begin_run, fit, resume_run
 from nfsgeo.training.run_paths import RunPaths
+from nfsgeo.training.start import start_from
 
 __all__ = [
     "ErrorByTimeStep",
@@ -28,6 +28,7 @@ __all__ = [
     "Forecaster",
     "RunConfig",
     "RunPaths",
+    "TrainingModule",
     "begin_run",
     "fit",
     "load_config",
@@ -36,5 +37,6 @@ __all__ = [
     "read_config",
     "restore",
     "resume_run",
+    "start_from",
     "rollout",
 ]

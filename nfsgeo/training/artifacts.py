@@ -18,6 +18,7 @@ from nfsgeo.errors import UserError
 
 __all__ = [
     "json_text",
+    "read_rows",
     "replacing",
     "write_bytes",
     "write_json",
@@ -47,11 +48,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_bytes(path: Path, content: bytes | memoryview) -> None:
-    """Writes a file in one step.
-
-    Raises:
-        OSError: It cannot be written; the old content stays.
-    """
+    """Writes a file in one step; the old content stays where that fails."""
     with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(content)
         file.flush()
@@ -83,6 +80,19 @@ def write_rows(
     writer.writeheader()
     writer.writerows(rows)
     write_bytes(path, text.getvalue().encode())
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Reads a table of :func:`write_rows`.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    try:
+        with open(path, newline="") as file:
+            return list(csv.DictReader(file))
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
 
 
 def _without_nan(content: Any) -> Any:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-import random
 import sys
 from typing import Any
 
-import numpy as np
-import torch
-from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch import Callback, LightningModule, Trainer, seed_everything
 
 from nfsgeo.data.streams import derived_seed
 
@@ -36,30 +33,18 @@ class SeedEpochs(Callback):
         self, trainer: Trainer, module: LightningModule, batch: object, batch_idx: int
     ) -> None:
         if batch_idx == 0:
-            derived = derived_seed(
-                self.seed, trainer.current_epoch, trainer.global_rank
-            )
-            random.seed(derived)
-            np.random.seed(derived)
-            torch.manual_seed(derived)
+            words = self.seed, trainer.current_epoch, trainer.global_rank
+            seed_everything(derived_seed(*words), verbose=False)
 
 
 class ReleaseMemory(Callback):
     """Gives freed memory back to the system every 32 steps and after each epoch."""
 
     def on_train_batch_end(
-        self,
-        trainer: Trainer,
-        pl_module: LightningModule,
-        outputs: Any,
-        batch: Any,
-        batch_idx: int,
+        self, trainer: Trainer, pl_module: LightningModule, *_: Any
     ) -> None:
-        if batch_idx % STEPS == STEPS - 1:
+        if trainer.global_step % STEPS == 0 or trainer.is_last_batch:
             release_memory()
-
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        release_memory()
 
 
 def release_memory() -> None:

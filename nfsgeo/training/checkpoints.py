@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import io
-import os
-import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from nfsgeo.errors import UserError
-from nfsgeo.training.artifacts import replacing, write_bytes
+from nfsgeo.forecast import Forecaster
+from nfsgeo.training.artifacts import write_bytes
+from nfsgeo.training.config import RunConfig
 
-__all__ = ["KeepBestAndLast", "PlainCheckpoints", "read_checkpoint"]
+__all__ = ["BestAndLast", "PlainCheckpoints", "read_checkpoint", "restore"]
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -78,42 +78,74 @@ class PlainCheckpoints(TorchCheckpointIO):
         return _read_plain(Path(path))
 
 
-class KeepBestAndLast(Checkpoint):
-    """Keeps the last epoch, and the one with the lowest validation RMSE.
+class BestAndLast(ModelCheckpoint):
+    """Keeps ``best.ckpt``, of the lowest validation RMSE, and ``last.ckpt``.
+
+    The best is written before the last: after a kill in between, the epoch is trained
+    again and arrives at the same best.
 
     Args:
-        best: Where to keep the best.
-        last: Where to keep the last, from which training goes on.
+        folder: Where both lie. A run whose folder was moved goes on in the new one.
     """
 
-    def __init__(self, best: Path, last: Path) -> None:
-        self.best, self.last = best, last
-        self.best_rmse = float("inf")
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"best_rmse": self.best_rmse}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.best_rmse = state_dict["best_rmse"]
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            folder,
+            filename="best",
+            monitor="valid_rmse",
+            enable_version_counter=False,
+            save_on_train_epoch_end=True,
+        )
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
-        rmse = float(trainer.callback_metrics["valid_rmse"])
-        improved = rmse < self.best_rmse
-        if improved:
-            self.best_rmse = rmse
-        fresh = self.last.with_name("fresh.ckpt.partial")
-        trainer.save_checkpoint(fresh)
-        if trainer.is_global_zero:
-            # Best before last: after a kill in between, the epoch is trained again
-            # and arrives at the same best.
-            if improved:
-                with replacing(self.best) as copy:
-                    _link_or_copy(fresh, copy)
-            os.replace(fresh, self.last)
+        super().on_train_epoch_end(trainer, module)
+        # Lightning's own save_last leaves out epochs that are not the best so far.
+        trainer.save_checkpoint(Path(str(self.dirpath)) / "last.ckpt")
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        best = str(Path(str(self.dirpath)) / "best.ckpt")
+        moved: dict[str, Any] = {"dirpath": self.dirpath, "best_k_models": {}}
+        moved |= dict.fromkeys(("best_model_path", "kth_best_model_path"), best)
+        if (score := state_dict["best_model_score"]) is not None:
+            moved["best_k_models"] = {best: score}
+        super().load_state_dict(state_dict | moved)
 
 
-def _link_or_copy(source: Path, target: Path) -> None:
+def restore(path: Path, config: RunConfig) -> Forecaster:
+    """The forecaster of a checkpoint, on the CPU.
+
+    The data are not needed: a checkpoint knows the task that it was trained for.
+
+    Args:
+        path: The checkpoint, such as ``RunPaths(folder).best``.
+        config: Of its run.
+
+    Raises:
+        UserError: There is no checkpoint yet, or it is of another model than the
+            configuration or of another version of nfsgeo.
+    """
+    checkpoint = read_checkpoint(path)
+    found, prefix = checkpoint["nfsgeo"], "forecaster."
+    model, settings = config.model, found.get("settings", {})
+    asked = {"model": model.name, "prediction": model.prediction}
+    wrong = [key for key, value in asked.items() if found.get(key) != value]
+    # Settings that came later are not in there.
+    if any(settings.get(key, value) != value for key, value in model.settings.items()):
+        wrong.append("settings")
+    if wrong and "transforms" in found:
+        raise UserError(
+            f"{path} of {found.get('model', 'an unknown model')}",
+            f"a checkpoint of {model.name} with the same {', '.join(wrong)}",
+            "put back the checkpoint or the config.yaml that the run had",
+        )
+    weights = checkpoint["state_dict"].items()
     try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
+        forecaster = Forecaster.from_description(found)
+        forecaster.load_state_dict({n.removeprefix(prefix): w for n, w in weights})
+    except (KeyError, TypeError, RuntimeError, ValueError) as error:
+        raise UserError(
+            f"{path} from another version of nfsgeo",
+            "a checkpoint of this version",
+            "train again, or use the version that made it",
+        ) from error
+    return forecaster

@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from nfsgeo.data.meshes import MESH_KINDS
-from nfsgeo.models import MODELS, LossWeighting, Problem
+from nfsgeo.models import MODELS, LossWeighting, ModelSettings
 from nfsgeo.setting_errors import explained, unknown
 from nfsgeo.training.losses import LOSSES
 
@@ -166,25 +166,29 @@ class ModelSection(Section):
         settings: what its settings class holds.
         prediction: ``residual`` for the change since the last observed time step,
             ``damped`` for the difference from damped persistence, which suits noisy
-            inputs, see :mod:`nfsgeo.training.damped_persistence`, ``rate`` for the
+            inputs, see :class:`nfsgeo.forecast.transforms.Residual`, ``rate`` for the
             change divided by the time that it takes, with lead times only, or
             ``direct`` for the field itself, as in the paper. None for residual, and for
             direct with ``data.input_noise``, which the last time step has. Always
             direct where the input has no time steps, and for models with an
             autoregressive rollout.
+        start_from: A run, or the name of a model that comes with nfsgeo, whose weights
+            and fitted scales training starts from, see
+            :func:`nfsgeo.training.start.start_from`; None for random weights. Settings
+            of the model that are not given are those of that run.
+        freeze: Parts of the model whose weights stay as they are, by the names of its
+            modules, such as ``blocks``.
     """
 
     name: str = "nfs"
     prediction: Literal["residual", "damped", "rate", "direct"] | None = None
     settings: dict[str, Any] = {}
+    start_from: Path | None = None
+    freeze: tuple[str, ...] = ()
 
-    def is_residual(self, problem: Problem) -> bool:
-        """Whether predictions are added to the last observed time step.
-
-        Args:
-            problem: With or without time.
-        """
-        return problem.has_time and self.prediction != "direct"
+    @field_serializer("start_from")
+    def _run_as_text(self, run: Path | None) -> str | None:
+        return None if run is None else str(run)
 
     @model_validator(mode="before")
     @classmethod
@@ -213,13 +217,10 @@ class LossSection(Section):
             :func:`~nfsgeo.geometry.quadrature_weights`. None for what suits the model,
             see :attr:`nfsgeo.models.ModelInfo.loss_weighting`. Unobserved query points
             and the validation loss have uniform weights.
-        pushforward: Probability that a training step starts from the model's own
-            prediction, see :func:`nfsgeo.training.pushforward.pushed`.
     """
 
     name: str = "relative_l2"
     weighting: LossWeighting | None = None
-    pushforward: float = Field(default=0.0, ge=0, le=1)
 
     @field_validator("name")
     @classmethod
@@ -236,7 +237,7 @@ class OptimiserSection(Section):
         name: ``adam``, or ``adamw`` with its decoupled weight decay.
         lr: Learning rate, the highest of the schedule; None for the paper's.
         find_lr: Whether a range test chooses ``lr`` before training, see
-            :func:`nfsgeo.training.learning_rate.find_learning_rate`.
+            :func:`nfsgeo.training.trainer.find_learning_rate`.
         betas, eps, weight_decay: As the optimiser defines them.
         gradient_clip: Largest norm of the gradient; None for no limit.
         schedule: ``one-cycle`` (up, then down to nothing, step by step), ``step``
@@ -317,3 +318,9 @@ class RunConfig(Section):
     loss: LossSection = LossSection()
     optimiser: OptimiserSection = OptimiserSection()
     trainer: TrainerSection = TrainerSection()
+
+    def with_model_settings(self, settings: ModelSettings) -> RunConfig:
+        """With settings that suit the problem, which other versions may choose anew."""
+        content = settings.model_dump(mode="json")
+        model = self.model.model_copy(update={"settings": content})
+        return self.model_copy(update={"model": model})

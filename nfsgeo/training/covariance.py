@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,11 +44,7 @@ SETS = 4
 
 
 def fitted_covariance(
-    data: DataSection,
-    file: Fields,
-    seed: int,
-    mean: Tensor,
-    scale: Tensor,
+    data: DataSection, file: Fields, seed: int, mean: Tensor, scale: Tensor
 ) -> StationaryCovariance | None:
     """The covariance by which observed values best tell those at the query points.
 
@@ -65,8 +61,8 @@ def fitted_covariance(
 
     Returns:
         None where the error of the spline is below :data:`WORTH_WHILE` of the changes
-        or below that of kriging, where there are no query points or values are missing,
-        where there are too many observed points, and on a sphere.
+        or below that of kriging, where there are no query points or values are not
+        known there, where there are too many observed points, and on a sphere.
     """
     if not data.query_points or file.domain.curved:
         return None
@@ -75,17 +71,12 @@ def fitted_covariance(
     train = windows(data, file, observe_in_turn(data, file, seed), "train")
     domain = file.domain.normalised
     sets = _sets(train, mean, scale)
-    if any(
-        each.values.isnan().any() or each.query_values.isnan().any() for each in sets
-    ):
-        return None
     if not sets or not within_reach(domain, len(sets[0].pos)):
         return None
-    if _spline_error(sets, domain) < WORTH_WHILE:
+    spline = _rms([_spline_error(each, domain) for each in sets])
+    if spline < WORTH_WHILE:
         return None
-    sets = [_thinned(each) for each in sets]
-    if domain.region is not None:
-        sets = [_among_walls(each, domain) for each in sets]
+    sets = [_smaller(each, domain) for each in sets]
     lowest = np.array([*[-5.0] * domain.dim, *LOWEST])
     highest = np.array([*[5.0] * domain.dim, *HIGHEST])
 
@@ -94,26 +85,18 @@ def fitted_covariance(
         return math.log(_kriging(sets, domain, torch.from_numpy(inside))[0])
 
     steps = np.diag([*[1.0] * (domain.dim + 2), -4.0, -4.0])
-    found = min(
-        (
-            minimize(
-                error,
-                start,
-                method="Nelder-Mead",
-                options={
-                    "initial_simplex": np.concatenate([start[None], start + steps]),
-                    "maxfev": TRIALS,
-                },
-            )
-            for start in (np.array([*[0.0] * domain.dim, *each]) for each in STARTS)
-        ),
-        key=lambda each: float(each.fun),
-    )
-    best = np.clip(found.x, lowest, highest)
-    if math.exp(found.fun) >= _spline_error(sets, domain):
+    trials = []
+    for each in STARTS:
+        start = np.array([*[0.0] * domain.dim, *each])
+        simplex = np.concatenate([start[None], start + steps])
+        options = {"initial_simplex": simplex, "maxfev": TRIALS}
+        trials.append(minimize(error, start, method="Nelder-Mead", options=options))
+    found = min(trials, key=lambda trial: float(trial.fun))
+    best = torch.from_numpy(np.clip(found.x, lowest, highest))
+    if math.exp(found.fun) >= _rms([_spline_error(each, domain) for each in sets]):
         return None
-    expected = mean + scale * _kriging(sets, domain, torch.from_numpy(best))[1]
-    return StationaryCovariance(domain, torch.from_numpy(best), expected)
+    expected = mean + scale * _kriging(sets, domain, best)[1]
+    return StationaryCovariance(domain, best, expected)
 
 
 @dataclass(frozen=True)
@@ -143,43 +126,39 @@ def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
                 group.append(item)
         if sum(map(len, found.values())) == SAMPLES:
             break
-    domain = train.file.domain
-    return [_as_set(items, domain, mean, scale) for items in found.values()]
+    sets = []
+    for items in found.values():
+        num, pos = len(items[0].pos), train.file.domain.normalise(items[0].query_pos)
+        fields = [(item.query_y[:, 0] - mean) / scale for item in items]
+        values = torch.stack(fields, 1).double()
+        if values.isnan().any():
+            return []
+        sets.append(_Set(pos[:num], pos[num:], values[:num], values[num:]))
+    return sets
 
 
-def _as_set(items: Sequence[Data], domain: Domain, mean: Tensor, scale: Tensor) -> _Set:
-    observed = len(items[0].pos)
-    pos = domain.normalise(items[0].query_pos)
-    fields = [(item.query_y[:, 0] - mean) / scale for item in items]
-    values = torch.stack(fields, 1).double()
-    return _Set(pos[:observed], pos[observed:], values[:observed], values[observed:])
+def _spline_error(each: _Set, domain: Domain) -> Tensor:
+    found = interpolate(each.values, each.pos, each.query_pos, domain)
+    return found - each.query_values
 
 
-def _spline_error(sets: Sequence[_Set], domain: Domain) -> float:
-    return _error(
-        interpolate(each.values, each.pos, each.query_pos, domain) - each.query_values
-        for each in sets
-    )
+def _smaller(each: _Set, domain: Domain) -> _Set:
+    """At most :data:`POINTS` points, which tell as much about the covariance.
+
+    Among walls, at most :data:`QUERIES_AMONG_WALLS` queries, and what they see.
+    """
+    some = _some(len(each.pos), POINTS, 0)
+    each = replace(each, pos=each.pos[some], values=each.values[some])
+    if domain.region is None:
+        return each
+    some = _some(len(each.query_pos), QUERIES_AMONG_WALLS, 1)
+    queries, values = each.query_pos[some], each.query_values[some]
+    seen = seen_points(domain, each.pos, queries)
+    return replace(each, query_pos=queries, query_values=values, seen=seen)
 
 
-def _thinned(each: _Set) -> _Set:
-    """At most :data:`POINTS` points: they tell as much about the covariance."""
-    num = len(each.pos)
-    some = torch.from_numpy(shuffled(num, philox(0, num))[:POINTS])
-    return replace(each, pos=each.pos[some], values=each.values[some])
-
-
-def _among_walls(each: _Set, domain: Domain) -> _Set:
-    """At most :data:`QUERIES_AMONG_WALLS` queries, and the points that they see."""
-    num = len(each.query_pos)
-    some = torch.from_numpy(shuffled(num, philox(1, num))[:QUERIES_AMONG_WALLS])
-    queries = each.query_pos[some]
-    return replace(
-        each,
-        query_pos=queries,
-        query_values=each.query_values[some],
-        seen=seen_points(domain, each.pos, queries),
-    )
+def _some(num: int, most: int, seed: int) -> Tensor:
+    return torch.from_numpy(shuffled(num, philox(seed, num))[:most])
 
 
 def _kriging(
@@ -187,20 +166,22 @@ def _kriging(
 ) -> tuple[float, Tensor]:
     """The error of kriging with the expected value that makes it least, ``[C]``."""
     covariance = StationaryCovariance(domain, parameters, torch.zeros(1))
-    errors, missing = [], []
+    errors, rest = [], []
     for each in sets:
         graph = kriging_graph(covariance, each.pos, each.query_pos, each.seen)
         known = torch.cat([each.values, torch.ones_like(each.values[:, :1])], dim=1)
         found = interpolate_along(known, graph)
         errors.append(each.query_values - found[:, :-1])
-        missing.append((1 - found[:, -1:]).expand(-1, errors[-1].size(1), -1))
-    error = torch.cat([each.flatten(0, 1) for each in errors])
-    remainder = torch.cat([each.flatten(0, 1) for each in missing])
+        rest.append((1 - found[:, -1:]).expand(-1, errors[-1].size(1), -1))
+    error, remainder = (
+        torch.cat([each.flatten(0, 1) for each in tensors])
+        for tensors in (errors, rest)
+    )
     # Least squares in the expected value, of which a query gets what weights leave.
     expected = (error * remainder).sum(0) / remainder.square().sum().clamp_min(1e-30)
-    return _error([error - expected * remainder]), expected
+    return _rms([error - expected * remainder]), expected
 
 
-def _error(errors: Iterable[Tensor]) -> float:
+def _rms(errors: Sequence[Tensor]) -> float:
     """Root of the mean square of all of them."""
     return float(torch.cat([each.flatten() for each in errors]).square().mean().sqrt())

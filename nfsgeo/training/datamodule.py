@@ -10,7 +10,6 @@ from torch.utils.data import DataLoader, Sampler
 
 from nfsgeo.data import Fields
 from nfsgeo.data.connected_batches import Connect, ConnectedBatches
-from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.data.streams import epoch_order
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
@@ -34,10 +33,9 @@ def windows(
     n_out: int | None = None,
     beyond: int = 0,
     volumes: bool = False,
-    inputs: FieldNormaliser | None = None,
     drop_absent: bool = False,
 ) -> WindowDataset:
-    """Training, validation or test windows of a file.
+    """Training, validation or test windows of a file, whose ``part`` says which.
 
     Args:
         data: Time steps and limits, resolved.
@@ -47,8 +45,6 @@ def windows(
         n_out: Time steps to predict, where they are not those of training.
         beyond: Further time steps after the predicted ones, as far as there are any.
         volumes: Whether batches carry the quadrature weights of their points.
-        inputs: Scale of the inputs, to which ``data.input_noise`` is relative; without
-            it there is no noise.
         drop_absent: Whether windows leave out points without any value in them.
     """
     n_in, n_out = data.n_in or 0, n_out or data.n_out or 1
@@ -65,7 +61,7 @@ def windows(
     samples = part_samples(data, file, part)
     starts = window_starts(data, file, part, n_in + n_out)
     several = len(starts) > 1
-    found = WindowDataset(
+    return WindowDataset(
         file,
         np.repeat(samples, len(starts)),
         n_in,
@@ -76,9 +72,6 @@ def windows(
         volumes=volumes,
         drop_absent=drop_absent,
     )
-    if inputs is not None and data.input_noise:
-        found.noise = data.input_noise * inputs.std.cpu()
-    return found
 
 
 class EpochSampler(Sampler[int]):
@@ -87,13 +80,6 @@ class EpochSampler(Sampler[int]):
     An interrupted epoch is repeated in the same order without any stored state. With
     several devices each takes every ``num_devices``-th sample; the first samples come
     again at the end where they do not divide evenly.
-
-    Args:
-        num_samples: Samples to choose from.
-        seed: Seed of the run.
-        epoch: Number of the epoch, from 0.
-        device: Number of this device.
-        num_devices: How many devices share an epoch.
     """
 
     def __init__(
@@ -119,14 +105,13 @@ class EpochSampler(Sampler[int]):
 class WindowData(LightningDataModule):
     """Batches of training and validation windows.
 
-    Training order depends on the seed and the epoch alone, see
-    :class:`EpochSampler`. The trainer must ask for the
-    training loader anew in every epoch and leave the samplers alone.
+    Training order depends on the seed and the epoch alone. The trainer must ask for
+    the training loader anew in every epoch and leave the samplers alone.
 
     Args:
         parts: ``"train"`` and ``"valid"`` data sets.
         connect: Makes the graphs of a sample's positions; see
-            :meth:`nfsgeo.training.Forecaster.connect`.
+            :meth:`nfsgeo.forecast.Forecaster.connect`.
         batch_size: Samples of a batch, on each device.
         workers: Reading processes of each loader.
         seed: Seed of the order.
@@ -153,18 +138,17 @@ class WindowData(LightningDataModule):
         return -(-samples // self.batch_size)
 
     def train_dataloader(self) -> DataLoader:
+        train, running = self.parts["train"], self._running
         # Reading processes know it as well: they start anew in every epoch.
-        self.parts["train"].turn = self._running.current_epoch
-        return self._loader(
-            "train",
-            EpochSampler(
-                len(self.parts["train"]),
-                seed=self.seed,
-                epoch=self._running.current_epoch,
-                device=self._running.global_rank,
-                num_devices=self._running.world_size,
-            ),
+        train.turn = running.current_epoch
+        order = EpochSampler(
+            len(train),
+            seed=self.seed,
+            epoch=running.current_epoch,
+            device=running.global_rank,
+            num_devices=running.world_size,
         )
+        return self._loader("train", order)
 
     def val_dataloader(self) -> DataLoader:
         # Every sample once, never twice: the errors must not depend on the devices.

@@ -1,4 +1,4 @@
-"""What a run was made with, to make it again."""
+"""The device of a run, and what it was made with, to make it again."""
 
 from __future__ import annotations
 
@@ -17,23 +17,15 @@ from nfsgeo.version import __version__
 __all__ = ["check_device", "describe_environment", "device_of"]
 
 PACKAGES = (
-    "torch",
-    "torch-geometric",
-    "lightning",
-    "numpy",
-    "scipy",
-    "h5py",
-    "torch-cluster",
-    "torch-scatter",
+    *("torch", "torch-geometric", "lightning", "numpy", "scipy", "h5py", "xarray"),
+    *("torch-cluster", "torch-scatter"),
 )
 
 
 def device_of(section: TrainerSection) -> torch.device:
     """The device that was asked for, or that ``auto`` means on this machine."""
-    cuda = section.device == "cuda" or (
-        section.device == "auto" and torch.cuda.is_available()
-    )
-    return torch.device("cuda" if cuda else "cpu")
+    there = section.device == "auto" and torch.cuda.is_available()
+    return torch.device("cuda" if there or section.device == "cuda" else "cpu")
 
 
 def check_device(section: TrainerSection) -> None:
@@ -48,12 +40,12 @@ def check_device(section: TrainerSection) -> None:
             "a CUDA device, and torch sees none",
             "use --device cpu, or install a torch with CUDA",
         )
-    if section.precision == "16-mixed" and device_of(section).type == "cpu":
+    kind, there = device_of(section).type, torch.cuda.device_count()
+    if section.precision == "16-mixed" and kind == "cpu":
         raise UserError(
             "--precision 16-mixed on the CPU", "32, 64 or bf16-mixed", "choose another"
         )
-    there = torch.cuda.device_count()
-    if device_of(section).type == "cuda" and section.devices > there:
+    if kind == "cuda" and section.devices > there:
         raise UserError(
             f"--devices {section.devices}",
             f"at most the {there} CUDA devices that torch sees",

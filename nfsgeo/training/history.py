@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import resource
 import sys
 import time
@@ -14,20 +13,12 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch.optim import Optimizer
 
 from nfsgeo.errors import UserError
-from nfsgeo.training.artifacts import write_rows
+from nfsgeo.training.artifacts import read_rows, write_rows
 
 __all__ = ["COLUMNS", "History", "read_history"]
 
-COLUMNS = (
-    "epoch",
-    "train_loss",
-    "valid_loss",
-    "valid_mae",
-    "valid_rmse",
-    "valid_rel_l2",
-    "learning_rate",
-    "seconds",
-)
+MEASURED = ("train_loss", "valid_loss", "valid_mae", "valid_rmse", "valid_rel_l2")
+COLUMNS = ("epoch", *MEASURED, "learning_rate", "seconds")
 
 
 class History(Callback):
@@ -41,10 +32,8 @@ class History(Callback):
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.peak_memory_bytes = 0
-        self._began = 0.0
-        self._rate = float("nan")
+        self.path, self.peak_memory_bytes = path, 0
+        self._began, self._rate = 0.0, float("nan")
 
     def state_dict(self) -> dict[str, Any]:
         return {"peak_memory_bytes": self.peak_memory_bytes}
@@ -64,21 +53,18 @@ class History(Callback):
         self.peak_memory_bytes = max(self.peak_memory_bytes, _peak_memory())
         if not trainer.is_global_zero:
             return
-        measured = trainer.callback_metrics
-        row = {name: float(measured[name]) for name in COLUMNS[1:6]}
-        row["epoch"] = trainer.current_epoch
+        row: dict[str, float] = {"epoch": trainer.current_epoch}
+        row |= {name: float(trainer.callback_metrics[name]) for name in MEASURED}
         row["learning_rate"] = self._rate
         row["seconds"] = round(time.monotonic() - self._began, 3)
-        rows = [*read_history(self.path, before=trainer.current_epoch), row]
-        write_rows(self.path, COLUMNS, rows)
+        before = [
+            each for each in read_history(self.path) if each["epoch"] < row["epoch"]
+        ]
+        write_rows(self.path, COLUMNS, [*before, row])
 
 
-def read_history(path: Path, before: int | None = None) -> list[dict[str, float]]:
+def read_history(path: Path) -> list[dict[str, float]]:
     """Rows of a ``metrics.csv``, none where there is no file.
-
-    Args:
-        path: The file.
-        before: Leave out this epoch and later ones.
 
     Raises:
         UserError: The file is damaged.
@@ -86,17 +72,14 @@ def read_history(path: Path, before: int | None = None) -> list[dict[str, float]
     if not path.exists():
         return []
     try:
-        with open(path, newline="") as file:
-            rows = [
-                {name: float(row[name]) for name in COLUMNS}
-                | {"epoch": int(row["epoch"])}
-                for row in csv.DictReader(file)
-            ]
-    except (ValueError, TypeError, KeyError, csv.Error):
+        return [
+            {name: float(row[name]) for name in COLUMNS} | {"epoch": int(row["epoch"])}
+            for row in read_rows(path)
+        ]
+    except (ValueError, TypeError, KeyError):
         raise UserError(
             f"{path}", "a whole table of epochs", "use an undamaged copy or train again"
         ) from None
-    return [row for row in rows if before is None or row["epoch"] < before]
 
 
 def _peak_memory() -> int:

@@ -14,6 +14,7 @@ from nfsgeo.models import MODELS
 from nfsgeo.setting_errors import explained
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.presets import paper_preset
+from nfsgeo.training.run_paths import find_run
 
 __all__ = ["load_config", "parse_settings", "read_config"]
 
@@ -34,6 +35,11 @@ def load_config(
     for key, value in (overrides or {}).items():
         _put(given, key, value)
     model = given.get("model")
+    if isinstance(model, dict) and (start := model.get("start_from")):
+        theirs = _model_of(Path(str(start)))
+        if model.get("name", theirs["name"]) == theirs["name"]:
+            given = _merged({"model": theirs}, given)
+            model = given["model"]
     name = model.get("name", "nfs") if isinstance(model, dict) else "nfs"
     if given.get("preset") == "paper":
         given = _merged(paper_preset(str(name)), given)
@@ -77,6 +83,12 @@ def parse_settings(settings: Sequence[str], option: str = "--set") -> dict[str, 
                 f"{option} {setting}", "KEY=VALUE", "put one = between the two"
             ) from None
     return parsed
+
+
+def _model_of(run: Path) -> dict[str, Any]:
+    """The model of a run to start from, as far as others need not choose it."""
+    model = read_config(find_run(run).config).model.model_dump(mode="json")
+    return {key: model[key] for key in ("name", "settings", "prediction")}
 
 
 def _read_yaml(file: Path) -> dict[str, Any]:

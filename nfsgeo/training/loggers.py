@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,44 +17,7 @@ from lightning.pytorch.loggers import (
 from nfsgeo.errors import UserError
 from nfsgeo.training.config import TrainerSection
 
-__all__ = ["LOGGERS", "check_logger", "make_logger"]
-
-
-@dataclass(frozen=True)
-class _Kind:
-    package: str
-    make: Callable[[Path], Logger]
-
-
-def _tensorboard(folder: Path) -> Logger:
-    return TensorBoardLogger(folder, name="", version="tensorboard")
-
-
-def _csv(folder: Path) -> Logger:
-    return CSVLogger(folder, name="csv")
-
-
-def _wandb(folder: Path) -> Logger:
-    project = os.environ.get("WANDB_PROJECT", "nfsgeo")
-    return WandbLogger(name=folder.name, save_dir=folder, project=project)
-
-
-def _mlflow(folder: Path) -> Logger:
-    return MLFlowLogger(
-        os.environ.get("MLFLOW_EXPERIMENT_NAME", "nfsgeo"),
-        run_name=folder.name,
-        tracking_uri=os.environ.get("MLFLOW_TRACKING_URI"),
-        save_dir=str(folder / "mlruns"),
-    )
-
-
-# By the name in ``trainer.logger``.
-LOGGERS = {
-    "tensorboard": _Kind("tensorboard", _tensorboard),
-    "csv": _Kind("lightning", _csv),
-    "wandb": _Kind("wandb", _wandb),
-    "mlflow": _Kind("mlflow", _mlflow),
-}
+__all__ = ["check_logger", "make_logger"]
 
 
 def check_logger(section: TrainerSection) -> None:
@@ -65,12 +26,12 @@ def check_logger(section: TrainerSection) -> None:
     Raises:
         UserError: It is not.
     """
-    kind = LOGGERS.get(section.logger)
-    if kind is not None and find_spec(kind.package) is None:
+    name = section.logger
+    if name not in ("csv", "none") and find_spec(name) is None:
         raise UserError(
-            f"trainer.logger={section.logger}",
-            f"the package {kind.package}",
-            f"pip install {kind.package}, or set trainer.logger=csv",
+            f"trainer.logger={name}",
+            f"the package {name}",
+            f"pip install {name}, or set trainer.logger=csv",
         )
 
 
@@ -88,5 +49,18 @@ def make_logger(section: TrainerSection, folder: Path) -> Logger | None:
     Returns:
         None where nothing is to be logged.
     """
-    kind = LOGGERS.get(section.logger)
-    return None if kind is None else kind.make(folder)
+    if section.logger == "tensorboard":
+        return TensorBoardLogger(folder, name="", version="tensorboard")
+    if section.logger == "csv":
+        return CSVLogger(folder, name="csv")
+    if section.logger == "wandb":
+        project = os.environ.get("WANDB_PROJECT", "nfsgeo")
+        return WandbLogger(name=folder.name, save_dir=folder, project=project)
+    if section.logger == "mlflow":
+        return MLFlowLogger(
+            os.environ.get("MLFLOW_EXPERIMENT_NAME", "nfsgeo"),
+            run_name=folder.name,
+            tracking_uri=os.environ.get("MLFLOW_TRACKING_URI"),
+            save_dir=str(folder / "mlruns"),
+        )
+    return None

@@ -1,10 +1,10 @@
 r"""Training losses by name.
 
 A loss is a function ``loss(prediction, target, points)`` of normalised fields
-``[M, n_t, C]`` at :class:`LossPoints`. To add one, write the function and name it in
-:data:`LOSSES`. Each is a mean over the batch that one device holds: in data-parallel
-training the gradients of the devices are averaged, so that a device whose meshes have
-fewer points counts as much as the others.
+``[M, n_t, C]``, less their mean in the training data, at :class:`LossPoints`. To add
+one, write the function and name it in :data:`LOSSES`. Each is a mean over the batch
+that one device holds: in data-parallel training the gradients of the devices are
+averaged, so that a device whose meshes have fewer points counts as much as the others.
 """
 
 from __future__ import annotations
@@ -30,16 +30,13 @@ class LossPoints:
 
     Attributes:
         sizes: number of points of each sample, ``M`` in all.
-        mean_field: mean of the training fields ``[C]``, normalised as predictions and
-            targets are; zero where it is taken off them beforehand.
         weight: quadrature weight of each point ``[M]``, on average 1 in each sample;
             ``None`` for uniform weights.
-        observed: whether each value of the target ``[M, n_t, C]`` is known; ``None``
-            for all of them. Where it is not, target and prediction are equal.
+        observed: whether each value of the target ``[M, n_t, C]`` is known. Where it is
+            not, target and prediction are equal. ``None`` for all of them.
     """
 
     sizes: Sequence[int]
-    mean_field: Tensor
     weight: Tensor | None = None
     observed: Tensor | None = None
 
@@ -102,18 +99,18 @@ def relative_l2(prediction: Tensor, target: Tensor, points: LossPoints) -> Tenso
     r"""Relative :math:`L^2` error of each sample, averaged.
 
     .. math:: \frac{1}{S C} \sum_{s,c}
-        \frac{\|\hat u_{sc} - u_{sc}\|}{\|u_{sc} - \bar u_c\|},
+        \frac{\|\hat u_{sc} - u_{sc}\|}{\|u_{sc}\|},
         \qquad \|v_{sc}\|^2 = \sum_{i \in s,\,t} w_i \, v_{itc}^2
 
-    Norms are over the points and time steps of one sample and component, and
-    :math:`\bar u_c` is the mean of the training data: an offset of the field, such as
-    degrees Celsius in place of kelvins, changes nothing. All samples count alike,
-    whatever the sizes of their meshes. Where the root mean square of the normalised
+    Norms are over the points and time steps of one sample and component. Normalised
+    fields have no mean: an offset of the field, such as degrees Celsius in place of
+    kelvins, changes nothing. All samples count alike, whatever the sizes of their
+    meshes. Where the root mean square of the normalised
     field is below 1e-3, the error refers to that value. Its arguments ``prediction``,
     ``target`` and ``points`` are those of :func:`mse`.
     """
     errors = points.by_sample((prediction - target).square())
-    energies = points.by_sample((target - points.mean_field).square())
+    energies = points.by_sample(target.square())
     # The square root has no finite derivative at zero.
     tiny = torch.finfo(errors.dtype).tiny
     return (errors / energies.clamp_min(FLOOR**2)).clamp_min(tiny).sqrt().mean()

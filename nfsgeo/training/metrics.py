@@ -23,7 +23,7 @@ def errors_by_sample(
     *,
     mean: Tensor | None = None,
     std: Tensor | None = None,
-) -> dict[str, Tensor]:
+) -> dict[str, tuple[Tensor, Tensor]]:
     """Errors of each sample, as :class:`FieldErrors` defines them.
 
     Args:
@@ -35,21 +35,11 @@ def errors_by_sample(
         std: Standard deviation of each component in the training data, ``[C]``.
 
     Returns:
-        ``[S]`` by name, or ``[S, C]`` where components stay apart, each in its own
-        unit. Samples without points are left out; without a value that is not missing,
-        an error is NaN, and so is a relative one without energy.
+        By name the errors ``[S]``, or ``[S, C]`` where components stay apart, each in
+        its own unit, and whether there is any: without a value that is not missing an
+        error is NaN, and so is a relative one without energy. Samples without points
+        are left out.
     """
-    return _scored(prediction, truth, batch, mean, std)[0]
-
-
-def _scored(
-    prediction: Tensor,
-    truth: Tensor,
-    batch: Tensor | None,
-    mean: Tensor | None,
-    std: Tensor | None,
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Errors of each sample, and whether they are any."""
     if batch is None:
         batch = torch.zeros(len(truth), dtype=torch.long, device=truth.device)
     points = torch.bincount(batch)
@@ -68,20 +58,19 @@ def _scored(
         return sums.index_add(0, batch, values)
 
     absolute, square = total(error.abs()), total(error.square())
-    size = total((~missing).double())
-    energy = total(truth.square())
+    size, energy = total((~missing).double()), total(truth.square())
+    there, related = size > 0, energy > floor.square() * size
     found = {
-        "mae": absolute / size,
-        "rmse": (square / size).sqrt(),
-        "rel_l2": (square / energy).sqrt(),
-        "rel_l1": absolute / total(truth.abs()),
+        "mae": (absolute / size, there),
+        "rmse": ((square / size).sqrt(), there),
+        "rel_l2": ((square / energy).sqrt(), related),
+        "rel_l1": (absolute / total(truth.abs()), related),
     }
-    there = {"mae": size > 0, "rmse": size > 0}
-    there["rel_l2"] = there["rel_l1"] = energy > floor.square() * size
-    errors = {
-        n: v.masked_fill(~there[n], torch.nan)[points > 0] for n, v in found.items()
+    kept = points > 0
+    return {
+        name: (values.masked_fill(~mask, torch.nan)[kept], mask[kept])
+        for name, (values, mask) in found.items()
     }
-    return errors, {n: v[points > 0] for n, v in there.items()}
 
 
 class FieldErrors(Metric):
@@ -113,12 +102,8 @@ class FieldErrors(Metric):
     """
 
     full_state_update = False
-    mae: Tensor
-    rmse: Tensor
-    rel_l2: Tensor
-    rel_l1: Tensor
+    total: Tensor
     count: Tensor
-    relative: Tensor
 
     def __init__(
         self, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
@@ -126,13 +111,11 @@ class FieldErrors(Metric):
         super().__init__()
         if (mean is None) != (std is None):
             raise ValueError("mean and std of the components: give both or none")
-        self.mean = None if mean is None else tuple(mean)
-        self.std = None if std is None else tuple(std)
-        zeros = torch.zeros(
-            () if self.std is None else len(self.std), dtype=torch.float64
-        )
-        for name in (*MEASURES, "count", "relative"):
-            self.add_state(name, zeros.clone(), dist_reduce_fx="sum")
+        self.mean, self.std = mean, std
+        shape = (len(MEASURES), *(() if std is None else (len(std),)))
+        for name in ("total", "count"):
+            zeros = torch.zeros(shape, dtype=torch.float64)
+            self.add_state(name, zeros, dist_reduce_fx="sum")
 
     def update(
         self, prediction: Tensor, truth: Tensor, batch: Tensor | None = None
@@ -146,14 +129,12 @@ class FieldErrors(Metric):
         """
         if not len(truth):
             return
-        errors, there = _scored(
-            prediction, truth, batch, *self.statistics(truth.device)
-        )
-        for name, values in errors.items():
-            counted = values.masked_fill(~there[name], 0)
-            setattr(self, name, getattr(self, name) + counted.sum(0))
-        self.count = self.count + there["mae"].sum(0)
-        self.relative = self.relative + there["rel_l2"].sum(0)
+        mean, std = self.statistics(truth.device)
+        errors = errors_by_sample(prediction, truth, batch, mean=mean, std=std)
+        sums = [errors[n][0].masked_fill(~errors[n][1], 0).sum(0) for n in MEASURES]
+        self.total = self.total + torch.stack(sums)
+        counts = [errors[name][1].sum(0) for name in MEASURES]
+        self.count = self.count + torch.stack(counts)
 
     def statistics(self, device: torch.device) -> tuple[Tensor | None, Tensor | None]:
         """Mean and standard deviation of the components, float64 ``[C]``, or None.
@@ -163,9 +144,8 @@ class FieldErrors(Metric):
         """
         if self.mean is None or self.std is None:
             return None, None
-        mean, std = torch.tensor(
-            [self.mean, self.std], dtype=torch.float64, device=device
-        )
+        both = (tuple(self.mean), tuple(self.std))
+        mean, std = torch.tensor(both, dtype=torch.float64, device=device)
         return mean, std
 
     def compute(self) -> dict[str, float]:
@@ -174,36 +154,29 @@ class FieldErrors(Metric):
         Means are over the components with any true value that vary in the training
         data, or over all of them where none does.
         """
-        errors = self._means()
-        there, related = self.count > 0, self.relative > 0
-        _, std = self.statistics(there.device)
+        errors = dict(zip(MEASURES, self.total / self.count, strict=True))
+        there = dict(zip(MEASURES, self.count > 0, strict=True))
+        _, std = self.statistics(self.total.device)
         if std is not None and bool((std > 0).any()):
-            there = there & (std > 0)
             for name in ("mae", "rmse"):
                 errors[name] = errors[name] / std
-        over = {"mae": there, "rmse": there}
-        return {n: float(e[over.get(n, related)].mean()) for n, e in errors.items()}
+                there[name] = there[name] & (std > 0)
+        return {n: float(error[there[n]].mean()) for n, error in errors.items()}
 
     def by_component(self) -> list[dict[str, float]]:
         """Errors of each component in its own unit.
 
         Empty where the values of all components are taken together.
         """
-        errors = self._means()
-        return [
-            {name: float(error[c]) for name, error in errors.items()}
-            for c in range(len(self.std or ()))
-        ]
+        if self.std is None:
+            return []
+        each = (self.total / self.count).T.tolist()
+        return [dict(zip(MEASURES, errors, strict=True)) for errors in each]
 
     def without_energy(self) -> list[int]:
         """How many samples have no relative error, of each component."""
-        return [int(n) for n in (self.count - self.relative).flatten()]
-
-    def _means(self) -> dict[str, Tensor]:
-        of = {"rel_l2": self.relative, "rel_l1": self.relative}
-        return {
-            name: getattr(self, name) / of.get(name, self.count) for name in MEASURES
-        }
+        counts = dict(zip(MEASURES, self.count, strict=True))
+        return [int(n) for n in (counts["mae"] - counts["rel_l2"]).flatten()]
 
 
 class ErrorByTimeStep(Metric):
@@ -223,16 +196,16 @@ class ErrorByTimeStep(Metric):
         super().__init__()
         self.apart = num_components > 1
         shape = (num_steps, num_components) if self.apart else (num_steps,)
-        zeros = torch.zeros(shape, dtype=torch.float64)
-        self.add_state("total", zeros, dist_reduce_fx="sum")
-        self.add_state("count", zeros.clone(), dist_reduce_fx="sum")
+        for name in ("total", "count"):
+            zeros = torch.zeros(shape, dtype=torch.float64)
+            self.add_state(name, zeros, dist_reduce_fx="sum")
 
     def update(self, prediction: Tensor, truth: Tensor) -> None:
-        """Adds fields ``[N, n_t, C]``.
+        """Adds fields in the units of the data.
 
         Args:
-            prediction: In the units of the data.
-            truth: Likewise.
+            prediction: ``[N, n_t, C]``.
+            truth: ``[N, n_t, C]``.
         """
         missing = truth.isnan()
         error = (prediction.double() - truth.double()).abs().masked_fill(missing, 0)

@@ -11,7 +11,7 @@ from nfsgeo.data.meshes.on_grids import has_ends, sub_grid_sizes
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, ModelInfo
-from nfsgeo.training.config import DataSection, LossSection, OptimiserSection, RunConfig
+from nfsgeo.training.config import DataSection, RunConfig
 from nfsgeo.training.presets import paper_learning_rate
 from nfsgeo.training.window_starts import part_samples, steps_of_parts
 
@@ -33,8 +33,8 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
     Raises:
         UserError: The file cannot serve: too few samples or time steps.
     """
-    data = _with_time_steps(config.data, file)
-    data = _with_windows(data, file)
+    info = MODELS[config.model.name]
+    data = _with_windows(_with_time_steps(config.data, file), file)
     for part in SPLITS:
         if not len(part_samples(data, file, part)):
             raise UserError(
@@ -43,8 +43,35 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
                 "use a file with more samples"
                 + (", or split by time: --set data.split_by=time" if data.n_in else ""),
             )
-    data = _with_points(data, file, MODELS[config.model.name])
-    data = _with_queries(data, MODELS[config.model.name])
+    data = _with_points(data, file, info)
+    if data.query_points is None:
+        data = _changed(data, query_points=info.query_points)
+    model, loss, optimiser = config.model, config.loss, config.optimiser
+    _check_together(config, data, file, info)
+    if optimiser.lr is None:
+        optimiser = _changed(
+            optimiser, lr=paper_learning_rate(info.name, file.equation)
+        )
+    if loss.weighting is None:
+        # Elsewhere Voronoi cells may reach far beyond the points, or the points may be
+        # dense where errors matter most.
+        kind = MESH_KINDS[data.mesh or "all"]
+        suits = kind.drawn and kind.even and file.shape is not None
+        weighting = info.loss_weighting if suits else "uniform"
+        loss = _changed(loss, weighting=weighting)
+    if info.autoregressive or not data.n_in:
+        model = _changed(model, prediction="direct")
+    elif model.prediction is None:
+        form = "direct" if data.input_noise > 0 else "residual"
+        model = _changed(model, prediction=form)
+    return _changed(config, data=data, model=model, loss=loss, optimiser=optimiser)
+
+
+def _check_together(
+    config: RunConfig, data: DataSection, file: Fields, info: ModelInfo
+) -> None:
+    """Makes sure that settings go together, and with the data."""
+    form = config.model.prediction
     if data.boundary_inputs and file.domain.region is None:
         raise UserError(
             f"data.boundary_inputs=true with {file.path}, whose domain has no region",
@@ -54,53 +81,25 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
             else "leave it out, or give them: nfsgeo convert FILE --out NEW.nc "
             "--obstacles walls.geojson",
         )
-    model = config.model
-    _check_ahead(config, data)
-    optimiser = _with_rate(config.optimiser, model.name, file.equation)
-    loss = _with_weighting(config.loss, data, file, MODELS[model.name])
-    if MODELS[model.name].autoregressive:
-        model = _changed(model, prediction="direct")
-    elif model.prediction is None:
-        noisy = data.input_noise > 0
-        model = _changed(model, prediction="direct" if noisy else "residual")
-    return _changed(config, data=data, model=model, loss=loss, optimiser=optimiser)
-
-
-def _check_ahead(config: RunConfig, data: DataSection) -> None:
-    """Makes sure that lead times, rates and pushforward go together."""
-    name, push = config.model.name, f"loss.pushforward={config.loss.pushforward:g}"
-    if not data.n_in and (data.lead_times or config.loss.pushforward):
+    if data.query_points and not info.query_points:
+        able = [each.name for each in MODELS.values() if each.query_points]
         raise UserError(
-            "data.lead_times=true" if data.lead_times else push,
+            f"data.query_points={data.query_points} with --model {info.name}, which "
+            "predicts at the observed points alone",
+            "0",
+            f"leave it out, or use one of {', '.join(able)}",
+        )
+    if data.lead_times and not data.n_in:
+        raise UserError(
+            "data.lead_times=true",
             "fields in time",
             "leave it out for a problem without time",
         )
-    if config.model.prediction == "rate" and not data.lead_times:
+    if form == ("damped" if data.lead_times else "rate"):
         raise UserError(
-            "model.prediction=rate without lead times",
-            "residual, damped or direct",
-            "give --set data.lead_times=true, or another prediction",
-        )
-    if config.model.prediction == "damped" and data.lead_times:
-        raise UserError(
-            "model.prediction=damped with lead times, for which one factor would damp "
-            "all of them alike",
-            "rate, residual or direct",
-            "choose one of these",
-        )
-    if not config.loss.pushforward:
-        return
-    if data.lead_times:
-        raise UserError(
-            f"{push} with data.lead_times=true",
-            "one of the two, as a model of lead times needs no rollout",
-            "leave one out",
-        )
-    if "pushforward" in MODELS[name].config.model_fields:
-        raise UserError(
-            f"{push} with --model {name}",
-            "0, as this model has a pushforward over windows of its own",
-            "set model.settings.pushforward, or use another model",
+            f"model.prediction={form} with data.lead_times={data.lead_times}",
+            "damped without lead times, or rate with them",
+            "choose residual, or the other form",
         )
 
 
@@ -138,25 +137,18 @@ def _with_windows(data: DataSection, file: Fields) -> DataSection:
     in_time = few if slides else undivided and bool(data.n_in)
     by = data.split_by or ("time" if in_time else "series")
     data = _changed(data, split_by=by)
+    steps = steps_of_parts(data, file)  # says so where there are too few
     if by == "time":
-        stride = data.window_stride or _stride(data, file)
+        # As many steps from window to window as leave about WINDOWS of a long series,
+        # but every time step after the first window is a target.
+        num = (data.n_in or 0) + (data.n_out or 1)
+        length = data.time_steps(num).stop - data.first_step
+        windows = (len(steps["train"]) - length + 1) * file.num_samples
+        stride = min(max(1, windows // WINDOWS), data.n_out or 1)
+        stride = data.window_stride or stride
         evaluation_stride = data.evaluation_stride or stride
         data = _changed(data, window_stride=stride, evaluation_stride=evaluation_stride)
-    steps_of_parts(data, file)  # says so where there are too few
     return data
-
-
-def _stride(data: DataSection, file: Fields) -> int:
-    """Time steps between training windows, where nobody says so.
-
-    One, or of a long series as many as leave about :data:`WINDOWS` windows, but no more
-    than ``n_out``, so that every time step after the first window is a target.
-    """
-    steps = len(steps_of_parts(data, file)["train"])
-    num = (data.n_in or 0) + (data.n_out or 1)
-    length = data.time_steps(num).stop - data.first_step
-    windows = (steps - length + 1) * file.num_samples
-    return min(max(1, windows // WINDOWS), data.n_out or 1)
 
 
 def _with_points(data: DataSection, file: Fields, model: ModelInfo) -> DataSection:
@@ -170,19 +162,7 @@ def _with_points(data: DataSection, file: Fields, model: ModelInfo) -> DataSecti
             kind = "all"
         else:
             kind = "random-subset"
-    data = _with_meshes(data, kind, model)
-    size = MESH_KINDS[kind].size
-    if size == "grid":
-        grid = _points_per_axis(data, file, model)
-        return _changed(data, mesh=kind, grid=grid, points=None)
-    if size is None:
-        return _changed(data, mesh=kind, grid=None, points=None)
-    points = data.points or max(1, file.num_points() // 4)
-    return _changed(data, mesh=kind, grid=None, points=points)
-
-
-def _with_meshes(data: DataSection, kind: str, model: ModelInfo) -> DataSection:
-    drawn = MESH_KINDS[kind].drawn
+    drawn, size = MESH_KINDS[kind].drawn, MESH_KINDS[kind].size
     if (data.mesh_per_sample or (data.point_sets or 1) > 1) and not drawn:
         name = "data.mesh_per_sample" if data.mesh_per_sample else "data.point_sets"
         raise UserError(
@@ -190,24 +170,14 @@ def _with_meshes(data: DataSection, kind: str, model: ModelInfo) -> DataSection:
             "points that are drawn",
             "choose another --mesh or leave it out",
         )
-    if data.point_sets is None:
-        several = drawn and not data.mesh_per_sample
-        return _changed(data, point_sets=model.point_sets if several else 1)
-    return data
-
-
-def _with_queries(data: DataSection, model: ModelInfo) -> DataSection:
-    if data.query_points is None:
-        return _changed(data, query_points=model.query_points)
-    if data.query_points and not model.query_points:
-        able = [each.name for each in MODELS.values() if each.query_points]
-        raise UserError(
-            f"data.query_points={data.query_points} with --model {model.name}, which "
-            "predicts at the observed points alone",
-            "0",
-            f"leave it out, or use one of {', '.join(able)}",
-        )
-    return data
+    sets, points, grid = data.point_sets, None, None
+    if sets is None:
+        sets = model.point_sets if drawn and not data.mesh_per_sample else 1
+    if size == "grid":
+        grid = _points_per_axis(data, file, model)
+    elif size is not None:
+        points = data.points or max(1, file.num_points() // 4)
+    return _changed(data, mesh=kind, point_sets=sets, points=points, grid=grid)
 
 
 def _points_per_axis(data: DataSection, file: Fields, model: ModelInfo) -> int:
@@ -241,40 +211,16 @@ def _points_per_axis(data: DataSection, file: Fields, model: ModelInfo) -> int:
         return side
     wanted = data.points or side**dim
     near = sorted(fitting, key=lambda each: abs(each**dim - wanted))[:FEW]
-    if data.grid:
-        given = f"--grid {data.grid}"
-    elif data.mesh is None:
-        given = f"--points {data.points} with --model {model.name}, which needs a grid"
-    else:
-        given = f"--points {data.points} with --mesh {data.mesh}"
-    sizes = ", ".join(map(str, sorted(near)))
+    given = f"--grid {data.grid}"
+    if not data.grid:
+        given = f"--points {data.points} with --model {model.name} on a grid"
     other = "" if model.points else ", or a --model that takes any points, such as nfs"
     raise UserError(
         given,
-        f"points along each axis by --grid, such as {sizes}, to which the {grid} grid "
-        f"of {file.path} thins out",
+        f"points along each axis by --grid, such as {', '.join(map(str, sorted(near)))}"
+        f", to which the {grid} grid of {file.path} thins out",
         f"give --grid {near[0]} ({near[0] ** dim} points){other}",
     )
-
-
-def _with_rate(
-    optimiser: OptimiserSection, model: str, equation: str
-) -> OptimiserSection:
-    if optimiser.lr is not None:
-        return optimiser
-    return _changed(optimiser, lr=paper_learning_rate(model, equation))
-
-
-def _with_weighting(
-    loss: LossSection, data: DataSection, file: Fields, model: ModelInfo
-) -> LossSection:
-    if loss.weighting is not None:
-        return loss
-    # Elsewhere Voronoi cells may reach far beyond the points, or the points may be
-    # dense where errors matter most.
-    kind = MESH_KINDS[data.mesh or "all"]
-    suits = kind.drawn and kind.even and file.shape is not None
-    return _changed(loss, weighting=model.loss_weighting if suits else "uniform")
 
 
 def _changed(section: Any, **values: Any) -> Any:

@@ -7,19 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Callback
 from lightning.pytorch.callbacks import EarlyStopping
 
+from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.artifacts import write_json, write_yaml
-from nfsgeo.training.callbacks import ReleaseMemory, SeedEpochs
-from nfsgeo.training.checkpoints import (
-    KeepBestAndLast,
-    PlainCheckpoints,
-    read_checkpoint,
-)
+from nfsgeo.training.callbacks import ReleaseMemory
+from nfsgeo.training.checkpoints import BestAndLast, read_checkpoint, restore
 from nfsgeo.training.config import RunConfig
-from nfsgeo.training.environment import describe_environment, device_of
+from nfsgeo.training.environment import describe_environment
 from nfsgeo.training.experiment import Experiment, prepare
 from nfsgeo.training.history import History
 from nfsgeo.training.loading import read_config
@@ -30,8 +27,8 @@ from nfsgeo.training.processes import (
     only_here,
     quiet_lightning,
 )
-from nfsgeo.training.restore import check_model, check_weights
 from nfsgeo.training.run_paths import RunPaths
+from nfsgeo.training.trainer import make_trainer
 
 __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
 
@@ -69,7 +66,11 @@ def resume_run(
             damaged or of another model.
     """
     paths = RunPaths.existing(folder)
-    experiment = prepare(read_config(paths.config), progress)
+    config = read_config(paths.config)
+    if paths.last.exists():  # what it started from is in there
+        model = config.model.model_copy(update={"start_from": None})
+        config = config.model_copy(update={"model": model})
+    experiment = prepare(config, progress)
     _last_checkpoint(experiment, paths)
     return experiment, paths
 
@@ -91,16 +92,33 @@ def fit(
             another process trains the run.
         KeyboardInterrupt: Interrupted; the run can go on from its last whole epoch.
     """
-    config = experiment.config
+    config, section = experiment.config, experiment.config.trainer
     checkpoint = _last_checkpoint(experiment, paths)
     if checkpoint is not None and is_finished(checkpoint, config):
         return
+    patience = section.patience
+    stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
+    own = [ReleaseMemory(), History(paths.metrics), *stopping, *callbacks]
     with only_here(paths.root, "a run"), quiet_lightning(), errors_of_workers():
-        trainer = _trainer(config, paths, callbacks)
+        logger = make_logger(section, paths.root)
+        if logger is not None:
+            logger.log_hyperparams(config.model_dump(mode="json"))
+        trainer = make_trainer(
+            config,
+            [*own, BestAndLast(paths.best.parent)],
+            devices=section.devices,
+            strategy=SpawnedDDP() if section.devices > 1 else "auto",
+            max_epochs=section.epochs,
+            accumulate_grad_batches=section.accumulate,
+            log_every_n_steps=section.log_every,
+            logger=False if logger is None else logger,
+            # Graphs cached during validation serve the next training step.
+            inference_mode=False,
+        )
         interrupt = signal.getsignal(signal.SIGINT)
         try:
             trainer.fit(
-                experiment.forecaster,
+                experiment.module,
                 datamodule=experiment.data,
                 ckpt_path=None if checkpoint is None else str(paths.last),
             )
@@ -110,71 +128,29 @@ def fit(
             raise KeyboardInterrupt from None
 
 
-def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] | None:
-    """The checkpoint to go on from, None before the first epoch has ended."""
-    if not paths.last.exists():
-        return None
-    checkpoint = read_checkpoint(paths.last)
-    asked = dict(experiment.forecaster.description)
-    # The last digits of sums over the data may differ from machine to machine.
-    for name in ("statistics", "trend"):
-        asked.pop(name, None)
-    for name in ("inputs", "units", "data"):  # which older checkpoints do not tell
-        if name not in checkpoint["nfsgeo"]:
-            asked.pop(name, None)
-    check_model(checkpoint, asked, paths.last)
-    check_weights(checkpoint, experiment.forecaster, paths.last)
-    return checkpoint
-
-
 def is_finished(checkpoint: dict[str, Any], config: RunConfig) -> bool:
     """Whether a checkpoint is of the last epoch that its run will have."""
-    waited = max(
-        (
-            state["wait_count"]
-            for state in checkpoint["callbacks"].values()
-            if "wait_count" in state
-        ),
-        default=0,
-    )
+    states = checkpoint["callbacks"].values()
+    waited = max((state.get("wait_count", 0) for state in states), default=0)
     patience = config.trainer.patience
     out_of_patience = patience is not None and waited >= patience
     return out_of_patience or checkpoint["epoch"] + 1 >= config.trainer.epochs
 
 
-def _trainer(
-    config: RunConfig, paths: RunPaths, callbacks: Sequence[Callback]
-) -> Trainer:
-    section, patience = config.trainer, config.trainer.patience
-    stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
-    logger = make_logger(section, paths.root)
-    if logger is not None:
-        logger.log_hyperparams(config.model_dump(mode="json"))
-    return Trainer(
-        accelerator=device_of(section).type,
-        devices=section.devices,
-        strategy=SpawnedDDP() if section.devices > 1 else "auto",
-        precision=section.precision,
-        max_epochs=section.epochs,
-        gradient_clip_val=config.optimiser.gradient_clip,
-        accumulate_grad_batches=section.accumulate,
-        log_every_n_steps=section.log_every,
-        logger=False if logger is None else logger,
-        callbacks=[
-            SeedEpochs(config.seed),
-            ReleaseMemory(),
-            History(paths.metrics),
-            *stopping,
-            *callbacks,
-            KeepBestAndLast(paths.best, paths.last),
-        ],
-        plugins=[PlainCheckpoints()],
-        num_sanity_val_steps=0,
-        # The order of the training samples belongs to the epoch.
-        reload_dataloaders_every_n_epochs=1,
-        use_distributed_sampler=False,
-        # Graphs cached during validation serve the next training step.
-        inference_mode=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
+def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] | None:
+    """The checkpoint to go on from, None before the first epoch has ended.
+
+    The experiment has the transforms of the checkpoint then: the last digits of sums
+    over the data may differ from machine to machine.
+    """
+    if not paths.last.exists():
+        return None
+    saved = restore(paths.last, experiment.config)
+    if saved.task.fingerprint != experiment.task.fingerprint:
+        raise UserError(
+            f"{paths.last} of other data than {experiment.file.path}",
+            "the data that the run began with",
+            "put back the data, or train a new run",
+        )
+    experiment.forecaster.transforms = saved.transforms
+    return read_checkpoint(paths.last)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from nfsgeo.errors import UserError
+from nfsgeo.pretrained import FOLDER, NAMES
 
-__all__ = ["RunPaths"]
+__all__ = ["RunPaths", "find_run"]
 
 
 class _In:
@@ -62,10 +65,16 @@ class RunPaths:
         Raises:
             UserError: The folder holds something or is a file.
         """
-        if folder is None:
-            return cls(_next_free(Path("runs"), name))
-        cls.check_free(folder)
-        folder.mkdir(parents=True, exist_ok=True)
+        if folder is not None:
+            cls.check_free(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            return cls(folder)
+        for number in count(1):
+            folder = Path("runs", f"{name}-{number}")
+            with suppress(FileExistsError):
+                folder.mkdir(parents=True)
+                break
+        assert folder is not None
         return cls(folder)
 
     @staticmethod
@@ -75,9 +84,8 @@ class RunPaths:
         Raises:
             UserError: The folder holds something or is a file.
         """
-        if folder is None or not folder.exists():
-            return
-        if folder.is_file() or any(folder.iterdir()):
+        there = folder is not None and folder.exists()
+        if folder is not None and there and (folder.is_file() or any(folder.iterdir())):
             raise UserError(
                 f"--out {folder}",
                 "a folder that is new or empty",
@@ -101,13 +109,12 @@ class RunPaths:
         return paths
 
 
-def _next_free(parent: Path, name: str) -> Path:
-    parent.mkdir(parents=True, exist_ok=True)
-    number = 1
-    while True:
-        folder = parent / f"{name}-{number}"
-        try:
-            folder.mkdir()
-            return folder
-        except FileExistsError:
-            number += 1
+def find_run(run: Path) -> RunPaths:
+    """The folder of a run, or of a model that comes with nfsgeo by its name.
+
+    Raises:
+        UserError: It is neither.
+    """
+    if str(run) in NAMES and not run.exists():
+        return RunPaths(FOLDER / run)
+    return RunPaths.existing(run)

@@ -17,11 +17,6 @@ def part_samples(data: DataSection, file: Fields, part: str) -> Indices:
     """Numbers of the samples of a part, which are the same where parts differ in time.
 
     They are the first ones where ``data.max_train`` and its like ask for fewer.
-
-    Args:
-        data: Resolved.
-        file: Where the samples come from.
-        part: ``"train"``, ``"valid"`` or ``"test"``.
     """
     most = {"train": data.max_train, "valid": data.max_valid, "test": data.max_test}
     by_time = data.split_by == "time"
@@ -36,10 +31,6 @@ def steps_of_parts(data: DataSection, file: Fields) -> dict[str, range]:
     :data:`~nfsgeo.data.splits.SPLITS`, 0.7/0.1/0.2 of the time steps, none of them
     shorter than a window; else every part has all time steps. Time steps at the end
     that hold forcings alone belong to none.
-
-    Args:
-        data: Resolved.
-        file: Where the samples come from.
 
     Raises:
         UserError: There are fewer time steps than three windows have.
@@ -71,12 +62,7 @@ def window_starts(
 
     Windows whose time steps are not as far apart as most, because the file lacks some
     between them, are left out where there are others, unless lead times are known.
-
-    Args:
-        data: Resolved.
-        file: Where the samples come from.
-        part: ``"train"``, ``"valid"`` or ``"test"``.
-        num_steps: Number of time steps of a window.
+    A window has ``num_steps`` time steps.
     """
     stride = data.window_stride if part == "train" else data.evaluation_stride
     if stride is None:

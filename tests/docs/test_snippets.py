@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from nfsgeo.forecast.transforms import TRANSFORMS
 from nfsgeo.models import MODELS
 from nfsgeo.training.losses import LOSSES
 from nfsgeo_cli import main
@@ -20,10 +21,11 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(autouse=True)
 def catalogues() -> Iterator[None]:
-    """A page may add a model or a loss; it goes with the page."""
-    before = dict(MODELS), dict(LOSSES)
+    """A page may add a model, a loss or a transform; it goes with the page."""
+    catalogues: tuple[dict[str, Any], ...] = (MODELS, LOSSES, TRANSFORMS)
+    before = [dict(catalogue) for catalogue in catalogues]
     yield
-    for catalogue, content in zip((MODELS, LOSSES), before, strict=True):
+    for catalogue, content in zip(catalogues, before, strict=True):
         catalogue.clear()
         catalogue.update(content)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import torch
 
 import nfsgeo.data
 from nfsgeo.data.build import Array, build
-from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.geometry import Domain
 from nfsgeo.report import write_report
@@ -24,8 +22,6 @@ from nfsgeo.training import (
     load_config,
     prepare,
     read_config,
-    restore,
-    resume_run,
 )
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import observe
@@ -93,22 +89,15 @@ def summary(run: RunPaths) -> dict[str, Any]:
     return content
 
 
-def fields_of(data: Path, part: str, config: Any) -> list[torch.Tensor]:
-    """Fields of the samples of a part, at the points and times of the run."""
-    with nfsgeo.data.open(data) as file:
-        found = windows(config.data, file, observe(config.data, file, 0), part)
-        return [
-            torch.cat([w.x, w.y], 1).double()
-            for w in map(found.__getitem__, range(len(found)))
-        ]
-
-
 def test_each_component_has_errors_in_its_own_unit(
     run: RunPaths, data: Path, summary: dict[str, Any]
 ) -> None:
     config = read_config(run.config)
-    forecaster = restore(run, config)
-    everything = torch.cat(fields_of(data, "train", config)).flatten(0, 1)
+    forecaster = nfsgeo.load(run)
+    with nfsgeo.data.open(data) as file:
+        train = windows(config.data, file, observe(config.data, file, 0), "train")
+        both = [torch.cat([w.x, w.y], 1) for w in map(train.__getitem__, range(7))]
+    everything = torch.cat(both).flatten(0, 1).double()
     mean, std = everything.mean(0), everything.std(0, unbiased=False)
     errors: dict[str, list[torch.Tensor]] = {name: [] for name in MEASURES}
     with nfsgeo.data.open(data) as file, torch.no_grad():
@@ -163,22 +152,6 @@ def test_units_do_not_change_pooled_errors(
         assert found[name] == pytest.approx(summary["baselines"][name], rel=1e-2)
 
 
-def test_the_best_epoch_is_chosen_by_the_pooled_error(
-    run: RunPaths, data: Path
-) -> None:
-    config = read_config(run.config)
-    forecaster = restore(run, config)
-    errors = forecaster.new_errors()
-    with nfsgeo.data.open(data) as file, torch.no_grad():
-        valid = windows(config.data, file, observe(config.data, file, 0), "valid")
-        for item in range(len(valid)):
-            window = valid[item]
-            errors.update(forecaster(window.x, window.pos), window.y)
-    with open(run.metrics, newline="") as table:
-        (row,) = csv.DictReader(table)
-    assert float(row["valid_rmse"]) == pytest.approx(errors.compute()["rmse"], rel=1e-4)
-
-
 def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets(
     tmp_path: Path,
 ) -> None:
@@ -205,16 +178,6 @@ def test_a_problem_without_time(tmp_path: Path) -> None:
     assert set(evaluate_run(run.root)["components"]) == set(NAMES)
 
 
-def test_an_interrupted_run_goes_on(run: RunPaths) -> None:
-    experiment, _ = resume_run(run.root)
-    assert "statistics" in experiment.forecaster.description
-
-
-def test_one_component_has_no_statistics(waves: Path) -> None:
-    experiment = prepare(load_config(overrides={"data.file": str(waves)}))
-    assert "statistics" not in experiment.forecaster.description
-
-
 @pytest.mark.slow
 def test_the_report_shows_each_component(
     run: RunPaths, summary: dict[str, Any]
@@ -224,42 +187,3 @@ def test_the_report_shows_each_component(
         assert text in page
     assert summary["pooled"].replace("'", "&#39;") in page
     assert (run.root / "figures" / "error-in-time.png").exists()
-
-
-def test_a_static_input_that_is_missing(tmp_path: Path, data: Path) -> None:
-    with_static = weather(tmp_path / "static.nc", static=True)
-    run = trained(with_static, tmp_path / "run")
-    with pytest.raises(UserError, match="without a static input: expected.*1 comp"):
-        evaluate_run(run.root, data=data)
-    forecaster = restore(run, read_config(run.config))
-    with pytest.raises(UserError, match="append the static input"):
-        forecaster(torch.zeros(5, 4, 2), torch.zeros(5, 2))
-
-
-def test_fields_unlike_those_of_training(
-    run: RunPaths, waves: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError, match=r"1 component \(u\): expected 2 components"):
-        evaluate_run(run.root, data=waves)
-    # What the model was trained without is left out.
-    evaluate_run(run.root, data=weather(tmp_path / "static.nc", static=True))
-    other = tmp_path / "other.nc"
-    axis = np.linspace(-22.63, 30, 8)
-    fields = build(
-        other,
-        [Array(np.zeros((3, 8, 8, 2)), "ntxc", NAMES)],
-        axes=[axis],
-        times=0.25 * np.arange(1, 9),
-        domain=Domain((-22.630128155169015,), (30.0,), (False,)),
-    )
-    fields.write(other)
-    with pytest.raises(UserError, match=r"on \[-22.6301, 30\], not periodic") as caught:
-        evaluate_run(run.root, data=other)
-    assert "--axis 0.0:1.0:periodic --axis 0.0:1.0:periodic" in str(caught.value)
-
-
-def test_units_are_those_of_the_file(data: Path, waves: Path) -> None:
-    with nfsgeo.data.open(data) as file:
-        assert file.units == {"temperature": "°C", "pressure": "hPa", "time": "h"}
-    with nfsgeo.data.open(waves) as file:
-        assert file.units == {}

@@ -9,28 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 import nfsgeo
 import nfsgeo.data
-from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.meshes import Mesh, disjoint, random_subset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_meshes, evaluate_run
 from nfsgeo.evaluation.invariance import (
     COLUMNS,
     MESHES,
-    _drawn,
-    _those_there_are,
-    _Training,
-    _with_others,
 )
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.training import RunPaths, begin_run, fit, load_config, prepare
-from nfsgeo.training.config import DataSection
-from nfsgeo.training.observation import observe, observe_in_turn, trained_points
 
 
 def with_meshes(run: RunPaths, num: int) -> RunPaths:
@@ -71,76 +61,6 @@ def test_noise_on_the_inputs_raises_errors(run: RunPaths) -> None:
     rows = by_mesh(evaluate_meshes(run.root, ["seen", "noise-1", "noise-100"]))
     seen, little, much = (rows[n]["mae_observed"] for n in rows)
     assert abs(little - seen) < abs(much - seen) and much > 1.1 * seen
-
-
-def training_of(
-    file: Fields, points: int, meshes: int, seed: int, off_grid: bool
-) -> _Training:
-    data = DataSection(mesh="random-subset", points=points, point_sets=meshes)
-    first, known = observe(data, file, seed), trained_points(data, file, seed)
-    return _Training(file, first, known, off_grid)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    st.sampled_from([1, 4, 16]),
-    st.integers(1, 12),
-    st.integers(0, 99),
-    st.sampled_from(["nested-2", "nested-4", "disjoint", "half", "off-grid"]),
-    st.booleans(),
-)
-def test_unseen_points_are_in_no_point_set_of_training(
-    waves: Path, meshes: int, points: int, seed: int, name: str, off_grid: bool
-) -> None:
-    with nfsgeo.data.open(waves) as file:
-        training = training_of(file, 2 * points, meshes, seed, off_grid)
-        data = DataSection(mesh="random-subset", points=2 * points, point_sets=meshes)
-        in_turn = observe_in_turn(data, file, seed)
-        sets = [in_turn] if meshes == 1 else in_turn.meshes
-        assert len(sets) == meshes
-        trained = {tuple(place) for mesh in sets for place in mesh.pos.tolist()}
-        known = file.coordinates()[training.points(0)].tolist()
-        assert trained == set(map(tuple, known))
-        # Sixteen sets of 24 points leave too few for four times as many.
-        assume(not (name == "nested-4" and meshes == 16 and points > 8))
-        mesh = _drawn(name, training, seed, 3)
-        old = 2 * points if name.startswith("nested") else 0
-        new = mesh.pos[old:].tolist()
-        assert new and not trained & set(map(tuple, new))
-        both = _with_others(training, mesh, seed, 3).with_queries_joined()
-        assert len(both) == 2 * len(mesh) or meshes == 16 and not off_grid
-        others = set(map(tuple, both.pos[len(mesh) :].tolist()))
-        assert not others & trained and not others & set(map(tuple, mesh.pos.tolist()))
-        assert (both.index is None) == (off_grid or name == "off-grid")
-
-
-def test_meshes_that_training_has_seen_are_left_out(
-    waves: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with nfsgeo.data.open(waves) as file:
-        training = training_of(file, 64, 16, 0, True)
-        assert len(training.points(0)) > 250
-        names = ["seen", "off-grid", "nested-2", "disjoint", "own"]
-        assert _those_there_are(names, training) == ["seen", "off-grid", "own"]
-        assert "nested-2 is left out: of the 256 points" in caplog.text
-        with pytest.raises(UserError, match="256 points training has seen 25"):
-            _those_there_are(["nested-2", "half"], training)
-        # Where fields are not known between the points, there is no off-grid.
-        bounded = training_of(file, 64, 16, 0, False)
-        assert _those_there_are(names, bounded) == ["seen", "own"]
-
-
-def test_other_points_run_out(waves: Path) -> None:
-    with nfsgeo.data.open(waves) as file:
-        everything = file.num_points()
-        seen = random_subset(file, everything // 4, 0)
-        whole = Mesh(file.coordinates(), np.arange(everything))
-        none_left = training_of(file, 8, 1, 0, False)
-        assert not len(_with_others(none_left, whole, 0, 0).queries)
-        with pytest.raises(UserError, match="fewer points"):
-            disjoint(whole, file, 1, 0)
-        with pytest.raises(UserError, match="training has seen 255 of its 256"):
-            disjoint(seen, file, 2, 0, trained=np.arange(everything - 1))
 
 
 @pytest.mark.parametrize(("name", "word"), [("halves", "half"), ("nested-x", "number")])

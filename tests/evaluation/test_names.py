@@ -59,8 +59,6 @@ def run(cache: None) -> Path:
 @pytest.mark.parametrize(
     ("fields", "static"),
     [
-        (["p", "T"], STATIC),
-        (FIELDS, ["soil", "elevation"]),
         (["wind", "p", "T"], ["slope", "soil", "elevation"]),
     ],
 )
@@ -76,67 +74,6 @@ def test_names_tell_what_is_what(
     ):
         assert two.component_names == FIELDS
         np.testing.assert_array_equal(one.read(3, slice(4)), two.read(3, slice(4)))
-
-
-@pytest.mark.parametrize(
-    ("fields", "static", "message"),
-    [
-        (["T", "wind"], STATIC, r"\(T, wind\): expected 2 components \(T, p\), as in"),
-        (["T"], STATIC, r"1 component \(T\): expected 2 components \(T, p\)"),
-        (FIELDS, ["elevation"], r"\(elevation\): expected 2 .* \(elevation, soil\)"),
-        (FIELDS, ["elevation", "slope"], r"\(elevation, slope\): expected 2"),
-        (FIELDS, [], r"without a static input: .* 2 components \(elevation, soil\)"),
-    ],
-)
-def test_other_names_are_refused(
-    run: Path, fields: list[str], static: list[str], message: str
-) -> None:
-    with pytest.raises(UserError, match=message):
-        nfsgeo.evaluate(run, data=stations(fields, static))
-
-
-def test_names_that_are_made_up_do_not_count(run: Path, tmp_path: Path) -> None:
-    named = stations(FIELDS, STATIC)
-    u = np.stack([named.read(sample, slice(0, 8)) for sample in range(10)])
-    static = np.stack([named.read_static(sample) for sample in range(10)])
-    unnamed = nfsgeo.from_arrays(
-        u, named.coordinates(), named.times, static=static, domain=named.domain
-    )
-    assert unnamed.component_names == ["u_0", "u_1"]
-    errors = nfsgeo.evaluate(run, data=named)["test"]
-    assert nfsgeo.evaluate(run, data=unnamed)["test"] == errors
-
-
-def test_the_choice_of_fields_reaches_other_processes(run: Path, sent: Any) -> None:
-    file = stations(["wind", *FIELDS], ["slope", *STATIC])
-    file = file.select(FIELDS[::-1], STATIC[::-1], [], [])
-    with sent(file) as other:
-        assert (other.component_names, other.static_names) == (
-            FIELDS[::-1],
-            STATIC[::-1],
-        )
-        np.testing.assert_array_equal(
-            other.read(0, slice(8)), stations(FIELDS[::-1], []).read(0, slice(8))
-        )
-        np.testing.assert_array_equal(other.read_static(0), file.read_static(0))
-
-
-def test_other_units_are_refused(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    u, pos = rng.normal(size=(10, 16, 8)), rng.random((16, 2))
-
-    def data(**units: str) -> Fields:
-        domain = Domain.unit(2, periodic=False)
-        return nfsgeo.from_arrays(u, pos, np.arange(8.0), domain=domain, units=units)
-
-    run = nfsgeo.fit(nfsgeo.prepare(data(u="K", x="km", time="h"), SETTINGS), "units")
-    nfsgeo.evaluate(run, data=data())  # which tells none
-    nfsgeo.evaluate(run, data=data(u="K", y="m"))
-    for units in ({"u": "°C"}, {"x": "m"}, {"time": "s"}):
-        with pytest.raises(
-            UserError, match=f"with {[*units][0]} in {[*units.values()][0]}"
-        ):
-            nfsgeo.evaluate(run, data=data(**units))
 
 
 def test_a_problem_without_time_goes_by_name_too() -> None:
@@ -160,23 +97,3 @@ def test_a_problem_without_time_goes_by_name_too() -> None:
     assert nfsgeo.evaluate(run, data=data("flux", "pressure"))["test"] == errors
     with pytest.raises(UserError, match=r"\(flux\): expected 1 component \(pressure\)"):
         nfsgeo.evaluate(run, data=data("flux"))
-
-
-def test_time_steps_without_a_value_are_not_observed(run: Path, tmp_path: Path) -> None:
-    whole = stations(FIELDS, STATIC)
-    u = np.stack([whole.read(sample, slice(0, 8)) for sample in range(10)])
-    static = np.stack([whole.read_static(sample) for sample in range(10)])
-    later = np.concatenate([u, np.full((10, 16, 4, 2), np.nan)], axis=2)
-    same = {"static": static, "domain": whole.domain}
-    found = []
-    for number, fields in enumerate((u, later)):
-        times = np.arange(fields.shape[2])
-        file = nfsgeo.from_arrays(fields, whole.coordinates(), times, **same)
-        with nfsgeo.predict(run, file, tmp_path / f"{number}.nc") as ahead:
-            assert ahead.times.tolist() == [8, 9, 10, 11]
-            found.append(ahead.read(0, slice(4)))
-    np.testing.assert_array_equal(*found)
-    nothing = np.full_like(u, np.nan)
-    file = nfsgeo.from_arrays(nothing, whole.coordinates(), np.arange(8), **same)
-    with pytest.raises(UserError, match="without any value of u_0 and u_1"):
-        nfsgeo.predict(run, file, tmp_path / "none.nc")

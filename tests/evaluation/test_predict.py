@@ -12,7 +12,7 @@ import nfsgeo.data
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import predict, read_points
 from nfsgeo.geometry import Domain
-from nfsgeo.training import RunPaths, read_config, restore
+from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import mesh_of, observe
 
@@ -22,7 +22,7 @@ def test_predictions_are_those_of_the_model(
 ) -> None:
     predict(run.root, waves, tmp_path / "out.nc", first=0)
     config = read_config(run.config)
-    forecaster = restore(run, config)
+    forecaster = nfsgeo.load(run)
     with nfsgeo.data.open(waves) as file, nfsgeo.data.open(tmp_path / "out.nc") as out:
         mesh = observe(config.data, file, config.seed)
         test = windows(config.data, file, mesh, "test")

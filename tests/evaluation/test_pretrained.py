@@ -168,7 +168,7 @@ def write(path: Path, kind: str) -> Path:
     times = 0.005 * np.arange(9 if kind == "short" else 10)
     domain = Domain.unit(1, periodic=kind != "walls")
     if kind == "two components":
-        u = Array(np.zeros((3, 10, 32, 2)), "ntxc", ["u", "v"])
+        u = Array(np.zeros((3, 10, 32, 2)), "ntxc", ["p", "q"])
         axes = [np.arange(32) / 32]
         return build(path, [u], axes=axes, times=times, domain=domain).write(path)
     times = (2.0 if kind == "slow" else 1.0) * times

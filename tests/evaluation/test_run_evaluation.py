@@ -13,7 +13,7 @@ import nfsgeo.data
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.evaluation.run_evaluation import open_run
-from nfsgeo.training import FieldErrors, RunPaths, read_config, restore
+from nfsgeo.training import FieldErrors, RunPaths, read_config
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import observe
 
@@ -23,7 +23,7 @@ def test_errors_are_those_of_the_fields_in_their_units(
 ) -> None:
     summary = evaluate_run(run.root)
     config = read_config(run.config)
-    forecaster = restore(run, config)
+    forecaster = nfsgeo.load(run)
     mae, rmse, rel, rel_1, last = [], [], [], [], []
     with nfsgeo.data.open(waves) as file, torch.no_grad():
         test = windows(config.data, file, observe(config.data, file, 0), "test")

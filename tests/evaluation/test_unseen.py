@@ -11,7 +11,6 @@ import pytest
 
 import nfsgeo.data
 import nfsgeo.evaluation.unseen
-from nfsgeo.data.meshes import Mesh, nested
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run, evaluate_unseen
 from nfsgeo.evaluation.unseen import COLUMNS, seen_by_training
@@ -22,7 +21,6 @@ from nfsgeo.training import (
     load_config,
     prepare,
     read_config,
-    restore,
 )
 from nfsgeo.training.observation import observe
 
@@ -31,7 +29,7 @@ def rows_of(run: RunPaths, waves: Path, **options: Any) -> list[dict[str, Any]]:
     config = read_config(run.config)
     with nfsgeo.data.open(waves) as file:
         mesh = observe(config.data, file, config.seed)
-        return evaluate_unseen(restore(run, config), config, file, mesh, **options)
+        return evaluate_unseen(nfsgeo.load(run), config, file, mesh, **options)
 
 
 def test_a_row_for_each_mesh(run: RunPaths) -> None:
@@ -55,22 +53,6 @@ def test_seen_and_unseen_points_make_up_the_whole(run: RunPaths, waves: Path) ->
 def test_repeats_come_out_the_same_again(run: RunPaths, waves: Path) -> None:
     one = rows_of(run, waves, factors=[2], repeats=2)
     assert one == rows_of(run, waves, factors=[2], repeats=2)
-
-
-def test_samples_cycle_through_a_few_meshes(
-    run: RunPaths, waves: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Errors of all of them, whatever the number of samples; graphs of these alone."""
-    drawn: list[Mesh] = []
-
-    def recorded(*given: Any, **options: Any) -> Mesh:
-        drawn.append(nested(*given, **options))
-        return drawn[-1]
-
-    monkeypatch.setattr(nfsgeo.evaluation.unseen, "nested", recorded)
-    monkeypatch.setattr(nfsgeo.evaluation.unseen, "DRAWS", 3)
-    rows_of(run, waves, factors=[2], repeats=1)
-    assert len({mesh.pos.tobytes() for mesh in drawn}) == len(drawn) == 3
 
 
 def test_more_points_than_training_has_left(run: RunPaths, waves: Path) -> None:
@@ -106,7 +88,7 @@ def untrained(path: Path, tiny: dict[str, Any], **settings: Any) -> Experiment:
 @pytest.fixture
 def unseen(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Evaluates on larger meshes; gives the points that are called unseen there."""
-    windows = nfsgeo.evaluation.unseen.windows
+    windows = nfsgeo.evaluation.unseen.scored_windows
 
     def found(e: Experiment, **options: Any) -> set[tuple[float, ...]]:
         points: set[tuple[float, ...]] = set()
@@ -118,7 +100,7 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> Any:
                 points.update(places(item.pos[len(mesh(int(item.sample))) :]))
             return data
 
-        monkeypatch.setattr(nfsgeo.evaluation.unseen, "windows", spied)
+        monkeypatch.setattr(nfsgeo.evaluation.unseen, "scored_windows", spied)
         rows = evaluate_unseen(
             e.forecaster, e.config, e.file, e.mesh, repeats=2, **options
         )

@@ -17,8 +17,8 @@ import pytest
 import nfsgeo
 
 ROOT = Path(__file__).parents[2]
-# Triton is there on CUDA alone.
-SKIPPED = ("__main__", "triton_kernels")
+SKIPPED = ("__main__",)
+HERE = Path(nfsgeo.__file__).parent
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(nfsgeo.__path__, "nfsgeo.")
@@ -75,9 +75,11 @@ def functions(each: Any) -> Iterator[Any]:
         for inner in ("__func__", "fget", "func"):  # of methods and properties
             part = getattr(part, inner, part)
         part = inspect.unwrap(part) if callable(part) else part
-        # That of a dataclass is made, and has no file.
-        if inspect.isfunction(part) and Path(part.__code__.co_filename).is_file():
-            yield part
+        # Those of a dataclass and of PyTorch Geometric's propagation are made.
+        if inspect.isfunction(part):
+            file = Path(part.__code__.co_filename)
+            if file.is_file() and file.is_relative_to(HERE):
+                yield part
 
 
 def everything(each: Any) -> str:

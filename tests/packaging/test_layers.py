@@ -18,12 +18,13 @@ LAYERS: dict[str, set[str]] = {
     "nfsgeo.data": {"nfsgeo.geometry"},
     "nfsgeo.testing": {"nfsgeo.geometry"},
 }
-LAYERS["nfsgeo.training"] = {"nfsgeo.models", "nfsgeo.data", *LAYERS["nfsgeo.models"]}
-LAYERS["nfsgeo.evaluation"] = {
-    "nfsgeo.training",
+LAYERS["nfsgeo.forecast"] = {"nfsgeo.models", "nfsgeo.data", *LAYERS["nfsgeo.models"]}
+LAYERS["nfsgeo.training"] = {
+    "nfsgeo.forecast",
     "nfsgeo.pretrained",
-    *LAYERS["nfsgeo.training"],
+    *LAYERS["nfsgeo.forecast"],
 }
+LAYERS["nfsgeo.evaluation"] = {"nfsgeo.training", *LAYERS["nfsgeo.training"]}
 LAYERS["nfsgeo.report"] = {"nfsgeo.evaluation", *LAYERS["nfsgeo.evaluation"]}
 LAYERS["nfsgeo_benchmarks"] = {
     "nfsgeo.report",

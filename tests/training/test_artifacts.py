@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from pathlib import Path
@@ -14,7 +13,6 @@ from nfsgeo.training.artifacts import (
     json_text,
     replacing,
     write_bytes,
-    write_json,
     write_rows,
 )
 
@@ -26,22 +24,6 @@ def test_an_exception_leaves_the_old_content(tmp_path: Path) -> None:
         temporary.write_bytes(b"half of the n")
         raise RuntimeError
     assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["file"]
-
-
-def test_a_full_disk_leaves_the_old_content(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "file"
-    write_json(path, {"old": 1})
-
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_json(path, {"new": 2})
-    assert json.loads(path.read_text()) == {"old": 1}
     assert os.listdir(tmp_path) == ["file"]
 
 

@@ -20,11 +20,6 @@ def test_nothing_given_is_the_demonstration() -> None:
     assert config.model.name == "nfs" and config.data.file is None
 
 
-def test_every_setting_of_the_model_is_spelt_out() -> None:
-    settings = load_config().model.settings
-    assert set(settings) == set(MODELS["nfs"].config.model_fields)
-
-
 def test_single_values_win_over_the_file_and_the_file_over_the_preset(
     tmp_path: Path,
 ) -> None:
@@ -94,18 +89,6 @@ def test_unknown_names_bring_up_the_nearest(key: str, value: Any, nearest: str) 
     with pytest.raises(UserError, match=f"the nearest is {nearest}$") as caught:
         load_config(overrides={key: value})
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("key", ["trainer.foo", "foo", "model.settings.foo"])
-def test_a_name_like_no_other_brings_up_a_few(key: str) -> None:
-    with pytest.raises(
-        UserError, match=r"the nearest are .*, of \d+ in all$"
-    ) as caught:
-        load_config(overrides={key: 1})
-    offered = str(caught.value).partition("the nearest are ")[2].split(", ")[:-1]
-    section = key.rpartition(".")[0]
-    assert 1 <= len(offered) <= 5
-    assert all(name.startswith(section) for name in offered)
 
 
 @pytest.mark.parametrize(

@@ -34,16 +34,6 @@ def test_rmse_is_the_mean_of_each_samples_own() -> None:
     assert errors.compute() == pytest.approx(dict.fromkeys(names, 2.0))
 
 
-def test_batches_do_not_matter() -> None:
-    truth, prediction = torch.randn(2, 12, 5, 2)
-    batch = torch.arange(4).repeat_interleave(3)
-    at_once, one_by_one = FieldErrors(), FieldErrors()
-    at_once.update(prediction, truth, batch)
-    for sample in range(4):
-        one_by_one.update(prediction[batch == sample], truth[batch == sample])
-    assert at_once.compute() == pytest.approx(one_by_one.compute(), rel=1e-12)
-
-
 def test_a_sample_without_points_in_the_batch_does_not_count() -> None:
     truth = torch.ones(4, 1, 1)
     errors = FieldErrors()
@@ -153,11 +143,3 @@ def test_error_of_each_record_and_component() -> None:
     errors.update(truth + torch.tensor([[1.0, 5.0], [-2.0, 0.0]]), truth)
     errors.update(truth, truth)
     assert errors.compute().tolist() == [[0.5, 2.5], [1.0, 0.0]]
-
-
-def test_error_of_each_record() -> None:
-    truth = torch.zeros(3, 2, 1)
-    errors = ErrorByTimeStep(2)
-    errors.update(truth + torch.tensor([1.0, -2.0]).view(1, 2, 1), truth)
-    errors.update(truth, truth)
-    assert errors.compute().tolist() == [0.5, 1.0]

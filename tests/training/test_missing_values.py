@@ -15,14 +15,14 @@ import nfsgeo
 from nfsgeo.data import WindowDataset
 from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import every_point
-from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.evaluation.baselines import training_mean
+from nfsgeo.forecast.transforms import missing
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS
 from nfsgeo.report import write_report
-from nfsgeo.training import begin_run, fit, load_config, module, prepare, restore
+from nfsgeo.training import begin_run, fit, load_config, prepare
 from nfsgeo.training.losses import LOSSES, LossPoints
 from nfsgeo.training.metrics import ErrorByTimeStep, FieldErrors
 
@@ -86,53 +86,12 @@ def test_every_model_trains_and_predicts_with_gaps(
         assert np.isfinite(ahead.read(0, slice(None))).all()
 
 
-def test_the_network_is_told_what_is_observed(gaps: Path, tiny: dict[str, Any]) -> None:
-    chosen = tiny | {"data.file": str(gaps), "data.n_in": 3, "data.n_out": 2}
-    experiment = prepare(load_config(overrides=chosen))
-    seen = []
-    forecaster = experiment.forecaster
-    forecaster.model.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
-    item = experiment.data.parts["train"][0]
-    forecaster(item.x, item.pos)
-    missing = item.x[..., 0].isnan()
-    assert 0.2 < missing.float().mean() < 0.4
-    assert seen[0].shape == (64, 3, 2) and experiment.problem.in_components == 2
-    assert torch.equal(seen[0][..., 1], (~missing).float())
-    known = forecaster.inputs.normalise(item.x).float()
-    assert torch.equal(seen[0][..., 0][~missing], known[..., 0][~missing])
-    assert seen[0].isfinite().all()
-
-
 def test_a_model_of_complete_fields_fills_gaps_in_all_the_same(
     waves: Path, gaps: Path, tiny: dict[str, Any], tmp_path: Path
 ) -> None:
     root = run_on(waves, tmp_path / "run", tiny | {"trainer.epochs": 1})
     complete, filled = evaluate_run(root)["test"], evaluate_run(root, data=gaps)["test"]
     assert filled["mae"] < 2 * complete["mae"]
-
-
-@pytest.mark.parametrize("values", ["missing", "anything"])
-def test_missing_targets_leave_the_loss(
-    gaps: Path, tiny: dict[str, Any], values: str
-) -> None:
-    overrides = tiny | {"data.file": str(gaps), "loss.name": "mse"}
-    experiment = prepare(load_config(overrides=overrides))
-    train = experiment.data.parts["train"]
-    batch = experiment.data.collate["train"]([train[0], train[1]])
-    torch.manual_seed(0)
-    prediction = torch.randn(batch.y.shape, requires_grad=True)
-    missing = batch.y.isnan()
-    loss = experiment.forecaster._loss(prediction, batch)
-    loss.backward()
-    assert prediction.grad is not None
-    assert prediction.grad[missing].eq(0).all() and loss.isfinite()
-    scale = experiment.forecaster.outputs
-    error = scale.normalise(prediction) - scale.normalise(batch.y)
-    if "volume" not in batch or values == "anything":
-        weight = batch.volume[:, None, None] if "volume" in batch else torch.ones(())
-        weight = weight.expand_as(error)[~missing]
-        expected = (weight * error[~missing].square()).sum() / weight.sum()
-        torch.testing.assert_close(loss, expected.float())
 
 
 @pytest.mark.parametrize("name", list(LOSSES))
@@ -142,8 +101,8 @@ def test_losses_of_observed_values_are_those_of_them_alone(name: str) -> None:
     weight = torch.rand(9) + 0.5
     observed = torch.ones(9, 4, 1, dtype=torch.bool)
     observed[:3] = False
-    all_of = LossPoints((9,), torch.ones(1), weight, observed)
-    alone = LossPoints((6,), torch.ones(1), weight[3:] / weight[3:].mean())
+    all_of = LossPoints((9,), weight, observed)
+    alone = LossPoints((6,), weight[3:] / weight[3:].mean())
     spoiled = torch.where(observed, target, prediction)
     torch.testing.assert_close(
         LOSSES[name](prediction, spoiled, all_of),
@@ -169,21 +128,6 @@ def test_errors_are_those_of_the_observed_values(std: list[float] | None) -> Non
     by_step.update(prediction, spoiled)
     expected = (prediction - truth)[keep].abs().mean((0, 2)).double()
     torch.testing.assert_close(by_step.compute(), expected)
-
-
-def test_normalisers_know_the_observed_values_alone() -> None:
-    torch.manual_seed(0)
-    fields = [3 + 2 * torch.randn(8, 5, 2) for _ in range(4)]
-    for field in fields:
-        field[torch.rand(field.shape) < 0.4] = NAN
-    fields[2][..., 1] = NAN
-    found = FieldNormaliser.fit(fields)
-    for c in range(2):
-        values = torch.cat([f[..., c].flatten() for f in fields])
-        values = values[~values.isnan()]
-        values = values.double()
-        torch.testing.assert_close(found.mean[c], values.mean())
-        torch.testing.assert_close(found.std[c], values.std(unbiased=False))
 
 
 def test_absent_sensors_are_no_points_of_a_window(sensors: Path) -> None:
@@ -215,8 +159,6 @@ def test_a_run_with_sensors_that_appear_and_vanish(
     assert summary["scored"]["points"] == 10 and summary["scored"]["of_points"] == 12
     with nfsgeo.predict(root, sensors, tmp_path / "p.nc") as ahead:
         assert np.isfinite(ahead.read(0, slice(None))).all()
-    with pytest.raises(UserError, match="trained on data with missing values"):
-        nfsgeo.export(root, tmp_path / "p.pt2")
 
 
 def test_too_many_missing_values_are_refused(waves: Path, tmp_path: Path) -> None:
@@ -224,7 +166,7 @@ def test_too_many_missing_values_are_refused(waves: Path, tmp_path: Path) -> Non
     with pytest.raises(UserError, match=r"9\d\.?\d* % of the values of u missing"):
         prepare(load_config(overrides={"data.file": str(path)}))
     chosen = {"data.file": str(path), "data.max_missing": 0.97, "data.points": 9}
-    assert prepare(load_config(overrides=chosen)).forecaster.missing
+    assert prepare(load_config(overrides=chosen)).problem.in_components == 2
 
 
 @pytest.mark.parametrize(("part", "samples"), [("validation", [7]), ("test", [8, 9])])
@@ -269,18 +211,6 @@ def test_the_training_mean_is_that_of_the_observed_values(gaps: Path) -> None:
     assert found.isfinite().all()
 
 
-def test_a_restored_model_knows_of_gaps(
-    gaps: Path, tiny: dict[str, Any], tmp_path: Path
-) -> None:
-    experiment = prepare(load_config(overrides=tiny | {"data.file": str(gaps)}))
-    paths = begin_run(experiment, tmp_path / "run")
-    fit(experiment, paths)
-    restored = restore(paths, experiment.config)
-    assert restored.missing and restored.description["trend"][0] > 0.5
-    item = experiment.data.parts["valid"][0]
-    assert torch.isfinite(restored(item.x, item.pos)).all()
-
-
 @pytest.mark.slow
 def test_gaps_cost_little_where_the_mean_in_their_place_costs_much(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -297,7 +227,7 @@ def test_gaps_cost_little_where_the_mean_in_their_place_costs_much(
 
     usual, filled = error(complete, "complete"), error(gaps, "gaps")
     zero: Callable[..., torch.Tensor] = lambda x, trend: x.nan_to_num(0.0)  # noqa: E731
-    monkeypatch.setattr(module, "fill_in_time", zero)
+    monkeypatch.setattr(missing, "fill_in_time", zero)
     mean = error(gaps, "mean")
     assert filled <= 1.15 * usual and mean >= 1.5 * usual, (usual, filled, mean)
 

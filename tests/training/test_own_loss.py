@@ -9,15 +9,9 @@ from typing import Any
 import pytest
 import torch
 from lightning.pytorch import Callback
-from torch import Tensor, nn
-from torch_geometric.data import Batch, Data
 
 import nfsgeo.data
-from nfsgeo.data.normalisers import FieldNormaliser
-from nfsgeo.geometry import Domain, Graphs
-from nfsgeo.models import BatchLoss, Model, OwnLoss, Problem
-from nfsgeo.training import Forecaster, load_config, restore
-from nfsgeo.training.config import OptimiserSection
+from nfsgeo.training import load_config
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.experiment import prepare
 from nfsgeo.training.observation import observe
@@ -41,49 +35,6 @@ def chosen(model: str) -> dict[str, Any]:
     return {"model.name": model, **settings}
 
 
-class Own(Model):
-    """Remembers what it is trained on, and finds it good."""
-
-    steps_beyond = 0
-
-    def __init__(self) -> None:
-        super().__init__(Problem(Domain.unit(2, False), 1, 1, 1, 3, 1, None, True))
-        self.unused = nn.Parameter(torch.zeros(()))
-
-    def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
-        raise AssertionError("training asks for the loss alone")
-
-    def training_loss(
-        self, x: Tensor, target: Tensor, graphs: Graphs, loss: BatchLoss
-    ) -> Tensor:
-        self.seen = x, target, graphs
-        return loss(torch.full_like(target, 5.0), target)
-
-
-def test_such_a_model_sees_normalised_fields_and_targets() -> None:
-    module = Forecaster(
-        Own(),
-        FieldNormaliser(torch.tensor([1.0]), torch.tensor([2.0])),
-        FieldNormaliser(torch.tensor([3.0]), torch.tensor([4.0])),
-        OptimiserSection(),
-        {},
-    )
-    module.log = lambda *_, **__: None  # type: ignore[method-assign]
-    x, y = torch.full((1, 1, 1), 5.0), torch.full((1, 3, 1), 11.0)
-    points = Data(x=x, y=y, pos=torch.ones(1, 2))
-    points.sample = 0
-    loss = module.training_step(Batch.from_data_list([points, points]), 0)
-    assert isinstance(module.model, Own) and loss.item() == 9.0
-    x, target, graphs = module.model.seen
-    assert x.flatten().tolist() == [2.0, 2.0]
-    assert graphs.batch.tolist() == [0, 1]
-    assert target.flatten().tolist() == [2.0] * 6
-
-
-def test_most_models_have_none() -> None:
-    assert isinstance(Own(), OwnLoss) and not isinstance(nn.Linear(1, 1), OwnLoss)
-
-
 def test_steps_beyond_are_as_many_as_there_are(waves: Path) -> None:
     with nfsgeo.data.open(waves) as file:
         data = resolved(load_config(overrides={"data.n_in": 5}), file).data
@@ -94,18 +45,6 @@ def test_steps_beyond_are_as_many_as_there_are(waves: Path) -> None:
             for beyond in (0, 4, 100)
         ]
     assert lengths == [10, 14, 19]
-
-
-@pytest.mark.parametrize(
-    ("model", "prediction"),
-    [("mppde", "direct"), ("gcgru", "direct"), ("dse", "residual")],
-)
-def test_predictions_that_are_inputs_are_fields(
-    waves: Path, model: str, prediction: str
-) -> None:
-    with nfsgeo.data.open(waves) as file:
-        config = load_config(overrides={"model.name": model})
-        assert resolved(config, file).model.prediction == prediction
 
 
 @pytest.mark.parametrize(
@@ -142,8 +81,8 @@ def test_every_model_trains_and_predicts(train: Train, model: str) -> None:
     parts = run.experiment.data.parts
     # The pushforward trick wants three windows of four records.
     assert parts["train"][0].y.size(1) == (8 if model == "mppde" else 4)
-    assert len(run.experiment.forecaster.description["times"]) == 8
-    best = restore(run.paths, run.experiment.config)
+    assert len(run.experiment.task.times) == 8
+    best = nfsgeo.load(run.paths)
     with torch.no_grad():
         result = best(parts["valid"][0].x, parts["valid"][0].pos)
     assert result.shape == (30, 4, 1)
@@ -175,7 +114,7 @@ def test_it_takes_the_loss_and_the_weights_of_the_configuration(
         overrides = {f"loss.{key}": value for key, value in section.items()}
         overrides |= {"data.file": str(waves), **tiny, **chosen("dcrnn")}
         experiment = prepare(load_config(overrides=overrides))
-        module, train = experiment.forecaster, experiment.data.parts["train"]
+        module, train = experiment.module, experiment.data.parts["train"]
         module.log = lambda *_, **__: None  # type: ignore[method-assign]
         collate = experiment.data.collate["train"]
         return module.training_step(collate([train[0], train[1]]), 0).item()

@@ -50,23 +50,14 @@ def test_a_run_keeps_its_walls(tmp_path: Path, settings: dict[str, Any]) -> None
     assert nfsgeo.evaluate(run)["test"]["mae"] < 1
     forecaster = nfsgeo.load(run)
     assert forecaster.model.problem.domain == CHAMBERS
-    # The last snapshot reaches queries in its own chamber alone.
     with nfsgeo.open(data) as file:
         x = torch.from_numpy(file.read(0, slice(0, 3)))
         pos = torch.from_numpy(file.coordinates())
     query = torch.tensor([[0.97, 0.5], [1.03, 0.5]], dtype=torch.float64)
-    graphs = forecaster.connect(pos, query_pos=query)
-    source, target = graphs.edges["last"].edge_index
-    assert torch.equal(pos[source, 0] > 1, query[target, 0] > 1)
-    assert graphs.boundary is not None and graphs.boundary.shape == (len(pos), 3)
-    expected = ((pos[:, 0] - 1).abs() - 0.01) / 2  # in the normalised box
-    torch.testing.assert_close(graphs.boundary[:, 0], expected.float())
     found = forecaster.predict(x, pos, query_pos=query)
     assert found.shape == (2, 3, 1) and found.isfinite().all()
     with pytest.raises(UserError, match="1 of 1 points in an obstacle"):
         forecaster.predict(x, pos, query_pos=torch.tensor([[1.0, 0.5]]))
-    with pytest.raises(UserError, match="boundary_inputs"):
-        nfsgeo.export(run, tmp_path / "a.pt2")
     # Data without the wall are on another domain.
     with pytest.raises(UserError, match="a region with 4 facets, as in training"):
         nfsgeo.evaluate(run, data=chambers(tmp_path / "b.nc", BOX))
@@ -77,22 +68,6 @@ def test_a_run_keeps_its_walls(tmp_path: Path, settings: dict[str, Any]) -> None
     assert done.exit_code == 2
     assert "1 of 2 points in an obstacle, the first is number 1" in done.output
     assert len(done.output.strip().splitlines()) == 1
-
-
-def test_queries_closed_off_have_the_mean(
-    tmp_path: Path, settings: dict[str, Any]
-) -> None:
-    data = chambers(tmp_path / "a.nc", CHAMBERS)
-    forecaster = nfsgeo.prepare(data, settings).forecaster.eval()
-    with nfsgeo.open(data) as file:
-        x = torch.from_numpy(file.read(0, slice(0, 3)))
-        pos = torch.from_numpy(file.coordinates())
-    left = pos[:, 0] < 1
-    query = torch.tensor([[0.5, 0.5], [1.5, 0.5]], dtype=torch.float64)
-    graphs = forecaster.connect(pos[left], query_pos=query)
-    last = forecaster._at_queries(x[left, -1:], graphs.edges["last"])
-    assert float(last[0]) == pytest.approx(float(x[left][0, -1]), abs=1e-4)
-    assert float(last[1]) == pytest.approx(float(forecaster.inputs.mean), abs=1e-6)
 
 
 def test_walls_out_of_reach_change_nothing(

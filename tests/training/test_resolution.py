@@ -58,28 +58,6 @@ def test_a_model_of_grids_gets_a_grid(waves: Path) -> None:
         resolve(waves, model__name="fno", data__points=60)
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ({"data__points": 12}, ("--points 12 with --model fno", "--grid 4")),
-        ({"data__points": 144}, ("--points 144 with --model fno", "--grid 8")),
-        ({"data__grid": 12}, ("--grid 12:", "16 x 16", "--grid 8")),
-        (
-            {"data__points": 12, "model__name": "nfs", "data__mesh": "grid"},
-            ("--points 12 with --mesh grid", "--grid 4"),
-        ),
-    ],
-)
-def test_a_grid_that_does_not_fit_brings_up_one_that_does(
-    waves: Path, asked: dict[str, Any], words: tuple[str, ...]
-) -> None:
-    with pytest.raises(UserError) as caught:
-        resolve(waves, **{"model__name": "fno"} | asked)
-    for word in words:
-        assert word in str(caught.value)
-    assert "axis 0" not in str(caught.value)
-
-
 def test_the_default_grid_fits_one_of_any_size(tmp_path: Path) -> None:
     axis = np.arange(22) / 22
     path = tmp_path / "odd.nc"
@@ -103,10 +81,6 @@ def test_points_of_a_cloud_are_all_of_them(cloud: Path) -> None:
 def test_a_grid_of_a_cloud_is_refused(cloud: Path) -> None:
     with pytest.raises(UserError, match="fields on a grid"):
         resolve(cloud, model__name="fno")
-
-
-def test_the_rate_of_the_paper(waves: Path) -> None:
-    assert resolve(waves, preset="paper").optimiser.lr == 1e-3
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,14 @@ from typing import Any
 
 import h5py
 import pytest
+import torch
 import yaml
 from lightning.pytorch import Callback
 
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.training import RunPaths
+from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import read_history
 
 Train = Callable[..., Any]
@@ -128,6 +130,31 @@ def test_early_stopping_counts_epochs_without_improvement(
     assert resume(run.paths.root).rmse() == rmse
 
 
+def test_a_run_whose_folder_moved_keeps_its_best(
+    train: Train, resume: Train, tmp_path: Path
+) -> None:
+    """The best epoch came before the move; those after it are worse."""
+    constant = {"optimiser.schedule": "constant"}
+    first = train("run", constant | {"trainer.epochs": 2})
+    best = first.paths.best.read_bytes()
+    moved = first.paths.root.rename(tmp_path / "moved")
+    config = yaml.safe_load((moved / "config.yaml").read_text())
+    config["trainer"]["epochs"], config["optimiser"]["lr"] = 4, 10.0
+    (moved / "config.yaml").write_text(yaml.safe_dump(config))
+    checkpoint = torch.load(moved / "checkpoints/last.ckpt", weights_only=True)
+    for group in checkpoint["optimizer_states"][0]["param_groups"]:
+        group["lr"] = group["initial_lr"] = 10.0
+    for schedule in checkpoint["lr_schedulers"]:
+        schedule["base_lrs"] = schedule["_last_lr"] = [10.0]
+    torch.save(checkpoint, moved / "checkpoints/last.ckpt")
+    run = resume(moved)
+    rmse = run.rmse()
+    assert len(rmse) == 4 and min(rmse) == min(rmse[:2]) < min(rmse[2:])
+    assert run.paths.best.read_bytes() == best
+    assert read_checkpoint(run.paths.last)["epoch"] == 3
+    assert not first.paths.root.exists()
+
+
 def test_a_checkpoint_of_another_model_is_refused(train: Train, resume: Train) -> None:
     wide = train("wide", {"model.settings.width": 8})
     paths = train("run", {"trainer.epochs": 1}).paths
@@ -149,7 +176,7 @@ def test_data_that_have_changed_are_noticed(
     with h5py.File(other, "r+") as file:
         file["u"][-1] *= 2
     other.replace(own)
-    with pytest.raises(UserError, match="same data; put back"):
+    with pytest.raises(UserError, match="last.ckpt of other data than"):
         resume(paths.root)
     with pytest.raises(UserError, match="own.nc, which has changed since training"):
         evaluate_run(paths.root)

@@ -13,10 +13,9 @@ from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from torch_geometric.loader import DataLoader
 
 import nfsgeo
-from nfsgeo.errors import UserError
-from nfsgeo.training import load_config, loggers, prepare
+from nfsgeo.training import load_config, prepare
 from nfsgeo.training.checkpoints import read_checkpoint
-from nfsgeo.training.progress import ShowProgress
+from nfsgeo.training.progress import progress_callback
 
 Train = Callable[..., Any]
 
@@ -35,20 +34,6 @@ def test_a_run_logs_where_it_is_told(train: Train, logger: str) -> None:
         assert "points: 64" in told
 
 
-@pytest.mark.parametrize("name", ["wandb", "mlflow"])
-def test_a_logger_without_its_package_is_refused(
-    name: str, waves: Path, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loggers, "find_spec", lambda package: None)
-    chosen = tiny | {"data.file": str(waves), "trainer.logger": name}
-    with pytest.raises(UserError) as refused:
-        prepare(load_config(overrides=chosen))
-    assert str(refused.value) == (
-        f"trainer.logger={name}: expected the package {name}; pip install {name}, or "
-        "set trainer.logger=csv"
-    )
-
-
 def test_accumulated_gradients_are_those_of_larger_batches(train: Train) -> None:
     chosen = {"data.max_train": 12, "trainer.epochs": 2, "optimiser.eps": 1e-3}
     one = train("one", chosen | {"data.batch_size": 4})
@@ -65,7 +50,7 @@ class Worse(Callback):
     def on_validation_epoch_start(self, trainer: Any, module: Any) -> None:
         if trainer.current_epoch:
             with torch.no_grad():
-                for parameter in module.model.parameters():
+                for parameter in module.forecaster.model.parameters():
                     parameter *= 3
 
 
@@ -73,7 +58,7 @@ def test_early_stopping_says_so(
     train: Train, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = {"trainer.patience": 2, "trainer.epochs": 9}
-    run = train("run", chosen, Worse(), ShowProgress())
+    run = train("run", chosen, Worse(), progress_callback())
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1] == (
         "stopped early after epoch 3 of 9: no lower valid_rmse in 2 epochs"
@@ -91,7 +76,7 @@ def test_a_range_test_finds_a_learning_rate(waves: Path, tiny: dict[str, Any]) -
     optimiser = found.config.optimiser
     assert optimiser.lr is not None and 1e-5 < optimiser.lr < 1e-1
     assert optimiser.find_lr is False
-    assert found.forecaster.optimiser_section == optimiser
+    assert found.module.optimiser_section == optimiser
     other = plain.forecaster.state_dict()
     for name, value in found.forecaster.state_dict().items():
         assert torch.equal(value, other[name]), name
@@ -127,16 +112,16 @@ def test_a_trainer_of_ones_own(train: Train, tiny: dict[str, Any]) -> None:
     experiment = prepare(run.experiment.config)
     ours = {"reload_dataloaders_every_n_epochs": 1, "use_distributed_sampler": False}
     clipped = Trainer(**options, **ours, gradient_clip_val=5.0)
-    clipped.fit(experiment.forecaster, datamodule=experiment.data)
+    clipped.fit(experiment.module, datamodule=experiment.data)
     trained = run.weights("last")
-    for name, value in experiment.forecaster.state_dict().items():
+    for name, value in experiment.module.state_dict().items():
         assert torch.equal(value, trained[name]), name
     # With loaders of PyTorch Geometric, whose batches carry no graphs.
     experiment = prepare(run.experiment.config)
     parts = experiment.data.parts
     loaders = [DataLoader(parts[part], batch_size=4) for part in ("train", "valid")]
     trainer = Trainer(**options)
-    trainer.fit(experiment.forecaster, *loaders)
+    trainer.fit(experiment.module, *loaders)
     assert float(trainer.callback_metrics["valid_rmse"]) < 2
 
 

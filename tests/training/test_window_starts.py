@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import nfsgeo.data
-from nfsgeo.data import Fields, WindowDataset
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.geometry import Domain
-from nfsgeo.training import begin_run, fit, load_config, prepare, resume_run
+from nfsgeo.training import begin_run, fit, load_config, prepare
 from nfsgeo.training.config import DataSection
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import observe, observe_in_turn
-from nfsgeo.training.resolution import _with_windows, resolved
+from nfsgeo.training.resolution import resolved
 from nfsgeo.training.window_starts import steps_of_parts, window_starts
 
 NAMES = {"mesh": "all", "n_in": 3, "n_out": 2}
@@ -122,37 +119,6 @@ def test_windows_of_one_series_are_those_of_the_file(series: Path) -> None:
     assert seen["valid"] == [42] and seen["test"] == [48, 50, 52, 54]
 
 
-@pytest.mark.parametrize("cache_bytes", [2**30, 6 * 4 * 5 * 3, 0])
-@pytest.mark.parametrize("stride", [1, 3])
-def test_windows_share_what_is_read_of_their_sample(
-    series: Path, monkeypatch: pytest.MonkeyPatch, cache_bytes: int, stride: int
-) -> None:
-    with nfsgeo.data.open(series) as file:
-        starts = np.arange(0, 40, 2)
-        options: Any = {"first_step": starts, "time_stride": stride}
-        mesh, samples = observe(DataSection(mesh="all"), file, 0), [0] * len(starts)
-        plain = WindowDataset(file, samples, 3, 2, mesh, **options)
-        items = [plain[number] for number in range(len(starts))]
-        reads = []
-        read = Fields.read_all
-
-        def counted(*given: Any) -> Any:
-            reads.append(given[2])
-            return read(*given)
-
-        monkeypatch.setattr(Fields, "read_all", counted)
-        dataset = WindowDataset(
-            file, samples, 3, 2, mesh, cache_bytes=cache_bytes, **options
-        )
-        for number in np.random.default_rng(0).permutation(len(starts)):
-            for name in ("x", "y", "times"):
-                assert torch.equal(dataset[number][name], items[number][name])
-        whole = cache_bytes == 2**30
-        assert len(reads) == 1 if whole else len(reads) >= len(starts)
-        longest = max(len(range(60)[each]) for each in reads)
-        assert longest <= (60 if whole else 5)
-
-
 def test_windows_do_not_slide_over_gaps_in_time(tmp_path: Path) -> None:
     times = np.delete(np.arange(80.0), [20, 33])
     path = write_series(tmp_path / "gaps.nc", times)
@@ -189,28 +155,6 @@ def test_windows_slide_over_one_series_unless_told_otherwise(tmp_path: Path) -> 
             data = data_section(file, evaluation_stride=3)
             assert (data.window_stride, data.evaluation_stride) == (1, 3)
             assert data_section(file, window_stride=7).window_stride == 7
-
-
-@pytest.mark.parametrize(
-    ("num", "num_series", "stride"),
-    # Of 0.7 of the time steps, less 4; at least 1000 windows, at most n_out apart.
-    [(2800, 1, 1), (2920, 1, 2), (2920, 2, 2), (1500, 2, 2), (9000, 1, 2)],
-)
-def test_windows_of_a_long_series_lie_apart(
-    num: int, num_series: int, stride: int
-) -> None:
-    file: Any = Series(np.arange(num))
-    file.num_samples = num_series
-    file.split = {"train": range(num_series), "valid": [], "test": []}
-    data = _with_windows(DataSection(n_in=3, n_out=2), file)
-    assert (data.window_stride, data.evaluation_stride) == (stride, stride)
-
-
-def test_a_split_by_time_slides(tmp_path: Path) -> None:
-    path = write_series(tmp_path / "many.nc", np.arange(30.0), num_series=5)
-    with nfsgeo.data.open(path) as file:
-        data = data_section(file, split_by="time")
-        assert (data.window_stride, data.evaluation_stride) == (1, 1)
 
 
 def test_series_that_cannot_be_divided_are_refused(series: Path) -> None:
@@ -306,28 +250,6 @@ def test_any_number_of_series_has_all_point_sets(tmp_path: Path, kind: str) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("num_series", [1, 15])
-def test_few_series_are_prepared(
-    tmp_path: Path, tiny: dict[str, Any], kind: str, num_series: int
-) -> None:
-    path = write_field(tmp_path / "few.nc", kind, num_series)
-    chosen = chosen_for(path, tiny, window_stride=1)
-    train: Any = prepare(load_config(overrides=chosen)).data.parts["train"]
-    assert len(train.mesh.meshes) == 16 and train[0].x.shape == (12, 3, 1)
-
-
-@pytest.mark.parametrize("mesh", ["all", "clustered", "off-grid", "jittered"])
-def test_one_series_is_observed_at_points_of_any_kind(
-    tmp_path: Path, tiny: dict[str, Any], mesh: str
-) -> None:
-    path = write_field(tmp_path / "one.nc", "grid", 1)
-    size: dict[str, Any] = {"points": None, "grid": 3} if mesh == "jittered" else {}
-    chosen = chosen_for(path, tiny, mesh=mesh, **size)
-    train: Any = prepare(load_config(overrides=chosen)).data.parts["train"].mesh
-    assert mesh == "all" or len(train.meshes) == 16
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_one_series_trains_by_default(
     tmp_path: Path, tiny: dict[str, Any], kind: str
 ) -> None:
@@ -340,18 +262,6 @@ def test_one_series_trains_by_default(
     assert evaluate_run(paths.root)["scored"]["windows"] == 2
 
 
-def test_mppde_sees_more_starts(waves: Path) -> None:
-    chosen: dict[str, Any] = {"data.file": str(waves), "model.name": "mppde"}
-    chosen |= {"data.n_in": 5, "data.n_out": 5, "model.settings.window": 5}
-    one, more = (
-        prepare(load_config(overrides=chosen | extra)).data.parts["train"]
-        for extra in ({}, {"data.window_stride": 1})
-    )
-    # Windows are as long as the pushforward trick needs them to be.
-    assert one[0].y.shape == more[0].y.shape == (64, 10, 1)
-    assert len(one) == 14 and len(more) == 14 * 10
-
-
 @pytest.fixture
 def sliding(series: Path, tiny: dict[str, Any]) -> dict[str, Any]:
     """Settings of a short run on windows of one series."""
@@ -359,31 +269,12 @@ def sliding(series: Path, tiny: dict[str, Any]) -> dict[str, Any]:
     return tiny | chosen | {"data.window_stride": 1}
 
 
-def test_a_run_on_one_series_resumes_and_is_evaluated(
+def test_a_run_on_one_series_is_evaluated(
     sliding: dict[str, Any], tmp_path: Path
 ) -> None:
-    experiment = prepare(load_config(overrides=sliding))
+    experiment = prepare(load_config(overrides=sliding | {"trainer.epochs": 1}))
     whole = begin_run(experiment, tmp_path / "whole")
     fit(experiment, whole)
-    started = prepare(load_config(overrides=sliding))
-    paths = begin_run(started, tmp_path / "halted")
-
-    class Halt(Exception):
-        pass
-
-    def stop(*_: Any) -> None:
-        raise Halt
-
-    started.forecaster.on_validation_epoch_start = (  # type: ignore[method-assign]
-        lambda: stop() if started.forecaster.current_epoch == 1 else None
-    )
-    with pytest.raises(Halt):
-        fit(started, paths)
-    again, paths = resume_run(paths.root)
-    fit(again, paths)
-    for name, value in experiment.forecaster.state_dict().items():
-        assert torch.equal(value, again.forecaster.state_dict()[name]), name
-
     summary = evaluate_run(whole.root)
     assert summary["scored"]["windows"] == 8 and summary["scored"]["samples"] == 1
     data = Path(str(sliding["data.file"]))
@@ -393,24 +284,3 @@ def test_a_run_on_one_series_resumes_and_is_evaluated(
     assert (scored["windows"], scored["part"]) == (56, "all")
     scored = evaluate_run(whole.root, data=copy, part="test")["scored"]
     assert scored["windows"] == 8
-
-
-def test_predictions_follow_the_end_of_a_series(
-    sliding: dict[str, Any], tmp_path: Path, fit_run: Callable[..., Path]
-) -> None:
-    root = fit_run(sliding)
-    target = nfsgeo.predict(root, sliding["data.file"], tmp_path / "ahead.nc")
-    assert target.times.tolist() == [30.0, 30.5]
-
-
-@pytest.fixture
-def fit_run(tmp_path: Path) -> Callable[..., Path]:
-    """Trains with the given settings, and returns the folder."""
-
-    def run(chosen: dict[str, Any]) -> Path:
-        experiment = prepare(load_config(overrides=chosen))
-        paths = begin_run(experiment, tmp_path / "run")
-        fit(experiment, paths)
-        return paths.root
-
-    return run

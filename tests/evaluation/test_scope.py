@@ -14,8 +14,7 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.geometry import Domain
-from nfsgeo.training import RunPaths, begin_run, fit, load_config, prepare, restore
-from nfsgeo.training.loading import read_config
+from nfsgeo.training import RunPaths, begin_run, fit, load_config, prepare
 
 WHOLE = {
     "part": "all",
@@ -70,7 +69,7 @@ def noise_at_points(path: Path, samples: int) -> Path:
 def test_a_named_file_is_scored_whole(run: RunPaths, others: Path) -> None:
     summary = evaluate_run(run.root, data=others)
     assert summary["scored"] == WHOLE
-    forecaster = restore(run, read_config(run.config))
+    forecaster = nfsgeo.load(run)
     errors = []
     with nfsgeo.data.open(others) as file, torch.no_grad():
         pos = torch.from_numpy(file.coordinates()).float()
@@ -162,9 +161,3 @@ def test_a_file_without_test_samples(run: RunPaths, tmp_path: Path) -> None:
     assert evaluate_run(run.root, data=data)["scored"]["samples"] == 2
     with pytest.raises(UserError, match="without test samples.*--part all"):
         evaluate_run(run.root, data=data, part="test")
-
-
-def test_other_time_steps(run: RunPaths, tmp_path: Path) -> None:
-    data = written(tmp_path / "d.nc", 16, dt=0.5)
-    with pytest.raises(UserError, match="time steps of 0.5: expected.*of 0.25, as"):
-        evaluate_run(run.root, data=data)

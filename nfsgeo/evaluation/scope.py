@@ -1,0 +1,140 @@
+"""Which samples of a file are scored, and at which points."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from nfsgeo.data import Fields
+from nfsgeo.data.fields import Doubles
+from nfsgeo.data.splits import SPLITS
+from nfsgeo.data.windows import WindowDataset
+from nfsgeo.errors import UserError
+from nfsgeo.models import MODELS
+from nfsgeo.training import RunConfig
+from nfsgeo.training.observation import mesh_of, observe
+from nfsgeo.training.source import open_source
+from nfsgeo.training.window_starts import part_samples
+
+__all__ = ["Part", "describe_scored", "scoped"]
+
+Part = Literal["all", "test"]
+# Of the domain's lengths: points as close as this are the same, in any units.
+SAME_POINT = 1e-5
+
+
+def scoped(
+    config: RunConfig,
+    file: Fields,
+    num_points: int,
+    *,
+    own: bool,
+    part: Part | None,
+    around: bool,
+) -> tuple[RunConfig, Fields, Part]:
+    """What to score: the test part of the run's ``own`` file, or all of a named one.
+
+    Of a named file these are all points, but for a model that is tied to the
+    ``num_points`` of training and for larger meshes ``around`` these. Where all samples
+    are scored, they are the test part of the fields that are returned.
+
+    Raises:
+        UserError: ``"all"`` of the run's own file, there is no test part, or a named
+            file lacks the points that the model is tied to, or the grid that it needs.
+    """
+    info, data = MODELS[config.model.name], config.data
+    part = part or ("test" if own else "all")
+    if part == "all" and own:
+        raise UserError(
+            "--part all of the data of the run",
+            "the test part, since the model was trained on the others",
+            "leave it out, or name the file to score with --data FILE",
+        )
+    if part == "test" and not len(part_samples(data, file, "test")):
+        raise UserError(
+            f"{file.path} without test samples, {file.num_samples} in all",
+            "at least one to score",
+            "give --part all with --data FILE",
+        )
+    if own:
+        return config, file, part
+    if not info.points and file.shape is None:
+        raise UserError(
+            f"the point cloud {file.path} with model {info.name}",
+            "fields on a grid",
+            "use a model that takes any points, such as nfs",
+        )
+    # What was measured has noise of its own.
+    changes: dict[str, Any] = {"max_test": None, "max_train": None, "input_noise": 0.0}
+    if part == "all":
+        parts = dict.fromkeys(SPLITS, np.arange(0))
+        file = file.with_split(parts | {"test": np.arange(file.num_samples)})
+        changes["split_by"] = "series"  # windows have all time steps
+    if not info.unseen_meshes:
+        _check_tied(config, file, num_points)
+    elif not around:
+        everywhere = {"mesh": "all", "points": None, "grid": None}
+        # No more points per batch than in training.
+        most = max(map(file.num_points, range(file.num_samples)))
+        size = max(1, int(data.batch_size * (num_points / max(num_points, most))))
+        changes |= everywhere | {"mesh_per_sample": False, "batch_size": size}
+    data = data.model_copy(update=changes)
+    return config.model_copy(update={"data": data}), file, part
+
+
+def describe_scored(
+    config: RunConfig, test: WindowDataset, part: Part, points: tuple[int, int]
+) -> dict[str, Any]:
+    """What was scored: the entry ``"scored"`` of a summary.
+
+    ``"points"`` is one number, or the smallest and the largest where samples differ;
+    ``"of_points"`` is the number in the file, None where points lie between these.
+    ``"trained_on"`` counts samples that the run was trained or validated on, and
+    ``"windows"`` those that were scored, where samples have several.
+    """
+    file, samples = test.file, sorted(set(test.samples))
+    there = [file.num_points(sample) for sample in samples]
+    between = mesh_of(test.mesh, test.samples[0]).index is None
+    return {
+        "part": part,
+        "samples": len(samples),
+        "of_samples": file.num_samples,
+        "points": _span(*points),
+        "of_points": None if between else _span(min(there), max(there)),
+        "trained_on": _num_trained(config, file) if part == "all" else 0,
+        "tied": not MODELS[config.model.name].unseen_meshes,
+    } | ({"windows": len(test)} if len(test) > len(samples) else {})
+
+
+def _check_tied(config: RunConfig, file: Fields, num_points: int) -> None:
+    """Refuses a file whose points are not those of training."""
+
+    def first_points(fields: Fields) -> Doubles:
+        return mesh_of(observe(config.data, fields, config.seed), 0).pos
+
+    pos, own = first_points(file), config.data.file
+    same = len(pos) == num_points
+    if same and own is not None and own.exists() and own != file.path.resolve():
+        with open_source(config.data) as trained:
+            off = np.abs(first_points(trained) - pos)
+        same = bool((off <= SAME_POINT * np.array(file.domain.lengths)).all())
+    if not same:
+        raise UserError(
+            f"{file.path} with other points than those of training",
+            f"the same {num_points}, which {config.model.name} is tied to",
+            "use data at these points, or a model that takes any, such as nfs",
+        )
+
+
+def _num_trained(config: RunConfig, file: Fields) -> int:
+    """Training and validation samples of the run, if this is its own file."""
+    if config.data.file != file.path.resolve():
+        return 0
+    with open_source(config.data) as own:
+        parts = (part_samples(config.data, own, part) for part in ("train", "valid"))
+        return len(np.union1d(*parts))
+
+
+def _span(least: int, most: int) -> int | list[int]:
+    return least if least == most else [least, most]

@@ -1,0 +1,23 @@
+"""Prediction in the units of the data: a model between its transforms.
+
+- :class:`Forecaster`: fields at points to later fields, at these or other points
+- :class:`~nfsgeo.models.Task`: what it maps; :func:`matched`: a file of the same task
+- :mod:`nfsgeo.forecast.transforms`: normalisation, missing values, lead times ...
+- :func:`rollout`: predictions further ahead than training
+"""
+
+from nfsgeo.forecast.forecaster import Forecaster
+from nfsgeo.forecast.matching import check_times, matched, task_of
+from nfsgeo.forecast.rollout import rollout
+from nfsgeo.forecast.stack import fitted_transforms
+from nfsgeo.forecast.statistics import Statistics
+
+__all__ = [
+    "Forecaster",
+    "Statistics",
+    "check_times",
+    "fitted_transforms",
+    "matched",
+    "rollout",
+    "task_of",
+]

@@ -1,0 +1,288 @@
+"""Prediction by any model, in the units of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Self, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Batch
+
+from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.forecast.checks import check_given
+from nfsgeo.forecast.samples import predict_samples
+from nfsgeo.forecast.transforms import (
+    TRANSFORMS,
+    Given,
+    MissingValues,
+    Normalise,
+    Residual,
+    Transform,
+)
+from nfsgeo.geometry import Graphs
+from nfsgeo.models import MODELS, Model, Task, build_model
+
+__all__ = ["Forecaster"]
+
+T = TypeVar("T", bound=Transform)
+
+
+class Forecaster(nn.Module):
+    """A model between its transforms: fields in and out in the data's own units.
+
+    .. math:: \\hat u = (T_1 \\circ \\dots \\circ T_k) (\\text{model})
+
+    Training, evaluation, prediction, rollout and export call this one composition.
+
+    Args:
+        model: on normalised fields, built for :meth:`problem`.
+        name: of the model, a key of :data:`nfsgeo.models.MODELS`.
+        task: what it maps.
+        transforms: from the data to the network.
+    """
+
+    def __init__(
+        self, model: Model, name: str, task: Task, transforms: Sequence[Transform]
+    ) -> None:
+        super().__init__()
+        self.model, self.name, self.task = model, name, task
+        self.transforms = nn.ModuleList(transforms)
+
+    @classmethod
+    def build(
+        cls, name: str, settings: Any, task: Task, transforms: Sequence[Transform]
+    ) -> Self:
+        """With a fresh network, of the size that the transforms ask for.
+
+        Arguments as of the class, and ``settings`` of the model.
+
+        Raises:
+            UserError: a setting does not fit.
+        """
+        problem = task.problem()
+        for transform in transforms:
+            problem = transform.sizes(problem)
+        return cls(build_model(name, problem, settings), name, task, transforms)
+
+    def description(self) -> dict[str, Any]:
+        """Plain types, from which :meth:`from_description` builds the same again."""
+        names = {kind: name for name, kind in TRANSFORMS.items()}
+        stack: list[Any] = [
+            {"name": names[type(each)], **each.settings} for each in self.stack
+        ]
+        return {
+            "model": self.name,
+            "settings": self.model.settings.model_dump(mode="json"),
+            "prediction": self.prediction,
+            "task": self.task.model_dump(mode="json"),
+            "transforms": stack,
+        }
+
+    @classmethod
+    def from_description(cls, content: Mapping[str, Any]) -> Self:
+        """The forecaster of a :meth:`description`, without its weights.
+
+        Args:
+            content: what :meth:`description` gives.
+        """
+        transforms = []
+        for each in content["transforms"]:
+            settings = {key: value for key, value in each.items() if key != "name"}
+            transforms.append(TRANSFORMS[each["name"]](**settings))
+        task = Task.model_validate(content["task"])
+        with torch.random.fork_rng(devices=[]):
+            return cls.build(content["model"], content["settings"], task, transforms)
+
+    def find(self, kind: type[T]) -> T | None:
+        """The transform of a kind, or ``None`` where the stack has none."""
+        return next((each for each in self.stack if isinstance(each, kind)), None)
+
+    def connect(
+        self,
+        pos: Tensor,
+        batch: Tensor | None = None,
+        query_pos: Tensor | None = None,
+        query_batch: Tensor | None = None,
+    ) -> Graphs:
+        """The graphs of a batch of samples, a function of positions alone.
+
+        Those of the model, with what transforms need. Arguments and errors as
+        :meth:`nfsgeo.models.Model.connect`.
+        """
+        graphs = self.model.connect(pos, batch, query_pos, query_batch)
+        for transform in self.stack:
+            graphs = transform.connect(graphs)
+        return graphs
+
+    def forward(
+        self,
+        x: Tensor,
+        pos: Tensor | None = None,
+        batch: Tensor | None = None,
+        *,
+        query_pos: Tensor | None = None,
+        query_batch: Tensor | None = None,
+        graphs: Graphs | None = None,
+        forcing: Tensor | None = None,
+        times: Tensor | None = None,
+    ) -> Tensor:
+        """Predicted fields ``[M, n_out, C]``, in the units of the data.
+
+        Args:
+            x: fields ``[N, n_in, F]`` in the units of the data, NaN where missing.
+            pos, batch, query_pos, query_batch: as :meth:`nfsgeo.models.Model.forward`.
+            graphs: from :meth:`connect`, in place of the positions.
+            forcing: ``[N, n_in + n_out, C_f]`` where the model was trained with one.
+            times: for a model of lead times, ``[n_in + K]`` of its inputs and of any
+                number of later time steps, or ``[S, n_in + K]`` of each sample.
+
+        Raises:
+            UserError: ``x``, ``forcing`` or ``times`` has other components or time
+                steps than in training.
+        """
+        if graphs is None:
+            assert pos is not None
+            graphs = self.connect(pos, batch, query_pos, query_batch)
+        check_given(self.task, x, forcing, times, graphs)
+        found = self._through(self._given(x, graphs, forcing, times), 0)
+        return found.to(torch.promote_types(x.dtype, torch.float32))
+
+    def predict_batch(self, batch: Batch) -> Tensor:
+        """Predicted fields ``[M, n_out, C]`` of a batch, in the units of the data."""
+        known = self.known_ahead(batch)
+        prediction: Tensor = self(batch.x, graphs=self.graphs_of(batch), **known)
+        return prediction
+
+    def network_inputs(self, batch: Batch) -> Tensor:
+        """What the network is given of a batch, ``[N, n_in, F]``."""
+        known = self.known_ahead(batch)
+        given = self._given(batch.x, self.graphs_of(batch), **known)
+        for transform in self.stack:
+            given = transform.inputs(given)
+        return self._assembled(given)
+
+    def predict(
+        self,
+        data: Any,
+        pos: Any = None,
+        *,
+        query_pos: Any = None,
+        forcing: Any = None,
+        times: Any = None,
+    ) -> Any:
+        """Predicted fields of samples in memory, in the units of the data.
+
+        What comes back is of the kind that was given: numpy for numpy, tensors on their
+        device for tensors, a list for a list, and for ``Data`` a copy with the
+        prediction as ``y``. Nothing is dropped out, as in evaluation.
+
+        Args:
+            data: fields of a sample ``[n, n_in, F]``, NaN or masked where a value is
+                missing, or PyTorch Geometric's ``Data`` with ``x``, ``pos`` and
+                optionally ``query_pos``, ``forcing`` and, for a model of lead times,
+                ``times``; a list of either, or a ``Batch``, for several samples.
+            pos: positions ``[n, d]`` of the fields, which all samples share.
+            query_pos: where to predict, ``[m, d]``; None for the observed points.
+            forcing: what is known ahead ``[n, n_in + n_out, C_f]``, which all samples
+                share; None where the model was trained without.
+            times: of the inputs and of what is asked for ``[n_in + n_out]``, increasing
+                and in the units of the data, for a model of lead times.
+
+        Returns:
+            ``[m, n_out, C]`` for each sample.
+
+        Raises:
+            UserError: fields have no positions, or other components or time steps
+                than in training; values are no finite numbers; times are further ahead
+                than in training.
+        """
+        known = {"query_pos": query_pos, "forcing": forcing, "times": times}
+        return predict_samples(self, self.task, data, pos, known)
+
+    def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """The inputs ``[N, n_in, F]`` with missing values filled in.
+
+        Args:
+            x: in the units of the data.
+            graphs: from :meth:`connect`.
+        """
+        scale, missing = self.find(Normalise), self.find(MissingValues)
+        assert scale is not None and missing is not None
+        values = missing.filled(scale.fields.normalise(x), graphs)
+        return torch.where(x.isnan(), scale.fields.denormalise(values), x.double())
+
+    @property
+    def stack(self) -> list[Transform]:
+        """The transforms, the first next to the data."""
+        return cast(list[Transform], list(self.transforms))
+
+    @property
+    def prediction(self) -> str:
+        """The form of residual prediction, or ``direct``."""
+        residual = self.find(Residual)
+        return "direct" if residual is None else residual.form
+
+    @property
+    def drops_absent(self) -> bool:
+        """Whether windows leave out the points that have no value in them at all."""
+        missing = self.find(MissingValues)
+        return missing is not None and missing.gaps and MODELS[self.name].any_mesh
+
+    @property
+    def device(self) -> torch.device:
+        """The device of its weights."""
+        return next(self.parameters()).device
+
+    @property
+    def scale(self) -> FieldNormaliser:
+        """Mean of the training fields, and scale of what the network predicts."""
+        normalise, residual = self.find(Normalise), self.find(Residual)
+        assert normalise is not None
+        if residual is None:
+            return normalise.results
+        std = normalise.results.std * residual.std
+        return FieldNormaliser(normalise.results.mean, std)
+
+    def known_ahead(self, batch: Batch) -> dict[str, Tensor | None]:
+        """The ``forcing`` and, for a model of lead times, the ``times`` of a batch."""
+        every = self.task.any_time
+        times = batch.times.view(batch.num_graphs, -1) if every else None
+        return {"forcing": batch.get("forcing"), "times": times}
+
+    def graphs_of(self, batch: Batch) -> Graphs:
+        """Those that the batch carries, or made now for one that carries none."""
+        if "graphs" in batch:
+            graphs: Graphs = batch.graphs
+            return graphs
+        return self.connect(batch.pos, batch.batch)
+
+    def _given(
+        self,
+        x: Tensor,
+        graphs: Graphs,
+        forcing: Tensor | None,
+        times: Tensor | None,
+    ) -> Given:
+        times = None if times is None else torch.atleast_2d(times)
+        return Given(x.double(), graphs, forcing, times)
+
+    def _through(self, given: Given, first: int) -> Tensor:
+        """The prediction from what the transforms before the ``first`` handed on."""
+        if first == len(self.transforms):
+            graphs = given.graphs
+            seen = self._assembled(given)
+            network: Tensor = self.model(seen, graphs.pos, graphs=graphs)
+            return network
+        behind: Callable[[Given], Tensor] = partial(self._through, first=first + 1)
+        found: Tensor = self.stack[first](given, behind)
+        return found
+
+    def _assembled(self, given: Given) -> Tensor:
+        """The input of the network, in its precision."""
+        kind = next(self.model.parameters()).real.dtype
+        seen = torch.cat([given.x, *given.features], dim=-1).to(kind)
+        if given.forcing is None:
+            return seen
+        return self.model.problem.with_forcing(seen, given.forcing.to(kind))

@@ -1,0 +1,87 @@
+"""Everything that is fitted to the training windows, in one pass over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from nfsgeo.data.normalisers import Moments
+from nfsgeo.forecast.transforms.lead_time import lead_times
+
+__all__ = ["Statistics"]
+
+
+@dataclass
+class Statistics:
+    """Statistics of training windows, each of all components at once.
+
+    Attributes:
+        n_in: input time steps; 0 without time.
+        n_out: predicted time steps; targets may go on after them.
+        any_time: whether the model predicts any time that is asked for.
+        inputs: of the input, fields and what does not change in time.
+        fields: of the fields at the time steps of inputs and targets.
+        changes: of the targets less the last input.
+        rates: of these changes, each divided by the time it takes.
+        forcings: of what is known ahead, for any time with the lead time as the last.
+        longest_lead: time from the last input to the last target.
+    """
+
+    n_in: int
+    n_out: int
+    any_time: bool = False
+    inputs: Moments = field(default_factory=Moments)
+    fields: Moments = field(default_factory=Moments)
+    changes: Moments = field(default_factory=Moments)
+    rates: Moments = field(default_factory=Moments)
+    forcings: Moments = field(default_factory=Moments)
+    longest_lead: float = 0.0
+    _product: Tensor = field(default_factory=lambda: torch.zeros(()))
+    _square: Tensor = field(default_factory=lambda: torch.zeros(()))
+
+    def add(self, window: Data) -> None:
+        """Adds a training window, see :class:`~nfsgeo.data.windows.WindowDataset`."""
+        self.inputs.add(window.x)
+        forcing = window.get("forcing")
+        if self.n_in == 0:
+            self.fields.add(window.y)
+        else:
+            own = window.x[..., : window.y.size(-1)]
+            fields = torch.cat([own, window.y], dim=1)
+            self.fields.add(fields)
+            self._add_trend(fields.double().diff(dim=1))
+            change = window.y[:, : self.n_out] - own[:, -1:]
+            self.changes.add(change)
+            leads = lead_times(window.times, self.n_in)
+            self.longest_lead = max(self.longest_lead, float(leads[-1]))
+            if self.any_time:
+                self.rates.add(change.double() / leads[self.n_in :, None])
+                time = leads[:, None].expand(len(own), -1, -1)
+                forcing = time if forcing is None else torch.cat([forcing, time], -1)
+        if forcing is not None:
+            self.forcings.add(forcing)
+
+    @property
+    def trend(self) -> list[float]:
+        r"""The damped trend of each component, from 0 to 1; empty without time.
+
+        .. math:: \phi = \frac{\sum (x_{t+1} - x_t)(x_t - x_{t-1})}{\sum (x_t -
+            x_{t-1})^2}
+
+        Near 1 for fields that are smooth in time; 0 for noisy ones, whose last value is
+        held.
+        """
+        if self.n_in == 0:
+            return []
+        tiny = torch.finfo(torch.float64).tiny
+        trend = self._product / self._square.clamp_min(tiny)
+        return torch.atleast_1d(trend.clamp(0, 1)).tolist()
+
+    def _add_trend(self, change: Tensor) -> None:
+        pairs = change[:, 1:] * change[:, :-1]
+        squares = change[:, :-1].square().where(~pairs.isnan(), 0)
+        self._product = self._product + pairs.nansum((0, 1))
+        self._square = self._square + squares.sum((0, 1))

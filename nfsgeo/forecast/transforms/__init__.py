@@ -1,0 +1,49 @@
+"""What surrounds a network, one class a file; a feature is on where it is in the stack.
+
+================  ==================================================================
+Normalise         fields of mean zero and standard deviation one
+TrainingNoise     noise on the inputs in training
+MissingValues     fills in missing values, and tells the network where they were
+LeadTimes         any time that is asked for, one by one
+Forcings          what is known ahead of time as an input
+BoundaryInputs    distance and direction to the boundary as inputs
+Residual          the last time step is added to what the network predicts
+================  ==================================================================
+
+To add one, write its file and name it in :data:`TRANSFORMS`, whose order is that of the
+stack: the first is next to the data.
+"""
+
+from __future__ import annotations
+
+from nfsgeo.forecast.transforms.boundary import BoundaryInputs
+from nfsgeo.forecast.transforms.forcing import Forcings
+from nfsgeo.forecast.transforms.lead_time import LeadTimes
+from nfsgeo.forecast.transforms.missing import MissingValues
+from nfsgeo.forecast.transforms.noise import TrainingNoise
+from nfsgeo.forecast.transforms.normalise import Normalise
+from nfsgeo.forecast.transforms.residual import Residual
+from nfsgeo.forecast.transforms.transform import Given, Transform
+
+__all__ = [
+    "TRANSFORMS",
+    "BoundaryInputs",
+    "Forcings",
+    "Given",
+    "LeadTimes",
+    "MissingValues",
+    "Normalise",
+    "Residual",
+    "TrainingNoise",
+    "Transform",
+]
+
+TRANSFORMS: dict[str, type[Transform]] = {
+    "normalise": Normalise,
+    "training_noise": TrainingNoise,
+    "missing_values": MissingValues,
+    "lead_times": LeadTimes,
+    "forcings": Forcings,
+    "boundary_inputs": BoundaryInputs,
+    "residual": Residual,
+}

@@ -1,0 +1,45 @@
+"""Lead times: a model that is asked for any time after its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from nfsgeo.forecast.transforms.transform import Given, Transform
+from nfsgeo.models import Problem
+
+__all__ = ["LeadTimes", "lead_times"]
+
+
+class LeadTimes(Transform):
+    """Predicts each time that is asked for by itself, with the times as an input.
+
+    The times of the inputs and of the prediction, relative to the last input, become
+    the last forcing.
+    """
+
+    def sizes(self, problem: Problem) -> Problem:
+        return replace(problem, n_out=1)
+
+    def forward(self, given: Given, predict: Callable[[Given], Tensor]) -> Tensor:
+        assert given.times is not None
+        n_in, graphs = given.x.size(1), given.graphs
+        leads = lead_times(given.times, n_in).expand(graphs.num_samples, -1)
+        at_points = leads if graphs.batch is None else leads[graphs.batch]
+        time = at_points.to(given.x)[..., None].expand(given.x.size(0), -1, -1)
+        known = time
+        if given.forcing is not None:
+            known = torch.cat([given.forcing.to(time), time], dim=-1)
+        found = []
+        for step in range(n_in, leads.size(1)):
+            here = torch.cat([known[:, :n_in], known[:, step : step + 1]], dim=1)
+            found.append(predict(replace(given, forcing=here, lead=leads[:, step])))
+        return found[0] if len(found) == 1 else torch.cat(found, dim=1)
+
+
+def lead_times(times: Tensor, n_in: int) -> Tensor:
+    """Times ``[..., n_in + K]`` relative to that of the last input."""
+    return times - times[..., n_in - 1 : n_in]

@@ -1,0 +1,73 @@
+"""Missing values: filled in before the network, which is told where they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from nfsgeo.forecast.transforms.transform import Given, Transform
+from nfsgeo.geometry import Graphs, batch_graphs
+from nfsgeo.models import Problem
+from nfsgeo.nn.missing_values import fill_in_space, fill_in_time, neighbour_graph
+
+__all__ = ["MissingValues"]
+
+
+class MissingValues(Transform):
+    """Fills in missing values, NaN, and adds an indicator of each component.
+
+    From the time steps before and after at the same point, else from the neighbours
+    that are observed, see :mod:`nfsgeo.nn.missing_values`. A model whose training data
+    were complete has no indicators; its missing inputs are filled in all the same.
+
+    Args:
+        trend: the damped trend of each component, none where training saw no gaps.
+        indicators: number of components with an indicator, 1 where the component is
+            observed and 0 where it is filled in; 0 for none.
+        gaps: whether training data have missing values.
+    """
+
+    def __init__(self, *, trend: Sequence[float], indicators: int, gaps: bool) -> None:
+        super().__init__(trend=trend, indicators=indicators, gaps=gaps)
+        self.trend, self.indicators, self.gaps = tuple(trend), indicators, gaps
+
+    def sizes(self, problem: Problem) -> Problem:
+        num = problem.in_components + self.indicators
+        self.domain = problem.domain.normalised
+        return replace(problem, in_components=num)
+
+    def connect(self, graphs: Graphs) -> Graphs:
+        return self._with_neighbours(graphs) if self.gaps else graphs
+
+    def inputs(self, given: Given) -> Given:
+        filled = self.filled(given.x, given.graphs)
+        if not self.indicators:
+            return replace(given, x=filled)
+        observed = (~given.x[..., : self.indicators].isnan()).to(filled)
+        return replace(given, x=filled, features=(*given.features, observed))
+
+    def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
+        """Fields without missing values.
+
+        Args:
+            x: normalised, ``[N, n_in, F]``.
+            graphs: of :meth:`connect`.
+        """
+        if not self.gaps:
+            # Training data are known to be complete; asking would wait for the device.
+            complete = self.training or torch.compiler.is_compiling()
+            if complete or not bool(x.isnan().any()):
+                return x
+        if "neighbours" not in graphs.edges:
+            graphs = self._with_neighbours(graphs)
+        trend = x.new_zeros(x.size(-1))
+        trend[: len(self.trend)] = x.new_tensor(self.trend)
+        return fill_in_space(fill_in_time(x, trend), graphs.edges["neighbours"])
+
+    def _with_neighbours(self, graphs: Graphs) -> Graphs:
+        samples = graphs.pos.split(graphs.sizes)
+        near = batch_graphs([neighbour_graph(pos, self.domain) for pos in samples])
+        return replace(graphs, edges={**graphs.edges, "neighbours": near})

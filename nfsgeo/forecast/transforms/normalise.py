@@ -1,0 +1,50 @@
+"""Normalisation: fields of mean zero and standard deviation one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.forecast.transforms.transform import Given, Transform
+
+__all__ = ["Normalise"]
+
+
+class Normalise(Transform):
+    """Scales inputs and outputs to mean zero and standard deviation one.
+
+    Per component, the same at every point, in double precision. The output of a problem
+    in time has the scale of its fields.
+
+    Args:
+        mean: mean of the ``F`` components of the input.
+        std: their standard deviations.
+        out_mean: mean of the ``C`` components of the output.
+        out_std: their standard deviations.
+    """
+
+    def __init__(
+        self,
+        *,
+        mean: Sequence[float],
+        std: Sequence[float],
+        out_mean: Sequence[float],
+        out_std: Sequence[float],
+    ) -> None:
+        super().__init__(mean=mean, std=std, out_mean=out_mean, out_std=out_std)
+        self.fields = FieldNormaliser(_doubles(mean), _doubles(std))
+        self.results = FieldNormaliser(_doubles(out_mean), _doubles(out_std))
+
+    def inputs(self, given: Given) -> Given:
+        return replace(given, x=self.fields.normalise(given.x))
+
+    def outputs(self, prediction: Tensor, given: Given) -> Tensor:
+        return self.results.denormalise(prediction)
+
+
+def _doubles(values: Sequence[float]) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)

@@ -1,0 +1,123 @@
+"""Residual prediction: the network predicts what is added to the last time step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.forecast.transforms.transform import Given, Transform
+from nfsgeo.geometry import Graphs, batch_graphs
+from nfsgeo.models import Problem
+from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
+from nfsgeo.nn.kriging import StationaryCovariance, kriging_graph
+
+__all__ = ["Residual"]
+
+# Adam moves every weight by about the learning rate, and a factor has farther to go.
+SPEED = 10.0
+
+
+class Residual(Transform):
+    r"""Adds the last observed time step to what the network predicts.
+
+    .. math:: \hat u_{tc}(x) = \alpha_{tc} \, u_c(x) + s_c \, y_{tc}(x)
+
+    of normalised fields, with the standard deviation :math:`s` of the changes in the
+    training data. With ``residual`` and ``rate``, :math:`\alpha` is 1; ``rate``
+    multiplies the prediction :math:`y` by the lead time. With ``damped`` it is damped
+    persistence: a learned factor for each predicted time step and component, 1 before
+    training, which also damps the noise of the last time step.
+
+    At query points the last time step comes from a local polyharmonic spline through
+    the observed points, or from kriging where these are few.
+
+    Args:
+        form: which of the three.
+        mean: mean of the changes, in standard deviations of the fields, ``C``.
+        std: their standard deviation, likewise.
+        lead_std: standard deviation of the lead time, by which a rate is multiplied.
+        covariance: ``parameters`` and normalised ``expected`` value of
+            :class:`~nfsgeo.nn.kriging.StationaryCovariance`; ``None`` for the spline.
+    """
+
+    def __init__(
+        self,
+        *,
+        form: Literal["residual", "damped", "rate"],
+        mean: Sequence[float],
+        std: Sequence[float],
+        lead_std: float | None = None,
+        covariance: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            form=form, mean=mean, std=std, lead_std=lead_std, covariance=covariance
+        )
+        self.form, self.lead_std = form, lead_std
+        for name, values in (("mean", mean), ("std", std)):
+            doubles = torch.tensor(values, dtype=torch.float64)
+            self.register_buffer(name, doubles)
+
+    mean: Tensor
+    std: Tensor
+
+    def sizes(self, problem: Problem) -> Problem:
+        self.domain = problem.domain.normalised
+        given, self.covariance = self.settings["covariance"], None
+        if given is not None:
+            values = (torch.tensor(given[key]) for key in ("parameters", "expected"))
+            self.covariance = StationaryCovariance(self.domain, *values)
+        if self.form == "damped":
+            zeros = torch.zeros(problem.n_out, problem.out_components)
+            self.change = nn.Parameter(zeros)
+        return problem
+
+    def connect(self, graphs: Graphs) -> Graphs:
+        if graphs.query_pos is None:
+            return graphs
+        if self.covariance is None:
+            last = spline_graph(
+                graphs.pos,
+                graphs.query_pos,
+                self.domain,
+                batch=graphs.batch,
+                query_batch=graphs.query_batch,
+            )
+        else:
+            assert graphs.query_sizes is not None
+            observed = graphs.pos.split(graphs.sizes)
+            queries = graphs.query_pos.split(graphs.query_sizes)
+            samples = zip(observed, queries, strict=True)
+            last = batch_graphs([kriging_graph(self.covariance, *s) for s in samples])
+        return replace(graphs, edges={**graphs.edges, "last": last})
+
+    def outputs(self, prediction: Tensor, given: Given) -> Tensor:
+        prediction = self.mean + self.std * prediction.to(self.std.dtype)
+        last = given.x[:, -1:, : prediction.size(-1)]
+        if given.graphs.query_pos is not None:
+            last = self._at_queries(last, given.graphs)
+        if self.form == "rate":
+            assert given.lead is not None and self.lead_std is not None
+            passed, at = given.lead.to(last) / self.lead_std, given.graphs.query_batch
+            passed = passed if at is None else passed[at]
+            prediction = prediction * passed[:, None, None]
+        if self.form == "damped":
+            last = self.damping.to(last) * last
+        return last + prediction
+
+    @property
+    def damping(self) -> Tensor:
+        r"""The factor :math:`\alpha` of damped persistence, ``[T, C]``."""
+        return 1 + SPEED * self.change
+
+    def _at_queries(self, last: Tensor, graphs: Graphs) -> Tensor:
+        """The last time step ``[N, 1, C]`` at the query points."""
+        # In double precision: weights in a gap are large and cancel.
+        last, graph = last.double(), graphs.edges["last"]
+        if self.covariance is None:
+            return interpolate_along(last, graph)
+        expected = self.covariance.expected
+        return expected + interpolate_along(last - expected, graph)

@@ -1,0 +1,94 @@
+"""The base of all transforms, and what they hand on to the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from nfsgeo.geometry import Graphs
+from nfsgeo.models import Problem
+
+__all__ = ["Given", "Transform"]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a prediction starts from, as each transform hands it on to the next.
+
+    Attributes:
+        x: fields and static inputs ``[N, n_in, F]``, NaN where a value is missing.
+        graphs: from :meth:`nfsgeo.forecast.Forecaster.connect`.
+        forcing: what is known ahead ``[N, n_in + n_out, C_f]``, or ``None``.
+        times: of the inputs and of what is asked for ``[S, n_in + K]`` in each sample,
+            for a model of lead times, else ``None``.
+        features: further inputs of the network, each ``[N, n_in, k]``.
+        lead: lead time of each sample ``[S]``, or ``None``.
+    """
+
+    x: Tensor
+    graphs: Graphs
+    forcing: Tensor | None = None
+    times: Tensor | None = None
+    features: tuple[Tensor, ...] = ()
+    lead: Tensor | None = None
+
+
+class Transform(nn.Module):
+    """A step between data and network: it changes the inputs, the outputs, or both.
+
+    Transforms form a stack, the first of which is next to the data. A subclass takes
+    plain types as keyword arguments and passes them on to this class: a checkpoint
+    stores them, and the transform is made of them again.
+
+    Args:
+        settings: the keyword arguments of the subclass.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__()
+        self.settings: Mapping[str, Any] = settings
+
+    def sizes(self, problem: Problem) -> Problem:
+        """The sizes of the network behind this transform.
+
+        Args:
+            problem: sizes before it.
+        """
+        return problem
+
+    def connect(self, graphs: Graphs) -> Graphs:
+        """Graphs with what this transform needs of the positions.
+
+        Args:
+            graphs: of the model, and of the transforms before.
+        """
+        return graphs
+
+    def inputs(self, given: Given) -> Given:
+        """What the next transform is given."""
+        return given
+
+    def outputs(self, prediction: Tensor, given: Given) -> Tensor:
+        """The prediction ``[M, T, C]`` before this transform, from that behind it.
+
+        Args:
+            prediction: of the next transform.
+            given: what this transform handed on to it.
+        """
+        return prediction
+
+    def forward(self, given: Given, predict: Callable[[Given], Tensor]) -> Tensor:
+        """The prediction ``[M, T, C]`` from what is given.
+
+        Args:
+            given: from the transform before.
+            predict: the transforms behind this one, and the network.
+        """
+        changed = self.inputs(given)
+        return self.outputs(predict(changed), changed)
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{key}={value}" for key, value in self.settings.items())

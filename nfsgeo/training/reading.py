@@ -1,0 +1,153 @@
+"""One pass over all windows before training: checks and statistics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import compress
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from nfsgeo.data import Fields
+from nfsgeo.data.windows import WindowDataset
+from nfsgeo.errors import UserError
+from nfsgeo.forecast import Statistics
+from nfsgeo.progress import Progress
+from nfsgeo.training.config import RunConfig
+
+__all__ = ["check_observed", "read_windows"]
+
+logger = logging.getLogger(__name__)
+
+
+def read_windows(
+    parts: Mapping[str, WindowDataset], config: RunConfig, progress: Progress
+) -> tuple[Statistics, bool]:
+    """Finds out now what would stop training later; fills the cache as well.
+
+    Args:
+        parts: ``"train"``, ``"valid"`` and, where there are samples, ``"test"``.
+        config: Of the run, resolved.
+        progress: Called with what is being done, how much is done and in all.
+
+    Returns:
+        Statistics of the training windows, and whether values of the fields are
+        missing.
+
+    Raises:
+        UserError: A sample cannot be read, is not finite or has points outside, time
+            steps are unequal, a part has nothing to compare predictions with, or more
+            values are missing than ``data.max_missing`` allows.
+    """
+    file = parts["train"].file
+    statistics = Statistics(
+        config.data.n_in or 0, config.data.n_out or 1, config.data.lead_times
+    )
+    missing = np.zeros((2, file.components), np.int64)
+    for part in ("train", "valid"):
+        windows, observed = parts[part], torch.zeros(file.components, dtype=torch.bool)
+        if not config.data.lead_times:
+            _check_time_steps(windows.times, file)
+        for item in range(len(windows)):
+            window = windows[item]
+            _check_points(window, file)
+            missing += _count_missing(window, windows.n_in)
+            observed |= _observed(window)
+            if part == "train":
+                statistics.add(window)
+            progress("reading samples", item + 1, len(windows))
+        _check_any({"train": "training", "valid": "validation"}[part], file, observed)
+    if "test" in parts:
+        check_observed("test", parts["test"])
+    share = missing[0] / missing[1]
+    most = int(share.argmax())
+    if share[most] > config.data.max_missing:
+        raise UserError(
+            f"{file.path} with {100 * share[most]:.3g} % of the values of "
+            f"{file.component_names[most]} missing in training and validation samples",
+            f"at most {100 * config.data.max_missing:g} %",
+            "use data with fewer gaps, or allow more by --set data.max_missing",
+        )
+    return statistics, bool(missing[0].any())
+
+
+def check_observed(part: str, windows: WindowDataset) -> None:
+    """Makes sure that a part has values to compare predictions with.
+
+    Warns of each component that has none there.
+
+    Raises:
+        UserError: All that is predicted of it is missing.
+    """
+    observed = torch.zeros(windows.file.components, dtype=torch.bool)
+    for item in range(len(windows)):
+        observed |= _observed(windows[item])
+        if observed.all():
+            return
+    _check_any(part, windows.file, observed)
+
+
+def _observed(window: Data) -> Tensor:
+    """Which components have a value among the targets ``[C]``."""
+    found: Tensor = (~window.y.isnan()).any(0).any(0)
+    return found
+
+
+def _check_any(part: str, file: Fields, observed: Tensor) -> None:
+    names = file.component_names
+    if not observed.any():
+        raise UserError(
+            f"{file.path} without any value of {' and '.join(names)} to predict in "
+            f"the {part} part",
+            "observed values in every part",
+            "use data that are observed there, or other parts by data.split_by",
+        )
+    if not observed.all():
+        logger.warning(
+            "%s has no value of %s to predict in the %s part, whose errors are those "
+            "of the other components",
+            *(file.path, " and ".join(compress(names, ~observed)), part),
+        )
+
+
+def _check_time_steps(times: NDArray[np.float64], file: Fields) -> None:
+    """Makes sure that the snapshots of a window are equally far apart in time."""
+    steps = np.diff(times)
+    unequal = np.flatnonzero(~np.isclose(steps, steps[:1], rtol=1e-3, atol=0))
+    if unequal.size:
+        at = unequal[0]
+        before, here, after = times[[at - 1, at, at + 1]]
+        raise UserError(
+            f"{file.path} with unequal time steps, {steps[at - 1]:g} from t = "
+            f"{before:g} and {steps[at]:g} from t = {here:g} to {after:g}",
+            f"equal steps among the {len(times)} snapshots of a window",
+            "choose others by data.first_step and data.time_stride, or train on "
+            "steps of any length: --set data.lead_times=true",
+        )
+
+
+def _check_points(window: Data, file: Fields) -> None:
+    box = replace(file.domain, region=None)
+    inside = box.contains(window.pos)
+    if not inside.all():
+        raise UserError(
+            f"sample {window.sample} of {file.path} with a point at "
+            f"{window.pos[~inside][0].tolist()}",
+            f"points in its domain, {box}",
+            "repair the points or the domain",
+        )
+    file.domain.check_region(window.pos, f"sample {window.sample} of {file.path} with ")
+
+
+def _count_missing(window: Data, n_in: int) -> NDArray[np.int64]:
+    """Missing values and all values of each component ``[2, C]``."""
+    fields = window.y
+    if n_in:
+        fields = torch.cat([window.x[..., : fields.size(-1)], fields], dim=1)
+    missing = fields.isnan().sum((0, 1)).numpy()
+    return np.stack([missing, np.full_like(missing, fields[..., 0].numel())])

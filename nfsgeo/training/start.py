@@ -1,0 +1,101 @@
+"""Training that starts from the weights of another run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+from nfsgeo.forecast import Forecaster
+from nfsgeo.forecast.transforms import Normalise, Residual
+from nfsgeo.setting_errors import unknown
+from nfsgeo.training.checkpoints import restore
+from nfsgeo.training.loading import read_config
+from nfsgeo.training.run_paths import find_run
+
+__all__ = ["start_from"]
+
+
+def start_from(
+    forecaster: Forecaster, run: Path | None, freeze: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Takes weights and fitted scales from another run, and freezes parts.
+
+    Meshes, numbers of points and of samples may differ. A tensor is taken if the other
+    model has one of the same name and shape; the others keep their initial values. The
+    scales of the fields are taken if the components are the same, so that weights see
+    the numbers that they were trained on.
+
+    Args:
+        forecaster: Fresh, changed in place.
+        run: The folder of a run, or the name of a model that comes with nfsgeo.
+        freeze: Names of modules of the network whose weights stay as they are.
+
+    Returns:
+        Lines that say which tensors were taken, which are new and which are frozen.
+
+    Raises:
+        UserError: There is no such run, its model shares no tensor with this one, or a
+            part to be frozen does not exist.
+    """
+    lines = [] if run is None else _take(run, forecaster)
+    return (*lines, *_freeze(freeze, forecaster))
+
+
+def _take(run: Path, forecaster: Forecaster) -> list[str]:
+    paths = find_run(run)
+    other = restore(paths.best, read_config(paths.config))
+    theirs, mine = other.model.state_dict(), forecaster.model.state_dict()
+    taken: dict[str, Tensor] = {
+        name: value
+        for name, value in theirs.items()
+        if name in mine and mine[name].shape == value.shape
+    }
+    if not taken:
+        raise UserError(
+            f"{run} of {other.name} to start {forecaster.name} from",
+            "a run whose model has tensors of the same names and shapes",
+            "start from a run of the same model with the same model.settings",
+        )
+    forecaster.model.load_state_dict(mine | taken)
+    new = [name for name in mine if name not in taken]
+    lines = [f"{len(taken)} of {len(mine)} tensors taken from {run}"]
+    lines += [f"new: {', '.join(new)}"] if new else []
+    return [*lines, _take_scales(forecaster, other)]
+
+
+def _take_scales(forecaster: Forecaster, other: Forecaster) -> str:
+    """The scales of the fields, where both have the same components and inputs."""
+    one, task = other.task, forecaster.task
+    kinds = ("components", "static", "scalars", "forcings")
+    if any(getattr(one, kind) != getattr(task, kind) for kind in kinds):
+        return "scales of the fields fitted to these data, whose components differ"
+    for number, mine in enumerate(forecaster.stack):
+        theirs = other.find(type(mine))
+        if theirs is None or not isinstance(mine, Normalise | Residual):
+            continue
+        forms = [each.settings.get("form") for each in (mine, theirs)]
+        if forms[0] == forms[1]:
+            settings: dict[str, Any] = dict(theirs.settings)
+            if isinstance(mine, Residual):  # kriging is fitted to these data
+                settings["covariance"] = mine.settings["covariance"]
+            made = type(mine)(**settings)
+            made.sizes(forecaster.model.problem)
+            forecaster.transforms[number] = made
+    return "scales of the fields taken as well"
+
+
+def _freeze(parts: Sequence[str], forecaster: Forecaster) -> list[str]:
+    known = [name for name, _ in forecaster.model.named_children()]
+    for part in parts:
+        if part not in known:
+            raise unknown(f"--freeze {part}", "a part of the model", part, known)
+    frozen = 0
+    for name, parameter in forecaster.model.named_parameters():
+        if name.split(".")[0] in parts:
+            parameter.requires_grad_(False)
+            frozen += parameter.numel()
+    return [f"frozen: {', '.join(parts)} ({frozen} numbers)"] if parts else []

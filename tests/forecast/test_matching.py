@@ -1,0 +1,138 @@
+"""The task of a file against that of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nfsgeo
+from nfsgeo.data import Fields
+from nfsgeo.errors import UserError
+from nfsgeo.forecast import check_times, matched
+from nfsgeo.geometry import Domain
+from nfsgeo.models import Task
+
+BOX = Domain.unit(2, periodic=False)
+FIELDS, STATIC = ["T", "p"], ["elevation", "soil"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def stations(
+    fields: list[str], static: list[str], domain: Domain = BOX, **more: Any
+) -> Fields:
+    """The same samples at 16 stations, their fields in the order of the names."""
+    rng = np.random.default_rng(0)
+    pos, names = rng.random((16, 2)), [*FIELDS, *STATIC, "wind", "slope", "u_0", "u_1"]
+    values = {name: k + rng.normal(size=(4, 16, 8)) for k, name in enumerate(names)}
+    coefficient = [values[name][..., 0] for name in static]
+    return nfsgeo.from_arrays(
+        np.stack([values[name] for name in fields], -1),
+        pos,
+        np.arange(8.0),
+        static=np.stack(coefficient, -1) if static else None,
+        domain=domain,
+        component_names=fields,
+        static_names=static or None,
+        **more,
+    )
+
+
+def task(**changes: Any) -> Task:
+    chosen: dict[str, Any] = {"domain": BOX, "components": FIELDS, "static": STATIC}
+    chosen |= {"n_in": 2, "n_out": 3, "times": range(-1, 4), "num_points": 16}
+    return Task(**(chosen | changes))
+
+
+@pytest.mark.parametrize(
+    ("fields", "static"),
+    [
+        (FIELDS, STATIC),
+        (["p", "T"], STATIC),
+        (["wind", "p", "T"], ["slope", "soil", "elevation"]),
+    ],
+)
+def test_names_tell_what_is_what(fields: list[str], static: list[str]) -> None:
+    found = matched(stations(fields, static), task())
+    assert (found.component_names, list(found.static_names)) == (FIELDS, STATIC)
+    expected = stations(FIELDS, STATIC)
+    np.testing.assert_array_equal(found.read(3, slice(8)), expected.read(3, slice(8)))
+    np.testing.assert_array_equal(found.read_static(1), expected.read_static(1))
+
+
+@pytest.mark.parametrize(
+    ("fields", "static", "message"),
+    [
+        (["T", "wind"], STATIC, r"\(T, wind\): expected 2 components \(T, p\), as in"),
+        (["T"], STATIC, r"1 component \(T\): expected 2 components \(T, p\)"),
+        (FIELDS, ["elevation"], r"\(elevation\): expected 2 .* \(elevation, soil\)"),
+        (FIELDS, ["elevation", "slope"], r"\(elevation, slope\): expected 2"),
+        (FIELDS, [], r"no static input: expected 2 .* \(elevation, soil\)"),
+    ],
+)
+def test_other_names_are_refused(
+    fields: list[str], static: list[str], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        matched(stations(fields, static), task())
+
+
+def test_names_that_are_made_up_do_not_count() -> None:
+    named, unnamed = stations(FIELDS, []), stations(["u_0", "u_1"], [])
+    without = task(static=())
+    assert matched(unnamed, without).component_names == ["u_0", "u_1"]
+    made_up = task(components=("u_0", "u_1"), static=())
+    assert matched(named, made_up).component_names == FIELDS
+
+
+def test_everything_that_differs_is_named_at_once() -> None:
+    asked = task(
+        components=("T", "q"),
+        static=("soil",),
+        forcings=("rain",),
+        scalars=("nu",),
+        units={"T": "K", "x": "m", "time": "h"},
+    )
+    box = Domain((0, 0), (2, 1), (False, True))
+    file = stations(FIELDS, ["slope"], box, units={"T": "°C", "x": "m", "time": "s"})
+    with pytest.raises(UserError) as caught:
+        matched(file, asked)
+    message = str(caught.value)
+    given, expected = message.split(": expected ")
+    for there, wanted in (
+        ("no rain, nu", "rain, nu, known ahead"),
+        ("2 components (T, p)", "2 components (T, q)"),
+        ("1 static input (slope)", "1 static input (soil)"),
+        ("T in °C", "T in K"),
+        ("time in s", "time in h"),
+        ("[0, 2] x [0, 1], periodic along y", "[0, 1] x [0, 1], not periodic"),
+    ):
+        assert there in given and wanted in expected, message
+    assert "\n" not in message and "x in m" not in message
+
+
+def test_units_that_a_file_does_not_tell_are_those_of_training() -> None:
+    asked = task(units={"T": "K", "time": "h"})
+    matched(stations(FIELDS, STATIC, units={"p": "Pa"}), asked)
+    with pytest.raises(UserError, match="T in °C: expected T in K"):
+        matched(stations(FIELDS, STATIC, units={"T": "°C"}), asked)
+
+
+@pytest.mark.parametrize("factor", [1.0005, 0.5])
+def test_time_steps_are_those_of_training(factor: float) -> None:
+    file, times = stations(FIELDS, STATIC), factor * np.arange(7.0, 12.0)
+    if factor > 1:
+        check_times(task(), file, [times.tolist()])
+        return
+    with pytest.raises(UserError, match="time steps of 0.5: expected time steps of 1"):
+        check_times(task(), file, [times.tolist()])
+    ahead = task(any_time=True, longest_lead=2.0)
+    check_times(ahead, file, [[0, 0.1, 0.7, 2.1]])
+    with pytest.raises(UserError, match=r"the last time is 3 after the last input"):
+        check_times(ahead, file, [[0, 1, 2, 3], [0, 1, 2, 4]])

@@ -1,0 +1,60 @@
+"""Missing values: filled in, and told to the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch_geometric.data import Batch, Data
+
+from nfsgeo.forecast import Forecaster
+from nfsgeo.forecast.transforms import MissingValues, Normalise
+
+Make = Callable[..., Forecaster]
+NAN = torch.nan
+# Points at 0.1, 0.2 and 0.9 on a line; the second has no value at all.
+POS = torch.tensor([[0.1, 0.5], [0.2, 0.5], [0.9, 0.5]])
+X = torch.tensor([[1.0, NAN, 5.0, NAN], [NAN] * 4, [NAN, 2.0, 4.0, 6.0]])[..., None]
+
+
+def stack(gaps: bool) -> list[Normalise | MissingValues]:
+    unit = Normalise(mean=[2.0], std=[1.0], out_mean=[0.0], out_std=[1.0])
+    return [unit, MissingValues(trend=[0.5] * gaps, indicators=int(gaps), gaps=gaps)]
+
+
+def test_gaps_are_filled_from_the_same_point_and_else_from_neighbours(
+    forecaster_of: Make,
+) -> None:
+    module = forecaster_of(lambda x, graphs: x, *stack(True), n_in=4)
+    batch = Batch.from_data_list([Data(x=X, pos=POS)])
+    seen = module.network_inputs(batch)
+    filled, observed = (2 + seen[..., 0]), seen[..., 1]
+    assert torch.equal(observed, (~X[..., 0].isnan()).float())
+    # Between two values the mean, after the last half of the slope of 2 a step.
+    torch.testing.assert_close(filled[0], torch.tensor([1.0, 3.0, 5.0, 6.0]))
+    torch.testing.assert_close(filled[2], torch.tensor([2.0, 2.0, 4.0, 6.0]))
+    weight = torch.tensor([0.1, 0.7]) ** -2  # of the inverse squared distance
+    expected = (weight @ filled[[0, 2]]) / weight.sum()
+    torch.testing.assert_close(filled[1], expected, rtol=1e-5, atol=1e-5)
+    complete = module.filled(X, module.connect(POS))
+    torch.testing.assert_close(complete[..., 0], filled.double(), rtol=1e-6, atol=1e-6)
+
+
+def test_gradients_reach_what_was_observed_alone(forecaster_of: Make) -> None:
+    module = forecaster_of(lambda x, g: x[:, -2:, :1], *stack(True), n_in=4)
+    x = X.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(module(x, POS).sum(), x)
+    assert gradient.isfinite().all() and not gradient[X.isnan()].any()
+    share = 0.1**-2 / (0.1**-2 + 0.7**-2)
+    # Of the time steps 2 and 3: itself, 1.5 - 0.5 times the slope, and the neighbour's.
+    expected = torch.tensor([-0.25, 0, 2.25, 0]) * (1 + share)
+    torch.testing.assert_close(gradient[0, :, 0], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_model_of_complete_fields_has_no_indicator_but_fills_gaps_in(
+    forecaster_of: Make,
+) -> None:
+    module = forecaster_of(lambda x, graphs: x[:, -2:], *stack(False), n_in=4)
+    assert module.model.problem.in_components == 1
+    assert torch.equal(module(X, POS)[2, :, 0], torch.tensor([2.0, 4.0]))
+    assert module(X, POS).isfinite().all()

@@ -1,0 +1,113 @@
+"""Training that starts from the weights of another run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import nfsgeo
+from nfsgeo.errors import UserError
+from nfsgeo.forecast.transforms import Normalise, Residual
+
+Train = Callable[..., Any]
+POINTS = np.random.default_rng(0).random((50, 2))
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """Fields ten times as large as the waves, on other points, at other times."""
+    phase = 6 * np.random.default_rng(1).random((12, 1, 1))
+    u = 10 * np.sin(6 * POINTS[:, :1] + phase + 0.1 * np.arange(30.0))
+    domain = nfsgeo.geometry.Domain.unit(2)
+    fields = nfsgeo.from_arrays(u, POINTS, 0.25 * np.arange(30.0), domain=domain)
+    return fields.write(tmp_path / "other.nc")
+
+
+def test_weights_and_scales_are_taken_for_other_points_and_times(
+    train: Train, tiny: dict[str, Any], other: Path
+) -> None:
+    run = train("run", {"trainer.epochs": 1}).paths
+    mine = nfsgeo.prepare(other, tiny | {"model.start_from": str(run.root)})
+    trained, fresh = nfsgeo.load(run), nfsgeo.prepare(other, tiny)
+    for name, value in trained.model.state_dict().items():
+        assert torch.equal(mine.forecaster.model.state_dict()[name], value), name
+    for kind in (Normalise, Residual):
+        found, theirs = mine.forecaster.find(kind), trained.find(kind)
+        assert found is not None and theirs is not None
+        for key in ("mean", "std", "out_mean", "out_std"):
+            assert found.settings.get(key) == theirs.settings.get(key)
+    assert mine.forecaster.scale.std < 0.2 * fresh.forecaster.scale.std
+    # Errors are still in the units of the new data, and the task is theirs.
+    assert mine.task == fresh.task
+    num = len(trained.model.state_dict())
+    assert mine.lines[0] == f"{num} of {num} tensors taken from {run.root}"
+    assert mine.lines[1:] == ("scales of the fields taken as well",)
+    # What was taken is a start alone: it changes, and the run has its own checkpoint.
+    paths = nfsgeo.fit(mine, other.parent / "started")
+    best = nfsgeo.load(paths).model.state_dict()
+    weights = trained.model.state_dict().items()
+    assert any(not torch.equal(best[name], value) for name, value in weights)
+
+
+def test_what_does_not_fit_is_new(train: Train, waves: Path, tiny: Any) -> None:
+    run = train("run", {"trainer.epochs": 1}).paths
+    more = {"model.settings.depth": 2, "model.start_from": str(run.root)}
+    found = nfsgeo.prepare(waves, tiny | more)
+    taken, new, _ = found.lines
+    names = [n for n in found.forecaster.model.state_dict() if f" {n}" in new]
+    trained, fresh = (
+        nfsgeo.load(run),
+        nfsgeo.prepare(waves, tiny | {"model.settings.depth": 2}),
+    )
+    num, all_of_them = (
+        len(trained.model.state_dict()),
+        len(fresh.forecaster.model.state_dict()),
+    )
+    assert taken.startswith(f"{num} of {all_of_them} tensors taken") and new.startswith(
+        "new: "
+    )
+    assert len(names) == all_of_them - num > 0
+    for name in names:
+        value = fresh.forecaster.model.state_dict()[name]
+        assert torch.equal(found.forecaster.model.state_dict()[name], value), name
+
+
+def test_frozen_parts_keep_their_weights_bit_for_bit(
+    train: Train, resume: Train, tmp_path: Path
+) -> None:
+    run = train("run", {"trainer.epochs": 1}).paths
+    chosen = {"model.start_from": str(run.root), "model.freeze": ["blocks"]}
+    started = train("started", chosen)
+    assert started.experiment.lines[-1].startswith("frozen: blocks (")
+    after = started.weights("last")
+    trained = nfsgeo.load(run).state_dict()
+    moved = 0
+    for name, value in trained.items():
+        same = torch.equal(after[f"forecaster.{name}"], value)
+        assert same or "blocks" not in name, name
+        moved += not same
+    assert moved and any("blocks" in name for name in trained)
+    # Going on needs the other run no more.
+    run.root.rename(tmp_path / "elsewhere")
+    assert resume(started.paths.root).rows() == started.rows()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model.name": "transolver"}, "of nfs to start transolver from"),
+        ({"model.freeze": ["block"]}, "--freeze block.*the nearest is blocks"),
+        ({"model.start_from": "nowhere"}, "nowhere"),
+    ],
+)
+def test_what_cannot_be_started_from(
+    train: Train, waves: Path, settings: dict[str, Any], message: str
+) -> None:
+    run = train("run", {"trainer.epochs": 1}).paths
+    with pytest.raises(UserError, match=message):
+        nfsgeo.prepare(waves, {"model.start_from": str(run.root)} | settings)
