@@ -69,7 +69,11 @@ def evaluate_run(
 
     Args:
         folder: The run's folder, or the name of a model that comes with nfsgeo.
-        data, part, factors, repeats, steps: As for :func:`nfsgeo.evaluate`.
+        data: Another file to evaluate on.
+        part: ``"all"`` samples of that file, or its ``"test"`` part.
+        factors: Also evaluate on meshes with so many times as many points.
+        repeats: Meshes to draw for each factor.
+        steps: Also evaluate so many time steps ahead, by an autoregressive rollout.
         unseen_at: Where additional points lie, as for :func:`evaluate_unseen`. On other
             data, training counts as having seen the points that it would have drawn.
         device: In place of the run's own.

@@ -132,7 +132,10 @@ class Forecaster(nn.Module):
 
         Args:
             x: fields ``[N, n_in, F]`` in the units of the data, NaN where missing.
-            pos, batch, query_pos, query_batch: as :meth:`nfsgeo.models.Model.forward`.
+            pos: positions ``[N, d]``.
+            batch: sample of each point ``[N]``, sorted; None for one sample.
+            query_pos: where to predict ``[M, d]``; None for the observed points.
+            query_batch: sample of each query point.
             graphs: from :meth:`connect`, in place of the positions.
             forcing: ``[N, n_in + n_out, C_f]`` where the model was trained with one.
             times: for a model of lead times, ``[n_in + K]`` of its inputs and of any
