@@ -2,7 +2,6 @@ r"""Missing values, NaN, replaced by those observed nearby in time and space."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import torch
@@ -13,7 +12,7 @@ from nfsgeo.geometry.nearest import nearest_neighbours
 from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.nn.base_interpolation import interpolate_along
 
-__all__ = ["fill_in_space", "fill_in_time", "fitted_trend", "neighbour_graph"]
+__all__ = ["fill_in_space", "fill_in_time", "neighbour_graph"]
 
 NEIGHBOURS = 12
 
@@ -26,7 +25,7 @@ def fill_in_time(x: Tensor, trend: Tensor | None = None) -> Tensor:
     .. math:: x_{t+k} = x_t + s \, (\phi + \phi^2 + \dots + \phi^k)
 
     with the slope :math:`s` between the last two observed values and a damped trend
-    :math:`\phi`, see :func:`fitted_trend`. Where a point has no value at all, NaN
+    :math:`\phi`, fitted to changes in time. Where a point has no value at all, NaN
     stays. Complete fields are returned bit for bit.
 
     Args:
@@ -54,27 +53,6 @@ def fill_in_time(x: Tensor, trend: Tensor | None = None) -> Tensor:
         follows = ended & (first > 0) & (earlier >= 0)
         filled = filled + torch.where(follows, slope * ahead, 0)
     return torch.where(observed, x, filled)
-
-
-def fitted_trend(fields: Iterable[Tensor]) -> Tensor:
-    r"""The damped trend of each component, from 0 to 1, that tells the next change.
-
-    .. math:: \phi = \frac{\sum (x_{t+1} - x_t)(x_t - x_{t-1})}{\sum (x_t - x_{t-1})^2}
-
-    Near 1 for fields that are smooth in time; 0 for noisy ones, whose last value is
-    held.
-
-    Args:
-        fields: ``[N, T, F]`` of each training sample, NaN where missing.
-    """
-    product, square = torch.zeros(()), torch.zeros(())
-    for field in fields:
-        change = field.double().diff(dim=1)
-        pairs = change[:, 1:] * change[:, :-1]
-        squares = change[:, :-1].square().where(~pairs.isnan(), 0)
-        product = product + pairs.nansum((0, 1))
-        square = square + squares.sum((0, 1))
-    return (product / square.clamp_min(torch.finfo(square.dtype).tiny)).clamp(0, 1)
 
 
 def fill_in_space(x: Tensor, graph: BipartiteGraph) -> Tensor:

@@ -11,7 +11,6 @@ from nfsgeo.geometry import Domain
 from nfsgeo.nn.missing_values import (
     fill_in_space,
     fill_in_time,
-    fitted_trend,
     neighbour_graph,
 )
 
@@ -112,14 +111,3 @@ def test_points_at_one_place_stand_in_for_each_other() -> None:
     x[0] = NAN
     filled = fill_in_space(x, neighbour_graph(pos, Domain.unit(2)))
     torch.testing.assert_close(filled[0], known, rtol=1e-4, atol=1e-4)
-
-
-def test_the_trend_of_smooth_and_of_noisy_fields() -> None:
-    generator = torch.Generator().manual_seed(0)
-    time = torch.arange(40.0)
-    smooth = torch.sin(0.1 * time)[None, :, None].expand(50, -1, 1)
-    noise = torch.randn(50, 40, 1, generator=generator)
-    fields = torch.cat([smooth, noise], dim=-1)
-    for share in (0.0, 0.3):
-        found = fitted_trend([spoiled(fields, share, 1)])
-        assert 0.97 < found[0] <= 1 and found[1] == 0
