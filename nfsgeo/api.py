@@ -178,7 +178,7 @@ def predict(
         run: From :func:`fit`, its folder, or a name such as ``"ns-small"``.
         source: Fields with at least the run's input snapshots, or their path.
         target: The file to make; its ending chooses the format, see
-            :func:`nfsgeo.data.export`.
+            :func:`nfsgeo.data.write`.
         query_points: A .npy, .npz or .csv file of query points; None for the
             observed points.
         first: Number of the first observed snapshot, from 0, to predict from elsewhere
