@@ -181,7 +181,8 @@ def num_parameters(model: nn.Module) -> int:
     Spectral layers hold complex weights as pairs of real numbers.
     """
     spectral = (SpectralConv, PointSpectralConv)
-    pairs = [m.weight.numel() for m in model.modules() if isinstance(m, spectral)]
+    layers = [each for each in model.modules() if isinstance(each, spectral)]
+    pairs = [each.weight.numel() for each in layers if each.weight.requires_grad]
     trained = [p.numel() for p in model.parameters() if p.requires_grad]
     return sum(trained) - sum(pairs) // 2
 

@@ -87,6 +87,7 @@ class TrainingModule(LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         errors = {f"valid_{name}": e for name, e in self.errors.compute().items()}
+        self.log("valid_rmse", errors.pop("valid_rmse"), prog_bar=True)
         self.log_dict(errors)
         self.errors.reset()
 

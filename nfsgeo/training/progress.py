@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import RichProgressBar
 from rich.console import Console
@@ -17,8 +19,17 @@ def progress_callback() -> Callback:
     Both tell the validation errors, and that training stopped early.
     """
     if Console(stderr=True).is_terminal:
-        return RichProgressBar(console_kwargs={"stderr": True})
+        return EpochBar(console_kwargs={"stderr": True})
     return EpochLines()
+
+
+class EpochBar(RichProgressBar):
+    """Lightning's bar with the validation error, without the version of the logger."""
+
+    def get_metrics(self, trainer: Trainer, pl_module: LightningModule) -> Any:
+        metrics = super().get_metrics(trainer, pl_module)
+        metrics.pop("v_num", None)
+        return metrics
 
 
 class EpochLines(Callback):

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from nfsgeo.data.build import numbered
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Normalise, Residual
@@ -70,19 +71,23 @@ def _take(run: Path, forecaster: Forecaster) -> list[str]:
 def _take_scales(forecaster: Forecaster, other: Forecaster) -> str:
     """The scales of the fields, where both have the same components and inputs."""
     one, task = other.task, forecaster.task
-    kinds = ("components", "static", "scalars", "forcings")
-    if any(getattr(one, kind) != getattr(task, kind) for kind in kinds):
-        return "scales of the fields fitted to these data, whose components differ"
-    for number, mine in enumerate(forecaster.stack):
-        theirs = other.find(type(mine))
-        if theirs is None or not isinstance(mine, Normalise | Residual):
+    kinds = {"components": "u", "static": "a", "scalars": "", "forcings": ""}
+    for kind, stem in kinds.items():
+        theirs, mine = list(getattr(one, kind)), list(getattr(task, kind))
+        # Names that are made up do not count.
+        unnamed = len(theirs) == len(mine) and numbered(stem, len(mine))
+        if theirs != mine and unnamed not in (theirs, mine):
+            return f"scales of the fields fitted to these data, whose {kind} differ"
+    for number, here in enumerate(forecaster.stack):
+        there = other.find(type(here))
+        if there is None or not isinstance(here, Normalise | Residual):
             continue
-        forms = [each.settings.get("form") for each in (mine, theirs)]
+        forms = [each.settings.get("form") for each in (here, there)]
         if forms[0] == forms[1]:
-            settings: dict[str, Any] = dict(theirs.settings)
-            if isinstance(mine, Residual):  # kriging is fitted to these data
-                settings["covariance"] = mine.settings["covariance"]
-            made = type(mine)(**settings)
+            settings: dict[str, Any] = dict(there.settings)
+            if isinstance(here, Residual):  # kriging is fitted to these data
+                settings["covariance"] = here.settings["covariance"]
+            made = type(here)(**settings)
             made.sizes(forecaster.model.problem)
             forecaster.transforms[number] = made
     return "scales of the fields taken as well"

@@ -13,6 +13,7 @@ import torch
 import nfsgeo
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.transforms import Normalise, Residual
+from nfsgeo.models import num_parameters
 
 Train = Callable[..., Any]
 POINTS = np.random.default_rng(0).random((50, 2))
@@ -77,6 +78,26 @@ def test_what_does_not_fit_is_new(train: Train, waves: Path, tiny: Any) -> None:
         assert torch.equal(found.forecaster.model.state_dict()[name], value), name
 
 
+@pytest.mark.parametrize(("name", "taken"), [("w", True), ("pressure", False)])
+def test_scales_go_by_names_that_are_not_made_up(
+    train: Train, tiny: dict[str, Any], tmp_path: Path, name: str, taken: bool
+) -> None:
+    u = np.random.default_rng(0).random((12, 50, 30))
+    more = {"domain": nfsgeo.geometry.Domain.unit(2), "component_names": [name]}
+    fields = nfsgeo.from_arrays(u, POINTS, 0.25 * np.arange(30.0), **more)
+    path = fields.write(tmp_path / "named.nc")
+    if taken:  # those of the waves are called u
+        run = train("run", {"trainer.epochs": 1}).paths
+    else:
+        other = nfsgeo.from_arrays(
+            u, POINTS, 0.25 * np.arange(30.0), **more | {"component_names": ["p"]}
+        ).write(tmp_path / "p.nc")
+        run = nfsgeo.fit(nfsgeo.prepare(other, tiny), tmp_path / "other")
+    found = nfsgeo.prepare(path, tiny | {"model.start_from": str(run.root)})
+    assert ("taken as well" in found.lines[-1]) == taken
+    assert ("components differ" in found.lines[-1]) != taken
+
+
 def test_frozen_parts_keep_their_weights_bit_for_bit(
     train: Train, resume: Train, tmp_path: Path
 ) -> None:
@@ -84,6 +105,9 @@ def test_frozen_parts_keep_their_weights_bit_for_bit(
     chosen = {"model.start_from": str(run.root), "model.freeze": ["blocks"]}
     started = train("started", chosen)
     assert started.experiment.lines[-1].startswith("frozen: blocks (")
+    model = started.experiment.forecaster.model
+    fresh = num_parameters(nfsgeo.load(run).model)
+    assert 0 < num_parameters(model) < fresh
     after = started.weights("last")
     trained = nfsgeo.load(run).state_dict()
     moved = 0
