@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import multiprocessing
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,12 +47,18 @@ def device(request: pytest.FixtureRequest) -> torch.device:
 @pytest.fixture(scope="session")
 def sent() -> Callable[[Any], Any]:
     """What arrives in another process, such as a worker that loads data."""
-    return lambda value: pickle.loads(pickle.dumps(value))
+
+    def through_a_queue(value: Any) -> Any:
+        queue: Any = multiprocessing.Queue()
+        queue.put(value)
+        return queue.get(timeout=60)
+
+    return through_a_queue
 
 
 @pytest.fixture(scope="session")
 def waves(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twenty travelling waves on a periodic 16 x 16 grid, 24 records 0.25 apart."""
+    """Twenty travelling waves on a periodic 16 x 16 grid, 24 time steps 0.25 apart."""
     path = tmp_path_factory.mktemp("data") / "waves.nc"
     axis = np.arange(16) / 16
     x, y = np.meshgrid(axis, axis, indexing="ij")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from nfsgeo.data.normalisers import FieldNormaliser
+from nfsgeo.errors import UserError
 from nfsgeo.forecast.checks import check_given
 from nfsgeo.forecast.samples import predict_samples
 from nfsgeo.forecast.transforms import (
@@ -23,10 +23,18 @@ from nfsgeo.forecast.transforms import (
 )
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS, Model, Task, build_model
+from nfsgeo.models.base import check_differentiable
 
 __all__ = ["Forecaster"]
 
 T = TypeVar("T", bound=Transform)
+
+
+class Scale(NamedTuple):
+    """Mean and standard deviation of each component ``[C]``, in the data's units."""
+
+    mean: Tensor
+    std: Tensor
 
 
 class Forecaster(nn.Module):
@@ -143,10 +151,14 @@ class Forecaster(nn.Module):
 
         Raises:
             UserError: ``x``, ``forcing`` or ``times`` has other components or time
-                steps than in training.
+                steps than in training, or positions require gradients that the graphs
+                do not pass on.
         """
-        if graphs is None:
-            assert pos is not None
+        if graphs is not None:
+            check_differentiable(graphs, pos, query_pos)
+        elif pos is None:
+            raise UserError("fields without positions", "pos, or graphs", "give one")
+        else:
             graphs = self.connect(pos, batch, query_pos, query_batch)
         check_given(self.task, x, forcing, times, graphs)
         found = self._through(self._given(x, graphs, forcing, times), 0)
@@ -239,14 +251,12 @@ class Forecaster(nn.Module):
         return next(self.parameters()).device
 
     @property
-    def scale(self) -> FieldNormaliser:
+    def scale(self) -> Scale:
         """Mean of the training fields, and scale of what the network predicts."""
         normalise, residual = self.find(Normalise), self.find(Residual)
         assert normalise is not None
-        if residual is None:
-            return normalise.results
-        std = normalise.results.std * residual.std
-        return FieldNormaliser(normalise.results.mean, std)
+        mean, std = normalise.results.mean, normalise.results.std
+        return Scale(mean, std if residual is None else std * residual.std)
 
     def known_ahead(self, batch: Batch) -> dict[str, Tensor | None]:
         """The ``forcing`` and, for a model of lead times, the ``times`` of a batch."""

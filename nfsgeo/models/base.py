@@ -17,7 +17,7 @@ from nfsgeo.models.problem import Problem
 from nfsgeo.nn import grid_shape
 from nfsgeo.setting_errors import unknown
 
-__all__ = ["Model", "ModelSettings"]
+__all__ = ["Model", "ModelSettings", "check_differentiable"]
 
 
 class ModelSettings(BaseModel):
@@ -167,12 +167,8 @@ class Model(nn.Module, ABC):
             )
         if graphs is None:
             graphs = self.connect(pos, batch, query_pos, query_batch)
-        elif _differentiated(pos, query_pos) and not graphs.differentiable:
-            raise UserError(
-                "positions that require gradients, with graphs that are constants",
-                "graphs made by connect while gradients are recorded, or none",
-                "leave graphs out, or detach the positions",
-            )
+        else:
+            check_differentiable(graphs, pos, query_pos)
         if x.size(0) != graphs.pos.size(0):
             raise ValueError(
                 f"x has {x.size(0)} points; expected the {graphs.pos.size(0)} that the "
@@ -318,10 +314,31 @@ class Model(nn.Module, ABC):
         return self.problem.domain.normalise(pos, kind)
 
 
-def _differentiated(pos: Tensor, query_pos: Tensor | None) -> bool:
+def check_differentiable(
+    graphs: Graphs, pos: Tensor | None, query_pos: Tensor | None
+) -> None:
+    """Makes sure that gradients with respect to positions are not lost in graphs.
+
+    Args:
+        graphs: made beforehand.
+        pos: positions of the observed points, if they are given as well.
+        query_pos: those of the query points.
+
+    Raises:
+        UserError: a position requires gradients, and the graphs are constants.
+    """
+    if _differentiated(pos, query_pos) and not graphs.differentiable:
+        raise UserError(
+            "positions that require gradients, with graphs that are constants",
+            "graphs made by connect while gradients are recorded, or none",
+            "leave graphs out, or detach the positions",
+        )
+
+
+def _differentiated(pos: Tensor | None, query_pos: Tensor | None) -> bool:
     """Whether gradients with respect to positions are wanted."""
-    wanted = pos.requires_grad or (query_pos is not None and query_pos.requires_grad)
-    return torch.is_grad_enabled() and wanted
+    given = (each for each in (pos, query_pos) if each is not None)
+    return torch.is_grad_enabled() and any(each.requires_grad for each in given)
 
 
 def _same(graphs: Graphs, pos: Tensor, query_pos: Tensor | None) -> bool:

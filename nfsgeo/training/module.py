@@ -147,7 +147,8 @@ class TrainingModule(LightningModule):
     def _normalised(self, fields: Tensor) -> Tensor:
         """Fields without their mean, which may be large, in the model's precision."""
         kind = next(self.forecaster.model.parameters()).dtype
-        return self.forecaster.scale.normalise(fields).to(kind)
+        mean, std = self.forecaster.scale
+        return ((fields - mean) / std).to(kind)
 
     def _watch(self, loss: Tensor, batch: Batch) -> None:
         self._losses.append((loss.detach(), batch.sample))

@@ -251,3 +251,14 @@ def test_arrays_that_cannot_be_predicted_from(
     x, pos, forcing = (each.numpy() for each in sample())
     with pytest.raises(UserError, match=message):
         everything.predict(**{"data": x, "pos": pos, "forcing": forcing} | changes)
+
+
+def test_gradients_of_positions_are_not_lost_in_graphs(forecaster_of: Make) -> None:
+    module = forecaster_of(lambda x, graphs: x)
+    x, pos = torch.zeros(4, 1, 1), torch.rand(4, 2)
+    graphs = module.connect(pos)
+    module(x, pos, graphs=graphs)
+    with pytest.raises(UserError, match="require gradients"):
+        module(x, pos.clone().requires_grad_(), graphs=graphs)
+    with pytest.raises(UserError, match="without positions"):
+        module(x)
