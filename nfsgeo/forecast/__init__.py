@@ -9,14 +9,12 @@
 from nfsgeo.forecast.forecaster import Forecaster
 from nfsgeo.forecast.matching import check_times, matched, task_of
 from nfsgeo.forecast.rollout import rollout
-from nfsgeo.forecast.stack import fitted_transforms
 from nfsgeo.forecast.statistics import Statistics
 
 __all__ = [
     "Forecaster",
     "Statistics",
     "check_times",
-    "fitted_transforms",
     "matched",
     "rollout",
     "task_of",

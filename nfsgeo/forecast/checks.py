@@ -2,60 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Graphs
 from nfsgeo.models import Task
 
-__all__ = ["check_asked", "check_given", "check_lead", "check_values", "example"]
+__all__ = ["check_asked", "check_lead", "check_shapes", "check_values", "example"]
 
 
-def check_given(
-    task: Task,
-    x: Tensor,
-    forcing: Tensor | None,
-    times: Tensor | None,
-    graphs: Graphs,
-) -> None:
-    """Makes sure that arrays have the components and time steps of training.
+def check_shapes(task: Task, num_samples: int, arrays: Mapping[str, Tensor]) -> None:
+    """Makes sure that arrays have the shapes of one another and of training.
+
+    Args:
+        task: of the model.
+        num_samples: how many samples they are of, for ``times`` of each.
+        arrays: ``x``, which is always there, ``pos``, ``query_pos``, ``forcing`` and
+            ``times``.
 
     Raises:
-        UserError: they have not; the message has all shapes.
+        UserError: one has not; the message has all shapes.
     """
-    n_in, known = max(1, task.n_in), len(task.forcings)
-    steps = n_in + task.n_out
-    fits = (times is not None) == task.any_time
-    if fits and times is not None:
-        samples = ((), (1,), (graphs.num_samples,))
-        steps = times.size(-1) if times.ndim else 0
-        fits = steps > n_in and times.shape[:-1] in samples
-    fits &= x.ndim == 3 and tuple(x.shape[1:]) == (n_in, task.num_inputs)
-    fits &= (forcing is not None) == bool(known)
-    if forcing is not None:
-        fits &= tuple(forcing.shape) == (x.size(0), steps, known)
-    if fits:
-        return
-    given = {"x": x, "forcing": forcing, "times": times}
-    shapes = {name: [*each.shape] for name, each in given.items() if each is not None}
+    x, n_in, known = arrays["x"], max(1, task.n_in), len(task.forcings)
     names = [*task.components] * task.has_time + [*task.static, *task.scalars]
     wanted = [f"x [points, {n_in}, {task.num_inputs}] ({', '.join(names)})"]
+    fits = x.ndim == 3 and tuple(x.shape[1:]) == (n_in, task.num_inputs)
+    for name, points in (("pos", "points"), ("query_pos", "queries")):
+        if name in arrays:
+            wanted.append(f"{name} [{points}, {task.domain.dim}]")
+            pos = arrays[name]
+            fits &= pos.ndim == 2 and pos.size(-1) == task.domain.dim and len(pos) > 0
+            fits &= name == "query_pos" or len(pos) == len(x)
+    times, steps, asked = arrays.get("times"), n_in + task.n_out, str(task.n_out)
+    fits &= (times is not None) == task.any_time
+    if task.any_time:
+        asked = "K"
+        wanted.append(f"times of the inputs and of what is asked for [{n_in} + K]")
+        if times is not None and fits:
+            steps = times.size(-1) if times.ndim else 0
+            fits = steps > n_in and times.shape[:-1] in ((), (1,), (num_samples,))
+    forcing = arrays.get("forcing")
+    fits &= (forcing is not None) == bool(known)
     if known:
-        asked = "K" if task.any_time else task.n_out
         names = [*task.forcings]
         wanted.append(
             f"forcing [points, {n_in} + {asked}, {known}] ({', '.join(names)})"
         )
-    if task.any_time:
-        wanted.append(f"times of the inputs and of what is asked for [{n_in} + K]")
-    raise UserError(
-        " and ".join(f"{name} of shape {shape}" for name, shape in shapes.items()),
-        " and ".join(wanted) + ", as in training",
-        "give these, with static inputs repeated over the time steps",
-    )
+    if forcing is not None:
+        fits &= tuple(forcing.shape) == (len(x), steps, known)
+    if not fits:
+        shapes = (f"{name} of shape {[*each.shape]}" for name, each in arrays.items())
+        raise UserError(
+            " and ".join(shapes),
+            " and ".join(wanted) + ", as in training",
+            "give these, with static inputs repeated over the time steps",
+        )
 
 
 def check_values(task: Task, forcing: Tensor | None, times: Tensor | None) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from nfsgeo.errors import UserError
-from nfsgeo.forecast.checks import check_given
+from nfsgeo.forecast.checks import check_shapes
 from nfsgeo.forecast.samples import predict_samples
 from nfsgeo.forecast.transforms import (
     TRANSFORMS,
@@ -160,7 +160,9 @@ class Forecaster(nn.Module):
             raise UserError("fields without positions", "pos, or graphs", "give one")
         else:
             graphs = self.connect(pos, batch, query_pos, query_batch)
-        check_given(self.task, x, forcing, times, graphs)
+        arrays = {"x": x, "forcing": forcing, "times": times}
+        there = {name: each for name, each in arrays.items() if each is not None}
+        check_shapes(self.task, graphs.num_samples, there)
         found = self._through(self._given(x, graphs, forcing, times), 0)
         return found.to(torch.promote_types(x.dtype, torch.float32))
 

@@ -12,7 +12,7 @@ from torch_geometric.data import Batch, Data
 from nfsgeo.data.checks import as_real, finite, not_infinite
 from nfsgeo.data.times import as_times
 from nfsgeo.errors import UserError
-from nfsgeo.forecast.checks import check_values
+from nfsgeo.forecast.checks import check_shapes, check_values
 from nfsgeo.models import Task
 
 __all__ = ["predict_samples"]
@@ -76,7 +76,7 @@ def _predicted(
         for name, value in given.items()
         if value is not None
     }
-    _check_shapes(arrays, task.domain.dim)
+    check_shapes(task, 1, arrays)
     static = arrays["x"][..., len(task.components) if task.has_time else 0 :]
     if not bool(((static == static[:, :1]) & static.isfinite()).all()):
         raise UserError(
@@ -103,18 +103,3 @@ def _tensor(values: Any, what: str, device: torch.device) -> Tensor:
     (not_infinite if gaps else finite)(numbers, what)
     given = values if isinstance(values, Tensor) else numbers
     return torch.as_tensor(given, device=device)
-
-
-def _check_shapes(arrays: dict[str, Tensor], dim: int) -> None:
-    x, pos, queries = arrays["x"], arrays["pos"], arrays.get("query_pos")
-    fits = pos.ndim == 2 and pos.size(1) == dim and x.ndim == 3 and len(x) == len(pos)
-    if queries is not None:
-        fits &= queries.ndim == 2 and queries.size(1) == dim and len(queries) > 0
-    if not fits:
-        shapes = (f"{name} {[*each.shape]}" for name, each in arrays.items())
-        raise UserError(
-            f"arrays of shapes {', '.join(shapes)}",
-            f"x [n, n_in, F], pos [n, {dim}] of the same points and query_pos "
-            f"[m, {dim}] if any",
-            "reshape them",
-        )

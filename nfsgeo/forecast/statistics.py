@@ -9,9 +9,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from nfsgeo.data.normalisers import Moments
-from nfsgeo.forecast.transforms.lead_time import lead_times
 
-__all__ = ["Statistics"]
+__all__ = ["Statistics", "lead_times"]
+
+
+def lead_times(times: Tensor, n_in: int) -> Tensor:
+    """Times ``[..., n_in + K]`` relative to that of the last input."""
+    return times - times[..., n_in - 1 : n_in]
 
 
 @dataclass

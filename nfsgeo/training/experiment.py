@@ -11,7 +11,8 @@ import torch
 from nfsgeo.data import Fields
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
-from nfsgeo.forecast import Forecaster, Statistics, fitted_transforms, task_of
+from nfsgeo.forecast import Forecaster, Statistics, task_of
+from nfsgeo.forecast.transforms import Wanted, fitted
 from nfsgeo.models import MODELS, OwnLoss, Problem, Task
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.config import RunConfig
@@ -138,14 +139,14 @@ def _forecaster(
         mean = statistics.inputs.mean[: len(task.components)]
         scale = statistics.changes.scale
         covariance = fitted_covariance(config.data, file, config.seed, mean, scale)
-    transforms = fitted_transforms(
-        statistics,
+    wanted = Wanted(
         prediction=config.model.prediction or "residual",
         gaps=gaps,
         boundary=config.data.boundary_inputs,
         training_noise=config.data.training_noise,
         covariance=covariance,
     )
+    transforms = fitted(statistics, wanted)
     name, settings = config.model.name, config.model.settings
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from nfsgeo.errors import UserError
-from nfsgeo.forecast import Forecaster, Statistics, fitted_transforms
-from nfsgeo.forecast.transforms import TRANSFORMS, Given, Transform
+from nfsgeo.forecast import Forecaster, Statistics
+from nfsgeo.forecast.transforms import TRANSFORMS, Given, Transform, Wanted, fitted
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.models import Task
 from nfsgeo.nn.kriging import StationaryCovariance
@@ -68,14 +68,14 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         parameters = torch.tensor([0.0, 0.0, 1.0, -5.0, -2.0, -9.0])
         covariance = StationaryCovariance(domain, parameters, torch.tensor([2.0]))
     form: Any = {"change": "residual", "kriging": "residual", "steady": "direct"}
-    transforms = fitted_transforms(
-        statistics,
+    wanted = Wanted(
         prediction=form.get(kind, kind),
         gaps=kind in ("change", "damped"),
         boundary=True,
         training_noise=0.1,
         covariance=covariance,
     )
+    transforms = fitted(statistics, wanted)
     task = Task(
         domain=domain,
         components=("u",),
@@ -232,15 +232,15 @@ def test_what_a_mask_hides_is_no_input(everything: Forecaster) -> None:
         ({"data": np.full((40, 3, 2), np.inf)}, "x with 240 of 240 values infinite"),
         ({"data": np.ones((40, 3, 2)) * 1j}, "x of type complex128"),
         ({"data": torch.ones(40, 3, 2) * 1j}, "x of type complex64"),
-        ({"data": np.ones((39, 3, 2))}, r"x \[39, 3, 2\], pos \[40, 2\]"),
-        ({"pos": np.ones((40, 3))}, r"pos \[40, 3\].*: expected .* \[n, 2\]"),
+        ({"data": np.ones((39, 3, 2))}, r"x of .*39, 3, 2\] and pos of .*40, 2\]"),
+        ({"pos": np.ones((40, 3))}, r"pos .*40, 3\].*: expected .* \[points, 2\]"),
         ({"pos": np.full((40, 2), np.nan)}, "pos with 80 of 80 values missing"),
-        ({"query_pos": np.ones(2)}, r"query_pos \[2\].*: expected .*\[m, 2\]"),
-        ({"query_pos": np.ones((0, 2))}, r"query_pos \[0, 2\]"),
+        ({"query_pos": np.ones(2)}, r"query_pos .*\[2\].*: expected .*\[queries, 2\]"),
+        ({"query_pos": np.ones((0, 2))}, r"query_pos of shape \[0, 2\]"),
         ({"data": np.full((40, 3, 2), np.nan)}, "a static input that changes in time"),
         ({"data": np.arange(240.0).reshape(40, 3, 2)}, "a static input that changes"),
         ({"times": ["now", "then"]}, "times as text"),
-        ({"times": np.arange(5.0)}, r"times of shape \[5\]: expected"),
+        ({"times": np.arange(5.0)}, r"times of shape \[5\].*: expected"),
         ({"forcing": None}, r"x of .*: expected .*forcing .* \(f\)"),
         ({"forcing": np.full((40, 5, 1), np.nan)}, "a forcing .f. with missing values"),
     ],

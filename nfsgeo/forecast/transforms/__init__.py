@@ -11,11 +11,13 @@ Residual          the last time step is added to what the network predicts
 ================  ==================================================================
 
 To add one, write its file and name it in :data:`TRANSFORMS`, whose order is that of the
-stack: the first is next to the data.
+stack: the first is next to the data. A run has those that its
+:meth:`~nfsgeo.forecast.transforms.Transform.fit` makes.
 """
 
 from __future__ import annotations
 
+from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.boundary import BoundaryInputs
 from nfsgeo.forecast.transforms.forcing import Forcings
 from nfsgeo.forecast.transforms.lead_time import LeadTimes
@@ -23,12 +25,13 @@ from nfsgeo.forecast.transforms.missing import MissingValues
 from nfsgeo.forecast.transforms.noise import TrainingNoise
 from nfsgeo.forecast.transforms.normalise import Normalise
 from nfsgeo.forecast.transforms.residual import Residual
-from nfsgeo.forecast.transforms.transform import Given, Transform
+from nfsgeo.forecast.transforms.transform import Form, Given, Transform, Wanted
 
 __all__ = [
     "TRANSFORMS",
     "BoundaryInputs",
     "Forcings",
+    "Form",
     "Given",
     "LeadTimes",
     "MissingValues",
@@ -36,6 +39,8 @@ __all__ = [
     "Residual",
     "TrainingNoise",
     "Transform",
+    "Wanted",
+    "fitted",
 ]
 
 TRANSFORMS: dict[str, type[Transform]] = {
@@ -47,3 +52,14 @@ TRANSFORMS: dict[str, type[Transform]] = {
     "boundary_inputs": BoundaryInputs,
     "residual": Residual,
 }
+
+
+def fitted(statistics: Statistics, wanted: Wanted) -> list[Transform]:
+    """The stack of transforms that a run asks for, from the data to the network.
+
+    Args:
+        statistics: of the training windows.
+        wanted: by the configuration of the run.
+    """
+    made = (kind.fit(statistics, wanted) for kind in TRANSFORMS.values())
+    return [transform for transform in made if transform is not None]

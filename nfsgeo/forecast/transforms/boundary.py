@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Self
 
-from nfsgeo.forecast.transforms.transform import Given, Transform
+from nfsgeo.forecast.statistics import Statistics
+from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 
@@ -13,6 +15,10 @@ __all__ = ["BoundaryInputs"]
 
 class BoundaryInputs(Transform):
     """Adds distance and direction from each point to the boundary, ``1 + d`` inputs."""
+
+    @classmethod
+    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+        return cls() if wanted.boundary else None
 
     def sizes(self, problem: Problem) -> Problem:
         self.domain = problem.domain.normalised

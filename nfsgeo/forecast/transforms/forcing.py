@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
 
 import torch
 
 from nfsgeo.data.normalisers import FieldNormaliser
-from nfsgeo.forecast.transforms.transform import Given, Transform
+from nfsgeo.forecast.statistics import Statistics
+from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
 from nfsgeo.models import Problem
 
 __all__ = ["Forcings"]
@@ -29,6 +31,13 @@ class Forcings(Transform):
         double = torch.float64
         scale = torch.tensor(mean, dtype=double), torch.tensor(std, dtype=double)
         self.scale = FieldNormaliser(*scale)
+
+    @classmethod
+    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+        known = statistics.forcings
+        if not known.mean.ndim:
+            return None
+        return cls(mean=known.mean.tolist(), std=known.scale.tolist())
 
     def sizes(self, problem: Problem) -> Problem:
         problem = replace(problem, forcings=len(self.scale.mean))

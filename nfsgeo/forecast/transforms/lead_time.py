@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Self
 
 import torch
 from torch import Tensor
 
-from nfsgeo.forecast.transforms.transform import Given, Transform
+from nfsgeo.forecast.statistics import Statistics, lead_times
+from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
 from nfsgeo.models import Problem
 
-__all__ = ["LeadTimes", "lead_times"]
+__all__ = ["LeadTimes"]
 
 
 class LeadTimes(Transform):
@@ -20,6 +22,10 @@ class LeadTimes(Transform):
     The times of the inputs and of the prediction, relative to the last input, become
     the last forcing.
     """
+
+    @classmethod
+    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+        return cls() if statistics.any_time else None
 
     def sizes(self, problem: Problem) -> Problem:
         return replace(problem, n_out=1)
@@ -38,8 +44,3 @@ class LeadTimes(Transform):
             here = torch.cat([known[:, :n_in], known[:, step : step + 1]], dim=1)
             found.append(predict(replace(given, forcing=here, lead=leads[:, step])))
         return found[0] if len(found) == 1 else torch.cat(found, dim=1)
-
-
-def lead_times(times: Tensor, n_in: int) -> Tensor:
-    """Times ``[..., n_in + K]`` relative to that of the last input."""
-    return times - times[..., n_in - 1 : n_in]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
 
 import torch
 from torch import Tensor
 
-from nfsgeo.forecast.transforms.transform import Given, Transform
+from nfsgeo.forecast.statistics import Statistics
+from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
 from nfsgeo.geometry import Graphs, batch_graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.missing_values import fill_in_space, fill_in_time, neighbour_graph
@@ -33,6 +35,11 @@ class MissingValues(Transform):
     def __init__(self, *, trend: Sequence[float], indicators: int, gaps: bool) -> None:
         super().__init__(trend=trend, indicators=indicators, gaps=gaps)
         self.trend, self.indicators, self.gaps = tuple(trend), indicators, gaps
+
+    @classmethod
+    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+        gaps, trend = wanted.gaps, statistics.trend
+        return cls(trend=trend if gaps else [], indicators=len(trend) * gaps, gaps=gaps)
 
     def sizes(self, problem: Problem) -> Problem:
         num = problem.in_components + self.indicators

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Self
 
 import torch
 
-from nfsgeo.forecast.transforms.transform import Given, Transform
+from nfsgeo.forecast.statistics import Statistics
+from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
 
 __all__ = ["TrainingNoise"]
 
@@ -23,6 +25,13 @@ class TrainingNoise(Transform):
     def __init__(self, *, std: float, components: int) -> None:
         super().__init__(std=std, components=components)
         self.std, self.components = std, components
+
+    @classmethod
+    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+        if not wanted.training_noise:
+            return None
+        noisy = statistics.fields if statistics.n_in else statistics.inputs
+        return cls(std=wanted.training_noise, components=len(noisy.mean))
 
     def inputs(self, given: Given) -> Given:
         if not self.training:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from nfsgeo.data.normalisers import FieldNormaliser
-from nfsgeo.forecast.transforms.transform import Given, Transform
+from nfsgeo.forecast.statistics import Statistics
+from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
 
 __all__ = ["Normalise"]
 
@@ -38,6 +40,15 @@ class Normalise(Transform):
         super().__init__(mean=mean, std=std, out_mean=out_mean, out_std=out_std)
         self.fields = FieldNormaliser(_doubles(mean), _doubles(std))
         self.results = FieldNormaliser(_doubles(out_mean), _doubles(out_std))
+
+    @classmethod
+    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+        inputs, results = statistics.inputs, statistics.fields
+        mean, std = inputs.mean.tolist(), inputs.scale.tolist()
+        out_mean, out_std = results.mean.tolist(), results.scale.tolist()
+        if statistics.n_in:  # a field that is predicted from itself keeps one scale
+            out_mean, out_std = mean[: len(out_mean)], std[: len(out_std)]
+        return cls(mean=mean, std=std, out_mean=out_mean, out_std=out_std)
 
     def inputs(self, given: Given) -> Given:
         return replace(given, x=self.fields.normalise(given.x))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.forecast.transforms.transform import Given, Transform
+from nfsgeo.forecast.statistics import Statistics
+from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
 from nfsgeo.geometry import Graphs, batch_graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
@@ -60,6 +61,32 @@ class Residual(Transform):
         for name, values in (("mean", mean), ("std", std)):
             doubles = torch.tensor(values, dtype=torch.float64)
             self.register_buffer(name, doubles)
+
+    @classmethod
+    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+        form = wanted.prediction
+        if form == "direct" or not statistics.n_in:
+            return None
+        changes = statistics.rates if form == "rate" else statistics.changes
+        own, lead_std = slice(len(changes.mean)), None
+        offset, unit = statistics.inputs.mean[own], statistics.inputs.scale[own]
+        if statistics.any_time:
+            lead_std = float(statistics.forcings.scale[-1])
+        change = unit
+        if form == "rate" and lead_std is not None:
+            change = unit / lead_std
+        covariance = wanted.covariance
+        krige: dict[str, Any] | None = None
+        if covariance is not None:
+            expected = ((covariance.expected - offset) / unit).tolist()
+            krige = {"parameters": covariance.fitted.tolist(), "expected": expected}
+        return cls(
+            form=form,
+            mean=(changes.mean / change).tolist(),
+            std=(changes.scale / change).tolist(),
+            lead_std=lead_std,
+            covariance=krige,
+        )
 
     mean: Tensor
     std: Tensor

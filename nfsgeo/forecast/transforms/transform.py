@@ -4,14 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Self
 
 from torch import Tensor, nn
 
+from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
+from nfsgeo.nn.kriging import StationaryCovariance
 
-__all__ = ["Given", "Transform"]
+__all__ = ["Form", "Given", "Transform", "Wanted"]
+
+Form = Literal["residual", "damped", "rate", "direct"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the configuration of a run asks of transforms.
+
+    Attributes:
+        prediction: the form of residual prediction, or ``direct``.
+        gaps: whether data have missing values.
+        boundary: whether distance and direction to the boundary are inputs.
+        training_noise: standard deviation of the noise on the inputs in training, in
+            those of the data.
+        covariance: of the fields in the units of the data, where the last time step is
+            better had at query points by kriging than by a spline.
+    """
+
+    prediction: Form = "residual"
+    gaps: bool = False
+    boundary: bool = False
+    training_noise: float = 0.0
+    covariance: StationaryCovariance | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +75,16 @@ class Transform(nn.Module):
     def __init__(self, **settings: Any) -> None:
         super().__init__()
         self.settings: Mapping[str, Any] = settings
+
+    @classmethod
+    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+        """The transform of a run, or ``None`` where the run has none of this kind.
+
+        Args:
+            statistics: of the training windows.
+            wanted: by the configuration.
+        """
+        return None
 
     def sizes(self, problem: Problem) -> Problem:
         """The sizes of the network behind this transform.
