@@ -37,9 +37,8 @@ def errors_by_sample(
 
     Returns:
         By name the errors ``[S]``, or ``[S, C]`` where components stay apart, each in
-        its own unit, and whether there is any: without a value that is not missing an
-        error is NaN, and so is a relative one without energy. Samples without points
-        are left out.
+        its own unit, and whether there is any: an error at gaps alone is NaN, and so is
+        a relative one without energy. Samples without points are left out.
     """
     if batch is None:
         batch = torch.zeros(len(truth), dtype=torch.long, device=truth.device)
@@ -49,9 +48,9 @@ def errors_by_sample(
         floor = 4 * torch.finfo(truth.dtype).eps * mean.abs()  # rounding is no energy
     if std is not None:
         floor = (FLOOR * std).masked_fill(std == 0, torch.inf)
-    missing, truth = truth.isnan(), truth.double()
-    error = (prediction.double() - truth).masked_fill(missing, 0)
-    truth = (truth if mean is None else truth - mean).masked_fill(missing, 0)
+    gaps, truth = truth.isnan(), truth.double()
+    error = (prediction.double() - truth).masked_fill(gaps, 0)
+    truth = (truth if mean is None else truth - mean).masked_fill(gaps, 0)
 
     def total(values: Tensor) -> Tensor:
         values = values.sum(dim=(1, 2) if mean is None else 1)
@@ -59,7 +58,7 @@ def errors_by_sample(
         return sums.index_add(0, batch, values)
 
     absolute, square = total(error.abs()), total(error.square())
-    size, energy = total((~missing).double()), total(truth.square())
+    size, energy = total((~gaps).double()), total(truth.square())
     there, related = size > 0, energy > floor.square() * size
     found = {
         "mae": (absolute / size, there),
