@@ -85,7 +85,8 @@ def mae(prediction: Tensor, target: Tensor, points: LossPoints) -> Tensor:
 
     .. math:: \frac{1}{M n_t C} \sum_{i,t,c} w_i \, |\hat u_{itc} - u_{itc}|
 
-    Every point counts alike, as for :func:`mse`, whose arguments it has.
+    Every point counts alike, as for :func:`mse`, whose arguments ``prediction``,
+    ``target`` and ``points`` it has.
     """
     return points.mean(l1_loss(prediction, target, reduction="none"))
 
@@ -101,7 +102,8 @@ def relative_l2(prediction: Tensor, target: Tensor, points: LossPoints) -> Tenso
     fields have no mean: an offset of the field, such as degrees Celsius in place of
     kelvins, changes nothing. All samples count alike, whatever the sizes of their
     meshes. Where the root mean square of the normalised field is below 1e-3, the error
-    refers to that value. Its arguments are those of :func:`mse`.
+    refers to that value. Its arguments ``prediction``, ``target`` and ``points`` are
+    those of :func:`mse`.
     """
     errors = points.by_sample((prediction - target).square())
     energies = points.by_sample(target.square())

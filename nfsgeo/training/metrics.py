@@ -185,7 +185,7 @@ class ErrorByTimeStep(Metric):
             self.add_state(name, zero, dist_reduce_fx="sum")
 
     def update(self, prediction: Tensor, truth: Tensor) -> None:
-        """Adds fields ``[N, n_t, C]`` in the units of the data."""
+        """Adds a ``prediction`` and the ``truth``, ``[N, n_t, C]`` in the same unit."""
         gaps = truth.isnan()
         error = (prediction.double() - truth.double()).abs().masked_fill(gaps, 0)
         self.total = self.total + error.sum(0)
