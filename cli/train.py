@@ -53,7 +53,7 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
         prepare,
         resume_run,
     )
-    from nfsgeo.training.progress import progress_callback
+    from nfsgeo.training.history import progress_callback
 
     with progress_bar() as progress:
         if resume is not None:
@@ -83,15 +83,16 @@ def _announce(experiment: Experiment, paths: RunPaths) -> None:
     from nfsgeo.data.splits import SPLITS
     from nfsgeo.models import num_parameters
     from nfsgeo.training.environment import device_of
-    from nfsgeo.training.window_starts import part_samples
+    from nfsgeo.training.run_data import RunData
 
     config, file, problem = experiment.config, experiment.file, experiment.problem
+    used = RunData(config, file)
     data, count = config.data, num_parameters(experiment.forecaster.model)
     steps = f"{problem.n_in} time steps in, "
     steps += f"{'one of the next ' * data.lead_times}{data.n_out} out"
     if not problem.has_time:
         steps = "a coefficient in, the solution out"
-    split = " + ".join(f"{len(part_samples(data, file, of))} {of}" for of in SPLITS)
+    split = " + ".join(f"{len(used.samples(of))} {of}" for of in SPLITS)
     split += " samples"
     if data.split_by == "time":
         split = f"{file.num_samples} series, split by time"

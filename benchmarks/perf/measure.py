@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import resource
 import sys
@@ -20,7 +21,6 @@ import torch
 
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training.callbacks import release_memory
 from nfsgeo_benchmarks.processes import process_context
 
 # Prepares in a folder that variant and reference share, and returns what is timed. It
@@ -184,7 +184,9 @@ def held_memory() -> int:
     What was freed is given back first, so that it counts when it is needed again.
     Where the system cannot forget a peak, the peak is what comes back.
     """
-    release_memory()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

@@ -19,9 +19,9 @@ from nfsgeo.geometry import Domain, equispaced_grid, radius_edges
 from nfsgeo.models import Problem, build_model
 from nfsgeo.training import Experiment, load_config, prepare
 from nfsgeo.training.config import OptimiserSection
-from nfsgeo.training.datamodule import windows
-from nfsgeo.training.optimiser import make_optimiser
+from nfsgeo.training.module import make_optimiser
 from nfsgeo.training.processes import quiet_lightning
+from nfsgeo.training.run_data import RunData
 
 DOMAIN = Domain.unit(2)
 
@@ -42,7 +42,7 @@ def read_batch(
     """
     experiment = _experiment(folder, size, settings)
     data = experiment.config.data
-    train = windows(data, experiment.file, experiment.mesh, "train")
+    train = RunData(experiment.config, experiment.file).windows("train")
     train.reader.cache_bytes *= cached
     loader = DataLoader(
         train,

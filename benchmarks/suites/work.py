@@ -39,7 +39,7 @@ from nfsgeo.training import (
     resume_run,
 )
 from nfsgeo.training.artifacts import write_json
-from nfsgeo.training.datamodule import windows
+from nfsgeo.training.run_data import RunData
 from nfsgeo_benchmarks.processes import process_context
 from nfsgeo_benchmarks.suites.runs import Run
 from nfsgeo_benchmarks.suites.tables import CHOICES, RESULTS, read_table
@@ -82,8 +82,8 @@ def carry_out(run: Run, folder: Path) -> None:
         paths = begin_run(experiment, folder)
     callbacks: list[Callback] = []
     if run.states:
-        of = (experiment.config.data, experiment.file, experiment.mesh, "test")
-        callbacks.append(KeepStates(folder / STATES, windows(*of)[0], run.states))
+        test = RunData(experiment.config, experiment.file).windows("test")
+        callbacks.append(KeepStates(folder / STATES, test[0], run.states))
     fit(experiment, paths, callbacks)
     if run.trial:
         (folder / TRAINED).touch()

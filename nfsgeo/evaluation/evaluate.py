@@ -21,9 +21,8 @@ from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import ErrorByTimeStep, FieldErrors, RunConfig
-from nfsgeo.training.datamodule import windows
 from nfsgeo.training.metrics import errors_by_sample
-from nfsgeo.training.observation import Observation, mesh_of, queried
+from nfsgeo.training.run_data import Observation, RunData, queried
 
 __all__ = [
     "Evaluation",
@@ -85,7 +84,7 @@ def scored_windows(
     None for the time steps ``n_out`` and the noise of training.
     """
     absent = forecaster.drops_absent
-    found = windows(config.data, file, mesh, part, n_out=n_out, drop_absent=absent)
+    found = RunData(config, file).windows(part, mesh, n_out=n_out, drop_absent=absent)
     if noise := config.data.input_noise if noise is None else noise:
         scale = forecaster.find(Normalise)
         assert scale is not None
@@ -186,10 +185,7 @@ def evaluate(
     names = ("model", *predictors)
     errors = {name: _new_errors(forecaster) for name in names}
     last: dict[str, list[Tensor]] = {name: [] for name in names}
-    by_time_step = {
-        name: ErrorByTimeStep(test.n_out, test.file.components).to(forecaster.device)
-        for name in names
-    }
+    by_time_step = {name: ErrorByTimeStep().to(forecaster.device) for name in names}
     examples: list[tuple[Tensor, ...]] = []
     # Samples on meshes of their own do not stack, and windows of one sample differ in
     # their times: only the first is an example.
@@ -206,7 +202,7 @@ def evaluate(
             errors[name].update(field, batch.y, batch.batch)
             by_time_step[name].update(field, batch.y)
             ends = field[:, -1:], batch.y[:, -1:], batch.batch
-            std = errors[name].statistics(batch.y.device)[1]
+            std = errors[name].std
             of_samples = errors_by_sample(*ends, mean=mean, std=std)
             last[name].append(of_samples["rel_l1"][0])
         if len(examples) < wanted:
@@ -237,7 +233,7 @@ def unobserved_errors(
     # Where all samples share a mesh, its query points and graphs are made once.
     seen = queried(mesh, file, MAX_QUERIES, 0)
     test = scored_windows(forecaster, config, file, seen)
-    num = max(len(mesh_of(seen, s).queries or ()) for s in set(test.samples))
+    num = max(len(seen(s).queries or ()) for s in set(test.samples))
     if not num:
         return {}
     errors = errors_in_parts(forecaster, test, config.data.batch_size)[2]

@@ -25,8 +25,7 @@ from nfsgeo.evaluation.unseen import DRAWS, in_turn, samples_to_look_at
 from nfsgeo.forecast import matched
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_rows
-from nfsgeo.training.observation import Observation, mesh_of, observe, trained_points
-from nfsgeo.training.source import open_source
+from nfsgeo.training.run_data import Observation, RunData, open_source
 
 __all__ = ["COLUMNS", "MESHES", "evaluate_meshes", "mesh_columns"]
 
@@ -94,20 +93,23 @@ def evaluate_meshes(
                 f"{file.path}", "fields on a grid", "draw meshes from such a file"
             )
         file = matched(file, forecaster.task)
-        seen = observe(config.data, file, config.seed)
-        known = trained_points(config.data, file, config.seed)
+        used = RunData(config, file)
+        seen, known = used.mesh, used.trained_points
         off_grid = is_band_limited(file, samples_to_look_at(file))
         training = _Training(file, seen, known, off_grid)
         if config.data.mesh == "grid":
             names = ("equispaced",)
         for name in _those_there_are(names, training):
-            own, (kind, amount) = name == "own" or callable(seen), _parsed(name)
+            own, (kind, amount) = (
+                name == "own" or not isinstance(seen, Mesh),
+                _parsed(name),
+            )
             num = None if own else 1 if kind == "seen" else DRAWS
             inputs = in_turn(partial(_drawn, name, training, config.seed), num)
             where = in_turn(partial(_with_others, training, inputs, config.seed), num)
             noise = amount or None if kind == "seen" else None  # None: as in training
             test = scored_windows(forecaster, config, file, where, noise=noise)
-            size = len(mesh_of(inputs, test.samples[0]))
+            size = len(inputs(test.samples[0]))
             parts = errors_in_parts(forecaster, test, config.data.batch_size)
             mae, observed, unobserved = (errors["mae"] for errors in parts)
             values = (name, size, observed, unobserved, mae)
@@ -140,7 +142,7 @@ class _Training:
 def _those_there_are(names: Sequence[str], training: _Training) -> list[str]:
     """The meshes for which the file has enough points."""
     sample = int(samples_to_look_at(training.file)[0])
-    first = mesh_of(training.first, sample)
+    first = training.first(sample)
     total = len(points_there(training.file, sample))
     trained, found = len(training.seen(first, sample)), []
     for name in names:
@@ -194,7 +196,7 @@ def _num_unseen(name: str, num: int) -> int:
 
 def _drawn(name: str, training: _Training, seed: int, sample: int) -> Mesh:
     """The mesh of this name for a sample, without query points."""
-    file, seen = training.file, mesh_of(training.first, sample)
+    file, seen = training.file, training.first(sample)
     kind, num = _parsed(name)[0], len(seen)
     if kind == "seen":
         return seen
@@ -210,7 +212,7 @@ def _with_others(
     training: _Training, inputs: Observation, seed: int, sample: int
 ) -> Mesh:
     """A mesh with as many query points, neither observed nor trained on."""
-    file, mesh = training.file, mesh_of(inputs, sample)
+    file, mesh = training.file, inputs(sample)
     rng = philox(seed, Stream.UNSEEN_POINTS, sample)
     if training.off_grid:
         return replace(mesh, queries=Mesh(between(file, len(mesh), rng), None))

@@ -27,7 +27,7 @@ from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.forecast import matched
 from nfsgeo.forecast.checks import check_asked
 from nfsgeo.models import MODELS, Task
-from nfsgeo.training.observation import observe
+from nfsgeo.training.run_data import RunData
 from nfsgeo.training.run_paths import find_run
 
 __all__ = ["predict"]
@@ -83,7 +83,7 @@ def predict(
         )
         # A point cloud is observed everywhere; a model that needs a grid refuses it.
         at_all = file.shape is None and MODELS[config.model.name].points
-        mesh = MeshOfFile(file) if at_all else observe(data, file, config.seed)
+        mesh = MeshOfFile(file) if at_all else RunData(config, file).mesh
         points, queries, num = None, None, max(map(file.num_points, samples))
         if query_points is not None:
             points = read_points(query_points, domain)

@@ -32,11 +32,9 @@ from nfsgeo.progress import Progress, silent
 from nfsgeo.training import RunConfig, RunPaths, read_config, restore
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.environment import check_device, device_of
-from nfsgeo.training.observation import observe
 from nfsgeo.training.reading import check_observed
+from nfsgeo.training.run_data import RunData, open_source
 from nfsgeo.training.run_paths import find_run
-from nfsgeo.training.source import open_source
-from nfsgeo.training.window_starts import part_samples
 
 __all__ = ["BY_TIME_STEP", "evaluate_run", "open_run"]
 
@@ -108,9 +106,10 @@ def evaluate_run(
         config, file, part = scoped(
             trained, file, task.num_points, own=own, part=part, around=bool(factors)
         )
-        mesh = observe(config.data, file, config.seed)
+        used = RunData(config, file)
+        mesh = used.mesh
         # The mean of the training targets is a baseline; a named file may have none.
-        has_train = len(part_samples(config.data, file, "train"))
+        has_train = len(used.samples("train"))
         reference = "train" if has_train else "test"
 
         def scored(steps: int | None = None) -> tuple[Any, Evaluation]:

@@ -13,9 +13,7 @@ from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo.training import RunConfig
-from nfsgeo.training.observation import mesh_of, observe
-from nfsgeo.training.source import open_source
-from nfsgeo.training.window_starts import part_samples
+from nfsgeo.training.run_data import RunData, open_source
 
 __all__ = ["Part", "describe_scored", "scoped"]
 
@@ -51,7 +49,7 @@ def scoped(
             "the test part, since the model was trained on the others",
             "leave it out, or name the file to score with --data FILE",
         )
-    if part == "test" and not len(part_samples(data, file, "test")):
+    if part == "test" and not len(RunData(config, file).samples("test")):
         raise UserError(
             f"{file.path} without test samples, {file.num_samples} in all",
             "at least one to score",
@@ -95,7 +93,7 @@ def describe_scored(
     """
     file, samples = test.file, sorted(set(test.samples))
     there = [file.num_points(sample) for sample in samples]
-    between = mesh_of(test.mesh, test.samples[0]).index is None
+    between = test.mesh(test.samples[0]).index is None
     return {
         "part": part,
         "samples": len(samples),
@@ -111,7 +109,7 @@ def _check_tied(config: RunConfig, file: Fields, num_points: int) -> None:
     """Refuses a file whose points are not those of training."""
 
     def first_points(fields: Fields) -> Doubles:
-        return mesh_of(observe(config.data, fields, config.seed), 0).pos
+        return RunData(config, fields).mesh(0).pos
 
     pos, own = first_points(file), config.data.file
     same = len(pos) == num_points
@@ -132,7 +130,7 @@ def _num_trained(config: RunConfig, file: Fields) -> int:
     if config.data.file != file.path.resolve():
         return 0
     with open_source(config.data) as own:
-        parts = (part_samples(config.data, own, part) for part in ("train", "valid"))
+        parts = map(RunData(config, own).samples, ("train", "valid"))
         return len(np.union1d(*parts))
 
 

@@ -19,7 +19,7 @@ from nfsgeo.forecast import Forecaster
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.config import RunConfig
-from nfsgeo.training.observation import Observation, mesh_of, trained_points
+from nfsgeo.training.run_data import Observation, RunData
 
 __all__ = [
     "COLUMNS",
@@ -95,10 +95,10 @@ def evaluate_unseen(
             "for example --unseen 2",
         )
     at_file = _resolved(file, at) == "file"
-    known = trained_points(config.data, file, config.seed) if at_file else None
+    known = RunData(config, file).trained_points if at_file else None
 
     def num_seen(sample: int) -> int:
-        return len(mesh_of(mesh, sample))
+        return len(mesh(sample))
 
     rows = []
     for factor in factors:
@@ -111,7 +111,7 @@ def evaluate_unseen(
             errors, seen, unseen = errors_in_parts(
                 forecaster, test, config.data.batch_size, num_first=num_seen
             )
-            size = len(mesh_of(larger, test.samples[0]))
+            size = len(larger(test.samples[0]))
             row = {"factor": factor, "repeat": repeat, "num_points": size, **errors}
             rows.append(row | {"mae_seen": seen["mae"], "mae_unseen": unseen["mae"]})
             progress("unseen meshes", len(rows), len(factors) * repeats)
@@ -127,7 +127,7 @@ def seen_by_training(
     these any point set of training contains.
     """
     sample = int(samples_to_look_at(file)[0])
-    trained = trained_points(config.data, file, config.seed)(sample)
+    trained = RunData(config, file).trained_points(sample)
     points = file.num_points(sample)
     return {"at": _resolved(file, at), "points": points, "trained": len(trained)}
 
@@ -178,7 +178,7 @@ def _enlarged(
     sample: int,
 ) -> Mesh:
     """The mesh of a sample with ``factor`` times its points."""
-    seen, known = mesh_of(mesh, sample), None if trained is None else trained(sample)
+    seen, known = mesh(sample), None if trained is None else trained(sample)
     if known is None:
         # Without numbers in the file, additional points lie between those of the file.
         seen = Mesh(seen.pos, None)

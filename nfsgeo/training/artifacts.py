@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,6 @@ from nfsgeo.errors import UserError
 
 __all__ = [
     "json_text",
-    "read_rows",
     "replacing",
     "write_bytes",
     "write_json",
@@ -57,7 +55,8 @@ def write_bytes(path: Path, content: bytes | memoryview) -> None:
 
 def json_text(content: Any) -> str:
     """JSON of plain types; what JSON has no number for (NaN, infinity) is null."""
-    return json.dumps(_without_nan(content), indent=2, allow_nan=False)
+    plain = json.loads(json.dumps(content), parse_constant=lambda _: None)
+    return json.dumps(plain, indent=2)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -80,26 +79,3 @@ def write_rows(
     writer.writeheader()
     writer.writerows(rows)
     write_bytes(path, text.getvalue().encode())
-
-
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """Reads a table of :func:`write_rows`.
-
-    Raises:
-        ValueError: It is damaged.
-    """
-    try:
-        with open(path, newline="") as file:
-            return list(csv.DictReader(file))
-    except csv.Error as error:
-        raise ValueError(str(error)) from error
-
-
-def _without_nan(content: Any) -> Any:
-    if isinstance(content, Mapping):
-        return {key: _without_nan(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_without_nan(value) for value in content]
-    if isinstance(content, float) and not math.isfinite(content):
-        return None
-    return content

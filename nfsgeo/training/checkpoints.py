@@ -20,44 +20,36 @@ from nfsgeo.training.config import RunConfig
 __all__ = ["BestAndLast", "PlainCheckpoints", "read_checkpoint", "restore"]
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Loads a checkpoint of nfsgeo without running any code that it may hold.
+def read_checkpoint(path: Path, *, of_nfsgeo: bool = True) -> dict[str, Any]:
+    """Loads a checkpoint without running any code that it may hold.
+
+    Args:
+        path: The file.
+        of_nfsgeo: Whether it must describe a model of nfsgeo, unlike those by which
+            Lightning's processes tell each other their weights.
 
     Raises:
-        UserError: It is missing, damaged, holds more than plain types, or does not
-            describe a model of nfsgeo.
+        UserError: There is none, it is damaged, holds more than plain types, or does
+            not describe a model.
     """
-    content = _read_plain(path)
-    if not isinstance(content.get("nfsgeo"), dict):
-        raise UserError(
-            f"{path} (no description of a model)",
-            "a checkpoint of nfsgeo",
-            "use an undamaged copy or train again",
-        )
-    return content
-
-
-def _read_plain(path: Path) -> dict[str, Any]:
-    """Any checkpoint of plain types, such as Lightning's between processes."""
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
+    if not path.exists():
         raise UserError(
             f"{path}", "a checkpoint", "go on with the run: nfsgeo train --resume"
-        ) from None
+        )
     try:
+        raw = io.BytesIO(path.read_bytes())
         # torch.load takes weights with a wrong checksum for whole.
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            if archive.testzip() is not None:
-                raise ValueError("a wrong checksum")
-        content = torch.load(io.BytesIO(raw), map_location="cpu", weights_only=True)
-        if not isinstance(content, dict):
-            raise ValueError("no dictionary")
-        return content
+        if zipfile.ZipFile(raw).testzip() is not None:
+            raise ValueError("a wrong checksum")
+        raw.seek(0)
+        content = torch.load(raw, map_location="cpu", weights_only=True)
+        if of_nfsgeo:
+            dict(content["nfsgeo"])
+        return dict(content)
     except Exception:  # whatever breaks in a damaged file
         raise UserError(
             f"{path}",
-            "a whole checkpoint of plain tensors",
+            "a whole checkpoint of nfsgeo, of plain tensors",
             "use an undamaged copy or train again",
         ) from None
 
@@ -75,7 +67,7 @@ class PlainCheckpoints(TorchCheckpointIO):
         write_bytes(Path(path), content.getbuffer())
 
     def load_checkpoint(self, path: Any, *_: Any, **__: Any) -> dict[str, Any]:
-        return _read_plain(Path(path))
+        return read_checkpoint(Path(path), of_nfsgeo=False)
 
 
 class BestAndLast(ModelCheckpoint):
@@ -111,7 +103,9 @@ class BestAndLast(ModelCheckpoint):
         super().load_state_dict(state_dict | moved)
 
 
-def restore(path: Path, config: RunConfig) -> Forecaster:
+def restore(
+    path: Path, config: RunConfig, checkpoint: dict[str, Any] | None = None
+) -> Forecaster:
     """The forecaster of a checkpoint, on the CPU.
 
     The data are not needed: a checkpoint knows the task that it was trained for.
@@ -119,18 +113,19 @@ def restore(path: Path, config: RunConfig) -> Forecaster:
     Args:
         path: The checkpoint, such as ``RunPaths(folder).best``.
         config: Of its run.
+        checkpoint: Its content, if that has been read already.
 
     Raises:
         UserError: There is no checkpoint yet, or it is of another model than the
             configuration or of another version of nfsgeo.
     """
-    checkpoint = read_checkpoint(path)
-    found, prefix = checkpoint["nfsgeo"], "forecaster."
-    model, settings = config.model, found.get("settings", {})
+    checkpoint = checkpoint or read_checkpoint(path)
+    found, model = checkpoint["nfsgeo"], config.model
     asked = {"model": model.name, "prediction": model.prediction}
     wrong = [key for key, value in asked.items() if found.get(key) != value]
     # Settings that came later are not in there.
-    if any(settings.get(key, value) != value for key, value in model.settings.items()):
+    settings = model.settings | found.get("settings", {})
+    if any(settings[key] != value for key, value in model.settings.items()):
         wrong.append("settings")
     if wrong and "transforms" in found:
         raise UserError(
@@ -141,7 +136,9 @@ def restore(path: Path, config: RunConfig) -> Forecaster:
     weights = checkpoint["state_dict"].items()
     try:
         forecaster = Forecaster.from_description(found)
-        forecaster.load_state_dict({n.removeprefix(prefix): w for n, w in weights})
+        forecaster.load_state_dict(
+            {name.removeprefix("forecaster."): value for name, value in weights}
+        )
     except (KeyError, TypeError, RuntimeError, ValueError) as error:
         raise UserError(
             f"{path} from another version of nfsgeo",

@@ -2,15 +2,17 @@
 
 The defaults are the demonstration: what ``nfsgeo train --model nfs`` trains when
 nothing else is said, within minutes on two cores. Its data are in
-:mod:`nfsgeo.training.source`, the paper's protocol in :mod:`nfsgeo.training.presets`.
+:mod:`nfsgeo.training.run_data`, the paper's protocol in :mod:`nfsgeo.training.loading`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     BaseModel,
     ConfigDict,
@@ -20,12 +22,11 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     field_serializer,
-    field_validator,
     model_validator,
 )
 
 from nfsgeo.data.meshes import MESH_KINDS
-from nfsgeo.models import MODELS, LossWeighting, ModelSettings
+from nfsgeo.models import MODELS, LossWeighting
 from nfsgeo.setting_errors import explained, unknown
 from nfsgeo.training.losses import LOSSES
 
@@ -39,10 +40,23 @@ __all__ = [
 ]
 
 
+def _one_of(key: str, names: Collection[str]) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in names:
+            raise unknown(f"{key}={name}", f"one of {', '.join(names)}", name, names)
+        return name
+
+    return AfterValidator(check)
+
+
 class Section(BaseModel):
     """Base of all sections: unknown keys are errors, values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def changed(self, **values: Any) -> Self:
+        """A copy with other values, which are checked already."""
+        return self.model_copy(update=values)
 
 
 class DataSection(Section):
@@ -115,7 +129,7 @@ class DataSection(Section):
     test_file: Path | None = None
     split: tuple[NonNegativeFloat, NonNegativeFloat, NonNegativeFloat] | None = None
     known: list[str] = []
-    mesh: str | None = None
+    mesh: Annotated[str, _one_of("data.mesh", MESH_KINDS)] | None = None
     points: PositiveInt | None = None
     grid: PositiveInt | None = None
     mesh_per_sample: bool = False
@@ -140,22 +154,9 @@ class DataSection(Section):
     batch_size: PositiveInt = 4
     workers: NonNegativeInt = 0
 
-    def time_steps(self, num: int) -> slice:
-        """The time steps of a file that are the first ``num`` of a window."""
-        last = self.first_step + (num - 1) * self.time_stride
-        return slice(self.first_step, last + 1, self.time_stride)
-
-    @field_validator("mesh")
-    @classmethod
-    def _check_mesh(cls, name: str | None) -> str | None:
-        if name is not None and name not in MESH_KINDS:
-            names = ", ".join(MESH_KINDS)
-            raise unknown(f"data.mesh={name!r}", f"one of {names}", name, MESH_KINDS)
-        return name
-
-    @field_serializer("file", "test_file")
-    def _file_as_text(self, file: Path | None) -> str | None:
-        return None if file is None else str(file)
+    def length(self, num: int) -> int:
+        """Time steps of the file that ``num`` time steps of a window reach over."""
+        return (num - 1) * self.time_stride + 1
 
 
 class ModelSection(Section):
@@ -187,8 +188,9 @@ class ModelSection(Section):
     freeze: tuple[str, ...] = ()
 
     @field_serializer("start_from")
-    def _run_as_text(self, run: Path | None) -> str | None:
-        return None if run is None else str(run)
+    def _absolute(self, run: Path | None) -> str | None:
+        # A run is resumed from any folder; the name of a model is no path.
+        return None if run is None else str(run.resolve() if run.exists() else run)
 
     @model_validator(mode="before")
     @classmethod
@@ -219,15 +221,8 @@ class LossSection(Section):
             and the validation loss have uniform weights.
     """
 
-    name: str = "relative_l2"
+    name: Annotated[str, _one_of("loss.name", LOSSES)] = "relative_l2"
     weighting: LossWeighting | None = None
-
-    @field_validator("name")
-    @classmethod
-    def _check_name(cls, name: str) -> str:
-        if name not in LOSSES:
-            raise unknown(f"loss.name={name}", "a known loss", name, LOSSES)
-        return name
 
 
 class OptimiserSection(Section):
@@ -318,9 +313,3 @@ class RunConfig(Section):
     loss: LossSection = LossSection()
     optimiser: OptimiserSection = OptimiserSection()
     trainer: TrainerSection = TrainerSection()
-
-    def with_model_settings(self, settings: ModelSettings) -> RunConfig:
-        """With settings that suit the problem, which other versions may choose anew."""
-        content = settings.model_dump(mode="json")
-        model = self.model.model_copy(update={"settings": content})
-        return self.model_copy(update={"model": model})

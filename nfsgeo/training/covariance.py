@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from scipy.optimize import minimize
 from torch import Tensor
 from torch_geometric.data import Data
 
-from nfsgeo.data import Fields
 from nfsgeo.data.streams import philox, shuffled
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.geometry import Domain
@@ -24,9 +23,7 @@ from nfsgeo.nn.kriging import (
     seen_points,
     within_reach,
 )
-from nfsgeo.training.config import DataSection
-from nfsgeo.training.datamodule import windows
-from nfsgeo.training.observation import observe_in_turn
+from nfsgeo.training.run_data import RunData
 
 __all__ = ["fitted_covariance"]
 
@@ -35,8 +32,9 @@ WORTH_WHILE = 3e-3
 SAMPLES, POINTS, QUERIES, TRIALS = 64, 128, 128, 200
 # Where walls give each query a system of equations of its own.
 QUERIES_AMONG_WALLS = 32
-# Bounds of the parameters but the lengths.
-LOWEST, HIGHEST = (-1.0, -10.0, -25.0, -25.0), (3.0, 2.0, 5.0, 0.0)
+# Bounds of the logarithms of a length, and of the other parameters.
+LENGTHS = (-5.0, 5.0)
+OTHERS = ((-1.0, 3.0), (-10.0, 2.0), (-25.0, 5.0), (-25.0, 0.0))
 # Of a spatial mean that varies, and of one that is conserved: each has its optimum.
 STARTS = ((1.0, -5.0, -2.0, -18.0), (1.0, -5.0, -12.0, -18.0))
 # Point sets that are compared, with so many samples on each.
@@ -44,7 +42,7 @@ SETS = 4
 
 
 def fitted_covariance(
-    data: DataSection, file: Fields, seed: int, mean: Tensor, scale: Tensor
+    used: RunData, mean: Tensor, scale: Tensor
 ) -> StationaryCovariance | None:
     """The covariance by which observed values best tell those at the query points.
 
@@ -53,9 +51,7 @@ def fitted_covariance(
     those of the first time step that is to be predicted.
 
     Args:
-        data: Of the run, resolved.
-        file: The data.
-        seed: Of the run.
+        used: The data of the run, resolved.
         mean: Of the fields, ``[C]``.
         scale: Standard deviation of the changes that are predicted, ``[C]``.
 
@@ -64,37 +60,35 @@ def fitted_covariance(
         or below that of kriging, where there are no query points or values are not
         known there, where there are too many observed points, and on a sphere.
     """
-    if not data.query_points or file.domain.curved:
+    data, domain = used.config.data, used.file.domain.normalised
+    if not data.query_points or used.file.domain.curved:
         return None
     # Gaps are what it is about: more query points than training needs fall into them.
-    data = data.model_copy(update={"query_points": QUERIES})
-    train = windows(data, file, observe_in_turn(data, file, seed), "train")
-    domain = file.domain.normalised
-    sets = _sets(train, mean, scale)
+    queried = used.config.changed(data=data.changed(query_points=QUERIES))
+    used = RunData(queried, used.file)
+    sets = _sets(used.windows("train", used.training_mesh), mean, scale)
     if not sets or not within_reach(domain, len(sets[0].pos)):
         return None
-    spline = _rms([_spline_error(each, domain) for each in sets])
-    if spline < WORTH_WHILE:
+    if _rms(each.spline_error(domain) for each in sets) < WORTH_WHILE:
         return None
-    sets = [_smaller(each, domain) for each in sets]
-    lowest = np.array([*[-5.0] * domain.dim, *LOWEST])
-    highest = np.array([*[5.0] * domain.dim, *HIGHEST])
+    sets = [each.smaller(domain) for each in sets]
 
     def error(parameters: NDArray[np.float64]) -> float:
-        inside = np.clip(parameters, lowest, highest)
-        return math.log(_kriging(sets, domain, torch.from_numpy(inside))[0])
+        return math.log(_kriging(sets, domain, torch.tensor(parameters))[0])
 
+    bounds = [*[LENGTHS] * domain.dim, *OTHERS]
     steps = np.diag([*[1.0] * (domain.dim + 2), -4.0, -4.0])
     trials = []
     for each in STARTS:
         start = np.array([*[0.0] * domain.dim, *each])
         simplex = np.concatenate([start[None], start + steps])
+        how = {"method": "Nelder-Mead", "bounds": bounds}
         options = {"initial_simplex": simplex, "maxfev": TRIALS}
-        trials.append(minimize(error, start, method="Nelder-Mead", options=options))
+        trials.append(minimize(error, start, options=options, **how))
     found = min(trials, key=lambda trial: float(trial.fun))
-    best = torch.from_numpy(np.clip(found.x, lowest, highest))
-    if math.exp(found.fun) >= _rms([_spline_error(each, domain) for each in sets]):
+    if math.exp(found.fun) >= _rms(each.spline_error(domain) for each in sets):
         return None
+    best = torch.tensor(found.x)
     expected = mean + scale * _kriging(sets, domain, best)[1]
     return StationaryCovariance(domain, best, expected)
 
@@ -111,6 +105,24 @@ class _Set:
     values: Tensor
     query_values: Tensor
     seen: Tensor | None = None
+
+    def spline_error(self, domain: Domain) -> Tensor:
+        found = interpolate(self.values, self.pos, self.query_pos, domain)
+        return found - self.query_values
+
+    def smaller(self, domain: Domain) -> _Set:
+        """With fewer points, which tell as much; among walls also fewer queries."""
+        here = _some(len(self.pos), POINTS, 0)
+        there, seen = torch.arange(len(self.query_pos)), None
+        if domain.region is not None:
+            there = _some(len(there), QUERIES_AMONG_WALLS, 1)
+            seen = seen_points(domain, self.pos[here], self.query_pos[there])
+        queries = self.query_pos[there], self.values[here], self.query_values[there]
+        return _Set(self.pos[here], *queries, seen)
+
+
+def _some(num: int, most: int, seed: int) -> Tensor:
+    return torch.from_numpy(shuffled(num, philox(seed, num))[:most])
 
 
 def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
@@ -137,30 +149,6 @@ def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
     return sets
 
 
-def _spline_error(each: _Set, domain: Domain) -> Tensor:
-    found = interpolate(each.values, each.pos, each.query_pos, domain)
-    return found - each.query_values
-
-
-def _smaller(each: _Set, domain: Domain) -> _Set:
-    """At most :data:`POINTS` points, which tell as much about the covariance.
-
-    Among walls, at most :data:`QUERIES_AMONG_WALLS` queries, and what they see.
-    """
-    some = _some(len(each.pos), POINTS, 0)
-    each = replace(each, pos=each.pos[some], values=each.values[some])
-    if domain.region is None:
-        return each
-    some = _some(len(each.query_pos), QUERIES_AMONG_WALLS, 1)
-    queries, values = each.query_pos[some], each.query_values[some]
-    seen = seen_points(domain, each.pos, queries)
-    return replace(each, query_pos=queries, query_values=values, seen=seen)
-
-
-def _some(num: int, most: int, seed: int) -> Tensor:
-    return torch.from_numpy(shuffled(num, philox(seed, num))[:most])
-
-
 def _kriging(
     sets: Sequence[_Set], domain: Domain, parameters: Tensor
 ) -> tuple[float, Tensor]:
@@ -171,17 +159,15 @@ def _kriging(
         graph = kriging_graph(covariance, each.pos, each.query_pos, each.seen)
         known = torch.cat([each.values, torch.ones_like(each.values[:, :1])], dim=1)
         found = interpolate_along(known, graph)
-        errors.append(each.query_values - found[:, :-1])
-        rest.append((1 - found[:, -1:]).expand(-1, errors[-1].size(1), -1))
-    error, remainder = (
-        torch.cat([each.flatten(0, 1) for each in tensors])
-        for tensors in (errors, rest)
-    )
+        errors.append((each.query_values - found[:, :-1]).flatten(0, 1))
+        left = (1 - found[:, -1:]).expand_as(found[:, :-1])
+        rest.append(left.flatten(0, 1))
+    error, remainder = torch.cat(errors), torch.cat(rest)
     # Least squares in the expected value, of which a query gets what weights leave.
-    expected = (error * remainder).sum(0) / remainder.square().sum().clamp_min(1e-30)
+    expected = (error * remainder).sum(0) / remainder.square().sum(0).clamp_min(1e-30)
     return _rms([error - expected * remainder]), expected
 
 
-def _rms(errors: Sequence[Tensor]) -> float:
+def _rms(errors: Iterable[Tensor]) -> float:
     """Root of the mean square of all of them."""
     return float(torch.cat([each.flatten() for each in errors]).square().mean().sqrt())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -55,15 +56,19 @@ def check_device(section: TrainerSection) -> None:
 
 def describe_environment(config: RunConfig) -> dict[str, Any]:
     """Versions, device, seed and, from a checkout, the commit."""
+    packages: dict[str, str | None] = dict.fromkeys(PACKAGES)
     device = device_of(config.trainer)
     cuda = device.type == "cuda"
     named = torch.cuda.get_device_name() if cuda else platform.processor()
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            packages[name] = version(name)
     return {
         "nfsgeo": __version__,
         "commit": _commit(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": packages,
         "cuda": torch.version.cuda,
         "device": str(device),
         "device_name": named or platform.machine(),
@@ -73,20 +78,11 @@ def describe_environment(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
 def _commit() -> str | None:
     root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return None
-    command = ["git", "rev-parse", "HEAD"]
-    try:
-        found = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    except OSError:
-        return None
-    return found.stdout.strip() or None
+    if (root / ".git").exists():
+        command = ["git", "-C", str(root), "rev-parse", "HEAD"]
+        with suppress(OSError):
+            found = subprocess.run(command, capture_output=True, text=True)
+            return found.stdout.strip() or None
+    return None

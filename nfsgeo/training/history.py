@@ -1,7 +1,8 @@
-"""The table of epochs."""
+"""What is told of every epoch: a row of ``metrics.csv``, and a line on stderr."""
 
 from __future__ import annotations
 
+import csv
 import resource
 import sys
 import time
@@ -10,12 +11,14 @@ from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.callbacks import RichProgressBar
+from rich.console import Console
 from torch.optim import Optimizer
 
 from nfsgeo.errors import UserError
-from nfsgeo.training.artifacts import read_rows, write_rows
+from nfsgeo.training.artifacts import write_rows
 
-__all__ = ["COLUMNS", "History", "read_history"]
+__all__ = ["COLUMNS", "History", "progress_callback", "read_history"]
 
 MEASURED = ("train_loss", "valid_loss", "valid_mae", "valid_rmse", "valid_rel_l2")
 COLUMNS = ("epoch", *MEASURED, "learning_rate", "seconds")
@@ -33,7 +36,6 @@ class History(Callback):
 
     def __init__(self, path: Path) -> None:
         self.path, self.peak_memory_bytes = path, 0
-        self._began, self._rate = 0.0, float("nan")
 
     def state_dict(self) -> dict[str, Any]:
         return {"peak_memory_bytes": self.peak_memory_bytes}
@@ -51,16 +53,13 @@ class History(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, module: LightningModule) -> None:
         self.peak_memory_bytes = max(self.peak_memory_bytes, _peak_memory())
-        if not trainer.is_global_zero:
-            return
-        row: dict[str, float] = {"epoch": trainer.current_epoch}
-        row |= {name: float(trainer.callback_metrics[name]) for name in MEASURED}
-        row["learning_rate"] = self._rate
-        row["seconds"] = round(time.monotonic() - self._began, 3)
-        before = [
-            each for each in read_history(self.path) if each["epoch"] < row["epoch"]
-        ]
-        write_rows(self.path, COLUMNS, [*before, row])
+        if trainer.is_global_zero:
+            epoch, seconds = trainer.current_epoch, time.monotonic() - self._began
+            measured = [float(trainer.callback_metrics[name]) for name in MEASURED]
+            values = (epoch, *measured, self._rate, round(seconds, 3))
+            rows = [row for row in read_history(self.path) if row["epoch"] < epoch]
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
+            write_rows(self.path, COLUMNS, rows)
 
 
 def read_history(path: Path) -> list[dict[str, float]]:
@@ -72,11 +71,12 @@ def read_history(path: Path) -> list[dict[str, float]]:
     if not path.exists():
         return []
     try:
-        return [
-            {name: float(row[name]) for name in COLUMNS} | {"epoch": int(row["epoch"])}
-            for row in read_rows(path)
-        ]
-    except (ValueError, TypeError, KeyError):
+        with open(path, newline="") as file:
+            return [
+                {key: float(row[key]) for key in COLUMNS} | {"epoch": int(row["epoch"])}
+                for row in csv.DictReader(file)
+            ]
+    except (csv.Error, ValueError, TypeError, KeyError):
         raise UserError(
             f"{path}", "a whole table of epochs", "use an undamaged copy or train again"
         ) from None
@@ -88,3 +88,41 @@ def _peak_memory() -> int:
         return int(torch.cuda.max_memory_allocated())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def progress_callback() -> Callback:
+    """Lightning's progress bar, or a line for each epoch where stderr is no terminal.
+
+    Both tell the validation errors, and that training stopped early.
+    """
+    if Console(stderr=True).is_terminal:
+        return RichProgressBar(console_kwargs={"stderr": True})
+    return EpochLines()
+
+
+class EpochLines(Callback):
+    """A line for each epoch on stderr."""
+
+    def on_train_epoch_end(self, trainer: Trainer, module: Any) -> None:
+        measured = trainer.callback_metrics
+        pooled = "pooled " * bool(module.forecaster.task.statistics)
+        self._print(
+            trainer,
+            f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}  loss "
+            f"{measured['train_loss']:.3e}  {pooled}valid RMSE "
+            f"{measured['valid_rmse']:.3e}",
+        )
+
+    def on_train_end(self, trainer: Trainer, module: LightningModule) -> None:
+        stopping = trainer.early_stopping_callback
+        if stopping is not None and stopping.stopped_epoch:
+            self._print(
+                trainer,
+                f"stopped early after epoch {stopping.stopped_epoch + 1} of "
+                f"{trainer.max_epochs}: no lower {stopping.monitor} in "
+                f"{stopping.patience} epochs",
+            )
+
+    def _print(self, trainer: Trainer, line: str) -> None:
+        if trainer.is_global_zero:
+            Console(stderr=True).print(line, highlight=False)

@@ -1,4 +1,4 @@
-"""Configurations from YAML files and the command line."""
+"""Configurations from presets, YAML files and the command line."""
 
 from __future__ import annotations
 
@@ -7,16 +7,31 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel
 
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo.setting_errors import explained
 from nfsgeo.training.config import RunConfig
-from nfsgeo.training.presets import paper_preset
 from nfsgeo.training.run_paths import find_run
 
-__all__ = ["load_config", "parse_settings", "read_config"]
+__all__ = [
+    "load_config",
+    "paper_learning_rate",
+    "paper_preset",
+    "parse_settings",
+    "read_config",
+]
+
+ADAM = {"name": "adam", "lr": None, "betas": [0.9, 0.98], "eps": 1e-9}
+ADAM_OF_MPPDE = {"name": "adamw", "lr": 1e-4, "betas": [0.9, 0.999], "eps": 1e-8}
+STEPS = {"schedule": "step", "step_epochs": 100, "step_factor": 0.5}
+
+# Dotted names of all keys, but for the settings of models.
+KEYS = [
+    f"{section}.{key}".rstrip(".")
+    for section, info in RunConfig.model_fields.items()
+    for key in getattr(info.annotation, "model_fields", [""])
+]
 
 
 def load_config(
@@ -33,20 +48,23 @@ def load_config(
     """
     given = {} if file is None else _read_yaml(file)
     for key, value in (overrides or {}).items():
-        _put(given, key, value)
+        for name in reversed(key.split(".")):
+            value = {name: value}
+        given = _merged(given, value)
     model = given.get("model")
-    if isinstance(model, dict) and (start := model.get("start_from")):
-        theirs = _model_of(Path(str(start)))
-        if model.get("name", theirs["name"]) == theirs["name"]:
-            given = _merged({"model": theirs}, given)
-            model = given["model"]
-    name = model.get("name", "nfs") if isinstance(model, dict) else "nfs"
+    model = model if isinstance(model, dict) else {}
+    if start := model.get("start_from"):
+        theirs = read_config(find_run(Path(str(start))).config).model
+        if model.get("name", theirs.name) == theirs.name:
+            # As far as others need not choose it.
+            shared = theirs.model_dump(include={"name", "settings", "prediction"})
+            model = _merged(shared, model)
+            given = given | {"model": model}
+    name = str(model.get("name", "nfs"))
     if given.get("preset") == "paper":
-        given = _merged(paper_preset(str(name)), given)
-    known = _leaves(RunConfig)
-    if str(name) in MODELS:
-        known += [f"model.settings.{key}" for key in MODELS[name].config.model_fields]
-    with explained(known=known):
+        given = _merged(paper_preset(name), given)
+    fields = MODELS[name].config.model_fields if name in MODELS else ()
+    with explained(known=[*KEYS, *(f"model.settings.{key}" for key in fields)]):
         return RunConfig.model_validate(given)
 
 
@@ -54,10 +72,10 @@ def read_config(file: Path) -> RunConfig:
     """A resolved configuration from ``file``, as :func:`begin_run` saved it.
 
     Raises:
-        UserError: It is missing or wrong.
+        UserError: There is none or it is wrong.
     """
     given = _read_yaml(file)
-    with explained(str(file), _leaves(RunConfig)):
+    with explained(str(file), KEYS):
         return RunConfig.model_validate(given)
 
 
@@ -75,20 +93,42 @@ def parse_settings(settings: Sequence[str], option: str = "--set") -> dict[str, 
     for setting in settings:
         key, equals, value = setting.partition("=")
         try:
-            if not (equals and key):
-                raise ValueError("no key or no equals sign")
             parsed[key] = yaml.safe_load(value)
         except (ValueError, yaml.YAMLError):
+            key = ""
+        if not (equals and key):
             raise UserError(
                 f"{option} {setting}", "KEY=VALUE", "put one = between the two"
-            ) from None
+            )
     return parsed
 
 
-def _model_of(run: Path) -> dict[str, Any]:
-    """The model of a run to start from, as far as others need not choose it."""
-    model = read_config(find_run(run).config).model.model_dump(mode="json")
-    return {key: model[key] for key in ("name", "settings", "prediction")}
+def paper_preset(model: str) -> dict[str, Any]:
+    """How the paper trains a model: section by section, only what differs.
+
+    Adam, the rate of :func:`paper_learning_rate` halved every 100 epochs, 500 epochs,
+    stopped after 100 without a better validation RMSE, batches of 4, and the model's
+    own settings. MPPDE trains as its authors train it: AdamW at 1e-4.
+    """
+    own = dict(MODELS[model].paper) if model in MODELS else {}
+    adam = ADAM_OF_MPPDE if model == "mppde" else ADAM
+    return {
+        "data": {"batch_size": 4, "point_sets": 1, "query_points": 0},
+        "model": {"prediction": "direct", "settings": own},
+        "loss": {"name": "mse", "weighting": "uniform"},
+        "optimiser": adam | STEPS | {"gradient_clip": 5.0},
+        "trainer": {"epochs": 500, "patience": 100},
+    }
+
+
+def paper_learning_rate(model: str, equation: str) -> float:
+    """The first learning rate of the step schedule.
+
+    1e-3, but 5e-4 on Burgers and KdV for all but the graph models; see
+    :attr:`nfsgeo.models.ModelInfo.family`.
+    """
+    slow = equation in ("burgers", "kdv") and MODELS[model].family != "graph"
+    return 5e-4 if slow else 1e-3
 
 
 def _read_yaml(file: Path) -> dict[str, Any]:
@@ -106,15 +146,6 @@ def _read_yaml(file: Path) -> dict[str, Any]:
     return content
 
 
-def _put(content: dict[str, Any], key: str, value: Any) -> None:
-    *sections, last = key.split(".")
-    for section in sections:
-        inner = content.get(section)
-        content[section] = dict(inner) if isinstance(inner, dict) else {}
-        content = content[section]
-    content[last] = value
-
-
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(under)
     for key, value in over.items():
@@ -123,15 +154,3 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
             value = _merged(below, value)
         merged[key] = value
     return merged
-
-
-def _leaves(section: type[BaseModel], prefix: str = "") -> list[str]:
-    """Dotted names of all keys."""
-    keys: list[str] = []
-    for name, info in section.model_fields.items():
-        kind = info.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            keys += _leaves(kind, f"{prefix}{name}.")
-        else:
-            keys.append(f"{prefix}{name}")
-    return keys

@@ -40,30 +40,26 @@ class LossPoints:
     weight: Tensor | None = None
     observed: Tensor | None = None
 
-    def weighted(self, values: Tensor) -> Tensor:
-        """The weights times ``values`` ``[M, n_t, C]``."""
-        if self.weight is None:
-            return values
-        return values * self.weight.to(values.dtype)[:, None, None]
-
     def mean(self, values: Tensor) -> Tensor:
         """Weighted mean of the observed ``values`` ``[M, n_t, C]``; 0 without any."""
-        if self.observed is None:
-            return self.weighted(values).mean()
-        weight = self.weighted(self.observed.to(values.dtype))
+        weight = self._weights(values)
         return (weight * values).sum() / weight.sum().clamp_min(TINY)
 
     def by_sample(self, values: Tensor) -> Tensor:
         """Weighted means of the observed ``values`` of each sample, ``[S, C]``."""
-        if self.observed is None:
-            samples = self.weighted(values).split(list(self.sizes))
-            return torch.stack([each.mean((0, 1)) for each in samples])
-        weight = self.weighted(self.observed.to(values.dtype))
+        weight = self._weights(values)
         total, weights = (
             torch.stack([each.sum((0, 1)) for each in summed.split(list(self.sizes))])
             for summed in (weight * values, weight)
         )
         return total / weights.clamp_min(TINY)
+
+    def _weights(self, values: Tensor) -> Tensor:
+        observed = torch.ones_like(values) if self.observed is None else self.observed
+        weight = observed.to(values.dtype)
+        if self.weight is None:
+            return weight
+        return weight * self.weight.to(values.dtype)[:, None, None]
 
 
 Loss = Callable[[Tensor, Tensor, LossPoints], Tensor]
@@ -105,9 +101,9 @@ def relative_l2(prediction: Tensor, target: Tensor, points: LossPoints) -> Tenso
     Norms are over the points and time steps of one sample and component. Normalised
     fields have no mean: an offset of the field, such as degrees Celsius in place of
     kelvins, changes nothing. All samples count alike, whatever the sizes of their
-    meshes. Where the root mean square of the normalised
-    field is below 1e-3, the error refers to that value. Its arguments ``prediction``,
-    ``target`` and ``points`` are those of :func:`mse`.
+    meshes. Where the root mean square of the normalised field is below 1e-3, the error
+    refers to that value. Its arguments ``prediction``, ``target`` and ``points`` are
+    those of :func:`mse`.
     """
     errors = points.by_sample((prediction - target).square())
     energies = points.by_sample(target.square())

@@ -14,6 +14,7 @@ __all__ = ["ErrorByTimeStep", "FieldErrors", "errors_by_sample"]
 
 # The smallest root mean square that an error is relative to, in standard deviations.
 FLOOR = 1e-3
+DOUBLE = torch.float64
 
 
 def errors_by_sample(
@@ -36,21 +37,20 @@ def errors_by_sample(
 
     Returns:
         By name the errors ``[S]``, or ``[S, C]`` where components stay apart, each in
-        its own unit, and whether there is any: without a value that is not missing an
-        error is NaN, and so is a relative one without energy. Samples without points
-        are left out.
+        its own unit, and whether there is any: an error at gaps alone is NaN, and so is
+        a relative one without energy. Samples without points are left out.
     """
     if batch is None:
         batch = torch.zeros(len(truth), dtype=torch.long, device=truth.device)
     points = torch.bincount(batch)
-    floor = torch.zeros((), dtype=torch.float64, device=truth.device)
+    floor = torch.zeros((), dtype=DOUBLE, device=truth.device)
     if mean is not None:
         floor = 4 * torch.finfo(truth.dtype).eps * mean.abs()  # rounding is no energy
     if std is not None:
         floor = (FLOOR * std).masked_fill(std == 0, torch.inf)
-    missing, truth = truth.isnan(), truth.double()
-    error = (prediction.double() - truth).masked_fill(missing, 0)
-    truth = (truth if mean is None else truth - mean).masked_fill(missing, 0)
+    gaps, truth = truth.isnan(), truth.double()
+    error = (prediction.double() - truth).masked_fill(gaps, 0)
+    truth = (truth if mean is None else truth - mean).masked_fill(gaps, 0)
 
     def total(values: Tensor) -> Tensor:
         values = values.sum(dim=(1, 2) if mean is None else 1)
@@ -58,7 +58,7 @@ def errors_by_sample(
         return sums.index_add(0, batch, values)
 
     absolute, square = total(error.abs()), total(error.square())
-    size, energy = total((~missing).double()), total(truth.square())
+    size, energy = total((~gaps).double()), total(truth.square())
     there, related = size > 0, energy > floor.square() * size
     found = {
         "mae": (absolute / size, there),
@@ -104,6 +104,8 @@ class FieldErrors(Metric):
     full_state_update = False
     total: Tensor
     count: Tensor
+    mean: Tensor | None
+    std: Tensor | None
 
     def __init__(
         self, mean: Sequence[float] | None = None, std: Sequence[float] | None = None
@@ -111,10 +113,12 @@ class FieldErrors(Metric):
         super().__init__()
         if (mean is None) != (std is None):
             raise ValueError("mean and std of the components: give both or none")
-        self.mean, self.std = mean, std
+        for name, values in (("mean", mean), ("std", std)):
+            known = None if values is None else torch.tensor(values, dtype=DOUBLE)
+            self.register_buffer(name, known, persistent=False)
         shape = (len(MEASURES), *(() if std is None else (len(std),)))
         for name in ("total", "count"):
-            zeros = torch.zeros(shape, dtype=torch.float64)
+            zeros = torch.zeros(shape, dtype=DOUBLE)
             self.add_state(name, zeros, dist_reduce_fx="sum")
 
     def update(
@@ -127,26 +131,15 @@ class FieldErrors(Metric):
             truth: ``[N, n_t, C]``.
             batch: Sample of each point ``[N]``, sorted; None for one sample.
         """
-        if not len(truth):
-            return
-        mean, std = self.statistics(truth.device)
-        errors = errors_by_sample(prediction, truth, batch, mean=mean, std=std)
-        sums = [errors[n][0].masked_fill(~errors[n][1], 0).sum(0) for n in MEASURES]
-        self.total = self.total + torch.stack(sums)
-        counts = [errors[name][1].sum(0) for name in MEASURES]
-        self.count = self.count + torch.stack(counts)
-
-    def statistics(self, device: torch.device) -> tuple[Tensor | None, Tensor | None]:
-        """Mean and standard deviation of the components, float64 ``[C]``, or None.
-
-        Args:
-            device: Where they are to be.
-        """
-        if self.mean is None or self.std is None:
-            return None, None
-        both = (tuple(self.mean), tuple(self.std))
-        mean, std = torch.tensor(both, dtype=torch.float64, device=device)
-        return mean, std
+        if len(truth):
+            found = errors_by_sample(
+                prediction, truth, batch, mean=self.mean, std=self.std
+            )
+            errors, there = (
+                torch.stack(each) for each in zip(*found.values(), strict=True)
+            )
+            self.total = self.total + errors.masked_fill(~there, 0).sum(1)
+            self.count = self.count + there.sum(1)
 
     def compute(self) -> dict[str, float]:
         """The errors by name; NaN before the first sample.
@@ -156,11 +149,10 @@ class FieldErrors(Metric):
         """
         errors = dict(zip(MEASURES, self.total / self.count, strict=True))
         there = dict(zip(MEASURES, self.count > 0, strict=True))
-        _, std = self.statistics(self.total.device)
-        if std is not None and bool((std > 0).any()):
+        if self.std is not None and bool((self.std > 0).any()):
             for name in ("mae", "rmse"):
-                errors[name] = errors[name] / std
-                there[name] = there[name] & (std > 0)
+                errors[name] = errors[name] / self.std
+                there[name] = there[name] & (self.std > 0)
         return {n: float(error[there[n]].mean()) for n, error in errors.items()}
 
     def by_component(self) -> list[dict[str, float]]:
@@ -180,39 +172,25 @@ class FieldErrors(Metric):
 
 
 class ErrorByTimeStep(Metric):
-    """Mean absolute error at each predicted time step, missing values left out.
-
-    Args:
-        num_steps: Time steps ``n_t``.
-        num_components: ``C``, for the errors of each component; 1 to take the values
-            of all components together.
-    """
+    """Mean absolute error at each predicted time step, gaps in the truth left out."""
 
     full_state_update = False
     total: Tensor
     count: Tensor
 
-    def __init__(self, num_steps: int, num_components: int = 1) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.apart = num_components > 1
-        shape = (num_steps, num_components) if self.apart else (num_steps,)
         for name in ("total", "count"):
-            zeros = torch.zeros(shape, dtype=torch.float64)
-            self.add_state(name, zeros, dist_reduce_fx="sum")
+            zero = torch.zeros((), dtype=DOUBLE)
+            self.add_state(name, zero, dist_reduce_fx="sum")
 
     def update(self, prediction: Tensor, truth: Tensor) -> None:
-        """Adds fields in the units of the data.
-
-        Args:
-            prediction: ``[N, n_t, C]``.
-            truth: ``[N, n_t, C]``.
-        """
-        missing = truth.isnan()
-        error = (prediction.double() - truth.double()).abs().masked_fill(missing, 0)
-        dim = (0,) if self.apart else (0, 2)
-        self.total += error.sum(dim)
-        self.count += (~missing).sum(dim)
+        """Adds a ``prediction`` and the ``truth``, ``[N, n_t, C]`` in the same unit."""
+        gaps = truth.isnan()
+        error = (prediction.double() - truth.double()).abs().masked_fill(gaps, 0)
+        self.total = self.total + error.sum(0)
+        self.count = self.count + (~gaps).sum(0)
 
     def compute(self) -> Tensor:
-        """The errors so far, ``[n_t]``, or ``[n_t, C]`` of each component."""
-        return self.total / self.count
+        """The errors so far, ``[n_t]``, or ``[n_t, C]`` of several components."""
+        return (self.total / self.count).squeeze(-1)

@@ -3,42 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from lightning.pytorch import LightningModule
-from torch import Tensor
+from torch import Tensor, nn, optim
+from torch.optim import lr_scheduler
 from torch_geometric.data import Batch
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.models import BatchLoss, OwnLoss
 from nfsgeo.training.config import OptimiserSection
-from nfsgeo.training.datamodule import WindowData
 from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
-from nfsgeo.training.optimiser import (
-    clip_gradient_norm,
-    make_optimiser,
-    make_schedule,
-)
 
-__all__ = ["TrainingModule"]
+__all__ = ["TrainingModule", "make_optimiser", "make_schedule"]
 
 
 class TrainingModule(LightningModule):
     """Training and validation of a forecaster.
 
     Trained on ``loss``, with quadrature weights where batches carry them and uniform
-    weights elsewhere. Missing values of a target leave the loss. A model with a loss of
-    its own (:class:`nfsgeo.models.OwnLoss`) is trained on that.
+    weights elsewhere. Gaps in a target leave the loss. A model with a loss of its own
+    (:class:`nfsgeo.models.OwnLoss`) is trained on that.
 
     Args:
         forecaster: predicts fields in the units of the data.
         optimiser: how the weights move.
         loss: of normalised fields; see :mod:`nfsgeo.training.losses`.
     """
+
+    trainer: Any
 
     def __init__(
         self,
@@ -54,18 +51,25 @@ class TrainingModule(LightningModule):
         self.errors = FieldErrors(**forecaster.task.statistics)
         self._losses: list[tuple[Tensor, Tensor]] = []
 
-    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        model, forecaster = self.forecaster.model, self.forecaster
+    @property
+    def own_loss(self) -> OwnLoss | None:
+        """The model, where it is trained on a loss of its own."""
         # A single later time step leaves nothing to be fed back.
-        if isinstance(model, OwnLoss) and not forecaster.task.any_time:
+        model = self.forecaster.model
+        if isinstance(model, OwnLoss) and not self.forecaster.task.any_time:
+            return model
+        return None
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        forecaster, own = self.forecaster, self.own_loss
+        if own is not None:
             graphs = forecaster.graphs_of(batch)
-            target = self._normalised(batch.y)
-            own = self._loss_of(batch, graphs.sizes)
-            seen = forecaster.network_inputs(batch)
-            loss = model.training_loss(seen, target, graphs, own)
+            of_batch = self._loss_of(batch, graphs.sizes)
+            seen, target = forecaster.network_inputs(batch), self._normalised(batch.y)
+            loss = own.training_loss(seen, target, graphs, of_batch)
         else:
             loss = self._loss(forecaster.predict_batch(batch), batch)
-        self._watch(loss, batch)
+        self._losses.append((loss.detach(), batch.sample))
         self.log("train_loss_step", loss, on_step=True, on_epoch=False)
         self.log(
             "train_loss",
@@ -80,46 +84,31 @@ class TrainingModule(LightningModule):
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         prediction = self.forecaster.predict_batch(batch)
         loss = self._loss(prediction, batch)
-        self._watch(loss, batch)
+        self._losses.append((loss, batch.sample))
         self._check_losses()
         self.errors.update(prediction, batch.y, batch.batch)
         self.log("valid_loss", loss, batch_size=batch.num_graphs, sync_dist=True)
 
     def on_validation_epoch_end(self) -> None:
-        errors = {f"valid_{name}": e for name, e in self.errors.compute().items()}
-        self.log("valid_rmse", errors.pop("valid_rmse"), prog_bar=True)
-        self.log_dict(errors)
+        for name, error in self.errors.compute().items():
+            self.log(f"valid_{name}", error, prog_bar=name == "rmse")
         self.errors.reset()
 
     def configure_optimizers(self) -> Any:
         optimiser = make_optimiser(self.parameters(), self.optimiser_section)
-        trainer: Any = self.trainer
-        epochs, data = trainer.max_epochs, trainer.datamodule
-        if isinstance(data, WindowData):
-            batches = data.steps_per_epoch(trainer.world_size)
-            steps = math.ceil(batches / trainer.accumulate_grad_batches)
-        else:  # of a trainer and loaders of one's own
-            steps = math.ceil(trainer.estimated_stepping_batches / epochs)
+        epochs = self.trainer.max_epochs
+        steps = math.ceil(self.trainer.estimated_stepping_batches / epochs)
         schedule = make_schedule(
             optimiser, self.optimiser_section, epochs=epochs, steps_per_epoch=steps
         )
         return [optimiser], [{"scheduler": schedule, "interval": "step"}]
-
-    def configure_gradient_clipping(
-        self,
-        optimizer: torch.optim.Optimizer,
-        gradient_clip_val: float | None = None,
-        gradient_clip_algorithm: str | None = None,
-    ) -> None:
-        if gradient_clip_val is not None:
-            clip_gradient_norm(self.parameters(), gradient_clip_val)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint["nfsgeo"] = self.forecaster.description()
 
     def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
         # Looking at every loss would wait for the device in every step.
-        every = self.trainer.log_every_n_steps  # type: ignore[attr-defined]
+        every = self.trainer.log_every_n_steps
         if self.trainer.is_last_batch or (batch_idx + 1) % every == 0:
             self._check_losses()
 
@@ -150,9 +139,6 @@ class TrainingModule(LightningModule):
         mean, std = self.forecaster.scale
         return ((fields - mean) / std).to(kind)
 
-    def _watch(self, loss: Tensor, batch: Batch) -> None:
-        self._losses.append((loss.detach(), batch.sample))
-
     def _check_losses(self) -> None:
         """Makes sure that all losses since the last time are finite.
 
@@ -168,3 +154,48 @@ class TrainingModule(LightningModule):
                     "a finite number",
                     "train again with a lower --lr; the last good checkpoint is kept",
                 )
+
+
+def make_optimiser(
+    parameters: Iterable[nn.Parameter], section: OptimiserSection
+) -> optim.Optimizer:
+    """Adam or AdamW.
+
+    Raises:
+        ValueError: The learning rate is still open; resolve the configuration first.
+    """
+    if section.lr is None:
+        raise ValueError("optimiser.lr is None: expected a number; resolve the config")
+    kind = {"adam": optim.Adam, "adamw": optim.AdamW}[section.name]
+    return kind(
+        parameters,
+        lr=section.lr,
+        betas=section.betas,
+        eps=section.eps,
+        weight_decay=section.weight_decay,
+    )
+
+
+def make_schedule(
+    optimiser: optim.Optimizer,
+    section: OptimiserSection,
+    *,
+    epochs: int,
+    steps_per_epoch: int,
+) -> lr_scheduler.LRScheduler:
+    """The schedule, to be advanced after every step.
+
+    Also the step schedule counts steps, not epochs: a checkpoint is taken at the end
+    of an epoch, before a schedule that counts epochs would have moved.
+    """
+    if section.schedule == "one-cycle":
+        return lr_scheduler.OneCycleLR(
+            optimiser,
+            max_lr=[group["lr"] for group in optimiser.param_groups],
+            total_steps=epochs * steps_per_epoch,
+            pct_start=section.one_cycle_rise,
+            cycle_momentum=False,
+        )
+    every = section.step_epochs * steps_per_epoch
+    factor = section.step_factor if section.schedule == "step" else 1.0
+    return lr_scheduler.StepLR(optimiser, step_size=every, gamma=factor)

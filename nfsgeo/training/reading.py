@@ -10,7 +10,6 @@ from itertools import compress
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch_geometric.data import Data
 
 from nfsgeo.data import Fields
@@ -36,44 +35,44 @@ def read_windows(
         progress: Called with what is being done, how much is done and in all.
 
     Returns:
-        Statistics of the training windows, and whether values of the fields are
-        missing.
+        Statistics of the training windows, and whether the fields have gaps.
 
     Raises:
         UserError: A sample cannot be read, is not finite or has points outside, time
-            steps are unequal, a part has nothing to compare predictions with, or more
-            values are missing than ``data.max_missing`` allows.
+            steps are unequal, a part has nothing to compare predictions with, or gaps
+            are larger than ``data.max_missing`` allows.
     """
-    file = parts["train"].file
-    statistics = Statistics(
-        config.data.n_in or 0, config.data.n_out or 1, config.data.lead_times
-    )
-    missing = np.zeros((2, file.components), np.int64)
+    file, data = parts["train"].file, config.data
+    n_in = data.n_in or 0
+    statistics = Statistics(n_in, data.n_out or 1, data.lead_times)
+    gaps, total = torch.zeros(file.components, dtype=torch.long), 0
     for part in ("train", "valid"):
-        windows, observed = parts[part], torch.zeros(file.components, dtype=torch.bool)
-        if not config.data.lead_times:
+        windows = parts[part]
+        if not data.lead_times:
             _check_time_steps(windows.times, file)
         for item in range(len(windows)):
             window = windows[item]
             _check_points(window, file)
-            missing += _count_missing(window, windows.n_in)
-            observed |= _observed(window)
             if part == "train":
                 statistics.add(window)
+            fields = window.y
+            if n_in:
+                fields = torch.cat([window.x[..., : file.components], fields], dim=1)
+            gaps += fields.isnan().sum((0, 1))
+            total += fields[..., 0].numel()
             progress("reading samples", item + 1, len(windows))
-        _check_any({"train": "training", "valid": "validation"}[part], file, observed)
-    if "test" in parts:
-        check_observed("test", parts["test"])
-    share = missing[0] / missing[1]
-    most = int(share.argmax())
-    if share[most] > config.data.max_missing:
+    names = {"train": "training", "valid": "validation"}
+    for part, windows in parts.items():
+        check_observed(names.get(part, part), windows)
+    share, most = gaps.max() / total, int(gaps.argmax())
+    if share > data.max_missing:
         raise UserError(
-            f"{file.path} with {100 * share[most]:.3g} % of the values of "
+            f"{file.path} with {100 * share:.3g} % of the values of "
             f"{file.component_names[most]} missing in training and validation samples",
-            f"at most {100 * config.data.max_missing:g} %",
+            f"at most {100 * data.max_missing:g} %",
             "use data with fewer gaps, or allow more by --set data.max_missing",
         )
-    return statistics, bool(missing[0].any())
+    return statistics, bool(gaps.any())
 
 
 def check_observed(part: str, windows: WindowDataset) -> None:
@@ -82,24 +81,14 @@ def check_observed(part: str, windows: WindowDataset) -> None:
     Warns of each component that has none there.
 
     Raises:
-        UserError: All that is predicted of it is missing.
+        UserError: There is nothing to predict in it.
     """
-    observed = torch.zeros(windows.file.components, dtype=torch.bool)
+    file, names = windows.file, windows.file.component_names
+    observed = torch.zeros(file.components, dtype=torch.bool)
     for item in range(len(windows)):
-        observed |= _observed(windows[item])
+        observed |= (~windows[item].y.isnan()).flatten(0, 1).any(0)
         if observed.all():
             return
-    _check_any(part, windows.file, observed)
-
-
-def _observed(window: Data) -> Tensor:
-    """Which components have a value among the targets ``[C]``."""
-    found: Tensor = (~window.y.isnan()).any(0).any(0)
-    return found
-
-
-def _check_any(part: str, file: Fields, observed: Tensor) -> None:
-    names = file.component_names
     if not observed.any():
         raise UserError(
             f"{file.path} without any value of {' and '.join(names)} to predict in "
@@ -107,12 +96,11 @@ def _check_any(part: str, file: Fields, observed: Tensor) -> None:
             "observed values in every part",
             "use data that are observed there, or other parts by data.split_by",
         )
-    if not observed.all():
-        logger.warning(
-            "%s has no value of %s to predict in the %s part, whose errors are those "
-            "of the other components",
-            *(file.path, " and ".join(compress(names, ~observed)), part),
-        )
+    logger.warning(
+        "%s has no value of %s to predict in the %s part, whose errors are those "
+        "of the other components",
+        *(file.path, " and ".join(compress(names, ~observed)), part),
+    )
 
 
 def _check_time_steps(times: NDArray[np.float64], file: Fields) -> None:
@@ -132,22 +120,15 @@ def _check_time_steps(times: NDArray[np.float64], file: Fields) -> None:
 
 
 def _check_points(window: Data, file: Fields) -> None:
-    box = replace(file.domain, region=None)
+    box, of = (
+        replace(file.domain, region=None),
+        f"sample {window.sample} of {file.path}",
+    )
     inside = box.contains(window.pos)
     if not inside.all():
         raise UserError(
-            f"sample {window.sample} of {file.path} with a point at "
-            f"{window.pos[~inside][0].tolist()}",
+            f"{of} with a point at {window.pos[~inside][0].tolist()}",
             f"points in its domain, {box}",
             "repair the points or the domain",
         )
-    file.domain.check_region(window.pos, f"sample {window.sample} of {file.path} with ")
-
-
-def _count_missing(window: Data, n_in: int) -> NDArray[np.int64]:
-    """Missing values and all values of each component ``[2, C]``."""
-    fields = window.y
-    if n_in:
-        fields = torch.cat([window.x[..., : fields.size(-1)], fields], dim=1)
-    missing = fields.isnan().sum((0, 1)).numpy()
-    return np.stack([missing, np.full_like(missing, fields[..., 0].numel())])
+    file.domain.check_region(window.pos, f"{of} with ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from nfsgeo.data import Fields
 from nfsgeo.data.meshes import MESH_KINDS
@@ -12,8 +11,8 @@ from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS, ModelInfo
 from nfsgeo.training.config import DataSection, RunConfig
-from nfsgeo.training.presets import paper_learning_rate
-from nfsgeo.training.window_starts import part_samples, steps_of_parts
+from nfsgeo.training.loading import paper_learning_rate
+from nfsgeo.training.run_data import RunData
 
 __all__ = ["resolved"]
 
@@ -21,6 +20,7 @@ TIME_STEPS = 10
 FEW = 5
 # Further training windows of a long series mostly repeat the time steps of others.
 WINDOWS = 1000
+ANY_POINTS = "a --model that takes any points, such as nfs"
 
 
 def resolved(config: RunConfig, file: Fields) -> RunConfig:
@@ -33,53 +33,46 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
     Raises:
         UserError: The file cannot serve: too few samples or time steps.
     """
-    info = MODELS[config.model.name]
-    data = _with_windows(_with_time_steps(config.data, file), file)
+    info, data = MODELS[config.model.name], _with_time_steps(config.data, file)
+    data = _with_windows(config.changed(data=data), file)
+    if data.query_points is None:
+        data = data.changed(query_points=info.query_points)
+    config = config.changed(data=_with_points(data, file, info))
+    _check_together(config, file, info)
+    data, model, loss = config.data, config.model, config.loss
+    if info.autoregressive or not data.n_in:
+        model = model.changed(prediction="direct")
+    elif model.prediction is None:
+        form = "direct" if data.input_noise > 0 else "residual"
+        model = model.changed(prediction=form)
+    if loss.weighting is None:
+        # Elsewhere Voronoi cells may reach far beyond the points, or the points may be
+        # dense where errors matter most.
+        kind = MESH_KINDS[data.mesh or "all"]
+        suits = kind.drawn and kind.even and file.shape is not None
+        loss = loss.changed(weighting=info.loss_weighting if suits else "uniform")
+    lr = config.optimiser.lr or paper_learning_rate(info.name, file.equation)
+    optimiser = config.optimiser.changed(lr=lr)
+    return config.changed(model=model, loss=loss, optimiser=optimiser)
+
+
+def _check_together(config: RunConfig, file: Fields, info: ModelInfo) -> None:
+    """Makes sure that settings go together, and with the data."""
+    data, form = config.data, config.model.prediction
     for part in SPLITS:
-        if not len(part_samples(data, file, part)):
+        if not len(RunData(config, file).samples(part)):
             raise UserError(
                 f"{file.path} with {file.num_samples} samples",
                 "at least one each to train, validate and test on",
                 "use a file with more samples"
                 + (", or split by time: --set data.split_by=time" if data.n_in else ""),
             )
-    data = _with_points(data, file, info)
-    if data.query_points is None:
-        data = _changed(data, query_points=info.query_points)
-    model, loss, optimiser = config.model, config.loss, config.optimiser
-    _check_together(config, data, file, info)
-    if optimiser.lr is None:
-        optimiser = _changed(
-            optimiser, lr=paper_learning_rate(info.name, file.equation)
-        )
-    if loss.weighting is None:
-        # Elsewhere Voronoi cells may reach far beyond the points, or the points may be
-        # dense where errors matter most.
-        kind = MESH_KINDS[data.mesh or "all"]
-        suits = kind.drawn and kind.even and file.shape is not None
-        weighting = info.loss_weighting if suits else "uniform"
-        loss = _changed(loss, weighting=weighting)
-    if info.autoregressive or not data.n_in:
-        model = _changed(model, prediction="direct")
-    elif model.prediction is None:
-        form = "direct" if data.input_noise > 0 else "residual"
-        model = _changed(model, prediction=form)
-    return _changed(config, data=data, model=model, loss=loss, optimiser=optimiser)
-
-
-def _check_together(
-    config: RunConfig, data: DataSection, file: Fields, info: ModelInfo
-) -> None:
-    """Makes sure that settings go together, and with the data."""
-    form = config.model.prediction
     if data.boundary_inputs and file.domain.region is None:
         raise UserError(
             f"data.boundary_inputs=true with {file.path}, whose domain has no region",
             "a domain with obstacles",
-            "leave it out"
-            if file.domain.curved
-            else "leave it out, or give them: nfsgeo convert FILE --out NEW.nc "
-            "--obstacles walls.geojson",
+            "leave it out, or in a flat domain give them: nfsgeo convert FILE --out "
+            "NEW.nc --obstacles walls.geojson",
         )
     if data.query_points and not info.query_points:
         able = [each.name for each in MODELS.values() if each.query_points]
@@ -88,12 +81,6 @@ def _check_together(
             "predicts at the observed points alone",
             "0",
             f"leave it out, or use one of {', '.join(able)}",
-        )
-    if data.lead_times and not data.n_in:
-        raise UserError(
-            "data.lead_times=true",
-            "fields in time",
-            "leave it out for a problem without time",
         )
     if form == ("damped" if data.lead_times else "rate"):
         raise UserError(
@@ -109,7 +96,7 @@ def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
     n_in = data.n_in if data.n_in is not None else 0 if steady else TIME_STEPS
     n_out = data.n_out or (1 if steady else TIME_STEPS)
     num = file.num_observed()
-    if data.time_steps(n_in + n_out).stop > num:
+    if data.first_step + data.length(n_in + n_out) > num:
         apart = f", {data.time_stride} apart," if data.time_stride > 1 else ""
         raise UserError(
             f"--n-in {n_in} and --n-out {n_out}{apart} from time step "
@@ -118,66 +105,67 @@ def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
             f"{file.path}",
             "ask for fewer or use a longer file",
         )
-    return _changed(data, file=file.path.resolve(), n_in=n_in, n_out=n_out)
+    return data.changed(file=file.path.resolve(), n_in=n_in, n_out=n_out)
 
 
-def _with_windows(data: DataSection, file: Fields) -> DataSection:
-    slides = data.window_stride is not None
-    if not data.n_in and (slides or data.split_by == "time"):
-        raise UserError(
-            f"--window-stride {data.window_stride} without input time steps"
-            if slides
-            else "data.split_by=time without input time steps",
-            "fields in time",
-            "leave it out",
-        )
+def _with_windows(config: RunConfig, file: Fields) -> DataSection:
+    data = config.data
+    in_time = {
+        f"--window-stride {data.window_stride}": data.window_stride is not None,
+        "data.split_by=time": data.split_by == "time",
+        "data.lead_times=true": data.lead_times,
+    }
+    for setting, given in in_time.items():
+        if given and not data.n_in:
+            raise UserError(
+                f"{setting} without input time steps", "fields in time", "leave it out"
+            )
     few = not all(len(file.split[part]) for part in SPLITS)
     # No part of a file that has parts of its own is training data of another.
     undivided = len(file.split["train"]) == file.num_samples < len(SPLITS)
-    in_time = few if slides else undivided and bool(data.n_in)
-    by = data.split_by or ("time" if in_time else "series")
-    data = _changed(data, split_by=by)
-    steps = steps_of_parts(data, file)  # says so where there are too few
-    if by == "time":
-        # As many steps from window to window as leave about WINDOWS of a long series,
-        # but every time step after the first window is a target.
-        num = (data.n_in or 0) + (data.n_out or 1)
-        length = data.time_steps(num).stop - data.first_step
-        windows = (len(steps["train"]) - length + 1) * file.num_samples
-        stride = min(max(1, windows // WINDOWS), data.n_out or 1)
-        stride = data.window_stride or stride
-        evaluation_stride = data.evaluation_stride or stride
-        data = _changed(data, window_stride=stride, evaluation_stride=evaluation_stride)
-    return data
+    slides = data.window_stride is not None
+    by_time = few if slides else undivided and bool(data.n_in)
+    data = data.changed(split_by=data.split_by or ("time" if by_time else "series"))
+    # Says so where there are too few.
+    steps = RunData(config.changed(data=data), file).steps["train"]
+    if data.split_by == "series":
+        return data
+    # As many steps from window to window as leave about WINDOWS of a long series, but
+    # every time step after the first window is a target.
+    n_in, n_out = data.n_in or 0, data.n_out or 1
+    windows = (len(steps) - data.length(n_in + n_out) + 1) * file.num_samples
+    stride = data.window_stride or min(max(1, windows // WINDOWS), n_out)
+    return data.changed(
+        window_stride=stride, evaluation_stride=data.evaluation_stride or stride
+    )
 
 
 def _with_points(data: DataSection, file: Fields, model: ModelInfo) -> DataSection:
-    kind = data.mesh
-    if kind == "grid" and data.grid is None and data.points is None and file.shape:
-        kind = "all"
-    if kind is None:
+    name = data.mesh
+    if name is None:
         if data.grid is not None or not model.points:
-            kind = "grid"
-        elif file.shape is None and data.points is None:
-            kind = "all"
+            name = "grid"
         else:
-            kind = "random-subset"
-    drawn, size = MESH_KINDS[kind].drawn, MESH_KINDS[kind].size
-    if (data.mesh_per_sample or (data.point_sets or 1) > 1) and not drawn:
-        name = "data.mesh_per_sample" if data.mesh_per_sample else "data.point_sets"
+            cloud = file.shape is None and data.points is None
+            name = "all" if cloud else "random-subset"
+    elif name == "grid" and data.grid is None and data.points is None and file.shape:
+        name = "all"
+    kind = MESH_KINDS[name]
+    if (data.mesh_per_sample or (data.point_sets or 1) > 1) and not kind.drawn:
+        given = "data.mesh_per_sample" if data.mesh_per_sample else "data.point_sets"
         raise UserError(
-            f"{name} with --mesh {kind}",
+            f"{given} with --mesh {name}",
             "points that are drawn",
             "choose another --mesh or leave it out",
         )
     sets, points, grid = data.point_sets, None, None
     if sets is None:
-        sets = model.point_sets if drawn and not data.mesh_per_sample else 1
-    if size == "grid":
+        sets = model.point_sets if kind.drawn and not data.mesh_per_sample else 1
+    if kind.size == "grid":
         grid = _points_per_axis(data, file, model)
-    elif size is not None:
+    elif kind.size is not None:
         points = data.points or max(1, file.num_points() // 4)
-    return _changed(data, mesh=kind, point_sets=sets, points=points, grid=grid)
+    return data.changed(mesh=name, point_sets=sets, points=points, grid=grid)
 
 
 def _points_per_axis(data: DataSection, file: Fields, model: ModelInfo) -> int:
@@ -190,13 +178,13 @@ def _points_per_axis(data: DataSection, file: Fields, model: ModelInfo) -> int:
         raise UserError(
             f"the point cloud {file.path}",
             "fields on a grid",
-            "choose another --mesh, or a --model that takes any points, such as nfs",
+            f"choose another --mesh, or {ANY_POINTS}",
         )
     dim, fitting = len(file.axes), sub_grid_sizes(file)
-    grid = " x ".join(str(len(axis)) for axis in file.axes)
+    grid = f"{' x '.join(str(len(axis)) for axis in file.axes)} grid of {file.path}"
     if not fitting:
         raise UserError(
-            f"the {grid} grid of {file.path}",
+            f"the {grid}",
             "a grid with sub-grids of as many points along each axis",
             "choose --mesh all or random-subset",
         )
@@ -214,15 +202,9 @@ def _points_per_axis(data: DataSection, file: Fields, model: ModelInfo) -> int:
     given = f"--grid {data.grid}"
     if not data.grid:
         given = f"--points {data.points} with --model {model.name} on a grid"
-    other = "" if model.points else ", or a --model that takes any points, such as nfs"
     raise UserError(
         given,
         f"points along each axis by --grid, such as {', '.join(map(str, sorted(near)))}"
-        f", to which the {grid} grid of {file.path} thins out",
-        f"give --grid {near[0]} ({near[0] ** dim} points){other}",
+        f", to which the {grid} thins out",
+        f"give --grid {near[0]} ({near[0] ** dim} points), or {ANY_POINTS}",
     )
-
-
-def _changed(section: Any, **values: Any) -> Any:
-    # Only checked values come here, so that validating again would add nothing.
-    return section.model_copy(update=values)

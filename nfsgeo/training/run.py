@@ -9,18 +9,17 @@ from typing import Any
 
 from lightning.pytorch import Callback
 from lightning.pytorch.callbacks import EarlyStopping
+from lightning.pytorch.loggers import Logger
 
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.artifacts import write_json, write_yaml
-from nfsgeo.training.callbacks import ReleaseMemory
 from nfsgeo.training.checkpoints import BestAndLast, read_checkpoint, restore
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.environment import describe_environment
 from nfsgeo.training.experiment import Experiment, prepare
 from nfsgeo.training.history import History
 from nfsgeo.training.loading import read_config
-from nfsgeo.training.loggers import make_logger
 from nfsgeo.training.processes import (
     SpawnedDDP,
     errors_of_workers,
@@ -28,7 +27,7 @@ from nfsgeo.training.processes import (
     quiet_lightning,
 )
 from nfsgeo.training.run_paths import RunPaths
-from nfsgeo.training.trainer import make_trainer
+from nfsgeo.training.trainer import LOGGERS, make_trainer
 
 __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
 
@@ -62,17 +61,13 @@ def resume_run(
         progress: As for :func:`prepare`.
 
     Raises:
-        UserError: The folder holds no run, its data are gone, or its checkpoint is
-            damaged or of another model.
+        UserError: The folder holds no run, or its data are gone.
     """
     paths = RunPaths.existing(folder)
     config = read_config(paths.config)
     if paths.last.exists():  # what it started from is in there
-        model = config.model.model_copy(update={"start_from": None})
-        config = config.model_copy(update={"model": model})
-    experiment = prepare(config, progress)
-    _last_checkpoint(experiment, paths)
-    return experiment, paths
+        config = config.changed(model=config.model.changed(start_from=None))
+    return prepare(config, progress), paths
 
 
 def fit(
@@ -88,8 +83,8 @@ def fit(
         callbacks: Further callbacks, such as a progress bar.
 
     Raises:
-        UserError: The loss is not finite, the checkpoint is of another model, or
-            another process trains the run.
+        UserError: The loss is not finite, the checkpoint is damaged or of another model
+            or other data, or another process trains the run.
         KeyboardInterrupt: Interrupted; the run can go on from its last whole epoch.
     """
     config, section = experiment.config, experiment.config.trainer
@@ -98,10 +93,10 @@ def fit(
         return
     patience = section.patience
     stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
-    own = [ReleaseMemory(), History(paths.metrics), *stopping, *callbacks]
+    own = [History(paths.metrics), *stopping, *callbacks]
     with only_here(paths.root, "a run"), quiet_lightning(), errors_of_workers():
-        logger = make_logger(section, paths.root)
-        if logger is not None:
+        logger = LOGGERS[section.logger](paths.root)
+        if isinstance(logger, Logger):
             logger.log_hyperparams(config.model_dump(mode="json"))
         trainer = make_trainer(
             config,
@@ -111,7 +106,7 @@ def fit(
             max_epochs=section.epochs,
             accumulate_grad_batches=section.accumulate,
             log_every_n_steps=section.log_every,
-            logger=False if logger is None else logger,
+            logger=logger,
             # Graphs cached during validation serve the next training step.
             inference_mode=False,
         )
@@ -145,7 +140,8 @@ def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] 
     """
     if not paths.last.exists():
         return None
-    saved = restore(paths.last, experiment.config)
+    checkpoint = read_checkpoint(paths.last)
+    saved = restore(paths.last, experiment.config, checkpoint)
     if saved.task.fingerprint != experiment.task.fingerprint:
         raise UserError(
             f"{paths.last} of other data than {experiment.file.path}",
@@ -153,4 +149,4 @@ def _last_checkpoint(experiment: Experiment, paths: RunPaths) -> dict[str, Any] 
             "put back the data, or train a new run",
         )
     experiment.forecaster.transforms = saved.transforms
-    return read_checkpoint(paths.last)
+    return checkpoint

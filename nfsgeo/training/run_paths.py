@@ -16,11 +16,11 @@ __all__ = ["RunPaths", "find_run"]
 class _In:
     """A path inside the run folder."""
 
-    def __init__(self, *parts: str) -> None:
-        self.parts = parts
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def __get__(self, paths: RunPaths, owner: type[RunPaths]) -> Path:
-        return paths.root.joinpath(*self.parts)
+        return paths.root / self.name
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class RunPaths:
     config = _In("config.yaml")
     environment = _In("environment.json")
     metrics = _In("metrics.csv")
-    best = _In("checkpoints", "best.ckpt")
-    last = _In("checkpoints", "last.ckpt")
+    best = _In("checkpoints/best.ckpt")
+    last = _In("checkpoints/last.ckpt")
     summary = _In("summary.json")
     evaluation = _In("evaluation.npz")
     unseen = _In("unseen.csv")
@@ -70,8 +70,8 @@ class RunPaths:
             folder.mkdir(parents=True, exist_ok=True)
             return cls(folder)
         for number in count(1):
-            folder = Path("runs", f"{name}-{number}")
             with suppress(FileExistsError):
+                folder = Path("runs", f"{name}-{number}")
                 folder.mkdir(parents=True)
                 break
         assert folder is not None
@@ -84,8 +84,9 @@ class RunPaths:
         Raises:
             UserError: The folder holds something or is a file.
         """
-        there = folder is not None and folder.exists()
-        if folder is not None and there and (folder.is_file() or any(folder.iterdir())):
+        if folder is None or not folder.exists():
+            return
+        if folder.is_file() or any(folder.iterdir()):
             raise UserError(
                 f"--out {folder}",
                 "a folder that is new or empty",
@@ -115,6 +116,5 @@ def find_run(run: Path) -> RunPaths:
     Raises:
         UserError: It is neither.
     """
-    if str(run) in NAMES and not run.exists():
-        return RunPaths(FOLDER / run)
-    return RunPaths.existing(run)
+    known = str(run) in NAMES and not run.exists()
+    return RunPaths(FOLDER / run) if known else RunPaths.existing(run)

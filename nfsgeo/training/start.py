@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
 
 from nfsgeo.data.build import numbered
 from nfsgeo.errors import UserError
@@ -39,8 +36,8 @@ def start_from(
         Lines that say which tensors were taken, which are new and which are frozen.
 
     Raises:
-        UserError: There is no such run, its model shares no tensor with this one, or a
-            part to be frozen does not exist.
+        UserError: There is no such run, it is of another model or shares no tensor with
+            this one, or a part to be frozen does not exist.
     """
     lines = [] if run is None else _take(run, forecaster)
     return (*lines, *_freeze(freeze, forecaster))
@@ -50,15 +47,15 @@ def _take(run: Path, forecaster: Forecaster) -> list[str]:
     paths = find_run(run)
     other = restore(paths.best, read_config(paths.config))
     theirs, mine = other.model.state_dict(), forecaster.model.state_dict()
-    taken: dict[str, Tensor] = {
+    taken = {
         name: value
         for name, value in theirs.items()
         if name in mine and mine[name].shape == value.shape
     }
-    if not taken:
+    if other.name != forecaster.name or not taken:
         raise UserError(
             f"{run} of {other.name} to start {forecaster.name} from",
-            "a run whose model has tensors of the same names and shapes",
+            "a run of the same model, with tensors of the same shapes",
             "start from a run of the same model with the same model.settings",
         )
     forecaster.model.load_state_dict(mine | taken)
@@ -70,10 +67,9 @@ def _take(run: Path, forecaster: Forecaster) -> list[str]:
 
 def _take_scales(forecaster: Forecaster, other: Forecaster) -> str:
     """The scales of the fields, where both have the same components and inputs."""
-    one, task = other.task, forecaster.task
     kinds = {"components": "u", "static": "a", "scalars": "", "forcings": ""}
     for kind, stem in kinds.items():
-        theirs, mine = list(getattr(one, kind)), list(getattr(task, kind))
+        theirs, mine = (list(getattr(f.task, kind)) for f in (other, forecaster))
         # Names that are made up do not count.
         unnamed = len(theirs) == len(mine) and numbered(stem, len(mine))
         if theirs != mine and unnamed not in (theirs, mine):
@@ -82,25 +78,21 @@ def _take_scales(forecaster: Forecaster, other: Forecaster) -> str:
         there = other.find(type(here))
         if there is None or not isinstance(here, Normalise | Residual):
             continue
-        forms = [each.settings.get("form") for each in (here, there)]
-        if forms[0] == forms[1]:
-            settings: dict[str, Any] = dict(there.settings)
-            if isinstance(here, Residual):  # kriging is fitted to these data
-                settings["covariance"] = here.settings["covariance"]
-            made = type(here)(**settings)
+        own = dict(here.settings)
+        if own.get("form") == there.settings.get("form"):
+            # Kriging is fitted to these data.
+            kept = {"covariance": own["covariance"]} if "covariance" in own else {}
+            made = type(here)(**{**there.settings, **kept})
             made.sizes(forecaster.model.problem)
             forecaster.transforms[number] = made
     return "scales of the fields taken as well"
 
 
 def _freeze(parts: Sequence[str], forecaster: Forecaster) -> list[str]:
-    known = [name for name, _ in forecaster.model.named_children()]
-    for part in parts:
+    known, frozen = dict(forecaster.model.named_children()), 0
+    for part in dict.fromkeys(parts):
         if part not in known:
             raise unknown(f"--freeze {part}", "a part of the model", part, known)
-    frozen = 0
-    for name, parameter in forecaster.model.named_parameters():
-        if name.split(".")[0] in parts:
-            parameter.requires_grad_(False)
-            frozen += parameter.numel()
+        weights = list(known[part].requires_grad_(False).parameters())
+        frozen += sum(weight.numel() for weight in weights)
     return [f"frozen: {', '.join(parts)} ({frozen} numbers)"] if parts else []

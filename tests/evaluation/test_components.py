@@ -23,8 +23,7 @@ from nfsgeo.training import (
     prepare,
     read_config,
 )
-from nfsgeo.training.datamodule import windows
-from nfsgeo.training.observation import observe
+from nfsgeo.training.run_data import RunData
 
 NAMES = ["temperature", "pressure"]
 MEASURES = ("mae", "rmse", "rel_l2", "rel_l1")
@@ -95,13 +94,13 @@ def test_each_component_has_errors_in_its_own_unit(
     config = read_config(run.config)
     forecaster = nfsgeo.load(run)
     with nfsgeo.data.open(data) as file:
-        train = windows(config.data, file, observe(config.data, file, 0), "train")
+        train = RunData(config, file).windows("train")
         both = [torch.cat([w.x, w.y], 1) for w in map(train.__getitem__, range(7))]
     everything = torch.cat(both).flatten(0, 1).double()
     mean, std = everything.mean(0), everything.std(0, unbiased=False)
     errors: dict[str, list[torch.Tensor]] = {name: [] for name in MEASURES}
     with nfsgeo.data.open(data) as file, torch.no_grad():
-        test = windows(config.data, file, observe(config.data, file, 0), "test")
+        test = RunData(config, file).windows("test")
         for item in range(len(test)):
             window = test[item]
             y = window.y.double()

@@ -13,8 +13,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation import predict, read_points
 from nfsgeo.geometry import Domain
 from nfsgeo.training import RunPaths, read_config
-from nfsgeo.training.datamodule import windows
-from nfsgeo.training.observation import mesh_of, observe
+from nfsgeo.training.run_data import RunData
 
 
 def test_predictions_are_those_of_the_model(
@@ -24,11 +23,11 @@ def test_predictions_are_those_of_the_model(
     config = read_config(run.config)
     forecaster = nfsgeo.load(run)
     with nfsgeo.data.open(waves) as file, nfsgeo.data.open(tmp_path / "out.nc") as out:
-        mesh = observe(config.data, file, config.seed)
-        test = windows(config.data, file, mesh, "test")
+        used = RunData(config, file)
+        test = used.windows("test")
         assert out.num_samples == file.num_samples
         assert np.allclose(out.times, file.times[10:20])
-        assert np.array_equal(out.coordinates(3), mesh_of(mesh, 3).pos)
+        assert np.array_equal(out.coordinates(3), used.mesh(3).pos)
         data = test[0]
         with torch.no_grad():
             expected = forecaster(data.x, data.pos)
@@ -54,7 +53,7 @@ def test_only_the_input_records_are_needed(
 ) -> None:
     short = tmp_path / "short.nc"
     with nfsgeo.data.open(waves) as file:
-        pos = mesh_of(observe(read_config(run.config).data, file, 0), 0).pos
+        pos = RunData(read_config(run.config), file).mesh(0).pos
         index = [int(np.flatnonzero((file.coordinates() == p).all(1))[0]) for p in pos]
         u = [file.read(sample, slice(10), np.array(index)) for sample in range(3)]
         nfsgeo.from_arrays(u, pos, file.times[:10], domain=file.domain).write(short)

@@ -14,8 +14,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.evaluation.run_evaluation import open_run
 from nfsgeo.training import FieldErrors, RunPaths, read_config
-from nfsgeo.training.datamodule import windows
-from nfsgeo.training.observation import observe
+from nfsgeo.training.run_data import RunData
 
 
 def test_errors_are_those_of_the_fields_in_their_units(
@@ -26,8 +25,8 @@ def test_errors_are_those_of_the_fields_in_their_units(
     forecaster = nfsgeo.load(run)
     mae, rmse, rel, rel_1, last = [], [], [], [], []
     with nfsgeo.data.open(waves) as file, torch.no_grad():
-        test = windows(config.data, file, observe(config.data, file, 0), "test")
-        train = windows(config.data, file, observe(config.data, file, 0), "train")
+        test = RunData(config, file).windows("test")
+        train = RunData(config, file).windows("train")
         targets = [train[item].y.double() for item in range(len(train))]
         centre = torch.stack(targets).mean()
         for item in range(len(test)):
@@ -114,7 +113,7 @@ def test_errors_at_unobserved_points_are_those_of_queries(
     summary = evaluate_run(run.root)
     config, forecaster = open_run(run)
     with nfsgeo.data.open(waves) as file, torch.no_grad():
-        mesh = observe(config.data, file, config.seed)
+        mesh = RunData(config, file).mesh(0)
         others = np.setdiff1d(np.arange(256), mesh.index)
         errors = FieldErrors()
         for sample in file.split["test"]:

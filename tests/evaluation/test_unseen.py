@@ -22,13 +22,13 @@ from nfsgeo.training import (
     prepare,
     read_config,
 )
-from nfsgeo.training.observation import observe
+from nfsgeo.training.run_data import RunData
 
 
 def rows_of(run: RunPaths, waves: Path, **options: Any) -> list[dict[str, Any]]:
     config = read_config(run.config)
     with nfsgeo.data.open(waves) as file:
-        mesh = observe(config.data, file, config.seed)
+        mesh = RunData(config, file).mesh
         return evaluate_unseen(nfsgeo.load(run), config, file, mesh, **options)
 
 
@@ -96,8 +96,7 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> Any:
         def spied(*arguments: Any, **options: Any) -> Any:
             data = windows(*arguments, **options)
             for item in data:
-                mesh = e.mesh if callable(e.mesh) else lambda sample: e.mesh
-                points.update(places(item.pos[len(mesh(int(item.sample))) :]))
+                points.update(places(item.pos[len(e.mesh(int(item.sample))) :]))
             return data
 
         monkeypatch.setattr(nfsgeo.evaluation.unseen, "scored_windows", spied)

@@ -8,16 +8,9 @@ from typing import Any
 import pytest
 
 from nfsgeo.errors import UserError
-from nfsgeo.models import MODELS
-from nfsgeo.training import RunConfig, load_config, parse_settings, read_config
+from nfsgeo.training import load_config, parse_settings, read_config
 from nfsgeo.training.artifacts import write_yaml
-from nfsgeo.training.presets import paper_learning_rate
-
-
-def test_nothing_given_is_the_demonstration() -> None:
-    config = load_config()
-    assert config == RunConfig()
-    assert config.model.name == "nfs" and config.data.file is None
+from nfsgeo.training.loading import paper_learning_rate
 
 
 def test_single_values_win_over_the_file_and_the_file_over_the_preset(
@@ -32,25 +25,11 @@ def test_single_values_win_over_the_file_and_the_file_over_the_preset(
     assert config.optimiser.schedule == "step"  # of the preset
 
 
-def test_paper_preset_is_the_protocol() -> None:
-    config = load_config(overrides={"preset": "paper"})
-    optimiser = config.optimiser
-    assert optimiser.name == "adam"
-    assert (optimiser.betas, optimiser.eps) == ((0.9, 0.98), 1e-9)
-    assert optimiser.gradient_clip == 5.0
-    assert (optimiser.step_epochs, optimiser.step_factor) == (100, 0.5)
-    assert (config.trainer.epochs, config.trainer.patience) == (500, 100)
-    assert config.data.batch_size == 4
-    paper = MODELS["nfs"].paper
-    assert {key: config.model.settings[key] for key in paper} == paper
-
-
 @pytest.mark.parametrize(
     ("model", "equation", "rate"),
     [
         ("nfs", "navier-stokes", 1e-3),
         ("nfs", "burgers", 5e-4),
-        ("fno", "kdv", 5e-4),
         ("gcgru", "kdv", 1e-3),
         ("mppde", "burgers", 1e-3),
         # Mixers on points: dse is fno, gino has its blocks.
@@ -67,21 +46,13 @@ def test_paper_learning_rates(model: str, equation: str, rate: float) -> None:
     [
         ("trainer.epoch", 3, "trainer.epochs"),
         ("epochs", 3, "trainer.epochs"),
-        ("optimiser.loss_over", "domain", "loss.weighting"),
         ("loss.name", "mes", "mse"),
         ("optimizer.lr", 1e-3, "optimiser.lr"),
         ("model.settings.wdith", 16, "model.settings.width"),
         ("model.name", "nsf", "nfs"),
-        ("trainer.early_stopping", True, "trainer.patience"),
         ("learning_rate", 1e-3, "optimiser.lr"),
         ("optimizer.learning_rate", 1e-3, "optimiser.lr"),
-        ("batch", 4, "data.batch_size"),
-        ("trainer.max_epochs", 3, "trainer.epochs"),
-        ("num_epochs", 3, "trainer.epochs"),
-        ("num_workers", 3, "data.workers"),
-        ("optimiser.name_", "adam", "optimiser.name"),
         ("model.width", 8, "model.settings.width"),
-        ("hidden", 8, "model.settings.hidden"),
         ("model.settings.hidden_channels", 8, "model.settings.width"),
     ],
 )

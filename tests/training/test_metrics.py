@@ -139,7 +139,7 @@ def test_a_prediction_that_is_not_a_number_is_seen() -> None:
 
 def test_error_of_each_record_and_component() -> None:
     truth = torch.zeros(3, 2, 2)
-    errors = ErrorByTimeStep(2, 2)
+    errors = ErrorByTimeStep()
     errors.update(truth + torch.tensor([[1.0, 5.0], [-2.0, 0.0]]), truth)
     errors.update(truth, truth)
     assert errors.compute().tolist() == [[0.5, 2.5], [1.0, 0.0]]

@@ -6,14 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from nfsgeo.training.config import OptimiserSection
-from nfsgeo.training.optimiser import (
-    clip_gradient_norm,
-    make_optimiser,
-    make_schedule,
-)
+from nfsgeo.training.module import make_optimiser, make_schedule
 
 
 def rates(epochs: int, steps: int, **settings: Any) -> list[float]:
@@ -54,22 +49,3 @@ def test_betas_are_those_asked_for() -> None:
     assert isinstance(optimiser, torch.optim.AdamW)
     group = optimiser.param_groups[0]
     assert (group["betas"], group["weight_decay"]) == ((0.8, 0.9), 0.1)
-
-
-@pytest.mark.parametrize("largest", [0.1, 1e6])
-def test_clipping_equals_that_of_torch(largest: float) -> None:
-    torch.manual_seed(0)
-    parameters = [
-        nn.Parameter(torch.randn(7, 3)),
-        nn.Parameter(torch.randn(5, dtype=torch.cfloat)),
-        nn.Parameter(torch.randn(2)),
-    ]
-    gradients = [torch.randn_like(p) for p in parameters[:2]]
-    results = []
-    for clip in (clip_gradient_norm, nn.utils.clip_grad_norm_):
-        for parameter, gradient in zip(parameters, gradients, strict=False):
-            parameter.grad = gradient.clone()
-        clip(parameters, largest)
-        results.append([p.grad for p in parameters[:2]])
-    torch.testing.assert_close(*results)
-    assert parameters[2].grad is None

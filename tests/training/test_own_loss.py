@@ -12,10 +12,9 @@ from lightning.pytorch import Callback
 
 import nfsgeo.data
 from nfsgeo.training import load_config
-from nfsgeo.training.datamodule import windows
 from nfsgeo.training.experiment import prepare
-from nfsgeo.training.observation import observe
 from nfsgeo.training.resolution import resolved
+from nfsgeo.training.run_data import RunData
 
 SMALL: dict[str, dict[str, Any]] = {
     "gcgru": {"width": 4, "sampling_decay": 3},
@@ -37,12 +36,10 @@ def chosen(model: str) -> dict[str, Any]:
 
 def test_steps_beyond_are_as_many_as_there_are(waves: Path) -> None:
     with nfsgeo.data.open(waves) as file:
-        data = resolved(load_config(overrides={"data.n_in": 5}), file).data
-        mesh = observe(data, file, 0)
+        used = RunData(resolved(load_config(overrides={"data.n_in": 5}), file), file)
         # Of 24 records, 5 are observed and 10 predicted.
         lengths = [
-            windows(data, file, mesh, "train", beyond=beyond)[0].y.size(1)
-            for beyond in (0, 4, 100)
+            used.windows("train", beyond=beyond)[0].y.size(1) for beyond in (0, 4, 100)
         ]
     assert lengths == [10, 14, 19]
 

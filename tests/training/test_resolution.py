@@ -14,8 +14,8 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.training import load_config
 from nfsgeo.training.config import RunConfig
-from nfsgeo.training.observation import mesh_of, observe, observe_in_turn
 from nfsgeo.training.resolution import resolved
+from nfsgeo.training.run_data import RunData
 
 
 def resolve(path: Path, **overrides: Any) -> RunConfig:
@@ -67,15 +67,16 @@ def test_the_default_grid_fits_one_of_any_size(tmp_path: Path) -> None:
     # A quarter would be 5 points, which do not divide 22.
     config = resolve(path, model__name="fno")
     with nfsgeo.data.open(path) as file:
-        assert len(mesh_of(observe(config.data, file, 0), 0)) == config.data.grid == 2
+        assert len(RunData(config, file).mesh(0)) == config.data.grid == 2
 
 
 def test_points_of_a_cloud_are_all_of_them(cloud: Path) -> None:
     config = resolve(cloud)
-    assert config.data.mesh == "all"
+    assert (config.data.mesh, config.data.point_sets) == ("all", 1)
     with nfsgeo.data.open(cloud) as file:
-        mesh = observe(config.data, file, 0)
-        assert [len(mesh_of(mesh, sample)) for sample in (0, 1)] == [30, 40]
+        used = RunData(config, file)
+        for mesh in (used.mesh, used.training_mesh):
+            assert [len(mesh(sample)) for sample in (0, 1)] == [30, 40]
 
 
 def test_a_grid_of_a_cloud_is_refused(cloud: Path) -> None:
@@ -94,10 +95,10 @@ def test_too_few_records(waves: Path, records: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("mesh", ["random-subset", "off-grid", "clustered", "jittered"])
 def test_meshes_follow_the_seed(waves: Path, mesh: str) -> None:
-    data = resolve(waves, data__mesh=mesh).data
     with nfsgeo.data.open(waves) as file:
         first, again, other = (
-            mesh_of(observe(data, file, seed), 0).pos for seed in (0, 0, 1)
+            RunData(resolve(waves, data__mesh=mesh, seed=seed), file).mesh(0).pos
+            for seed in (0, 0, 1)
         )
     assert len(first) == 64
     assert np.array_equal(first, again)
@@ -105,19 +106,18 @@ def test_meshes_follow_the_seed(waves: Path, mesh: str) -> None:
 
 
 def test_a_mesh_for_every_sample(waves: Path) -> None:
-    data = resolve(waves, data__mesh_per_sample=True).data
+    config = resolve(waves, data__mesh_per_sample=True)
     with nfsgeo.data.open(waves) as file:
-        mesh = observe(data, file, 0)
-        one, other = mesh_of(mesh, 0), mesh_of(mesh, 1)
+        one, other = map(RunData(config, file).mesh, (0, 1))
     assert not np.array_equal(one.pos, other.pos)
 
 
 def test_samples_take_turns_on_meshes(waves: Path) -> None:
-    data = resolve(waves, data__point_sets=3).data
+    config = resolve(waves, data__point_sets=3)
     with nfsgeo.data.open(waves) as file:
-        observed = observe_in_turn(data, file, 0)
-        meshes = [mesh_of(observed, sample).pos for sample in range(6)]
-        alone = [mesh_of(observe(data, file, 0), sample).pos for sample in range(2)]
+        used = RunData(config, file)
+        meshes = [used.training_mesh(sample).pos for sample in range(6)]
+        alone = [used.mesh(sample).pos for sample in range(2)]
     assert np.array_equal(alone[0], alone[1])
     assert np.array_equal(meshes[0], alone[0])
     assert np.array_equal(meshes[1], meshes[4])
@@ -139,14 +139,6 @@ def test_samples_take_turns_on_meshes(waves: Path) -> None:
 )
 def test_how_many_meshes(waves: Path, changes: dict[str, Any], meshes: int) -> None:
     assert resolve(waves, **changes).data.point_sets == meshes
-
-
-def test_a_cloud_has_no_further_meshes(cloud: Path) -> None:
-    data = resolve(cloud).data
-    assert data.point_sets == 1
-    with nfsgeo.data.open(cloud) as file:
-        mesh = observe_in_turn(data, file, 0)
-        assert [len(mesh_of(mesh, sample)) for sample in (0, 1)] == [30, 40]
 
 
 def test_which_weights_the_loss_has(waves: Path, cloud: Path) -> None:

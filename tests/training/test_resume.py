@@ -94,18 +94,6 @@ def test_interrupted_and_resumed_gives_the_very_numbers(
     assert resume(tmp_path / "run").is_the_same_as(undisturbed)
 
 
-@pytest.mark.slow
-def test_killed_between_the_row_and_the_checkpoint(train: Train, resume: Train) -> None:
-    constant = {"optimiser.schedule": "constant"}
-    undisturbed = train("undisturbed", constant)
-    run = train("run", constant | {"trainer.epochs": 2})
-    # As if the third epoch had left its row and no checkpoint.
-    _want_epochs(run.paths, 3)
-    with open(run.paths.metrics, "a") as file:
-        file.write("2,9,9,9,9,9,9,9\n")
-    assert resume(run.paths.root).is_the_same_as(undisturbed)
-
-
 def _want_epochs(paths: RunPaths, epochs: int) -> None:
     config = yaml.safe_load(paths.config.read_text())
     config["trainer"]["epochs"] = epochs
@@ -117,17 +105,6 @@ def test_a_finished_run_is_left_alone(train: Train, resume: Train) -> None:
     before = paths.metrics.read_bytes(), paths.last.read_bytes()
     resume(paths.root)
     assert (paths.metrics.read_bytes(), paths.last.read_bytes()) == before
-
-
-def test_early_stopping_counts_epochs_without_improvement(
-    train: Train, resume: Train
-) -> None:
-    rough = {"optimiser.lr": 0.5, "optimiser.schedule": "constant"}
-    run = train("run", rough | {"trainer.epochs": 50, "trainer.patience": 2})
-    rmse = run.rmse()
-    assert len(rmse) < 50
-    assert rmse.index(min(rmse)) == len(rmse) - 3
-    assert resume(run.paths.root).rmse() == rmse
 
 
 def test_a_run_whose_folder_moved_keeps_its_best(

@@ -11,7 +11,7 @@ import pytest
 import nfsgeo
 from nfsgeo.errors import UserError
 from nfsgeo.training import load_config, read_config
-from nfsgeo.training.source import open_source
+from nfsgeo.training.run_data import open_source
 
 POINTS = np.random.default_rng(0).random((12, 2))
 TIMES = np.arange(6.0)

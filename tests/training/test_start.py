@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import nfsgeo
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.transforms import Normalise, Residual
 from nfsgeo.models import num_parameters
+from nfsgeo.training import read_config
 
 Train = Callable[..., Any]
 POINTS = np.random.default_rng(0).random((50, 2))
@@ -33,7 +35,8 @@ def test_weights_and_scales_are_taken_for_other_points_and_times(
     train: Train, tiny: dict[str, Any], other: Path
 ) -> None:
     run = train("run", {"trainer.epochs": 1}).paths
-    mine = nfsgeo.prepare(other, tiny | {"model.start_from": str(run.root)})
+    where = os.path.relpath(run.root)
+    mine = nfsgeo.prepare(other, tiny | {"model.start_from": where})
     trained, fresh = nfsgeo.load(run), nfsgeo.prepare(other, tiny)
     for name, value in trained.model.state_dict().items():
         assert torch.equal(mine.forecaster.model.state_dict()[name], value), name
@@ -46,10 +49,11 @@ def test_weights_and_scales_are_taken_for_other_points_and_times(
     # Errors are still in the units of the new data, and the task is theirs.
     assert mine.task == fresh.task
     num = len(trained.model.state_dict())
-    assert mine.lines[0] == f"{num} of {num} tensors taken from {run.root}"
+    assert mine.lines[0] == f"{num} of {num} tensors taken from {where}"
     assert mine.lines[1:] == ("scales of the fields taken as well",)
     # What was taken is a start alone: it changes, and the run has its own checkpoint.
     paths = nfsgeo.fit(mine, other.parent / "started")
+    assert read_config(paths.config).model.start_from == run.root
     best = nfsgeo.load(paths).model.state_dict()
     weights = trained.model.state_dict().items()
     assert any(not torch.equal(best[name], value) for name, value in weights)
@@ -61,21 +65,13 @@ def test_what_does_not_fit_is_new(train: Train, waves: Path, tiny: Any) -> None:
     found = nfsgeo.prepare(waves, tiny | more)
     taken, new, _ = found.lines
     names = [n for n in found.forecaster.model.state_dict() if f" {n}" in new]
-    trained, fresh = (
-        nfsgeo.load(run),
-        nfsgeo.prepare(waves, tiny | {"model.settings.depth": 2}),
-    )
-    num, all_of_them = (
-        len(trained.model.state_dict()),
-        len(fresh.forecaster.model.state_dict()),
-    )
-    assert taken.startswith(f"{num} of {all_of_them} tensors taken") and new.startswith(
-        "new: "
-    )
-    assert len(names) == all_of_them - num > 0
+    fresh = nfsgeo.prepare(waves, tiny | {"model.settings.depth": 2}).forecaster.model
+    weights, num = fresh.state_dict(), len(nfsgeo.load(run).model.state_dict())
+    assert taken.startswith(f"{num} of {len(weights)} tensors taken")
+    assert new.startswith("new: ") and len(names) == len(weights) - num > 0
     for name in names:
-        value = fresh.forecaster.model.state_dict()[name]
-        assert torch.equal(found.forecaster.model.state_dict()[name], value), name
+        value = found.forecaster.model.state_dict()[name]
+        assert torch.equal(value, weights[name]), name
 
 
 @pytest.mark.parametrize(("name", "taken"), [("w", True), ("pressure", False)])
@@ -124,7 +120,8 @@ def test_frozen_parts_keep_their_weights_bit_for_bit(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model.name": "transolver"}, "of nfs to start transolver from"),
+        # Whose blocks fit all the same.
+        ({"model.name": "gino"}, "of nfs to start gino from"),
         ({"model.freeze": ["block"]}, "--freeze block.*the nearest is blocks"),
         ({"model.start_from": "nowhere"}, "nowhere"),
     ],

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 import torch
 from lightning.pytorch import Callback, Trainer
-from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+from lightning.pytorch.callbacks import ModelCheckpoint
 from torch_geometric.loader import DataLoader
 
 import nfsgeo
 from nfsgeo.training import load_config, prepare
-from nfsgeo.training.checkpoints import read_checkpoint
-from nfsgeo.training.progress import progress_callback
+from nfsgeo.training.history import progress_callback
 
 Train = Callable[..., Any]
 
@@ -55,7 +54,7 @@ class Worse(Callback):
 
 
 def test_early_stopping_says_so(
-    train: Train, capsys: pytest.CaptureFixture[str]
+    train: Train, resume: Train, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = {"trainer.patience": 2, "trainer.epochs": 9}
     run = train("run", chosen, Worse(), progress_callback())
@@ -63,6 +62,8 @@ def test_early_stopping_says_so(
     assert lines[-1] == (
         "stopped early after epoch 3 of 9: no lower valid_rmse in 2 epochs"
     )
+    rmse = run.rmse()
+    assert rmse[0] == min(rmse) and resume(run.paths.root).rmse() == rmse
     summary = nfsgeo.evaluate(run.paths)
     assert (summary["epochs"], summary["stopped_early"]) == (3, True)
     again = train("again", {"trainer.epochs": 1, "trainer.patience": 2})
@@ -80,21 +81,6 @@ def test_a_range_test_finds_a_learning_rate(waves: Path, tiny: dict[str, Any]) -
     other = plain.forecaster.state_dict()
     for name, value in found.forecaster.state_dict().items():
         assert torch.equal(value, other[name]), name
-
-
-def test_callbacks_of_ones_own(
-    waves: Path, tiny: dict[str, Any], tmp_path: Path
-) -> None:
-    epochs = []
-
-    class Count(Callback):
-        def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
-            epochs.append(float(trainer.callback_metrics["valid_rmse"]))
-
-    experiment = nfsgeo.prepare(nfsgeo.open(waves), tiny)
-    stop = EarlyStopping("train_loss", stopping_threshold=1e9)
-    run = nfsgeo.fit(experiment, tmp_path / "run", callbacks=[Count(), stop])
-    assert len(epochs) == 1 == read_checkpoint(run.last)["epoch"] + 1
 
 
 def test_a_trainer_of_ones_own(train: Train, tiny: dict[str, Any]) -> None:

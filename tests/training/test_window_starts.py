@@ -18,11 +18,9 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.geometry import Domain
 from nfsgeo.training import begin_run, fit, load_config, prepare
-from nfsgeo.training.config import DataSection
-from nfsgeo.training.datamodule import windows
-from nfsgeo.training.observation import observe, observe_in_turn
+from nfsgeo.training.config import DataSection, RunConfig
 from nfsgeo.training.resolution import resolved
-from nfsgeo.training.window_starts import steps_of_parts, window_starts
+from nfsgeo.training.run_data import RunData
 
 NAMES = {"mesh": "all", "n_in": 3, "n_out": 2}
 
@@ -76,10 +74,10 @@ def test_parts_in_time_share_no_time_step(
         split_by="time",
     )
     file: Any = Series(np.arange(num))
-    parts = steps_of_parts(data, file)
-    used = []
+    run = RunData(RunConfig(data=data), file)
+    parts, used = run.steps, []
     for part in SPLITS:
-        starts = window_starts(data, file, part, n_in + n_out)
+        starts = run.starts(part, n_in + n_out)
         steps = np.unique(starts[:, None] + apart * np.arange(n_in + n_out))
         assert len(starts) and set(steps) <= set(parts[part])
         used.append(set(steps))
@@ -92,19 +90,22 @@ def test_parts_in_time_share_no_time_step(
     assert parts["train"].stop - max(used[0]) <= stride
 
 
-def data_section(file: Any, **settings: Any) -> DataSection:
+def used_of(file: Any, **settings: Any) -> RunData:
     chosen = {f"data.{k}": v for k, v in {**NAMES, **settings}.items()}
-    return resolved(load_config(overrides=chosen), file).data
+    return RunData(resolved(load_config(overrides=chosen), file), file)
+
+
+def data_section(file: Any, **settings: Any) -> DataSection:
+    return used_of(file, **settings).config.data
 
 
 def test_windows_of_one_series_are_those_of_the_file(series: Path) -> None:
     with nfsgeo.data.open(series) as file:
-        data = data_section(file, window_stride=2)
+        used, u = used_of(file, window_stride=2), file.read(0, slice(None))
+        data, seen = used.config.data, {}
         assert (data.split_by, data.evaluation_stride) == ("time", 2)
-        mesh, u = observe(data, file, 0), file.read(0, slice(None))
-        seen = {}
         for part in SPLITS:
-            found = windows(data, file, mesh, part)
+            found = used.windows(part)
             for number in range(len(found)):
                 item = found[number]
                 first = int(2 * item.times[0])
@@ -123,8 +124,7 @@ def test_windows_do_not_slide_over_gaps_in_time(tmp_path: Path) -> None:
     times = np.delete(np.arange(80.0), [20, 33])
     path = write_series(tmp_path / "gaps.nc", times)
     with nfsgeo.data.open(path) as file:
-        data = data_section(file, window_stride=1)
-        found = windows(data, file, observe(data, file, 0), "train")
+        found = used_of(file, window_stride=1).windows("train")
         for number in range(len(found)):
             assert np.diff(found[number].times).tolist() == [1.0] * 4
         assert len(found) == 54 - 4 - 2 * 4  # of 54 time steps, without 2 of them
@@ -133,16 +133,13 @@ def test_windows_do_not_slide_over_gaps_in_time(tmp_path: Path) -> None:
 def test_longer_windows_stay_in_their_part(series: Path) -> None:
     """Rollouts of any length are scored on the time steps of the test part."""
     with nfsgeo.data.open(series) as file:
-        data = data_section(file, window_stride=1, split_by="time")
-        mesh = observe(data, file, 0)
-        first = windows(data, file, mesh, "test")[0].times[0]
-        n_in = data.n_in or 0
-        most = len(steps_of_parts(data, file)["test"]) - n_in
-        longest = windows(data, file, mesh, "test", n_out=most)
+        used = used_of(file, window_stride=1, split_by="time")
+        first, most = used.windows("test")[0].times[0], len(used.steps["test"]) - 3
+        longest = used.windows("test", n_out=most)
         assert len(longest) == 1 and longest[0].times[0] == first
-        assert len(longest[0].times) == n_in + most
-        with pytest.raises(UserError, match=f"at most {most}, after {n_in} observed"):
-            windows(data, file, mesh, "test", n_out=most + 1)
+        assert len(longest[0].times) == 3 + most
+        with pytest.raises(UserError, match=f"at most {most}, after 3 observed"):
+            used.windows("test", n_out=most + 1)
 
 
 def test_windows_slide_over_one_series_unless_told_otherwise(tmp_path: Path) -> None:
@@ -182,16 +179,16 @@ def test_samples_of_one_part_stay_there(tmp_path: Path) -> None:
 def test_several_series_stay_whole_unless_told_otherwise(tmp_path: Path) -> None:
     path = write_series(tmp_path / "many.nc", np.arange(30.0), num_series=5)
     with nfsgeo.data.open(path) as file:
-        data = data_section(file, window_stride=1)
+        used = used_of(file, window_stride=1)
+        data = used.config.data
         assert (data.split_by, data.evaluation_stride) == ("series", None)
-        mesh = observe(data, file, 0)
-        train, test = (windows(data, file, mesh, part) for part in ("train", "test"))
+        train, test = map(used.windows, ("train", "test"))
         assert len(train) == 3 * 26 and train.samples[:27] == [0] * 26 + [1]
         assert len(test) == 1 and test[0].times.tolist() == [0, 1, 2, 3, 4]
-        data = data_section(file, window_stride=1, evaluation_stride=5)
-        assert len(windows(data, file, mesh, "test")) == 6
-        data = data_section(file, window_stride=1, split_by="time")
-        assert set(windows(data, file, mesh, "test").samples) == set(range(5))
+        used = used_of(file, window_stride=1, evaluation_stride=5)
+        assert len(used.windows("test")) == 6
+        used = used_of(file, window_stride=1, split_by="time")
+        assert set(used.windows("test").samples) == set(range(5))
 
 
 def test_windows_of_a_sample_cycle_through_the_point_sets(waves: Path) -> None:
@@ -201,9 +198,6 @@ def test_windows_of_a_sample_cycle_through_the_point_sets(waves: Path) -> None:
     assert [train[number].mesh for number in range(6)] == [0, 1, 2, 1, 2, 3]
     train.turn = 1
     assert [train[number].mesh for number in range(6)] == [1, 2, 3, 2, 3, 4]
-
-
-KINDS = ("grid", "cloud", "sphere", "grid of a sphere")
 
 
 def write_field(path: Path, kind: str, num_series: int) -> Path:
@@ -224,20 +218,14 @@ def write_field(path: Path, kind: str, num_series: int) -> Path:
     return build(path, arrays, times=times, domain=domain, **where).write(path)
 
 
-def chosen_for(path: Path, tiny: dict[str, Any], **more: Any) -> Any:
-    del tiny["data.query_points"]
-    data = {"file": str(path), "n_in": 3, "n_out": 2, "points": 12} | more
-    return tiny | {f"data.{key}": value for key, value in data.items()}
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["grid", "cloud", "sphere", "grid of a sphere"])
 def test_any_number_of_series_has_all_point_sets(tmp_path: Path, kind: str) -> None:
     def point_sets(num_series: int) -> list[Mesh]:
         path = write_field(tmp_path / f"{num_series}.nc", kind, num_series)
         with nfsgeo.data.open(path) as file:
-            data = data_section(file, mesh=None, points=12, window_stride=1)
-            assert data.point_sets == 16
-            found: Any = observe_in_turn(data, file, 0)
+            used = used_of(file, mesh=None, points=12, window_stride=1)
+            assert used.config.data.point_sets == 16
+            found: Any = used.training_mesh
             return list(found.meshes)
 
     expected = point_sets(20)
@@ -247,19 +235,6 @@ def test_any_number_of_series_has_all_point_sets(tmp_path: Path, kind: str) -> N
             assert mesh.queries and same.queries and len(mesh.queries) == 16
             np.testing.assert_array_equal(mesh.index, same.index)
             np.testing.assert_array_equal(mesh.queries.index, same.queries.index)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_one_series_trains_by_default(
-    tmp_path: Path, tiny: dict[str, Any], kind: str
-) -> None:
-    path = write_field(tmp_path / "one.nc", kind, 1)
-    chosen = chosen_for(path, tiny) | {"trainer.epochs": 1}
-    experiment = prepare(load_config(overrides=chosen))
-    assert experiment.config.data.window_stride == 1
-    paths = begin_run(experiment, tmp_path / "run")
-    fit(experiment, paths)
-    assert evaluate_run(paths.root)["scored"]["windows"] == 2
 
 
 @pytest.fixture

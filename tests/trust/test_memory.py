@@ -15,7 +15,6 @@ import torch
 from nfsgeo.data.build import Array, build
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model
-from nfsgeo.training import callbacks
 
 STEPS, MESHES, POINTS = 10_000, 1000, 12
 MEBIBYTE = 2**20
@@ -69,19 +68,6 @@ def test_memory_is_steady_over_ten_thousand_steps():
     sizes = json.loads(found.stdout)
     # The first third fills the cache of graphs, and the allocator's pools.
     assert max(sizes[3:]) - sizes[2] < 8 * MEBIBYTE, sizes
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only there")
-def test_holes_in_the_heap_go_back():
-    """What is still in use lies between them."""
-    # Small enough that the C library does not ask the system for each.
-    blocks = [np.ones(100_000, np.uint8) for _ in range(2000)]
-    kept = blocks[::20]
-    del blocks
-    before = resident()
-    callbacks.release_memory()
-    assert before - resident() > 100 * MEBIBYTE
-    assert all(block.all() for block in kept)
 
 
 LIMITED = """

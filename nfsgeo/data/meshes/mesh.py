@@ -34,6 +34,9 @@ class Mesh:
     def __len__(self) -> int:
         return len(self.pos)
 
+    def __call__(self, sample: int) -> Mesh:
+        return self  # of every sample
+
     def with_queries_joined(self) -> Mesh:
         """The observed points and after them the query points, as one mesh."""
         if self.queries is None:

@@ -91,7 +91,7 @@ def nested(
         seed: Of the random numbers.
         sample: Whose points, where every sample has its own.
         trained: Numbers of further points that training has seen, none of which is
-            drawn: those of :func:`~nfsgeo.training.observation.trained_points`.
+            drawn: those of :meth:`~nfsgeo.training.run_data.RunData.trained_points`.
 
     Raises:
         UserError: The file has too few points, or ``mesh`` already has more.

@@ -1,0 +1,316 @@
+"""The data of a run: its file, the points, the samples of each part, their windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import nfsgeo.data
+from nfsgeo.data import Fields
+from nfsgeo.data.concatenation import concatenated
+from nfsgeo.data.fields import Doubles, Indices
+from nfsgeo.data.generation import cached_file
+from nfsgeo.data.meshes import (
+    MESH_KINDS,
+    Mesh,
+    MeshesInTurn,
+    MeshOfFile,
+    per_sample,
+    with_queries,
+)
+from nfsgeo.data.splits import SPLITS, published_split, split_in_order
+from nfsgeo.data.windows import WindowDataset
+from nfsgeo.errors import UserError
+from nfsgeo.progress import Progress, silent
+from nfsgeo.training.config import DataSection, RunConfig
+
+__all__ = ["Observation", "RunData", "open_source", "queried"]
+
+# Of a mesh that stays, which training samples cycle through.
+QUERY_SETS = 16
+
+# From a sample to its mesh; the mesh itself where all samples share one.
+Observation = Callable[[int], Mesh]
+
+
+@dataclass(frozen=True)
+class RunData:
+    """What of a file a run uses, a function of its configuration alone.
+
+    Args:
+        config: Of the run, resolved as far as a question needs it.
+        file: Where the samples come from.
+
+    Raises:
+        UserError: On access, the file does not have such points or time steps.
+    """
+
+    config: RunConfig
+    file: Fields
+
+    def samples(self, part: str) -> Indices:
+        """Numbers of the samples of a part; where parts differ in time, of all.
+
+        They are the first ones where ``data.max_train`` and its like ask for fewer.
+        """
+        data, file = self.config.data, self.file
+        by_time = data.split_by == "time"
+        samples = np.arange(file.num_samples) if by_time else file.split[part]
+        return samples[: getattr(data, f"max_{part}")]
+
+    @property
+    def steps(self) -> dict[str, range]:
+        """The time steps of the file that the windows of each part lie in.
+
+        Where samples are split by time, parts follow each other in the order of
+        :data:`~nfsgeo.data.splits.SPLITS`, 0.7/0.1/0.2 of the time steps, none of them
+        shorter than a window; else every part has all time steps. Time steps at the end
+        that hold forcings alone belong to none.
+        """
+        data, file = self.config.data, self.file
+        steps = range(data.first_step, file.num_observed())
+        if data.split_by != "time":
+            return dict.fromkeys(SPLITS, steps)
+        least = data.length((data.n_in or 0) + (data.n_out or 1))
+        if len(steps) < 3 * least:
+            few = file.num_samples < len(SPLITS)
+            raise UserError(
+                f"{len(steps)} time steps of {file.path}, split by time"
+                + f" for lack of {len(SPLITS)} samples" * few,
+                f"at least {3 * least}, for windows of {least} of each part",
+                "ask for fewer time steps (--n-in, --n-out, --steps), or use a longer "
+                "file" + " or more samples" * few,
+            )
+        parts = split_in_order(len(steps))
+        valid, test = (max(least, len(parts[part])) for part in ("valid", "test"))
+        cuts = [steps.start, steps.stop - test - valid, steps.stop - test, steps.stop]
+        return {part: range(*cuts[i : i + 2]) for i, part in enumerate(SPLITS)}
+
+    def starts(self, part: str, num_steps: int) -> Indices:
+        """First time steps of the windows of ``num_steps`` that a sample of a part has.
+
+        Windows whose time steps are not as far apart as most, because the file lacks
+        some between them, are left out where there are others, unless lead times are
+        known.
+        """
+        data, times = self.config.data, self.file.times
+        stride = data.window_stride if part == "train" else data.evaluation_stride
+        if stride is None:
+            return np.array([data.first_step])
+        steps, apart = self.steps[part], data.time_stride
+        starts = np.arange(steps.start, steps.stop - data.length(num_steps) + 1, stride)
+        if data.lead_times:
+            return starts
+        usual = np.median(times[apart:] - times[:-apart])
+        gaps = np.diff(times[starts[:, None] + apart * np.arange(num_steps)])
+        even = np.isclose(gaps, usual, rtol=1e-3, atol=0).all(axis=1)
+        return starts[even] if even.any() else starts
+
+    def windows(
+        self,
+        part: str,
+        mesh: Observation | None = None,
+        *,
+        n_out: int | None = None,
+        beyond: int = 0,
+        volumes: bool = False,
+        drop_absent: bool = False,
+    ) -> WindowDataset:
+        """The windows of a part.
+
+        Args:
+            part: ``"train"``, ``"valid"`` or ``"test"``.
+            mesh: The points at which samples are observed; None for :attr:`mesh`.
+            n_out: Time steps to predict, where they are not those of training.
+            beyond: Further time steps after the predicted ones, as far as there are
+                any.
+            volumes: Whether batches carry the quadrature weights of their points.
+            drop_absent: Whether windows leave out points without any value in them.
+        """
+        data, file = self.config.data, self.file
+        n_in, n_out = data.n_in or 0, n_out or data.n_out or 1
+        most = len(self.steps[part][:: data.time_stride]) - n_in
+        if data.split_by == "time" and n_out > most:
+            raise UserError(
+                f"{n_out} predicted time steps in the {part} part of {file.path}",
+                f"at most {most}, after {n_in} observed ones",
+                "ask for fewer (--steps), or use a longer file",
+            )
+        n_out += max(0, min(beyond, most - n_out))
+        samples, starts = self.samples(part), self.starts(part, n_in + n_out)
+        several = len(starts) > 1
+        return WindowDataset(
+            file,
+            np.repeat(samples, len(starts)),
+            n_in,
+            n_out,
+            self.mesh if mesh is None else mesh,
+            first_step=np.tile(starts, len(samples)) if several else int(starts[0]),
+            time_stride=data.time_stride,
+            volumes=volumes,
+            drop_absent=drop_absent,
+        )
+
+    @cached_property
+    def mesh(self) -> Observation:
+        """Where samples are observed; the same file and seed give the same points.
+
+        Training samples that cycle through several point sets begin with this one.
+        """
+        data, kind = self.config.data, MESH_KINDS[self.config.data.mesh or ""]
+        if kind.size is None and self._many:
+            return MeshOfFile(self.file)
+        if kind.drawn and (data.mesh_per_sample or self._many):
+            return per_sample(kind.sampler, self.file, self._size, self._seed)
+        return kind.sampler(self.file, self._size, self._seed)
+
+    @cached_property
+    def training_mesh(self) -> Observation:
+        """Where training samples are observed: in every epoch each on another mesh.
+
+        Meshes have unobserved query points where the configuration asks for them and
+        the file has any: each mesh its own, and a single one others in every turn.
+        """
+        data, file = self.config.data, self.file
+        # Of more meshes than windows, the others would serve none.
+        most = file.num_samples
+        if data.window_stride is not None:
+            most *= len(range(0, len(file.times), data.window_stride))
+        num = min(data.point_sets or 1, most)
+        queries = 0 if data.mesh == "all" else data.query_points or 0
+        if num > 1 and not (data.mesh_per_sample or self._many):
+            draw = MESH_KINDS[data.mesh or ""].sampler
+            meshes = [draw(file, self._size, self._seed, each) for each in range(num)]
+        elif not queries:
+            return self.mesh
+        elif isinstance(self.mesh, Mesh):
+            meshes = [self.mesh] * min(QUERY_SETS, most)
+        else:
+            return queried(self.mesh, file, queries, self._seed)
+        if queries:
+            meshes = [
+                with_queries(mesh, file, queries, self._seed, number)
+                for number, mesh in enumerate(meshes)
+            ]
+        return MeshesInTurn(tuple(meshes))
+
+    def trained_points(self, sample: int) -> Indices:
+        """Which points of a sample training has seen: the union of all point sets.
+
+        Query points of training are among them. Points are told by their coordinates,
+        so that meshes of the file that share points are one. Sets drawn between the
+        points of the file hold none of these. They are numbers in the file, sorted.
+        """
+        mesh = self.file.mesh_id(sample)
+        if mesh not in self._by_mesh:
+            rows = _rows(self.file.coordinates(sample))
+            self._by_mesh[mesh] = np.flatnonzero(np.isin(rows, self._trained))
+        return self._by_mesh[mesh]
+
+    @cached_property
+    def _trained(self) -> NDArray[Any]:
+        """Coordinates of all training points."""
+        observation = self.training_mesh
+        meshes = getattr(observation, "meshes", None)
+        if meshes is None:
+            samples = self.samples("train")
+            samples = samples if len(samples) else np.arange(self.file.num_samples)
+            meshes = {observation(int(sample)) for sample in samples}
+        joined = [_rows(mesh.with_queries_joined().pos) for mesh in meshes]
+        return np.unique(np.concatenate(joined))
+
+    @cached_property
+    def _by_mesh(self) -> dict[int, Indices]:
+        return {}
+
+    @property
+    def _seed(self) -> int:
+        seed = self.config.data.mesh_seed
+        return self.config.seed if seed is None else seed
+
+    @property
+    def _size(self) -> Any:
+        """Number of points, or along each axis, as the sampler takes it."""
+        key = MESH_KINDS[self.config.data.mesh or ""].size
+        size = getattr(self.config.data, key) if key else None
+        if key and size is None:
+            raise UserError(f"no data.{key}", "a number", f"give --{key}")
+        return size
+
+    @property
+    def _many(self) -> bool:
+        """Whether samples live on meshes of their own."""
+        return any(map(self.file.mesh_id, range(self.file.num_samples)))
+
+
+def open_source(data: DataSection, progress: Progress = silent) -> Fields:
+    """The fields that a run is trained, validated and tested on.
+
+    Without a file these are Navier-Stokes on a coarse grid, viscosity 1e-3, a snapshot
+    every 0.25 time units, made once and kept in the user's cache.
+
+    Args:
+        data: Its files, what is known ahead, and the parts of the data.
+        progress: As :func:`nfsgeo.data.generation.generate` takes it.
+
+    Raises:
+        UserError: A file cannot be read, the two are not of one kind, or there are not
+            enough samples for the parts.
+    """
+    path = data.file or cached_file(
+        "navier-stokes", samples=360, resolution=64, records=20, progress=progress
+    )
+    fields, split = nfsgeo.data.open(path), data.split
+    if data.test_file is not None:
+        num, share = fields.num_samples, split[1] if split else 1 / 8
+        fields = concatenated([path, data.test_file], nfsgeo.data.open, "samples")
+        valid = round(share if share >= 1 else share * num)
+        if not 0 < valid < num:
+            raise UserError(
+                f"{num} samples of {path} to train and validate on",
+                "some for each",
+                "change data.split, or use a longer file",
+            )
+        sizes = num - valid, valid, fields.num_samples - num
+        fields = fields.with_split(published_split(fields.num_samples, *sizes))
+    elif split is not None:
+        fields = fields.with_split(_parts(split, fields))
+    return fields.with_known(data.known) if data.known else fields
+
+
+def _parts(split: tuple[float, float, float], fields: Fields) -> dict[str, Indices]:
+    """Sample numbers of each part, of three fractions or three numbers of samples."""
+    num = fields.num_samples
+    if abs(sum(split) - 1) < 1e-6 and min(split) > 0:
+        train, valid, test = (each / sum(split) for each in split)
+        return split_in_order(num, (train, valid, test))
+    if any(each != int(each) for each in split) or sum(split) > num:
+        raise UserError(
+            f"data.split={list(split)} with {num} samples of {fields.path}",
+            "three fractions with the sum 1, or three numbers of samples that it has",
+            "for example --set data.split=[0.8,0.1,0.1]",
+        )
+    return published_split(num, *map(int, split))
+
+
+def queried(observation: Observation, file: Fields, num: int, seed: int) -> Observation:
+    """Where samples are observed, with at most ``num`` unobserved query points each."""
+    if isinstance(observation, Mesh):
+        return with_queries(observation, file, num, seed)
+    return partial(_queried, observation, file, num, seed)
+
+
+def _queried(mesh: Observation, file: Fields, num: int, seed: int, sample: int) -> Mesh:
+    return with_queries(mesh(sample), file, num, seed, sample)
+
+
+def _rows(pos: Doubles) -> NDArray[Any]:
+    """Coordinates ``[n, d]`` as ``[n]`` values that compare as a whole."""
+    # Adding zero turns -0 into 0.
+    whole = np.ascontiguousarray(pos + 0.0, np.float64)
+    return whole.view([(f"x{i}", np.float64) for i in range(pos.shape[1])])[:, 0]
