@@ -25,7 +25,7 @@ SIZES = {
 @pytest.mark.parametrize("name", EQUATIONS)
 def test_a_sample_does_not_depend_on_its_batch(name: str) -> None:
     resolution, steps = SIZES[name]
-    size = {"resolution": resolution, "records": steps}
+    size = {"resolution": resolution, "num_steps": steps}
     together = EQUATIONS[name].solve(7, range(5), **size)
     alone = EQUATIONS[name].solve(7, [3], **size)
     assert_close(together.u[3:4], alone.u, rtol=0, atol=1e-12)
@@ -41,7 +41,7 @@ def test_cuda_agrees(name: str) -> None:
     resolution, steps = SIZES[name]
     here, there = (
         EQUATIONS[name].solve(
-            0, range(3), resolution=resolution, records=steps, device=device
+            0, range(3), resolution=resolution, num_steps=steps, device=device
         )
         for device in ("cpu", "cuda")
     )
@@ -69,4 +69,4 @@ def test_options_without_meaning_are_refused(name: str, given: dict[str, Any]) -
 @pytest.mark.parametrize("name", ["darcy", "elasticity"])
 def test_a_steady_problem_has_one_time(name: str) -> None:
     with pytest.raises(UserError, match="--records 2"):
-        EQUATIONS[name].solve(0, [0], resolution=4, records=2)
+        EQUATIONS[name].solve(0, [0], resolution=4, num_steps=2)
