@@ -36,7 +36,7 @@ class RadiusQuery:
     """Two point sets, sample by sample, and a radius.
 
     Backends look for candidates with :attr:`reach`, a little more than the radius,
-    among coordinates that begin at 0 and are wrapped; :meth:`within` then decides
+    among coordinates that begin at 0 and are wrapped; :meth:`decided` then decides
     every doubtful one by one formula in float64, so that all backends agree.
 
     Args:
@@ -123,15 +123,31 @@ class RadiusQuery:
 
     def local(self, pos: Tensor) -> Tensor:
         """Coordinates that begin at 0; in ``[0, length)`` on periodic axes."""
-        columns = []
-        for axis, periodic in enumerate(self.domain.periodic):
-            column = pos[:, axis] - self.domain.lower[axis]
-            if periodic:
-                length = self.domain.lengths[axis]
-                column = torch.where(column >= length, column - length, column)
-                column = column.clamp(min=0.0)
-            columns.append(column)
-        return torch.stack(columns, dim=1)
+        pos = pos - pos.new_tensor(self.domain.lower)
+        lengths = pos.new_tensor(self.domain.lengths)
+        wrapped = torch.where(pos >= lengths, pos - lengths, pos).clamp(min=0.0)
+        periodic = torch.tensor(self.domain.periodic, device=pos.device)
+        return torch.where(periodic, wrapped, pos)
+
+    def with_images(self) -> tuple[Tensor, Tensor]:
+        """Local sources, those near an end of a periodic axis beyond the other, too.
+
+        Returns:
+            Positions ``[k, d]`` in open space, by sample, and the source of each.
+        """
+        pos = self.local(self.source)
+        index = torch.arange(len(pos), device=pos.device)
+        ends = zip(self.domain.lengths, self.domain.periodic, strict=True)
+        for axis, (length, periodic) in enumerate(ends):
+            if not periodic:
+                continue
+            moved = pos[:, axis] + pos.new_tensor([[0.0], [length], [-length]])
+            near = (moved >= -self.reach) & (moved <= length + self.reach)
+            number = near.nonzero()[:, 1]
+            pos, index = pos[number], index[number]
+            pos[:, axis] = moved[near]
+        order = index.argsort(stable=True)
+        return pos[order], index[order]
 
     def source_ptr(self) -> Tensor:
         """Where each sample's sources begin ``[num_samples + 1]``."""
@@ -146,10 +162,6 @@ class RadiusQuery:
         return self.domain.distance(
             self.source[source_index], self.target[target_index]
         )
-
-    def within(self, source_index: Tensor, target_index: Tensor) -> Tensor:
-        """Whether the distance of each pair is at most the radius ``[e]``."""
-        return self.distance(source_index, target_index) <= self.radius
 
     def visible(self, source_index: Tensor, target_index: Tensor) -> Tensor:
         """Whether no wall lies between the source and the target of each pair ``[e]``.
@@ -178,17 +190,11 @@ class RadiusQuery:
     def decided(self, found: Candidates) -> tuple[Tensor, Tensor]:
         """Source and target of the candidates that lie within the radius."""
         source, target, doubtful = found
+        keep = torch.ones_like(source, dtype=torch.bool)
         if doubtful is None:
-            pieces = zip(
-                source.split(self.piece), target.split(self.piece), strict=True
-            )
-            keep = torch.cat([self.within(s, t) for s, t in pieces])
-        else:
-            outside = ~self.within(source[doubtful], target[doubtful])
-            if not outside.any():
-                return source, target
-            keep = torch.ones_like(source, dtype=torch.bool)
-            keep[doubtful[outside]] = False
+            doubtful = torch.arange(len(source), device=source.device)
+        for some in doubtful.split(self.piece):
+            keep[some] = self.distance(source[some], target[some]) <= self.radius
         return source[keep], target[keep]
 
     def _ptr(self, batch: Tensor) -> Tensor:

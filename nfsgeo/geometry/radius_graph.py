@@ -40,7 +40,6 @@ def bipartite_graph(
     source_batch: Tensor | None = None,
     target_batch: Tensor | None = None,
     backend: str = "auto",
-    max_neighbours: int | None = None,
     interpolation: Interpolation = "mean",
     nearest: int | None = None,
     quadrature_weights: Tensor | None = None,
@@ -66,7 +65,6 @@ def bipartite_graph(
         source_batch: Sample of each source ``[n]``, sorted; none for one sample.
         target_batch: Sample of each target ``[m]``, sorted; given with the other.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
-        max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
         interpolation: The base interpolation: the ``mean`` of a neighbourhood, moving
             least squares that are exact for ``linear`` or ``quadratic`` polynomials,
             see :func:`~nfsgeo.geometry.moving_least_squares`, or a local polyharmonic
@@ -105,7 +103,6 @@ def bipartite_graph(
             source_batch=source_batch,
             target_batch=target_batch,
             backend=backend,
-            max_neighbours=max_neighbours,
         )
     ends, batches = (source, target), (source_batch, target_batch)
     if interpolation == "spline":
@@ -143,7 +140,6 @@ class GraphBuilder:
         domain: The box, with its periodic axes.
         radius: Radius of every ball, in the units of the coordinates.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
-        max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
         interpolation: As in :func:`~nfsgeo.geometry.bipartite_graph`.
         quadrature: Whether means over points take quadrature weights, see
             :func:`~nfsgeo.geometry.quadrature_weights`.
@@ -155,7 +151,6 @@ class GraphBuilder:
     domain: Domain
     radius: float
     backend: str = "auto"
-    max_neighbours: int | None = None
     interpolation: Interpolation = "mean"
     quadrature: bool = False
     ball_to_grid: bool = True
@@ -192,7 +187,6 @@ class GraphBuilder:
             bipartite_graph,
             domain=self.domain,
             backend=self.backend,
-            max_neighbours=self.max_neighbours,
             interpolation=self.interpolation,
         )
 

@@ -48,7 +48,6 @@ class PointsAndGrid(BaseTransform):
         interpolation: The base interpolation of ``base_weight``, both ways; see
             :func:`~nfsgeo.geometry.bipartite_graph`.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
-        max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
 
     Raises:
         UserError: When called, if a point is outside the domain.
@@ -64,7 +63,6 @@ class PointsAndGrid(BaseTransform):
         *,
         interpolation: Interpolation = "mean",
         backend: str = "auto",
-        max_neighbours: int | None = None,
     ) -> None:
         self.domain = domain
         self.shape = tuple(shape)
@@ -75,7 +73,6 @@ class PointsAndGrid(BaseTransform):
             radius,
             interpolation=interpolation,
             backend=backend,
-            max_neighbours=max_neighbours,
         )
 
     def forward(self, data: Data) -> HeteroData:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry import (
-    Domain,
-    radius_edges,
-    search_torch_cluster,
-)
-from nfsgeo.geometry.query import Candidates, RadiusQuery
-from nfsgeo.geometry.radius import BACKENDS
+from nfsgeo.geometry import Domain, radius_edges, search_torch_cluster
 
 Reference = Callable[..., Tensor]
 CPU = torch.device("cpu")
@@ -43,48 +36,6 @@ def test_a_radius_far_below_the_spacing_needs_no_memory(brute_force: Reference) 
     for radius in (1e-5, 1.0, 1e5):
         edges = radius_edges(source, source, radius, domain, backend="cell_list")
         assert torch.equal(edges, brute_force(source, source, radius, domain))
-
-
-def open_search(
-    source: Tensor,
-    target: Tensor,
-    source_ptr: Tensor,
-    target_ptr: Tensor,
-    radius: float,
-    cap: int,
-) -> Tensor:
-    """What torch-cluster does: distance < radius, the first ``cap``."""
-    near = torch.cdist(target, source, compute_mode="donot_use_mm_for_euclid_dist")
-    near = near < radius
-    samples = torch.arange(source_ptr.numel() - 1)
-    source_batch = samples.repeat_interleave(source_ptr.diff())
-    target_batch = samples.repeat_interleave(target_ptr.diff())
-    near &= target_batch[:, None] == source_batch[None]
-    near &= near.cumsum(1) <= cap
-    return near.nonzero().T
-
-
-@pytest.mark.parametrize("first_cap", [1, 3, 64, None])
-@pytest.mark.parametrize("radius", [0.05, 0.3, 0.5, 1.7])
-def test_images_and_rising_caps_lose_nothing(
-    first_cap: int | None,
-    radius: float,
-    monkeypatch: pytest.MonkeyPatch,
-    brute_force: Reference,
-) -> None:
-    def candidates(query: RadiusQuery) -> Iterator[Candidates]:
-        return search_torch_cluster.candidates_by_images(query, open_search, first_cap)
-
-    monkeypatch.setattr(search_torch_cluster, "MAX_SLOTS", 40)
-    monkeypatch.setattr(BACKENDS["scipy"], "candidates", candidates)
-    domain = Domain((0.0, 0.0), (1.0, 1.0), (True, False))
-    source, target = torch.rand(40, 2), torch.rand(37, 2)
-    batches: dict[str, Any] = {
-        "source_batch": torch.arange(40) // 15,
-        "target_batch": torch.arange(37) // 20,
-    }
-    edges = radius_edges(source, target, radius, domain, backend="scipy", **batches)
-    assert torch.equal(edges, brute_force(source, target, radius, domain, **batches))
 
 
 @pytest.mark.cluster

@@ -1,4 +1,4 @@
-"""Caps on the neighbours, and arguments that are refused."""
+"""Arguments that are refused, and the radius that a number of points calls for."""
 
 from __future__ import annotations
 
@@ -9,53 +9,7 @@ import pytest
 import torch
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import (
-    Domain,
-    radius_edges,
-    search_torch_cluster,
-)
-
-
-class TestNeighbourCap:
-    def test_keeps_the_nearest_and_says_so(
-        self, backend: str, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        domain = Domain.unit(1)
-        source = torch.tensor([[0.30], [0.52], [0.495], [0.51], [0.95]])
-        target = torch.tensor([[0.5], [0.0]])
-        edges = radius_edges(
-            source, target, 0.25, domain, backend=backend, max_neighbours=2
-        )
-        assert edges.tolist() == [[2, 3, 4], [0, 0, 1]]
-        assert "leaves out 2 of 5 edges, at 1 of 2 targets" in caplog.text
-
-    def test_ties_go_to_the_lowest_index(self) -> None:
-        source = torch.tensor([[0.75], [0.25], [0.75], [0.25]])
-        edges = radius_edges(
-            source,
-            torch.tensor([[0.5]]),
-            0.25,
-            Domain.unit(1),
-            max_neighbours=3,
-        )
-        assert edges[0].tolist() == [0, 1, 2]
-
-    def test_silent_when_nothing_is_cut(self, caplog: pytest.LogCaptureFixture) -> None:
-        pos = torch.rand(20, 2)
-        edges = radius_edges(pos, pos, 0.1, Domain.unit(2), max_neighbours=20)
-        assert torch.equal(edges, radius_edges(pos, pos, 0.1, Domain.unit(2)))
-        assert not caplog.text
-
-    def test_agrees_with_sorting_all_distances(self, backend: str) -> None:
-        domain = Domain((0.0, 0.0), (1.0, 1.0), (False, True))
-        source, target = torch.rand(200, 2), torch.rand(30, 2)
-        edges = radius_edges(
-            source, target, 0.6, domain, backend=backend, max_neighbours=7
-        )
-        distance = domain.distance(source.double()[None], target.double()[:, None])
-        nearest = distance.topk(7, largest=False).indices.sort().values
-        assert torch.equal(edges[0].reshape(30, 7), nearest)
-
+from nfsgeo.geometry import Domain, radius_edges, radius_for, search_torch_cluster
 
 GOOD = torch.rand(4, 2)
 SAMPLES = torch.zeros(4, dtype=torch.int64)
@@ -74,7 +28,7 @@ def test_points_outside_the_domain_are_named(point: list[float]) -> None:
 @pytest.mark.parametrize(
     "given",
     [{"radius": radius} for radius in (0.0, -1.0, math.nan, math.inf)]
-    + [{"backend": "kdtree"}, {"max_neighbours": 0}],
+    + [{"backend": "kdtree"}],
 )
 def test_settings_without_meaning_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(UserError):
@@ -101,3 +55,34 @@ def test_a_backend_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(search_torch_cluster, "available", lambda device: False)
     with pytest.raises(UserError, match="install torch-cluster"):
         radius_edges(GOOD, GOOD, 0.1, Domain.unit(2), backend="torch_cluster")
+
+
+@pytest.mark.parametrize(
+    ("dim", "ball"), [(1, 2.0), (2, math.pi), (3, 4 / 3 * math.pi)]
+)
+def test_ball_covers_its_share_of_the_domain(dim: int, ball: float) -> None:
+    domain = Domain((0.0, -1.0, 2.0)[:dim], (2.0, 1.0, 5.0)[:dim], (True,) * dim)
+    radius = radius_for(1000, domain, 1.5)
+    expected = 1.5 * math.log(1000) * domain.volume / 1000
+    assert ball * radius**dim == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_mean_neighbourhood_of_even_points(dim: int) -> None:
+    generator = torch.Generator().manual_seed(dim)
+    num_points, c = 4000, 2.0
+    domain = Domain((0.0,) * dim, (2.0,) + (1.0,) * (dim - 1), (True,) * dim)
+    ends = torch.tensor(domain.upper)
+    source = torch.rand(num_points, dim, generator=generator) * ends
+    target = torch.rand(2000, dim, generator=generator) * ends
+    radius = radius_for(num_points, domain, c)
+    mean = radius_edges(source, target, radius, domain).size(1) / 2000
+    assert mean == pytest.approx(c * math.log(num_points), rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("num_points", "c"), [(1, 1.0), (0, 1.0), (100, 0.0), (100, math.nan)]
+)
+def test_no_radius_follows(num_points: int, c: float) -> None:
+    with pytest.raises(UserError, match="expected"):
+        radius_for(num_points, Domain.unit(2), c)
