@@ -16,7 +16,6 @@ from nfsgeo.data.meshes import (
     Mesh,
     MeshesInTurn,
     MeshOfFile,
-    per_sample,
     with_queries,
 )
 from nfsgeo.errors import UserError
@@ -59,7 +58,7 @@ def observe(data: DataSection, file: Fields, seed: int) -> Observation:
         return MeshOfFile(file)
     size = _size(data)
     if kind.drawn and (data.mesh_per_sample or _many(file)):
-        return per_sample(kind.sampler, file, size, seed)
+        return partial(kind.sampler, file, size, seed)
     return kind.sampler(file, size, seed)
 
 

@@ -146,8 +146,8 @@ def test_generate_lists_equations_with_sizes_and_options(nfsgeo: Command) -> Non
     shown = nfsgeo("generate", "--help").stdout
     for equation in EQUATIONS.values():
         size = " x ".join(map(str, equation.shape(equation.resolution)))
-        if equation.records > 1:
-            size += f", {equation.records} time steps"
+        if equation.num_steps > 1:
+            size += f", {equation.num_steps} time steps"
         settings = [
             f"{each.name}={'|'.join(each.choices) or each.default}"
             for each in equation.options

@@ -39,36 +39,25 @@ def is_band_limited(file: Fields, samples: Sequence[int] | Indices) -> bool:
     axes = [i for i, wraps in enumerate(file.domain.periodic) if wraps]
     if not all(is_equispaced(file.axes[i], file.domain.lengths[i]) for i in axes):
         return False
-    stride = -(-len(file.times) // SNAPSHOTS)
-    for sample in samples:
-        fields = [file.read_all(int(sample), slice(None, None, stride))]
-        if file.static_names:
-            fields.append(file.read_static(int(sample))[:, None])
-        for field in fields:
-            doubles = field.reshape(*file.shape, *field.shape[1:]).astype(np.float64)
-            # The tail of a field with missing values is NaN, which is not small.
-            if not all(_tail(doubles, i, len(file.shape)) <= TAIL for i in axes):
+    steps = slice(None, None, -(-len(file.times) // SNAPSHOTS))
+    for sample in map(int, samples):
+        for field in (file.read_all(sample, steps), file.read_static(sample)):
+            grid = field.reshape(*file.shape, -1).astype(np.float64)
+            # The tail of a field that is not known everywhere is NaN, and not small.
+            if not all(_tail(grid, i) <= TAIL for i in axes):
                 return False
     return True
 
 
-def _tail(field: Doubles, i: int, dim: int) -> float:
-    """Relative size of the upper third of the frequencies along an axis of a field.
-
-    It is the largest over all time steps and components of ``[*S, T, C]``.
-    """
-    space = tuple(range(dim))
-    field = field - field.mean(axis=space, keepdims=True)
+def _tail(field: Doubles, i: int) -> float:
+    """The largest relative size of the upper third of frequencies of ``[*S, C]``."""
+    space = tuple(range(field.ndim - 1))
     num = field.shape[i]
-    modes = np.fft.rfft(field, axis=i)
-    # Each mode is there twice, but for the mean and a highest that is a cosine alone.
-    twice = np.full(modes.shape[i], 2.0)
-    twice[0], twice[-1] = 1.0, 1.0 + num % 2
-    twice = twice.reshape([-1 if axis == i else 1 for axis in range(field.ndim)])
-    power = twice * np.abs(modes) ** 2
-    high = np.take(power, np.arange(num // 3 + 1, modes.shape[i]), axis=i)
-    total = power.sum(axis=(*space, dim))
-    fractions = high.sum(axis=(*space, dim)) / np.where(total > 0, total, 1.0)
+    power = np.abs(np.fft.fft(field - field.mean(axis=space), axis=i)) ** 2
+    high = np.abs(np.fft.fftfreq(num, 1 / num)) > num // 3
+    total = power.sum(axis=space)
+    above = np.compress(high, power, axis=i).sum(axis=space)
+    fractions = above / np.where(total > 0, total, 1.0)
     return float(np.sqrt(fractions.max(initial=0.0)))
 
 
