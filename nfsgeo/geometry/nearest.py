@@ -1,6 +1,6 @@
 """The nearest sources of a point, and what a point takes that few of them can see.
 
-In a domain with a region only those sources are neighbours of a target that no wall
+In a domain with walls only those sources are neighbours of a target that none
 hides from it. One that sees fewer than are wanted has these alone. One that sees none
 takes the nearest source of the nearest target that it sees, and so on around corners.
 One in an obstacle, or closed off from all sources, has none, which -1 marks.
@@ -44,7 +44,7 @@ def nearest_neighbours(query: RadiusQuery, num: int) -> Tensor:
     source, target = query.local(query.source), query.local(query.target)
     source_ptr, target_ptr = query.source_ptr().tolist(), query.target_ptr().tolist()
     result = torch.full((target.size(0), num), -1)
-    walls = query.domain.region is not None
+    walls = query.domain.walls is not None
     inside = query.domain.contains(query.domain.wrap(query.target)) if walls else None
     for b in range(query.num_samples):
         here = slice(target_ptr[b], target_ptr[b + 1])

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
+from nfsgeo.geometry.csr import checked_batch
 from nfsgeo.geometry.domain import Domain
 
 __all__ = ["Candidates", "RadiusQuery"]
@@ -62,20 +63,18 @@ class RadiusQuery:
         cls,
         source: Tensor,
         target: Tensor,
-        radius: float,
         domain: Domain,
-        source_batch: Tensor | None,
-        target_batch: Tensor | None,
-        device: torch.device,
+        radius: float = 1.0,
+        batches: tuple[Tensor | None, Tensor | None] = (None, None),
+        device: torch.device | str = "cpu",
     ) -> RadiusQuery:
         """Validate the arguments of a search and put them on ``device``."""
         radius = float(radius)
         if not (math.isfinite(radius) and radius > 0):
             raise UserError(f"radius {radius}", "a number above 0", "raise the radius")
-        batches = []
-        for name, pos, batch in (
-            ("source", source, source_batch),
-            ("target", target, target_batch),
+        checked = []
+        for name, pos, batch in zip(
+            ("source", "target"), (source, target), batches, strict=True
         ):
             if pos.dim() != 2 or pos.dtype not in (torch.float32, torch.float64):
                 raise ValueError(
@@ -84,10 +83,9 @@ class RadiusQuery:
                 )
             # The far end of a periodic axis is its near end.
             domain.check_inside(pos, f"{name} ")
-            batches.append(_checked(name, batch, pos).to(device))
-        if source.device != target.device or (source_batch is None) != (
-            target_batch is None
-        ):
+            checked.append(checked_batch(pos, batch, f"{name}_batch").to(device))
+        one_alone = (batches[0] is None) != (batches[1] is None)
+        if source.device != target.device or one_alone:
             raise ValueError(
                 "sources and targets on two devices, or with one batch alone: expected "
                 "one device, and the sample of every source and target or of none"
@@ -98,12 +96,12 @@ class RadiusQuery:
                 domain.normalise(pos, torch.float64) for pos in (source, target)
             )
             radius, domain = domain.normalised_length(radius), domain.normalised
-        last = [int(batch[-1]) for batch in batches if batch.numel()]
+        last = [int(batch[-1]) for batch in checked if len(batch)]
         source, target = (
             pos.detach().to(device, torch.float64) for pos in (source, target)
         )
         num_samples = max(last, default=0) + 1
-        return cls(domain, radius, source, target, batches[0], batches[1], num_samples)
+        return cls(domain, radius, source, target, checked[0], checked[1], num_samples)
 
     @property
     def reach(self) -> float:
@@ -166,7 +164,7 @@ class RadiusQuery:
     def visible(self, source_index: Tensor, target_index: Tensor) -> Tensor:
         """Whether no wall lies between the source and the target of each pair ``[e]``.
 
-        True of all pairs in a domain without a region.
+        True of all pairs in a domain without walls.
         """
         if self._clearance is None:
             return torch.ones_like(source_index, dtype=torch.bool)
@@ -200,17 +198,3 @@ class RadiusQuery:
     def _ptr(self, batch: Tensor) -> Tensor:
         samples = torch.arange(self.num_samples + 1, device=batch.device)
         return torch.searchsorted(batch, samples)
-
-
-def _checked(name: str, batch: Tensor | None, pos: Tensor) -> Tensor:
-    """Sample of each point ``[n]``, int64."""
-    if batch is None:
-        return torch.zeros(len(pos), dtype=torch.int64, device=pos.device)
-    fits = batch.shape == pos.shape[:1] and not batch.is_floating_point()
-    if not fits or (batch[:1] < 0).any() or (batch[1:] < batch[:-1]).any():
-        raise ValueError(
-            f"{name}_batch of shape {list(batch.shape)} and type {batch.dtype}: "
-            f"expected the sample of each of the {len(pos)} points, integers from 0, "
-            "sorted; sort the points by sample"
-        )
-    return batch.to(torch.int64)

@@ -65,15 +65,14 @@ def radius_edges(
         ValueError: If shapes or types are wrong or a batch vector is not sorted.
     """
     name, device = _choose(backend, source, target)
-    query = RadiusQuery.create(
-        source, target, radius, domain, source_batch, target_batch, device
-    )
+    batches = source_batch, target_batch
+    query = RadiusQuery.create(source, target, domain, radius, batches, device)
     pairs = [query.decided(found) for found in BACKENDS[name].candidates(query)]
     if not pairs:
         return torch.empty(2, 0, dtype=torch.int64, device=source.device)
     sources, targets = (torch.cat(part) for part in zip(*pairs, strict=True))
     edges = _sorted_once(sources, targets, len(source))
-    if domain.region is not None:
+    if domain.walls is not None:
         edges = edges[:, query.visible(*edges)]
     return edges.to(source.device)
 

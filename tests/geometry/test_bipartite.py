@@ -60,10 +60,6 @@ class TestBatches:
         )
         assert_equal(batch_graphs(graphs), whole)
 
-    def test_one_graph_is_itself(self) -> None:
-        graph = bipartite_graph(cloud(5, 0), cloud(6, 1), 0.2, MIXED)
-        assert batch_graphs([graph]) is graph
-
 
 def test_to_device(device: torch.device) -> None:
     graph = bipartite_graph(cloud(20, 0), cloud(10, 1), 0.4, MIXED)
@@ -74,13 +70,6 @@ def test_to_device(device: torch.device) -> None:
         assert moved.ptr.device.type == moved.transpose.ptr.device.type == device.type
         assert_equal(moved.to("cpu"), graph)
     assert graph.to("cpu") is graph
-
-
-def test_on_device(device: torch.device) -> None:
-    source, target = cloud(200, 0), cloud(100, 1)
-    graph = bipartite_graph(source.to(device), target.to(device), 0.1, MIXED)
-    assert graph.edge_index.device.type == graph.displacement.device.type == device.type
-    assert_equal(graph.to("cpu"), bipartite_graph(source, target, 0.1, MIXED))
 
 
 def test_graph_built_in_inference_mode_serves_training() -> None:

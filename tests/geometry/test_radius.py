@@ -102,35 +102,6 @@ def test_lattice_neighbours_on_the_sphere_are_in(
         assert torch.equal(edges, near.nonzero().flip(1).T)
 
 
-def test_more_than_32_neighbours(backend: str) -> None:
-    pos = torch.full((100, 2), 0.5)
-    edges = radius_edges(pos, pos, 0.1, Domain.unit(2), backend=backend)
-    assert edges.size(1) == 100 * 100
-
-
-def test_batch_equals_loop_over_samples(backend: str) -> None:
-    domain = Domain.unit(2)
-    sizes = [(30, 20), (0, 5), (7, 0), (50, 60)]
-    sources = [torch.rand(n, 2) for n, _ in sizes]
-    targets = [torch.rand(m, 2) for _, m in sizes]
-    loop, n, m = [], 0, 0
-    for source, target in zip(sources, targets, strict=True):
-        edges = radius_edges(source, target, 0.2, domain, backend=backend)
-        loop.append(edges + torch.tensor([[n], [m]]))
-        n, m = n + source.size(0), m + target.size(0)
-    samples = torch.arange(len(sizes))
-    edges = radius_edges(
-        torch.cat(sources),
-        torch.cat(targets),
-        0.2,
-        domain,
-        source_batch=samples.repeat_interleave(torch.tensor([n for n, _ in sizes])),
-        target_batch=samples.repeat_interleave(torch.tensor([m for _, m in sizes])),
-        backend=backend,
-    )
-    assert torch.equal(edges, torch.cat(loop, dim=1))
-
-
 def test_translation_on_the_torus_keeps_edges(backend: str) -> None:
     domain = Domain.unit(2)
     source, target = torch.rand(80, 2).double(), torch.rand(70, 2).double()
@@ -149,10 +120,3 @@ def test_devices(device: torch.device, backend: str, brute_force: Reference) -> 
         edges = radius_edges(source, target, 0.1, domain, backend=name)
         assert edges.device.type == device.type
         assert torch.equal(edges.cpu(), expected)
-
-
-def test_the_upper_end_of_a_periodic_axis_is_its_lower_end() -> None:
-    domain = Domain.unit(1)
-    pos = torch.tensor([[0.0], [1.0]])
-    for name in ("scipy", "cell_list"):
-        assert radius_edges(pos, pos, 0.1, domain, backend=name).size(1) == 4

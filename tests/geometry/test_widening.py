@@ -40,12 +40,6 @@ def test_empty_neighbourhoods_get_the_nearest_source(seed: int, radius: float) -
     assert (distance <= radius).sum() == kept.sum()
 
 
-def test_edges_stay_sorted() -> None:
-    graph = bipartite_graph(cloud(40, 7), cloud(60, 8), 0.15, MIXED)
-    key = graph.edge_index[1] * 40 + graph.edge_index[0]
-    assert (key.diff() > 0).all()
-
-
 def test_ties_do_not_depend_on_the_order_of_the_points() -> None:
     grid = equispaced_grid(Domain.unit(2), (4, 4))
     mixed = torch.randperm(16)
@@ -56,16 +50,6 @@ def test_ties_do_not_depend_on_the_order_of_the_points() -> None:
         for points in (grid, grid[mixed])
     ]
     assert torch.equal(*found)
-
-
-def test_never_from_another_sample() -> None:
-    source = torch.tensor([[0.5, 0.0], [0.1, 0.9]])
-    target = torch.tensor([[0.5, 0.01], [0.5, 0.01]])
-    batch = torch.tensor([0, 1])
-    graph = bipartite_graph(
-        source, target, 0.001, MIXED, source_batch=batch, target_batch=batch
-    )
-    assert graph.edge_index.tolist() == [[0, 1], [0, 1]]
 
 
 def test_sample_without_a_source_is_refused() -> None:

@@ -30,7 +30,7 @@ RATIO = 10.0
 def every_point(
     file: Fields, size: None = None, seed: int = 0, sample: int = 0
 ) -> Mesh:
-    """All points of a sample, in the file's order; of a grid those in the region."""
+    """All points of a sample, in the file's order; of a grid those outside of obstacles."""
     pos, there = file.coordinates(sample), points_there(file, sample)
     if len(there) < len(pos):
         return Mesh(pos[there], there)
@@ -40,7 +40,7 @@ def every_point(
 def points_there(file: Fields, sample: int) -> Indices:
     """Numbers of the points of a sample, without those of a grid in obstacles."""
     sample = _owner(file, sample)
-    if file.domain.region is None or file.shape is None:
+    if file.domain.walls is None or file.shape is None:
         return np.arange(file.num_points(sample))
     pos = file.domain.wrap(torch.from_numpy(file.coordinates(sample)))
     return np.flatnonzero(file.domain.contains(pos).numpy())

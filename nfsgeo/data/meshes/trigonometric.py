@@ -41,8 +41,9 @@ def is_band_limited(file: Fields, samples: Sequence[int] | Indices) -> bool:
         return False
     steps = slice(None, None, -(-len(file.times) // SNAPSHOTS))
     for sample in map(int, samples):
-        for field in (file.read_all(sample, steps), file.read_static(sample)):
-            grid = field.reshape(*file.shape, -1).astype(np.float64)
+        static = file.read_static(sample)[:, None]
+        for field in (file.read_all(sample, steps), static):
+            grid = field.reshape(*file.shape, *field.shape[1:]).astype(np.float64)
             # The tail of a field that is not known everywhere is NaN, and not small.
             if not all(_tail(grid, i) <= TAIL for i in axes):
                 return False
@@ -50,13 +51,14 @@ def is_band_limited(file: Fields, samples: Sequence[int] | Indices) -> bool:
 
 
 def _tail(field: Doubles, i: int) -> float:
-    """The largest relative size of the upper third of frequencies of ``[*S, C]``."""
-    space = tuple(range(field.ndim - 1))
-    num = field.shape[i]
-    power = np.abs(np.fft.fft(field - field.mean(axis=space), axis=i)) ** 2
+    """The largest relative size of the upper third of frequencies of ``[*S, T, C]``."""
+    space, num = tuple(range(field.ndim - 2)), field.shape[i]
+    field = field - field.mean(axis=space, keepdims=True)
+    power = np.abs(np.fft.fft(field, axis=i)) ** 2
     high = np.abs(np.fft.fftfreq(num, 1 / num)) > num // 3
-    total = power.sum(axis=space)
-    above = np.compress(high, power, axis=i).sum(axis=space)
+    rest = tuple(range(field.ndim - 1))
+    total = power.sum(axis=rest)
+    above = np.compress(high, power, axis=i).sum(axis=rest)
     fractions = above / np.where(total > 0, total, 1.0)
     return float(np.sqrt(fractions.max(initial=0.0)))
 

@@ -163,8 +163,8 @@ def test_density_varies_tenfold() -> None:
         drawn[clustered(file, 100, seed).index] = 1
         shift = 3 - np.round(32 * peak).astype(int)
         field += np.roll(drawn.reshape(32, 32), tuple(shift), axis=(0, 1))
-    # The cosine is flat at its ends: the blocks average 9.3 and more.
-    assert 8 < field[:7, :7].mean() / field[16:23, 16:23].mean() < 11
+    # The cosine is flat at its ends: the blocks average 9.2.
+    assert 8 < field[1:6, 1:6].mean() / field[17:22, 17:22].mean() < 11
 
 
 def test_requests_that_cannot_be_met(

@@ -68,17 +68,6 @@ def test_translation_along_the_forcing() -> None:
     assert_close(out.roll((5, -5), dims=(2, 3)), out_moved, rtol=0, atol=1e-12)
 
 
-def test_shipped_batch() -> None:
-    equation = NavierStokes()
-    solution = equation.solve(0, range(2), resolution=128, num_steps=8)
-    assert solution.u.shape == (2, 8, 128, 128, 1)
-    assert solution.a.shape == (2, 128, 128, 1)
-    assert solution.u.mean(dim=(2, 3)).abs().max() < 1e-13
-    assert solution.dt.tolist() == [0.025, 0.025]
-    assert equation.times(50)[[0, -1]].tolist() == [0.25, 12.5]
-    assert equation.times(200)[-1] == 50
-
-
 def test_coarser_grids_hold_the_same_flow() -> None:
     fine = NavierStokes().solve(0, [0], resolution=128, num_steps=4)
     for resolution in (64, 32):
