@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Mapping
 from contextlib import closing, suppress
@@ -26,12 +25,12 @@ from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 from nfsgeo.version import __version__
 
-__all__ = ["cached_file", "generate"]
+__all__ = ["generate"]
 
 
 def generate(
     equation: str,
-    out: str | Path,
+    out: str | Path | None,
     *,
     samples: int | None = None,
     resolution: int | None = None,
@@ -52,7 +51,8 @@ def generate(
 
     Args:
         equation: A name in :data:`EQUATIONS`.
-        out: The file to make.
+        out: The file to make; None for one in the user's cache that is made where it is
+            not there yet, see :func:`~nfsgeo.data.disk.cache_folder`.
         samples: Number of samples; 1200 when None.
         resolution: Points on each axis, or squares along each side of a cell with a
             hole; the equation's own when None.
@@ -67,7 +67,7 @@ def generate(
         batch_size: Samples solved together; chosen by size and device when None.
 
     Returns:
-        ``out``.
+        The file.
 
     Raises:
         UserError: A setting is wrong, ``out`` exists, the disk is full, a package is
@@ -76,6 +76,12 @@ def generate(
     tick = progress or silent
     solver = find_equation(equation).with_options(options)
     samples, resolution, num_steps = _sizes(solver, samples, resolution, num_steps)
+    if out is None:
+        name = _cached_name(solver, resolution, num_steps, samples, seed)
+        out = cache_folder() / name
+        if out.exists():
+            return out
+        out.parent.mkdir(parents=True, exist_ok=True)
     for name, value in (("--workers", workers), ("batch size", batch_size)):
         if value is not None and value < 1:
             raise UserError(f"{name} {value}", "1 or more", "raise it")
@@ -161,41 +167,12 @@ def _staged(
     )
 
 
-def cached_file(
-    equation: str,
-    *,
-    samples: int | None = None,
-    resolution: int | None = None,
-    num_steps: int | None = None,
-    seed: int = 0,
-    options: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-) -> Path:
-    """A data set of one equation in the user's cache, made where it is not there yet.
-
-    See :func:`~nfsgeo.data.disk.cache_folder`. All cores work. Arguments and errors are
-    those of :func:`generate`.
-    """
-    solver = find_equation(equation).with_options(options)
-    samples, resolution, num_steps = _sizes(solver, samples, resolution, num_steps)
-    name = f"{solver.name}-{resolution}-{num_steps}-{samples}-seed{seed}"
+def _cached_name(solver: Solver, *numbers: int) -> str:
+    """Name in the cache: the equation, its sizes, seed and options."""
+    name = "{}-{}-{}-{}-seed{}".format(solver.name, *numbers)
     for key, value in solver.model_dump(exclude_defaults=True).items():
         name += f"-{key}={value}".replace("/", "_")
-    path = cache_folder() / f"{name}.nc"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        generate(
-            equation,
-            path,
-            samples=samples,
-            resolution=resolution,
-            num_steps=num_steps,
-            seed=seed,
-            options=options,
-            workers=os.cpu_count() or 1,
-            progress=progress,
-        )
-    return path
+    return f"{name}.nc"
 
 
 def _sizes(solver: Solver, *given: int | None) -> tuple[int, int, int]:

@@ -218,7 +218,9 @@ class BipartiteGraph:
         if self.edge_index.device == torch.empty(0, device=device).device:
             return self
         held: dict[str, Any] = vars(self)
-        moved = {k: v.to(device) for k, v in held.items() if isinstance(v, Tensor)}
+        moved: dict[str, Any] = {
+            k: v.to(device) for k, v in held.items() if isinstance(v, Tensor)
+        }
         graph = replace(self, **moved)
         if "transpose" in self.__dict__:
             graph.transpose = Transpose(*(t.to(device) for t in self.transpose))

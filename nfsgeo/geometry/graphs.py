@@ -102,15 +102,13 @@ class Graphs:
         first = samples[0]
         if len(samples) == 1:
             return first
-        if len({graphs.query_pos is None for graphs in samples}) > 1:
+        kinds = {(graphs.query_pos is None, graphs.grid_shape) for graphs in samples}
+        if len(kinds) > 1:
+            shapes = sorted({str(shape) for _, shape in kinds})
             raise ValueError(
-                "query points in some samples of a batch; expected them in all or none"
-            )
-        shapes = {graphs.grid_shape for graphs in samples}
-        if len(shapes) > 1:
-            raise ValueError(
-                f"grids of shapes {sorted(map(str, shapes))}; expected one shape in a "
-                "batch; batch samples on the same grid"
+                f"a batch of {len(samples)} samples, with grids of shapes {shapes}; "
+                "expected one shape, and query points in all or none; batch samples "
+                "that are alike"
             )
         queries = [g.query_pos for g in samples if g.query_pos is not None]
         boundary = [g.boundary for g in samples if g.boundary is not None]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry.csr import checked_batch
+from nfsgeo.geometry.csr import checked_batch, pointers
 from nfsgeo.geometry.domain import Domain
 
 __all__ = ["Candidates", "RadiusQuery"]
@@ -149,11 +151,18 @@ class RadiusQuery:
 
     def source_ptr(self) -> Tensor:
         """Where each sample's sources begin ``[num_samples + 1]``."""
-        return self._ptr(self.source_batch)
+        return pointers(self.source_batch, self.num_samples)
 
     def target_ptr(self) -> Tensor:
         """Where each sample's targets begin ``[num_samples + 1]``."""
-        return self._ptr(self.target_batch)
+        return pointers(self.target_batch, self.num_samples)
+
+    def samples(self) -> Iterator[tuple[slice, slice]]:
+        """Which sources and targets belong together: samples that have both."""
+        source_ptr, target_ptr = self.source_ptr().tolist(), self.target_ptr().tolist()
+        for ends in zip(pairwise(source_ptr), pairwise(target_ptr), strict=True):
+            if all(low < high for low, high in ends):
+                yield slice(*ends[0]), slice(*ends[1])
 
     def distance(self, source_index: Tensor, target_index: Tensor) -> Tensor:
         """Distances of the pairs ``[e]``, float64."""
@@ -194,7 +203,3 @@ class RadiusQuery:
         for some in doubtful.split(self.piece):
             keep[some] = self.distance(source[some], target[some]) <= self.radius
         return source[keep], target[keep]
-
-    def _ptr(self, batch: Tensor) -> Tensor:
-        samples = torch.arange(self.num_samples + 1, device=batch.device)
-        return torch.searchsorted(batch, samples)

@@ -92,10 +92,12 @@ def radius_for(num_points: int, domain: Domain, c: float) -> float:
     Raises:
         UserError: If ``num_points`` is below 2 or ``c`` is not above 0.
     """
-    if num_points < 2:
-        raise UserError(f"{num_points} points", "at least 2", "use more points")
-    if not (math.isfinite(c) and c > 0):
-        raise UserError(f"c = {c}", "a number above 0", "raise c")
+    if num_points < 2 or not (math.isfinite(c) and c > 0):
+        raise UserError(
+            f"{num_points} points and c = {c}",
+            "2 points or more and a number above 0",
+            "use more points, or raise c",
+        )
     return domain.ball_radius(c * math.log(num_points) / num_points)
 
 

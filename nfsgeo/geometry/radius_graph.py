@@ -121,10 +121,11 @@ def bipartite_graph(
     if interpolation == "mean":
         weight = (1 / torch.bincount(edges[1], minlength=len(target)))[edges[1]]
     elif interpolation != "spline":
+        assert radius is not None
         served, place = edges[1].unique(return_inverse=True)
         flat = domain.tangent(*precise[::-1]) if domain.curved else delta
         degree = POLYNOMIAL_DEGREE[interpolation]
-        weight = moving_least_squares(flat, place, len(served), query.radius, degree)
+        weight = moving_least_squares(flat, place, len(served), radius, degree)
     return BipartiteGraph(
         edges,
         pointers(edges[1], len(target)),
@@ -164,11 +165,8 @@ class GraphBuilder:
         """Points ``pos [n, d]`` to the nodes of a ``grid [m, d]``.
 
         Raises:
-            ValueError: If there is no point, and as
-                :func:`~nfsgeo.geometry.bipartite_graph` does.
+            UserError, ValueError: As :func:`~nfsgeo.geometry.bipartite_graph`.
         """
-        if not len(pos):
-            raise ValueError("no point; expected at least one; leave the sample out")
         # The nodes of a grid have equal quadrature weights; points do not.
         weights = voronoi_weights(pos, self.domain) if self.quadrature else None
         radius = self.radius if self.ball_to_grid else None

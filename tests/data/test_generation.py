@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import nfsgeo.data
 from nfsgeo.data import generation
 from nfsgeo.data.equations import EQUATIONS
-from nfsgeo.data.generation import cached_file, generate
+from nfsgeo.data.generation import generate
 from nfsgeo.errors import UserError
 
 SMALL: dict[str, dict[str, Any]] = {
@@ -183,9 +182,9 @@ def test_a_cached_file_is_made_once(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     settings: dict[str, Any] = {"samples": 2, "options": {"nu": 0.1}}
-    path = cached_file("burgers", **settings, **SMALL["burgers"])
+    path = generate("burgers", None, **settings, **SMALL["burgers"])
     made = path.stat().st_mtime_ns
-    assert cached_file("burgers", **settings, **SMALL["burgers"]) == path
+    assert generate("burgers", None, **settings, **SMALL["burgers"]) == path
     assert path.stat().st_mtime_ns == made and "nu=0.1" in path.name
 
 
@@ -230,17 +229,3 @@ def test_killed_workers_and_parent(tmp_path: Path) -> None:
             stored = file.read(sample, slice(0, 8))[..., 0].T.reshape(8, 64, 64)
             made = solution.u[row, ..., 0].numpy()
             np.testing.assert_allclose(stored, made, rtol=2e-7, atol=1e-9)
-
-
-@pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("name", EQUATIONS)
-def test_cuda_makes_the_same_file(name: str, tmp_path: Path) -> None:
-    for device in ("cpu", "cuda"):
-        path = tmp_path / f"{device}.nc"
-        generate(name, path, samples=3, device=device, workers=2, **SMALL[name])
-    files = [nfsgeo.data.open(tmp_path / f"{device}.nc") for device in ("cpu", "cuda")]
-    for sample in range(3):
-        steps = slice(0, len(files[0].times))
-        here, there = (file.read(sample, steps) for file in files)
-        np.testing.assert_allclose(here, there, rtol=1e-6, atol=1e-8)

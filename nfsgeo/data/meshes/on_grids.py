@@ -15,6 +15,7 @@ from nfsgeo.errors import UserError
 __all__ = [
     "between",
     "check_flat",
+    "grid_axes",
     "has_ends",
     "jittered",
     "off_grid",
@@ -49,7 +50,9 @@ def sub_grid(
         UserError: The file has no grid, or the resolution does not divide it.
     """
     numbers = np.meshgrid(*_coarse_axes(file, resolution), indexing="ij")
-    columns = [axis[n].ravel() for axis, n in zip(_axes(file), numbers, strict=True)]
+    columns = [
+        axis[n].ravel() for axis, n in zip(grid_axes(file), numbers, strict=True)
+    ]
     index = np.ravel_multi_index(tuple(numbers), file.shape or ()).ravel()
     return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
 
@@ -62,7 +65,7 @@ def sub_grid_sizes(file: Fields) -> list[int]:
     Raises:
         UserError: The file has no grid.
     """
-    axes = [(len(axis), has_ends(file, i)) for i, axis in enumerate(_axes(file))]
+    axes = [(len(axis), has_ends(file, i)) for i, axis in enumerate(grid_axes(file))]
     return [
         n
         for n in range(1, 1 + min(num for num, _ in axes))
@@ -84,7 +87,7 @@ def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
 
 def between(file: Fields, num_points: int, rng: np.random.Generator) -> Doubles:
     """Coordinates ``[n, d]`` for :func:`off_grid`, drawn by ``rng``."""
-    axes = _axes(file)
+    axes = grid_axes(file)
     check_flat(file, "off-grid")
     if not any(file.domain.periodic):
         raise UserError(
@@ -116,7 +119,7 @@ def jittered(
     rng, coarse = philox(seed, Stream.JITTERED, sample), _coarse_axes(file, resolution)
     steps = np.meshgrid(*coarse, indexing="ij")
     columns, numbers = [], []
-    for i, (axis, grid) in enumerate(zip(_axes(file), steps, strict=True)):
+    for i, (axis, grid) in enumerate(zip(grid_axes(file), steps, strict=True)):
         start, drawn = grid.ravel(), rng.random(grid.size)
         stride = np.diff(coarse[i])[0] if len(coarse[i]) > 1 else len(axis)
         cell = np.minimum(start + (drawn * stride).astype(np.int64), len(axis) - 1)
@@ -135,7 +138,7 @@ def jittered(
 
 def has_ends(file: Fields, i: int) -> int:
     """1 where an axis of the grid reaches both ends of the domain, else 0."""
-    axis, domain = _axes(file)[i], file.domain
+    axis, domain = grid_axes(file)[i], file.domain
     if domain.periodic[i]:
         return 0
     return int(is_at(axis, 0, domain.lower[i]) and is_at(axis, -1, domain.upper[i]))
@@ -148,7 +151,8 @@ def _at_phase(file: Fields, i: int, phase: Doubles) -> Doubles:
     return np.where(at < high, at, low)
 
 
-def _axes(file: Fields) -> tuple[Doubles, ...]:
+def grid_axes(file: Fields) -> tuple[Doubles, ...]:
+    """Coordinates along each axis of the grid that a file has to have."""
     if file.axes is None:
         raise UserError(
             f"{file.path}", "fields on a grid", "draw a random subset of its points"
@@ -157,7 +161,7 @@ def _axes(file: Fields) -> tuple[Doubles, ...]:
 
 
 def _coarse_axes(file: Fields, resolution: int | Sequence[int]) -> list[Indices]:
-    axes = _axes(file)
+    axes = grid_axes(file)
     wanted = [resolution] * len(axes) if isinstance(resolution, int) else resolution
     coarse = []
     for i, (axis, num) in enumerate(zip(axes, wanted, strict=True)):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.domains import is_equispaced
 from nfsgeo.data.fields import Fields, Indices
+from nfsgeo.data.meshes.on_grids import grid_axes
 from nfsgeo.errors import UserError
 
 __all__ = ["TrigonometricInterpolation", "is_band_limited", "periodic_weights"]
@@ -102,14 +103,9 @@ class TrigonometricInterpolation:
     """
 
     def __init__(self, file: Fields, pos: Doubles) -> None:
-        if file.axes is None or file.shape is None:
-            raise UserError(
-                f"points off the grid of {file.path}",
-                "a file of fields on a grid",
-                "use a subset of the file's own points",
-            )
-        self._shape = file.shape
-        self._weights = [_axis_weights(file, i, pos[:, i]) for i in range(pos.shape[1])]
+        axes = grid_axes(file)
+        self._shape = tuple(map(len, axes))
+        self._weights = [_weights(file, i, pos[:, i]) for i in range(len(axes))]
 
     def __call__(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Interpolates ``[prod(S), ...]`` to ``[n, ...]``, computing in float64."""
@@ -129,23 +125,19 @@ class TrigonometricInterpolation:
         return result.reshape(num, *rest)
 
 
-def _axis_weights(file: Fields, i: int, x: Doubles) -> Doubles:
-    assert file.axes is not None
-    axis, length = file.axes[i], file.domain.upper[i] - file.domain.lower[i]
-    num = len(axis)
-    if file.domain.periodic[i]:
-        if not is_equispaced(axis, length):
-            raise UserError(
-                f"axis {i} of {file.path}",
-                f"{num} equispaced points over its period of {length:g}",
-                "use a subset of the file's own points",
-            )
-        return periodic_weights(num, (x - axis[0]) / length)
+def _weights(file: Fields, i: int, x: Doubles) -> Doubles:
+    axis, length = grid_axes(file)[i], file.domain.lengths[i]
+    num, periodic = len(axis), file.domain.periodic[i]
     nearest = np.abs(x[:, None] - axis).argmin(axis=1)
-    if not np.allclose(axis[nearest], x, rtol=0, atol=1e-9 * length):
-        raise UserError(
-            f"points between the grid coordinates of axis {i} of {file.path}",
-            "grid coordinates, since the axis is not periodic",
-            "use a subset of the file's own points",
-        )
-    return np.eye(num)[nearest]
+    if periodic and not is_equispaced(axis, length):
+        expected = f"{num} equispaced points over its period of {length:g}"
+    elif not periodic and np.abs(axis[nearest] - x).max(initial=0) > 1e-9 * length:
+        expected = "points at its grid coordinates, since it is not periodic"
+    else:
+        phase = (x - axis[0]) / length
+        return periodic_weights(num, phase) if periodic else np.eye(num)[nearest]
+    raise UserError(
+        f"points between those of axis {i} of {file.path}",
+        expected,
+        "use a subset of the file's own points",
+    )
