@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import shapely
+import shapely.geometry
 
 from nfsgeo.data.fields import reading
 from nfsgeo.errors import UserError
@@ -46,8 +49,9 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
         raise UserError(f"{path}", "an existing file", "check the name")
     with reading(path, WHAT):
         if path.suffix.lower() in (".geojson", ".json"):
-            parts = [shapely.from_geojson(path.read_text(encoding="utf-8"))]
-            while any(shapely.get_type_id(parts) > shapely.GeometryType.POLYGON):
+            content = json.loads(path.read_text(encoding="utf-8"))
+            parts = shapely.get_parts(list(_shapes(content)))
+            while (shapely.get_type_id(parts) > shapely.GeometryType.POLYGON).any():
                 parts = shapely.get_parts(parts)
             if kinds := {part.geom_type for part in parts} - {"Polygon"}:
                 raise ValueError(f"a {min(kinds)}, which encloses nothing")
@@ -68,3 +72,14 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
 
         mesh = trimesh.load_mesh(path, process=False)
         return Region.surface(mesh.vertices, mesh.faces, inside=inside)
+
+
+def _shapes(content: Any) -> Iterator[Any]:
+    """The geometries of GeoJSON; rings that rounding left open are closed."""
+    if content["type"] == "FeatureCollection":
+        for part in content["features"]:
+            yield from _shapes(part)
+    elif content["type"] == "Feature":
+        yield from _shapes(content["geometry"])
+    else:
+        yield shapely.geometry.shape(content)
