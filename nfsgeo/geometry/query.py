@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,19 +18,8 @@ from nfsgeo.geometry.domain import Domain
 __all__ = ["Candidates", "RadiusQuery"]
 
 
-class Candidates(NamedTuple):
-    """Pairs that may lie within the radius.
-
-    Attributes:
-        source: Source of each pair ``[e]``.
-        target: Target of each pair ``[e]``.
-        doubtful: Numbers of the pairs that may not, where a backend knows distances as
-            well; None if all are to be decided.
-    """
-
-    source: Tensor
-    target: Tensor
-    doubtful: Tensor | None = None
+# Source and target of pairs that may lie within the radius, each ``[e]``.
+Candidates = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +28,7 @@ class RadiusQuery:
 
     Backends look for candidates with :attr:`reach`, a little more than the radius,
     among coordinates that begin at 0 and are wrapped; :meth:`decided` then decides
-    every doubtful one by one formula in float64, so that all backends agree.
+    each by one formula in float64, so that all backends agree.
 
     Args:
         domain: The box, with its periodic axes.
@@ -110,11 +98,6 @@ class RadiusQuery:
         """The radius, enlarged by what wrapping and shifting may round away."""
         scale = max(map(abs, self.domain.lower + self.domain.upper))
         return self.radius * (1 + 1e-8) + 16 * torch.finfo(torch.float64).eps * scale
-
-    @property
-    def certain(self) -> float:
-        """The radius, made smaller by as much: what is nearer lies within it."""
-        return 2 * self.radius - self.reach
 
     @property
     def piece(self) -> int:
@@ -194,12 +177,8 @@ class RadiusQuery:
         found = torch.from_numpy(self.domain.walls.clearance(points))
         return found.to(self.target.device)
 
-    def decided(self, found: Candidates) -> tuple[Tensor, Tensor]:
-        """Source and target of the candidates that lie within the radius."""
-        source, target, doubtful = found
-        keep = torch.ones_like(source, dtype=torch.bool)
-        if doubtful is None:
-            doubtful = torch.arange(len(source), device=source.device)
-        for some in doubtful.split(self.piece):
-            keep[some] = self.distance(source[some], target[some]) <= self.radius
-        return source[keep], target[keep]
+    def decided(self, source: Tensor, target: Tensor) -> Tensor:
+        """The pairs ``[2, e]`` of candidates that lie within the radius."""
+        pairs = torch.stack([source, target]).split(self.piece, dim=1)
+        near = [each[:, self.distance(*each) <= self.radius] for each in pairs]
+        return torch.cat(near, dim=1)

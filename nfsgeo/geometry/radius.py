@@ -67,11 +67,10 @@ def radius_edges(
     name, device = _choose(backend, source, target)
     batches = source_batch, target_batch
     query = RadiusQuery.create(source, target, domain, radius, batches, device)
-    pairs = [query.decided(found) for found in BACKENDS[name].candidates(query)]
+    pairs = [query.decided(*found) for found in BACKENDS[name].candidates(query)]
     if not pairs:
         return torch.empty(2, 0, dtype=torch.int64, device=source.device)
-    sources, targets = (torch.cat(part) for part in zip(*pairs, strict=True))
-    edges = _sorted_once(sources, targets, len(source))
+    edges = _sorted_once(torch.cat(pairs, dim=1), len(source))
     if domain.walls is not None:
         edges = edges[:, query.visible(*edges)]
     return edges.to(source.device)
@@ -125,11 +124,11 @@ def _choose(backend: str, source: Tensor, target: Tensor) -> tuple[str, torch.de
     )
 
 
-def _sorted_once(source: Tensor, target: Tensor, num_source: int) -> Tensor:
+def _sorted_once(pairs: Tensor, num_source: int) -> Tensor:
     """Edges sorted by target, then source, each pair once."""
     # Powers of 2 are taken apart ten times as fast as other products.
     bits = max(num_source - 1, 0).bit_length()
-    key = (target << bits) | source
+    key = (pairs[1] << bits) | pairs[0]
     if key.device.type == "cpu":
         # NumPy's sort is vectorised: ten times as fast as torch's here.
         key.numpy().sort()

@@ -99,7 +99,7 @@ def _pairs(
         skipped = repeats.cumsum(0) - repeats
         shift = (first[low:high].flatten() - skipped).repeat_interleave(repeats)
         targets = torch.arange(begin + low, begin + high, device=index.device)
-        yield Candidates(
+        yield (
             index[shift + torch.arange(len(shift), device=index.device)],
             targets.repeat_interleave(number[low:high].sum(1)),
         )

@@ -41,8 +41,5 @@ def candidates(query: RadiusQuery) -> Iterator[Candidates]:
     for these, those in query.samples():
         tree, other = build_tree(query, source[these]), build_tree(query, target[those])
         pairs = tree.sparse_distance_matrix(other, query.reach, output_type="ndarray")
-        yield Candidates(
-            torch.from_numpy(pairs["i"].astype("int64")) + these.start,
-            torch.from_numpy(pairs["j"].astype("int64")) + those.start,
-            torch.from_numpy((pairs["v"] > query.certain).nonzero()[0]),
-        )
+        first, last = (torch.from_numpy(pairs[end].astype("int64")) for end in "ij")
+        yield first + these.start, last + those.start

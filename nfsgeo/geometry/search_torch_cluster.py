@@ -58,4 +58,4 @@ def candidates(query: RadiusQuery) -> Iterator[Candidates]:
             max_num_neighbors=most,
             batch_size=query.num_samples,
         )
-        yield Candidates(index[found[1]], found[0] + start)
+        yield index[found[1]], found[0] + start
