@@ -43,7 +43,7 @@ CORES = os.cpu_count() or 1
     type=int,
     help="Points along each axis, of elasticity squares along each side.",
 )
-@click.option("--records", type=int, help="Time steps to store.")
+@click.option("--records", "num_steps", type=int, help="Time steps to store.")
 @click.option("--seed", type=int, default=0, help="Seed of the initial fields.  [0]")
 @click.option("--device", default="cpu", help="cpu or cuda.  [cpu]")
 @click.option("--workers", type=int, default=CORES, help="Processes.  [all cores]")
@@ -82,8 +82,8 @@ def generate(
     with progress_bar() as progress:
         for name, path in paths.items():
             if name not in kept:
-                steady = every and EQUATIONS[name].records == 1
-                its = size | {"records": None} if steady else size
+                steady = every and EQUATIONS[name].num_steps == 1
+                its = size | {"num_steps": None} if steady else size
                 generate_file(name, path, options=chosen, progress=progress, **its)
     words = (f"{'kept' if name in kept else 'written':<9}" for name in paths)
     lines = (f"{word}{path}" for word, path in zip(words, paths.values(), strict=True))

@@ -39,7 +39,7 @@ class Task:
     seed: int
     indices: range
     resolution: int
-    records: int
+    num_steps: int
     device: str
 
 
@@ -74,7 +74,7 @@ class _Solutions(Dataset[Batch | UserError]):
                     task.seed,
                     task.indices,
                     resolution=task.resolution,
-                    records=task.records,
+                    num_steps=task.num_steps,
                     device=task.device,
                 )
         except UserError as error:  # which torch would wrap in its traceback
@@ -149,13 +149,13 @@ def missing_ranges(missing: np.ndarray, size: int) -> list[range]:
     ]
 
 
-def batch_size_for(values: int, records: int, kind: str) -> int:
+def batch_size_for(values: int, num_steps: int, kind: str) -> int:
     """4 to 64 samples, fewer where their time steps would not fit in memory.
 
     Args:
         values: Points of the grid.
-        records: Number of time steps that are stored.
+        num_steps: Number of time steps that are stored.
         kind: ``"cpu"`` or ``"cuda"``.
     """
     by_speed = min(64, max(4, _BATCH_VALUES[kind] // values))
-    return max(1, min(by_speed, _BATCH_BYTES // (8 * values * records)))
+    return max(1, min(by_speed, _BATCH_BYTES // (8 * values * num_steps)))

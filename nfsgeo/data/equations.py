@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from nfsgeo.data.pde import (
-    Burgers,
-    Darcy,
-    Elasticity,
-    KdV,
-    NavierStokes,
-    SphereWaves,
-)
+from nfsgeo.data import pde
 from nfsgeo.data.pde.solver import Solver
 from nfsgeo.setting_errors import unknown
 
 __all__ = ["EQUATIONS", "find_equation"]
 
+KINDS = (
+    pde.Burgers,
+    pde.KdV,
+    pde.Darcy,
+    pde.NavierStokes,
+    pde.Elasticity,
+    pde.SphereWaves,
+)
 # Each with the default values of its options.
-EQUATIONS: dict[str, Solver] = {
-    equation.name: equation
-    for equation in (
-        Burgers(),
-        KdV(),
-        Darcy(),
-        NavierStokes(),
-        Elasticity(),
-        SphereWaves(),
-    )
-}
+EQUATIONS: dict[str, Solver] = {kind.name: kind() for kind in KINDS}
 
 
 def find_equation(name: str) -> Solver:

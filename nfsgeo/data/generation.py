@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -26,16 +25,16 @@ from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 from nfsgeo.version import __version__
 
-__all__ = ["cached_file", "generate"]
+__all__ = ["generate"]
 
 
 def generate(
     equation: str,
-    out: str | Path,
+    out: str | Path | None,
     *,
     samples: int | None = None,
     resolution: int | None = None,
-    records: int | None = None,
+    num_steps: int | None = None,
     seed: int = 0,
     device: str = "cpu",
     workers: int = 1,
@@ -52,11 +51,12 @@ def generate(
 
     Args:
         equation: A name in :data:`EQUATIONS`.
-        out: The file to make.
+        out: The file to make; None for one in the user's cache that is made where it is
+            not there yet, see :func:`~nfsgeo.data.disk.cache_folder`.
         samples: Number of samples; 1200 when None.
         resolution: Points on each axis, or squares along each side of a cell with a
             hole; the equation's own when None.
-        records: Number of time steps to store; the equation's own when None.
+        num_steps: Number of time steps to store; the equation's own when None.
         seed: Seed of the initial conditions.
         device: ``"cpu"`` or ``"cuda"``; on CUDA one process does the work.
         workers: Processes, each with one thread; 1 works in this one. More are
@@ -67,43 +67,43 @@ def generate(
         batch_size: Samples solved together; chosen by size and device when None.
 
     Returns:
-        ``out``.
+        The file.
 
     Raises:
         UserError: A setting is wrong, ``out`` exists, the disk is full, a package is
-            missing, or a solution fails its checks.
+            not installed, or a solution fails its checks.
     """
     tick = progress or silent
     solver = find_equation(equation).with_options(options)
-    samples, resolution, records = _sizes(solver, samples, resolution, records)
-    for name, value, least in (
-        ("--samples", samples, 1),
-        ("--resolution", resolution, 4),
-        ("--records", records, 1),
-        ("--workers", workers, 1),
-        ("batch size", 1 if batch_size is None else batch_size, 1),
-    ):
-        if value < least:
-            raise UserError(f"{name} {value}", f"{least} or more", "raise it")
+    samples, resolution, num_steps = _sizes(solver, samples, resolution, num_steps)
+    if out is None:
+        name = _cached_name(solver, resolution, num_steps, samples, seed)
+        out = cache_folder() / name
+        if out.exists():
+            return out
+        out.parent.mkdir(parents=True, exist_ok=True)
+    for name, value in (("--workers", workers), ("batch size", batch_size)):
+        if value is not None and value < 1:
+            raise UserError(f"{name} {value}", "1 or more", "raise it")
     kind = _kind(device)
     for package in solver.needs:
         require(package, f"generating {solver.name}", "fem")
     # These refuse a wrong seed or number of time steps before a file is begun.
     sample_rng(seed, solver.name, 0)
-    times = solver.times(records)
+    times = solver.times(num_steps)
     points = prod(solver.shape(resolution))
-    batch_size = batch_size or batch_size_for(points, records, kind)
+    batch_size = batch_size or batch_size_for(points, num_steps, kind)
     out = Path(out)
     check_ending(out, *OWN.endings)
     folder = partial_path(out)
     begun = sum(each.stat().st_size for each in folder.rglob("*.npy"))
-    values = records * solver.components + len(solver.static_names)
+    values = num_steps * len(solver.component_names) + len(solver.static_names)
     check_room(out, 4 * samples * points * values - begun)
-    about = [solver.name, solver.model_dump(), resolution, records, seed, GENERATOR]
+    about = [solver.name, solver.model_dump(), resolution, num_steps, seed, GENERATOR]
     staging = Staging(folder, about)
     done = staging.done(samples)[:samples]
     tasks = [
-        Task(solver, seed, indices, resolution, records, device)
+        Task(solver, seed, indices, resolution, num_steps, device)
         for indices in missing_ranges(~done, batch_size)
     ]
     finished = int(done.sum())
@@ -115,7 +115,8 @@ def generate(
             staging.put(batch.start, {k: v for k, v in arrays.items() if v is not None})
             finished += len(batch.u)
             tick("making samples", finished, samples)
-    write_own(_staged(staging, solver, samples, resolution, times, seed), out, tick)
+    fields = _staged(staging, solver, samples, resolution, times, seed)
+    write_own(fields, out, tick)
     staging.remove()
     return out
 
@@ -132,18 +133,17 @@ def _staged(
     initial = solver.static_role == "initial condition"
     axes = solver.axes(resolution)
     space = "xyz"[: len(axes)] or "p"
-    given = [("u", f"nt{space}c", solver.component_names, FIELD)]
-    if solver.static_names:
-        role = INITIAL if initial else STATIC
-        given.append(("a", f"n{space}c", solver.static_names, role))
-    arrays, where = [], dict[str, Any](axes=axes)
-    for name, letters, names, role in given:
+    arrays = []
+    for name, letters, names, role in (
+        ("u", f"nt{space}c", solver.component_names, FIELD),
+        ("a", f"n{space}c", solver.static_names, INITIAL if initial else STATIC),
+    ):
         if axes:
             values: Any = staging.variable(name, tuple(letters))[:samples]
-            arrays.append(Array(values, letters, names, role))
         else:
-            values = staging.each(name, tuple(letters))[:samples]
-            arrays.append(Array(values, letters[1:], names, role))
+            values, letters = staging.each(name, tuple(letters))[:samples], letters[1:]
+        arrays.append(Array(values, letters, names, role))
+    where: dict[str, Any] = {"axes": axes}
     if not axes:
         points = staging.variable("pos", ("n", "p", "d"))[:samples]
         where = {"points": [*points.values], "cells": solver.cells(resolution)}
@@ -167,54 +167,29 @@ def _staged(
     )
 
 
-def cached_file(
-    equation: str,
-    *,
-    samples: int | None = None,
-    resolution: int | None = None,
-    records: int | None = None,
-    seed: int = 0,
-    options: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-) -> Path:
-    """A data set of one equation in the user's cache, made where it is not there yet.
-
-    See :func:`~nfsgeo.data.disk.cache_folder`. All cores work.
-    ``samples``, ``resolution``, ``records``, ``seed``, ``options`` and ``progress``,
-    and the errors, are those of :func:`generate`.
-    """
-    solver = find_equation(equation).with_options(options)
-    samples, resolution, records = _sizes(solver, samples, resolution, records)
-    name = f"{solver.name}-{resolution}-{records}-{samples}-seed{seed}"
-    for each in solver.options:
-        if (value := getattr(solver, each.name)) != each.default:
-            name += f"-{each.name}={value}".replace("/", "_")
-    path = cache_folder() / f"{name}.nc"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        generate(
-            solver.name,
-            path,
-            samples=samples,
-            resolution=resolution,
-            records=records,
-            seed=seed,
-            options=options,
-            workers=os.cpu_count() or 1,
-            progress=progress,
-        )
-    return path
+def _cached_name(solver: Solver, *numbers: int) -> str:
+    """Name in the cache: the equation, its sizes, seed and options."""
+    name = "{}-{}-{}-{}-seed{}".format(solver.name, *numbers)
+    for key, value in solver.model_dump(exclude_defaults=True).items():
+        name += f"-{key}={value}".replace("/", "_")
+    return f"{name}.nc"
 
 
-def _sizes(
-    solver: Solver, samples: int | None, resolution: int | None, records: int | None
-) -> tuple[int, int, int]:
+def _sizes(solver: Solver, *given: int | None) -> tuple[int, int, int]:
     """Numbers of samples, points on an axis and time steps, the equation's if None."""
-    return (
-        solver.samples if samples is None else samples,
-        solver.resolution if resolution is None else resolution,
-        solver.records if records is None else records,
+    defaults = solver.samples, solver.resolution, solver.num_steps
+    samples, resolution, num_steps = (
+        default if value is None else value
+        for value, default in zip(given, defaults, strict=True)
     )
+    for name, value, least in (
+        ("--samples", samples, 1),
+        ("--resolution", resolution, 4),
+        ("--records", num_steps, 1),
+    ):
+        if value < least:
+            raise UserError(f"{name} {value}", f"{least} or more", "raise it")
+    return samples, resolution, num_steps
 
 
 def _kind(device: str) -> str:
@@ -232,16 +207,13 @@ def _kind(device: str) -> str:
 
 
 def _commit() -> str:
-    """Last commit that changed the solvers; the version where there is no checkout.
-
-    Later commits leave it as it is, so that a generation can go on after them.
-    """
-    root = Path(__file__).resolve().parents[2]
+    """Last commit that changed the solvers; the version where there is no checkout."""
+    # Later commits leave it as it is, so that a generation can go on after them.
+    root, found = Path(__file__).resolve().parents[2], ""
+    command = ["git", "log", "-1", "--format=%H", "--", "nfsgeo/data/pde"]
     if (root / ".git").exists():
-        command = ["git", "log", "-1", "--format=%H", "--", "nfsgeo/data/pde"]
-        try:
-            found = subprocess.run(command, cwd=root, capture_output=True, text=True)
-        except OSError:
-            return __version__
-        return found.stdout.strip() or __version__
-    return __version__
+        with suppress(OSError):
+            found = subprocess.run(
+                command, cwd=root, capture_output=True, text=True
+            ).stdout.strip()
+    return found or __version__

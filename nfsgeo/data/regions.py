@@ -75,7 +75,7 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
 
 
 def _shapes(content: Any) -> Iterator[Any]:
-    """The geometries of GeoJSON; rings that are left open are closed."""
+    """The geometries of GeoJSON; rings that rounding left open are closed."""
     if content["type"] == "FeatureCollection":
         for part in content["features"]:
             yield from _shapes(part)

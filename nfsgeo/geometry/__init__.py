@@ -15,7 +15,6 @@
 - :func:`moving_least_squares`: weights that interpolate polynomials exactly
 - :func:`polyharmonic_spline`: weights of local splines on the nearest neighbours
 - :func:`quadrature_weights`: quadrature weights (Voronoi volumes) of points
-- :func:`spatial_order`: points in an order in which sums over neighbours are fast
 - :class:`GraphBuilder`: joins the points of a sample to a grid and to each other
 - :class:`Graphs`: everything a model computes from positions, carried by a batch
 """
@@ -30,7 +29,6 @@ from nfsgeo.geometry.domain import Domain, Sphere, UnitSphere
 from nfsgeo.geometry.graphs import Graphs
 from nfsgeo.geometry.grids import equispaced_grid
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
-from nfsgeo.geometry.ordering import spatial_order
 from nfsgeo.geometry.quadrature import quadrature_weights
 from nfsgeo.geometry.radius import radius_edges, radius_for
 from nfsgeo.geometry.radius_graph import (
@@ -61,6 +59,5 @@ __all__ = [
     "polyharmonic_spline",
     "radius_edges",
     "radius_for",
-    "spatial_order",
     "spherical_harmonics",
 ]

@@ -10,13 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.csr import (
-    SparseRows,
-    Transpose,
-    outside_inference,
-    pointers,
-    sparse_rows,
-)
+from nfsgeo.geometry.csr import SparseRows, Transpose, outside_inference, pointers
 from nfsgeo.geometry.displacements import length
 from nfsgeo.geometry.domain import Domain
 
@@ -132,11 +126,9 @@ class BipartiteGraph:
         for value in vars(self).values():
             held += value if isinstance(value, tuple) else ()
         # Tensors that share their memory count once.
-        tensors = [value for value in held if isinstance(value, Tensor)]
-        storages = {t.untyped_storage().data_ptr(): t for t in tensors}
-        sizes = [t.untyped_storage().nbytes() for t in storages.values()]
-        inner = [g.nbytes for g in held if isinstance(g, BipartiteGraph)]
-        return sum(sizes) + sum(inner)
+        storages = [v.untyped_storage() for v in held if isinstance(v, Tensor)]
+        inner = sum(g.nbytes for g in held if isinstance(g, BipartiteGraph))
+        return inner + sum({s.data_ptr(): s.nbytes() for s in storages}.values())
 
     def degree(self) -> Tensor:
         """Number of edges of each target ``[m]``, int64."""
@@ -183,14 +175,14 @@ class BipartiteGraph:
     @outside_inference
     def csr(self) -> SparseRows:
         """Targets as rows and sources as columns, computed once."""
-        return sparse_rows(self.ptr, self.edge_index[0])
+        return _sparse_rows(self.ptr, self.edge_index[0])
 
     @cached_property
     @outside_inference
     def transposed_csr(self) -> SparseRows:
         """Sources as rows and targets as columns, computed once."""
         order, ptr = self.transpose
-        return sparse_rows(ptr, self.edge_index[1].index_select(0, order))
+        return _sparse_rows(ptr, self.edge_index[1].index_select(0, order))
 
     def repeated(self, copies: int) -> BipartiteGraph:
         """Several ``copies`` as one graph, computed once for each number of copies."""
@@ -225,10 +217,9 @@ class BipartiteGraph:
         """The same graph on ``device``; this one if it is there already."""
         if self.edge_index.device == torch.empty(0, device=device).device:
             return self
+        held: dict[str, Any] = vars(self)
         moved: dict[str, Any] = {
-            name: value.to(device)
-            for name, value in vars(self).items()
-            if isinstance(value, Tensor)
+            k: v.to(device) for k, v in held.items() if isinstance(v, Tensor)
         }
         graph = replace(self, **moved)
         if "transpose" in self.__dict__:
@@ -251,15 +242,13 @@ def batch_graphs(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
 
 
 def _side_by_side(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
-    edges, permutations = [], []
-    ptrs, source_ptrs = [graphs[0].ptr[:1]], [graphs[0].ptr[:1]]
+    zero = graphs[0].ptr[:1]
+    edges, ptrs, permutations, source_ptrs = [], [zero], [], [zero]
     num_source = num_target = num_edges = 0
     for graph in graphs:
-        edges.append(
-            graph.edge_index + graph.ptr.new_tensor([[num_source], [num_target]])
-        )
-        permutations.append(graph.transpose.permutation + num_edges)
+        edges.append(graph.edge_index + zero.new_tensor([[num_source], [num_target]]))
         ptrs.append(graph.ptr[1:] + num_edges)
+        permutations.append(graph.transpose.permutation + num_edges)
         source_ptrs.append(graph.transpose.ptr[1:] + num_edges)
         num_source += graph.num_source
         num_target += graph.num_target
@@ -276,3 +265,10 @@ def _side_by_side(graphs: Sequence[BipartiteGraph]) -> BipartiteGraph:
     )
     joined.transpose = Transpose(torch.cat(permutations), torch.cat(source_ptrs))
     return joined
+
+
+def _sparse_rows(ptr: Tensor, column: Tensor) -> SparseRows:
+    # Given anything longer than int32, MKL gets a copy that is made for every product.
+    fits = max(column.numel(), ptr.numel()) < 2**31
+    kind = torch.int32 if fits else torch.int64
+    return SparseRows(ptr.to(kind), column.to(kind))

@@ -12,9 +12,9 @@ from torch import Tensor
 __all__ = [
     "SparseRows",
     "Transpose",
+    "checked_batch",
     "outside_inference",
     "pointers",
-    "sparse_rows",
 ]
 
 P = ParamSpec("P")
@@ -62,16 +62,31 @@ class SparseRows(NamedTuple):
     column: Tensor
 
 
-def sparse_rows(ptr: Tensor, column: Tensor) -> SparseRows:
-    """The pattern of a matrix, int32 if that suffices."""
-    # Given anything longer, MKL gets a copy that is made for every product.
-    fits = max(column.numel(), ptr.numel()) < 2**31
-    kind = torch.int32 if fits else torch.int64
-    return SparseRows(ptr.to(kind), column.to(kind))
-
-
 def pointers(sorted_index: Tensor, size: int) -> Tensor:
     """Where the entries of each of ``size`` numbers begin in a sorted index."""
     counts = sorted_index.new_zeros(size)
     counts = counts.index_add(0, sorted_index, torch.ones_like(sorted_index))
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def checked_batch(pos: Tensor, batch: Tensor | None, name: str = "batch") -> Tensor:
+    """Sample of each point ``[n]``, int64; zeros where there is one sample alone.
+
+    Args:
+        pos: Points ``[n, d]``.
+        batch: Sample of each ``[n]``; None for one sample.
+        name: What it is called, for the message.
+
+    Raises:
+        ValueError: If ``batch`` is of another shape or type, or not sorted.
+    """
+    if batch is None:
+        return torch.zeros(len(pos), dtype=torch.int64, device=pos.device)
+    fits = batch.shape == pos.shape[:1] and not batch.is_floating_point()
+    if not fits or (batch[:1] < 0).any() or (batch[1:] < batch[:-1]).any():
+        raise ValueError(
+            f"{name} of shape {list(batch.shape)} and type {batch.dtype}: expected the "
+            f"sample of each of the {len(pos)} points, integers from 0, sorted; sort "
+            "the points by sample"
+        )
+    return batch.to(torch.int64)

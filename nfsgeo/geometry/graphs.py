@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry.bipartite import BipartiteGraph, batch_graphs
-from nfsgeo.geometry.csr import outside_inference
+from nfsgeo.geometry.csr import checked_batch, outside_inference
 
 __all__ = ["Graphs", "sample_sizes"]
 
@@ -32,8 +32,8 @@ class Graphs:
         edges: Bipartite graphs by name, as the model knows them.
         grid_shape: Shape of the equispaced grid that the points of every sample are,
             row-major, for models that need one.
-        boundary: Distance and direction of the observed points to the boundary of the
-            region ``[N, 1 + d]``, where they are inputs.
+        boundary: Distance and direction of the observed points to the nearest wall
+            ``[N, 1 + d]``, where they are inputs.
     """
 
     pos: Tensor
@@ -102,15 +102,13 @@ class Graphs:
         first = samples[0]
         if len(samples) == 1:
             return first
-        if len({graphs.query_pos is None for graphs in samples}) > 1:
+        kinds = {(graphs.query_pos is None, graphs.grid_shape) for graphs in samples}
+        if len(kinds) > 1:
+            shapes = sorted({str(shape) for _, shape in kinds})
             raise ValueError(
-                "query points in some samples of a batch; expected them in all or none"
-            )
-        shapes = {graphs.grid_shape for graphs in samples}
-        if len(shapes) > 1:
-            raise ValueError(
-                f"grids of shapes {sorted(map(str, shapes))}; expected one shape in a "
-                "batch; batch samples on the same grid"
+                f"a batch of {len(samples)} samples, with grids of shapes {shapes}; "
+                "expected one shape, and query points in all or none; batch samples "
+                "that are alike"
             )
         queries = [g.query_pos for g in samples if g.query_pos is not None]
         boundary = [g.boundary for g in samples if g.boundary is not None]
@@ -136,16 +134,11 @@ def sample_sizes(pos: Tensor, batch: Tensor | None) -> list[int]:
         batch: Sample of each ``[N]``, sorted; None for one sample.
 
     Raises:
-        ValueError: If ``batch`` is of another shape or not sorted.
+        ValueError: If ``batch`` is of another shape or type, or not sorted.
     """
-    if batch is None or batch.shape == pos.shape[:1] == (0,):
-        return [pos.size(0)]
-    if batch.shape != pos.shape[:1] or (batch[1:] < batch[:-1]).any():
-        raise ValueError(
-            f"batch of shape {list(batch.shape)}: expected the sample of each of the "
-            f"{pos.size(0)} points, sorted; sort the points by sample"
-        )
-    return torch.bincount(batch).tolist()
+    if batch is None or not len(pos):
+        return [len(pos)]
+    return torch.bincount(checked_batch(pos, batch)).tolist()
 
 
 def _numbers(sizes: Sequence[int], device: torch.device) -> Tensor | None:

@@ -40,20 +40,18 @@ def equispaced_grid(
     """
     if isinstance(domain, Sphere | UnitSphere) and len(shape) == 1:
         return domain.even_nodes(shape[0]).to(dtype).to(device)
-    if len(shape) != domain.dim:
+    least = [1 if periodic else 2 for periodic in domain.periodic]
+    if len(shape) != domain.dim or any(
+        size < few for size, few in zip(shape, least, strict=True)
+    ):
         raise ValueError(
-            f"grid shape {tuple(shape)}: expected {domain.dim} entries, one for "
-            "each axis of the domain; change the shape"
+            f"grid shape {tuple(shape)}: expected {domain.dim} entries, at least 1 on "
+            "a periodic axis and 2 on any other; change the shape"
         )
     axes = []
     for size, low, high, periodic in zip(
         shape, domain.lower, domain.upper, domain.periodic, strict=True
     ):
-        if size < (1 if periodic else 2):
-            raise ValueError(
-                f"grid shape {tuple(shape)}: expected at least 1 node on a periodic "
-                "axis and 2 on any other; change the shape"
-            )
         if periodic:
             steps = torch.arange(size, dtype=torch.float64)
             axes.append(low + steps * (high - low) / size)

@@ -56,9 +56,8 @@ def moving_least_squares(
     offset = displacement.to(torch.float64) / radius
     basis, powers = monomials(offset, degree)
     distance = offset.square().sum(1)
-    root = length(offset) if offset.requires_grad else distance.sqrt()
     # A neighbour on the boundary of the ball still has a small weight.
-    phi = torch.exp(-4 * distance) * (1 - root).clamp(min=0.02)
+    phi = torch.exp(-4 * distance) * (1 - length(offset)).clamp(min=0.02)
     size = basis.size(1)
     gram = basis.new_zeros(num_target, size, size)
     gram.index_add_(0, target, (phi[:, None] * basis)[:, :, None] * basis[:, None])

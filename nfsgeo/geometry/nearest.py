@@ -1,6 +1,6 @@
 """The nearest sources of a point, and what a point takes that few of them can see.
 
-In a domain with a region only those sources are neighbours of a target that no wall
+In a domain with walls only those sources are neighbours of a target that none
 hides from it. One that sees fewer than are wanted has these alone. One that sees none
 takes the nearest source of the nearest target that it sees, and so on around corners.
 One in an obstacle, or closed off from all sources, has none, which -1 marks.
@@ -42,15 +42,11 @@ def nearest_neighbours(query: RadiusQuery, num: int) -> Tensor:
         place of others.
     """
     source, target = query.local(query.source), query.local(query.target)
-    source_ptr, target_ptr = query.source_ptr().tolist(), query.target_ptr().tolist()
     result = torch.full((target.size(0), num), -1)
-    walls = query.domain.region is not None
+    walls = query.domain.walls is not None
     inside = query.domain.contains(query.domain.wrap(query.target)) if walls else None
-    for b in range(query.num_samples):
-        here = slice(target_ptr[b], target_ptr[b + 1])
-        points = source[source_ptr[b] : source_ptr[b + 1]]
-        if not len(target[here]) or not len(points):
-            continue
+    for these, here in query.samples():
+        points = source[these]
         tree = build_tree(query, points)
         for start in range(here.start, here.stop, TARGETS):
             some = torch.arange(start, min(start + TARGETS, here.stop))
@@ -60,7 +56,7 @@ def nearest_neighbours(query: RadiusQuery, num: int) -> Tensor:
             while len(some):
                 wanted = list(range(1, 1 + min(size, len(points))))
                 found = tree.query(target[some].numpy(), wanted)[1]
-                candidate = torch.from_numpy(found) + source_ptr[b]
+                candidate = torch.from_numpy(found) + these.start
                 order = _nearest_first(query, some, candidate)
                 if inside is None:
                     result[some] = candidate.gather(1, order[:, :num])

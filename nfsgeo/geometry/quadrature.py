@@ -19,7 +19,7 @@ NODES = 64
 def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
     """Volumes of the Voronoi cells of points, as fractions of the domain.
 
-    Cells are periodic where the domain is, and end at the walls of its region. Their
+    Cells are periodic where the domain is, and end at its walls. Their
     volumes are counted on a grid of about 64 nodes per point; a cell without a node
     counts as one node.
 
@@ -41,9 +41,7 @@ def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
     if domain.curved:
         shape = [NODES * len(pos)]
     nodes = equispaced_grid(domain, shape, torch.float64)
-    query = RadiusQuery.create(
-        pos.detach().cpu(), nodes, 1.0, domain, None, None, torch.device("cpu")
-    )
+    query = RadiusQuery.create(pos.cpu(), nodes, domain)
     nearest = nearest_neighbours(query, 1)[:, 0]
     nearest = nearest[nearest >= 0]
     counts = torch.bincount(nearest, minlength=len(pos)).clamp(min=1).double()

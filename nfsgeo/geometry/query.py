@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
+from nfsgeo.geometry.csr import checked_batch, pointers
 from nfsgeo.geometry.domain import Domain
 
 __all__ = ["Candidates", "RadiusQuery"]
 
 
-class Candidates(NamedTuple):
-    """Pairs that may lie within the radius.
-
-    Attributes:
-        source: Source of each pair ``[e]``.
-        target: Target of each pair ``[e]``.
-        doubtful: Numbers of the pairs that may not, where a backend knows distances as
-            well; None if all are to be decided.
-    """
-
-    source: Tensor
-    target: Tensor
-    doubtful: Tensor | None = None
+# Source and target of pairs that may lie within the radius, each ``[e]``.
+Candidates = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +27,8 @@ class RadiusQuery:
     """Two point sets, sample by sample, and a radius.
 
     Backends look for candidates with :attr:`reach`, a little more than the radius,
-    among coordinates that begin at 0 and are wrapped; :meth:`within` then decides
-    every doubtful one by one formula in float64, so that all backends agree.
+    among coordinates that begin at 0 and are wrapped; :meth:`decided` then decides
+    each by one formula in float64, so that all backends agree.
 
     Args:
         domain: The box, with its periodic axes.
@@ -62,20 +53,18 @@ class RadiusQuery:
         cls,
         source: Tensor,
         target: Tensor,
-        radius: float,
         domain: Domain,
-        source_batch: Tensor | None,
-        target_batch: Tensor | None,
-        device: torch.device,
+        radius: float = 1.0,
+        batches: tuple[Tensor | None, Tensor | None] = (None, None),
+        device: torch.device | str = "cpu",
     ) -> RadiusQuery:
         """Validate the arguments of a search and put them on ``device``."""
         radius = float(radius)
         if not (math.isfinite(radius) and radius > 0):
             raise UserError(f"radius {radius}", "a number above 0", "raise the radius")
-        batches = []
-        for name, pos, batch in (
-            ("source", source, source_batch),
-            ("target", target, target_batch),
+        checked = []
+        for name, pos, batch in zip(
+            ("source", "target"), (source, target), batches, strict=True
         ):
             if pos.dim() != 2 or pos.dtype not in (torch.float32, torch.float64):
                 raise ValueError(
@@ -84,10 +73,9 @@ class RadiusQuery:
                 )
             # The far end of a periodic axis is its near end.
             domain.check_inside(pos, f"{name} ")
-            batches.append(_checked(name, batch, pos).to(device))
-        if source.device != target.device or (source_batch is None) != (
-            target_batch is None
-        ):
+            checked.append(checked_batch(pos, batch, f"{name}_batch").to(device))
+        one_alone = (batches[0] is None) != (batches[1] is None)
+        if source.device != target.device or one_alone:
             raise ValueError(
                 "sources and targets on two devices, or with one batch alone: expected "
                 "one device, and the sample of every source and target or of none"
@@ -98,12 +86,12 @@ class RadiusQuery:
                 domain.normalise(pos, torch.float64) for pos in (source, target)
             )
             radius, domain = domain.normalised_length(radius), domain.normalised
-        last = [int(batch[-1]) for batch in batches if batch.numel()]
+        last = [int(batch[-1]) for batch in checked if len(batch)]
         source, target = (
             pos.detach().to(device, torch.float64) for pos in (source, target)
         )
         num_samples = max(last, default=0) + 1
-        return cls(domain, radius, source, target, batches[0], batches[1], num_samples)
+        return cls(domain, radius, source, target, checked[0], checked[1], num_samples)
 
     @property
     def reach(self) -> float:
@@ -112,34 +100,52 @@ class RadiusQuery:
         return self.radius * (1 + 1e-8) + 16 * torch.finfo(torch.float64).eps * scale
 
     @property
-    def certain(self) -> float:
-        """The radius, made smaller by as much: what is nearer lies within it."""
-        return 2 * self.radius - self.reach
-
-    @property
     def piece(self) -> int:
         """How many candidates to hold at a time: what fits caches, or fills a GPU."""
         return 1 << 17 if self.source.device.type == "cpu" else 1 << 22
 
     def local(self, pos: Tensor) -> Tensor:
         """Coordinates that begin at 0; in ``[0, length)`` on periodic axes."""
-        columns = []
-        for axis, periodic in enumerate(self.domain.periodic):
-            column = pos[:, axis] - self.domain.lower[axis]
-            if periodic:
-                length = self.domain.lengths[axis]
-                column = torch.where(column >= length, column - length, column)
-                column = column.clamp(min=0.0)
-            columns.append(column)
-        return torch.stack(columns, dim=1)
+        pos = pos - pos.new_tensor(self.domain.lower)
+        lengths = pos.new_tensor(self.domain.lengths)
+        wrapped = torch.where(pos >= lengths, pos - lengths, pos).clamp(min=0.0)
+        periodic = torch.tensor(self.domain.periodic, device=pos.device)
+        return torch.where(periodic, wrapped, pos)
+
+    def with_images(self) -> tuple[Tensor, Tensor]:
+        """Local sources, those near an end of a periodic axis beyond the other, too.
+
+        Returns:
+            Positions ``[k, d]`` in open space, by sample, and the source of each.
+        """
+        pos = self.local(self.source)
+        index = torch.arange(len(pos), device=pos.device)
+        ends = zip(self.domain.lengths, self.domain.periodic, strict=True)
+        for axis, (length, periodic) in enumerate(ends):
+            if not periodic:
+                continue
+            moved = pos[:, axis] + pos.new_tensor([[0.0], [length], [-length]])
+            near = (moved >= -self.reach) & (moved <= length + self.reach)
+            number = near.nonzero()[:, 1]
+            pos, index = pos[number], index[number]
+            pos[:, axis] = moved[near]
+        order = index.argsort(stable=True)
+        return pos[order], index[order]
 
     def source_ptr(self) -> Tensor:
         """Where each sample's sources begin ``[num_samples + 1]``."""
-        return self._ptr(self.source_batch)
+        return pointers(self.source_batch, self.num_samples)
 
     def target_ptr(self) -> Tensor:
         """Where each sample's targets begin ``[num_samples + 1]``."""
-        return self._ptr(self.target_batch)
+        return pointers(self.target_batch, self.num_samples)
+
+    def samples(self) -> Iterator[tuple[slice, slice]]:
+        """Which sources and targets belong together: samples that have both."""
+        source_ptr, target_ptr = self.source_ptr().tolist(), self.target_ptr().tolist()
+        for ends in zip(pairwise(source_ptr), pairwise(target_ptr), strict=True):
+            if all(low < high for low, high in ends):
+                yield slice(*ends[0]), slice(*ends[1])
 
     def distance(self, source_index: Tensor, target_index: Tensor) -> Tensor:
         """Distances of the pairs ``[e]``, float64."""
@@ -147,14 +153,10 @@ class RadiusQuery:
             self.source[source_index], self.target[target_index]
         )
 
-    def within(self, source_index: Tensor, target_index: Tensor) -> Tensor:
-        """Whether the distance of each pair is at most the radius ``[e]``."""
-        return self.distance(source_index, target_index) <= self.radius
-
     def visible(self, source_index: Tensor, target_index: Tensor) -> Tensor:
         """Whether no wall lies between the source and the target of each pair ``[e]``.
 
-        True of all pairs in a domain without a region.
+        True of all pairs in a domain without walls.
         """
         if self._clearance is None:
             return torch.ones_like(source_index, dtype=torch.bool)
@@ -175,36 +177,8 @@ class RadiusQuery:
         found = torch.from_numpy(self.domain.walls.clearance(points))
         return found.to(self.target.device)
 
-    def decided(self, found: Candidates) -> tuple[Tensor, Tensor]:
-        """Source and target of the candidates that lie within the radius."""
-        source, target, doubtful = found
-        if doubtful is None:
-            pieces = zip(
-                source.split(self.piece), target.split(self.piece), strict=True
-            )
-            keep = torch.cat([self.within(s, t) for s, t in pieces])
-        else:
-            outside = ~self.within(source[doubtful], target[doubtful])
-            if not outside.any():
-                return source, target
-            keep = torch.ones_like(source, dtype=torch.bool)
-            keep[doubtful[outside]] = False
-        return source[keep], target[keep]
-
-    def _ptr(self, batch: Tensor) -> Tensor:
-        samples = torch.arange(self.num_samples + 1, device=batch.device)
-        return torch.searchsorted(batch, samples)
-
-
-def _checked(name: str, batch: Tensor | None, pos: Tensor) -> Tensor:
-    """Sample of each point ``[n]``, int64."""
-    if batch is None:
-        return torch.zeros(len(pos), dtype=torch.int64, device=pos.device)
-    fits = batch.shape == pos.shape[:1] and not batch.is_floating_point()
-    if not fits or (batch[:1] < 0).any() or (batch[1:] < batch[:-1]).any():
-        raise ValueError(
-            f"{name}_batch of shape {list(batch.shape)} and type {batch.dtype}: "
-            f"expected the sample of each of the {len(pos)} points, integers from 0, "
-            "sorted; sort the points by sample"
-        )
-    return batch.to(torch.int64)
+    def decided(self, source: Tensor, target: Tensor) -> Tensor:
+        """The pairs ``[2, e]`` of candidates that lie within the radius."""
+        pairs = torch.stack([source, target]).split(self.piece, dim=1)
+        near = [each[:, self.distance(*each) <= self.radius] for each in pairs]
+        return torch.cat(near, dim=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -40,7 +40,6 @@ def bipartite_graph(
     source_batch: Tensor | None = None,
     target_batch: Tensor | None = None,
     backend: str = "auto",
-    max_neighbours: int | None = None,
     interpolation: Interpolation = "mean",
     nearest: int | None = None,
     quadrature_weights: Tensor | None = None,
@@ -49,7 +48,7 @@ def bipartite_graph(
 
     A target without a source in its ball is joined to the nearest source of its sample;
     their number is logged.
-    In a domain with a region, neighbours see each other, and a target in an obstacle or
+    In a domain with walls, neighbours see each other, and a target in an obstacle or
     closed off from all sources has none; see :mod:`nfsgeo.geometry.nearest`.
 
     If positions require gradients, and gradients are recorded, the displacements and
@@ -66,7 +65,6 @@ def bipartite_graph(
         source_batch: Sample of each source ``[n]``, sorted; none for one sample.
         target_batch: Sample of each target ``[m]``, sorted; given with the other.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
-        max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
         interpolation: The base interpolation: the ``mean`` of a neighbourhood, moving
             least squares that are exact for ``linear`` or ``quadratic`` polynomials,
             see :func:`~nfsgeo.geometry.moving_least_squares`, or a local polyharmonic
@@ -95,6 +93,13 @@ def bipartite_graph(
             "sources: Voronoi volumes are not differentiated; leave the weights out, "
             "or detach the sources"
         )
+    batches = source_batch, target_batch
+    query = RadiusQuery.create(source, target, domain, radius or 1.0, batches)
+    if ((query.target_ptr().diff() > 0) & (query.source_ptr().diff() == 0)).any():
+        raise ValueError(
+            "a sample without a source: expected at least one source in every sample; "
+            "add points or drop the sample"
+        )
     edges = torch.empty(2, 0, dtype=torch.int64, device=source.device)
     if radius is not None:
         edges = radius_edges(
@@ -105,14 +110,12 @@ def bipartite_graph(
             source_batch=source_batch,
             target_batch=target_batch,
             backend=backend,
-            max_neighbours=max_neighbours,
         )
-    ends, batches = (source, target), (source_batch, target_batch)
     if interpolation == "spline":
         num = nearest or spline_neighbours(domain.intrinsic_dim)
-        edges, weight = _with_splines(edges, *ends, domain, *batches, num)
+        edges, weight = _with_splines(edges, query, source, target, domain, num)
     else:
-        edges = _widened(edges, *ends, domain, *batches)
+        edges = _widened(edges, query)
     precise = source.double()[edges[0]], target.double()[edges[1]]
     delta = domain.displacement(*precise)
     if interpolation == "mean":
@@ -123,7 +126,7 @@ def bipartite_graph(
         flat = domain.tangent(*precise[::-1]) if domain.curved else delta
         degree = POLYNOMIAL_DEGREE[interpolation]
         weight = moving_least_squares(flat, place, len(served), radius, degree)
-    graph = BipartiteGraph(
+    return BipartiteGraph(
         edges,
         pointers(edges[1], len(target)),
         delta if delta.requires_grad else delta.float(),
@@ -132,7 +135,6 @@ def bipartite_graph(
         len(target),
         None if quadrature_weights is None else quadrature_weights.to(edges.device),
     )
-    return graph
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,6 @@ class GraphBuilder:
         domain: The box, with its periodic axes.
         radius: Radius of every ball, in the units of the coordinates.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
-        max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
         interpolation: As in :func:`~nfsgeo.geometry.bipartite_graph`.
         quadrature: Whether means over points take quadrature weights, see
             :func:`~nfsgeo.geometry.quadrature_weights`.
@@ -155,7 +156,6 @@ class GraphBuilder:
     domain: Domain
     radius: float
     backend: str = "auto"
-    max_neighbours: int | None = None
     interpolation: Interpolation = "mean"
     quadrature: bool = False
     ball_to_grid: bool = True
@@ -165,11 +165,8 @@ class GraphBuilder:
         """Points ``pos [n, d]`` to the nodes of a ``grid [m, d]``.
 
         Raises:
-            ValueError: If there is no point, and as
-                :func:`~nfsgeo.geometry.bipartite_graph` does.
+            UserError, ValueError: As :func:`~nfsgeo.geometry.bipartite_graph`.
         """
-        if not len(pos):
-            raise ValueError("no point; expected at least one; leave the sample out")
         # The nodes of a grid have equal quadrature weights; points do not.
         weights = voronoi_weights(pos, self.domain) if self.quadrature else None
         radius = self.radius if self.ball_to_grid else None
@@ -192,96 +189,56 @@ class GraphBuilder:
             bipartite_graph,
             domain=self.domain,
             backend=self.backend,
-            max_neighbours=self.max_neighbours,
             interpolation=self.interpolation,
         )
 
 
-def _query(
-    source: Tensor,
-    target: Tensor,
-    domain: Domain,
-    source_batch: Tensor | None,
-    target_batch: Tensor | None,
-) -> RadiusQuery:
-    """Sources and targets on the CPU, for their nearest neighbours."""
-    query = RadiusQuery.create(
-        source, target, 1.0, domain, source_batch, target_batch, torch.device("cpu")
-    )
-    asking = query.target_ptr().diff() > 0
-    if (asking & (query.source_ptr().diff() == 0)).any():
-        raise ValueError(
-            "a sample without a source: expected at least one source in every sample; "
-            "add points or drop the sample"
-        )
-    return query
-
-
-def _widened(
-    edges: Tensor,
-    source: Tensor,
-    target: Tensor,
-    domain: Domain,
-    source_batch: Tensor | None,
-    target_batch: Tensor | None,
-) -> Tensor:
+def _widened(edges: Tensor, query: RadiusQuery) -> Tensor:
     """The edges, and one from the nearest source to each target that had none."""
-    empty = torch.bincount(edges[1], minlength=len(target)) == 0
+    num = len(query.target)
+    empty = torch.bincount(edges[1], minlength=num).cpu() == 0
     if not empty.any():
         return edges
     logger.info(
         "%d of %d neighbourhoods were empty and widened to the nearest point",
         int(empty.sum()),
-        len(target),
+        num,
     )
     # Behind a corner, a target takes what others see.
-    asking = torch.arange(len(target), device=edges.device)
-    asking = asking[empty] if domain.region is None else asking
-    batch = None if target_batch is None else target_batch[asking]
-    query = _query(source, target[asking], domain, source_batch, batch)
-    found = nearest_neighbours(query, 1)[:, 0].to(edges.device)
+    alone = query.domain.walls is None
+    asking = torch.arange(num)[empty] if alone else torch.arange(num)
+    batch = query.target_batch[asking]
+    some = replace(query, target=query.target[asking], target_batch=batch)
+    found = nearest_neighbours(some, 1)[:, 0]
     added = torch.stack([found, asking])[:, empty[asking] & (found >= 0)]
-    edges = torch.cat([edges, added], dim=1)
+    edges = torch.cat([edges, added.to(edges.device)], dim=1)
     return edges[:, edges[1].argsort(stable=True)]
 
 
 def _with_splines(
     edges: Tensor,
+    query: RadiusQuery,
     source: Tensor,
     target: Tensor,
     domain: Domain,
-    source_batch: Tensor | None,
-    target_batch: Tensor | None,
     num: int,
 ) -> tuple[Tensor, Tensor]:
     """The edges with those of the nearest neighbours, which alone have weights."""
-    query = _query(source, target, domain, source_batch, target_batch)
     near = nearest_neighbours(query, min(int(query.source_ptr().diff().min()), num))
     # Of the positions themselves: those of the search have no gradients.
     here = target.cpu().double()[:, None].expand(*near.shape, -1)
     away = domain.tangent(here, source.cpu().double()[near])
-    found = _splines(away, (near >= 0).sum(1))[near >= 0]
-    # An edge's place in the order by target and then source.
-    targets = torch.arange(len(target))[:, None].expand_as(near)
-    splines = (targets * len(source) + near)[near >= 0]
-    ball = edges[1].cpu() * len(source) + edges[0].cpu()
-    keys = torch.cat([splines, ball]).unique()
-    weight = found.new_zeros(len(keys))
-    weight = weight.index_put((torch.searchsorted(keys, splines),), found)
-    union = torch.stack([keys % len(source), keys // len(source)])
-    return union.to(edges.device), weight.to(edges.device)
-
-
-def _splines(displacement: Tensor, counts: Tensor) -> Tensor:
-    """Weights ``[m, k]`` of the splines through the first neighbours of each target.
-
-    Args:
-        displacement: from the target to each of ``k`` neighbours ``[m, k, d]``.
-        counts: how many of these it has ``[m]``.
-    """
-    weight = displacement.new_zeros(displacement.shape[:2])
+    counts = (near >= 0).sum(1)
+    splines = away.new_zeros(near.shape)
     for count in counts[counts > 0].unique().tolist():
         rows = (counts == count).nonzero()
-        found = polyharmonic_spline(displacement[rows.squeeze(1), :count])
-        weight = weight.index_put((rows, torch.arange(count)), found)
-    return weight
+        found = polyharmonic_spline(away[rows.squeeze(1), :count])
+        splines = splines.index_put((rows, torch.arange(count)), found)
+    # An edge's place in the order by target and then source.
+    place = (torch.arange(len(target))[:, None] * len(source) + near)[near >= 0]
+    ball = edges[1].cpu() * len(source) + edges[0].cpu()
+    keys = torch.cat([place, ball]).unique()
+    weight = splines.new_zeros(len(keys))
+    weight = weight.index_put((torch.searchsorted(keys, place),), splines[near >= 0])
+    union = torch.stack([keys % len(source), keys // len(source)])
+    return union.to(edges.device), weight.to(edges.device)

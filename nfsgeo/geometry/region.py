@@ -43,33 +43,26 @@ class Region:
 
     def __post_init__(self) -> None:
         facets = np.array(self.facets, np.float64)
-        dim = facets.shape[-1] if facets.ndim == 3 else 0
-        if facets.shape[1:] not in ((2, 2), (3, 3)) or not np.isfinite(facets).all():
-            raise UserError(
-                f"a boundary of shape {facets.shape}",
-                "finite segments [F, 2, 2] or triangles [F, 3, 3]",
-                "correct the boundary",
+        why = f"of shape {facets.shape}"
+        if facets.shape[1:] in ((2, 2), (3, 3)) and np.isfinite(facets).all():
+            dim = facets.shape[-1]
+            corners, number = np.unique(
+                facets.reshape(-1, dim), axis=0, return_inverse=True
             )
-        corners, number = np.unique(
-            facets.reshape(-1, dim), axis=0, return_inverse=True
-        )
-        number = np.sort(number.reshape(-1, dim), axis=1)
-        # Ends of segments, sides of triangles.
-        sides = np.concatenate([np.delete(number, i, axis=1) for i in range(dim)])
-        which, times = np.unique(sides, axis=0, return_counts=True)
-        if (times % 2).any():
-            at = corners[which[times % 2 == 1][0, 0]].tolist()
+            number = np.sort(number.reshape(-1, dim), axis=1)
+            # Ends of segments, sides of triangles.
+            sides = np.concatenate([np.delete(number, i, axis=1) for i in range(dim)])
+            which, times = np.unique(sides, axis=0, return_counts=True)
+            facets = facets[(np.diff(number, axis=1) > 0).all(axis=1)]
+            odd = which[times % 2 == 1]
+            why = f"that is open at {corners[odd[0, 0]].tolist()}" if len(odd) else ""
+            why = why or ("" if len(facets) else "without facets")
+        if why:
             raise UserError(
-                f"a boundary that is open at {at}",
-                "closed polygons, or a closed surface of triangles",
-                "close the gap",
-            )
-        facets = facets[(np.diff(number, axis=1) > 0).all(axis=1)]
-        if not len(facets):
-            raise UserError(
-                "a boundary without facets",
-                "segments, or triangles",
-                "split faces of more corners into triangles",
+                f"a boundary {why}",
+                "finite segments [F, 2, 2] of closed polygons, or triangles [F, 3, 3] "
+                "of a closed surface",
+                "close its gaps, and split faces of more corners into triangles",
             )
         facets.setflags(write=False)
         object.__setattr__(self, "facets", facets)
@@ -85,16 +78,30 @@ class Region:
             inside: Whether fields live inside.
 
         Raises:
-            UserError: A polygon has no area or crosses itself, or two of them overlap.
+            UserError: There is no polygon, one has no area or crosses itself, or two of
+                them overlap.
         """
-        found = [_polygon(ring, number) for number, ring in enumerate(rings)]
-        if not found:
-            raise UserError("no polygon", "at least one", "give its corners")
+        found = []
+        for number, ring in enumerate(rings):
+            corners = np.asarray(ring, np.float64)
+            why = f"corners of shape {corners.shape}"
+            if corners.ndim == 2 and corners.shape[1] == 2 and len(corners) > 2:
+                found.append(shapely.Polygon(corners))
+                why = shapely.is_valid_reason(found[-1])
+            if len(found) <= number or not (found[-1].is_valid and found[-1].area > 0):
+                raise UserError(
+                    f"polygon {number}: {why}",
+                    "3 or more finite corners [k, 2] of an outline that encloses an "
+                    "area and does not cross itself; give a wall a small width",
+                    "correct the polygon",
+                )
         one, other = shapely.STRtree(found).query(found, "overlaps")
-        if len(one):
+        if len(one) or not found:
             raise UserError(
                 f"polygons {min(one[0], other[0])} and {max(one[0], other[0])} that "
-                "cross",
+                "cross"
+                if found
+                else "no polygon",
                 "polygons that do not overlap; one within another is a hole",
                 "merge those that overlap, for example by shapely.union_all",
             )
@@ -103,9 +110,8 @@ class Region:
     @classmethod
     def _outlines(cls, rings: Sequence[Doubles], inside: bool = False) -> Region:
         """Of rings ``[k, 2]`` that close."""
-        return cls(
-            np.concatenate([np.stack([r[:-1], r[1:]], axis=1) for r in rings]), inside
-        )
+        segments = [np.stack([r[:-1], r[1:]], axis=1) for r in rings]
+        return cls(np.concatenate([np.empty((0, 2, 2)), *segments]), inside)
 
     @classmethod
     def signed_distance(cls, x: ArrayLike, y: ArrayLike, distance: ArrayLike) -> Region:
@@ -139,7 +145,7 @@ class Region:
         )
         rings = []
         for points, ends in zip(*levels.filled(values.min() - 1, 0.0), strict=True):
-            rings += [points[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+            rings += np.split(points, ends[1:-1])
         return cls._outlines([r for r in rings if len(np.unique(r, axis=0)) > 2])
 
     @classmethod
@@ -168,6 +174,32 @@ class Region:
         moved = (self.facets - np.asarray(lower)) * np.asarray(scale)
         return Region(moved, self.inside)
 
+    def check_in_box(
+        self, lower: Sequence[float], upper: Sequence[float], periodic: Sequence[bool]
+    ) -> None:
+        """Makes sure that boundaries have the axes of a box and lie partly in it.
+
+        Args:
+            lower: Lower end of every axis.
+            upper: Upper end of every axis.
+            periodic: Whether it wraps around: they may lie beside it then.
+
+        Raises:
+            UserError: They do not.
+        """
+        low, high = self.facets.min(axis=(0, 1)), self.facets.max(axis=(0, 1))
+        fits = self.dim == len(lower)
+        if fits:
+            apart = (low > np.array(upper)) | (high < np.array(lower))
+            fits = not (apart & ~np.array(periodic)).any()
+        if not fits:
+            raise UserError(
+                f"boundaries from {low.tolist()} to {high.tolist()} in a box from "
+                f"{list(lower)} to {list(upper)}",
+                "boundaries in the box, in the units of its coordinates",
+                "correct the boundaries or their units",
+            )
+
     @cached_property
     def _key(self) -> tuple[bytes, bool]:
         return self.facets.tobytes(), self.inside
@@ -182,19 +214,3 @@ class Region:
         side = "inside" if self.inside else "outside"
         kind = "segments" if self.dim == 2 else "triangles"
         return f"Region({side} of {len(self.facets)} {kind})"
-
-
-def _polygon(ring: ArrayLike, number: int) -> shapely.Polygon:
-    corners = np.asarray(ring, np.float64)
-    why = f"corners of shape {corners.shape}"
-    if corners.ndim == 2 and corners.shape[1] == 2 and len(corners) > 2:
-        polygon = shapely.Polygon(corners)
-        why = shapely.is_valid_reason(polygon)
-        if polygon.is_valid and polygon.area > 0:
-            return polygon
-    raise UserError(
-        f"polygon {number}: {why}",
-        "3 or more finite corners [k, 2] of an outline that encloses an area and does "
-        "not cross itself; give a wall a small width",
-        "correct the polygon",
-    )

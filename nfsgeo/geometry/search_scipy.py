@@ -38,16 +38,8 @@ def build_tree(query: RadiusQuery, local: Tensor) -> cKDTree:
 def candidates(query: RadiusQuery) -> Iterator[Candidates]:
     """Pairs (source, target) that may lie within the radius, a sample at a time."""
     source, target = query.local(query.source), query.local(query.target)
-    source_ptr, target_ptr = query.source_ptr().tolist(), query.target_ptr().tolist()
-    for b in range(query.num_samples):
-        s, t = source_ptr[b], target_ptr[b]
-        if s == source_ptr[b + 1] or t == target_ptr[b + 1]:
-            continue
-        tree = build_tree(query, source[s : source_ptr[b + 1]])
-        other = build_tree(query, target[t : target_ptr[b + 1]])
+    for these, those in query.samples():
+        tree, other = build_tree(query, source[these]), build_tree(query, target[those])
         pairs = tree.sparse_distance_matrix(other, query.reach, output_type="ndarray")
-        yield Candidates(
-            torch.from_numpy(pairs["i"].astype("int64")) + s,
-            torch.from_numpy(pairs["j"].astype("int64")) + t,
-            torch.from_numpy((pairs["v"] > query.certain).nonzero()[0]),
-        )
+        first, last = (torch.from_numpy(pairs[end].astype("int64")) for end in "ij")
+        yield first + these.start, last + those.start

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
+import numpy as np
 import torch
+from scipy.special import sph_harm_y
 from torch import Tensor
 
 from nfsgeo.geometry.displacements import length
@@ -74,10 +74,6 @@ def spherical_harmonics(pos: Tensor, degrees: int) -> Tensor:
         Y_{l, -m} = \sqrt{2}\, \bar P_l^m(z) \sin m \phi, \quad
         Y_{l, 0} = \bar P_l^0(z)
 
-    With :math:`\bar P_l^m = (1 - z^2)^{m/2} Q_l^m` and :math:`(x + i y)^m` they are
-    polynomials of the coordinates, without a singularity at the poles; :math:`Q_l^m`
-    follows from the three-term recurrence in the degree.
-
     Args:
         pos: unit vectors ``[n, 3]``.
         degrees: number of degrees :math:`L`, from 0 to :math:`L - 1`.
@@ -86,21 +82,13 @@ def spherical_harmonics(pos: Tensor, degrees: int) -> Tensor:
         ``[n, L^2]``, float64, degree by degree, the orders of each from ``-l`` to
         ``l``.
     """
-    x, y, z = pos.to(torch.float64).unbind(1)
-    values = z.new_zeros(len(z), degrees**2)
-    cosine, sine = torch.ones_like(z), torch.zeros_like(z)
-    first = (4 * math.pi) ** -0.5
-    for m in range(degrees):
-        if m:
-            cosine, sine = cosine * x - sine * y, cosine * y + sine * x
-            first *= math.sqrt((2 * m + 1) / (2 * m))
-        last, now = torch.zeros_like(z), torch.full_like(z, first)
-        for l in range(m, degrees):  # noqa: E741
-            if l > m:
-                back = ((l - 1) ** 2 - m**2) / (4 * (l - 1) ** 2 - 1)
-                factor = math.sqrt((4 * l**2 - 1) / (l**2 - m**2))
-                last, now = now, factor * (z * now - math.sqrt(back) * last)
-            values[:, l**2 + l + m] = now * cosine * (2**0.5 if m else 1)
-            if m:
-                values[:, l**2 + l - m] = now * sine * 2**0.5
-    return values
+    x, y, z = pos.to(torch.float64).cpu().numpy().T[..., None]
+    each = np.arange(degrees)
+    degree = np.repeat(each, 2 * each + 1)
+    order = np.arange(degrees**2) - degree * (degree + 1)
+    # Next to a pole, the cosine of an angle has half of its digits.
+    angles = np.arctan2(np.hypot(x, y), z), np.arctan2(y, x)
+    waves = sph_harm_y(degree, np.abs(order), *angles)
+    # SciPy's have the sign of Condon and Shortley.
+    waves *= np.where(order, 2**0.5, 1.0) * (-1.0) ** order
+    return torch.from_numpy(np.where(order < 0, waves.imag, waves.real)).to(pos.device)

@@ -108,7 +108,7 @@ def _solved(offset: Tensor, power: int, degree: int) -> Tensor:
     # With this sign the functions are positive, whatever the polynomials leave.
     sign = -1 if (power // 2) % 2 == 0 else 1
     system = offset.new_zeros(num, size + count, size + count)
-    apart = _root((offset[:, :, None] - offset[:, None]).square().sum(3))
+    apart = length(offset[:, :, None] - offset[:, None])
     system[:, :size, :size] = sign * apart**power
     ball = math.pi ** (dim / 2) / math.gamma(dim / 2 + 1)
     spacing = (ball / size) ** (1 / dim)
@@ -116,14 +116,6 @@ def _solved(offset: Tensor, power: int, degree: int) -> Tensor:
     system[:, :size, size:] = basis
     system[:, size:, :size] = basis.transpose(1, 2)
     right = offset.new_zeros(num, size + count, 1)
-    right[:, :size, 0] = sign * _root(offset.square().sum(2)) ** power
+    right[:, :size, 0] = sign * length(offset) ** power
     right[:, size, 0] = 1
     return torch.linalg.solve_ex(system, right).result[:, :size, 0]
-
-
-def _root(square: Tensor) -> Tensor:
-    """Square roots of squared distances; their derivatives at zero are zero."""
-    if not square.requires_grad:
-        return square.sqrt()
-    zero = square == 0
-    return square.masked_fill(zero, 1).sqrt().masked_fill(zero, 0)

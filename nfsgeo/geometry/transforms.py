@@ -48,7 +48,6 @@ class PointsAndGrid(BaseTransform):
         interpolation: The base interpolation of ``base_weight``, both ways; see
             :func:`~nfsgeo.geometry.bipartite_graph`.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
-        max_neighbours: As in :func:`~nfsgeo.geometry.radius_edges`.
 
     Raises:
         UserError: When called, if a point is outside the domain.
@@ -64,7 +63,6 @@ class PointsAndGrid(BaseTransform):
         *,
         interpolation: Interpolation = "mean",
         backend: str = "auto",
-        max_neighbours: int | None = None,
     ) -> None:
         self.domain = domain
         self.shape = tuple(shape)
@@ -75,7 +73,6 @@ class PointsAndGrid(BaseTransform):
             radius,
             interpolation=interpolation,
             backend=backend,
-            max_neighbours=max_neighbours,
         )
 
     def forward(self, data: Data) -> HeteroData:
@@ -97,9 +94,8 @@ class PointsAndGrid(BaseTransform):
             (POINT_TO_GRID, self.builder.points_to_grid(pos, grid)),
             (GRID_TO_POINT, self.builder.grid_to_points(grid, pos)),
         ):
-            joined[edge_type].edge_index = graph.edge_index
-            joined[edge_type].displacement = graph.displacement
-            joined[edge_type].base_weight = graph.base_weight
+            for name in ("edge_index", "displacement", "base_weight"):
+                joined[edge_type][name] = getattr(graph, name)
         return joined
 
     def __repr__(self) -> str:
@@ -136,17 +132,10 @@ def graph_between(data: HeteroData, edge_type: tuple[str, str, str]) -> Bipartit
 
 
 def _positions(data: Data) -> Tensor:
-    if isinstance(data, Batch):
+    if isinstance(data, Batch) or data.edge_index is not None or data.pos is None:
         raise ValueError(
-            f"a batch of {data.num_graphs} samples; expected one; transform the "
-            "samples, then batch them"
+            f"{data}: expected one sample with positions pos [n, d] and without edges; "
+            "transform samples before they are batched or joined"
         )
-    if data.edge_index is not None:
-        raise ValueError(
-            f"a sample with {data.num_edges} edges; expected points alone; transform "
-            "the sample before edges are added"
-        )
-    if data.pos is None:
-        raise ValueError("a sample without pos; expected positions [n, d]; set pos")
     pos: Tensor = data.pos
     return pos

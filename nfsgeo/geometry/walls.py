@@ -28,19 +28,10 @@ GAP = 1e-9
 
 
 class PlaneWalls:
-    """The polygons of a region and their periodic images, searched by shapely.
-
-    Args:
-        facets: Segments ``[F, 2, 2]``.
-        inside: Whether fields live where they enclose a point.
-        tolerance: Distance from a boundary up to which a point is on it.
-
-    Raises:
-        UserError: If a wall is thinner than twice the tolerance.
-    """
+    """Polygons, searched by shapely."""
 
     def __init__(self, facets: Doubles, inside: bool, tolerance: float) -> None:
-        self.facets, self.tolerance = facets, tolerance
+        self.facets, self.inside, self.tolerance = facets, inside, tolerance
         lines = shapely.linestrings(facets)
         self.tree = shapely.STRtree(lines)
         self.spacing = tolerance / TOLERANCE / 64
@@ -49,13 +40,12 @@ class PlaneWalls:
         linework = shapely.node(shapely.multilinestrings(lines))
         faces = shapely.get_parts(shapely.polygonize(shapely.get_parts(linework)))
         places = shapely.get_coordinates(shapely.point_on_surface(faces))
-        solid = faces[[_enclosed(facets, place) for place in places]]
+        solid = shapely.union_all(faces[[_enclosed(facets, place) for place in places]])
         if inside:
-            west, south, east, north = shapely.total_bounds(faces)
-            wide, high = east - west, north - south
-            around = shapely.box(west - wide, south - high, east + wide, north + high)
-            solid = [shapely.difference(around, shapely.union_all(solid))]
-        parts = shapely.get_parts(shapely.union_all(solid))
+            room = np.ptp(facets, axis=(0, 1)).max()
+            around = shapely.box(*shapely.total_bounds(shapely.buffer(faces, room)))
+            solid = shapely.difference(around, solid)
+        parts = shapely.get_parts(solid)
         # Without the outermost layer, points and ways along a boundary are free.
         deep = shapely.buffer(parts, -tolerance, join_style="mitre")
         ends = shapely.bounds(parts)
@@ -85,45 +75,38 @@ class PlaneWalls:
 
     def feet(self, points: Doubles) -> Doubles:
         """The nearest point of a boundary to each of ``points [n, d]``."""
-        start, end = self.facets[self.tree.nearest(shapely.points(points))].swapaxes(
-            0, 1
-        )
+        facet = self.tree.nearest(shapely.points(points))
+        start, end = self.facets[facet].swapaxes(0, 1)
         side = end - start
         along = ((points - start) * side).sum(1) / (side * side).sum(1)
         return start + np.clip(along, 0, 1)[:, None] * side
 
 
 class SpaceWalls:
-    """The surfaces of a region and their periodic images, searched by trimesh.
-
-    Args:
-        facets: Triangles ``[F, 3, 3]``.
-        inside: Whether fields live where they enclose a point.
-        tolerance: Distance from a boundary up to which a point is on it.
-    """
+    """Surfaces, searched by trimesh in coordinates of about 1."""
 
     def __init__(self, facets: Doubles, inside: bool, tolerance: float) -> None:
         import trimesh
 
-        # The tolerances of trimesh are those of coordinates of about 1.
         self.lower, self.scale = facets.min(axis=(0, 1)), tolerance / TOLERANCE
-        corners = (facets.reshape(-1, 3) - self.lower) / self.scale
-        faces = np.arange(len(corners)).reshape(-1, 3)
-        self.mesh = trimesh.Trimesh(corners, faces, process=False)
+        self.mesh = trimesh.Trimesh(**trimesh.triangles.to_kwargs(self._local(facets)))
         self.mesh.update_faces(self.mesh.nondegenerate_faces())
         self.inside, self.corners = inside, self.mesh.triangles
         self.inverse = np.linalg.pinv(self.corners[:, 1:] - self.corners[:, :1])
 
+    def _local(self, points: Doubles) -> Doubles:
+        return (points - self.lower) / self.scale
+
     def contains(self, points: Doubles) -> Flags:
         """As :meth:`PlaneWalls.contains`."""
-        return self._contains((points - self.lower) / self.scale)
+        return self._contains(self._local(points))
 
     def _contains(self, points: Doubles) -> Flags:
         start = points + SHIFT
         end = start.copy()
         end[:, 0] = np.maximum(self.corners[..., 0].max(), start[:, 0]) + 1
         ray, facet = self._near(start, end)
-        crossed = self._crossed(start[ray], end[ray], facet, 0.0)
+        crossed = self._crossed(start[ray], end[ray], facet)
         odd = np.bincount(ray[crossed], minlength=len(points)) % 2 == 1
         found = odd == self.inside
         rest = np.flatnonzero(~found)
@@ -133,10 +116,10 @@ class SpaceWalls:
 
     def visible(self, a: Doubles, b: Doubles) -> Flags:
         """As :meth:`PlaneWalls.visible`."""
-        a, b = (a - self.lower) / self.scale, (b - self.lower) / self.scale
+        a, b = self._local(a), self._local(b)
         way, facet = self._near(a, b)
         free = np.ones(len(a), np.bool_)
-        free[way[self._crossed(a[way], b[way], facet, TOLERANCE)]] = False
+        free[way[self._crossed(a[way], b[way], facet, TOLERANCE, GAP)]] = False
         # Between points that are both on boundaries may be an obstacle all the same.
         touched = free.copy()
         for end in (a, b):
@@ -151,20 +134,12 @@ class SpaceWalls:
 
     def feet(self, points: Doubles) -> Doubles:
         """As :meth:`PlaneWalls.feet`."""
-        return self._feet((points - self.lower) / self.scale) * self.scale + self.lower
+        return self._feet(self._local(points)) * self.scale + self.lower
 
     def _feet(self, points: Doubles) -> Doubles:
-        from trimesh import proximity, triangles
+        from trimesh.proximity import closest_point
 
-        if not len(points):
-            return points
-        lists = proximity.nearby_faces(self.mesh, points)
-        point = np.repeat(np.arange(len(points)), [len(found) for found in lists])
-        facet = np.concatenate(lists).astype(np.int64)
-        foot = triangles.closest_point(self.corners[facet], points[point])
-        away = np.linalg.norm(foot - points[point], axis=1)
-        order = np.lexsort((away, point))
-        return foot[order[np.searchsorted(point[order], np.arange(len(points)))]]
+        return closest_point(self.mesh, points)[0] if len(points) else points
 
     def _near(self, a: Doubles, b: Doubles) -> tuple[Indices, Indices]:
         """Ways from ``a`` to ``b`` and facets whose boxes they meet, in pairs."""
@@ -178,7 +153,12 @@ class SpaceWalls:
         return np.einsum("pd,pd->p", away, self.mesh.face_normals[facet])
 
     def _crossed(
-        self, a: Doubles, b: Doubles, facet: Indices, tolerance: float
+        self,
+        a: Doubles,
+        b: Doubles,
+        facet: Indices,
+        tolerance: float = 0.0,
+        gap: float = 0.0,
     ) -> Flags:
         """Whether the segment from ``a`` to ``b`` crosses a facet between its ends."""
         before, after = self._height(a, facet), self._height(b, facet)
@@ -189,7 +169,6 @@ class SpaceWalls:
         part = before[some] / (before[some] - after[some])
         away = a[some] + part[:, None] * (b - a)[some] - self.corners[facet[some], 0]
         place = np.einsum("pd,pdk->pk", away, self.inverse[facet[some]])
-        gap = GAP if tolerance else 0.0
         found[some] = (place >= -gap).all(1) & (place.sum(1) <= 1 + gap)
         return found
 
@@ -203,13 +182,17 @@ def walls_of(
     """The boundaries of a region in a box, and their images over its periodic axes.
 
     Images are those that a way out of the box by half its length meets, each as a
-    whole: rays tell by its facets what it encloses.
+    whole: rays tell by its facets what it encloses. What lies as near to a boundary as
+    1e-6 of the longest axis is on it.
 
     Args:
         region: Its boundaries.
         lower: Lower end of every axis of the box.
         lengths: Length of every axis.
         periodic: Whether it wraps around.
+
+    Raises:
+        UserError: In the plane, if a wall is thinner than twice as much.
     """
     low, size = np.array(lower) - 0.5 * np.array(lengths), np.array(lengths)
     ends = region.facets.min(axis=(0, 1)), region.facets.max(axis=(0, 1))

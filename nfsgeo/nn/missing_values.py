@@ -83,9 +83,8 @@ def neighbour_graph(pos: Tensor, domain: Domain) -> BipartiteGraph:
         domain: the box, with its periodic axes.
     """
     here = pos.detach().cpu()
-    query = RadiusQuery.create(here, here, 1.0, domain, None, None, here.device)
-    num = min(NEIGHBOURS + 1, len(here))
-    near = nearest_neighbours(query, num)
+    query = RadiusQuery.create(here, here, domain)
+    near = nearest_neighbours(query, min(NEIGHBOURS + 1, len(here)))
     source, target = near[near >= 0], (near >= 0).nonzero()[:, 0]
     graph = BipartiteGraph.from_edges(
         torch.stack([source, target]), (here, here), domain

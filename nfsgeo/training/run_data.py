@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -14,13 +15,12 @@ import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.fields import Doubles, Indices
-from nfsgeo.data.generation import cached_file
+from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import (
     MESH_KINDS,
     Mesh,
     MeshesInTurn,
     MeshOfFile,
-    per_sample,
     with_queries,
 )
 from nfsgeo.data.splits import SPLITS, published_split, split_in_order
@@ -166,7 +166,7 @@ class RunData:
         if kind.size is None and self._many:
             return MeshOfFile(self.file)
         if kind.drawn and (data.mesh_per_sample or self._many):
-            return per_sample(kind.sampler, self.file, self._size, self._seed)
+            return partial(kind.sampler, self.file, self._size, self._seed)
         return kind.sampler(self.file, self._size, self._seed)
 
     @cached_property
@@ -262,8 +262,14 @@ def open_source(data: DataSection, progress: Progress = silent) -> Fields:
         UserError: A file cannot be read, the two are not of one kind, or there are not
             enough samples for the parts.
     """
-    path = data.file or cached_file(
-        "navier-stokes", samples=360, resolution=64, records=20, progress=progress
+    path = data.file or generate(
+        "navier-stokes",
+        None,
+        samples=360,
+        resolution=64,
+        num_steps=20,
+        workers=os.cpu_count() or 1,
+        progress=progress,
     )
     fields, split = nfsgeo.data.open(path), data.split
     if data.test_file is not None:

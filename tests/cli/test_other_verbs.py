@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -146,14 +147,14 @@ def test_generate_lists_equations_with_sizes_and_options(nfsgeo: Command) -> Non
     shown = nfsgeo("generate", "--help").stdout
     for equation in EQUATIONS.values():
         size = " x ".join(map(str, equation.shape(equation.resolution)))
-        if equation.records > 1:
-            size += f", {equation.records} time steps"
-        settings = [
-            f"{each.name}={'|'.join(each.choices) or each.default}"
-            for each in equation.options
-        ]
+        if equation.num_steps > 1:
+            size += f", {equation.num_steps} time steps"
+        settings = []
+        for name, option in type(equation).model_fields.items():
+            choices = get_args(option.annotation)
+            assert not choices or choices[0] == option.default
+            settings.append(f"{name}={'|'.join(choices) or option.default}")
         assert f"{equation.name:<14} {size:<25} {' '.join(settings)}\n" in shown
-        assert all(o.choices[0] == o.default for o in equation.options if o.choices)
 
 
 def test_plot(nfsgeo: Command, run: Path, waves: Path) -> None:

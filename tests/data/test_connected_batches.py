@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from torch.utils.data import DataLoader
 
 import nfsgeo.data
 from nfsgeo.data.connected_batches import ConnectedBatches, batches
-from nfsgeo.data.meshes import MeshesInTurn, per_sample, random_subset
+from nfsgeo.data.meshes import MeshesInTurn, random_subset
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.geometry import Domain, GraphBuilder, Graphs
 
@@ -48,9 +49,7 @@ def test_batches_carry_the_graphs_of_their_points(file):
 
 
 def test_a_mesh_is_connected_once_while_it_fits_into_memory(file):
-    windows = WindowDataset(
-        file, range(4), 2, 2, per_sample(random_subset, file, 20, 0)
-    )
+    windows = WindowDataset(file, range(4), 2, 2, partial(random_subset, file, 20, 0))
     for bound, calls in ((2**20, 4), (0, 8)):
         connect = Connect()
         collate = ConnectedBatches(connect, max_bytes=bound)
@@ -60,9 +59,7 @@ def test_a_mesh_is_connected_once_while_it_fits_into_memory(file):
 
 
 def test_workers_connect(file):
-    windows = WindowDataset(
-        file, range(4), 2, 2, per_sample(random_subset, file, 20, 0)
-    )
+    windows = WindowDataset(file, range(4), 2, 2, partial(random_subset, file, 20, 0))
     collate = ConnectedBatches(Connect())
     alone = DataLoader(windows, batch_size=2, collate_fn=collate)
     loader = DataLoader(windows, batch_size=2, collate_fn=collate, num_workers=2)

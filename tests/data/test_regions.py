@@ -96,6 +96,7 @@ def test_geojson(tmp_path: Path) -> None:
             "features": [{"type": "Feature", "geometry": several}],
         },
         {"type": "GeometryCollection", "geometries": [polygon]},
+        {"type": "Polygon", "coordinates": [BLOCK, HOLE]},  # left open
     ):
         region = read_region(geojson(tmp_path / "a.geojson", shape))
         assert torch.equal(replace(BOX, region=region).contains(points), there)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from nfsgeo.data.meshes import (
     MeshesInTurn,
     every_point,
     off_grid,
-    per_sample,
     random_subset,
     sub_grid,
     with_queries,
@@ -68,7 +68,7 @@ def test_off_grid_mesh_is_interpolated() -> None:
     wave = np.cos(2 * np.pi * (x[:, None] + 2 * y))
     u, domain = Array(np.stack([wave, 2 * wave]), "txy", ["u"]), Domain.unit(2)
     file = build(Path("a"), [u], axes=[x, y], times=[0.0, 1.0], domain=domain)
-    for mesh in (off_grid(file, 20, 0), per_sample(off_grid, file, 20, 0)):
+    for mesh in (off_grid(file, 20, 0), partial(off_grid, file, 20, 0)):
         data = WindowDataset(file, [0], 1, 1, mesh)[0]
         exact = torch.cos(2 * torch.pi * (data.pos[:, 0] + 2 * data.pos[:, 1])).to(
             data.x
@@ -116,7 +116,7 @@ def test_cache_is_bounded_and_drops_the_longest_unused(
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "workers"), [("fork", 2), ("spawn", 1)])
 def test_workers_read_the_same(file: Fields, method: str, workers: int) -> None:
-    mesh = per_sample(random_subset, file, 8, 0)
+    mesh = partial(random_subset, file, 8, 0)
     dataset = WindowDataset(file, range(7), 2, 3, mesh)
     alone = list(DataLoader(dataset, batch_size=2))
     loader = DataLoader(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from torch_geometric.loader import DataLoader
 
 import nfsgeo.data
 from nfsgeo.data import WindowDataset
-from nfsgeo.data.meshes import per_sample, random_subset
+from nfsgeo.data.meshes import random_subset
 from nfsgeo.evaluation import extrapolation, persistence, training_mean
 from nfsgeo.evaluation.baselines import baselines
 
@@ -36,7 +37,7 @@ def test_extrapolation_is_exact_for_polynomials_at_uneven_times(degree: int) -> 
 def test_training_mean(waves: Path, shared: bool) -> None:
     with nfsgeo.data.open(waves) as file:
         mesh = random_subset(file, 20, 0)
-        own = per_sample(random_subset, file, 20, 0)
+        own = partial(random_subset, file, 20, 0)
         train = WindowDataset(file, range(6), 2, 3, mesh if shared else own)
         targets = torch.stack([train[item].y for item in range(6)])
         batch = next(iter(DataLoader(train, batch_size=2)))

@@ -1,12 +1,13 @@
-"""Bipartite graphs: CSR form, displacements, widening, transposes."""
+"""Bipartite graphs: displacements, transposes, and widened neighbourhoods."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from nfsgeo.geometry import (
@@ -33,17 +34,6 @@ def assert_equal(a: BipartiteGraph, b: BipartiteGraph) -> None:
         assert torch.equal(mine, other)
 
 
-def test_ptr_marks_each_target(brute_force: Callable[..., Tensor]) -> None:
-    source, target = cloud(300, 0), cloud(100, 1)
-    graph = bipartite_graph(source, target, 0.4, MIXED)
-    assert torch.equal(graph.edge_index, brute_force(source, target, 0.4, MIXED))
-    for t in range(100):
-        own = graph.edge_index[1, graph.ptr[t] : graph.ptr[t + 1]]
-        assert (own == t).all()
-    assert graph.ptr[-1] == graph.num_edges == graph.edge_index.size(1)
-    assert torch.equal(graph.degree(), torch.bincount(graph.edge_index[1]))
-
-
 class TestBatches:
     def test_equal_the_graph_of_all_samples(self) -> None:
         sizes = [(20, 30), (40, 10), (1, 5)]
@@ -60,10 +50,6 @@ class TestBatches:
         )
         assert_equal(batch_graphs(graphs), whole)
 
-    def test_one_graph_is_itself(self) -> None:
-        graph = bipartite_graph(cloud(5, 0), cloud(6, 1), 0.2, MIXED)
-        assert batch_graphs([graph]) is graph
-
 
 def test_to_device(device: torch.device) -> None:
     graph = bipartite_graph(cloud(20, 0), cloud(10, 1), 0.4, MIXED)
@@ -74,13 +60,6 @@ def test_to_device(device: torch.device) -> None:
         assert moved.ptr.device.type == moved.transpose.ptr.device.type == device.type
         assert_equal(moved.to("cpu"), graph)
     assert graph.to("cpu") is graph
-
-
-def test_on_device(device: torch.device) -> None:
-    source, target = cloud(200, 0), cloud(100, 1)
-    graph = bipartite_graph(source.to(device), target.to(device), 0.1, MIXED)
-    assert graph.edge_index.device.type == graph.displacement.device.type == device.type
-    assert_equal(graph.to("cpu"), bipartite_graph(source, target, 0.1, MIXED))
 
 
 def test_graph_built_in_inference_mode_serves_training() -> None:
@@ -119,3 +98,36 @@ def test_displacement_is_computed_in_float64() -> None:
     graph = bipartite_graph(source, target, 0.1, domain)
     assert graph.displacement.dtype == torch.float32
     assert float(graph.displacement) == pytest.approx(2e-6, rel=1e-3)
+
+
+def nearest(source: Tensor, target: Tensor, domain: Domain) -> Tensor:
+    distance = domain.distance(source.double()[None], target.double()[:, None])
+    return distance.argmin(dim=1)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 1000), radius=st.sampled_from([1e-3, 0.05, 0.1]))
+def test_empty_neighbourhoods_get_the_nearest_source(seed: int, radius: float) -> None:
+    source, target = cloud(40, seed), cloud(60, seed + 1)
+    graph = bipartite_graph(source, target, radius, MIXED)
+    assert (graph.degree() >= 1).all()
+    distance = MIXED.distance(source.double()[None], target.double()[:, None])
+    empty = (distance > radius).all(dim=1)
+    assert empty.any()
+    given_source = graph.edge_index[0, graph.ptr[:-1][empty]]
+    assert torch.equal(given_source, nearest(source, target, MIXED)[empty])
+    assert (graph.degree()[empty] == 1).all()
+    kept = ~empty[graph.edge_index[1]]
+    assert (distance <= radius).sum() == kept.sum()
+
+
+def test_sample_without_a_source_is_refused() -> None:
+    with pytest.raises(ValueError, match="a sample without a source"):
+        bipartite_graph(
+            cloud(4, 0),
+            cloud(6, 1),
+            0.1,
+            MIXED,
+            source_batch=torch.tensor([0, 0, 0, 2]),
+            target_batch=torch.tensor([0, 1, 1, 1, 2, 2]),
+        )

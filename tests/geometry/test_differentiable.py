@@ -90,13 +90,3 @@ def test_given_edges_make_the_graph_that_a_search_makes() -> None:
     in_open_space = BipartiteGraph.from_edges(shuffled, (source, target))
     first, last = in_open_space.edge_index
     assert torch.equal(in_open_space.displacement, target[last] - source[first])
-
-
-def test_a_spline_needs_no_radius() -> None:
-    source, target = (p.detach() for p in points(2))
-    tiny, none = (
-        bipartite_graph(source, target, r, Domain.unit(2), interpolation="spline")
-        for r in (1e-9, None)
-    )
-    assert torch.equal(tiny.edge_index, none.edge_index)
-    assert torch.equal(tiny.base_weight, none.base_weight)

@@ -17,14 +17,6 @@ def test_periodic_axes_leave_the_end_point_out_and_others_hold_both() -> None:
     assert grid[0, :, 1].tolist() == [-1.0, 0.0, 1.0]
 
 
-def test_last_axis_runs_fastest() -> None:
-    grid = equispaced_grid(Domain.unit(3), (2, 3, 5), dtype=torch.float64)
-    assert grid.shape == (30, 3)
-    assert grid.dtype == torch.float64
-    nodes = grid.reshape(2, 3, 5, 3)
-    assert nodes[1, 2, 3].tolist() == pytest.approx([1 / 2, 2 / 3, 3 / 5])
-
-
 @pytest.mark.parametrize("periodic", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_nodes_lie_in_their_domain(periodic: bool, dtype: torch.dtype) -> None:
@@ -33,13 +25,6 @@ def test_nodes_lie_in_their_domain(periodic: bool, dtype: torch.dtype) -> None:
             domain = Domain((-upper / 3,), (upper,), (periodic,))
             grid = equispaced_grid(domain, (size,), dtype=dtype)
             assert domain.contains(grid).all()
-
-
-def test_spacing_is_even_across_the_seam() -> None:
-    domain = Domain((1.0,), (4.0,), (True,))
-    grid = equispaced_grid(domain, (7,), dtype=torch.float64)
-    steps = domain.displacement(grid, grid.roll(-1, dims=0))
-    torch.testing.assert_close(steps, torch.full_like(steps, 3 / 7))
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 0), (4, 1)])

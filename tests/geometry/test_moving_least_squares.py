@@ -99,11 +99,3 @@ def test_poor_neighbourhoods_stay_stable_and_exact_for_constants(degree):
         weight = moving_least_squares(displacement, target, 1, 0.25, degree)
         torch.testing.assert_close(weight.sum(), weight.new_tensor(1.0))
         assert weight.abs().sum() <= 3
-
-
-def test_a_point_keeps_its_own_value():
-    source, _, radius, _ = graph_of(2, 200)
-    graph = bipartite_graph(source, source[:20], radius, Domain.unit(2, False))
-    values = torch.randn(len(source), dtype=torch.float64)
-    out = interpolate(graph, weights_of(graph, radius, 2), values)
-    torch.testing.assert_close(out, values[:20])

@@ -38,14 +38,6 @@ def test_cells_in_one_dimension_are_halfway_between_the_points(periodic: bool) -
     )
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3])
-def test_cells_of_a_grid_are_alike(dim: int) -> None:
-    domain = Domain.unit(dim)
-    pos = equispaced_grid(domain, [4] * dim)
-    volumes = quadrature_weights(pos, domain)
-    torch.testing.assert_close(volumes, torch.full_like(volumes, 4.0**-dim))
-
-
 def test_an_integral_by_cells_does_not_see_the_density() -> None:
     """Of a field whose mean over the points is far from that over the domain."""
     errors = {"cells": 0.0, "count": 0.0}

@@ -13,9 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from nfsgeo.errors import UserError
 from nfsgeo.geometry import (
     Domain,
     radius_edges,
+    radius_for,
+    search_torch_cluster,
 )
 
 Reference = Callable[..., Tensor]
@@ -102,35 +105,6 @@ def test_lattice_neighbours_on_the_sphere_are_in(
         assert torch.equal(edges, near.nonzero().flip(1).T)
 
 
-def test_more_than_32_neighbours(backend: str) -> None:
-    pos = torch.full((100, 2), 0.5)
-    edges = radius_edges(pos, pos, 0.1, Domain.unit(2), backend=backend)
-    assert edges.size(1) == 100 * 100
-
-
-def test_batch_equals_loop_over_samples(backend: str) -> None:
-    domain = Domain.unit(2)
-    sizes = [(30, 20), (0, 5), (7, 0), (50, 60)]
-    sources = [torch.rand(n, 2) for n, _ in sizes]
-    targets = [torch.rand(m, 2) for _, m in sizes]
-    loop, n, m = [], 0, 0
-    for source, target in zip(sources, targets, strict=True):
-        edges = radius_edges(source, target, 0.2, domain, backend=backend)
-        loop.append(edges + torch.tensor([[n], [m]]))
-        n, m = n + source.size(0), m + target.size(0)
-    samples = torch.arange(len(sizes))
-    edges = radius_edges(
-        torch.cat(sources),
-        torch.cat(targets),
-        0.2,
-        domain,
-        source_batch=samples.repeat_interleave(torch.tensor([n for n, _ in sizes])),
-        target_batch=samples.repeat_interleave(torch.tensor([m for _, m in sizes])),
-        backend=backend,
-    )
-    assert torch.equal(edges, torch.cat(loop, dim=1))
-
-
 def test_translation_on_the_torus_keeps_edges(backend: str) -> None:
     domain = Domain.unit(2)
     source, target = torch.rand(80, 2).double(), torch.rand(70, 2).double()
@@ -151,8 +125,120 @@ def test_devices(device: torch.device, backend: str, brute_force: Reference) -> 
         assert torch.equal(edges.cpu(), expected)
 
 
-def test_the_upper_end_of_a_periodic_axis_is_its_lower_end() -> None:
-    domain = Domain.unit(1)
-    pos = torch.tensor([[0.0], [1.0]])
-    for name in ("scipy", "cell_list"):
-        assert radius_edges(pos, pos, 0.1, domain, backend=name).size(1) == 4
+@pytest.mark.parametrize("lower", [0.0, -3e4])
+def test_pairs_as_near_as_the_radius(
+    backend: str, lower: float, brute_force: Reference
+) -> None:
+    domain = Domain((lower, lower), (lower + 1.0, lower + 1.0), (True, False))
+    target = lower + 0.2 + 0.6 * torch.rand(40, 1, 2, dtype=torch.float64)
+    turn = 2 * torch.pi * torch.rand(40, 1, dtype=torch.float64)
+    more = torch.tensor([0, 1e-16, 1e-12, 1e-10, 4e-9, 1e-7], dtype=torch.float64)
+    length = 0.1 * (1 + torch.cat([more, -more]))
+    direction = torch.stack([turn.cos(), turn.sin()], dim=2)
+    source = (target + length[:, None] * direction).flatten(0, 1)
+    target = target.flatten(0, 1)
+    edges = radius_edges(source, target, 0.1, domain, backend=backend)
+    assert torch.equal(edges, brute_force(source, target, 0.1, domain))
+
+
+def test_a_radius_far_below_the_spacing_needs_no_memory(brute_force: Reference) -> None:
+    domain = Domain((0.0, 0.0), (1e6, 1.0), (True, False))
+    source = torch.rand(50, 2) * torch.tensor([1e6, 1.0])
+    for radius in (1e-5, 1.0, 1e5):
+        edges = radius_edges(source, source, radius, domain, backend="cell_list")
+        assert torch.equal(edges, brute_force(source, source, radius, domain))
+
+
+@pytest.mark.cluster
+def test_torch_cluster_without_cuda_is_not_used_on_cuda() -> None:
+    pytest.importorskip("torch_cluster")
+    built = torch.ops.torch_cluster.cuda_version() > 0
+    assert search_torch_cluster.available(torch.device("cuda")) == built
+    assert search_torch_cluster.available(CPU)
+
+
+def test_many_pairs_are_decided_in_pieces(brute_force: Reference) -> None:
+    domain = Domain((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), (True, False, True))
+    source, target = torch.rand(420, 3), torch.rand(400, 3)
+    for radius in (0.4, 2.0):
+        expected = brute_force(source, target, radius, domain)
+        for name in ("scipy", "cell_list"):
+            edges = radius_edges(source, target, radius, domain, backend=name)
+            assert torch.equal(edges, expected)
+
+
+GOOD = torch.rand(4, 2)
+SAMPLES = torch.zeros(4, dtype=torch.int64)
+
+
+@pytest.mark.parametrize(
+    "point", [[1.5, 0.5], [-0.1, 0.5], [math.nan, 0.5], [math.inf, 0.5]]
+)
+def test_points_outside_the_domain_are_named(point: list[float]) -> None:
+    bad = torch.cat([GOOD, torch.tensor([point])])
+    for args in ((bad, GOOD), (GOOD, bad)):
+        with pytest.raises(UserError, match="point 4"):
+            radius_edges(*args, 0.1, Domain.unit(2))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"radius": radius} for radius in (0.0, -1.0, math.nan, math.inf)]
+    + [{"backend": "kdtree"}],
+)
+def test_settings_without_meaning_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(UserError):
+        radius_edges(GOOD, GOOD, **{"radius": 0.1, "domain": Domain.unit(2)} | given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"source": GOOD[:, 0]}, {"source": torch.rand(4, 3)}, {"source": GOOD.half()}]
+    + [{"source": SAMPLES[:, None].expand(4, 2)}, {"target_batch": None}]
+    + [
+        {"source_batch": torch.tensor(batch)}
+        for batch in ([0, 1, 0, 1], [-1, 0, 0, 0], [0, 0], [0.0] * 4)
+    ],
+)
+def test_shapes_and_types(given: dict[str, Any]) -> None:
+    args = {"source": GOOD, "target": GOOD, "radius": 0.1, "domain": Domain.unit(2)}
+    args |= {"source_batch": SAMPLES, "target_batch": SAMPLES}
+    with pytest.raises(ValueError, match="expected"):
+        radius_edges(**args | given)
+
+
+def test_a_backend_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_torch_cluster, "available", lambda device: False)
+    with pytest.raises(UserError, match="install torch-cluster"):
+        radius_edges(GOOD, GOOD, 0.1, Domain.unit(2), backend="torch_cluster")
+
+
+@pytest.mark.parametrize(
+    ("dim", "ball"), [(1, 2.0), (2, math.pi), (3, 4 / 3 * math.pi)]
+)
+def test_ball_covers_its_share_of_the_domain(dim: int, ball: float) -> None:
+    domain = Domain((0.0, -1.0, 2.0)[:dim], (2.0, 1.0, 5.0)[:dim], (True,) * dim)
+    radius = radius_for(1000, domain, 1.5)
+    expected = 1.5 * math.log(1000) * domain.volume / 1000
+    assert ball * radius**dim == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_mean_neighbourhood_of_even_points(dim: int) -> None:
+    generator = torch.Generator().manual_seed(dim)
+    num_points, c = 4000, 2.0
+    domain = Domain((0.0,) * dim, (2.0,) + (1.0,) * (dim - 1), (True,) * dim)
+    ends = torch.tensor(domain.upper)
+    source = torch.rand(num_points, dim, generator=generator) * ends
+    target = torch.rand(2000, dim, generator=generator) * ends
+    radius = radius_for(num_points, domain, c)
+    mean = radius_edges(source, target, radius, domain).size(1) / 2000
+    assert mean == pytest.approx(c * math.log(num_points), rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("num_points", "c"), [(1, 1.0), (0, 1.0), (100, 0.0), (100, math.nan)]
+)
+def test_no_radius_follows(num_points: int, c: float) -> None:
+    with pytest.raises(UserError, match="expected"):
+        radius_for(num_points, Domain.unit(2), c)

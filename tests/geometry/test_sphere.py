@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.spatial import SphericalVoronoi
 from scipy.spatial.transform import Rotation
+from scipy.special import eval_legendre
 from torch import Tensor
 
 from nfsgeo.errors import UserError
@@ -175,40 +176,21 @@ def test_spheres_travel_as_plain_numbers() -> None:
     assert Domain(SPHERE.lower, SPHERE.upper, SPHERE.periodic) != SPHERE
 
 
-def test_harmonics_are_those_of_scipy() -> None:
-    special = pytest.importorskip("scipy.special", reason="SciPy is needed")
-    if not hasattr(special, "sph_harm_y"):
-        pytest.skip("SciPy 1.15 has these harmonics")
-    pos = SPHERE.normalise(scattered(50), torch.float64)
-    x, y, z = pos.numpy().T
-    polar, azimuth = np.arccos(z), np.arctan2(y, x)
-    found = spherical_harmonics(pos, 9)
-    for degree in range(9):
-        for order in range(-degree, degree + 1):
-            value = special.sph_harm_y(degree, abs(order), polar, azimuth)
-            value = value * (-1) ** order  # the phase of Condon and Shortley
-            part = value.real if order >= 0 else value.imag
-            np.testing.assert_allclose(
-                found[:, degree**2 + degree + order],
-                part * (2**0.5 if order else 1),
-                atol=1e-12,
-            )
-
-
-def test_positions_become_unit_vectors() -> None:
-    found = SPHERE.normalise(at(90, 0), torch.float64)
-    torch.testing.assert_close(found, at(0, 1, 0))
-    one, other = SPHERE.normalise(torch.tensor([[0.0, 90.0], [120.0, 90.0]]))
-    torch.testing.assert_close(one, other)
-    assert SPHERE.normalised_length(60.0) == pytest.approx(1.0)
-    assert BALL.normalised == BALL and SPHERE.intrinsic_dim == BALL.intrinsic_dim == 2
-    with pytest.raises(UserError, match="point 0 at .*91"):
-        SPHERE.normalise(at(0, 91))
-
-
 def test_what_is_no_sphere() -> None:
     hole = Region.polygons([[(0, 0), (1, 0), (0, 1)]])
     with pytest.raises(UserError, match="no region"):
         replace(SPHERE, region=hole)
     with pytest.raises(UserError, match="latitudes from -90 to 90"):
         Domain.from_dict(SPHERE.to_dict() | {"upper": [180.0, 80.0]})
+
+
+def test_harmonics_satisfy_the_addition_theorem() -> None:
+    pos = SPHERE.normalise(scattered(50), torch.float64)
+    found = spherical_harmonics(pos, 9)
+    for degree in range(9):
+        part = found[:, degree**2 : (degree + 1) ** 2]
+        legendre = eval_legendre(degree, (pos @ pos.T).clamp(-1, 1).numpy())
+        expected = (2 * degree + 1) / (4 * math.pi) * torch.from_numpy(legendre)
+        torch.testing.assert_close(part @ part.T, expected, atol=1e-12, rtol=0)
+    scale = (3 / (4 * math.pi)) ** 0.5
+    torch.testing.assert_close(found[:, 1:4], scale * pos[:, [1, 2, 0]])

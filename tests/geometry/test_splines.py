@@ -22,9 +22,7 @@ def seed() -> None:
 
 def neighbours(source: Tensor, target: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
     """Indices and displacements of the neighbours of every target."""
-    query = RadiusQuery.create(
-        source, target, 1.0, domain, None, None, torch.device("cpu")
-    )
+    query = RadiusQuery.create(source, target, domain)
     near = nearest_neighbours(query, spline_neighbours(domain.dim))
     targets = target[:, None].expand(*near.shape, -1)
     return near, domain.displacement(targets, source[near])

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch_geometric.data import Data, HeteroData
-from torch_geometric.data.storage import BaseStorage, EdgeStorage, NodeStorage
 from torch_geometric.loader import DataLoader
 
 from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph, equispaced_grid
@@ -95,16 +92,3 @@ def product(graph: BipartiteGraph, field: torch.Tensor) -> torch.Tensor:
     source, target = graph.edge_index
     out = field.new_zeros(graph.num_target, field.size(1))
     return out.index_add(0, target, graph.base_weight[:, None] * field[source])
-
-
-@pytest.mark.parametrize("whole", [True, False], ids=["object", "dict"])
-def test_saves_and_loads_without_pickled_code(tmp_path: Path, whole: bool):
-    data = transform()(sample(30))
-    path = tmp_path / "sample.pt"
-    torch.save(data if whole else data.to_dict(), path)
-    classes = [HeteroData, BaseStorage, NodeStorage, EdgeStorage] if whole else []
-    with torch.serialization.safe_globals(classes):
-        loaded = torch.load(path, weights_only=True)
-    loaded = loaded if whole else HeteroData.from_dict(loaded)
-    torch.testing.assert_close(graphs_of(loaded), graphs_of(data), rtol=0, atol=0)
-    assert torch.equal(loaded["point"].x, data["point"].x) and loaded.name == data.name

@@ -16,7 +16,6 @@ from nfsgeo.geometry import (
     Domain,
     GraphBuilder,
     Region,
-    bipartite_graph,
     equispaced_grid,
     quadrature_weights,
     radius_edges,
@@ -31,7 +30,6 @@ CHAMBERS = Domain(*UNIT, Region.polygons([WALL]))
 CLOSED = Domain(
     *UNIT, Region.polygons([[[0.49, -1], [0.51, -1], [0.51, 2], [0.49, 2]]])
 )
-CPU = torch.device("cpu")
 
 
 def convex(dim: int, seed: int) -> tuple[Region, np.ndarray]:
@@ -128,7 +126,7 @@ def test_nearest_neighbours_are_those_of_brute_force(num: int) -> None:
         torch.rand(n, 2, generator=generator, dtype=torch.float64) for n in (150, 200)
     )
     source, target = (each[CHAMBERS.contains(each)] for each in (source, target))
-    query = RadiusQuery.create(source, target, 1.0, CHAMBERS, None, None, CPU)
+    query = RadiusQuery.create(source, target, CHAMBERS)
     found = nearest_neighbours(query, num)
     assert torch.equal(found, brute_nearest(source, target, CHAMBERS, num))
 
@@ -183,24 +181,12 @@ def test_a_point_behind_corners_takes_what_others_see() -> None:
     domain = Domain(*UNIT, Region.polygons(walls))
     source = torch.tensor([[0.02, 0.05], [0.05, 0.02]], dtype=torch.float64)
     target = equispaced_grid(domain, (20, 20), torch.float64)
-    query = RadiusQuery.create(source, target, 1.0, domain, None, None, CPU)
+    query = RadiusQuery.create(source, target, domain)
     found = nearest_neighbours(query, 2)
     assert (found[:, 0] >= 0).all()
     seen = brute_nearest(source, target, domain, 2)[:, 0] >= 0
     assert not seen[target[:, 0] > 0.5].any()
     assert (found[~seen, 1] == -1).all()
-
-
-def test_a_point_closed_off_has_no_neighbour() -> None:
-    source = torch.tensor([[0.1, 0.1], [0.2, 0.6], [0.4, 0.4]])
-    target = torch.tensor([[0.3, 0.3], [0.8, 0.8]])
-    for interpolation in ("mean", "linear", "spline"):
-        graph = bipartite_graph(
-            source, target, 0.1, CLOSED, interpolation=interpolation
-        )
-        assert (graph.degree() > 0).tolist() == [True, False]
-        assert graph.base_weight.isfinite().all()
-        assert graph.mean_weight(torch.float32).isfinite().all()
 
 
 def test_quadrature_weights_stop_at_the_boundary() -> None:

@@ -3,15 +3,15 @@
 Every sampler takes ``(file, num_points or resolution, seed, sample)``: the file whose
 points it draws from, the number of points or that along each axis, the seed of the draw
 and the number of the sample. It depends on nothing else. ``sample`` matters for files
-whose samples have meshes of their own and for :func:`per_sample`; leave it out for one
-mesh that all samples share. Where they share one, numbers past the last sample are
-further draws.
+whose samples have meshes of their own, and makes another draw for each sample; leave it
+out for one mesh that all samples share. Where they share one, numbers past the last
+sample are further draws.
 :data:`MESH_KINDS` names those that a run can be observed with.
 """
 
 from __future__ import annotations
 
-from nfsgeo.data.meshes.kinds import MESH_KINDS, MeshKind, MeshOfFile, per_sample
+from nfsgeo.data.meshes.kinds import MESH_KINDS, MeshKind, MeshOfFile
 from nfsgeo.data.meshes.mesh import Mesh, MeshesInTurn
 from nfsgeo.data.meshes.on_grids import jittered, off_grid, sub_grid
 from nfsgeo.data.meshes.subsets import (
@@ -36,7 +36,6 @@ __all__ = [
     "jittered",
     "nested",
     "off_grid",
-    "per_sample",
     "points_there",
     "random_subset",
     "sub_grid",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 from nfsgeo.data.fields import Fields
@@ -12,7 +11,7 @@ from nfsgeo.data.meshes.mesh import Mesh
 from nfsgeo.data.meshes.on_grids import jittered, off_grid, sub_grid
 from nfsgeo.data.meshes.subsets import clustered, every_point, random_subset
 
-__all__ = ["MESH_KINDS", "MeshKind", "MeshOfFile", "per_sample"]
+__all__ = ["MESH_KINDS", "MeshKind", "MeshOfFile"]
 
 
 @dataclass(frozen=True)
@@ -22,21 +21,7 @@ class MeshOfFile:
     file: Fields
 
     def __call__(self, sample: int) -> Mesh:
-        return every_point(self.file, sample)
-
-
-def per_sample(
-    sampler: Callable[..., Mesh], file: Fields, num_points: int, seed: int
-) -> Callable[[int], Mesh]:
-    """A mesh of its own for every sample.
-
-    Args:
-        sampler: One of the functions above.
-        file: Where the points come from.
-        num_points: How many for each sample.
-        seed: Of the random numbers.
-    """
-    return partial(sampler, file, num_points, seed)
+        return every_point(self.file, sample=sample)
 
 
 @dataclass(frozen=True)
@@ -59,19 +44,13 @@ class MeshKind:
     even: bool = True
 
 
-def _grid(file: Fields, size: int, seed: int = 0, sample: int = 0) -> Mesh:
-    return sub_grid(file, size)
-
-
-def _all(file: Fields, size: None, seed: int = 0, sample: int = 0) -> Mesh:
-    return every_point(file, sample)
-
-
 # By the name in the configuration, ``data.mesh``, and on the command line.
 MESH_KINDS: dict[str, MeshKind] = {
     "random-subset": MeshKind(random_subset, "points of the file, drawn uniformly"),
-    "grid": MeshKind(_grid, "a coarser grid", "grid", drawn=False),
-    "all": MeshKind(_all, "all points of the file", None, drawn=False, even=False),
+    "grid": MeshKind(sub_grid, "a coarser grid", "grid", drawn=False),
+    "all": MeshKind(
+        every_point, "all points of the file", None, drawn=False, even=False
+    ),
     "off-grid": MeshKind(off_grid, "uniform, between the points of a periodic grid"),
     "clustered": MeshKind(clustered, "tenfold as dense at one place", even=False),
     "jittered": MeshKind(jittered, "a coarser grid, its points moved", "grid"),

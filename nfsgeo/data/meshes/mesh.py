@@ -37,14 +37,16 @@ class Mesh:
     def __call__(self, sample: int) -> Mesh:
         return self  # of every sample
 
+    def joined(self, other: Mesh) -> Mesh:
+        """The points of this mesh and after them those of another."""
+        pos = np.concatenate([self.pos, other.pos])
+        if self.index is None or other.index is None:
+            return Mesh(pos, None)
+        return Mesh(pos, np.concatenate([self.index, other.index]))
+
     def with_queries_joined(self) -> Mesh:
         """The observed points and after them the query points, as one mesh."""
-        if self.queries is None:
-            return self
-        pos = np.concatenate([self.pos, self.queries.pos])
-        if self.index is None or self.queries.index is None:
-            return Mesh(pos, None)
-        return Mesh(pos, np.concatenate([self.index, self.queries.index]))
+        return self if self.queries is None else self.joined(self.queries)
 
     def volumes(self, domain: Domain) -> Floats:
         """Quadrature weights in the domain, of mean 1: ``[n]``, computed once.

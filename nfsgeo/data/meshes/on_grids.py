@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nfsgeo.data.domains import is_at
 from nfsgeo.data.fields import Doubles, Fields, Indices
 from nfsgeo.data.meshes.mesh import Mesh
 from nfsgeo.data.streams import Stream, philox
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
 
 __all__ = [
     "between",
     "check_flat",
+    "grid_axes",
     "has_ends",
     "jittered",
     "off_grid",
@@ -24,13 +23,12 @@ __all__ = [
     "sub_grid_sizes",
 ]
 
+# Largest distance of two neighbours of one, in spacings, that jitter makes up for.
+JITTER = 0.8
+
 
 def check_flat(file: Fields, what: str) -> None:
-    """Makes sure that the domain is a box.
-
-    Args:
-        file: The data.
-        what: The points that are wanted, for the message.
+    """Makes sure that the domain is a box, for points of a kind (``what``).
 
     Raises:
         UserError: It is a sphere.
@@ -43,17 +41,19 @@ def check_flat(file: Fields, what: str) -> None:
         )
 
 
-def sub_grid(file: Fields, resolution: int | Sequence[int]) -> Mesh:
+def sub_grid(
+    file: Fields, resolution: int | Sequence[int], seed: int = 0, sample: int = 0
+) -> Mesh:
     """A coarser regular grid among the points of the file's grid.
 
     Raises:
         UserError: The file has no grid, or the resolution does not divide it.
     """
-    axes = _grid_axes(file)
     numbers = np.meshgrid(*_coarse_axes(file, resolution), indexing="ij")
-    shape = tuple(len(axis) for axis in axes)
-    index = np.ravel_multi_index(tuple(numbers), shape).ravel()
-    columns = [axis[n].ravel() for axis, n in zip(axes, numbers, strict=True)]
+    columns = [
+        axis[n].ravel() for axis, n in zip(grid_axes(file), numbers, strict=True)
+    ]
+    index = np.ravel_multi_index(tuple(numbers), file.shape or ()).ravel()
     return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
 
 
@@ -65,7 +65,7 @@ def sub_grid_sizes(file: Fields) -> list[int]:
     Raises:
         UserError: The file has no grid.
     """
-    axes = [(len(axis), has_ends(file, i)) for i, axis in enumerate(_grid_axes(file))]
+    axes = [(len(axis), has_ends(file, i)) for i, axis in enumerate(grid_axes(file))]
     return [
         n
         for n in range(1, 1 + min(num for num, _ in axes))
@@ -79,12 +79,6 @@ def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
     interpolation.
 
-    Args:
-        file: The data.
-        num_points: Number of points.
-        seed: Of the draw.
-        sample: Number of the sample; each has its own draw.
-
     Raises:
         UserError: The file has no grid or no periodic axis.
     """
@@ -93,7 +87,7 @@ def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
 
 def between(file: Fields, num_points: int, rng: np.random.Generator) -> Doubles:
     """Coordinates ``[n, d]`` for :func:`off_grid`, drawn by ``rng``."""
-    axes = _grid_axes(file)
+    axes = grid_axes(file)
     check_flat(file, "off-grid")
     if not any(file.domain.periodic):
         raise UserError(
@@ -101,69 +95,64 @@ def between(file: Fields, num_points: int, rng: np.random.Generator) -> Doubles:
             "at least one periodic axis",
             "draw a random subset",
         )
-    drawn = rng.random((num_points, file.domain.dim))
-    columns = []
-    for i, axis in enumerate(axes):
-        if file.domain.periodic[i]:
-            columns.append(_wrapped(file.domain, i, drawn[:, i]))
-        else:
-            columns.append(axis[(drawn[:, i] * len(axis)).astype(np.int64)])
+    drawn = rng.random((num_points, len(axes)))
+    columns = [
+        _at_phase(file, i, phase)
+        if file.domain.periodic[i]
+        else axes[i][(phase * len(axes[i])).astype(np.int64)]
+        for i, phase in enumerate(drawn.T)
+    ]
     return np.stack(columns, axis=1)
 
 
 def jittered(
-    file: Fields,
-    resolution: int | Sequence[int],
-    seed: int,
-    sample: int = 0,
-    *,
-    amount: float = 0.8,
+    file: Fields, resolution: int | Sequence[int], seed: int, sample: int = 0
 ) -> Mesh:
-    """A coarser grid, each point moved at random by up to ``amount / 2`` spacings.
+    """A coarser grid, each point moved at random by up to 0.4 spacings.
 
     Along a bounded axis a point moves to one of the file's coordinates in its cell.
-
-    Args:
-        file: The data.
-        resolution: Points along each axis.
-        seed: Of the draw.
-        sample: Number of the sample; each has its own draw.
-        amount: Largest distance of two points that one may become, in spacings.
 
     Raises:
         UserError: As for :func:`sub_grid`.
     """
     check_flat(file, "jittered")
-    axes, rng = _grid_axes(file), philox(seed, Stream.JITTERED, sample)
-    coarse = _coarse_axes(file, resolution)
+    rng, coarse = philox(seed, Stream.JITTERED, sample), _coarse_axes(file, resolution)
     steps = np.meshgrid(*coarse, indexing="ij")
     columns, numbers = [], []
-    for i, (axis, grid) in enumerate(zip(axes, steps, strict=True)):
+    for i, (axis, grid) in enumerate(zip(grid_axes(file), steps, strict=True)):
         start, drawn = grid.ravel(), rng.random(grid.size)
         stride = np.diff(coarse[i])[0] if len(coarse[i]) > 1 else len(axis)
         cell = np.minimum(start + (drawn * stride).astype(np.int64), len(axis) - 1)
         numbers.append(cell)
         if file.domain.periodic[i]:
-            spacing = stride / len(axis)
             phase = (axis[start] - file.domain.lower[i]) / file.domain.lengths[i]
-            shift = amount * spacing * (drawn - 0.5)
-            columns.append(_wrapped(file.domain, i, phase + shift))
+            shift = JITTER * (stride / len(axis)) * (drawn - 0.5)
+            columns.append(_at_phase(file, i, phase + shift))
         else:
             columns.append(axis[cell])
     pos = np.stack(columns, axis=1)
     if any(file.domain.periodic):
         return Mesh(pos, None)
-    shape = tuple(len(axis) for axis in axes)
-    return Mesh(pos, np.ravel_multi_index(tuple(numbers), shape))
+    return Mesh(pos, np.ravel_multi_index(tuple(numbers), file.shape or ()))
 
 
-def _wrapped(domain: Domain, i: int, phase: NDArray[np.float64]) -> Doubles:
+def has_ends(file: Fields, i: int) -> int:
+    """1 where an axis of the grid reaches both ends of the domain, else 0."""
+    axis, domain = grid_axes(file)[i], file.domain
+    if domain.periodic[i]:
+        return 0
+    return int(is_at(axis, 0, domain.lower[i]) and is_at(axis, -1, domain.upper[i]))
+
+
+def _at_phase(file: Fields, i: int, phase: Doubles) -> Doubles:
     """Coordinates at phases of a periodic axis, never on its upper end."""
-    at = domain.lower[i] + domain.lengths[i] * (phase - np.floor(phase))
-    return np.where(at < domain.upper[i], at, domain.lower[i])
+    low, high = file.domain.lower[i], file.domain.upper[i]
+    at = low + (high - low) * (phase - np.floor(phase))
+    return np.where(at < high, at, low)
 
 
-def _grid_axes(file: Fields) -> tuple[Doubles, ...]:
+def grid_axes(file: Fields) -> tuple[Doubles, ...]:
+    """Coordinates along each axis of the grid that a file has to have."""
     if file.axes is None:
         raise UserError(
             f"{file.path}", "fields on a grid", "draw a random subset of its points"
@@ -171,16 +160,8 @@ def _grid_axes(file: Fields) -> tuple[Doubles, ...]:
     return file.axes
 
 
-def has_ends(file: Fields, i: int) -> int:
-    """1 where an axis of the grid reaches both ends of the domain, else 0."""
-    axis, domain = _grid_axes(file)[i], file.domain
-    if domain.periodic[i]:
-        return 0
-    return int(is_at(axis, 0, domain.lower[i]) and is_at(axis, -1, domain.upper[i]))
-
-
 def _coarse_axes(file: Fields, resolution: int | Sequence[int]) -> list[Indices]:
-    axes = _grid_axes(file)
+    axes = grid_axes(file)
     wanted = [resolution] * len(axes) if isinstance(resolution, int) else resolution
     coarse = []
     for i, (axis, num) in enumerate(zip(axes, wanted, strict=True)):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 
-from nfsgeo.data.fields import Doubles, Fields, Indices
+from nfsgeo.data.fields import Fields, Indices
 from nfsgeo.data.meshes.mesh import Mesh
 from nfsgeo.data.meshes.on_grids import between, check_flat
 from nfsgeo.data.streams import Stream, philox, shuffled
@@ -24,9 +23,14 @@ __all__ = [
     "with_queries",
 ]
 
+# Highest over lowest density of clustered points.
+RATIO = 10.0
 
-def every_point(file: Fields, sample: int = 0) -> Mesh:
-    """All points of a sample, in the file's order; of a grid those in the region."""
+
+def every_point(
+    file: Fields, size: None = None, seed: int = 0, sample: int = 0
+) -> Mesh:
+    """All points of a sample, in the file's order; none of a grid's in obstacles."""
     pos, there = file.coordinates(sample), points_there(file, sample)
     if len(there) < len(pos):
         return Mesh(pos[there], there)
@@ -34,14 +38,9 @@ def every_point(file: Fields, sample: int = 0) -> Mesh:
 
 
 def points_there(file: Fields, sample: int) -> Indices:
-    """Numbers of the points of a sample, without those of a grid in obstacles.
-
-    Args:
-        file: The data.
-        sample: Whose points.
-    """
+    """Numbers of the points of a sample, without those of a grid in obstacles."""
     sample = _owner(file, sample)
-    if file.domain.region is None or file.shape is None:
+    if file.domain.walls is None or file.shape is None:
         return np.arange(file.num_points(sample))
     pos = file.domain.wrap(torch.from_numpy(file.coordinates(sample)))
     return np.flatnonzero(file.domain.contains(pos).numpy())
@@ -53,20 +52,52 @@ def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> 
     Of a grid on a sphere, those of a latitude with a probability in proportion to its
     cosine: uniformly on the sphere.
 
-    Args:
-        file: The data.
-        num_points: Number of points.
-        seed: Of the draw.
-        sample: Number of the sample; each has its own draw.
-
     Raises:
         UserError: The sample has fewer points.
     """
     there = points_there(file, sample)
-    _enough(file, num_points, len(there))
+    _check_enough(file, num_points, len(there))
     rng = philox(seed, Stream.RANDOM_SUBSET, sample)
-    chosen = _drawn(file, there, num_points, rng)
-    return _subset(file.coordinates(_owner(file, sample)), chosen)
+    return _subset(file, sample, _drawn(file, there, num_points, rng))
+
+
+def clustered(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
+    """Points of the file, tenfold as dense around one of them as far from it.
+
+    The density falls smoothly, by ten to the power of the mean over the axes of a
+    raised cosine of the distance. Every point is drawn with a probability proportional
+    to it, exactly (systematic sampling in a random order).
+
+    Raises:
+        UserError: The file has too few points for that density.
+    """
+    check_flat(file, "clustered")
+    there = points_there(file, sample)
+    pos = file.coordinates(_owner(file, sample))[there]
+    rng = philox(seed, Stream.CLUSTERED, sample)
+    _check_enough(file, num_points, len(pos))
+    lower, upper = np.array(file.domain.lower), np.array(file.domain.upper)
+    periodic, length = np.array(file.domain.periodic), upper - lower
+    peak = lower + length * rng.random(file.domain.dim)
+    away = np.abs(pos - peak)
+    away = np.where(periodic, np.minimum(away, length - away), away)
+    farthest = np.where(periodic, length / 2, np.maximum(peak - lower, upper - peak))
+    rise = 0.5 + 0.5 * np.cos(np.pi * away / farthest)
+    density = RATIO ** rise.mean(axis=1)
+    chance = density * (num_points / density.sum())
+    if chance.max() > 1:
+        most = int(density.sum() / density.max())
+        raise UserError(
+            f"{num_points} clustered points of {file.path}",
+            f"at most {most} of its {len(pos)} points at a density ratio of {RATIO:g}",
+            "ask for fewer points",
+        )
+    order = shuffled(len(pos), rng)
+    ends = np.cumsum(chance[order])
+    ends *= num_points / ends[-1]
+    marks = np.arange(num_points) + rng.random()
+    chosen = order[np.searchsorted(ends, marks, side="right")]
+    return _subset(file, sample, there[chosen])
 
 
 def nested(
@@ -85,11 +116,8 @@ def nested(
 
     Args:
         mesh: The mesh of training, or the first of several.
-        file: Where the points come from.
-        num_points: Size of the result, in the paper's test 1.3 to 4 times that of
-            ``mesh``.
-        seed: Of the random numbers.
-        sample: Whose points, where every sample has its own.
+        file, num_points, seed, sample: As for all samplers; in the paper's test the
+            number is 1.3 to 4 times that of ``mesh``.
         trained: Numbers of further points that training has seen, none of which is
             drawn: those of :meth:`~nfsgeo.training.run_data.RunData.trained_points`.
 
@@ -105,13 +133,8 @@ def nested(
         )
     rng = philox(seed, Stream.NESTED, sample)
     if mesh.index is None and trained is None:
-        return Mesh(np.concatenate([mesh.pos, between(file, extra, rng)]), None)
-    pos = file.coordinates(sample)
-    chosen = np.sort(_unseen(file, mesh, trained, extra, rng, sample))
-    if mesh.index is None:
-        return Mesh(np.concatenate([mesh.pos, pos[chosen]]), None)
-    index = np.concatenate([mesh.index, chosen])
-    return Mesh(pos[index], index)
+        return mesh.joined(Mesh(between(file, extra, rng), None))
+    return mesh.joined(_unseen(file, mesh, trained, extra, rng, sample))
 
 
 def disjoint(
@@ -128,108 +151,35 @@ def disjoint(
     Args:
         mesh: The points to leave out; those between the points of the file are none
             of its points.
-        file: Where the points come from.
-        num_points: How many.
-        seed: Of the random numbers.
-        sample: Whose points, where every sample has its own.
+        file, num_points, seed, sample: As for all samplers.
         trained: Numbers of further points to leave out, as for :func:`nested`.
 
     Raises:
         UserError: The file has too few other points.
     """
     rng = philox(seed, Stream.DISJOINT, sample)
-    chosen = _unseen(file, mesh, trained, num_points, rng, sample)
-    return _subset(file.coordinates(_owner(file, sample)), chosen)
-
-
-def clustered(
-    file: Fields,
-    num_points: int,
-    seed: int,
-    sample: int = 0,
-    *,
-    ratio: float = 10.0,
-    centre: Sequence[float] | None = None,
-) -> Mesh:
-    """Points of the file, ``ratio`` times as dense at a centre as far from it.
-
-    The density falls smoothly, by ``ratio`` to the power of the mean over the axes of
-    a raised cosine of the distance. Every point is drawn with a probability
-    proportional to it, exactly (systematic sampling in a random order).
-
-    Args:
-        file: Where the points come from.
-        num_points: How many.
-        seed: Of the random numbers.
-        sample: Whose points, where every sample has its own.
-        ratio: Highest over lowest density.
-        centre: Where the density peaks; anywhere when None.
-
-    Raises:
-        UserError: The file has too few points for that density.
-    """
-    check_flat(file, "clustered")
-    everywhere = file.coordinates(_owner(file, sample))
-    there = points_there(file, sample)
-    pos, rng = everywhere[there], philox(seed, Stream.CLUSTERED, sample)
-    _enough(file, num_points, len(pos))
-    lower, upper = np.array(file.domain.lower), np.array(file.domain.upper)
-    peak = lower + (upper - lower) * rng.random(file.domain.dim)
-    if centre is not None:
-        peak = np.asarray(centre, dtype=np.float64)
-    periodic, length = np.array(file.domain.periodic), upper - lower
-    away = np.abs(pos - peak)
-    away = np.where(periodic, np.minimum(away, length - away), away)
-    farthest = np.where(periodic, length / 2, np.maximum(peak - lower, upper - peak))
-    rise = 0.5 + 0.5 * np.cos(np.pi * away / farthest)
-    density = ratio ** rise.mean(axis=1)
-    chance = density * (num_points / density.sum())
-    if chance.max() > 1:
-        most = int(density.sum() / density.max())
-        raise UserError(
-            f"{num_points} clustered points of {file.path}",
-            f"at most {most} of its {len(pos)} points at a density ratio of {ratio:g}",
-            "ask for fewer points or a smaller ratio",
-        )
-    order = shuffled(len(pos), rng)
-    ends = np.cumsum(chance[order])
-    ends *= num_points / ends[-1]
-    marks = np.arange(num_points) + rng.random()
-    chosen = order[np.searchsorted(ends, marks, side="right")]
-    return _subset(everywhere, there[chosen])
+    return _unseen(file, mesh, trained, num_points, rng, sample)
 
 
 def with_queries(
     mesh: Mesh, file: Fields, num_points: int, seed: int, sample: int = 0
 ) -> Mesh:
-    """A mesh with unobserved query points.
+    """A mesh with unobserved query points, as many or all that there are.
 
     They are points of the file outside the mesh; where those of the mesh are between
     the points of the file, so are they.
-
-    Args:
-        mesh: The observed points.
-        file: Where the query points come from.
-        num_points: How many query points; fewer where the file has no more.
-        seed: Of the random numbers.
-        sample: Whose points, where every sample has its own.
     """
     if mesh.index is None:
         pos = between(file, num_points, philox(seed, Stream.QUERY_POINTS, sample))
         return replace(mesh, queries=Mesh(pos, None))
-    num_points = min(num_points, len(points_there(file, sample)) - len(mesh))
-    if num_points:
-        queries = disjoint(mesh, file, num_points, seed, sample)
-    else:
-        queries = Mesh(mesh.pos[:0], mesh.index[:0])
+    left = len(points_there(file, sample)) - len(mesh)
+    queries = disjoint(mesh, file, min(num_points, left), seed, sample)
     return replace(mesh, queries=queries)
 
 
 def _owner(file: Fields, number: int) -> int:
-    """The sample among whose points the draw of this number is made.
-
-    One mesh that all samples share is drawn from more often than there are samples.
-    """
+    """The sample among whose points the draw of this number is made."""
+    # One mesh that all samples share is drawn from more often than there are samples.
     num = file.num_samples
     shared = number >= num and not any(map(file.mesh_id, range(num)))
     return 0 if shared else number
@@ -242,8 +192,8 @@ def _unseen(
     wanted: int,
     rng: np.random.Generator,
     sample: int,
-) -> Indices:
-    """Numbers of some points of a file in no mesh of training, at random."""
+) -> Mesh:
+    """Some points of a file in no mesh of training, at random."""
     there = points_there(file, sample)
     known = [part for part in (mesh.index, trained) if part is not None]
     taken = np.unique(np.concatenate([np.empty(0, np.int64), *known]))
@@ -256,7 +206,7 @@ def _unseen(
             "ask for fewer, take points between them (off-grid) where the file "
             "permits, or train with a smaller data.point_sets",
         )
-    return _drawn(file, others, wanted, rng)
+    return _subset(file, sample, _drawn(file, others, wanted, rng))
 
 
 def _drawn(
@@ -271,12 +221,12 @@ def _drawn(
     return numbers[shuffled(len(numbers), rng, weight)[:num]]
 
 
-def _subset(pos: Doubles, chosen: Indices) -> Mesh:
+def _subset(file: Fields, sample: int, chosen: Indices) -> Mesh:
     index = np.sort(chosen)
-    return Mesh(pos[index], index)
+    return Mesh(file.coordinates(_owner(file, sample))[index], index)
 
 
-def _enough(file: Fields, wanted: int, there: int) -> None:
+def _check_enough(file: Fields, wanted: int, there: int) -> None:
     if not 0 < wanted <= there:
         raise UserError(
             f"{wanted} points of {file.path}",

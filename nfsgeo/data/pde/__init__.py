@@ -19,8 +19,7 @@ from nfsgeo.data.pde.elasticity import Elasticity
 from nfsgeo.data.pde.etdrk4 import ETDRK4
 from nfsgeo.data.pde.kdv import KdV
 from nfsgeo.data.pde.navier_stokes import NavierStokes
-from nfsgeo.data.pde.solution import Solution
-from nfsgeo.data.pde.solver import Solver
+from nfsgeo.data.pde.solver import Solution, Solver
 from nfsgeo.data.pde.sphere_waves import SphereWaves
 
 __all__ = [

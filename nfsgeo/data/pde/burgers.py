@@ -10,9 +10,8 @@ import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from nfsgeo.data.pde.etdrk4 import quadratic_flow, whole_steps
+from nfsgeo.data.pde.etdrk4 import quadratic_flow, spectral_tail, whole_steps
 from nfsgeo.data.pde.random_fields import periodic_field, sample_rng
-from nfsgeo.data.pde.solution import spectral_tail
 from nfsgeo.data.pde.solver import PeriodicSolver, Positive
 
 __all__ = ["Burgers"]
@@ -60,7 +59,7 @@ class Burgers(PeriodicSolver):
         return 1024 if self.nu >= 0.005 else 2048
 
     @property
-    def records(self) -> int:
+    def num_steps(self) -> int:
         """Time steps from t=0 to t=1, both included."""
         return 200 // self.time_stride + 1
 
@@ -72,8 +71,8 @@ class Burgers(PeriodicSolver):
         """Time step to try first, whatever the resolution."""
         return 1 / 400 if self.nu >= 0.005 else 1 / 1600
 
-    def times(self, records: int) -> np.ndarray:
-        return self.spacing * self.time_stride * np.arange(records)
+    def times(self, num_steps: int) -> np.ndarray:
+        return self.spacing * self.time_stride * np.arange(num_steps)
 
     def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
         rngs = [sample_rng(seed, self.name, i) for i in indices]
@@ -82,23 +81,19 @@ class Burgers(PeriodicSolver):
         )
 
     def evolve(
-        self, u: Tensor, records: int, *, dt: float, spacing: float
+        self, u: Tensor, num_steps: int, *, dt: float, spacing: float
     ) -> tuple[Tensor, Tensor]:
         """Advance velocity; its start is the first time step.
 
         The guard is ``dt * max|u| * k``, ``k`` the largest mode that viscosity does not
         damp within a step.
         """
-        num_steps, dt = whole_steps(spacing, dt)
+        _, dt = whole_steps(spacing, dt)
         n = u.shape[-1]
         k = 2 * torch.pi * torch.arange(n // 2 + 1, dtype=torch.float64)
+        linear, flux = -self.nu * k**2, -0.5j * k
         out = quadratic_flow(
-            u,
-            linear=-self.nu * k**2,
-            flux=-0.5j * k,
-            num_steps=num_steps,
-            dt=dt,
-            records=records,
+            u, num_steps, linear=linear, flux=flux, dt=dt, spacing=spacing
         )
         active = min(float(k[(n - 1) // 3]), (self.nu * dt) ** -0.5)
         return out, out.abs().amax(dim=(1, 2)) * (dt * active)

@@ -11,8 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from nfsgeo.data.pde.random_fields import neumann_field, sample_rng
-from nfsgeo.data.pde.solution import Solution, check_samples
-from nfsgeo.data.pde.solver import SteadySolver
+from nfsgeo.data.pde.solver import Device, Solution, SteadySolver, check_samples
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -91,10 +90,10 @@ class Darcy(SteadySolver):
         indices: Sequence[int],
         *,
         resolution: int,
-        records: int = 1,
-        device: torch.device | str = "cpu",
+        num_steps: int = 1,
+        device: Device = "cpu",
     ) -> Solution:
-        self.times(records)
+        self.times(num_steps)
         a = self.initial(seed, indices, resolution).to(device)
         u, _ = solve_pressure(a, torch.ones_like(a))
         residual = (apply_operator(faces(a), u) - 1).square().mean(dim=(1, 2)).sqrt()

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
+import shapely
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
 from nfsgeo.data.pde.random_fields import sample_rng
-from nfsgeo.data.pde.solution import Solution, check_samples
-from nfsgeo.data.pde.solver import SteadySolver
-from nfsgeo.geometry import Domain, Region
+from nfsgeo.data.pde.solver import Device, Solution, SteadySolver, check_samples
+from nfsgeo.geometry import Domain
 
 if TYPE_CHECKING:
     from skfem import MeshTri2
@@ -78,12 +78,9 @@ class Elasticity(SteadySolver):
         "linear": "sparse LU",
         "precision": "float64",
     }
-    units: ClassVar[Mapping[str, str]] = {
-        "x": "1",
-        "y": "1",
-        "von_mises": "1",
-        "distance": "1",
-    }
+    units: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("x", "y", "von_mises", "distance"), "1"
+    )
     needs: ClassVar[tuple[str, ...]] = ("skfem",)
     cutoff: ClassVar[int] = 8
 
@@ -101,15 +98,6 @@ class Elasticity(SteadySolver):
 
         mesh = reference_mesh(resolution, rings(resolution))
         return {"triangle": mesh.t.T.astype(np.int64)}
-
-    def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
-        """Distance from the hole at the points ``[B, P]``."""
-        (num,) = self.shape(resolution)
-        found = [
-            _distance(mesh.p.T[:num], radius)
-            for mesh, radius in self.meshes(seed, indices, resolution)
-        ]
-        return torch.stack(found)
 
     def meshes(
         self, seed: int, indices: Sequence[int], resolution: int
@@ -132,16 +120,30 @@ class Elasticity(SteadySolver):
             radius = hole_radius(sample_rng(seed, self.name, index), self.cutoff)
             yield hole_mesh(fine, radius), radius
 
+    def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
+        """Distance from the hole at the points ``[B, P]``."""
+        (num,) = self.shape(resolution)
+        angle = 2 * np.pi * np.arange(CORNERS) / CORNERS
+        circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        found = [
+            shapely.distance(
+                shapely.linearrings(0.5 + radius(angle)[:, None] * circle),
+                shapely.points(mesh.p.T[:num]),
+            )
+            for mesh, radius in self.meshes(seed, indices, resolution)
+        ]
+        return torch.from_numpy(np.stack(found))
+
     def solve(
         self,
         seed: int,
         indices: Sequence[int],
         *,
         resolution: int,
-        records: int = 1,
-        device: torch.device | str = "cpu",
+        num_steps: int = 1,
+        device: Device = "cpu",
     ) -> Solution:
-        self.times(records)
+        self.times(num_steps)
         from nfsgeo.data.pde import finite_elements as fem
 
         (num,) = self.shape(resolution)
@@ -155,16 +157,12 @@ class Elasticity(SteadySolver):
             points.append(mesh.p.T[:num])
             stresses.append(fem.von_mises(stress, nu_out)[:num])
             residuals.append(residual)
-        u = torch.from_numpy(np.stack(stresses))
+        u, pos = (torch.from_numpy(np.stack(each)) for each in (stresses, points))
         limits = {"relative residual": (torch.tensor(residuals), 1e-8)}
         check_samples(u, limits, indices, self.name)
         a = self.initial(seed, indices, resolution)
-        return Solution(
-            u=u[:, None, :, None],
-            a=a[..., None],
-            dt=torch.zeros(len(u)),
-            pos=torch.from_numpy(np.stack(points)),
-        )
+        steps = torch.zeros(len(u))
+        return Solution(u=u[:, None, :, None], a=a[..., None], dt=steps, pos=pos)
 
 
 def rings(resolution: int) -> int:
@@ -190,11 +188,3 @@ def hole_radius(rng: np.random.Generator, cutoff: int) -> Radius:
         return np.asarray(0.2 + 0.2 / (1 + np.exp(g)))
 
     return radius
-
-
-def _distance(points: Doubles, radius: Radius) -> Tensor:
-    """From points to the boundary of the hole ``[P]``."""
-    angle = 2 * np.pi * np.arange(CORNERS) / CORNERS
-    rim = 0.5 + radius(angle)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
-    outside = Domain((0.0, 0.0), (1.0, 1.0), (False, False), Region.polygons([rim]))
-    return outside.to_boundary(torch.from_numpy(points))[:, 0]

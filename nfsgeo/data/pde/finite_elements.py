@@ -107,8 +107,7 @@ def equilibrium(
     """The displacement in equilibrium with a load.
 
     Args:
-        basis: See :func:`displacements`.
-        lame: See :func:`material`.
+        basis, lame: See :func:`displacements` and :func:`material`.
         load: Body forces and tractions, assembled.
         fixed: Degrees of freedom with a given displacement.
         values: What is given there, with any values at the others; 0 when None.
@@ -125,12 +124,7 @@ def equilibrium(
 
 
 def pulled(basis: Basis, lame: tuple[float, float]) -> tuple[Doubles, float]:
-    """:func:`equilibrium` of a cell clamped below, with a traction (0, 1) above.
-
-    Args:
-        basis: See :func:`displacements`.
-        lame: See :func:`material`.
-    """
+    """:func:`equilibrium` of a cell clamped below, with a traction (0, 1) above."""
     mesh = basis.mesh
     above = mesh.facets_satisfying(lambda x: x[1] > 1 - NEAR, boundaries_only=True)
     top = FacetBasis(mesh, basis.elem, facets=above)
@@ -143,11 +137,6 @@ def stress_at_vertices(basis: Basis, u: Doubles, lame: tuple[float, float]) -> D
 
     They are those of the continuous, piecewise linear stress with the least error in
     the mean square.
-
-    Args:
-        basis: See :func:`displacements`.
-        u: Displacement.
-        lame: See :func:`material`.
     """
     stress = linear_stress(*lame)(sym_grad(basis.interpolate(u)))
     linear = basis.with_element(ElementTriP1())

@@ -10,10 +10,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from nfsgeo.data.pde.etdrk4 import quadratic_flow, whole_steps
+from nfsgeo.data.pde.etdrk4 import quadratic_flow, spectral_tail, whole_steps
 from nfsgeo.data.pde.random_fields import sample_rng
-from nfsgeo.data.pde.solution import GUARD, spectral_tail
-from nfsgeo.data.pde.solver import PeriodicSolver
+from nfsgeo.data.pde.solver import GUARD, PeriodicSolver
 
 __all__ = ["KdV", "drift", "soliton"]
 
@@ -62,7 +61,7 @@ class KdV(PeriodicSolver):
     )
     units: ClassVar[Mapping[str, str]] = {"x": "a period of 50", "t": "1", "u": "1"}
     dim: ClassVar[int] = 1
-    records: ClassVar[int] = 201
+    num_steps: ClassVar[int] = 201
     resolution: ClassVar[int] = 1024
     length: ClassVar[float] = 50.0
     max_drift: ClassVar[float] = 1e-7
@@ -73,8 +72,8 @@ class KdV(PeriodicSolver):
     def first_step(self, resolution: int) -> float:
         return 1 / 400 * min(1.0, 1024 / resolution)
 
-    def times(self, records: int) -> np.ndarray:
-        return HORIZONS[self.preset] / 200 * np.arange(records)
+    def times(self, num_steps: int) -> np.ndarray:
+        return HORIZONS[self.preset] / 200 * np.arange(num_steps)
 
     def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
         x = torch.arange(resolution, dtype=torch.float64) * (self.length / resolution)
@@ -98,27 +97,23 @@ class KdV(PeriodicSolver):
         return torch.stack(waves).sum(dim=0)
 
     def evolve(
-        self, u: Tensor, records: int, *, dt: float, spacing: float
+        self, u: Tensor, num_steps: int, *, dt: float, spacing: float
     ) -> tuple[Tensor, Tensor]:
         """Advance height; its start is the first time step.
 
         The guard is the larger of ``6 * max|u| * k_max * dt`` and twice the drift of
         momentum and energy in units of 1e-7.
         """
-        num_steps, dt = whole_steps(spacing, dt)
+        _, dt = whole_steps(spacing, dt)
         n = u.shape[-1]
         unit = 2 * torch.pi / self.length
         k = unit * torch.arange(n // 2 + 1, dtype=torch.float64)
+        linear, flux = 1j * k**3, -3j * k
         out = quadratic_flow(
-            u,
-            linear=1j * k**3,
-            flux=-3j * k,
-            num_steps=num_steps,
-            dt=dt,
-            records=records,
+            u, num_steps, linear=linear, flux=flux, dt=dt, spacing=spacing
         )
         courant = out.abs().amax(dim=(1, 2)) * (6 * dt * float(k[(n - 1) // 3]))
-        some = torch.linspace(0, records - 1, 11).long()
+        some = torch.linspace(0, num_steps - 1, 11).long()
         change = drift(out[:, some], self.length)[1:].amax(dim=0)
         return out, torch.maximum(courant, change * (GUARD / self.max_drift))
 

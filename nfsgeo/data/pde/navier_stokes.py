@@ -10,9 +10,8 @@ import torch
 from pydantic import Field, FiniteFloat
 from torch import Tensor
 
-from nfsgeo.data.pde.etdrk4 import ETDRK4, dealias_mask, whole_steps
+from nfsgeo.data.pde.etdrk4 import ETDRK4, dealias_mask, spectral_tail, whole_steps
 from nfsgeo.data.pde.random_fields import periodic_field, sample_rng
-from nfsgeo.data.pde.solution import spectral_tail
 from nfsgeo.data.pde.solver import PeriodicSolver, Positive
 
 __all__ = ["NavierStokes"]
@@ -52,7 +51,7 @@ class NavierStokes(PeriodicSolver):
     name: ClassVar[str] = "navier-stokes"
     title: ClassVar[str] = "w_t + u . grad w = nu lap w + f on the unit torus"
     dim: ClassVar[int] = 2
-    records: ClassVar[int] = 50
+    num_steps: ClassVar[int] = 50
     resolution: ClassVar[int] = 128
     component_names: ClassVar[tuple[str, ...]] = ("w",)
     static_names: ClassVar[tuple[str, ...]] = ("w0",)
@@ -78,9 +77,9 @@ class NavierStokes(PeriodicSolver):
     def first_step(self, resolution: int) -> float:
         return self.step * min(1.0, 128 / resolution)
 
-    def times(self, records: int) -> np.ndarray:
+    def times(self, num_steps: int) -> np.ndarray:
         """From 0.25: the initial condition is not one of the time steps."""
-        return self.spacing * np.arange(1, records + 1)
+        return self.spacing * np.arange(1, num_steps + 1)
 
     def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
         rngs = [sample_rng(seed, self.name, i) for i in indices]
@@ -89,26 +88,26 @@ class NavierStokes(PeriodicSolver):
         )
 
     def evolve(
-        self, w: Tensor, records: int, *, dt: float, spacing: float = spacing
+        self, w: Tensor, num_steps: int, *, dt: float, spacing: float = spacing
     ) -> tuple[Tensor, Tensor]:
         """Advance vorticity; the first time step is ``spacing`` after the start.
 
         The guard is ``dt * max|u| * k_max``.
         """
         n = w.shape[-1]
-        num_steps, dt = whole_steps(spacing, dt)
+        substeps, dt = whole_steps(spacing, dt)
         flow = _Flow(self, n, w.device)
         scheme = ETDRK4(flow.linear, dt, flow.nonlinear)
         k_max = 2 * torch.pi * ((n - 1) // 3)
         state = torch.fft.rfft2(w) * flow.mask
         fastest = flow.speed(state)
-        out = w.new_empty(w.shape[0], records, n, n)
-        for number in range(records):
-            for _ in range(num_steps):
+        out = []
+        for _ in range(num_steps):
+            for _ in range(substeps):
                 state = scheme.step(state)
-            out[:, number] = torch.fft.irfft2(state, s=(n, n))
+            out.append(torch.fft.irfft2(state, s=(n, n)))
             fastest = torch.maximum(fastest, flow.speed(state))
-        return out, fastest * (dt * k_max)
+        return torch.stack(out, dim=1), fastest * (dt * k_max)
 
     def limits(self, u: Tensor) -> Mapping[str, tuple[Tensor, float]]:
         """The mean is conserved, and the flow is resolved."""

@@ -80,34 +80,23 @@ def periodic_field(
     Returns:
         float64 ``[B, resolution]`` or ``[B, resolution, resolution]`` on the CPU.
     """
-    kept = min(cutoff, (resolution - 1) // 3)
-    half = torch.arange(cutoff + 1, dtype=torch.float64)
-    if dim == 1:
-        variance = periodic_variance(half**2, scale)
-        shape: tuple[int, ...] = (cutoff + 1,)
-    else:
-        full = torch.arange(-cutoff, cutoff + 1, dtype=torch.float64)
-        variance = periodic_variance(full[:, None] ** 2 + half**2, scale)
-        shape = (2 * cutoff + 1, cutoff + 1)
-    normals = np.stack([rng.standard_normal((*shape, 2)) for rng in rngs])
-    modes = torch.view_as_complex(torch.from_numpy(normals))
+    # In one dimension, the first of two axes has one point and one mode.
+    far, size = (cutoff, resolution) if dim == 2 else (0, 1)
+    kx = torch.arange(-far, far + 1, dtype=torch.float64)
+    ky = torch.arange(cutoff + 1, dtype=torch.float64)
+    variance = periodic_variance(kx[:, None] ** 2 + ky**2, scale)
+    normals = np.stack([rng.standard_normal((*variance.shape, 2)) for rng in rngs])
     # E|c_k|^2 of a complex coefficient is C_k: half from each of its two parts.
-    modes = modes * (variance / 2).sqrt()
-    if dim == 1:
-        modes[:, 0] = 0
-        spectrum = modes.new_zeros(len(rngs), resolution // 2 + 1)
-        spectrum[:, : kept + 1] = modes[:, : kept + 1]
-        return torch.fft.irfft(spectrum, n=resolution, norm="forward")
+    modes = torch.view_as_complex(torch.from_numpy(normals)) * (variance / 2).sqrt()
     # On the line k_y = 0 the modes k_x < 0 are the conjugates of those with k_x > 0.
-    modes[:, :cutoff, 0] = modes[:, cutoff + 1 :, 0].flip(1).conj()
-    modes[:, cutoff, 0] = 0
-    spectrum = modes.new_zeros(len(rngs), resolution, resolution // 2 + 1)
-    spectrum[:, : kept + 1, : kept + 1] = modes[
-        :, cutoff : cutoff + kept + 1, : kept + 1
-    ]
-    if kept:
-        spectrum[:, -kept:, : kept + 1] = modes[:, cutoff - kept : cutoff, : kept + 1]
-    return torch.fft.irfft2(spectrum, s=(resolution, resolution), norm="forward")
+    modes[:, :far, 0] = modes[:, far + 1 :, 0].flip(1).conj()
+    modes[:, far, 0] = 0
+    kept = min(cutoff, (resolution - 1) // 3)
+    rows = torch.arange(-min(far, kept), min(far, kept) + 1)
+    spectrum = modes.new_zeros(len(rngs), size, resolution // 2 + 1)
+    spectrum[:, rows, : kept + 1] = modes[:, far + rows, : kept + 1]
+    fields = torch.fft.irfft2(spectrum, s=(size, resolution), norm="forward")
+    return fields if dim == 2 else fields[:, 0]
 
 
 def neumann_variance(squared_wavenumber: Tensor, tau: float) -> Tensor:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -13,42 +13,55 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from nfsgeo.data.pde.etdrk4 import whole_steps
-from nfsgeo.data.pde.solution import Solution, check_samples, solve_guarded
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.setting_errors import explained
 
-__all__ = ["Option", "PeriodicSolver", "Positive", "Solver", "SteadySolver"]
+__all__ = [
+    "GUARD",
+    "PeriodicSolver",
+    "Positive",
+    "Solution",
+    "Solver",
+    "SteadySolver",
+    "check_samples",
+    "solve_guarded",
+]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Device = torch.device | str
+
+GUARD = 2.0
+_HALVINGS = 4
 
 
 @dataclass(frozen=True)
-class Option:
-    """A parameter of an equation that a user can choose.
+class Solution:
+    """A solved batch, float64, checked.
 
     Attributes:
-        name: Its name.
-        default: Its value when not given.
-        help: What it means, one line.
-        choices: The values there are, empty when any will do.
+        u: Time steps ``[B, T, *S, C]``.
+        a: Initial condition or coefficient ``[B, *S, C_a]``.
+        dt: Step that each sample was solved with ``[B]``, 0 where there is no time.
+        pos: Points of each sample ``[B, P, d]``, where it has a mesh of its own;
+            ``*S`` is ``P`` then.
     """
 
-    name: str
-    default: Any
-    help: str
-    choices: tuple[str, ...]
+    u: Tensor
+    a: Tensor
+    dt: Tensor
+    pos: Tensor | None = None
 
 
 class Solver(BaseModel, ABC):
-    """An equation with the values of its options, and how its samples are solved.
+    """An equation, how its samples are solved, and the options of a user as fields.
 
     Attributes:
         name: Name of the equation on the command line.
         title: The equation in one line.
         dim: Number of spatial dimensions.
         resolution: Number of points on each axis, unless another is asked for.
-        records: Number of time steps to store, unless another is asked for.
+        num_steps: Number of time steps to store, unless another is asked for.
         domain: Box that holds the grid.
         component_names: Components of ``u``.
         static_names: Components of ``a``.
@@ -76,19 +89,16 @@ class Solver(BaseModel, ABC):
     needs: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def options(self) -> tuple[Option, ...]:
-        """What can be chosen."""
-        return tuple(
-            Option(
-                name, each.default, each.description or "", get_args(each.annotation)
-            )
-            for name, each in type(self).model_fields.items()
-        )
+    @abstractmethod
+    def resolution(self) -> int: ...
 
     @property
-    def components(self) -> int:
-        """Number of components of ``u``."""
-        return len(self.component_names)
+    @abstractmethod
+    def num_steps(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain: ...
 
     def with_options(self, given: Mapping[str, Any] | None) -> Self:
         """The same equation with other options.
@@ -101,18 +111,6 @@ class Solver(BaseModel, ABC):
         """
         with explained(known=type(self).model_fields):
             return self.model_validate(dict(self) | dict(given or {}))
-
-    @property
-    @abstractmethod
-    def resolution(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def records(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def domain(self) -> Domain: ...
 
     def shape(self, resolution: int) -> tuple[int, ...]:
         """Points along each axis, or in all where a sample has a mesh of its own."""
@@ -127,8 +125,8 @@ class Solver(BaseModel, ABC):
         return {}
 
     @abstractmethod
-    def times(self, records: int) -> np.ndarray:
-        """Times of ``records`` stored time steps."""
+    def times(self, num_steps: int) -> np.ndarray:
+        """Times of the first ``num_steps`` stored time steps."""
 
     @abstractmethod
     def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
@@ -147,8 +145,8 @@ class Solver(BaseModel, ABC):
         indices: Sequence[int],
         *,
         resolution: int,
-        records: int,
-        device: torch.device | str = "cpu",
+        num_steps: int,
+        device: Device = "cpu",
     ) -> Solution:
         """Solve some samples and check them.
 
@@ -156,7 +154,7 @@ class Solver(BaseModel, ABC):
             seed: Of the data set.
             indices: Numbers of the samples.
             resolution: Number of points on each axis.
-            records: Number of time steps to store.
+            num_steps: Number of time steps to store.
             device: Where to compute.
 
         Raises:
@@ -168,17 +166,17 @@ class SteadySolver(Solver):
     """An equation without time, whose solution follows from a coefficient."""
 
     static_role: ClassVar[str] = "coefficient"
-    records: ClassVar[int] = 1
+    num_steps: ClassVar[int] = 1
 
-    def times(self, records: int) -> np.ndarray:
+    def times(self, num_steps: int) -> np.ndarray:
         """Time 0.
 
         Raises:
-            UserError: ``records`` is not 1.
+            UserError: ``num_steps`` is not 1.
         """
-        if records != 1:
+        if num_steps != 1:
             raise UserError(
-                f"--records {records}", "1 for a steady problem", "leave the option out"
+                f"--records {num_steps}", "1 for a steady problem", "leave it out"
             )
         return np.zeros(1)
 
@@ -202,19 +200,19 @@ class PeriodicSolver(Solver):
 
     @abstractmethod
     def evolve(
-        self, state: Tensor, /, records: int, *, dt: float, spacing: float
+        self, state: Tensor, /, num_steps: int, *, dt: float, spacing: float
     ) -> tuple[Tensor, Tensor]:
         """Advance the state.
 
         Args:
             state: Initial condition ``[B, *S]``, float64.
-            records: Number of time steps to return, ``spacing`` apart.
+            num_steps: Number of time steps to return, ``spacing`` apart.
             dt: Largest step of the integration; it is shortened to divide ``spacing``.
             spacing: Time from one that is returned to the next.
 
         Returns:
-            The time steps ``[B, records, *S]`` and the guard of each sample ``[B]``,
-            see :func:`~nfsgeo.data.pde.solution.solve_guarded`.
+            The time steps ``[B, num_steps, *S]`` and the guard of each sample ``[B]``,
+            see :func:`solve_guarded`.
         """
 
     @abstractmethod
@@ -223,7 +221,7 @@ class PeriodicSolver(Solver):
 
     @property
     def domain(self) -> Domain:
-        return Domain.unit(self.dim, periodic=True)
+        return Domain.unit(self.dim)
 
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
         return (np.arange(resolution) / resolution,) * self.dim
@@ -234,8 +232,8 @@ class PeriodicSolver(Solver):
         indices: Sequence[int],
         *,
         resolution: int,
-        records: int,
-        device: torch.device | str = "cpu",
+        num_steps: int,
+        device: Device = "cpu",
     ) -> Solution:
         stride = -(-self.coarsest() // resolution)
         n = stride * resolution
@@ -244,7 +242,7 @@ class PeriodicSolver(Solver):
         spacing = second - first
         _, dt = whole_steps(spacing, self.first_step(n))
         u, steps = solve_guarded(
-            lambda state, dt: self.evolve(state, records, dt=dt, spacing=spacing),
+            lambda state, dt: self.evolve(state, num_steps, dt=dt, spacing=spacing),
             start,
             dt,
             name=self.name,
@@ -252,3 +250,78 @@ class PeriodicSolver(Solver):
         check_samples(u, self.limits(u), indices, self.name)
         kept = (..., *[slice(None, None, stride)] * self.dim, None)
         return Solution(u=u[kept], a=start[kept], dt=steps)
+
+
+def solve_guarded(
+    run: Callable[[Tensor, float], tuple[Tensor, Tensor]],
+    initial: Tensor,
+    dt: float,
+    *,
+    name: str,
+) -> tuple[Tensor, Tensor]:
+    """Solve a batch, halving the step of each sample whose guard asks for it.
+
+    The decision is a sample's own, so the result does not depend on its batch.
+
+    Args:
+        run: (initial states ``[B, ...]``, dt) to (time steps ``[B, T, ...]``, guard
+            ``[B]``). The guard number must stay below 2; a step is stable there.
+        initial: Initial states ``[B, ...]``.
+        dt: First step to try.
+        name: The equation, for the message.
+
+    Returns:
+        Time steps ``[B, T, ...]`` and the step used for each sample ``[B]``.
+
+    Raises:
+        UserError: A sample's guard still fails after four halvings.
+    """
+    u, guard = run(initial, dt)
+    steps = torch.full_like(guard, dt)
+    for _ in range(_HALVINGS):
+        bad = ~(guard < GUARD)
+        if not bad.any():
+            return u, steps
+        dt /= 2
+        u[bad], guard[bad] = run(initial[bad], dt)
+        steps[bad] = dt
+    if bool((guard < GUARD).all()):
+        return u, steps
+    worst = float(guard.nan_to_num(torch.inf).max())
+    raise UserError(
+        f"{name} with step guard {worst:.3g} at dt={dt:.3g}",
+        f"a guard below {GUARD:g}",
+        "use smaller fields, a weaker force or more viscosity",
+    )
+
+
+def check_samples(
+    u: Tensor,
+    limits: Mapping[str, tuple[Tensor, float]],
+    indices: Sequence[int],
+    name: str,
+) -> None:
+    """Refuse a batch with a value that is not finite or a quantity past its limit.
+
+    Args:
+        u: Time steps ``[B, ...]``.
+        limits: Quantity to its value in each sample ``[B]`` and its upper limit.
+        indices: Sample numbers, for the message.
+        name: The equation, for the message.
+
+    Raises:
+        UserError: It names the first infinite sample, or the worst one.
+    """
+    infinite = (~torch.isfinite(u).flatten(1).all(dim=1)).double()
+    for quantity, (values, limit) in {
+        "infinite values": (infinite, 0.0),
+        **limits,
+    }.items():
+        worst = int(values.nan_to_num(torch.inf).argmax())
+        value = float(values[worst])
+        if not value <= limit:
+            raise UserError(
+                f"{name} sample {indices[worst]} with {quantity} {value:.2g}",
+                f"at most {limit:g}",
+                "raise the resolution or use smoother fields",
+            )

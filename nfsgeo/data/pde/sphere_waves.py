@@ -11,8 +11,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from nfsgeo.data.pde.random_fields import sample_rng
-from nfsgeo.data.pde.solution import Solution
-from nfsgeo.data.pde.solver import Positive, Solver
+from nfsgeo.data.pde.solver import Device, Positive, Solution, Solver
 from nfsgeo.geometry import Domain, spherical_harmonics
 
 __all__ = ["SphereWaves"]
@@ -48,7 +47,7 @@ class SphereWaves(Solver):
     title: ClassVar[str] = "u_tt = c^2 Laplace u on the unit sphere, in closed form"
     dim: ClassVar[int] = 2
     domain: ClassVar[Domain] = Domain.sphere()
-    records: ClassVar[int] = 40
+    num_steps: ClassVar[int] = 40
     resolution: ClassVar[int] = 48
     method: ClassVar[Mapping[str, str]] = {
         "time": "exact",
@@ -68,8 +67,8 @@ class SphereWaves(Solver):
         step = np.arange(resolution) / resolution
         return 360 * step - 180, 180 * (step + 0.5 / resolution) - 90
 
-    def times(self, records: int) -> np.ndarray:
-        return self.spacing * np.arange(records)
+    def times(self, num_steps: int) -> np.ndarray:
+        return self.spacing * np.arange(num_steps)
 
     def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
         start = self._coefficients(seed, indices)[:, 0]
@@ -82,12 +81,12 @@ class SphereWaves(Solver):
         indices: Sequence[int],
         *,
         resolution: int,
-        records: int,
-        device: torch.device | str = "cpu",
+        num_steps: int,
+        device: Device = "cpu",
     ) -> Solution:
         degree = self._degrees()
         frequency = self.speed * (degree * (degree + 1)).sqrt()
-        angle = torch.outer(torch.from_numpy(self.times(records)), frequency)
+        angle = torch.outer(torch.from_numpy(self.times(num_steps)), frequency)
         waves = torch.stack([angle.cos(), angle.sin()], dim=1).to(device)
         given = self._coefficients(seed, indices).to(device)
         given = torch.einsum("bpk,tpk->btk", given, waves)

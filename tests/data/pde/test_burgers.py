@@ -46,7 +46,7 @@ def test_cole_hopf_at_low_viscosity() -> None:
 
 def test_shipped_batch() -> None:
     equation = Burgers()
-    solution = equation.solve(0, range(4), resolution=1024, records=201)
+    solution = equation.solve(0, range(4), resolution=1024, num_steps=201)
     u = solution.u
     assert u.shape == (4, 201, 1024, 1) and u.dtype == torch.float64
     assert_close(u[:, 0], solution.a, rtol=0, atol=0)
@@ -59,9 +59,9 @@ def test_shipped_batch() -> None:
 
 
 def test_resolution_does_not_matter() -> None:
-    fine = Burgers().solve(0, range(2), resolution=2048, records=21)
+    fine = Burgers().solve(0, range(2), resolution=2048, num_steps=21)
     for resolution in (1024, 512, 100):
-        coarse = Burgers().solve(0, range(2), resolution=resolution, records=21)
+        coarse = Burgers().solve(0, range(2), resolution=resolution, num_steps=21)
         if 2048 % resolution == 0:
             every = 2048 // resolution
             assert_close(fine.u[:, :, ::every], coarse.u, rtol=0, atol=1e-9)
@@ -70,17 +70,17 @@ def test_resolution_does_not_matter() -> None:
 
 
 def test_time_stride() -> None:
-    plain = Burgers().solve(0, [0], resolution=1024, records=41)
+    plain = Burgers().solve(0, [0], resolution=1024, num_steps=41)
     strided = Burgers(time_stride=2)
-    assert strided.records == 101
-    every_other = strided.solve(0, [0], resolution=1024, records=21)
+    assert strided.num_steps == 101
+    every_other = strided.solve(0, [0], resolution=1024, num_steps=21)
     assert_close(plain.u[:, ::2], every_other.u, rtol=0, atol=1e-12)
     assert_close(strided.times(21), Burgers().times(41)[::2], rtol=0, atol=1e-15)
 
 
 def test_unresolved_front_is_refused() -> None:
     with pytest.raises(UserError, match="unresolved"):
-        Burgers(nu=1e-4).solve(0, range(2), resolution=1024, records=101)
+        Burgers(nu=1e-4).solve(0, range(2), resolution=1024, num_steps=101)
 
 
 @pytest.mark.slow

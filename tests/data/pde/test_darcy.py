@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from nfsgeo.data.pde.darcy import Darcy, solve_pressure
-from nfsgeo.data.pde.random_fields import neumann_field, sample_rng
 
 
 def manufactured(n: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -85,15 +84,6 @@ def test_symmetry() -> None:
         assert_close(moved, move(u), rtol=1e-9, atol=0)
 
 
-def test_shipped_batch() -> None:
-    equation = Darcy()
-    solution = equation.solve(0, range(2), resolution=256)
-    assert solution.u.shape == (2, 1, 256, 256, 1)
-    assert solution.a.shape == (2, 256, 256, 1)
-    assert equation.axes(256)[0][[0, -1]].tolist() == [0.5 / 256, 255.5 / 256]
-    assert equation.times(1).tolist() == [0]
-
-
 def test_scale_of_the_fields() -> None:
     a = Darcy().initial(0, range(256), 64)
     u, _ = solve_pressure(a, torch.ones_like(a))
@@ -109,14 +99,3 @@ def test_scaling_and_sign() -> None:
     scaled, _ = solve_pressure(7 * a, f)
     assert (u > 0).all()
     assert_close(7 * scaled, u, rtol=1e-9, atol=0)
-
-
-def test_coefficients() -> None:
-    field = neumann_field(
-        [sample_rng(0, "darcy", 4)], resolution=64, cutoff=128, tau=3.0
-    )
-    for name, high, low in (("12/3", 12.0, 3.0), ("12/4", 12.0, 4.0)):
-        a = Darcy(coefficient=name).initial(0, [4], 64)
-        assert ((a == high) == (field >= 0)).all()
-        assert ((a == low) == (field < 0)).all()
-    assert_close(Darcy(coefficient="lognormal").initial(0, [4], 64), field.exp())

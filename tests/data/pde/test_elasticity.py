@@ -178,14 +178,6 @@ def test_planes_of_stress_and_strain() -> None:
     np.testing.assert_allclose(*found, atol=1e-9)
 
 
-def test_von_mises() -> None:
-    stress = np.array([[1.0, 2.0, 0.0, 1.0], [0.0, 2.0, 0.0, 1.0], [0, 0, 1.0, 0]])
-    expected = [1, 2, math.sqrt(3), 1]
-    np.testing.assert_allclose(fem.von_mises(stress, 0.0), expected)
-    # Equal on all sides, nothing is left.
-    np.testing.assert_allclose(fem.von_mises(stress, 0.5)[3], 0)
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32))
 def test_holes(seed: int) -> None:

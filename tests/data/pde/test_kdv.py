@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from nfsgeo.data.pde.etdrk4 import flush_denormals
 from nfsgeo.data.pde.kdv import KdV, drift, soliton
-from nfsgeo.data.pde.solution import solve_guarded
+from nfsgeo.data.pde.solver import solve_guarded
 
 L = KdV.length
 BOUNDS = torch.tensor([[1e-12], [1e-7], [1e-7]], dtype=torch.float64)
@@ -79,7 +79,7 @@ def test_accuracy_of_the_shipped_step() -> None:
 @pytest.mark.parametrize("ic", ["cos", "sech2"])
 def test_shipped_batch(ic: str) -> None:
     equation = KdV(ic=ic)
-    solution = equation.solve(0, range(8), resolution=1024, records=201)
+    solution = equation.solve(0, range(8), resolution=1024, num_steps=201)
     u = solution.u
     assert u.shape == (8, 201, 1024, 1) and u.dtype == torch.float64
     assert_close(u[:, 0], solution.a, rtol=0, atol=0)
@@ -91,15 +91,15 @@ def test_shipped_batch(ic: str) -> None:
 def test_long_preset() -> None:
     equation = KdV(preset="long")
     assert equation.times(201)[-1] == 10
-    solution = equation.solve(0, range(2), resolution=1024, records=21)
-    standard = KdV().solve(0, range(2), resolution=1024, records=201)
+    solution = equation.solve(0, range(2), resolution=1024, num_steps=21)
+    standard = KdV().solve(0, range(2), resolution=1024, num_steps=201)
     assert_close(solution.u[:, 20], standard.u[:, 200], rtol=0, atol=1e-6)
 
 
 def test_resolution_does_not_matter() -> None:
-    fine = KdV().solve(0, range(2), resolution=2048, records=41)
+    fine = KdV().solve(0, range(2), resolution=2048, num_steps=41)
     for resolution in (1024, 256):
-        coarse = KdV().solve(0, range(2), resolution=resolution, records=41)
+        coarse = KdV().solve(0, range(2), resolution=resolution, num_steps=41)
         every = 2048 // resolution
         assert_close(fine.u[:, :, ::every], coarse.u, rtol=0, atol=1e-6)
         assert_close(fine.a[:, ::every], coarse.a, rtol=0, atol=1e-12)

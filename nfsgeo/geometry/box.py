@@ -1,0 +1,230 @@
+"""An axis-aligned box, and distances in it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+
+__all__ = ["Box"]
+
+
+@dataclass(frozen=True)
+class Box:
+    """An axis-aligned box, periodic or not on each axis.
+
+    On a periodic axis ``lower`` and ``upper`` are one and the same place, and
+    differences are those to the nearest image.
+
+    Args:
+        lower: Lower end of every axis, in the units of the coordinates.
+        upper: Upper end of every axis.
+        periodic: Whether the axis wraps around.
+
+    Raises:
+        ValueError: If the three differ in length, an end is not finite, or
+            ``lower`` is not below ``upper``.
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    periodic: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        try:
+            box = [tuple(map(float, ends)) for ends in (self.lower, self.upper)]
+            box.append(tuple(map(bool, self.periodic)))
+            fits = bool(box[0]) and all(
+                math.isfinite(low) and math.isfinite(high) and low < high
+                for low, high, _ in zip(*box, strict=True)
+            )
+        except (TypeError, ValueError):
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"a box from {self.lower} to {self.upper}, periodic {self.periodic}: "
+                "expected a tuple of one entry per axis in each, finite ends and the "
+                "lower below the upper; correct them"
+            )
+        for name, value in zip(("lower", "upper", "periodic"), box, strict=True):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def unit(cls, dim: int, periodic: bool = True) -> Self:
+        """The box ``[0, 1]^dim``, a torus unless told otherwise."""
+        return cls((0.0,) * dim, (1.0,) * dim, (periodic,) * dim)
+
+    @classmethod
+    def bounding(cls, points: Any, pad: float = 0.05) -> Self:
+        """A box without periodic axes around ``points``.
+
+        Args:
+            points: Coordinates ``[n, d]``, a tensor or an array.
+            pad: Room left at either end of an axis, as a fraction of the points'
+                extent on it (of the largest extent on an axis without any).
+
+        Raises:
+            ValueError: If there is no point or a coordinate is not finite.
+        """
+        points = torch.as_tensor(points, dtype=torch.float64)
+        if points.dim() != 2 or points.numel() == 0 or not points.isfinite().all():
+            raise ValueError(
+                f"points of shape {list(points.shape)}: expected finite "
+                "coordinates [n, d] of at least one point; check the coordinates"
+            )
+        low, high = points.amin(0), points.amax(0)
+        extent = high - low
+        fallback = extent.max() if extent.max() > 0 else extent.new_tensor(1.0)
+        margin = pad * torch.where(extent > 0, extent, fallback)
+        ends = [tuple(end.tolist()) for end in (low - margin, high + margin)]
+        return cls(ends[0], ends[1], (False,) * points.size(1))
+
+    @property
+    def dim(self) -> int:
+        """Number of axes ``d``."""
+        return len(self.lower)
+
+    @property
+    def intrinsic_dim(self) -> int:
+        """Dimensions of the domain itself: 2 of a sphere, whatever its axes."""
+        return self.dim
+
+    @property
+    def lengths(self) -> tuple[float, ...]:
+        """Length of every axis."""
+        return tuple(b - a for a, b in zip(self.lower, self.upper, strict=True))
+
+    @property
+    def volume(self) -> float:
+        """The volume: the product of the lengths, or the area of a sphere."""
+        return math.prod(self.lengths)
+
+    def span(self, axis: int) -> str:
+        """Where an axis begins and ends, as short text: ``0 to 1``.
+
+        Far from the origin the length stands in for the end: ``1000000 to +3000``.
+        """
+        low, high, length = self.lower[axis], self.upper[axis], self.lengths[axis]
+        if max(abs(low), abs(high)) > 100 * length:
+            return f"{low:.9g} to +{length:.4g}"
+        return f"{low:.4g} to {high:.4g}"
+
+    def ball_radius(self, fraction: float) -> float:
+        """Radius of a ball, or a cap, that covers a ``fraction`` of the domain."""
+        unit_ball = math.pi ** (self.dim / 2) / math.gamma(self.dim / 2 + 1)
+        return (fraction * self.volume / unit_ball) ** (1 / self.dim)
+
+    def displacement(self, a: Tensor, b: Tensor) -> Tensor:
+        """``b - a``, taken to the nearest image on periodic axes.
+
+        Computed in the tensors' own precision; antisymmetric to the last bit. Half
+        a box apart, either image is as near and the sign is left to rounding.
+
+        Args:
+            a: Points ``[..., d]``.
+            b: Points ``[..., d]``, broadcast against ``a``.
+
+        Returns:
+            Displacements ``[..., d]``.
+        """
+        self._check_last_axis(a, b)
+        delta = b - a
+        if not any(self.periodic):
+            return delta
+        columns = [self._nearest(delta[..., axis], axis) for axis in range(self.dim)]
+        return torch.stack(columns, dim=-1)
+
+    def distance(self, a: Tensor, b: Tensor) -> Tensor:
+        """Euclidean length of ``displacement(a, b)``, ``[...]``.
+
+        The squares are summed axis by axis, in this order and no other, so that
+        the same pair has the same distance to the last bit whatever asks for it.
+        """
+        self._check_last_axis(a, b)
+        total = torch.zeros((), dtype=a.dtype, device=a.device)
+        for axis in range(self.dim):
+            delta = self._nearest(b[..., axis] - a[..., axis], axis)
+            total = total + delta * delta
+        return total.sqrt()
+
+    def tangent(self, a: Tensor, b: Tensor) -> Tensor:
+        """Coordinates of ``b`` in a plane around ``a``, ``[..., intrinsic_dim]``.
+
+        The displacement; on the unit sphere, in the tangent plane at ``a``.
+        """
+        return self.displacement(a, b)
+
+    def wrap(self, pos: Tensor) -> Tensor:
+        """Bring ``pos [..., d]`` into the box along its periodic axes."""
+        if not any(self.periodic):
+            self._check_last_axis(pos)
+            return pos
+        low, high, lengths = self._ends(pos)
+        moved = pos - lengths * torch.floor((pos - low) / lengths)
+        # The far end is the near end; rounding may land there, too.
+        inside = (pos != high) & (moved >= low) & (moved < high)
+        moved = torch.where(inside | moved.isnan(), moved, low)
+        return torch.where(torch.tensor(self.periodic, device=pos.device), moved, pos)
+
+    def wrap_near(self, pos: Tensor) -> Tensor:
+        """As :meth:`wrap`, but only points at most one period outside the box.
+
+        Longitudes of 270 or of 180 degrees have one meaning; points many periods away
+        rather have other units, and stay where they are.
+        """
+        low, high, lengths = self._ends(pos)
+        near = (pos >= low - lengths) & (pos <= high + lengths)
+        return torch.where(near, self.wrap(pos), pos)
+
+    def check_inside(self, pos: Tensor, name: str = "") -> None:
+        """Makes sure that points ``[..., d]`` lie in the box, its ends included.
+
+        Args:
+            pos: Points ``[..., d]``.
+            name: What they are, for the message, such as ``"source "``.
+
+        Raises:
+            UserError: Some are outside, or no numbers; it tells the first.
+        """
+        inside = self._in_box(pos)
+        if not inside.all():
+            index = int((~inside).reshape(-1).nonzero()[0])
+            raise UserError(
+                f"{name}point {index} at {pos.reshape(-1, self.dim)[index].tolist()}",
+                f"points within {list(self.lower)} and {list(self.upper)}",
+                "enlarge the domain, or bring points on periodic axes back with "
+                "domain.wrap",
+            )
+
+    def _ends(self, pos: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Lower ends, upper ends and lengths as precise as ``pos``."""
+        self._check_last_axis(pos)
+        dtype = pos.dtype if pos.is_floating_point() else torch.float64
+        ends = [self.lower, self.upper, self.lengths]
+        low, high, lengths = torch.tensor(ends, dtype=torch.float64).to(
+            pos.device, dtype
+        )
+        return low, high, lengths
+
+    def _in_box(self, pos: Tensor) -> Tensor:
+        low, high, _ = self._ends(pos)
+        return ((pos >= low) & (pos <= high)).all(-1)
+
+    def _nearest(self, delta: Tensor, axis: int) -> Tensor:
+        if not self.periodic[axis]:
+            return delta
+        length = self.lengths[axis]
+        return delta - length * torch.round(delta / length)
+
+    def _check_last_axis(self, *points: Tensor) -> None:
+        for pos in points:
+            if pos.dim() == 0 or pos.size(-1) != self.dim:
+                raise ValueError(
+                    f"points of shape {list(pos.shape)}: expected [..., {self.dim}] in "
+                    f"a domain of {self.dim} axes; check the points or the domain"
+                )
