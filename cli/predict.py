@@ -72,7 +72,6 @@ def predict(
     result has the format of its ending: CF NetCDF for .nc, else one of those that
     `nfsgeo datasets` lists.
     """
-    import nfsgeo.data
     from nfsgeo.data.times import span_text
     from nfsgeo.evaluation import predict as predict_file
 
@@ -80,9 +79,8 @@ def predict(
         raise click.UsageError("Give either RUN or --model")
     folder = run or FOLDER / str(model)
     with progress_bar() as progress:
-        options["progress"] = lambda done, total: progress("samples", done, total)
-        predict_file(folder, source, target, **options)
-    with nfsgeo.data.open(target) as predicted:
+        found = predict_file(folder, source, target, progress=progress, **options)
+    with found as predicted:
         first, last = predicted.times[[0, -1]].tolist()
         span = span_text(first, last, predicted.time_unit)
     content = {"output": str(target), "times": [first, last]}

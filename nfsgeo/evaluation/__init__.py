@@ -1,7 +1,7 @@
 """How good a trained model is, and what it predicts.
 
-- :func:`evaluate_run`: errors of a run folder beside those of the baselines, in the
-  data's units, and on larger meshes; it calls :func:`evaluate`, :func:`evaluate_unseen`
+- :func:`evaluate_run`: errors of a run beside those of the baselines, in the data's
+  units, and on larger meshes
 - :func:`evaluate_meshes`: errors on meshes of every kind, at observed and other points
 - :func:`interpolation_memory`: memory of the search, the kernels and the sums
 - :class:`KeepStates`: saves the states of a network on its grid during training;
@@ -16,13 +16,11 @@
 
 from nfsgeo.evaluation.baselines import extrapolation, persistence, training_mean
 from nfsgeo.evaluation.convergence import (
-    GridStates,
     KeepStates,
     deviation,
     grid_states,
     kept_states,
 )
-from nfsgeo.evaluation.evaluate import Evaluation, evaluate
 from nfsgeo.evaluation.export import export_run, program_inputs
 from nfsgeo.evaluation.interpolation_memory import interpolation_memory
 from nfsgeo.evaluation.invariance import evaluate_meshes
@@ -30,18 +28,13 @@ from nfsgeo.evaluation.predict import predict
 from nfsgeo.evaluation.pretrained import ship_run
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import evaluate_run
-from nfsgeo.evaluation.unseen import evaluate_unseen
 from nfsgeo.training.run_paths import find_run
 
 __all__ = [
-    "Evaluation",
-    "GridStates",
     "KeepStates",
     "deviation",
-    "evaluate",
     "evaluate_meshes",
     "evaluate_run",
-    "evaluate_unseen",
     "export_run",
     "find_run",
     "grid_states",

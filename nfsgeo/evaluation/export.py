@@ -27,7 +27,7 @@ from nfsgeo.geometry.csr import pointers
 from nfsgeo.models import MixerOperator
 from nfsgeo.nn import InterpolationResampling
 from nfsgeo.training.artifacts import write_bytes
-from nfsgeo.training.run_paths import find_run
+from nfsgeo.training.run_paths import Run
 
 __all__ = ["export_run", "program_inputs"]
 
@@ -43,8 +43,8 @@ ENDS = {
 
 
 def export_run(
-    folder: Path,
-    target: Path,
+    run: Run,
+    target: Path | str,
     *,
     format: Literal["torch-export", "onnx"] = "torch-export",
 ) -> Path:
@@ -57,7 +57,7 @@ def export_run(
     arguments by name.
 
     Args:
-        folder: The run's folder, or the name of a model that comes with nfsgeo.
+        run: From :func:`nfsgeo.fit`, its folder, or a name such as ``"ns-small"``.
         target: The file to make, ``.pt2`` or ``.onnx``.
         format: ``"torch-export"`` or ``"onnx"``.
 
@@ -66,10 +66,11 @@ def export_run(
             between points and a grid, ONNX lacks an operator, or ``target`` exists or
             has another ending.
     """
+    target = Path(target)
     check_ending(target, ENDINGS[format])
     if target.exists():
         raise UserError(f"{target}", "a file that does not exist", "choose another")
-    config, forecaster = open_run(find_run(folder), "cpu")
+    config, forecaster = open_run(run, "cpu")
     model, name = forecaster.model, f"a run of {config.model.name}"
     if not isinstance(model, MixerOperator) or not isinstance(
         model.resampling, InterpolationResampling

@@ -1,4 +1,4 @@
-"""Sizes, cost and errors of a run."""
+"""What ``summary.json`` of a run holds."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from nfsgeo.data import Fields
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.evaluate import Evaluation
-from nfsgeo.forecast import Forecaster
+from nfsgeo.evaluation.scored_model import ScoredModel
+from nfsgeo.evaluation.scores import Scores
 from nfsgeo.models import num_parameters
-from nfsgeo.training import RunConfig, RunPaths
+from nfsgeo.training import RunPaths
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import read_history
 from nfsgeo.training.run import is_finished
 
-__all__ = ["describe_errors", "describe_run", "read_summary"]
+__all__ = ["describe_errors", "describe_rollout", "describe_run", "read_summary"]
 
-SCORED = ("part", "samples", "of_samples", "points", "of_points", "trained_on", "tied")
 POOLED = (
     "Pooled errors are means over the components: of MAE and RMSE divided by the "
     "component's standard deviation in the training data, and of relative L2 "
@@ -40,6 +38,16 @@ class _Component(_Errors):
     baselines: dict[str, _Errors]
 
 
+class _Scored(BaseModel):
+    part: str
+    samples: int
+    of_samples: int
+    points: int | list[int]
+    of_points: int | list[int] | None
+    trained_on: int
+    tied: bool
+
+
 class _Summary(BaseModel):
     """What is read of a summary; it holds more."""
 
@@ -47,6 +55,8 @@ class _Summary(BaseModel):
     test: _Errors
     baselines: dict[str, _Errors]
     components: dict[str, _Component] = {}
+    pooled: str | None = None
+    scored: _Scored | None = None
 
 
 def read_summary(paths: RunPaths) -> dict[str, Any]:
@@ -61,19 +71,16 @@ def read_summary(paths: RunPaths) -> dict[str, Any]:
         content = dict(json.loads(paths.summary.read_text()))
         if "test" in content:
             read = _Summary.model_validate(content)
-            [content["scored"][name] for name in SCORED if "scored" in content]
-            if read.components:
-                str.lower(content["pooled"])
+            if read.components and read.pooled is None:
+                raise ValueError("components without what their pooled errors are")
         return content
-    except (ValidationError, ValueError, TypeError, KeyError, RecursionError):
+    except (ValidationError, ValueError, TypeError, RecursionError):
         raise UserError(
             f"{paths.summary}", "a whole summary of a run", "evaluate it again"
         ) from None
 
 
-def describe_run(
-    paths: RunPaths, config: RunConfig, forecaster: Forecaster, file: Fields
-) -> dict[str, Any]:
+def describe_run(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
     """Sizes and cost of a run, with which ``summary.json`` begins.
 
     ``seconds_per_epoch`` is the mean over the epochs trained, validation included;
@@ -81,7 +88,8 @@ def describe_run(
     None where there is no last checkpoint. ``stopped_early`` is true where training
     ran out of ``trainer.patience`` before its last epoch.
     """
-    rows = read_history(paths.metrics)
+    config, file, forecaster = scored.config, scored.file, scored.forecaster
+    rows, task = read_history(paths.metrics), forecaster.task
     memory, early = None, False
     if paths.last.exists():
         checkpoint = read_checkpoint(paths.last)
@@ -93,9 +101,9 @@ def describe_run(
         "equation": file.equation,
         "provenance": file.provenance,
         "seed": config.seed,
-        "n_s": forecaster.task.num_points,
-        "n_t": max(1, forecaster.task.n_in),
-        "n_t_out": forecaster.task.n_out,
+        "n_s": task.num_points,
+        "n_t": max(1, task.n_in),
+        "n_t_out": task.n_out,
         "epochs": len(rows),
         "stopped_early": early,
         "parameters": num_parameters(forecaster.model),
@@ -104,12 +112,16 @@ def describe_run(
     }
 
 
-def describe_errors(
-    found: Evaluation, std: Sequence[float], file: Fields
-) -> dict[str, Any]:
-    """Errors of the model and of the baselines, with which ``summary.json`` ends."""
+def describe_errors(found: Scores, std: Sequence[float]) -> dict[str, Any]:
+    """Errors of the model and of the baselines, with which ``summary.json`` ends.
+
+    Args:
+        found: The errors.
+        std: Standard deviation of each component in the training data.
+    """
+    file, scores = found.windows.file, found.pooled()
     names = file.component_names
-    units, scores = [file.units.get(name) for name in names], found.scores()
+    units = [file.units.get(name) for name in names]
     summary: dict[str, Any] = {"test": scores.pop("model"), "baselines": scores}
     each = zip(names, found.errors["model"].without_energy(), strict=False)
     if left := {name: num for name, num in each if num}:
@@ -128,4 +140,16 @@ def describe_errors(
             | {"baselines": {each: errors[c] for each, errors in parts.items()}}
             for c, name in enumerate(names)
         },
+    }
+
+
+def describe_rollout(found: Scores) -> dict[str, Any]:
+    """Errors of a rollout, and when they are."""
+    windows, by_step, last = found.windows, found.by_time_step, found.last
+    times = windows.times[windows.n_in :] - windows.times[windows.n_in - 1]
+    return {
+        "times": times.tolist(),
+        "errors": found.pooled(),
+        "mae_by_step": {name: each.tolist() for name, each in by_step.items()},
+        "rel_l1_last_by_sample": {n: e.nanmean(-1).tolist() for n, e in last.items()},
     }

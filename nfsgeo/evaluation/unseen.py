@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -14,12 +13,10 @@ from nfsgeo.data.meshes import Mesh, MeshesInTurn, nested
 from nfsgeo.data.meshes.trigonometric import is_band_limited
 from nfsgeo.data.streams import derived_seed
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.evaluate import errors_in_parts, scored_windows
-from nfsgeo.forecast import Forecaster
+from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training.config import RunConfig
-from nfsgeo.training.observation import Observation, mesh_of, trained_points
+from nfsgeo.training.observation import mesh_of, trained_points
 
 __all__ = [
     "COLUMNS",
@@ -28,7 +25,6 @@ __all__ = [
     "evaluate_unseen",
     "in_turn",
     "samples_to_look_at",
-    "seen_by_training",
     "spread",
 ]
 
@@ -43,16 +39,13 @@ COLUMNS = ("factor", "repeat", "num_points", *ERRORS)
 
 
 def evaluate_unseen(
-    forecaster: Forecaster,
-    config: RunConfig,
-    file: Fields,
-    mesh: Observation,
-    *,
+    scored: ScoredModel,
     factors: Sequence[float],
     repeats: int,
+    *,
     at: UnseenAt | None = None,
     progress: Progress = silent,
-) -> list[dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Errors of the test samples on meshes around the training mesh.
 
     The paper's test of mesh invariance: a mesh has ``factor`` times the points, the
@@ -61,10 +54,7 @@ def evaluate_unseen(
     cycle through the draws.
 
     Args:
-        forecaster: On the device to compute on.
-        config: Configuration of the run.
-        file: The data.
-        mesh: The mesh on which test samples are observed, the first of training.
+        scored: The model and the fields.
         factors: How many times as many points, above 1.
         repeats: Meshes to draw for each factor.
         at: Whether additional points lie ``"off-grid"``, between the points of the
@@ -74,13 +64,16 @@ def evaluate_unseen(
         progress: Called with what is being done, how much is done and in all.
 
     Returns:
-        A row of :data:`COLUMNS` for each mesh; ``mae_seen`` is the error at the points
-        of the training mesh, ``mae_unseen`` at the others.
+        A row of :data:`COLUMNS` for each mesh, in which ``mae_seen`` is the error at
+        the points of the training mesh, ``mae_unseen`` at the others. Then where these
+        lie, ``at``, and of the ``points`` of a test sample how many any point set of
+        training contains, ``trained``.
 
     Raises:
         UserError: The model is tied to its mesh, training has seen too many points of
             the file, or its fields are not known between them.
     """
+    config, file, mesh = scored.config, scored.file, scored.mesh
     able = [model.name for model in MODELS.values() if model.any_mesh]
     if config.model.name not in able:
         raise UserError(
@@ -94,42 +87,43 @@ def evaluate_unseen(
             "how many times as many points, above 1",
             "for example --unseen 2",
         )
-    at_file = _resolved(file, at) == "file"
-    known = trained_points(config.data, file, config.seed) if at_file else None
-
-    def num_seen(sample: int) -> int:
-        return len(mesh_of(mesh, sample))
-
-    rows = []
+    samples = samples_to_look_at(file)
+    between = at != "file" and is_band_limited(file, samples)
+    if at == "off-grid" and not between:
+        raise UserError(
+            f"unseen points off the grid of {file.path}",
+            "fields on a grid that is equispaced along a periodic axis and resolves "
+            "them",
+            "give --unseen-at file",
+        )
+    trained, rows = trained_points(config.data, file, config.seed), []
     for factor in factors:
         for repeat in range(repeats):
             seed = derived_seed(config.seed, round(1000 * factor), repeat)
-            draw = partial(_enlarged, file, mesh, factor, seed, known)
+
+            def draw(sample: int, factor: float = factor, seed: int = seed) -> Mesh:
+                seen, known = mesh_of(mesh, sample), None
+                if between:
+                    seen = Mesh(seen.pos, None)
+                else:
+                    known = trained(sample)
+                num = round(factor * len(seen))
+                return nested(seen, file, num, seed, sample, trained=known)
+
             # Samples with meshes of their own have draws of their own.
             larger = in_turn(draw, DRAWS if isinstance(mesh, Mesh) else None)
-            test = scored_windows(forecaster, config, file, larger)
-            errors, seen, unseen = errors_in_parts(
-                forecaster, test, config.data.batch_size, num_first=num_seen
+            test = scored.windows(mesh=larger)
+            errors, at_seen, at_others = scored.errors_in_parts(
+                test, lambda sample: len(mesh_of(mesh, sample))
             )
             size = len(mesh_of(larger, test.samples[0]))
             row = {"factor": factor, "repeat": repeat, "num_points": size, **errors}
-            rows.append(row | {"mae_seen": seen["mae"], "mae_unseen": unseen["mae"]})
+            row |= {"mae_seen": at_seen["mae"], "mae_unseen": at_others["mae"]}
+            rows.append(row)
             progress("unseen meshes", len(rows), len(factors) * repeats)
-    return rows
-
-
-def seen_by_training(
-    config: RunConfig, file: Fields, at: UnseenAt | None = None
-) -> dict[str, Any]:
-    """Where unseen points are drawn, ``at``, and how many are not unseen.
-
-    ``points`` is the number of points of a test sample, and ``trained`` how many of
-    these any point set of training contains.
-    """
-    sample = int(samples_to_look_at(file)[0])
-    trained = trained_points(config.data, file, config.seed)(sample)
-    points = file.num_points(sample)
-    return {"at": _resolved(file, at), "points": points, "trained": len(trained)}
+    first = int(samples[0])
+    where = {"at": "off-grid" if between else "file", "points": file.num_points(first)}
+    return rows, where | {"trained": len(trained(first))}
 
 
 def spread(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -152,34 +146,3 @@ def samples_to_look_at(file: Fields) -> Indices:
     """Up to four samples, of the test part where there is one."""
     part = file.split["test"]
     return (part if len(part) else np.arange(file.num_samples))[:4]
-
-
-def _resolved(file: Fields, at: UnseenAt | None) -> UnseenAt:
-    """Where additional points lie, see :func:`evaluate_unseen`."""
-    if at == "file":
-        return at
-    if is_band_limited(file, samples_to_look_at(file)):
-        return "off-grid"
-    if at is None:
-        return "file"
-    raise UserError(
-        f"unseen points off the grid of {file.path}",
-        "fields on a grid that is equispaced along a periodic axis and resolves them",
-        "give --unseen-at file",
-    )
-
-
-def _enlarged(
-    file: Fields,
-    mesh: Observation,
-    factor: float,
-    seed: int,
-    trained: Callable[[int], Indices] | None,
-    sample: int,
-) -> Mesh:
-    """The mesh of a sample with ``factor`` times its points."""
-    seen, known = mesh_of(mesh, sample), None if trained is None else trained(sample)
-    if known is None:
-        # Without numbers in the file, additional points lie between those of the file.
-        seen = Mesh(seen.pos, None)
-    return nested(seen, file, round(factor * len(seen)), seed, sample, trained=known)

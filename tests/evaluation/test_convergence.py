@@ -11,7 +11,6 @@ import torch
 
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.convergence import (
-    GridStates,
     KeepStates,
     deviation,
     grid_states,
@@ -52,9 +51,9 @@ def test_states_are_what_goes_into_the_blocks_and_comes_out(
     assert forecaster.training
     with torch.no_grad():
         forecaster.eval()
-        end = forecaster.model.blocks(torch.from_numpy(states.begin)[None])
-    assert np.allclose(states.end, end[0].numpy(), atol=1e-6)
-    assert states.begin.shape[0] == 4 and states.begin.shape[-1] == 3
+        end = forecaster.model.blocks(torch.from_numpy(states["begin"])[None])
+    assert np.allclose(states["end"], end[0].numpy(), atol=1e-6)
+    assert states["begin"].shape[0] == 4 and states["begin"].shape[-1] == 3
 
 
 def test_models_without_a_grid_have_no_states(settings: dict[str, Any]) -> None:
@@ -99,5 +98,5 @@ def test_states_are_kept_every_few_epochs_and_change_no_training(
     files = kept_states(tmp_path / "states")
     assert list(files) == [0, 2, 3]
     untrained = grid_states(experiment.forecaster, window)
-    assert np.array_equal(GridStates.read(files[0]).begin, untrained.begin)
-    assert not np.array_equal(GridStates.read(files[3]).end, untrained.end)
+    assert np.array_equal(files[0]["begin"], untrained["begin"])
+    assert not np.array_equal(files[3]["end"], untrained["end"])

@@ -1,0 +1,133 @@
+"""A trained model on the fields that it is scored on, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from nfsgeo.data import Fields
+from nfsgeo.data.connected_batches import Connect, batches
+from nfsgeo.data.windows import WindowDataset
+from nfsgeo.forecast import Forecaster, rollout
+from nfsgeo.forecast.transforms import Normalise
+from nfsgeo.training import FieldErrors, RunConfig
+from nfsgeo.training.datamodule import windows
+from nfsgeo.training.observation import Observation
+
+__all__ = ["ScoredModel", "predictions"]
+
+
+@dataclass(frozen=True)
+class ScoredModel:
+    """A trained model, and the fields that it is scored on.
+
+    Attributes:
+        forecaster: On the device to compute on.
+        config: Of the run, for these fields.
+        file: The fields.
+        mesh: Where test samples are observed, the first mesh of training.
+    """
+
+    forecaster: Forecaster
+    config: RunConfig
+    file: Fields
+    mesh: Observation
+
+    def windows(
+        self,
+        part: str = "test",
+        *,
+        mesh: Observation | None = None,
+        n_out: int | None = None,
+        noise: float | None = None,
+    ) -> WindowDataset:
+        """Windows as those of training: without points that have no value at all.
+
+        Args:
+            part: ``"train"`` or ``"test"``.
+            mesh: Where samples are observed, if elsewhere.
+            n_out: Number of time steps to predict, if not that of training.
+            noise: Standard deviation of noise on the inputs, in that of the training
+                data, if not that of training.
+        """
+        data, scale = self.config.data, self.forecaster.find(Normalise)
+        mesh = self.mesh if mesh is None else mesh
+        absent = self.forecaster.drops_absent
+        found = windows(data, self.file, mesh, part, n_out=n_out, drop_absent=absent)
+        if noise := data.input_noise if noise is None else noise:
+            assert scale is not None
+            found.noise = noise * scale.fields.std.cpu()
+        return found
+
+    def errors(self) -> FieldErrors:
+        """Errors of no sample yet."""
+        statistics = self.forecaster.task.statistics
+        return FieldErrors(**statistics).to(self.forecaster.device)
+
+    def errors_in_parts(
+        self, windows: WindowDataset, num_first: Callable[[int], int] | None = None
+    ) -> tuple[dict[str, float], ...]:
+        """Errors at all predicted points, the first ones of each sample, the others.
+
+        Args:
+            windows: The samples.
+            num_first: How many first points a sample has; its observed ones if None.
+
+        Returns:
+            Three times the errors by name, NaN where there are no points.
+        """
+        found = tuple(self.errors() for _ in range(3))
+        size = self.config.data.batch_size
+        for batch, prediction in predictions(self.forecaster, windows, size):
+            graphs, nums = batch.graphs, batch.graphs.sizes
+            truth = batch.y if graphs.query_sizes is None else batch.query_y
+            if num_first is not None:
+                nums = tuple(map(num_first, batch.sample.tolist()))
+            sizes = torch.tensor(graphs.query_sizes or graphs.sizes)
+            sample = torch.arange(len(sizes)).repeat_interleave(sizes)
+            rank = torch.arange(len(sample)) - (sizes.cumsum(0) - sizes)[sample]
+            first = (rank < torch.tensor(nums)[sample]).to(truth.device)
+            sample = sample.to(truth.device)
+            everywhere = torch.ones_like(first)
+            for errors, at in zip(found, (everywhere, first, ~first), strict=True):
+                errors.update(prediction[at], truth[at], sample[at])
+        return tuple(errors.compute() for errors in found)
+
+
+@torch.no_grad()
+def predictions(
+    forecaster: Forecaster,
+    windows: WindowDataset,
+    batch_size: int,
+    *,
+    connect: Connect | None = None,
+    steps: int | None = None,
+    ahead: Tensor | None = None,
+) -> Iterator[tuple[Batch, Tensor]]:
+    """Batches of samples, in order, and their predicted fields ``[M, steps, C]``.
+
+    Args:
+        forecaster: On the device to compute on.
+        windows: The samples.
+        batch_size: Samples per batch.
+        connect: Makes the graphs of a sample; the forecaster's own if None.
+        steps: Number of time steps of a rollout; None for as many as in training.
+        ahead: Times to predict ``[K]``, for a model that can be asked for any; None for
+            those of the windows.
+    """
+    for batch in batches(windows, batch_size, connect or forecaster.connect):
+        batch = batch.to(forecaster.device)
+        known: dict[str, Any] = forecaster.known_ahead(batch)
+        if ahead is not None and (times := known["times"]) is not None:
+            asked = ahead.to(times).expand(len(times), -1)
+            known["times"] = torch.cat([times[:, : windows.n_in], asked], dim=1)
+        known["graphs"] = batch.graphs
+        if steps is None:
+            yield batch, forecaster(batch.x, **known)
+        else:
+            yield batch, rollout(forecaster, batch.x, batch.pos, steps, **known)
