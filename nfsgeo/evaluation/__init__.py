@@ -9,8 +9,7 @@
 - :func:`predict`: fields at observed or other points, for new data
 - :func:`export_run`: a trained model as a program of ``torch.export`` or ONNX;
   :func:`program_inputs`: its arguments
-- :func:`find_run`: the folder of a run, or of a model that comes with nfsgeo;
-  :func:`ship_run`: reduces a run to what such a model needs
+- :func:`find_run`: the folder of a run, or of a model that comes with nfsgeo
 - :func:`persistence`, :func:`extrapolation`, :func:`training_mean`: baselines
 """
 
@@ -25,7 +24,6 @@ from nfsgeo.evaluation.export import export_run, program_inputs
 from nfsgeo.evaluation.interpolation_memory import interpolation_memory
 from nfsgeo.evaluation.invariance import evaluate_meshes
 from nfsgeo.evaluation.predict import predict
-from nfsgeo.evaluation.pretrained import ship_run
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import evaluate_run
 from nfsgeo.training.run_paths import find_run
@@ -45,6 +43,5 @@ __all__ = [
     "predict",
     "program_inputs",
     "read_points",
-    "ship_run",
     "training_mean",
 ]

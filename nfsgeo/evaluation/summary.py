@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
-
-from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import ScoredModel
 from nfsgeo.evaluation.scores import Scores
 from nfsgeo.models import num_parameters
@@ -17,67 +13,13 @@ from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import read_history
 from nfsgeo.training.run import is_finished
 
-__all__ = ["describe_errors", "describe_rollout", "describe_run", "read_summary"]
+__all__ = ["describe_errors", "describe_rollout", "describe_run"]
 
 POOLED = (
     "Pooled errors are means over the components: of MAE and RMSE divided by the "
     "component's standard deviation in the training data, and of relative L2 "
     "and L1 with the component's mean removed from the fields."
 )
-
-
-class _Errors(BaseModel):
-    # None of a component without any value in the test part.
-    mae: float | None
-    rmse: float | None
-    rel_l2: float | None
-
-
-class _Component(_Errors):
-    unit: str | None
-    baselines: dict[str, _Errors]
-
-
-class _Scored(BaseModel):
-    part: str
-    samples: int
-    of_samples: int
-    points: int | list[int]
-    of_points: int | list[int] | None
-    trained_on: int
-    tied: bool
-
-
-class _Summary(BaseModel):
-    """What is read of a summary; it holds more."""
-
-    model: str
-    test: _Errors
-    baselines: dict[str, _Errors]
-    components: dict[str, _Component] = {}
-    pooled: str | None = None
-    scored: _Scored | None = None
-
-
-def read_summary(paths: RunPaths) -> dict[str, Any]:
-    """The content of ``summary.json``, empty where there is none.
-
-    Raises:
-        UserError: It is damaged.
-    """
-    if not paths.summary.exists():
-        return {}
-    try:
-        content = dict(json.loads(paths.summary.read_text()))
-        if "test" in content:
-            read = _Summary.model_validate(content)
-            if read.components and read.pooled is None:
-                raise ValueError("components without what their pooled errors are")
-        return content
-    except (ValidationError, ValueError, TypeError, RecursionError):
-        raise UserError(
-            f"{paths.summary}", "a whole summary of a run", "evaluate it again"
-        ) from None
 
 
 def describe_run(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def test_each_component_is_shown_in_its_unit(
     summary = json.loads(nfsgeo("evaluate", "w", "--json").stdout)
     assert summary["components"]["pressure"]["unit"] == "hPa"
     described = "\n".join(lines(nfsgeo("info", weather)))
-    assert "temperature [bold] unit °C" in described
+    assert "temperature [bold]: {unit: °C" in described
     facts = json.loads(nfsgeo("info", weather, "--json").stdout)
     assert facts["components"]["pressure"]["unit"] == "hPa"
 
@@ -108,5 +108,5 @@ def test_errors_of_a_long_rollout_fit_into_80_columns(
     assert max(map(len, lines)) <= 80
     (row,) = (line for line in lines if "quadratic extrapolation" in line)
     assert row.split()[2:] == [
-        f"{1.23456e-3 * n:.2e}" for n in (50, 100, 200, 500, 700)
+        f"{1.23456e-3 * n:.3e}" for n in (50, 100, 200, 500, 700)
     ]

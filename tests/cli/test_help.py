@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from nfsgeo.data.meshes import MESH_KINDS
 from nfsgeo.training import RunConfig
 from nfsgeo_cli import main
-from nfsgeo_cli.settings import KEYS
+from nfsgeo_cli.train import OPTIONS
 
 VERBS = sorted(main.commands)
 
@@ -47,7 +47,7 @@ def test_every_option_is_explained(verb: str) -> None:
 
 def test_options_of_train_have_the_defaults_of_the_configuration() -> None:
     text = " ".join(CliRunner().invoke(main, ["train", "--help"]).output.split())
-    for name, key in KEYS.items():
+    for name, key in OPTIONS.items():
         default = attrgetter(key)(RunConfig())
         of = text.partition(f"--{name.replace('_', '-')} ")[2].partition(" --")[0]
         assert default in (None, ()) or name == "data" or f"[{default}]" in of

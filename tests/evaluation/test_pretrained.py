@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import disjoint, random_subset
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation import evaluate_run, find_run, ship_run
+from nfsgeo.evaluation import evaluate_run, find_run
 from nfsgeo.geometry import Domain
 from nfsgeo.pretrained import FOLDER, NAMES
 from nfsgeo.training import RunPaths
@@ -22,38 +23,26 @@ from nfsgeo.training import RunPaths
 DIMS = {"burgers-small": 1, "ns-small": 2}
 
 
-@pytest.fixture
-def evaluated(run: RunPaths) -> RunPaths:
-    evaluate_run(run.root)
-    return run
+MAKING = Path(__file__).parents[2] / "docs" / "making" / "pretrained.py"
 
 
-def test_a_shipped_run_predicts_the_same(
-    evaluated: RunPaths, waves: Path, tmp_path: Path
-):
-    shipped = ship_run(evaluated, tmp_path / "shipped")
-    assert shipped.best.stat().st_size < 0.7 * evaluated.best.stat().st_size
+def test_a_shipped_run_predicts_the_same(run: RunPaths, waves: Path, tmp_path: Path):
+    evaluate_run(run)
+    shipped = runpy.run_path(str(MAKING))["ship"](run, tmp_path / "shipped")
+    assert shipped.best.stat().st_size < 0.7 * run.best.stat().st_size
     torch.manual_seed(0)
     x, pos, query_pos = torch.randn(90, 10, 1), torch.rand(90, 2), torch.rand(40, 2)
     with torch.no_grad():
         found = nfsgeo.load(shipped)(x, pos, query_pos=query_pos)
-        expected = nfsgeo.load(evaluated)(x, pos, query_pos=query_pos)
+        expected = nfsgeo.load(run)(x, pos, query_pos=query_pos)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
     with nfsgeo.predict(shipped, waves, tmp_path / "p.nc") as predicted:
         assert predicted.num_points() == 256  # all of the grid's
-    summary = evaluate_run(shipped.root, data=waves)
+    summary = evaluate_run(shipped, data=waves)
     assert summary["test"]["mae"] > 0 and summary["peak_memory_bytes"] is None
     assert str(waves.parent) not in "".join(
         path.read_text() for path in shipped.root.glob("*.*")
     )
-
-
-def test_what_cannot_be_shipped(run: RunPaths, tmp_path: Path):
-    with pytest.raises(UserError, match="evaluate it first"):
-        ship_run(run, tmp_path / "shipped")
-    assert not (tmp_path / "shipped").exists()
-    with pytest.raises(UserError, match="does not exist"):
-        ship_run(run, tmp_path)
 
 
 @pytest.mark.parametrize("name", NAMES)
