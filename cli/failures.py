@@ -13,7 +13,6 @@ import click
 from nfsgeo.errors import UserError
 
 USER_ERROR, DEFECT, INTERRUPTED = 2, 1, 130
-FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class OneLineErrors(click.Group):
@@ -34,31 +33,29 @@ class OneLineErrors(click.Group):
         except click.Abort:
             sys.exit(INTERRUPTED)
         except Exception as error:
-            message = _user_error(error)
-            if message is None:
-                traceback.print_exc()
-                sys.exit(DEFECT)
-            click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
-            click.echo(" ".join(message.split()), err=True)
-            sys.exit(USER_ERROR)
+            if message := _user_error(error):
+                click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+                click.echo(" ".join(message.split()), err=True)
+                sys.exit(USER_ERROR)
+            traceback.print_exc()
+            sys.exit(DEFECT)
         sys.exit(status if isinstance(status, int) else 0)
 
 
-def _user_error(error: Exception) -> str | None:
-    """The message of a user error, None for a defect."""
-    if isinstance(error, UserError):
-        return str(error)
-    if isinstance(error, click.ClickException):
-        message = error.format_message().rstrip(".")
-        if isinstance(error, click.UsageError) and error.ctx is not None:
-            message += f"; see {error.ctx.command_path} --help"
-        return message
+def _user_error(error: Exception) -> str:
+    """The message of a user error, empty for a defect."""
     text = str(error)
-    if getattr(error, "errno", None) in FULL or "No space left on device" in text:
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        help_text = f"; see {error.ctx.command_path} --help"
+        return error.format_message().rstrip(".") + help_text
+    if isinstance(error, UserError | click.ClickException):
+        return text
+    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+    if full or "No space left on device" in text:
         return "the disk is full: expected room to write; free some and try again"
     if type(error).__name__ == "OutOfMemoryError":
         return "out of device memory: expected it to fit; give a smaller --batch-size"
     if isinstance(error, OSError) and error.filename is not None:
         name, reason = error.filename, error.strerror
         return f"{name} ({reason}): expected a usable path; choose another"
-    return None
+    return ""

@@ -25,33 +25,17 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report, times
 @click.argument("run", type=Path, required=False)
 @click.option("--model", type=click.Choice(NAMES), help="A pretrained model, not RUN.")
 @click.option("--input", "source", type=Path, required=True, help="Observed fields.")
+@click.option("--output", "--out", "target", type=Path, required=True, help="To make.")
 @click.option(
-    "--output",
-    "--out",
-    "target",
-    type=Path,
-    required=True,
-    help="File to make: .nc, .pvd, .vtu, .csv, .parquet or .npz.",
+    "--query-points", type=Path, help="Where, .npy, .npz or .csv.  [observed]"
 )
-@click.option(
-    "--query-points",
-    type=Path,
-    help="Where to predict: .npy, .npz or .csv file.  [the observed points]",
-)
-@click.option(
-    "--first",
-    type=int,
-    help="Number of the first observed snapshot, from 0; default: the last ones.",
-)
-@click.option(
-    "--steps", type=click.IntRange(1), help="Time steps to predict.  [as in training]"
-)
+@click.option("--first", type=int, help="First observed snapshot, from 0.  [the last]")
+@click.option("--steps", type=click.IntRange(1), help="How many.  [as in training]")
 @click.option(
     "--lead-times",
     metavar="T,T,...|START:STOP:STEP",
     callback=times,
-    help="Times to predict after the last observed one, of a model that was trained "
-    "with data.lead_times.",
+    help="Times after the last observed one, for a model trained with data.lead_times.",
 )
 @device
 @as_json
@@ -82,6 +66,6 @@ def predict(
         found = predict_file(folder, source, target, progress=progress, **options)
     with found as predicted:
         first, last = predicted.times[[0, -1]].tolist()
-        span = span_text(first, last, predicted.time_unit)
+    span = span_text(first, last, predicted.time_unit)
     content = {"output": str(target), "times": [first, last]}
     report(as_json, content, f"written  {target}, {span}")

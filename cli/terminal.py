@@ -28,11 +28,9 @@ def times(context: Any, option: click.Parameter, text: str | None) -> Any:
 
     The latter are from 0 to 10 by 0.5, both ends included.
     """
-    if text is None:
-        return None
     try:
-        if ":" not in text:
-            return [float(time) for time in text.split(",")]
+        if text is None or ":" not in text:
+            return text and [float(time) for time in text.split(",")]
         start, stop, step = map(float, text.split(":"))
         num = round((stop - start) / step)
         if 0 <= num < MOST_TIMES and abs(start + num * step - stop) <= 1e-6 * abs(step):
@@ -73,18 +71,11 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     nothing where stderr is no terminal.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TimeRemainingColumn
+    from rich.progress import MofNCompleteColumn, Progress
 
-    bar = Progress(
-        "{task.description}",
-        BarColumn(bar_width=None),
-        "{task.completed:.0f}/{task.total}",
-        TimeRemainingColumn(compact=True),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
-        expand=True,
-        transient=True,
-    )
+    columns = *Progress.get_default_columns(), MofNCompleteColumn()
+    hidden, console = not sys.stderr.isatty(), Console(stderr=True)
+    bar = Progress(*columns, console=console, disable=hidden, transient=True)
     task = bar.add_task("", visible=False)
 
     def update(what: str, done: int, total: int) -> None:

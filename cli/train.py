@@ -141,28 +141,27 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
 
 def _announce(experiment: Experiment, paths: RunPaths) -> None:
     """Prints on stderr what will be trained."""
-    from nfsgeo.data.splits import SPLITS
     from nfsgeo.models import num_parameters
     from nfsgeo.training.environment import device_of
     from nfsgeo.training.window_starts import part_samples
 
-    config, file, problem = experiment.config, experiment.file, experiment.problem
+    config, file, task = experiment.config, experiment.file, experiment.task
     data, count = config.data, num_parameters(experiment.forecaster.model)
-    steps = f"{problem.n_in} time steps in, "
-    steps += f"{'one of the next ' * experiment.task.any_time}{data.n_out} out"
-    if not problem.has_time:
-        steps = "a coefficient in, the solution out"
-    split = " + ".join(f"{len(part_samples(data, file, of))} {of}" for of in SPLITS)
-    split += " samples"
-    if data.split_by == "time":
-        split = f"{file.num_samples} series, split by time"
+    steps = "a coefficient in, the solution out"
+    if task.has_time:
+        out = f"{'one of the next ' * task.any_time}{data.n_out} out"
+        steps = f"{task.n_in} time steps in, {out}"
+    split = f"{file.num_samples} series, split by time"
+    if data.split_by != "time":
+        nums = (f"{len(part_samples(data, file, of))} {of}" for of in file.split)
+        split = f"{' + '.join(nums)} samples"
     if data.window_stride is not None:
         split += f", {len(experiment.data.parts['train'])} training windows"
     where = device_of(config.trainer).type
     for line in (
         f"model   {config.model.name}, {count:,} parameters, on {where}",
         f"data    {file.equation or file.path.name}: {split}",
-        f"points  {problem.num_points} ({data.mesh}), {steps}",
+        f"points  {task.num_points} ({data.mesh}), {steps}",
         f"run     {paths.root}",
         *(f"start   {line}" for line in experiment.lines),
     ):

@@ -37,7 +37,7 @@ from nfsgeo.data.memory import from_arrays, from_pyg, from_xarray, kept
 from nfsgeo.evaluation import evaluate_run as evaluate
 from nfsgeo.evaluation import export_run as export
 from nfsgeo.evaluation import predict
-from nfsgeo.evaluation.run_evaluation import open_run
+from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.forecast import Forecaster
 from nfsgeo.training import Experiment, RunPaths, begin_run, load_config
 from nfsgeo.training.run_paths import Run

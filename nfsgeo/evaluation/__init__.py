@@ -22,10 +22,10 @@ from nfsgeo.evaluation.convergence import (
 )
 from nfsgeo.evaluation.export import export_run, program_inputs
 from nfsgeo.evaluation.interpolation_memory import interpolation_memory
-from nfsgeo.evaluation.invariance import evaluate_meshes
 from nfsgeo.evaluation.predict import predict
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import evaluate_run
+from nfsgeo.evaluation.unseen import evaluate_meshes
 from nfsgeo.training.run_paths import find_run
 
 __all__ = [

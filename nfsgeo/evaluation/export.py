@@ -19,7 +19,7 @@ from torch.export import Dim, ExportedProgram, export, save
 from nfsgeo.data.disk import check_ending
 from nfsgeo.data.formats import require
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.run_evaluation import open_run
+from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.checks import example
 from nfsgeo.geometry import BipartiteGraph, Graphs

@@ -23,8 +23,7 @@ from nfsgeo.data.times import span_text, time_text
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.query_points import read_points
-from nfsgeo.evaluation.run_evaluation import open_run
-from nfsgeo.evaluation.scored_model import predictions
+from nfsgeo.evaluation.scored_model import open_run, predictions
 from nfsgeo.forecast import matched
 from nfsgeo.forecast.checks import check_asked
 from nfsgeo.models import MODELS, Task

@@ -14,20 +14,19 @@ from nfsgeo.data import Fields
 from nfsgeo.data.memory import kept
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scope import Part, describe_scored, scoped
-from nfsgeo.evaluation.scored_model import ScoredModel
+from nfsgeo.evaluation.scored_model import ScoredModel, open_run
 from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
 from nfsgeo.evaluation.summary import describe_errors, describe_rollout, describe_run
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
-from nfsgeo.forecast import Forecaster, matched
+from nfsgeo.forecast import matched
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training import RunConfig, RunPaths, read_config, restore
+from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
-from nfsgeo.training.environment import check_device, device_of
 from nfsgeo.training.observation import observe
 from nfsgeo.training.run_paths import Run, find_run
 from nfsgeo.training.source import open_source
 
-__all__ = ["BY_TIME_STEP", "evaluate_run", "open_run"]
+__all__ = ["BY_TIME_STEP", "evaluate_run"]
 
 # Arrays of evaluation.npz that hold errors at each time step, by method.
 BY_TIME_STEP = {
@@ -123,25 +122,6 @@ def evaluate_run(
                 write_rows(paths.unseen, COLUMNS, rows)
             write_json(paths.summary, summary)
     return summary
-
-
-def open_run(run: Run, device: str | None = None) -> tuple[RunConfig, Forecaster]:
-    """The configuration of a run and its best model.
-
-    Args:
-        run: As for :func:`evaluate_run`.
-        device: Where to compute; the run's own if None.
-
-    Raises:
-        UserError: The run has no checkpoint, or there is no such device.
-    """
-    paths = find_run(run)
-    config = read_config(paths.config)
-    section = config.trainer.model_copy(
-        update={"device": device or config.trainer.device, "devices": 1}
-    )
-    check_device(section)
-    return config, restore(paths.best, config).eval().to(device_of(section))
 
 
 def _write(paths: RunPaths, file: Fields, found: Scores) -> None:

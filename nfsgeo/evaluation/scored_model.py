@@ -15,11 +15,13 @@ from nfsgeo.data.connected_batches import Connect, batches
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.forecast import Forecaster, rollout
 from nfsgeo.forecast.transforms import Normalise
-from nfsgeo.training import FieldErrors, RunConfig
+from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
 from nfsgeo.training.datamodule import windows
+from nfsgeo.training.environment import check_device, device_of
 from nfsgeo.training.observation import Observation
+from nfsgeo.training.run_paths import Run, find_run
 
-__all__ = ["ScoredModel", "predictions"]
+__all__ = ["ScoredModel", "open_run", "predictions"]
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,25 @@ class ScoredModel:
             for errors, at in zip(found, (everywhere, first, ~first), strict=True):
                 errors.update(prediction[at], truth[at], sample[at])
         return tuple(errors.compute() for errors in found)
+
+
+def open_run(run: Run, device: str | None = None) -> tuple[RunConfig, Forecaster]:
+    """The configuration of a run and its best model.
+
+    Args:
+        run: From :func:`nfsgeo.fit`, its folder, or a name such as ``"ns-small"``.
+        device: Where to compute; the run's own if None.
+
+    Raises:
+        UserError: The run has no checkpoint, or there is no such device.
+    """
+    paths = find_run(run)
+    config = read_config(paths.config)
+    section = config.trainer.model_copy(
+        update={"device": device or config.trainer.device, "devices": 1}
+    )
+    check_device(section)
+    return config, restore(paths.best, config).eval().to(device_of(section))
 
 
 @torch.no_grad()

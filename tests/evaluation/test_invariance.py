@@ -15,8 +15,8 @@ import nfsgeo.data
 from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_meshes, evaluate_run
-from nfsgeo.evaluation.invariance import (
-    COLUMNS,
+from nfsgeo.evaluation.unseen import (
+    MESH_COLUMNS,
     MESHES,
 )
 from nfsgeo.geometry import Domain, Region
@@ -41,7 +41,7 @@ def test_a_row_for_each_mesh_and_the_same_again(run: RunPaths) -> None:
     rows = evaluate_meshes(with_meshes(run, 1).root, names)
     with open(run.meshes, newline="") as file:
         written = list(csv.DictReader(file))
-    assert tuple(written[0]) == COLUMNS and [r["mesh"] for r in written] == names
+    assert tuple(written[0]) == MESH_COLUMNS and [r["mesh"] for r in written] == names
     sizes = {row["mesh"]: row["num_points"] for row in rows}
     num = sizes["seen"]
     assert sizes["nested-3"] == 3 * num and sizes["quarter"] == num // 4

@@ -12,7 +12,7 @@ import torch
 import nfsgeo.data
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
-from nfsgeo.evaluation.run_evaluation import open_run
+from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.training import FieldErrors, RunPaths, read_config
 from nfsgeo.training.datamodule import windows
 from nfsgeo.training.observation import observe

@@ -137,7 +137,7 @@ def test_clouds_are_told_apart_by_coordinates(tmp_path: Path, tiny: Any) -> None
 
 
 def test_not_a_larger_mesh(run: RunPaths, waves: Path) -> None:
-    with pytest.raises(UserError, match="above 1"):
+    with pytest.raises(UserError, match="1 times"):
         rows_of(run, waves, 1)
 
 
