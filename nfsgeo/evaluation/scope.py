@@ -59,12 +59,6 @@ def scoped(
         )
     if own:
         return config, file, part
-    if not info.points and file.shape is None:
-        raise UserError(
-            f"the point cloud {file.path} with model {info.name}",
-            "fields on a grid",
-            "use a model that takes any points, such as nfs",
-        )
     # What was measured has noise of its own.
     changes: dict[str, Any] = {"max_test": None, "max_train": None, "input_noise": 0.0}
     if part == "all":

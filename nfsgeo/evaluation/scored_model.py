@@ -26,14 +26,7 @@ __all__ = ["ScoredModel", "open_run", "predictions"]
 
 @dataclass(frozen=True)
 class ScoredModel:
-    """A trained model, and the fields that it is scored on.
-
-    Attributes:
-        forecaster: On the device to compute on.
-        config: Of the run, for these fields.
-        file: The fields.
-        mesh: Where test samples are observed, the first mesh of training.
-    """
+    """A trained model, and the fields that it is scored on, observed on a mesh."""
 
     forecaster: Forecaster
     config: RunConfig
@@ -50,12 +43,8 @@ class ScoredModel:
     ) -> WindowDataset:
         """Windows as those of training: without points that have no value at all.
 
-        Args:
-            part: ``"train"`` or ``"test"``.
-            mesh: Where samples are observed, if elsewhere.
-            n_out: Number of time steps to predict, if not that of training.
-            noise: Standard deviation of noise on the inputs, in that of the training
-                data, if not that of training.
+        ``noise`` is its standard deviation on the inputs, in that of the training data;
+        None for that of training, as for the others.
         """
         data, scale = self.config.data, self.forecaster.find(Normalise)
         mesh = self.mesh if mesh is None else mesh
@@ -76,12 +65,8 @@ class ScoredModel:
     ) -> tuple[dict[str, float], ...]:
         """Errors at all predicted points, the first ones of each sample, the others.
 
-        Args:
-            windows: The samples.
-            num_first: How many first points a sample has; its observed ones if None.
-
-        Returns:
-            Three times the errors by name, NaN where there are no points.
+        ``num_first`` tells how many of these a sample has; its observed ones if None.
+        Errors are NaN where there are no points.
         """
         found = tuple(self.errors() for _ in range(3))
         size = self.config.data.batch_size
@@ -102,15 +87,7 @@ class ScoredModel:
 
 
 def open_run(run: Run, device: str | None = None) -> tuple[RunConfig, Forecaster]:
-    """The configuration of a run and its best model.
-
-    Args:
-        run: From :func:`nfsgeo.fit`, its folder, or a name such as ``"ns-small"``.
-        device: Where to compute; the run's own if None.
-
-    Raises:
-        UserError: The run has no checkpoint, or there is no such device.
-    """
+    """The configuration of a run and its best model, on ``device`` or the run's own."""
     paths = find_run(run)
     config = read_config(paths.config)
     section = config.trainer.model_copy(
@@ -132,14 +109,8 @@ def predictions(
 ) -> Iterator[tuple[Batch, Tensor]]:
     """Batches of samples, in order, and their predicted fields ``[M, steps, C]``.
 
-    Args:
-        forecaster: On the device to compute on.
-        windows: The samples.
-        batch_size: Samples per batch.
-        connect: Makes the graphs of a sample; the forecaster's own if None.
-        steps: Number of time steps of a rollout; None for as many as in training.
-        ahead: Times to predict ``[K]``, for a model that can be asked for any; None for
-            those of the windows.
+    A number of ``steps`` asks for a rollout. A model that can be asked for any time
+    predicts those of the windows, or ``ahead`` ``[K]``.
     """
     for batch in batches(windows, batch_size, connect or forecaster.connect):
         batch = batch.to(forecaster.device)

@@ -67,13 +67,7 @@ def score(
 ) -> Scores:
     """Scores the model and the baselines on every test sample.
 
-    Args:
-        scored: The model and the fields.
-        steps: Number of time steps of a rollout; None for as many as in training.
-        progress: Called with what is being done, how much is done and in all.
-
-    Raises:
-        UserError: Time steps are not those of training, or no value is observed.
+    Time steps have to be those of training, but for a rollout of so many ``steps``.
     """
     forecaster, file = scored.forecaster, scored.file
     test = scored.windows(n_out=steps)

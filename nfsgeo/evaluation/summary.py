@@ -55,12 +55,7 @@ def describe_run(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
 
 
 def describe_errors(found: Scores, std: Sequence[float]) -> dict[str, Any]:
-    """Errors of the model and of the baselines, with which ``summary.json`` ends.
-
-    Args:
-        found: The errors.
-        std: Standard deviation of each component in the training data.
-    """
+    """Errors of the model and of the baselines, with which ``summary.json`` ends."""
     file, scores = found.windows.file, found.pooled()
     names = file.component_names
     units = [file.units.get(name) for name in names]

@@ -78,25 +78,10 @@ def evaluate_unseen(
     the run's seed, the factor and the repeat, :data:`DRAWS` times each, and samples
     cycle through the draws.
 
-    Args:
-        scored: The model and the fields.
-        factors: How many times as many points, above 1.
-        repeats: Meshes to draw for each factor.
-        at: Whether additional points lie ``"off-grid"``, between the points of the
-            file, or are points of the ``"file"`` as in the paper; None for off the grid
-            where the file resolves its fields
-            (:func:`~nfsgeo.data.meshes.trigonometric.is_band_limited`).
-        progress: Called with what is being done, how much is done and in all.
-
-    Returns:
-        A row of :data:`COLUMNS` for each mesh, in which ``mae_seen`` is the error at
-        the points of the training mesh, ``mae_unseen`` at the others. Then where these
-        lie, ``at``, and of the ``points`` of a test sample how many any point set of
-        training contains, ``trained``.
-
-    Raises:
-        UserError: The model is tied to its mesh, training has seen too many points of
-            the file, or its fields are not known between them.
+    Returns a row of :data:`COLUMNS` for each mesh, in which ``mae_seen`` is the error
+    at the points of the training mesh, ``mae_unseen`` at the others; then where these
+    lie, ``at``, and of the ``points`` of a test sample how many any point set of
+    training contains, ``trained``.
     """
     config, file, mesh = scored.config, scored.file, scored.mesh
     able = [model.name for model in MODELS.values() if model.any_mesh]
@@ -190,8 +175,7 @@ def evaluate_meshes(
         all of them.
 
     Raises:
-        UserError: A name is none of these, the data have no grid to draw meshes from,
-            or none of the meshes can be drawn.
+        UserError: A name is none of these, or none of the meshes can be drawn.
     """
     for name in names:
         if name not in MESHES and not NUMBERED.fullmatch(name):
@@ -203,10 +187,6 @@ def evaluate_meshes(
     config, forecaster = open_run(run, device)
     rows, seed = [], config.seed
     with open_source(config.data) as file:
-        if file.shape is None:
-            raise UserError(
-                f"{file.path}", "fields on a grid", "draw meshes from such a file"
-            )
         file = matched(file, forecaster.task)
         seen = observe(config.data, file, seed)
         scored = ScoredModel(forecaster, config, file, seen)
