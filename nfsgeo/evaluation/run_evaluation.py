@@ -16,13 +16,16 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scope import Part, describe_scored, scoped
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
 from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
-from nfsgeo.evaluation.summary import describe_errors, describe_rollout, describe_run
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
 from nfsgeo.forecast import matched
+from nfsgeo.models import num_parameters
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
+from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo.training.history import read_history
 from nfsgeo.training.observation import observe
+from nfsgeo.training.run import is_finished
 from nfsgeo.training.run_paths import Run, find_run
 from nfsgeo.training.source import open_source
 
@@ -103,13 +106,12 @@ def evaluate_run(
         mesh = observe(config.data, file, config.seed)
         scored = ScoredModel(forecaster, config, file, mesh)
         found = score(scored, progress=progress)
-        summary = describe_run(paths, scored)
+        summary = _costs(paths, scored)
         summary["scored"] = describe_scored(trained, found.windows, part, found.points)
-        summary |= describe_errors(found, task.std)
-        summary |= unobserved_errors(scored)
+        summary |= found.summary() | unobserved_errors(scored)
         if steps is not None:
             further = score(scored, steps=steps, progress=progress)
-            summary["rollout"] = describe_rollout(further)
+            summary["rollout"] = further.rollout()
         rows: list[dict[str, Any]] = []
         if factors:
             rows, points = evaluate_unseen(
@@ -122,6 +124,38 @@ def evaluate_run(
                 write_rows(paths.unseen, COLUMNS, rows)
             write_json(paths.summary, summary)
     return summary
+
+
+def _costs(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
+    """Sizes and cost of a run, with which ``summary.json`` begins.
+
+    ``seconds_per_epoch`` is the mean over the epochs trained, validation included;
+    ``peak_memory_bytes`` is that of the CUDA device, or of the process on the CPU, and
+    None where there is no last checkpoint. ``stopped_early`` is true where training
+    ran out of ``trainer.patience`` before its last epoch.
+    """
+    config, file, forecaster = scored.config, scored.file, scored.forecaster
+    rows, task = read_history(paths.metrics), forecaster.task
+    memory, early = None, False
+    if paths.last.exists():
+        checkpoint = read_checkpoint(paths.last)
+        memory = checkpoint["callbacks"]["History"]["peak_memory_bytes"]
+        early = len(rows) < config.trainer.epochs and is_finished(checkpoint, config)
+    return {
+        "model": config.model.name,
+        "data": str(file.path),
+        "equation": file.equation,
+        "provenance": file.provenance,
+        "seed": config.seed,
+        "n_s": task.num_points,
+        "n_t": max(1, task.n_in),
+        "n_t_out": task.n_out,
+        "epochs": len(rows),
+        "stopped_early": early,
+        "parameters": num_parameters(forecaster.model),
+        "seconds_per_epoch": sum(row["seconds"] for row in rows) / max(1, len(rows)),
+        "peak_memory_bytes": memory,
+    }
 
 
 def _write(paths: RunPaths, file: Fields, found: Scores) -> None:

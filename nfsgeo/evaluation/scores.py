@@ -24,6 +24,11 @@ from nfsgeo.training.window_starts import part_samples
 
 __all__ = ["Scores", "score", "unobserved_errors"]
 
+POOLED = (
+    "Pooled errors are means over the components: of MAE and RMSE divided by the "
+    "component's standard deviation in the training data, and of relative L2 "
+    "and L1 with the component's mean removed from the fields."
+)
 EXAMPLES = 4
 # Query points per sample; more of them tell nothing new.
 MAX_QUERIES = 4096
@@ -34,10 +39,9 @@ class Scores:
     """Errors of ``"model"`` and of each baseline, in the units of the data.
 
     Attributes:
-        windows: The samples.
+        windows, std: The samples, and standard deviations in the training data.
         errors: The metrics, by component where there are several.
-        by_time_step: Mean absolute error at each predicted time step: ``[n_out]``, or
-            ``[n_out, C]`` for several components.
+        by_time_step: Mean absolute error at each predicted time step ``[n_out(, C)]``.
         last: Relative L1 of each window at the last predicted time step, with the mean
             of the training targets removed from each component: ``[S, C]``.
         points: Smallest and largest number of points of a sample.
@@ -46,6 +50,7 @@ class Scores:
     """
 
     windows: WindowDataset
+    std: tuple[float, ...]
     errors: dict[str, FieldErrors]
     by_time_step: dict[str, NDArray[Any]]
     last: dict[str, Tensor]
@@ -58,6 +63,42 @@ class Scores:
         return {
             name: metric.compute() | {"rel_l1_last_median": float(ends[name])}
             for name, metric in self.errors.items()
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """Errors of the model and the baselines, with which ``summary.json`` ends."""
+        file, scores, std = self.windows.file, self.pooled(), self.std
+        names = file.component_names
+        units = [file.units.get(name) for name in names]
+        summary: dict[str, Any] = {"test": scores.pop("model"), "baselines": scores}
+        each = zip(names, self.errors["model"].without_energy(), strict=False)
+        if left := {name: num for name, num in each if num}:
+            summary["left_out"] = left
+        parts = {name: metric.by_component() for name, metric in self.errors.items()}
+        model = parts.pop("model")
+        if not model:
+            return summary | ({"units": units[0]} if units[0] else {})
+        flat = ", ".join(name for name, s in zip(names, std, strict=True) if not s)
+        constant = f" They are without {flat}, constant in the training data."
+        return summary | {
+            "pooled": POOLED + constant * bool(flat),
+            "components": {
+                name: {"unit": units[c], "std": std[c]}
+                | model[c]
+                | {"baselines": {each: errors[c] for each, errors in parts.items()}}
+                for c, name in enumerate(names)
+            },
+        }
+
+    def rollout(self) -> dict[str, Any]:
+        """Errors of a rollout, and when they are."""
+        n_in, times = self.windows.n_in, self.windows.times
+        by_step, last = self.by_time_step.items(), self.last.items()
+        return {
+            "times": (times[n_in:] - times[n_in - 1]).tolist(),
+            "errors": self.pooled(),
+            "mae_by_step": {name: each.tolist() for name, each in by_step},
+            "rel_l1_last_by_sample": {n: e.nanmean(-1).tolist() for n, e in last},
         }
 
 
@@ -117,6 +158,7 @@ def score(
     shown = dict(zip(("sample", "x", "truth", "prediction"), stacked, strict=True))
     return Scores(
         test,
+        forecaster.task.std,
         errors,
         {name: metric.compute().cpu().numpy() for name, metric in by_time_step.items()},
         {name: torch.cat(each) for name, each in last.items()},

@@ -14,7 +14,6 @@ import nfsgeo.data
 from nfsgeo.data.build import Array, build
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.geometry import Domain
-from nfsgeo.report import write_report
 from nfsgeo.training import (
     RunPaths,
     begin_run,
@@ -170,20 +169,3 @@ def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets(
     run = trained(tmp_path / "d.nc", tmp_path / "run", data__mesh="all")
     std = evaluate_run(run.root)["components"]["b"]["std"]
     assert std == pytest.approx(u[:7, ..., 1].std(), rel=1e-4)
-
-
-def test_a_problem_without_time(tmp_path: Path) -> None:
-    data = weather(tmp_path / "steady.nc", times=1, static=True)
-    run = trained(data, tmp_path / "run", data__n_in=0, data__n_out=1)
-    assert set(evaluate_run(run.root)["components"]) == set(NAMES)
-
-
-@pytest.mark.slow
-def test_the_report_shows_each_component(
-    run: RunPaths, summary: dict[str, Any]
-) -> None:
-    page = write_report(run.root).read_text()
-    for text in ("temperature (°C)", "pressure (hPa)", "All components, pooled"):
-        assert text in page
-    assert summary["pooled"].replace("'", "&#39;") in page
-    assert (run.root / "figures" / "error-in-time.png").exists()

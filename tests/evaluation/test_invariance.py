@@ -69,11 +69,6 @@ def test_names_that_are_none(run: RunPaths, name: str, word: str) -> None:
         evaluate_meshes(run.root, [name])
 
 
-def test_the_first_of_several_meshes_is_the_seen_one(run: RunPaths) -> None:
-    (several,) = evaluate_meshes(run.root, ["seen"])
-    assert evaluate_meshes(with_meshes(run, 1).root, ["seen"]) == [several]
-
-
 def test_a_grid_is_its_only_mesh(waves: Path, tmp_path: Path) -> None:
     small = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1}
     overrides: dict[str, Any] = {f"model.settings.{k}": v for k, v in small.items()}

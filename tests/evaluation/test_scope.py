@@ -101,13 +101,6 @@ def test_limits_of_the_run_are_not_those_of_a_named_file(
     assert evaluate_run(run.root, data=others)["scored"] == WHOLE
 
 
-def test_samples_that_the_run_was_trained_on_are_counted(
-    run: RunPaths, waves: Path
-) -> None:
-    scored = evaluate_run(run.root, data=waves)["scored"]
-    assert scored == WHOLE | {"trained_on": 16}
-
-
 def test_larger_meshes_are_around_that_of_training(run: RunPaths, others: Path) -> None:
     summary = evaluate_run(run.root, data=others, factors=[2], repeats=1)
     assert summary["scored"] == WHOLE | {"points": 64}
@@ -124,25 +117,12 @@ def test_a_model_of_grids_takes_the_whole_grid(
         evaluate_run(run.root, data=cloud)
 
 
-@pytest.mark.parametrize(
-    ("model", "settings"),
-    [
-        ("mlpmixer", {"width": 4, "depth": 1, "patch": 4}),
-        ("agcrn", {"width": 4, "depth": 1}),
-    ],
-)
 def test_a_model_that_is_tied_to_its_points_keeps_them(
-    waves: Path, others: Path, tmp_path: Path, model: str, settings: dict[str, int]
-) -> None:
-    run = train(waves, tmp_path / "tied", model, **settings)
-    scored = evaluate_run(run.root, data=others)["scored"]
-    assert scored == WHOLE | {"points": 64, "tied": True}
-
-
-def test_other_points_than_those_a_model_is_tied_to(
-    waves: Path, tmp_path: Path
+    waves: Path, others: Path, tmp_path: Path
 ) -> None:
     run = train(waves, tmp_path / "tied", "agcrn", width=4, depth=1)
+    scored = evaluate_run(run.root, data=others)["scored"]
+    assert scored == WHOLE | {"points": 64, "tied": True}
     finer = written(tmp_path / "finer.nc", 32)
     with pytest.raises(UserError, match="other points.*64, which agcrn is tied to"):
         evaluate_run(run.root, data=finer)

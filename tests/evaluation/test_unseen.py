@@ -47,10 +47,6 @@ def test_seen_and_unseen_points_make_up_the_whole(run: RunPaths, waves: Path) ->
     assert row["mae"] == pytest.approx((row["mae_seen"] + 2 * row["mae_unseen"]) / 3)
 
 
-def test_repeats_come_out_the_same_again(run: RunPaths, waves: Path) -> None:
-    assert rows_of(run, waves, 2, 2) == rows_of(run, waves, 2, 2)
-
-
 def test_more_points_than_training_has_left(run: RunPaths, waves: Path) -> None:
     with pytest.raises(UserError, match="training has seen 25. of its 256 points"):
         rows_of(run, waves, 2, at="file")
@@ -134,11 +130,6 @@ def test_clouds_are_told_apart_by_coordinates(tmp_path: Path, tiny: Any) -> None
     assert told["trained"] == len(places(e.file.coordinates(sample)) & trained) > 20
     with pytest.raises(UserError, match="--unseen-at file"):
         unseen(e, [2], at="off-grid")
-
-
-def test_not_a_larger_mesh(run: RunPaths, waves: Path) -> None:
-    with pytest.raises(UserError, match="1 times"):
-        rows_of(run, waves, 1)
 
 
 def test_a_model_of_grids_is_refused(waves: Path) -> None:
