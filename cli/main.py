@@ -35,7 +35,7 @@ USER_ERROR, DEFECT, INTERRUPTED = 2, 1, 130
 class OneLineErrors(click.Group):
     """A group whose commands exit 2 with one line on stderr for user errors.
 
-    These include a full disk, missing permissions and running out of device memory.
+    These include a full disk, a lack of permissions and running out of device memory.
     Ctrl-C exits 130; anything else is a defect, with exit status 1 and a traceback.
     """
 

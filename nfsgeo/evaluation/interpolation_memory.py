@@ -36,20 +36,21 @@ def interpolation_memory(model: Model, x: Tensor, pos: Tensor) -> dict[str, int]
     if not isinstance(resampling, InterpolationResampling):
         return {}
     # Bytes of the storages by address: several tensors may share one.
-    saved: dict[str, dict[int, int]] = {"kernel": {}, "sum": {}}
+    kernel, rest = dict[int, int](), dict[int, int]()
     for layer in (resampling.to_grid, resampling.from_grid):
         if isinstance(layer, KernelInterpolation):
-            _count(layer.kernel, saved["sum"])
+            _count(layer.kernel, rest)
             if isinstance(network := getattr(layer.kernel, "network", None), nn.Module):
-                _count(network, saved["kernel"])
+                _count(network, kernel)
     with torch.enable_grad():
         graphs = model.connect(pos)
         model(x, pos, graphs=graphs).sum().backward()
     for weight in model.parameters():
-        for sizes in saved.values():
+        for sizes in (kernel, rest):
             sizes.pop(weight.untyped_storage().data_ptr(), None)
-    found = {part: sum(sizes.values()) for part, sizes in saved.items()}
-    return {"search": sum(graph.nbytes for graph in graphs.edges.values()), **found}
+    search = sum(graph.nbytes for graph in graphs.edges.values())
+    held = search, sum(kernel.values()), sum(rest.values())
+    return dict(zip(PARTS, held, strict=True))
 
 
 def _count(module: nn.Module, sizes: dict[int, int]) -> None:

@@ -159,19 +159,21 @@ def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indic
     if task.any_time:
         found = stride * np.arange(n_in)
         found += num - 1 - found[-1] if first is None else first
-        wanted, fits = f"at least {found[-1] - found[0] + 1}", found[0] >= 0
+        wanted, fits = f"{found[-1] - found[0] + 1}", found[0] >= 0
     else:
         begin = file.times[num - 1] + usual[0] if first is None else file.times[first]
         found, off = _nearest(file, begin + usual - usual[0])
-        wanted = f"at least {n_in}, {task.step:g} apart"
-        fits = off.max() <= 1e-3 * task.step * n_in
+        wanted, fits = (
+            f"{n_in}, {task.step:g} apart",
+            off.max() <= 1e-3 * task.step * n_in,
+        )
     if not fits or found[-1] >= num:
         gaps = np.diff(file.times[first or 0 :])
         apart = f", {gaps.min():g} to {gaps.max():g} apart" if len(gaps) else ""
         raise UserError(
             f"{file.path} with {num} observed snapshots{apart}, and time steps "
             f"{max(0, found[0])} to {found[-1]} to predict from",
-            f"{wanted}, as in training",
+            f"at least {wanted}, as in training",
             "use a file with such snapshots at its end, or choose others by the number "
             "of the first, --first",
         )

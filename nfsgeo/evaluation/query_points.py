@@ -24,7 +24,7 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
 
     Args:
         path: The file.
-        domain: The box and the region that must contain the points.
+        domain: Must contain the points.
 
     Raises:
         UserError: The file cannot be read, or a point is not finite or lies outside

@@ -95,16 +95,16 @@ def describe_scored(
             for name in ("train", "valid"):
                 trained |= set(part_samples(config.data, own, name).tolist())
 
-    def span(numbers: Any) -> int | list[int]:
-        least, most = min(numbers), max(numbers)
-        return least if least == most else [least, most]
+    def span(*numbers: int) -> int | list[int]:
+        ends = sorted({min(numbers), max(numbers)})
+        return ends if len(ends) > 1 else ends[0]
 
     return {
         "part": part,
         "samples": len(samples),
         "of_samples": file.num_samples,
-        "points": span(points),
-        "of_points": None if between else span([*map(file.num_points, samples)]),
+        "points": span(*points),
+        "of_points": None if between else span(*map(file.num_points, samples)),
         "trained_on": len(trained),
         "tied": not MODELS[config.model.name].unseen_meshes,
     } | ({"windows": len(test)} if len(test) > len(samples) else {})

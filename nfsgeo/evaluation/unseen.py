@@ -144,20 +144,16 @@ def evaluate_meshes(
     """Observes the test samples on other meshes; scores observed and other points.
 
     Meshes are drawn from the run's seed, :data:`DRAWS` of each kind, which samples
-    cycle through. With ``n`` the points of the mesh that the run was trained on:
-
-    - ``seen``: that mesh, the first of several; ``equispaced`` where it is a grid, and
-      then the only one
-    - ``off-grid``: ``n`` between those of the file, along periodic axes, which nothing
-      in training has seen; left out where the fields are not known there
-      (:func:`~nfsgeo.data.meshes.trigonometric.is_band_limited`)
-    - ``nested-k``: the points of ``seen`` and more, ``k n`` in all; these are points of
-      the file that no point set of training contains
-    - ``disjoint``, ``half``, ``quarter``: ``n``, ``n / 2``, ``n / 4`` of such points
-    - ``clustered``: ``n`` of the file, ten times as dense in one place as in another
-    - ``own``: ``n`` of the file for each sample, its own
-    - ``noise-p``: ``seen`` with noise on the inputs, ``p`` percent of their standard
-      deviation
+    cycle through. With ``n`` the points of the mesh that the run was trained on,
+    ``seen`` is that mesh, the first of several, or ``equispaced`` where it is a grid,
+    and then the only one. ``off-grid`` has ``n`` points between those of the file,
+    where the fields are known there
+    (:func:`~nfsgeo.data.meshes.trigonometric.is_band_limited`), ``nested-k`` those of
+    ``seen`` and more, ``k n`` in all, ``disjoint``, ``half`` and ``quarter`` ``n``,
+    ``n / 2`` and ``n / 4``, all of them in no point set of training. ``clustered`` has
+    ``n`` of the file, ten times as dense in one place as in another, ``own`` ``n`` for
+    each sample, and ``noise-p`` is ``seen`` with noise on the inputs, ``p`` percent of
+    their standard deviation.
 
     Meshes for which training has seen too many points of the file are left out, with a
     warning. Fields are predicted at the observed points and at as many that were
