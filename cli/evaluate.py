@@ -31,22 +31,31 @@ SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 )
 @click.argument("run", type=Path)
 @click.option("--data", type=Path, help="Another file, at all of its points.")
-@click.option("--part", type=click.Choice(["all", "test"]), help="Of --data.  [all]")
+@click.option(
+    "--part", type=click.Choice(["all", "test"]), help="Samples of --data.  [all]"
+)
 @click.option(
     "--unseen",
     "factors",
     type=float,
     multiple=True,
-    help="Also on meshes around the training mesh, so many times as large; repeatable.",
+    metavar="K",
+    help="Also on meshes that contain the training mesh, K times as large; repeatable.",
 )
-@click.option("--repeats", type=click.IntRange(1), default=5, help="Of each.  [5]")
+@click.option(
+    "--repeats", type=click.IntRange(1), default=5, help="Meshes of each size.  [5]"
+)
 @click.option(
     "--unseen-at",
     type=click.Choice(["off-grid", "file"]),
     help="Whether further points lie between those of the file's grid, the default "
     "where it resolves the fields, or are its points that training has not seen.",
 )
-@click.option("--steps", type=click.IntRange(1), help="Also so far ahead, by rollout.")
+@click.option(
+    "--steps",
+    type=click.IntRange(1),
+    help="Also so many time steps ahead, by an autoregressive rollout.",
+)
 @device
 @as_json
 def evaluate(run: Path, as_json: bool, **options: Any) -> None:

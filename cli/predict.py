@@ -25,12 +25,20 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report, times
 @click.argument("run", type=Path, required=False)
 @click.option("--model", type=click.Choice(NAMES), help="A pretrained model, not RUN.")
 @click.option("--input", "source", type=Path, required=True, help="Observed fields.")
-@click.option("--output", "--out", "target", type=Path, required=True, help="To make.")
 @click.option(
-    "--query-points", type=Path, help="Where, .npy, .npz or .csv.  [observed]"
+    "--output", "--out", "target", type=Path, required=True, help="File to make."
 )
-@click.option("--first", type=int, help="First observed snapshot, from 0.  [the last]")
-@click.option("--steps", type=click.IntRange(1), help="How many.  [as in training]")
+@click.option(
+    "--query-points",
+    type=Path,
+    help="Where to predict: .npy, .npz or .csv file.  [the observed points]",
+)
+@click.option(
+    "--first", type=int, help="Number of the first observed snapshot.  [the last ones]"
+)
+@click.option(
+    "--steps", type=click.IntRange(1), help="Time steps to predict.  [as in training]"
+)
 @click.option(
     "--lead-times",
     metavar="T,T,...|START:STOP:STEP",

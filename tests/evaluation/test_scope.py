@@ -14,7 +14,7 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.geometry import Domain
-from nfsgeo.training import RunPaths, begin_run, fit, load_config, prepare
+from nfsgeo.training import RunPaths
 
 WHOLE = {
     "part": "all",
@@ -37,12 +37,9 @@ def others(waves: Path, tmp_path: Path) -> Path:
 
 def train(waves: Path, out: Path, model: str, **settings: Any) -> RunPaths:
     """A run of one epoch."""
-    chosen = {"model.name": model, "data.file": str(waves), "trainer.epochs": 1}
+    chosen = {"model.name": model, "trainer.epochs": 1, "trainer.device": "cpu"}
     chosen |= {f"model.settings.{key}": value for key, value in settings.items()}
-    experiment = prepare(load_config(overrides=chosen | {"trainer.device": "cpu"}))
-    paths = begin_run(experiment, out)
-    fit(experiment, paths)
-    return paths
+    return nfsgeo.fit(nfsgeo.prepare(waves, chosen), out)
 
 
 def written(path: Path, resolution: int, dt: float = 0.25) -> Path:
