@@ -94,7 +94,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
     found = pd.DataFrame(rows, columns=heads).set_index(heads[0])
     found = found.rename_axis(index=None, columns=heads[0])
-    return str(found.to_string(line_width=80))
+    return "  ".join(heads) if found.empty else str(found.to_string(line_width=80))
 
 
 def numbers(head: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
@@ -170,9 +170,8 @@ def _scored(summary: Mapping[str, Any]) -> str:
         return f"all {num}" if num == whole else f"{num} of {whole}"
 
     windows = f"{scored['windows']} windows of " if "windows" in scored else ""
-    text = (
-        f"Scored {windows}{share('samples')} samples at {share('points')} points each."
-    )
+    samples, points = share("samples"), share("points")
+    text = f"Scored {windows}{samples} samples at {points} points each."
     if scored["tied"]:
         text += f" {summary['model']} is tied to the points of training."
     if scored["trained_on"]:
