@@ -63,7 +63,7 @@ def _run_facts(source: Path) -> tuple[dict[str, Any], list[str]]:
         if paths.summary.exists():
             summary = dict(json.loads(paths.summary.read_text()))
             errors = [error_table(summary)] if "test" in summary else []
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+    except Exception:  # whatever a damaged one lacks
         raise UserError(
             f"{paths.summary}", "a whole summary of a run", "evaluate it again"
         ) from None
