@@ -72,7 +72,7 @@ def bench(
         raise UserError(f"--scale {scale} without --out", "a folder", "give --out")
     failed = False
     for name in shipped_suites():
-        show(f"[bold]{name}[/]")
+        show(name)
         suite = read_suite(find_suite(name))
         if suite.needs_files:
             show("skipped  for it needs files, see --data-folder of this suite")

@@ -11,6 +11,7 @@ from nfsgeo_cli.terminal import (
     as_json,
     device,
     error_table,
+    numbers,
     progress_bar,
     report,
     table,
@@ -42,14 +43,13 @@ SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 500)
     help="Also on meshes that contain the training mesh, K times as large; repeatable.",
 )
 @click.option(
-    "--repeats", type=click.IntRange(1), default=5, help="Meshes for each K.  [5]"
+    "--repeats", type=click.IntRange(1), default=5, help="Meshes of each size.  [5]"
 )
 @click.option(
     "--unseen-at",
     type=click.Choice(["off-grid", "file"]),
-    help="Where the additional points lie: between those of the file's grid, the "
-    "default where the grid resolves the fields, or among the file's points that "
-    "training has not seen.",
+    help="Whether further points lie between those of the file's grid, the default "
+    "where it resolves the fields, or are its points that training has not seen.",
 )
 @click.option(
     "--steps",
@@ -75,35 +75,39 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
     if options["steps"]:
         lines.append(rollout_table(summary["rollout"]))
     if options["factors"]:
-        lines += _unseen(summary)
+        points = summary["unseen_points"]
+        where = {
+            "file": "among the others",
+            "off-grid": "between the points of the file",
+        }
+        lines += [
+            unseen_table(summary),
+            f"Training has seen {points['trained']} of the file's {points['points']} "
+            f"points; unseen points lie {where[points['at']]}.",
+        ]
     report(as_json, summary, *lines)
 
 
-def rollout_table(rollout: dict[str, Any]) -> Any:
+def rollout_table(rollout: dict[str, Any]) -> str:
     """MAE at some of the time steps of a rollout, by method."""
+    import numpy as np
+
     last = len(rollout["times"])
     # As many as 80 columns hold.
     shown = [*(step for step in SHOWN if step < last), last][-5:]
-    rows = []
-    for name, errors in rollout["mae_by_step"].items():
-        of_components = (errors[step - 1] for step in shown)
-        means = (sum(e) / len(e) if isinstance(e, list) else e for e in of_components)
-        rows.append([name.replace("_", " "), *(f"{mean:.2e}" for mean in means)])
-    return table(["MAE at time step", *map(str, shown)], rows)
+    rows = {
+        name.replace("_", " "): {str(step): np.mean(mae[step - 1]) for step in shown}
+        for name, mae in rollout["mae_by_step"].items()
+    }
+    return numbers("MAE at time step", rows)
 
 
-def _unseen(summary: dict[str, Any]) -> tuple[Any, str]:
-    """Mean and standard deviation of the MAE on larger meshes, and where these are."""
+def unseen_table(summary: dict[str, Any]) -> str:
+    """Mean and standard deviation of the MAE on larger meshes."""
     rows = [["1 x points", f"{summary['test']['mae']:.3e}", "", ""]]
     for factor, errors in summary["unseen"].items():
         each = (errors[name] for name in ("mae", "mae_seen", "mae_unseen"))
         cells = (f"{of['mean']:.3e} ± {of['std']:.0e}" for of in each)
         rows.append([f"{factor} x points", *cells])
     heads = ["MAE, unseen meshes", "all points", "seen points", "unseen points"]
-    points = summary["unseen_points"]
-    seen = f"Training has seen {points['trained']} of the file's {points['points']} "
-    if points["at"] == "file":
-        where = "points; unseen points are among the others."
-    else:
-        where = "points; unseen points lie between the points of the file."
-    return table(heads, rows), seen + where
+    return table(heads, rows)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from nfsgeo.errors import UserError
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.terminal import as_json, error_table, report
+from nfsgeo_cli.terminal import as_json, error_table, listing, report
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from nfsgeo.data import Fields
 
 LOOKED_AT = 8
@@ -38,27 +38,36 @@ def info(source: Path, as_json: bool) -> None:
 
     if str(source) in NAMES and not source.exists():
         source = FOLDER / source
+    errors: list[str] = []
     if source.is_dir() and not is_source(source):
-        facts = _run_facts(source)
-        summary = facts["summary"]
-        errors = [error_table(summary)] if "test" in summary else []
-        report(as_json, facts, _table(facts | {"summary": None}), *errors)
-        return
-    with nfsgeo.data.open(source) as file:
-        facts = _file_facts(file)
-    first, last = facts["times"]
-    shown = {"times": span_text(first, last, facts["time_unit"]), "time_unit": None}
-    report(as_json, facts, _table(facts | shown))
+        facts, errors = _run_facts(source)
+        shown = facts | {"summary": None}
+    else:
+        with nfsgeo.data.open(source) as file:
+            facts = _file_facts(file)
+        first, last = facts["times"]
+        span = span_text(first, last, facts["time_unit"])
+        shown = facts | {"times": span, "time_unit": None}
+    shown = {name.replace("records", "time steps"): of for name, of in shown.items()}
+    report(as_json, facts, listing(shown), *errors)
 
 
-def _run_facts(source: Path) -> dict[str, Any]:
-    """Settings, size and errors of a run."""
-    from nfsgeo.evaluation.summary import read_summary
+def _run_facts(source: Path) -> tuple[dict[str, Any], list[str]]:
+    """Settings and size of a run, and its errors as a table, if there are any."""
     from nfsgeo.training import RunPaths, read_config
     from nfsgeo.training.history import read_history
 
     paths = RunPaths.existing(source)
-    config, summary = read_config(paths.config), read_summary(paths)
+    config, summary, errors = read_config(paths.config), {}, []
+    try:
+        if paths.summary.exists():
+            summary = dict(json.loads(paths.summary.read_text()))
+            errors = [error_table(summary)] if "test" in summary else []
+    except Exception:  # whatever a damaged one lacks
+        raise UserError(
+            f"{paths.summary}", "a whole summary of a run", "evaluate it again"
+        ) from None
+    card = source / "card.md"
     facts = {
         "run": str(source),
         "model": config.model.name,
@@ -70,8 +79,7 @@ def _run_facts(source: Path) -> dict[str, Any]:
         "seed": config.seed,
         "summary": summary,
     }
-    card = source / "card.md"
-    return facts | ({"card": str(card)} if card.exists() else {})
+    return facts | ({"card": str(card)} if card.exists() else {}), errors
 
 
 def _file_facts(file: Fields) -> dict[str, Any]:
@@ -114,32 +122,3 @@ def _file_facts(file: Fields) -> dict[str, Any]:
         "time_unit": file.time_unit,
         "provenance": file.provenance,
     }
-
-
-def _table(facts: dict[str, Any]) -> Table:
-    """Names in bold beside what is not empty."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(overflow="fold")
-    for name, value in facts.items():
-        name, text = name.replace("records", "time steps"), _text(value)
-        if isinstance(value, dict) and len(text) > 50:
-            text = _text(value, "\n")
-        if text:
-            table.add_row(name, Text(text))
-    return table
-
-
-def _text(value: Any, between: str = ", ") -> str:
-    """A value, of a dictionary those that are not empty."""
-    if isinstance(value, dict):
-        texts = {key: _text(inner) for key, inner in value.items()}
-        return between.join(f"{key} {text}" for key, text in texts.items() if text)
-    if isinstance(value, list):
-        return ", ".join(map(_text, value))
-    if isinstance(value, float):
-        return f"{value:z.4g}"
-    return "" if value is None else str(value)

@@ -1,13 +1,18 @@
-"""The group of all commands."""
+"""The group of all commands, and how a command ends: status and one line."""
 
 from __future__ import annotations
 
+import errno
+import sys
+import traceback
+from collections.abc import Sequence
 from importlib import import_module
+from typing import Any, NoReturn
 
 import click
 
+from nfsgeo.errors import UserError
 from nfsgeo.version import __version__
-from nfsgeo_cli.failures import OneLineErrors
 
 # In the order of a workflow; each is a module of this package.
 VERBS = (
@@ -24,6 +29,53 @@ VERBS = (
     "datasets",
     "bench",
 )
+USER_ERROR, DEFECT, INTERRUPTED = 2, 1, 130
+
+
+class OneLineErrors(click.Group):
+    """A group whose commands exit 2 with one line on stderr for user errors.
+
+    These include a full disk, a lack of permissions and running out of device memory.
+    Ctrl-C exits 130; anything else is a defect, with exit status 1 and a traceback.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order of a workflow, not of the alphabet
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: Any
+    ) -> NoReturn:
+        try:
+            status = super().main(args, prog_name, standalone_mode=False)
+        except click.Abort:
+            sys.exit(INTERRUPTED)
+        except Exception as error:
+            if message := _user_error(error):
+                click.secho("Error: ", fg="red", bold=True, nl=False, err=True)
+                click.echo(" ".join(message.split()), err=True)
+                sys.exit(USER_ERROR)
+            traceback.print_exc()
+            sys.exit(DEFECT)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _user_error(error: Exception) -> str:
+    """The message of a user error, empty for a defect."""
+    text = str(error)
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        help_text = f"; see {error.ctx.command_path} --help"
+        return error.format_message().rstrip(".") + help_text
+    if isinstance(error, UserError | click.ClickException):
+        return text
+    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+    if full or "No space left on device" in text:
+        return "the disk is full: expected room to write; free some and try again"
+    if type(error).__name__ == "OutOfMemoryError":
+        return "out of device memory: expected it to fit; give a smaller --batch-size"
+    if isinstance(error, OSError) and error.filename is not None:
+        name, reason = error.filename, error.strerror
+        return f"{name} ({reason}): expected a usable path; choose another"
+    return ""
 
 
 @click.group(

@@ -26,12 +26,7 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report, times
 @click.option("--model", type=click.Choice(NAMES), help="A pretrained model, not RUN.")
 @click.option("--input", "source", type=Path, required=True, help="Observed fields.")
 @click.option(
-    "--output",
-    "--out",
-    "target",
-    type=Path,
-    required=True,
-    help="File to make: .nc, .pvd, .vtu, .csv, .parquet or .npz.",
+    "--output", "--out", "target", type=Path, required=True, help="File to make."
 )
 @click.option(
     "--query-points",
@@ -39,9 +34,7 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report, times
     help="Where to predict: .npy, .npz or .csv file.  [the observed points]",
 )
 @click.option(
-    "--first",
-    type=int,
-    help="Number of the first observed snapshot, from 0; default: the last ones.",
+    "--first", type=int, help="Number of the first observed snapshot.  [the last ones]"
 )
 @click.option(
     "--steps", type=click.IntRange(1), help="Time steps to predict.  [as in training]"
@@ -50,8 +43,7 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report, times
     "--lead-times",
     metavar="T,T,...|START:STOP:STEP",
     callback=times,
-    help="Times to predict after the last observed one, of a model that was trained "
-    "with data.lead_times.",
+    help="Times after the last observed one, for a model trained with data.lead_times.",
 )
 @device
 @as_json
@@ -72,7 +64,6 @@ def predict(
     result has the format of its ending: CF NetCDF for .nc, else one of those that
     `nfsgeo datasets` lists.
     """
-    import nfsgeo.data
     from nfsgeo.data.times import span_text
     from nfsgeo.evaluation import predict as predict_file
 
@@ -80,10 +71,9 @@ def predict(
         raise click.UsageError("Give either RUN or --model")
     folder = run or FOLDER / str(model)
     with progress_bar() as progress:
-        options["progress"] = lambda done, total: progress("samples", done, total)
-        predict_file(folder, source, target, **options)
-    with nfsgeo.data.open(target) as predicted:
+        found = predict_file(folder, source, target, progress=progress, **options)
+    with found as predicted:
         first, last = predicted.times[[0, -1]].tolist()
-        span = span_text(first, last, predicted.time_unit)
+    span = span_text(first, last, predicted.time_unit)
     content = {"output": str(target), "times": [first, last]}
     report(as_json, content, f"written  {target}, {span}")

@@ -5,16 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from nfsgeo.errors import UserError
 from nfsgeo.measures import MEASURES
-
-if TYPE_CHECKING:
-    from rich.console import Group
-    from rich.table import Table
 
 MOST_TIMES = 10**7
 as_json = click.option(
@@ -32,11 +28,9 @@ def times(context: Any, option: click.Parameter, text: str | None) -> Any:
 
     The latter are from 0 to 10 by 0.5, both ends included.
     """
-    if text is None:
-        return None
     try:
-        if ":" not in text:
-            return [float(time) for time in text.split(",")]
+        if text is None or ":" not in text:
+            return text and [float(time) for time in text.split(",")]
         start, stop, step = map(float, text.split(":"))
         num = round((stop - start) / step)
         if 0 <= num < MOST_TIMES and abs(start + num * step - stop) <= 1e-6 * abs(step):
@@ -50,26 +44,21 @@ def times(context: Any, option: click.Parameter, text: str | None) -> Any:
     )
 
 
-def print_json(content: Any) -> None:
-    """One JSON object on stdout."""
-    from nfsgeo.training.artifacts import json_text
-
-    click.echo(json_text(content))
-
-
-def report(as_json: bool, content: Any, *lines: Any) -> None:
-    """One JSON object on stdout, or else tables and text."""
+def report(as_json: bool, content: Any, *lines: str) -> None:
+    """One JSON object on stdout, or else text."""
     if as_json:
-        print_json(content)
+        from nfsgeo.training.artifacts import json_text
+
+        click.echo(json_text(content))
     else:
         show(*lines)
 
 
-def show(*lines: Any) -> None:
-    """Tables and text on stdout, at most as wide as the terminal."""
+def show(*lines: str) -> None:
+    """Text on stdout, at most as wide as the terminal."""
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     for line in lines:
         console.print(line)
 
@@ -82,18 +71,11 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
     nothing where stderr is no terminal.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TimeRemainingColumn
+    from rich.progress import MofNCompleteColumn, Progress
 
-    bar = Progress(
-        "{task.description}",
-        BarColumn(bar_width=None),
-        "{task.completed:.0f}/{task.total}",
-        TimeRemainingColumn(compact=True),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
-        expand=True,
-        transient=True,
-    )
+    columns = *Progress.get_default_columns(), MofNCompleteColumn()
+    hidden, console = not sys.stderr.isatty(), Console(stderr=True)
+    bar = Progress(*columns, console=console, disable=hidden, transient=True)
     task = bar.add_task("", visible=False)
 
     def update(what: str, done: int, total: int) -> None:
@@ -106,84 +88,92 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         yield update
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table whose columns but the first are aligned to the right.
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of text whose columns but the first are aligned to the right."""
+    import pandas as pd
 
-    Where it is too wide for the terminal, the first column is broken into lines.
+    found = pd.DataFrame(rows, columns=heads).set_index(heads[0])
+    found = found.rename_axis(index=None, columns=heads[0])
+    return "  ".join(heads) if found.empty else str(found.to_string(line_width=80))
+
+
+def numbers(head: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """A table of numbers by row and column."""
+    import pandas as pd
+
+    found = pd.DataFrame(rows).T.astype(float).rename_axis(columns=head)
+    shown = {"float_format": "{:.3e}".format, "na_rep": "-", "line_width": 80}
+    return str(found.to_string(**shown))
+
+
+def listing(facts: Mapping[str, Any]) -> str:
+    """Facts by name as YAML, without those that are empty; four digits of a number."""
+    import yaml
+
+    def told(fact: Any) -> Any:
+        if isinstance(fact, Mapping):
+            each = ((name, told(of)) for name, of in fact.items())
+            return {name: of for name, of in each if of not in (None, "", [], {})}
+        if isinstance(fact, list):
+            return [told(each) for each in fact]
+        return float(f"{fact:.4g}") if isinstance(fact, float) else fact
+
+    form: dict[str, Any] = {"default_flow_style": None, "width": 60}
+    text = yaml.safe_dump(told(facts), sort_keys=False, allow_unicode=True, **form)
+    return text.rstrip()
+
+
+def error_table(summary: Mapping[str, Any]) -> str:
+    """Errors of the model and of the baselines.
+
+    Each of several components has a table of its own, after that of the pooled errors.
+    A sentence below says how many samples and points the errors are over.
     """
-    from rich import box
-    from rich.table import Table
-
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    made.add_column(heads[0], overflow="fold")
-    for head in heads[1:]:
-        made.add_column(head, justify="right", no_wrap=True)
-    for row in rows:
-        made.add_row(*row)
-    return made
-
-
-def error_table(summary: Mapping[str, Any]) -> Group:
-    """Errors of the model and of the baselines, the smallest in bold.
-
-    Each of several components has its own rows, after those of the pooled errors. A
-    sentence below says how many samples and points the errors are over.
-    """
-    from rich.console import Group
-    from rich.markup import escape
-
     scored, components = summary.get("scored", {}), summary.get("components", {})
-    everything = scored.get("part") == "all"
-    title, units = "errors" if everything else "test errors", summary.get("units")
-    title = escape(f"{title} ({units})" if units else title)
-    # Summaries of earlier versions have fewer of them.
-    measures = [name for name in MEASURES if name in summary["test"]]
-    made = table([title, *(MEASURES[name] for name in measures)], [])
-    blocks = {"pooled*": ("", summary["test"], summary["baselines"])}
-    for name, errors in components.items():
-        label = escape(f"{name} ({errors['unit']})" if errors["unit"] else name)
-        blocks[label] = f"std {errors['std']:.3g}", errors, errors["baselines"]
-    for label, std, test, baselines in ((k, *block) for k, block in blocks.items()):
-        if components:
-            made.add_section()
-            made.add_row(f"[bold]{label}[/]", std)
-        methods = {summary["model"]: test} | baselines
-        for name, errors in methods.items():
-            if name == "mean":
-                name = "mean of these samples" if everything else "training mean"
-            cells = ["  " * bool(components) + name.replace("_", " ")]
-            for measure in measures:
-                # None or NaN of a component without any value in the test part.
-                values = (of[measure] for of in methods.values())
-                known = [v for v in values if v is not None and v == v]
-                error = errors[measure]
-                style = "bold" if known and error == min(known) else "none"
-                cells.append(f"[{style}]{error:.3e}[/]" if error in known else "-")
-            made.add_row(*cells)
-    below = [f"* {summary['pooled']}"] if components else []
-    return Group(made, *below, *([_scored(summary)] if scored else []))
+    everything, unit = scored.get("part") == "all", summary.get("units")
+    mean = "mean of these samples" if everything else "training mean"
+
+    def errors(title: str, test: Any, baselines: Any) -> str:
+        methods = {summary["model"]: test, **baselines}
+        # Summaries of earlier versions have fewer of them.
+        measures = [name for name in MEASURES if name in test]
+        rows = {
+            mean if name == "mean" else name.replace("_", " "): {
+                MEASURES[measure]: each[measure] for measure in measures
+            }
+            for name, each in methods.items()
+        }
+        return f"{title}\n{numbers('', rows)}\n"
+
+    title = "errors" if everything else "test errors"
+    title += f" ({unit})" if unit else ", pooled*" if components else ""
+    parts = [errors(title, summary["test"], summary["baselines"])]
+    for name, each in components.items():
+        unit = f" ({each['unit']})" if each["unit"] else ""
+        title = f"{name}{unit}, std {each['std']:.3g}"
+        parts.append(errors(title, each, each["baselines"]))
+    parts += [f"* {summary['pooled']}"] if components else []
+    return "\n".join([*parts, *([_scored(summary)] if scored else [])])
 
 
 def _scored(summary: Mapping[str, Any]) -> str:
     """How many samples and points the errors are over, in a sentence."""
     scored = summary["scored"]
-    samples = _share(scored["samples"], scored["of_samples"])
+
+    def share(of: str) -> str:
+        num, whole = (
+            " to ".join(map(str, each)) if isinstance(each, list) else each
+            for each in (scored[of], scored[f"of_{of}"])
+        )
+        if whole is None:
+            return f"{num}"
+        return f"all {num}" if num == whole else f"{num} of {whole}"
+
     windows = f"{scored['windows']} windows of " if "windows" in scored else ""
-    points = _share(scored["points"], scored["of_points"])
+    samples, points = share("samples"), share("points")
     text = f"Scored {windows}{samples} samples at {points} points each."
     if scored["tied"]:
         text += f" {summary['model']} is tied to the points of training."
     if scored["trained_on"]:
         text += f" The run was trained or validated on {scored['trained_on']} of them."
     return text
-
-
-def _share(num: Any, whole: Any) -> str:
-    """``4 of 20`` or ``all 20``, where both may be a smallest and a largest number."""
-    num, whole = (
-        " to ".join(map(str, each)) if isinstance(each, list) else each
-        for each in (num, whole)
-    )
-    if whole is None:
-        return f"{num}"
-    return f"all {num}" if num == whole else f"{num} of {whole}"

@@ -2,21 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.settings import KEYS, WithSettings
 from nfsgeo_cli.terminal import as_json, error_table, progress_bar, report
 
 if TYPE_CHECKING:
     from nfsgeo.training import Experiment, RunPaths
 
+# Options, and what they are, by the setting that they are for; a list has the choices.
+# All other settings are set by --set.
+SETTINGS: dict[str, tuple[Any, str]] = {
+    "model.name": (str, "Name of the network, see nfsgeo models.  [nfs]"),
+    "model.start_from": (
+        Path,
+        "A run or pretrained model whose weights, scales and settings training starts "
+        "from.  [random weights]",
+    ),
+    "model.freeze": (str, "Part of the model that stays as it is; repeatable."),
+    "data.file": (Path, "Data in a format of nfsgeo datasets.  [made and cached]"),
+    "data.test_file": (Path, "A second file, of the test samples."),
+    "data.points": (
+        int,
+        "Number of points.  [a quarter of a grid's, all of a cloud's]",
+    ),
+    "data.mesh": (
+        str,
+        "How points are chosen: random-subset, grid, all, off-grid, clustered or "
+        "jittered.  [a sub-grid with --grid or for models that need one, else a random "
+        "subset of a grid, all points of a cloud]",
+    ),
+    "data.grid": (int, "Points along each axis, for the sub-grid."),
+    "data.n_in": (int, "Observed time steps.  [10, or 0 from a coefficient]"),
+    "data.n_out": (int, "Time steps to predict.  [10, or 1 from a coefficient]"),
+    "data.window_stride": (
+        int,
+        "Time steps from one training window of a sample to the next.  [one window]",
+    ),
+    "trainer.epochs": (int, "Passes over the training samples.  [12]"),
+    "data.batch_size": (int, "Samples of a step, on each device.  [4]"),
+    "optimiser.lr": (float, "Highest learning rate of the schedule.  [0.002]"),
+    "seed": (int, "Of points, weights and the order of samples.  [0]"),
+    "preset": (["default", "paper"], "The paper's protocol, or ours.  [default]"),
+    "trainer.device": (
+        ["auto", "cpu", "cuda"],
+        "Where to compute; auto takes a CUDA device where there is one.  [auto]",
+    ),
+    "trainer.devices": (int, "Devices that train data-parallel.  [1]"),
+    "trainer.precision": (
+        ["32", "64", "16-mixed", "bf16-mixed"],
+        "Precision of the arithmetic; spectral layers stay in single precision.  [32]",
+    ),
+    "data.workers": (int, "Processes that read data, besides.  [0]"),
+}
+NAMES = {"model.name": "model", "data.file": "data"}
+ALSO = {"data": ["--train-file"]}
+OPTIONS = {NAMES.get(key, key.rpartition(".")[2]): key for key in SETTINGS}
+
+
+def settings(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a command the options of :data:`SETTINGS`."""
+    for name, key in reversed(OPTIONS.items()):
+        kind, text = SETTINGS[key]
+        kind = click.Choice(kind) if isinstance(kind, list) else kind
+        names = [f"--{name.replace('_', '-')}", *ALSO.get(name, ())]
+        several = name == "freeze"
+        option = click.option(*names, type=kind, help=text, multiple=several)
+        command = option(command)
+    return command
+
 
 @click.command(
-    cls=WithSettings,
     epilog="""\b
     Examples:
       nfsgeo train --model nfs
@@ -24,6 +84,7 @@ if TYPE_CHECKING:
       nfsgeo train --resume runs/x
     """,
 )
+@settings
 @click.option("--config", type=Path, help="YAML file, like config.yaml of a run.")
 @click.option("--set", multiple=True, metavar="KEY=VALUE", help="Any other setting.")
 @click.option("--out", type=Path, help="New folder of the run.  [runs/MODEL-DATA-K]")
@@ -61,9 +122,9 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
         else:
             # Everything is checked before the folder of the run is made.
             RunPaths.check_free(options["out"])
-            settings = {KEYS[name]: given[name] for name in KEYS if name in given}
-            settings |= parse_settings(options["set"])
-            experiment = prepare(load_config(options["config"], settings), progress)
+            chosen = {OPTIONS[name]: given[name] for name in OPTIONS if name in given}
+            chosen |= parse_settings(options["set"])
+            experiment = prepare(load_config(options["config"], chosen), progress)
             paths = begin_run(experiment, options["out"])
     _announce(experiment, paths)
     try:
@@ -80,29 +141,28 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
 
 def _announce(experiment: Experiment, paths: RunPaths) -> None:
     """Prints on stderr what will be trained."""
-    from nfsgeo.data.splits import SPLITS
     from nfsgeo.models import num_parameters
     from nfsgeo.training.environment import device_of
     from nfsgeo.training.run_data import RunData
 
-    config, file, problem = experiment.config, experiment.file, experiment.problem
-    used = RunData(config, file)
+    config, file, task = experiment.config, experiment.file, experiment.task
     data, count = config.data, num_parameters(experiment.forecaster.model)
-    steps = f"{problem.n_in} time steps in, "
-    steps += f"{'one of the next ' * data.lead_times}{data.n_out} out"
-    if not problem.has_time:
-        steps = "a coefficient in, the solution out"
-    split = " + ".join(f"{len(used.samples(of))} {of}" for of in SPLITS)
-    split += " samples"
-    if data.split_by == "time":
-        split = f"{file.num_samples} series, split by time"
+    steps = "a coefficient in, the solution out"
+    if task.has_time:
+        out = f"{'one of the next ' * task.any_time}{data.n_out} out"
+        steps = f"{task.n_in} time steps in, {out}"
+    split = f"{file.num_samples} series, split by time"
+    if data.split_by != "time":
+        used = RunData(config, file)
+        nums = (f"{len(used.samples(of))} {of}" for of in file.split)
+        split = f"{' + '.join(nums)} samples"
     if data.window_stride is not None:
         split += f", {len(experiment.data.parts['train'])} training windows"
     where = device_of(config.trainer).type
     for line in (
         f"model   {config.model.name}, {count:,} parameters, on {where}",
         f"data    {file.equation or file.path.name}: {split}",
-        f"points  {problem.num_points} ({data.mesh}), {steps}",
+        f"points  {task.num_points} ({data.mesh}), {steps}",
         f"run     {paths.root}",
         *(f"start   {line}" for line in experiment.lines),
     ):

@@ -4,6 +4,8 @@ All functions are those of :mod:`nfsgeo.api`, imported at their first use:
 ``import nfsgeo`` is fast.
 """
 
+# ruff: noqa: F403, F405
+
 from __future__ import annotations
 
 from importlib import import_module
@@ -12,19 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nfsgeo.version import __version__
 
 if TYPE_CHECKING:
-    from nfsgeo.api import (
-        Fields,
-        evaluate,
-        export,
-        fit,
-        from_arrays,
-        from_pyg,
-        from_xarray,
-        load,
-        open,
-        predict,
-        prepare,
-    )
+    from nfsgeo.api import *
 
 __all__ = [
     "Fields",

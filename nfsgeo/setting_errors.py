@@ -14,11 +14,10 @@ from nfsgeo.errors import UserError
 __all__ = ["explained", "unknown"]
 
 FEW = 5
-# The last part of our settings, and its names in earlier versions and other libraries.
+# The last part of our settings, and its names in earlier versions and other libraries
+# that are not like it.
 OTHER_NAMES = {
-    "prediction": "predicts",
     "point_sets": "meshes",
-    "first_step": "first_record",
     "radius_factor": "neighbours",
     "base": "fixed",
     "quadrature": "cells",
@@ -26,17 +25,13 @@ OTHER_NAMES = {
     "patience": "early_stopping early_stop",
     "lr": "learning_rate base_lr max_lr",
     "name": "optimizer",
-    "schedule": "lr_scheduler scheduler",
-    "gradient_clip": "clip grad_clip max_grad_norm gradient_clip_val",
+    "gradient_clip": "clip max_grad_norm",
     "weight_decay": "wd l2",
-    "batch_size": "batch bs train_batch_size",
-    "workers": "num_workers",
-    "epochs": "num_epochs max_epochs n_epochs",
+    "batch_size": "bs",
     "device": "accelerator gpu",
     "devices": "gpus num_gpus",
     "precision": "dtype amp",
     "seed": "random_seed random_state manual_seed",
-    "points": "num_points n_points",
     "grid": "resolution",
     "file": "dataset path",
     "n_in": "history input_steps",
@@ -44,9 +39,6 @@ OTHER_NAMES = {
     "width": "hidden hidden_dim hidden_size hidden_channels channels dim d_model "
     "embed_dim",
     "depth": "layers num_layers n_layers num_blocks",
-    "modes": "n_modes",
-    "heads": "num_heads n_heads",
-    "patch": "patch_size",
 }
 ELSEWHERE = {name: key for key, names in OTHER_NAMES.items() for name in names.split()}
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nfsgeo.data.equations import find_equation
-from nfsgeo.evaluation import GridStates, deviation, kept_states
+from nfsgeo.evaluation import deviation, kept_states
 from nfsgeo.training import RunPaths, load_config, read_config
 from nfsgeo.training.artifacts import write_json, write_rows
 from nfsgeo.training.history import read_history
@@ -200,10 +200,10 @@ def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float
     epochs = set.intersection(*map(set, kept))
     found = {}
     for when, epoch in (("_0", min(epochs)), ("", max(epochs))):
-        own, *others = (GridStates.read(each[epoch]) for each in kept)
+        own, *others = (each[epoch] for each in kept)
         for place in ("begin", "end"):
-            states = [getattr(each, place) for each in others]
-            found[f"diff_{place}{when}"] = deviation(getattr(own, place), states)
+            states = [each[place] for each in others]
+            found[f"diff_{place}{when}"] = deviation(own[place], states)
     return found
 
 

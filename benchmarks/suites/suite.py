@@ -21,7 +21,7 @@ from pydantic import (
 
 from nfsgeo.data.generation import generate
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.invariance import mesh_columns
+from nfsgeo.evaluation.unseen import mesh_columns
 from nfsgeo.measures import MEASURES
 from nfsgeo.progress import Progress, silent
 from nfsgeo.setting_errors import explained, unknown

@@ -11,17 +11,21 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import torch
 import yaml
 
 import nfsgeo
 from nfsgeo.data.generation import generate
-from nfsgeo.evaluation import ship_run
 from nfsgeo.pretrained import FOLDER
-from nfsgeo.training import RunPaths, fit, resume_run
+from nfsgeo.training import RunPaths, fit, read_config, resume_run
+from nfsgeo.training.artifacts import write_json, write_yaml
+from nfsgeo.training.checkpoints import read_checkpoint
 
 BUILD = Path(__file__).parents[2] / "build" / "pretrained"
 CARDS = Path(__file__).parent / "pretrained"
 RECIPES = yaml.safe_load((CARDS / "recipes.yaml").read_text())
+# Entries of the summary that the checkpoint of a shipped model holds.
+PROVENANCE = ("equation", "provenance", "seed", "n_s", "epochs", "test")
 
 
 def trained(name: str) -> RunPaths:
@@ -57,12 +61,43 @@ def errors(run: RunPaths) -> str:
     return "\n".join(lines)
 
 
+def ship(run: RunPaths, folder: Path) -> RunPaths:
+    """Copies what prediction needs of an evaluated run to a new folder.
+
+    The checkpoint holds the best weights, the scales of the fields, the settings of the
+    model and its provenance, without the state of the optimiser. Grids will be observed
+    at all of their points.
+    """
+    summary = json.loads(run.summary.read_text())
+    summary["data"] = Path(summary["data"]).name  # its path means nothing elsewhere
+    environment = json.loads(run.environment.read_text())
+    shipped = RunPaths(folder)
+    shipped.best.parent.mkdir(parents=True)
+    config = read_config(run.config).model_dump(mode="json")
+    config["data"] |= {"file": None, "mesh": "all", "points": None, "grid": None}
+    config["trainer"] |= {"device": "auto", "devices": 1}
+    write_yaml(shipped.config, config)
+    write_json(shipped.summary, summary)
+    write_json(shipped.environment, environment)
+    for table, copied in ((run.metrics, shipped.metrics), (run.unseen, shipped.unseen)):
+        if table.exists():
+            shutil.copyfile(table, copied)
+    provenance = {key: summary[key] for key in PROVENANCE if key in summary}
+    provenance |= {key: environment[key] for key in ("nfsgeo", "commit")}
+    provenance |= {"torch": environment["packages"]["torch"], "license": "MIT"}
+    checkpoint = read_checkpoint(run.best)
+    description = checkpoint["nfsgeo"] | {"provenance": provenance}
+    weights = {"state_dict": checkpoint["state_dict"], "nfsgeo": description}
+    torch.save(weights, shipped.best)
+    return shipped
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:] or RECIPES:
         run = trained(name)
         nfsgeo.evaluate(run, factors=[2, 4], repeats=3)
         shutil.rmtree(FOLDER / name, ignore_errors=True)
-        shipped = ship_run(run, FOLDER / name)
+        shipped = ship(run, FOLDER / name)
         card = (CARDS / f"{name}.md").read_text()
         card = card.replace("<!-- numbers -->", errors(shipped))
         (FOLDER / name / "card.md").write_text(card)

@@ -17,7 +17,7 @@ from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import as_real, finite
 from nfsgeo.data.disk import cache_folder
 from nfsgeo.data.fields import FIELD, KNOWN, STATIC, Fields, reading
-from nfsgeo.data.opening import settled
+from nfsgeo.data.opening import check_path, settled
 from nfsgeo.data.store import read_own, write_own
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
@@ -196,11 +196,19 @@ def from_pyg(
     return settled(fields, None, domain, known, todo)
 
 
-def kept(fields: Fields) -> Path:
+def kept(fields: Fields | Path | str) -> Path:
     """The path of a file with these fields, in the user's cache if they have none.
 
     It is named after their content, so that a run can be resumed and evaluated later.
+
+    Args:
+        fields: The fields, or their path.
+
+    Raises:
+        UserError: They are neither.
     """
+    if not isinstance(fields, Fields):
+        return check_path(fields)
     if fields.reopens:
         return fields.path
     about = fields.dataset.to_dict(data=False)

@@ -1,7 +1,7 @@
 """How good a trained model is, and what it predicts.
 
-- :func:`evaluate_run`: errors of a run folder beside those of the baselines, in the
-  data's units, and on larger meshes; it calls :func:`evaluate`, :func:`evaluate_unseen`
+- :func:`evaluate_run`: errors of a run beside those of the baselines, in the data's
+  units, and on larger meshes
 - :func:`evaluate_meshes`: errors on meshes of every kind, at observed and other points
 - :func:`interpolation_memory`: memory of the search, the kernels and the sums
 - :class:`KeepStates`: saves the states of a network on its grid during training;
@@ -9,39 +9,30 @@
 - :func:`predict`: fields at observed or other points, for new data
 - :func:`export_run`: a trained model as a program of ``torch.export`` or ONNX;
   :func:`program_inputs`: its arguments
-- :func:`find_run`: the folder of a run, or of a model that comes with nfsgeo;
-  :func:`ship_run`: reduces a run to what such a model needs
+- :func:`find_run`: the folder of a run, or of a model that comes with nfsgeo
 - :func:`persistence`, :func:`extrapolation`, :func:`training_mean`: baselines
 """
 
 from nfsgeo.evaluation.baselines import extrapolation, persistence, training_mean
 from nfsgeo.evaluation.convergence import (
-    GridStates,
     KeepStates,
     deviation,
     grid_states,
     kept_states,
 )
-from nfsgeo.evaluation.evaluate import Evaluation, evaluate
 from nfsgeo.evaluation.export import export_run, program_inputs
 from nfsgeo.evaluation.interpolation_memory import interpolation_memory
-from nfsgeo.evaluation.invariance import evaluate_meshes
 from nfsgeo.evaluation.predict import predict
-from nfsgeo.evaluation.pretrained import ship_run
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import evaluate_run
-from nfsgeo.evaluation.unseen import evaluate_unseen
+from nfsgeo.evaluation.unseen import evaluate_meshes
 from nfsgeo.training.run_paths import find_run
 
 __all__ = [
-    "Evaluation",
-    "GridStates",
     "KeepStates",
     "deviation",
-    "evaluate",
     "evaluate_meshes",
     "evaluate_run",
-    "evaluate_unseen",
     "export_run",
     "find_run",
     "grid_states",
@@ -52,6 +43,5 @@ __all__ = [
     "predict",
     "program_inputs",
     "read_points",
-    "ship_run",
     "training_mean",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+from scipy.interpolate import KroghInterpolator
 from torch import Tensor
 from torch_geometric.data import Batch
 
@@ -59,16 +60,11 @@ def extrapolation(u: Tensor, times: Tensor, degree: int) -> Tensor:
         times: Times of all time steps ``[n_in + n_out]``, which may be uneven.
         degree: Of the polynomial: 1 for linear extrapolation.
     """
-    n_in, times = u.size(1), times.double()
-    known, ahead = times[n_in - degree - 1 : n_in], times[n_in:]
-    # Lagrange's weights: products over the other times.
-    between = known[:, None] - known
-    factors = (ahead[:, None, None] - known) / between.fill_diagonal_(1)
-    eye = torch.eye(degree + 1, dtype=torch.bool, device=times.device)
-    weights = factors.masked_fill(eye, 1).prod(2)  # [n_out, degree + 1]
+    n_in, at = u.size(1), times.cpu().double().numpy()
     # In double precision: the weights of cubics are large and cancel.
-    last = u[:, n_in - degree - 1 :].double()
-    return torch.einsum("on,pnc->poc", weights.to(last), last).to(u)
+    last = u[:, n_in - degree - 1 :].cpu().double().numpy()
+    through = KroghInterpolator(at[n_in - degree - 1 : n_in], last, axis=1)
+    return torch.from_numpy(through(at[n_in:])).to(u)
 
 
 def training_mean(train: WindowDataset) -> Predictor:

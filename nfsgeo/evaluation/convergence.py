@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,28 +20,9 @@ from nfsgeo.models import MixerOperator
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.training.module import TrainingModule
 
-__all__ = ["GridStates", "KeepStates", "deviation", "grid_states", "kept_states"]
+__all__ = ["KeepStates", "deviation", "grid_states", "kept_states"]
 
 Array = NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class GridStates:
-    """States of a network on its grid for one sample, ``[C, *grid(, T)]``.
-
-    Args:
-        begin: Before the first block.
-        end: After the last block.
-    """
-
-    begin: Array
-    end: Array
-
-    @classmethod
-    def read(cls, path: Path) -> GridStates:
-        """Reads the file at ``path`` that :class:`KeepStates` wrote."""
-        with np.load(path, allow_pickle=False) as arrays:
-            return cls(arrays["begin"], arrays["end"])
 
 
 def deviation(one: Array, others: Sequence[Array]) -> float:
@@ -65,12 +46,15 @@ def deviation(one: Array, others: Sequence[Array]) -> float:
 
 
 @torch.no_grad()
-def grid_states(forecaster: Forecaster, window: Data) -> GridStates:
-    """The states of a network for one window.
+def grid_states(forecaster: Forecaster, window: Data) -> dict[str, Any]:
+    """The states of a network on its grid for one window, ``[C, *grid(, T)]``.
 
     Args:
         forecaster: Of a mixer.
         window: Of a :class:`~nfsgeo.data.windows.WindowDataset`.
+
+    Returns:
+        Those before the first block, ``"begin"``, and after the last, ``"end"``.
 
     Raises:
         UserError: The model has no blocks on a grid, as ``nfs`` has them.
@@ -81,20 +65,18 @@ def grid_states(forecaster: Forecaster, window: Data) -> GridStates:
             "a mixer with states on a grid",
             "choose nfs, or another mixer",
         )
-    states: list[Tensor] = []
+    states: dict[str, Any] = {}
 
     def keep(blocks: object, inputs: tuple[Tensor], output: Tensor) -> None:
-        states.extend((inputs[0], output))
+        for name, state in (("begin", inputs[0]), ("end", output)):
+            states[name] = state[0].float().cpu().numpy()
 
-    hook = forecaster.model.blocks.register_forward_hook(keep)
     training = forecaster.training
-    try:
-        batch = Batch.from_data_list([window]).to(forecaster.device)
-        forecaster.eval().predict_batch(batch)
-    finally:
-        hook.remove()
-        forecaster.train(training)
-    return GridStates(*(state[0].float().cpu().numpy() for state in states))
+    with forecaster.model.blocks.register_forward_hook(keep):
+        forecaster.eval()
+        forecaster.predict_batch(Batch.from_data_list([window]).to(forecaster.device))
+    forecaster.train(training)
+    return states
 
 
 class KeepStates(Callback):
@@ -120,14 +102,17 @@ class KeepStates(Callback):
 
     def _keep(self, trainer: Trainer, module: LightningModule, epochs: int) -> None:
         assert isinstance(module, TrainingModule)
-        if not trainer.is_global_zero:
-            return
-        states, content = grid_states(module.forecaster, self.window), io.BytesIO()
-        np.savez_compressed(content, **asdict(states))
-        self.folder.mkdir(exist_ok=True)
-        write_bytes(self.folder / f"epoch-{epochs:05d}.npz", content.getbuffer())
+        if trainer.is_global_zero:
+            content = io.BytesIO()
+            np.savez_compressed(content, **grid_states(module.forecaster, self.window))
+            self.folder.mkdir(exist_ok=True)
+            write_bytes(self.folder / f"epoch-{epochs:05d}.npz", content.getbuffer())
 
 
-def kept_states(folder: Path) -> dict[int, Path]:
-    """The files of :class:`KeepStates` in a folder, by the number of epochs trained."""
-    return {int(path.stem[6:]): path for path in sorted(folder.glob("epoch-*.npz"))}
+def kept_states(folder: Path) -> dict[int, dict[str, Any]]:
+    """What :class:`KeepStates` saved in a folder, by the number of epochs trained."""
+    found = {}
+    for path in sorted(folder.glob("epoch-*.npz")):
+        with np.load(path, allow_pickle=False) as arrays:
+            found[int(path.stem[6:])] = dict(arrays)
+    return found

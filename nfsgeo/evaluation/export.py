@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import io
 import logging
 import re
@@ -18,16 +17,17 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export, save
 
 from nfsgeo.data.disk import check_ending
+from nfsgeo.data.formats import require
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.run_evaluation import open_run
+from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.checks import example
-from nfsgeo.geometry import BipartiteGraph, Domain, Graphs
+from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.csr import pointers
 from nfsgeo.models import MixerOperator
 from nfsgeo.nn import InterpolationResampling
 from nfsgeo.training.artifacts import write_bytes
-from nfsgeo.training.run_paths import find_run
+from nfsgeo.training.run_paths import Run
 
 __all__ = ["export_run", "program_inputs"]
 
@@ -40,11 +40,12 @@ ENDS = {
     "last": ("points", "queries"),
     "neighbours": ("points", "points"),
 }
+PARTS = {"edges": "edge_index", "displacement": "displacement", "weight": "base_weight"}
 
 
 def export_run(
-    folder: Path,
-    target: Path,
+    run: Run,
+    target: Path | str,
     *,
     format: Literal["torch-export", "onnx"] = "torch-export",
 ) -> Path:
@@ -57,7 +58,7 @@ def export_run(
     arguments by name.
 
     Args:
-        folder: The run's folder, or the name of a model that comes with nfsgeo.
+        run: From :func:`nfsgeo.fit`, its folder, or a name such as ``"ns-small"``.
         target: The file to make, ``.pt2`` or ``.onnx``.
         format: ``"torch-export"`` or ``"onnx"``.
 
@@ -66,10 +67,11 @@ def export_run(
             between points and a grid, ONNX lacks an operator, or ``target`` exists or
             has another ending.
     """
+    target = Path(target)
     check_ending(target, ENDINGS[format])
     if target.exists():
         raise UserError(f"{target}", "a file that does not exist", "choose another")
-    config, forecaster = open_run(find_run(folder), "cpu")
+    config, forecaster = open_run(run, "cpu")
     model, name = forecaster.model, f"a run of {config.model.name}"
     if not isinstance(model, MixerOperator) or not isinstance(
         model.resampling, InterpolationResampling
@@ -79,15 +81,20 @@ def export_run(
             "nfs or one of its variants (nfs-...), whose graphs can be arguments",
             "export a run of these",
         )
-    domain = model.problem.domain
-    pos, query_pos = (_anywhere(domain, n) for n in (EXAMPLE_POINTS, EXAMPLE_QUERIES))
+    domain, num = model.problem.domain, EXAMPLE_POINTS + EXAMPLE_QUERIES
+    pos = torch.rand(1000 * num, domain.dim, dtype=torch.float64)
+    pos = pos.new_tensor(domain.lower) + pos.new_tensor(domain.lengths) * pos
+    pos, query_pos = pos[domain.contains(pos)][:num].tensor_split([EXAMPLE_POINTS])
     given = example(forecaster.task, EXAMPLE_POINTS)
     inputs = _inputs(forecaster, given.pop("x"), pos, query_pos, given)
     program = _Program(forecaster, model.resampling, tuple(inputs))
-    tensors = tuple(inputs.values())
     sizes = [_sizes(*each) for each in inputs.items()]
     with torch.no_grad():
-        made = export(program, tensors, dynamic_shapes=(*sizes[:3], tuple(sizes[3:])))
+        made = export(
+            program,
+            tuple(inputs.values()),
+            dynamic_shapes=(*sizes[:3], tuple(sizes[3:])),
+        )
     if format == "onnx":
         write_bytes(target, _to_onnx(made, tuple(inputs), name))
     else:
@@ -146,10 +153,8 @@ def _inputs(
         edges["last"] = replace(edges["last"], base_weight=weight)
     found = {"x": x, "pos": graphs.pos, "query_pos": graphs.queries}
     for name in (name for name in ENDS if name in edges):
-        graph = edges[name]
-        found[f"{name}_edges"] = graph.edge_index
-        found[f"{name}_displacement"] = graph.displacement
-        found[f"{name}_weight"] = graph.base_weight
+        for part, of in PARTS.items():
+            found[f"{name}_{part}"] = getattr(edges[name], of)
     if graphs.boundary is not None:
         found["boundary"] = graphs.boundary
     return found | dict(sorted(known.items()))
@@ -179,21 +184,14 @@ class _Program(nn.Module):
         edges = dict(self.nodes)
         for name, (source, target) in ENDS.items():
             if f"{name}_edges" in known:
-                index, displacement, weight = (
-                    known.pop(f"{name}_{part}")
-                    for part in ("edges", "displacement", "weight")
+                index, delta, weight = (known.pop(f"{name}_{part}") for part in PARTS)
+                ptr, num = pointers(index[1], sizes[target]), sizes[source]
+                edges[name] = BipartiteGraph(
+                    index, ptr, delta, weight, num, sizes[target]
                 )
-                ptr = pointers(index[1], sizes[target])
-                ends = sizes[source], sizes[target]
-                edges[name] = BipartiteGraph(index, ptr, displacement, weight, *ends)
-        graphs = Graphs(
-            pos,
-            (sizes["points"],),
-            query_pos,
-            (sizes["queries"],),
-            edges,
-            boundary=known.pop("boundary", None),
-        )
+        boundary = known.pop("boundary", None)
+        nums = (sizes["points"],), (sizes["queries"],)
+        graphs = Graphs(pos, nums[0], query_pos, nums[1], edges, boundary=boundary)
         prediction: Tensor = self.forecaster(x, graphs=graphs, **known)
         return prediction.to(x.dtype)
 
@@ -207,21 +205,9 @@ def _sizes(name: str, given: Tensor) -> dict[int, Dim]:
     return {0: Dim(of, min=2)} if given.ndim > 1 else {}
 
 
-def _anywhere(domain: Domain, num: int) -> Tensor:
-    """Some points in a domain, outside of its obstacles."""
-    pos = torch.rand(1000 * num, domain.dim, dtype=torch.float64)
-    pos = pos.new_tensor(domain.lower) + pos.new_tensor(domain.lengths) * pos
-    return pos[domain.contains(pos)][:num]
-
-
 def _to_onnx(program: ExportedProgram, inputs: Sequence[str], name: str) -> bytes:
     """The content of an ``.onnx`` file; messages call the model ``name``."""
-    if importlib.util.find_spec("onnxscript") is None:
-        raise UserError(
-            "--format onnx",
-            "the package onnxscript, which makes ONNX files",
-            "pip install 'nfsgeo[onnx]'",
-        )
+    require("onnxscript", "--format onnx", "onnx")
     disabled = logging.root.manager.disable
     try:
         with warnings.catch_warnings(), torch.no_grad():

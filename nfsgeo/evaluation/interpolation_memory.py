@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from nfsgeo.models import MixerOperator
+from nfsgeo.models import MixerOperator, Model
 from nfsgeo.nn import InterpolationResampling, KernelInterpolation
 
 __all__ = ["PARTS", "interpolation_memory"]
@@ -17,7 +17,7 @@ __all__ = ["PARTS", "interpolation_memory"]
 PARTS = ("search", "kernel", "sum")
 
 
-def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, int]:
+def interpolation_memory(model: Model, x: Tensor, pos: Tensor) -> dict[str, int]:
     """Memory that the interpolations of a model hold in a training step of one sample.
 
     Args:
@@ -32,30 +32,29 @@ def interpolation_memory(model: nn.Module, x: Tensor, pos: Tensor) -> dict[str, 
         interpolations.
     """
     model = copy.deepcopy(model)
-    if not isinstance(model, MixerOperator):
-        return {}
-    resampling = model.resampling
+    resampling = model.resampling if isinstance(model, MixerOperator) else None
     if not isinstance(resampling, InterpolationResampling):
         return {}
-    kept: dict[str, dict[int, int]] = {"kernel": {}, "sum": {}}
-    weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    # Bytes of the storages by address: several tensors may share one.
+    kernel, rest = dict[int, int](), dict[int, int]()
     for layer in (resampling.to_grid, resampling.from_grid):
         if isinstance(layer, KernelInterpolation):
-            _count(layer.kernel, kept["sum"])
+            _count(layer.kernel, rest)
             if isinstance(network := getattr(layer.kernel, "network", None), nn.Module):
-                _count(network, kept["kernel"])
+                _count(network, kernel)
     with torch.enable_grad():
         graphs = model.connect(pos)
         model(x, pos, graphs=graphs).sum().backward()
-    found = {
-        part: sum(size for where, size in sizes.items() if where not in weights)
-        for part, sizes in kept.items()
-    }
-    return {"search": sum(graph.nbytes for graph in graphs.edges.values()), **found}
+    for weight in model.parameters():
+        for sizes in (kernel, rest):
+            sizes.pop(weight.untyped_storage().data_ptr(), None)
+    search = sum(graph.nbytes for graph in graphs.edges.values())
+    held = search, sum(kernel.values()), sum(rest.values())
+    return dict(zip(PARTS, held, strict=True))
 
 
 def _count(module: nn.Module, sizes: dict[int, int]) -> None:
-    """Collects the storages that a module saves for its backward pass, by address."""
+    """Collects what a module saves for its backward pass."""
     forward = module.forward
 
     def pack(tensor: Tensor) -> Tensor:

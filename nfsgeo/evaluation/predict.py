@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,20 +15,21 @@ from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.disk import check_room
 from nfsgeo.data.fields import Doubles, Indices
+from nfsgeo.data.memory import kept
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.opening import write, writer_of
 from nfsgeo.data.staging import Staging
 from nfsgeo.data.times import span_text, time_text
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.evaluate import predictions
 from nfsgeo.evaluation.query_points import read_points
-from nfsgeo.evaluation.run_evaluation import open_run
+from nfsgeo.evaluation.scored_model import open_run, predictions
 from nfsgeo.forecast import matched
 from nfsgeo.forecast.checks import check_asked
 from nfsgeo.models import MODELS, Task
+from nfsgeo.progress import Progress, silent
 from nfsgeo.training.run_data import RunData
-from nfsgeo.training.run_paths import find_run
+from nfsgeo.training.run_paths import Run
 
 __all__ = ["predict"]
 
@@ -37,17 +38,17 @@ POINTS = 1 << 16
 
 
 def predict(
-    folder: Path,
-    source: Path,
-    target: Path,
+    run: Run,
+    source: Fields | Path | str,
+    target: Path | str,
     *,
-    query_points: Path | None = None,
+    query_points: Path | str | None = None,
     first: int | None = None,
     steps: int | None = None,
     lead_times: Sequence[float] | None = None,
     device: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Path:
+    progress: Progress = silent,
+) -> Fields:
     """Predicts every sample of a file and writes a file of point clouds.
 
     The last snapshots of the file are observed, as far apart as in training, and the
@@ -58,48 +59,64 @@ def predict(
     or at all of them for a model that comes with nfsgeo.
 
     Args:
-        folder: The run's folder, or the name of a model that comes with nfsgeo.
-        source, target, first, steps, lead_times: As for :func:`nfsgeo.predict`.
-        query_points: Where to predict, see :func:`read_points`; None for the observed
+        run: From :func:`nfsgeo.fit`, its folder, or a name such as ``"ns-small"``.
+        source: Fields with at least the run's input snapshots, or their path.
+        target: The file to make; its ending chooses the format, see
+            :func:`nfsgeo.data.write`.
+        query_points: Where to predict, a file for
+            :func:`~nfsgeo.evaluation.query_points.read_points`; None for the observed
             points.
-        device: In place of the run's own.
-        progress: Called with the number of samples done and in all.
+        first: Number of the first observed snapshot, from 0, to predict from elsewhere
+            in the file.
+        steps: Number of time steps to predict, by an autoregressive rollout where they
+            are more than in training.
+        lead_times: Times to predict, after the last observed one, for a model that was
+            trained with ``data.lead_times``.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.
+        progress: Called with what is being done, how much is done and in all.
+
+    Returns:
+        The predicted snapshots, as ``target`` holds them.
 
     Raises:
         UserError: The run, the fields or the points cannot be used, or ``target``
             exists.
     """
-    config, forecaster = open_run(find_run(folder), device)
+    config, forecaster = open_run(run, device)
+    source, target = kept(source), Path(target)
     writer_of(target)
     task, data = forecaster.task, config.data
     with (
         tempfile.TemporaryDirectory(dir=target.parent, prefix=target.name) as scratch,
         nfsgeo.data.open(source) as file,
     ):
-        file, domain, samples = (
-            matched(file, task),
-            task.domain,
-            range(file.num_samples),
-        )
+        file, domain, num = matched(file, task), task.domain, file.num_samples
         # A point cloud is observed everywhere; a model that needs a grid refuses it.
         at_all = file.shape is None and MODELS[config.model.name].points
         mesh = MeshOfFile(file) if at_all else RunData(config, file).mesh
-        points, queries, num = None, None, max(map(file.num_points, samples))
+        points, queries, most = None, None, max(map(file.num_points, range(num)))
         if query_points is not None:
-            points = read_points(query_points, domain)
-            queries, num = domain.wrap(torch.from_numpy(points)), len(points)
+            points = read_points(Path(query_points), domain)
+            queries, most = domain.wrap(torch.from_numpy(points)), len(points)
         observed = _observed(task, data.time_stride, file, first)
-        ahead = _ahead(task, file, observed, steps, lead_times)
-        known = _known_ahead(file, ahead)
+        ahead = np.array(task.times[task.n_in :])
+        if lead_times is not None:
+            check_asked(task, lead_times, steps)
+            ahead = np.array(lead_times, np.float64)
+        elif steps is not None and task.has_time:
+            ahead = _rolled_out(ahead, steps)
+        ahead += file.times[observed[-1]] if task.has_time else 0.0
+        numbers = np.concatenate([observed, known := _known_ahead(file, ahead)])
         bytes_each = 4 * len(ahead) * file.components + 8 * domain.dim
-        check_room(target, len(samples) * num * bytes_each)
-        numbers, sizes = np.concatenate([observed, known]), (len(observed), len(known))
-        windows = WindowDataset(file, samples, *sizes, mesh, numbers=numbers)
+        check_room(target, num * most * bytes_each)
+        windows = WindowDataset(
+            file, range(num), len(observed), len(known), mesh, numbers=numbers
+        )
         staging, where = Staging(Path(scratch) / "samples", {}), list[Doubles]()
         for batch, u in predictions(
             forecaster,
             windows,
-            max(1, min(data.batch_size, POINTS // num)),
+            max(1, min(data.batch_size, POINTS // most)),
             connect=partial(forecaster.connect, query_pos=queries),
             steps=steps,
             ahead=torch.from_numpy(ahead),
@@ -109,8 +126,7 @@ def predict(
             for pos, values in zip(places, fields, strict=True):
                 staging.put(len(where), {"u": values.numpy()[None]})
                 where.append(pos.numpy() if points is None else points)
-            if progress is not None:
-                progress(len(where), len(samples))
+            progress("samples", len(where), num)
         predicted = build(
             Path(source.name),
             [Array(staging.each("u", ("n", *"ptc")), "ptc", file.component_names)],
@@ -122,8 +138,7 @@ def predict(
             units=file.units,
             split=file.split,
         )
-        write(predicted, target)
-    return target
+        return nfsgeo.data.open(write(predicted, target))
 
 
 def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indices:
@@ -144,15 +159,13 @@ def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indic
     if task.any_time:
         found = stride * np.arange(n_in)
         found += num - 1 - found[-1] if first is None else first
-        wanted, fits = f"at least {found[-1] - found[0] + 1}", found[0] >= 0
+        wanted, fits = f"{found[-1] - found[0] + 1}", found[0] >= 0
     else:
         begin = file.times[num - 1] + usual[0] if first is None else file.times[first]
-        times = begin + usual - usual[0]
-        found = np.abs(file.times[:, None] - times).argmin(axis=0)
-        off = np.abs(file.times[found] - times).max()
+        found, off = _nearest(file, begin + usual - usual[0])
         wanted, fits = (
-            f"at least {n_in}, {task.step:g} apart",
-            off <= 1e-3 * task.step * n_in,
+            f"{n_in}, {task.step:g} apart",
+            off.max() <= 1e-3 * task.step * n_in,
         )
     if not fits or found[-1] >= num:
         gaps = np.diff(file.times[first or 0 :])
@@ -160,52 +173,45 @@ def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indic
         raise UserError(
             f"{file.path} with {num} observed snapshots{apart}, and time steps "
             f"{max(0, found[0])} to {found[-1]} to predict from",
-            f"{wanted}, as in training",
+            f"at least {wanted}, as in training",
             "use a file with such snapshots at its end, or choose others by the number "
             "of the first, --first",
         )
     return found
 
 
-def _ahead(
-    task: Task,
-    file: Fields,
-    observed: Indices,
-    steps: int | None,
-    asked: Sequence[float] | None,
-) -> Doubles:
-    """Predicted times: as in training, ``steps`` of them, or those asked for."""
-    ahead = np.array(task.times[task.n_in :])
-    if asked is not None:
-        check_asked(task, asked, steps)
-        ahead = np.array(asked, np.float64)
-    elif steps is not None and task.has_time:
-        apart = np.diff(ahead, prepend=0)
-        if steps < 1 or not np.allclose(apart, apart[0], rtol=1e-3, atol=0):
-            raise UserError(
-                f"--steps {steps} of a model that was trained on time steps of "
-                f"{apart.min():g} to {apart.max():g}",
-                "1 or more, of equal length",
-                "change it, or give the times to predict by --lead-times",
-            )
-        ahead = apart[0] * np.arange(1, steps + 1)
-    return ahead + file.times[observed[-1]] if task.has_time else ahead
+def _rolled_out(ahead: Doubles, steps: int) -> Doubles:
+    """So many times after the last input, as far apart as those of training."""
+    apart = np.diff(ahead, prepend=0)
+    if steps < 1 or not np.allclose(apart, apart[0], rtol=1e-3, atol=0):
+        raise UserError(
+            f"--steps {steps} of a model that was trained on time steps of "
+            f"{apart.min():g} to {apart.max():g}",
+            "1 or more, of equal length",
+            "change it, or give the times to predict by --lead-times",
+        )
+    return apart[0] * np.arange(1, steps + 1)
 
 
 def _known_ahead(file: Fields, ahead: Doubles) -> Indices:
     """Numbers of the predicted time steps, where the file must know something there."""
     if not file.forcing_names:
         return np.empty(0, np.int64)
-    found = np.abs(file.times[:, None] - ahead).argmin(axis=0)
+    found, off = _nearest(file, ahead)
     step = min(np.diff(times).min(initial=np.inf) for times in (ahead, file.times))
-    there = np.isclose(file.times[found], ahead, rtol=0, atol=1e-3 * step)
-    if not there.all():
+    if (lacking := ~(off <= 1e-3 * step)).any():
         raise UserError(
             f"{file.path} without {', '.join(file.forcing_names)} at "
-            f"{time_text(ahead[~there][0], file.time_unit)}",
+            f"{time_text(ahead[lacking][0], file.time_unit)}",
             f"what is known ahead at all {len(ahead)} predicted time steps, "
             f"{span_text(ahead[0], ahead[-1], file.time_unit)}",
             "add these time steps to the file, without values of the fields, or ask "
             "for fewer --steps",
         )
     return found
+
+
+def _nearest(file: Fields, times: Doubles) -> tuple[Indices, Doubles]:
+    """Numbers of the snapshots nearest to some times, and how far these are off."""
+    off = np.abs(file.times[:, None] - times)
+    return off.argmin(axis=0), off.min(axis=0)

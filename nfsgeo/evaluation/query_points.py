@@ -24,7 +24,7 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
 
     Args:
         path: The file.
-        domain: The box and the region that must contain the points.
+        domain: Must contain the points.
 
     Raises:
         UserError: The file cannot be read, or a point is not finite or lies outside
@@ -37,27 +37,21 @@ def read_points(path: Path, domain: Domain) -> NDArray[np.float64]:
         )
     try:
         points = as_real(readers[path.suffix](path), str(path)).astype(np.float64)
+        if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
+            raise ValueError(f"an array of shape {points.shape}")
     except UserError:
         raise
     except Exception as error:  # whatever breaks in a damaged file
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise UserError(
-            f"{path} ({reason})", "an array of points", "correct the file"
-        ) from None
-    if points.ndim != 2 or points.shape[1] != domain.dim or not len(points):
-        raise UserError(
-            f"{path} with an array of shape {points.shape}",
-            f"one row of {domain.dim} coordinates for each point",
-            "reshape the array",
-        )
+        each = f"an array of points, one row of {domain.dim} coordinates for each"
+        raise UserError(f"{path} ({reason})", each, "correct the file") from None
     points = domain.wrap_near(torch.from_numpy(points)).numpy()
     inside = ((points >= domain.lower) & (points <= domain.upper)).all(axis=1)
     if not inside.all():
         first = int(np.argmin(inside))
         raise UserError(
             f"{path} with point {first} at {points[first].tolist()}",
-            f"points in the domain, {domain.lower} to {domain.upper}, or up to one "
-            "period beside it on periodic axes",
+            f"points in the domain, {domain.lower} to {domain.upper}",
             "move or leave out the points outside",
         )
     domain.check_region(torch.from_numpy(points), f"{path} with ")

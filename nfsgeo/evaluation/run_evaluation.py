@@ -1,4 +1,4 @@
-"""Evaluates a run folder and writes the results into it."""
+"""Evaluates a run and writes the results into its folder."""
 
 from __future__ import annotations
 
@@ -11,32 +11,24 @@ import numpy as np
 
 import nfsgeo.data
 from nfsgeo.data import Fields
+from nfsgeo.data.memory import kept
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.evaluate import (
-    Evaluation,
-    evaluate,
-    scored_windows,
-    unobserved_errors,
-)
 from nfsgeo.evaluation.scope import Part, describe_scored, scoped
-from nfsgeo.evaluation.summary import describe_errors, describe_run
-from nfsgeo.evaluation.unseen import (
-    COLUMNS,
-    UnseenAt,
-    evaluate_unseen,
-    seen_by_training,
-    spread,
-)
-from nfsgeo.forecast import Forecaster, check_times, matched
+from nfsgeo.evaluation.scored_model import ScoredModel, open_run
+from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
+from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
+from nfsgeo.forecast import matched
+from nfsgeo.models import num_parameters
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training import RunConfig, RunPaths, read_config, restore
+from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
-from nfsgeo.training.environment import check_device, device_of
-from nfsgeo.training.reading import check_observed
+from nfsgeo.training.checkpoints import read_checkpoint
+from nfsgeo.training.history import read_history
+from nfsgeo.training.run import is_finished
 from nfsgeo.training.run_data import RunData, open_source
-from nfsgeo.training.run_paths import find_run
+from nfsgeo.training.run_paths import Run, find_run
 
-__all__ = ["BY_TIME_STEP", "evaluate_run", "open_run"]
+__all__ = ["BY_TIME_STEP", "evaluate_run"]
 
 # Arrays of evaluation.npz that hold errors at each time step, by method.
 BY_TIME_STEP = {
@@ -47,9 +39,9 @@ BY_TIME_STEP = {
 
 
 def evaluate_run(
-    folder: Path,
+    run: Run,
     *,
-    data: Path | None = None,
+    data: Fields | Path | str | None = None,
     part: Part | None = None,
     factors: Sequence[float] = (),
     repeats: int = 5,
@@ -58,7 +50,7 @@ def evaluate_run(
     device: str | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """Errors of a run on the test samples, and on larger meshes if asked for.
+    """Errors of a run on its test samples, or on a file that is named.
 
     On the run's own data this writes ``summary.json``, ``evaluation.npz`` and, with
     ``factors``, ``unseen.csv``. On another file nothing is written, and the errors are
@@ -66,21 +58,24 @@ def evaluate_run(
     is tied to those of training or ``factors`` ask for meshes around them.
 
     Args:
-        folder: The run's folder, or the name of a model that comes with nfsgeo.
-        data: Another file to evaluate on.
+        run: From :func:`nfsgeo.fit`, its folder, or a name such as ``"ns-small"``.
+        data: Another file to score.
         part: ``"all"`` samples of that file, or its ``"test"`` part.
-        factors: Also evaluate on meshes with so many times as many points.
+        factors: Also evaluate on unseen meshes with so many times as many points.
         repeats: Meshes to draw for each factor.
+        unseen_at: Where the further points of these lie, see
+            :func:`~nfsgeo.evaluation.unseen.evaluate_unseen`. On other data, training
+            counts as having seen the points that it would have drawn.
         steps: Also evaluate so many time steps ahead, by an autoregressive rollout.
-        unseen_at: Where additional points lie, as for :func:`evaluate_unseen`. On other
-            data, training counts as having seen the points that it would have drawn.
-        device: In place of the run's own.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.
         progress: Called with what is being done, how much is done and in all.
 
     Returns:
-        The summary; ``"scored"`` says how many samples and points the errors are over.
-        With ``factors``, ``"unseen"`` holds the errors on larger meshes, and
-        ``"unseen_points"`` what :func:`seen_by_training` finds. With ``steps``,
+        As ``summary.json`` holds them: the model's errors as ``"test"``, those of
+        simple predictions as ``"baselines"``, and of several components each one's in
+        its own unit as ``"components"``. ``"scored"`` says how many samples and points
+        they are over. With ``factors``, ``"unseen"`` holds the errors on larger meshes,
+        and ``"unseen_points"`` where their further points lie. With ``steps``,
         ``"rollout"`` holds ``times`` after the last input, the ``errors`` over all of
         these by method, ``mae_by_step``, and ``rel_l1_last_by_sample``, the relative L1
         at the last of them with the mean removed.
@@ -88,65 +83,38 @@ def evaluate_run(
     Raises:
         UserError: The run has no checkpoint, or the data do not fit it.
     """
-    paths = find_run(folder)
+    paths, own = find_run(run), data is None
     trained, forecaster = open_run(paths, device)
-    if data is None and trained.data.file is None:
+    if own and trained.data.file is None:
         raise UserError(
-            f"{folder} without data", "a file to evaluate on", "give --data FILE"
+            f"{paths.root} without data", "a file to evaluate on", "give --data FILE"
         )
-    with nfsgeo.data.open(data) if data else open_source(trained.data) as file:
+    with (
+        open_source(trained.data) if data is None else nfsgeo.data.open(kept(data))
+    ) as file:
         file, task = matched(file, forecaster.task), forecaster.task
-        if data is None and task.fingerprint not in ("", file.fingerprint()):
+        if own and task.fingerprint not in ("", file.fingerprint()):
             raise UserError(
                 f"{file.path}, which has changed since training",
                 "the data that the run was trained on",
                 "put them back, or score the file as another one: --data FILE",
             )
-        own = data is None
         config, file, part = scoped(
             trained, file, task.num_points, own=own, part=part, around=bool(factors)
         )
-        used = RunData(config, file)
-        mesh = used.mesh
-        # The mean of the training targets is a baseline; a named file may have none.
-        has_train = len(used.samples("train"))
-        reference = "train" if has_train else "test"
-
-        def scored(steps: int | None = None) -> tuple[Any, Evaluation]:
-            test, train = (
-                scored_windows(forecaster, config, file, mesh, each, n_out=steps)
-                for each in ("test", reference)
-            )
-            if steps is None:
-                windows = map(test.__getitem__, range(len(test)))
-                check_times(task, file, (window.times.tolist() for window in windows))
-                check_observed("test", test)
-            size = config.data.batch_size
-            return test, evaluate(
-                forecaster, test, train, batch_size=size, steps=steps, progress=progress
-            )
-
-        test, found = scored()
-        summary = describe_run(paths, config, forecaster, file)
-        summary |= {"scored": describe_scored(trained, test, part, found.points)}
-        summary |= describe_errors(found, forecaster.task.std, file)
-        summary |= unobserved_errors(forecaster, config, file, mesh)
+        mesh = RunData(config, file).mesh
+        scored = ScoredModel(forecaster, config, file, mesh)
+        found = score(scored, progress=progress)
+        summary = _costs(paths, scored)
+        summary["scored"] = describe_scored(trained, found.windows, part, found.points)
+        summary |= found.summary() | unobserved_errors(scored)
         if steps is not None:
-            ahead, further = scored(steps)
-            times = (ahead.times - ahead.times[ahead.n_in - 1])[ahead.n_in :]
-            summary |= {"rollout": {"times": times.tolist(), **_ahead(further)}}
-        rows = []
+            further = score(scored, steps=steps, progress=progress)
+            summary["rollout"] = further.rollout()
+        rows: list[dict[str, Any]] = []
         if factors:
-            points = seen_by_training(config, file, unseen_at)
-            rows = evaluate_unseen(
-                forecaster,
-                config,
-                file,
-                mesh,
-                factors=factors,
-                repeats=repeats,
-                at=points["at"],
-                progress=progress,
+            rows, points = evaluate_unseen(
+                scored, factors, repeats, at=unseen_at, progress=progress
             )
             summary |= {"unseen": spread(rows), "unseen_points": points}
         if own:
@@ -157,29 +125,39 @@ def evaluate_run(
     return summary
 
 
-def open_run(
-    paths: RunPaths, device: str | None = None
-) -> tuple[RunConfig, Forecaster]:
-    """The configuration of a run and its best model, on ``device`` or the run's own."""
-    config = read_config(paths.config)
-    section = config.trainer.model_copy(
-        update={"device": device or config.trainer.device, "devices": 1}
-    )
-    check_device(section)
-    return config, restore(paths.best, config).eval().to(device_of(section))
+def _costs(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
+    """Sizes and cost of a run, with which ``summary.json`` begins.
 
-
-def _ahead(found: Evaluation) -> dict[str, Any]:
-    """Errors of a rollout, as the summary has them."""
-    by_step, last = found.by_time_step, found.last
+    ``seconds_per_epoch`` is the mean over the epochs trained, validation included;
+    ``peak_memory_bytes`` is that of the CUDA device, or of the process on the CPU, and
+    None where there is no last checkpoint. ``stopped_early`` is true where training
+    ran out of ``trainer.patience`` before its last epoch.
+    """
+    config, file, forecaster = scored.config, scored.file, scored.forecaster
+    rows, task = read_history(paths.metrics), forecaster.task
+    memory, early = None, False
+    if paths.last.exists():
+        checkpoint = read_checkpoint(paths.last)
+        memory = checkpoint["callbacks"]["History"]["peak_memory_bytes"]
+        early = len(rows) < config.trainer.epochs and is_finished(checkpoint, config)
     return {
-        "errors": found.scores(),
-        "mae_by_step": {name: each.tolist() for name, each in by_step.items()},
-        "rel_l1_last_by_sample": {n: e.nanmean(-1).tolist() for n, e in last.items()},
+        "model": config.model.name,
+        "data": str(file.path),
+        "equation": file.equation,
+        "provenance": file.provenance,
+        "seed": config.seed,
+        "n_s": task.num_points,
+        "n_t": max(1, task.n_in),
+        "n_t_out": task.n_out,
+        "epochs": len(rows),
+        "stopped_early": early,
+        "parameters": num_parameters(forecaster.model),
+        "seconds_per_epoch": sum(row["seconds"] for row in rows) / max(1, len(rows)),
+        "peak_memory_bytes": memory,
     }
 
 
-def _write(paths: RunPaths, file: Fields, found: Evaluation) -> None:
+def _write(paths: RunPaths, file: Fields, found: Scores) -> None:
     """Writes the examples and the errors in time, with what their figures need."""
     errors, names = found.by_time_step, file.component_names
     texts = {

@@ -57,12 +57,6 @@ def scoped(
         )
     if own:
         return config, file, part
-    if not info.points and file.shape is None:
-        raise UserError(
-            f"the point cloud {file.path} with model {info.name}",
-            "fields on a grid",
-            "use a model that takes any points, such as nfs",
-        )
     # What was measured has noise of its own.
     changes: dict[str, Any] = {"max_test": None, "max_train": None, "input_noise": 0.0}
     if part == "all":
@@ -72,11 +66,11 @@ def scoped(
     if not info.unseen_meshes:
         _check_tied(config, file, num_points)
     elif not around:
-        everywhere = {"mesh": "all", "points": None, "grid": None}
         # No more points per batch than in training.
-        most = max(map(file.num_points, range(file.num_samples)))
-        size = max(1, int(data.batch_size * (num_points / max(num_points, most))))
-        changes |= everywhere | {"mesh_per_sample": False, "batch_size": size}
+        most = max(num_points, *map(file.num_points, range(file.num_samples)))
+        changes["batch_size"] = max(1, data.batch_size * num_points // most)
+        everywhere = {"mesh": "all", "points": None, "grid": None}
+        changes |= everywhere | {"mesh_per_sample": False}
     data = data.model_copy(update=changes)
     return config.model_copy(update={"data": data}), file, part
 
@@ -92,15 +86,24 @@ def describe_scored(
     ``"windows"`` those that were scored, where samples have several.
     """
     file, samples = test.file, sorted(set(test.samples))
-    there = [file.num_points(sample) for sample in samples]
-    between = test.mesh(test.samples[0]).index is None
+    between = test.mesh(samples[0]).index is None
+    trained: set[int] = set()
+    if part == "all" and config.data.file == file.path.resolve():
+        with open_source(config.data) as own:
+            for name in ("train", "valid"):
+                trained |= set(RunData(config, own).samples(name).tolist())
+
+    def span(*numbers: int) -> int | list[int]:
+        ends = sorted({min(numbers), max(numbers)})
+        return ends if len(ends) > 1 else ends[0]
+
     return {
         "part": part,
         "samples": len(samples),
         "of_samples": file.num_samples,
-        "points": _span(*points),
-        "of_points": None if between else _span(min(there), max(there)),
-        "trained_on": _num_trained(config, file) if part == "all" else 0,
+        "points": span(*points),
+        "of_points": None if between else span(*map(file.num_points, samples)),
+        "trained_on": len(trained),
         "tied": not MODELS[config.model.name].unseen_meshes,
     } | ({"windows": len(test)} if len(test) > len(samples) else {})
 
@@ -123,16 +126,3 @@ def _check_tied(config: RunConfig, file: Fields, num_points: int) -> None:
             f"the same {num_points}, which {config.model.name} is tied to",
             "use data at these points, or a model that takes any, such as nfs",
         )
-
-
-def _num_trained(config: RunConfig, file: Fields) -> int:
-    """Training and validation samples of the run, if this is its own file."""
-    if config.data.file != file.path.resolve():
-        return 0
-    with open_source(config.data) as own:
-        parts = map(RunData(config, own).samples, ("train", "valid"))
-        return len(np.union1d(*parts))
-
-
-def _span(least: int, most: int) -> int | list[int]:
-    return least if least == most else [least, most]

@@ -10,7 +10,7 @@ from pathlib import Path
 from nfsgeo.errors import UserError
 from nfsgeo.pretrained import FOLDER, NAMES
 
-__all__ = ["RunPaths", "find_run"]
+__all__ = ["Run", "RunPaths", "find_run"]
 
 
 class _In:
@@ -110,11 +110,17 @@ class RunPaths:
         return paths
 
 
-def find_run(run: Path) -> RunPaths:
+# A run, its folder, or a name such as "ns-small" of a model that comes with nfsgeo.
+Run = RunPaths | Path | str
+
+
+def find_run(run: Run) -> RunPaths:
     """The folder of a run, or of a model that comes with nfsgeo by its name.
 
     Raises:
         UserError: It is neither.
     """
-    known = str(run) in NAMES and not run.exists()
-    return RunPaths(FOLDER / run) if known else RunPaths.existing(run)
+    folder = run.root if isinstance(run, RunPaths) else Path(run)
+    if str(folder) in NAMES and not folder.exists():
+        return RunPaths(FOLDER / folder)
+    return RunPaths.existing(folder)

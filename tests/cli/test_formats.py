@@ -51,16 +51,3 @@ def test_predict_by_the_ending(
         np.testing.assert_array_equal(found, values(tmp_path / "native.hdf5", sample))
     left = {"q.npy", "native.hdf5", out.name} | ({"p"} if ending == ".pvd" else set())
     assert {path.name for path in tmp_path.iterdir()} == left
-
-
-def test_options_that_decide(nfsgeo: Command, tmp_path: Path) -> None:
-    rows = [
-        f"{x},{y},{t},{x + y + t}" for x in (0, 350) for y in (1, 2) for t in (0, 1)
-    ]
-    (tmp_path / "a.csv").write_text("\n".join(["lon,lat,time,u", *rows]))
-    refused = nfsgeo("info", "a.csv")
-    assert refused.exit_code == 2 and "--axis 0:360:periodic" in refused.stderr
-    axes = ("--axis", "0:360:periodic", "--axis", "-90:90")
-    ok(nfsgeo("convert", "a.csv", "--out", "a.nc", *axes))
-    facts = json.loads(ok(nfsgeo("info", "a.nc", "--json")).stdout)
-    assert facts["domain"]["periodic"] == [True, False]

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from nfsgeo.data.meshes import MESH_KINDS
-from nfsgeo.training import RunConfig
+from nfsgeo.training import RunConfig, load_config
 from nfsgeo_cli import main
-from nfsgeo_cli.settings import KEYS
+from nfsgeo_cli.train import OPTIONS, SETTINGS
 
 VERBS = sorted(main.commands)
 
@@ -47,10 +47,13 @@ def test_every_option_is_explained(verb: str) -> None:
 
 def test_options_of_train_have_the_defaults_of_the_configuration() -> None:
     text = " ".join(CliRunner().invoke(main, ["train", "--help"]).output.split())
-    for name, key in KEYS.items():
+    for name, key in OPTIONS.items():
         default = attrgetter(key)(RunConfig())
         of = text.partition(f"--{name.replace('_', '-')} ")[2].partition(" --")[0]
         assert default in (None, ()) or name == "data" or f"[{default}]" in of
+    for key, (kind, _) in SETTINGS.items():
+        for choice in kind if isinstance(kind, list) else ():
+            assert attrgetter(key)(load_config(overrides={key: choice})) == choice
 
 
 def test_help_does_not_wait_for_torch() -> None:

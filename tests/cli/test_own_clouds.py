@@ -55,17 +55,7 @@ def test_train_on_meshes_of_different_sizes(nfsgeo: Command, tmp_path: Path) -> 
         assert file.cells(5)["triangle"].max() < file.num_points(5)
 
     settings = [f"--set=model.settings.{key}={value}" for key, value in TINY.items()]
-    options = [
-        "--n-in",
-        "2",
-        "--n-out",
-        "2",
-        "--epochs",
-        "60",
-        "--out",
-        "run",
-        "--json",
-    ]
+    options = ["--n-in", 2, "--n-out", 2, "--epochs", 60, "--out", "run", "--json"]
     trained = nfsgeo("train", "--data", "own.nc", *options, *settings)
     assert trained.exit_code == 0, trained.output
     summary = json.loads(trained.stdout)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from nfsgeo.training import RunPaths, begin_run, fit, load_config, prepare
+import nfsgeo
+from nfsgeo.training import RunPaths
 
 
 @pytest.fixture(scope="session")
@@ -17,11 +18,9 @@ def trained(waves: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     overrides: dict[str, Any] = {
         f"model.settings.{key}": value for key, value in settings.items()
     }
-    overrides |= {"data.file": str(waves), "trainer.epochs": 2, "trainer.device": "cpu"}
-    experiment = prepare(load_config(overrides=overrides))
-    paths = begin_run(experiment, tmp_path_factory.mktemp("trained") / "run")
-    fit(experiment, paths)
-    return paths.root
+    overrides |= {"trainer.epochs": 2, "trainer.device": "cpu"}
+    out = tmp_path_factory.mktemp("trained") / "run"
+    return nfsgeo.fit(nfsgeo.prepare(waves, overrides), out).root
 
 
 @pytest.fixture

@@ -14,15 +14,7 @@ import nfsgeo.data
 from nfsgeo.data.build import Array, build
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.geometry import Domain
-from nfsgeo.report import write_report
-from nfsgeo.training import (
-    RunPaths,
-    begin_run,
-    fit,
-    load_config,
-    prepare,
-    read_config,
-)
+from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.run_data import RunData
 
 NAMES = ["temperature", "pressure"]
@@ -30,55 +22,35 @@ MEASURES = ("mae", "rmse", "rel_l2", "rel_l1")
 SMALL = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1, "grid": 8}
 
 
-def weather(
-    path: Path, pascals: float = 1.0, *, times: int = 8, static: bool = False
-) -> Path:
+def weather(path: Path, pascals: float = 1.0) -> Path:
     """Waves of 4 °C around 15 °C and of 0.6 hPa around 1013 hPa, ten samples."""
     axis = np.arange(8) / 8
     x, y = np.meshgrid(axis, axis, indexing="ij")
-    t, random = 0.25 * np.arange(1, times + 1), np.random.default_rng(0)
+    t, random = 0.25 * np.arange(1, 9), np.random.default_rng(0)
     turns = x + y - 0.1 * t[:, None, None]
     waves = np.sin(2 * np.pi * (turns + random.random((10, 2, 1, 1, 1)))).astype("f4")
     u = waves * [[[[4]]], [[[0.6 * pascals]]]] + [[[[15]]], [[[1013 * pascals]]]]
-    arrays = [Array(u.astype("f4"), "nctxy", NAMES)]
-    if static:
-        arrays.append(Array(waves[:, 0, 0], "nxy", ["height"], "static"))
-    fields = build(
+    return build(
         path,
-        arrays,
+        [Array(u.astype("f4"), "nctxy", NAMES)],
         axes=[axis, axis],
         times=t,
         domain=Domain.unit(2),
         units={"temperature": "°C", "pressure": "hPa", "time": "h"},
-    )
-    fields.write(path)
-    return path
+    ).write(path)
 
 
-def trained(data: Path, out: Path, **overrides: Any) -> RunPaths:
+def trained(data: Path, out: Path) -> RunPaths:
     chosen: dict[str, Any] = {f"model.settings.{k}": v for k, v in SMALL.items()}
     chosen |= {"data.n_in": 4, "data.n_out": 4, "trainer.epochs": 1}
-    chosen |= {"data.file": str(data), "trainer.device": "cpu"}
-    chosen |= {key.replace("__", "."): value for key, value in overrides.items()}
-    experiment = prepare(load_config(overrides=chosen))
-    paths = begin_run(experiment, out)
-    fit(experiment, paths)
-    return paths
+    chosen |= {"trainer.device": "cpu", "data.mesh": "all"}
+    return nfsgeo.fit(nfsgeo.prepare(data, chosen), out)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("components")
-
-
-@pytest.fixture(scope="module")
-def data(folder: Path) -> Path:
-    return weather(folder / "weather.nc")
-
-
-@pytest.fixture(scope="module")
-def run(folder: Path, data: Path) -> RunPaths:
-    return trained(data, folder / "run", data__mesh="all")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunPaths:
+    folder = tmp_path_factory.mktemp("components")
+    return trained(weather(folder / "weather.nc"), folder / "run")
 
 
 @pytest.fixture(scope="module")
@@ -89,17 +61,16 @@ def summary(run: RunPaths) -> dict[str, Any]:
 
 
 def test_each_component_has_errors_in_its_own_unit(
-    run: RunPaths, data: Path, summary: dict[str, Any]
+    run: RunPaths, summary: dict[str, Any]
 ) -> None:
-    config = read_config(run.config)
-    forecaster = nfsgeo.load(run)
-    with nfsgeo.data.open(data) as file:
+    config, forecaster = read_config(run.config), nfsgeo.load(run)
+    with nfsgeo.data.open(config.data.file) as file:
         train = RunData(config, file).windows("train")
         both = [torch.cat([w.x, w.y], 1) for w in map(train.__getitem__, range(7))]
     everything = torch.cat(both).flatten(0, 1).double()
     mean, std = everything.mean(0), everything.std(0, unbiased=False)
     errors: dict[str, list[torch.Tensor]] = {name: [] for name in MEASURES}
-    with nfsgeo.data.open(data) as file, torch.no_grad():
+    with nfsgeo.data.open(config.data.file) as file, torch.no_grad():
         test = RunData(config, file).windows("test")
         for item in range(len(test)):
             window = test[item]
@@ -140,11 +111,9 @@ def test_the_pooled_error_is_the_mean_over_standard_deviations(
 
 
 def test_units_do_not_change_pooled_errors(
-    folder: Path, summary: dict[str, Any]
+    tmp_path: Path, summary: dict[str, Any]
 ) -> None:
-    other = trained(
-        weather(folder / "pascals.nc", 100.0), folder / "pascals", data__mesh="all"
-    )
+    other = trained(weather(tmp_path / "pascals.nc", 100.0), tmp_path / "pascals")
     found = evaluate_run(other.root)["baselines"]
     # Extrapolation of a higher degree amplifies how each file rounds its values.
     for name in ("persistence", "linear_extrapolation", "mean"):
@@ -166,23 +135,6 @@ def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets(
         domain=Domain.unit(1),
     )
     fields.write(tmp_path / "d.nc")
-    run = trained(tmp_path / "d.nc", tmp_path / "run", data__mesh="all")
+    run = trained(tmp_path / "d.nc", tmp_path / "run")
     std = evaluate_run(run.root)["components"]["b"]["std"]
     assert std == pytest.approx(u[:7, ..., 1].std(), rel=1e-4)
-
-
-def test_a_problem_without_time(tmp_path: Path) -> None:
-    data = weather(tmp_path / "steady.nc", times=1, static=True)
-    run = trained(data, tmp_path / "run", data__n_in=0, data__n_out=1)
-    assert set(evaluate_run(run.root)["components"]) == set(NAMES)
-
-
-@pytest.mark.slow
-def test_the_report_shows_each_component(
-    run: RunPaths, summary: dict[str, Any]
-) -> None:
-    page = write_report(run.root).read_text()
-    for text in ("temperature (°C)", "pressure (hPa)", "All components, pooled"):
-        assert text in page
-    assert summary["pooled"].replace("'", "&#39;") in page
-    assert (run.root / "figures" / "error-in-time.png").exists()

@@ -52,27 +52,11 @@ def test_equals_the_model_on_meshes_of_any_size(
 
 
 @pytest.mark.slow
-def test_kernels_of_several_radii(tmp_path: Path, waves: Path) -> None:
-    """Their graphs are constants of the program."""
-    several = {"model.settings.kernel": "channel", "model.settings.radii": 2}
-    run = run_of("nfs", waves, tmp_path / "run", several)
-    program = torch.export.load(nfsgeo.export(run, tmp_path / "run.pt2")).module()
-    forecaster = nfsgeo.load(run)
-    assert len(forecaster.model.resampling.wider) == 1
-    torch.manual_seed(0)
-    x, pos, query_pos = torch.randn(50, 10, 1), torch.rand(50, 2), torch.rand(9, 2)
-    with torch.no_grad():
-        found = program(*program_inputs(forecaster, x, pos, query_pos))
-        expected = forecaster(x, pos, query_pos=query_pos)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "kind", ["gaps", "forcing", "times", "times and forcing", "damped", "boundary"]
+    "kind", ["gaps", "forcing", "times and forcing", "damped", "boundary", "radii"]
 )
 def test_programs_have_every_transform(kind: str, tmp_path: Path) -> None:
-    """Missing values, what is known ahead, lead times, damping and walls."""
+    """Gaps, what is known ahead, lead times, damping, walls, and several radii."""
     random = np.random.default_rng(0)
     u, pos = random.normal(size=(8, 40, 9)).cumsum(2), random.random((40, 2))
     if kind == "gaps":
@@ -88,6 +72,8 @@ def test_programs_have_every_transform(kind: str, tmp_path: Path) -> None:
     settings |= {"data.query_points": 0, "data.lead_times": "times" in kind}
     settings |= {"data.boundary_inputs": kind == "boundary"}
     settings |= {"model.prediction": "damped" if kind == "damped" else "residual"}
+    if kind == "radii":  # the graphs among the nodes are constants of the program
+        settings |= {"model.settings.kernel": "channel", "model.settings.radii": 2}
     run = nfsgeo.fit(nfsgeo.prepare(data, settings), tmp_path / "run").root
     program = torch.export.load(nfsgeo.export(run, tmp_path / "run.pt2")).module()
     forecaster, given = nfsgeo.load(run), dict[str, torch.Tensor]()
@@ -105,14 +91,6 @@ def test_programs_have_every_transform(kind: str, tmp_path: Path) -> None:
             found = program(*program_inputs(forecaster, x, pos, queries, **given))
             expected = forecaster(x, pos, query_pos=queries, **given)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.slow
-def test_never_writes_over_a_file(trained: Path, exported: Path) -> None:
-    before = exported.read_bytes()
-    with pytest.raises(UserError, match="a file that does not exist"):
-        export_run(trained, exported)
-    assert exported.read_bytes() == before
 
 
 def test_names_the_models_that_export(tmp_path: Path, waves: Path):
@@ -157,10 +135,8 @@ def onnx_session(path: Path):
     return onnxruntime.InferenceSession(path)
 
 
-def run_of(
-    model: str, waves: Path, folder: Path, more: dict[str, object] | None = None
-) -> Path:
-    settings = {"model.name": model, "model.settings.width": 8, **(more or {})}
+def run_of(model: str, waves: Path, folder: Path) -> Path:
+    settings = {"model.name": model, "model.settings.width": 8}
     settings |= {"model.settings.grid": 8, "model.settings.depth": 1}
     settings |= {"trainer.epochs": 1, "trainer.device": "cpu", "data.n_out": 4}
     return nfsgeo.fit(nfsgeo.prepare(waves, settings), folder).root

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import torch
 
 from nfsgeo.evaluation import interpolation_memory
@@ -46,8 +45,3 @@ def test_matrices_of_edges_hold_more_than_their_weights() -> None:
     paper = {key: MODELS["nfs"].paper[key] for key in ("kernel", "base", "back_width")}
     dense, channel = memory(256, **paper), memory(256, **{**paper, "kernel": "channel"})
     assert dense["sum"] > 2 * channel["sum"]
-
-
-@pytest.mark.parametrize("name", ["dse", "mppde"])
-def test_models_without_a_grid_hold_nothing_for_it(name: str) -> None:
-    assert memory(16, name) == {}

@@ -33,12 +33,10 @@ def stations(fields: list[str], static: list[str]) -> Fields:
         np.stack([values[name] for name in fields], -1),
         pos,
         np.arange(8.0),
-        static=np.stack([values[name][..., 0] for name in static], -1)
-        if static
-        else None,
+        static=np.stack([values[name][..., 0] for name in static], -1),
         domain=Domain.unit(2, periodic=False),
         component_names=fields,
-        static_names=static or None,
+        static_names=static,
     )
 
 
@@ -56,17 +54,9 @@ def run(cache: None) -> Path:
     return nfsgeo.fit(nfsgeo.prepare(stations(FIELDS, STATIC), SETTINGS), "run").root
 
 
-@pytest.mark.parametrize(
-    ("fields", "static"),
-    [
-        (["wind", "p", "T"], ["slope", "soil", "elevation"]),
-    ],
-)
-def test_names_tell_what_is_what(
-    run: Path, tmp_path: Path, fields: list[str], static: list[str]
-) -> None:
+def test_names_tell_what_is_what(run: Path, tmp_path: Path) -> None:
     errors = nfsgeo.evaluate(run, data=stations(FIELDS, STATIC))["components"]
-    other = stations(fields, static)
+    other = stations(["wind", "p", "T"], ["slope", "soil", "elevation"])
     assert nfsgeo.evaluate(run, data=other)["components"] == errors
     with (
         nfsgeo.predict(run, stations(FIELDS, STATIC), tmp_path / "one.nc") as one,

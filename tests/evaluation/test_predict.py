@@ -23,11 +23,11 @@ def test_predictions_are_those_of_the_model(
     config = read_config(run.config)
     forecaster = nfsgeo.load(run)
     with nfsgeo.data.open(waves) as file, nfsgeo.data.open(tmp_path / "out.nc") as out:
-        used = RunData(config, file)
-        test = used.windows("test")
+        mesh = RunData(config, file).mesh
+        test = RunData(config, file).windows("test")
         assert out.num_samples == file.num_samples
         assert np.allclose(out.times, file.times[10:20])
-        assert np.array_equal(out.coordinates(3), used.mesh(3).pos)
+        assert np.array_equal(out.coordinates(3), mesh(3).pos)
         data = test[0]
         with torch.no_grad():
             expected = forecaster(data.x, data.pos)
@@ -46,26 +46,6 @@ def test_query_points_that_were_observed_change_nothing(
     with nfsgeo.data.open(tmp_path / "q.nc") as out:
         assert np.allclose(out.read(2, slice(None)), expected, atol=1e-5)
         assert out.mesh_id(0) == out.mesh_id(19)
-
-
-def test_only_the_input_records_are_needed(
-    run: RunPaths, waves: Path, tmp_path: Path
-) -> None:
-    short = tmp_path / "short.nc"
-    with nfsgeo.data.open(waves) as file:
-        pos = RunData(read_config(run.config), file).mesh(0).pos
-        index = [int(np.flatnonzero((file.coordinates() == p).all(1))[0]) for p in pos]
-        u = [file.read(sample, slice(10), np.array(index)) for sample in range(3)]
-        nfsgeo.from_arrays(u, pos, file.times[:10], domain=file.domain).write(short)
-    predict(run.root, short, tmp_path / "from_cloud.nc")
-    predict(run.root, waves, tmp_path / "from_grid.nc", first=0)
-    with (
-        nfsgeo.data.open(tmp_path / "from_cloud.nc") as cloud,
-        nfsgeo.data.open(tmp_path / "from_grid.nc") as grid,
-    ):
-        assert np.allclose(cloud.times, grid.times)
-        one, other = cloud.read(1, slice(None)), grid.read(1, slice(None))
-    assert np.allclose(one, other, atol=1e-6)
 
 
 def part_of(waves: Path, path: Path, times: list[int]) -> Path:
@@ -121,25 +101,6 @@ def test_a_first_snapshot_that_leaves_too_few(
         predict(run.root, waves, tmp_path / "out.nc", first=first)
 
 
-def test_records_of_another_spacing_are_refused(
-    run: RunPaths, waves: Path, tmp_path: Path
-) -> None:
-    fast = tmp_path / "fast.nc"
-    points, times = np.random.default_rng(0).random((64, 2)), 0.1 * np.arange(10)
-    u, domain = np.zeros((1, 64, 10)), Domain.unit(2)
-    nfsgeo.from_arrays(u, points, times, domain=domain).write(fast)
-    with pytest.raises(UserError, match=r"0\.1 apart.*0\.25 apart"):
-        predict(run.root, fast, tmp_path / "out.nc")
-    assert not (tmp_path / "out.nc").exists()
-
-
-def test_a_file_in_the_way_stays(run: RunPaths, waves: Path, tmp_path: Path) -> None:
-    (tmp_path / "out.nc").write_text("precious")
-    with pytest.raises(UserError, match="out.nc"):
-        predict(run.root, waves, tmp_path / "out.nc")
-    assert (tmp_path / "out.nc").read_text() == "precious"
-
-
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv"])
 def test_points_come_from_arrays_and_tables(tmp_path: Path, suffix: str) -> None:
     points = np.random.default_rng(0).random((7, 2))
@@ -173,6 +134,7 @@ def test_names_order_the_columns_of_points(tmp_path: Path) -> None:
         ([0.5, 0.5], "one row of 2 coordinates"),
         (np.empty((0, 2)), "one row of 2 coordinates"),
         ([[0.5 + 1j, 0.5]], "q.npy of type complex128: expected real numbers"),
+        ([{}], "an array of points"),
     ],
 )
 def test_points_that_cannot_be_used(
@@ -197,12 +159,6 @@ def test_files_that_hold_no_points(tmp_path: Path, name: str) -> None:
         read_points(tmp_path / name, Domain.unit(2))
     with pytest.raises(UserError, match="missing"):
         read_points(tmp_path / f"missing-{name}", Domain.unit(2))
-
-
-def test_an_array_of_objects_is_refused(tmp_path: Path) -> None:
-    np.save(tmp_path / "q.npy", np.array([{}]), allow_pickle=True)
-    with pytest.raises(UserError, match="an array of points"):
-        read_points(tmp_path / "q.npy", Domain.unit(2))
 
 
 def test_time_steps_without_values_are_not_observed(

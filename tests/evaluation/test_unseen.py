@@ -10,26 +10,23 @@ import numpy as np
 import pytest
 
 import nfsgeo.data
-import nfsgeo.evaluation.unseen
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation import evaluate_run, evaluate_unseen
-from nfsgeo.evaluation.unseen import COLUMNS, seen_by_training
+from nfsgeo.evaluation import evaluate_run
+from nfsgeo.evaluation.scored_model import ScoredModel
+from nfsgeo.evaluation.unseen import COLUMNS, evaluate_unseen
 from nfsgeo.geometry import Domain
-from nfsgeo.training import (
-    Experiment,
-    RunPaths,
-    load_config,
-    prepare,
-    read_config,
-)
+from nfsgeo.training import Experiment, RunPaths, load_config, prepare, read_config
 from nfsgeo.training.run_data import RunData
 
 
-def rows_of(run: RunPaths, waves: Path, **options: Any) -> list[dict[str, Any]]:
+def rows_of(
+    run: RunPaths, waves: Path, factor: float, repeats: int = 1, **options: Any
+) -> list[dict[str, Any]]:
     config = read_config(run.config)
     with nfsgeo.data.open(waves) as file:
         mesh = RunData(config, file).mesh
-        return evaluate_unseen(nfsgeo.load(run), config, file, mesh, **options)
+        scored = ScoredModel(nfsgeo.load(run), config, file, mesh)
+        return evaluate_unseen(scored, [factor], repeats, **options)[0]
 
 
 def test_a_row_for_each_mesh(run: RunPaths) -> None:
@@ -46,20 +43,15 @@ def test_a_row_for_each_mesh(run: RunPaths) -> None:
 
 
 def test_seen_and_unseen_points_make_up_the_whole(run: RunPaths, waves: Path) -> None:
-    (row,) = rows_of(run, waves, factors=[3], repeats=1)
+    (row,) = rows_of(run, waves, 3)
     assert row["mae"] == pytest.approx((row["mae_seen"] + 2 * row["mae_unseen"]) / 3)
-
-
-def test_repeats_come_out_the_same_again(run: RunPaths, waves: Path) -> None:
-    one = rows_of(run, waves, factors=[2], repeats=2)
-    assert one == rows_of(run, waves, factors=[2], repeats=2)
 
 
 def test_more_points_than_training_has_left(run: RunPaths, waves: Path) -> None:
     with pytest.raises(UserError, match="training has seen 25. of its 256 points"):
-        rows_of(run, waves, factors=[2], repeats=1, at="file")
+        rows_of(run, waves, 2, at="file")
     # Between the points of the file there are always more.
-    (row,) = rows_of(run, waves, factors=[5], repeats=1)
+    (row,) = rows_of(run, waves, 5)
     assert row["num_points"] == 320
 
 
@@ -85,54 +77,44 @@ def untrained(path: Path, tiny: dict[str, Any], **settings: Any) -> Experiment:
     return prepare(load_config(overrides=tiny | found | {"data.file": str(path)}))
 
 
-@pytest.fixture
-def unseen(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Evaluates on larger meshes; gives the points that are called unseen there."""
-    windows = nfsgeo.evaluation.unseen.scored_windows
+def unseen(
+    e: Experiment, factors: list[float], **options: Any
+) -> tuple[set[tuple[float, ...]], dict[str, Any]]:
+    """The points that are called unseen on larger meshes, and what is told of them."""
+    points: set[tuple[float, ...]] = set()
 
-    def found(e: Experiment, **options: Any) -> set[tuple[float, ...]]:
-        points: set[tuple[float, ...]] = set()
+    class Watched(ScoredModel):
+        def errors_in_parts(self, windows: Any, num_first: Any = None) -> Any:
+            for item in windows:
+                points.update(places(item.pos[num_first(int(item.sample)) :]))
+            return super().errors_in_parts(windows, num_first)
 
-        def spied(*arguments: Any, **options: Any) -> Any:
-            data = windows(*arguments, **options)
-            for item in data:
-                points.update(places(item.pos[len(e.mesh(int(item.sample))) :]))
-            return data
-
-        monkeypatch.setattr(nfsgeo.evaluation.unseen, "scored_windows", spied)
-        rows = evaluate_unseen(
-            e.forecaster, e.config, e.file, e.mesh, repeats=2, **options
-        )
-        assert all(np.isfinite(row["mae_unseen"]) for row in rows)
-        return points
-
-    return found
+    scored = Watched(e.forecaster, e.config, e.file, e.mesh)
+    rows, told = evaluate_unseen(scored, factors, 2, **options)
+    assert points and all(np.isfinite(row["mae_unseen"]) for row in rows)
+    return points, told
 
 
 @pytest.mark.parametrize("meshes", [1, 4, 16])
 @pytest.mark.parametrize(("points", "at"), [(8, "file"), (64, "off-grid"), (64, None)])
 def test_no_unseen_point_is_in_any_training_point_set(
-    waves: Path, tiny: Any, unseen: Any, meshes: int, points: int, at: Any
+    waves: Path, tiny: Any, meshes: int, points: int, at: Any
 ) -> None:
     e = untrained(waves, tiny, points=points, point_sets=meshes)
-    found, trained = unseen(e, factors=[2, 4], at=at), trained_on(e)
-    assert found and not found & trained
-    told = seen_by_training(e.config, e.file, at)
+    (found, told), trained = unseen(e, [2, 4], at=at), trained_on(e)
+    assert not found & trained
     assert told["trained"] == len(trained) and told["points"] == 256
     assert told["at"] == (at or "off-grid")
     on_grid = {point for point in found if (16 * np.array(point) % 1 == 0).all()}
     assert on_grid == (found if at == "file" else set())
 
 
-def test_samples_with_meshes_of_their_own(waves: Path, tiny: Any, unseen: Any) -> None:
+def test_samples_with_meshes_of_their_own(waves: Path, tiny: Any) -> None:
     e = untrained(waves, tiny, points=8, mesh_per_sample=True)
-    found = unseen(e, factors=[2], at="file")
-    assert found and not found & trained_on(e)
+    assert not unseen(e, [2], at="file")[0] & trained_on(e)
 
 
-def test_clouds_are_told_apart_by_coordinates(
-    tmp_path: Path, tiny: Any, unseen: Any
-) -> None:
+def test_clouds_are_told_apart_by_coordinates(tmp_path: Path, tiny: Any) -> None:
     """Each sample on a mesh of the file that shares points with all others."""
     random, path = np.random.default_rng(0), tmp_path / "clouds.nc"
     shared = random.random((60, 2))
@@ -141,23 +123,17 @@ def test_clouds_are_told_apart_by_coordinates(
     points = [random.permutation(each) for each in clouds]
     nfsgeo.from_arrays(u, points, np.arange(20.0), domain=domain).write(path)
     e = untrained(path, tiny, points=20)
-    found, trained = unseen(e, factors=[2]), trained_on(e)
-    assert found and not found & trained
+    (found, told), trained = unseen(e, [2]), trained_on(e)
+    assert not found & trained
     sample = int(e.file.split["test"][0])
-    told = seen_by_training(e.config, e.file)
     assert told["at"] == "file"
     assert told["trained"] == len(places(e.file.coordinates(sample)) & trained) > 20
     with pytest.raises(UserError, match="--unseen-at file"):
-        unseen(e, factors=[2], at="off-grid")
-
-
-def test_not_a_larger_mesh(run: RunPaths, waves: Path) -> None:
-    with pytest.raises(UserError, match="above 1"):
-        rows_of(run, waves, factors=[1], repeats=1)
+        unseen(e, [2], at="off-grid")
 
 
 def test_a_model_of_grids_is_refused(waves: Path) -> None:
     overrides = {"data.file": str(waves), "model.name": "fno"}
     e = prepare(load_config(overrides=overrides | {"model.settings.width": 4}))
     with pytest.raises(UserError, match="takes any points"):
-        evaluate_unseen(e.forecaster, e.config, e.file, e.mesh, factors=[2], repeats=1)
+        unseen(e, [2])

@@ -1,0 +1,125 @@
+"""A trained model on the fields that it is scored on, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch
+
+from nfsgeo.data import Fields
+from nfsgeo.data.connected_batches import Connect, batches
+from nfsgeo.data.windows import WindowDataset
+from nfsgeo.forecast import Forecaster, rollout
+from nfsgeo.forecast.transforms import Normalise
+from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
+from nfsgeo.training.environment import check_device, device_of
+from nfsgeo.training.run_data import Observation, RunData
+from nfsgeo.training.run_paths import Run, find_run
+
+__all__ = ["ScoredModel", "open_run", "predictions"]
+
+
+@dataclass(frozen=True)
+class ScoredModel:
+    """A trained model, and the fields that it is scored on, observed on a mesh."""
+
+    forecaster: Forecaster
+    config: RunConfig
+    file: Fields
+    mesh: Observation
+
+    def windows(
+        self,
+        part: str = "test",
+        *,
+        mesh: Observation | None = None,
+        n_out: int | None = None,
+        noise: float | None = None,
+    ) -> WindowDataset:
+        """Windows as those of training: without points that have no value at all.
+
+        ``noise`` is its standard deviation on the inputs, in that of the training data;
+        None for that of training, as for the others.
+        """
+        data, scale = self.config.data, self.forecaster.find(Normalise)
+        mesh = self.mesh if mesh is None else mesh
+        absent = self.forecaster.drops_absent
+        used = RunData(self.config, self.file)
+        found = used.windows(part, mesh, n_out=n_out, drop_absent=absent)
+        if noise := data.input_noise if noise is None else noise:
+            assert scale is not None
+            found.noise = noise * scale.fields.std.cpu()
+        return found
+
+    def errors(self) -> FieldErrors:
+        """Errors of no sample yet."""
+        statistics = self.forecaster.task.statistics
+        return FieldErrors(**statistics).to(self.forecaster.device)
+
+    def errors_in_parts(
+        self, windows: WindowDataset, num_first: Callable[[int], int] | None = None
+    ) -> tuple[dict[str, float], ...]:
+        """Errors at all predicted points, the first ones of each sample, the others.
+
+        ``num_first`` tells how many of these a sample has; its observed ones if None.
+        Errors are NaN where there are no points.
+        """
+        found = tuple(self.errors() for _ in range(3))
+        size = self.config.data.batch_size
+        for batch, prediction in predictions(self.forecaster, windows, size):
+            graphs, nums = batch.graphs, batch.graphs.sizes
+            truth = batch.y if graphs.query_sizes is None else batch.query_y
+            if num_first is not None:
+                nums = tuple(map(num_first, batch.sample.tolist()))
+            sizes = torch.tensor(graphs.query_sizes or graphs.sizes)
+            sample = torch.arange(len(sizes)).repeat_interleave(sizes)
+            rank = torch.arange(len(sample)) - (sizes.cumsum(0) - sizes)[sample]
+            first = (rank < torch.tensor(nums)[sample]).to(truth.device)
+            sample = sample.to(truth.device)
+            everywhere = torch.ones_like(first)
+            for errors, at in zip(found, (everywhere, first, ~first), strict=True):
+                errors.update(prediction[at], truth[at], sample[at])
+        return tuple(errors.compute() for errors in found)
+
+
+def open_run(run: Run, device: str | None = None) -> tuple[RunConfig, Forecaster]:
+    """The configuration of a run and its best model, on ``device`` or the run's own."""
+    paths = find_run(run)
+    config = read_config(paths.config)
+    section = config.trainer.model_copy(
+        update={"device": device or config.trainer.device, "devices": 1}
+    )
+    check_device(section)
+    return config, restore(paths.best, config).eval().to(device_of(section))
+
+
+@torch.no_grad()
+def predictions(
+    forecaster: Forecaster,
+    windows: WindowDataset,
+    batch_size: int,
+    *,
+    connect: Connect | None = None,
+    steps: int | None = None,
+    ahead: Tensor | None = None,
+) -> Iterator[tuple[Batch, Tensor]]:
+    """Batches of samples, in order, and their predicted fields ``[M, steps, C]``.
+
+    A number of ``steps`` asks for a rollout. A model that can be asked for any time
+    predicts those of the windows, or ``ahead`` ``[K]``.
+    """
+    for batch in batches(windows, batch_size, connect or forecaster.connect):
+        batch = batch.to(forecaster.device)
+        known: dict[str, Any] = forecaster.known_ahead(batch)
+        if ahead is not None and (times := known["times"]) is not None:
+            asked = ahead.to(times).expand(len(times), -1)
+            known["times"] = torch.cat([times[:, : windows.n_in], asked], dim=1)
+        known["graphs"] = batch.graphs
+        if steps is None:
+            yield batch, forecaster(batch.x, **known)
+        else:
+            yield batch, rollout(forecaster, batch.x, batch.pos, steps, **known)

@@ -1,0 +1,180 @@
+"""Errors of a model and of the baselines, over all samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nfsgeo.data.meshes import Mesh
+from nfsgeo.data.windows import WindowDataset
+from nfsgeo.evaluation.baselines import baselines
+from nfsgeo.evaluation.scored_model import ScoredModel, predictions
+from nfsgeo.forecast import check_times
+from nfsgeo.models import MODELS
+from nfsgeo.progress import Progress, silent
+from nfsgeo.training import ErrorByTimeStep, FieldErrors
+from nfsgeo.training.metrics import errors_by_sample
+from nfsgeo.training.reading import check_observed
+from nfsgeo.training.run_data import RunData, queried
+
+__all__ = ["Scores", "score", "unobserved_errors"]
+
+POOLED = (
+    "Pooled errors are means over the components: of MAE and RMSE divided by the "
+    "component's standard deviation in the training data, and of relative L2 "
+    "and L1 with the component's mean removed from the fields."
+)
+EXAMPLES = 4
+# Query points per sample; more of them tell nothing new.
+MAX_QUERIES = 4096
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Errors of ``"model"`` and of each baseline, in the units of the data.
+
+    Attributes:
+        windows, std: The samples, and standard deviations in the training data.
+        errors: The metrics, by component where there are several.
+        by_time_step: Mean absolute error at each predicted time step ``[n_out(, C)]``.
+        last: Relative L1 of each window at the last predicted time step, with the mean
+            of the training targets removed from each component: ``[S, C]``.
+        points: Smallest and largest number of points of a sample.
+        examples: The first samples: ``sample`` ``[S]``, ``pos`` ``[n, d]``, ``times``
+            ``[n_in + n_out]``, ``x``, ``truth`` and ``prediction`` ``[S, n, ...]``.
+    """
+
+    windows: WindowDataset
+    std: tuple[float, ...]
+    errors: dict[str, FieldErrors]
+    by_time_step: dict[str, NDArray[Any]]
+    last: dict[str, Tensor]
+    points: tuple[int, int]
+    examples: dict[str, NDArray[Any]]
+
+    def pooled(self) -> dict[str, dict[str, float]]:
+        """Errors by method, pooled over components, and the median of the last ones."""
+        ends = {name: e.nanquantile(0.5, 0).nanmean() for name, e in self.last.items()}
+        return {
+            name: metric.compute() | {"rel_l1_last_median": float(ends[name])}
+            for name, metric in self.errors.items()
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """Errors of the model and the baselines, with which ``summary.json`` ends."""
+        file, scores, std = self.windows.file, self.pooled(), self.std
+        names = file.component_names
+        units = [file.units.get(name) for name in names]
+        summary: dict[str, Any] = {"test": scores.pop("model"), "baselines": scores}
+        each = zip(names, self.errors["model"].without_energy(), strict=False)
+        if left := {name: num for name, num in each if num}:
+            summary["left_out"] = left
+        parts = {name: metric.by_component() for name, metric in self.errors.items()}
+        model = parts.pop("model")
+        if not model:
+            return summary | ({"units": units[0]} if units[0] else {})
+        flat = ", ".join(name for name, s in zip(names, std, strict=True) if not s)
+        constant = f" They are without {flat}, constant in the training data."
+        return summary | {
+            "pooled": POOLED + constant * bool(flat),
+            "components": {
+                name: {"unit": units[c], "std": std[c]}
+                | model[c]
+                | {"baselines": {each: errors[c] for each, errors in parts.items()}}
+                for c, name in enumerate(names)
+            },
+        }
+
+    def rollout(self) -> dict[str, Any]:
+        """Errors of a rollout, and when they are."""
+        n_in, times = self.windows.n_in, self.windows.times
+        by_step, last = self.by_time_step.items(), self.last.items()
+        return {
+            "times": (times[n_in:] - times[n_in - 1]).tolist(),
+            "errors": self.pooled(),
+            "mae_by_step": {name: each.tolist() for name, each in by_step},
+            "rel_l1_last_by_sample": {n: e.nanmean(-1).tolist() for n, e in last},
+        }
+
+
+@torch.no_grad()
+def score(
+    scored: ScoredModel, *, steps: int | None = None, progress: Progress = silent
+) -> Scores:
+    """Scores the model and the baselines on every test sample.
+
+    Time steps have to be those of training, but for a rollout of so many ``steps``.
+    """
+    forecaster, file = scored.forecaster, scored.file
+    test = scored.windows(n_out=steps)
+    # The mean of the training targets is a baseline; a named file may have none.
+    has_train = len(RunData(scored.config, file).samples("train"))
+    train = scored.windows("train", n_out=steps) if has_train else test
+    if steps is None:
+        times = (test[item].times.tolist() for item in range(len(test)))
+        check_times(forecaster.task, file, times)
+        check_observed("test", test)
+    predictors = baselines(train)
+    names = ("model", *predictors)
+    errors = {name: scored.errors() for name in names}
+    last: dict[str, list[Tensor]] = {name: [] for name in names}
+    by_time_step = {name: ErrorByTimeStep().to(forecaster.device) for name in names}
+    examples: list[tuple[Tensor, ...]] = []
+    # Samples on meshes of their own do not stack, and windows of one sample differ in
+    # their times: only the first is an example.
+    alike = len(set(test.samples)) == len(test)
+    alike &= isinstance(test.mesh, Mesh) and not test.drop_absent
+    wanted, sizes = EXAMPLES if alike else 1, list[int]()
+    size = scored.config.data.batch_size
+    for batch, prediction in predictions(forecaster, test, size, steps=steps):
+        known = batch.clone()
+        known.x = forecaster.filled(batch.x, batch.graphs)
+        fields = {"model": prediction}
+        fields |= {name: predict(known) for name, predict in predictors.items()}
+        mean = fields["mean"].double().mean(dim=(0, 1))
+        for name, field in fields.items():
+            errors[name].update(field, batch.y, batch.batch)
+            by_time_step[name].update(field, batch.y)
+            ends = field[:, -1:], batch.y[:, -1:], batch.batch
+            std = errors[name].std
+            of_samples = errors_by_sample(*ends, mean=mean, std=std)
+            last[name].append(of_samples["rel_l1"][0].cpu())
+        if len(examples) < wanted:
+            arrays = (batch.pos, batch.x, batch.y, prediction)
+            parts = (array.cpu().split(batch.graphs.sizes) for array in arrays)
+            examples += zip(batch.sample.cpu(), *parts, strict=True)
+        sizes += batch.graphs.sizes
+        progress("rollouts" if steps else "test samples", len(sizes), len(test))
+    sample, pos, *stacks = zip(*examples[:wanted], strict=True)
+    stacked = [torch.stack(each).numpy() for each in (sample, *stacks)]
+    shown = dict(zip(("sample", "x", "truth", "prediction"), stacked, strict=True))
+    return Scores(
+        test,
+        forecaster.task.std,
+        errors,
+        {name: metric.compute().cpu().numpy() for name, metric in by_time_step.items()},
+        {name: torch.cat(each) for name, each in last.items()},
+        (min(sizes), max(sizes)),
+        shown | {"pos": pos[0].numpy(), "times": test[0].times.numpy()},
+    )
+
+
+def unobserved_errors(scored: ScoredModel) -> dict[str, Any]:
+    """Errors at points of the file where samples are not observed, ``"unobserved"``.
+
+    Empty for a model that predicts at observed points alone, and where the file has no
+    other points.
+    """
+    if not MODELS[scored.config.model.name].query_points:
+        return {}
+    # Where all samples share a mesh, its query points and graphs are made once.
+    seen = queried(scored.mesh, scored.file, MAX_QUERIES, 0)
+    test = scored.windows(mesh=seen)
+    num = max(len(seen(s).queries or ()) for s in set(test.samples))
+    if not num:
+        return {}
+    return {"unobserved": {"num_points": num, **scored.errors_in_parts(test)[2]}}
