@@ -13,9 +13,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from nfsgeo.errors import UserError
@@ -113,32 +113,31 @@ def measure(
                 pairs.append([pool.submit(_repeat).result() for pool in both])
                 progress(entry.name, done, entry.repeats)
         except BrokenProcessPool:
-            raise UserError(
-                "a process of the benchmark that was killed",
-                "memory for it",
-                "free some and try again",
-            ) from None
-    variant, reference = zip(*pairs[1:], strict=True)  # the first one warms up
+            given = "a process of the benchmark that was killed"
+            raise UserError(given, "memory for it", "free some and try again") from None
+    times = np.array(pairs)  # [pair, variant or reference, quantity of Times]
+    wall, cpu, memory = np.moveaxis(times, 2, 0)
+    wall, cpu = wall[1:], cpu[1:]  # the first one warms up
     if device == "cpu":
-        seconds = [min(times.cpu for times in each) for each in (variant, reference)]
+        seconds = cpu.min(axis=0)
         ratio = seconds[0] / seconds[1]
     else:
-        seconds = [median(t.wall for t in each) for each in (variant, reference)]
-        ratio = median(a.wall / b.wall for a, b in pairs[1:])
-    peaks = [max(each.memory for each in times) for times in zip(*pairs, strict=True)]
-    memory_ratio, most = peaks[0] / max(peaks[1], 1), entry.memory_bound
+        seconds = np.median(wall, axis=0)
+        ratio = np.median(wall[:, 0] / wall[:, 1])
+    peaks, most = memory.max(axis=0), entry.memory_bound
+    memory_ratio = peaks[0] / max(peaks[1], 1)
     well = ratio <= entry.bound and (most is None or memory_ratio <= most)
     return {
         "name": entry.name,
         "device": device,
-        "ratio": ratio,
+        "ratio": float(ratio),
         "bound": entry.bound,
-        "memory_ratio": memory_ratio,
+        "memory_ratio": float(memory_ratio),
         "memory_bound": most,
-        "variant_seconds": seconds[0],
-        "reference_seconds": seconds[1],
-        "variant_peak_memory_bytes": peaks[0],
-        "reference_peak_memory_bytes": peaks[1],
+        "variant_seconds": float(seconds[0]),
+        "reference_seconds": float(seconds[1]),
+        "variant_peak_memory_bytes": int(peaks[0]),
+        "reference_peak_memory_bytes": int(peaks[1]),
         "repeats": entry.repeats,
         "status": "ok" if well else "missed",
     }
@@ -193,12 +192,13 @@ def held_memory() -> int:
 
 
 def peak_memory() -> int:
-    """Most memory that this process has held, in bytes."""
-    if Path("/proc/self/status").exists():
-        # getrusage counts the parent before the process began as well.
+    """Most memory that this process has held, in bytes.
+
+    On Linux, getrusage would count the parent before the process began as well.
+    """
+    if sys.platform == "linux":
         return _status("VmHWM")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _status(field: str) -> int:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Field,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    PrivateAttr,
     model_validator,
 )
 
@@ -147,18 +147,7 @@ class Suite(Part):
     search: Search | None = None
     published: bool = False
     claims: tuple[Claim, ...] = ()
-    _path: Path | None = PrivateAttr(None)
-
-    PARTS: ClassVar[dict[str, type[Part]]] = {
-        "problems.*": Problem,
-        "claims.*": Claim,
-        "search": Search,
-    }
-
-    @property
-    def path(self) -> Path | None:
-        """The file that it comes from."""
-        return self._path
+    path: Path | None = Field(None, exclude=True)  # of its file
 
     @property
     def scales(self) -> tuple[str, ...]:
@@ -184,9 +173,7 @@ class Suite(Part):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        def known(
-            place: str, kind: str, names: Iterable[str], there: Iterable[str]
-        ) -> None:
+        def known(place: str, kind: str, names: Any, there: Iterable[str]) -> None:
             for name in names:
                 if name not in there:
                     raise unknown(f"{place}: {name}", kind, name, there)
@@ -246,13 +233,10 @@ def read_suite(path: Path) -> Suite:
     Raises:
         UserError: It is no such file; names the file and the key.
     """
-    content, keys = _read(path), [*Suite.model_fields]
-    for place, part in Suite.PARTS.items():
-        keys += [f"{place}.{key}" for key in part.model_fields]
+    parts = {"problems.*.": Problem, "claims.*.": Claim, "search.": Search, "": Suite}
+    keys = [place + key for place, part in parts.items() for key in part.model_fields]
     with in_file(path), explained(known=keys):
-        suite = Suite.model_validate(content)
-    suite._path = path
-    return suite
+        return Suite.model_validate(_read(path) | {"path": path})
 
 
 def read_scales(path: Path) -> dict[str, Scale]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from nfsgeo.training.artifacts import read_rows
 from nfsgeo_benchmarks.suites.suite import TRIVIAL, Claim, Ratio
 
 RESULTS, CURVES, CHOICES = "results.csv", "curves.csv", "tuned.csv"
@@ -23,10 +23,7 @@ ERRORS = ("mae", "rmse", "rel_l", "diff")
 
 def read_table(path: Path) -> list[dict[str, Any]]:
     """Rows of a table with their numbers as numbers, None where a cell is empty."""
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = read_rows(path) if path.exists() else []
     return [{name: _value(text) for name, text in row.items()} for row in rows]
 
 
@@ -56,9 +53,8 @@ class Means:
 
     def error(self, problem: str, variant: str, measure: str = "mae") -> float:
         """A mean error, NaN where it is not known."""
-        if (problem, variant) not in self.mean.index or measure not in self.mean:
-            return math.nan
-        return float(self.mean.at[(problem, variant), measure])
+        errors = self.mean.get(measure, pd.Series(dtype=float))
+        return float(errors.get((problem, variant), math.nan))
 
     def least(
         self, problem: str, variants: Sequence[str], measure: str = "mae"
@@ -81,25 +77,22 @@ class Means:
             return None
         (best, name), (second, other) = found[:2]
         spread = self.std.loc[[(problem, name), (problem, other)], measure]
-        certain = not spread.isna().any() and second - best > 2 * spread.max()
-        return name if certain else None
+        return name if second - best > 2 * spread.max(skipna=False) else None
 
 
 def seed_means(rows: Sequence[Row]) -> Means:
     """Means over the seeds of each variant on each problem."""
-    frame = pd.DataFrame([dict(row) for row in rows])
+    frame, keys = pd.DataFrame([dict(row) for row in rows]), ["problem", "variant"]
     errors = [name for name in frame if name.startswith(ERRORS)]
-    frame[errors] = frame[errors].astype(float)
     done = frame["status"] == "ok"
-    keys = ["problem", "variant"]
-    scored = frame[errors].where(done).groupby([frame[k] for k in keys], sort=False)
-    first = frame.sort_values("status", key=lambda s: s != "ok", kind="stable")
+    scored = frame[errors].astype(float).where(done).join(frame[keys])
+    scored = scored.groupby(keys, sort=False)
+    first = frame.loc[(~done).sort_values(kind="stable").index]
     first = first.groupby(keys, sort=False).head(1).set_index(keys)
     last = frame.groupby(keys, sort=False)["status"].last()
-    mean = scored.mean()
-    first = first.reindex(mean.index)
+    first = first.reindex(last.index)
     first["status"] = first["status"].where(first["status"] == "ok", last)
-    return Means(mean, scored.std(), first)
+    return Means(scored.mean(), scored.std(), first)
 
 
 @dataclass(frozen=True)
@@ -118,26 +111,22 @@ class Verdict:
         return "holds" if self.ratio <= self.claim.at_most else "does not hold"
 
     @property
-    def tried(self) -> str | None:
+    def tried(self) -> str:
         """What was tried where it does not hold."""
         failed = self.text == "does not hold"
-        return self.claim.tried.get(self.problem) if failed else None
+        return self.claim.tried.get(self.problem, "") if failed else ""
 
 
 def judge(claims: Sequence[Claim], means: Means) -> list[Verdict]:
     """Every claim on every problem that it is made for and that was run."""
-    problems = means.mean.index.unique("problem")
-    return [
-        Verdict(
-            claim,
-            problem,
-            _ratio(claim, problem, means)
-            / (_ratio(claim.than, problem, means) if claim.than else 1),
-        )
-        for claim in claims
-        for problem in problems
-        if problem in (claim.problems or problems)
-    ]
+    verdicts = []
+    for claim in claims:
+        for problem in means.mean.index.unique("problem"):
+            if problem in claim.problems or not claim.problems:
+                ratio = _ratio(claim, problem, means)
+                than = _ratio(claim.than, problem, means) if claim.than else 1
+                verdicts.append(Verdict(claim, problem, ratio / than))
+    return verdicts
 
 
 def _ratio(ratio: Ratio, problem: str, means: Means) -> float:
