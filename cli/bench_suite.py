@@ -3,39 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfsgeo.errors import UserError
+from nfsgeo.setting_errors import unknown
 from nfsgeo_cli.terminal import as_json, progress_bar, report, table
 
 if TYPE_CHECKING:
     from nfsgeo_benchmarks.suites import Run
 
 
-def of_runs(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every command that carries out runs."""
-    for option in (
-        as_json,
-        click.option(
-            "--dry-run", is_flag=True, help="Print the runs, and which are left."
-        ),
-        click.option(
-            "--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]"
-        ),
-        click.option(
-            "--only",
-            multiple=True,
-            metavar="NAME",
-            help="Variant or problem; repeatable.",
-        ),
-        click.option("--out", type=Path, required=True, help="Folder of the results."),
-        click.option("--scale", required=True, help="smoke, cpu, night or paper."),
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True)
+class Asked:
+    """What every command is asked for that carries out runs."""
+
+    scale: str
+    out: Path
+    only: tuple[str, ...]
+    jobs: int
+    dry_run: bool
+    as_json: bool
+
+    @staticmethod
+    def options(command: Callable[..., Any]) -> Callable[..., Any]:
+        """Adds the options."""
+        for option in (
+            as_json,
+            click.option(
+                "--dry-run", is_flag=True, help="Print the runs, and which are left."
+            ),
+            click.option(
+                "--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]"
+            ),
+            click.option(
+                "--only",
+                multiple=True,
+                metavar="NAME",
+                help="Variant or problem; repeatable.",
+            ),
+            click.option("--out", type=Path, required=True, help="Results' folder."),
+            click.option("--scale", required=True, help="smoke, cpu, night or paper."),
+        ):
+            command = option(command)
+        return command
+
+    def carry_out(
+        self,
+        runs: Sequence[Run],
+        outcome: Callable[[Run], str],
+        write: Callable[[], object],
+        slurm: Mapping[str, Any] | None = None,
+    ) -> list[Run]:
+        """Carries out the chosen runs with nobody else in the folder, or prints them.
+
+        Args:
+            runs: All runs.
+            outcome: What to say about a run that has ended.
+            write: Writes the tables in the end.
+            slurm: Options of jobs, if they are jobs.
+        """
+        from nfsgeo.training.processes import only_here
+        from nfsgeo_benchmarks.suites import carry_out_all, is_finished
+
+        names = [*sorted({r.problem for r in runs}), *sorted({r.variant for r in runs})]
+        for name in self.only:
+            if name not in names:
+                raise unknown(f"--only {name}", "a problem or variant", name, names)
+        everything = runs
+        for part in ("problem", "variant"):  # all of them where none is named
+            named = {getattr(run, part) for run in everything} & {*self.only}
+            runs = [r for r in runs if not named or getattr(r, part) in named]
+        if self.dry_run:
+            for run in runs:
+                text = "finished" if is_finished(run, self.out) else "to run"
+                click.echo(f"{text:<10}{run.name}")
+            click.get_current_context().exit()
+
+        def ended(run: Run) -> None:
+            name = f"{run.problem} {run.variant} {run.trial or f'seed {run.seed}'}"
+            click.echo(f"{name}: {outcome(run)}", err=True)
+
+        self.out.mkdir(parents=True, exist_ok=True)
+        with only_here(self.out, "a suite"), progress_bar() as progress:
+            try:
+                say = {"progress": progress, "ended": ended}
+                carry_out_all(runs, self.out, jobs=self.jobs, slurm=slurm, **say)
+            finally:
+                write()
+        return [*runs]
 
 
 def suite_command(name: str, path: Path) -> click.Command:
@@ -57,7 +116,7 @@ def suite_command(name: str, path: Path) -> click.Command:
           nfsgeo bench {name} --scale paper --launcher slurm --out out
         """,
     )
-    @of_runs
+    @Asked.options
     @click.option(
         "--data-folder",
         type=Path,
@@ -80,15 +139,10 @@ def suite_command(name: str, path: Path) -> click.Command:
     @click.pass_context
     def command(
         context: click.Context,
-        scale: str,
-        out: Path,
-        only: tuple[str, ...],
-        jobs: int,
-        dry_run: bool,
-        as_json: bool,
         data_folder: Path | None,
         launcher: str,
         slurm: tuple[str, ...],
+        **options: Any,
     ) -> None:
         from nfsgeo.training import parse_settings
 
@@ -99,17 +153,19 @@ def suite_command(name: str, path: Path) -> click.Command:
                 "the folder of the files that the suite's problems name, if they do",
                 "give --data-folder FOLDER, or leave it out where data are generated",
             )
-        options = parse_settings(slurm, "--slurm") if launcher == "slurm" else None
-        if slurm and options is None:
+        jobs = parse_settings(slurm, "--slurm") if launcher == "slurm" else None
+        if slurm and jobs is None:
             raise UserError(
                 f"--slurm {slurm[0]}", "--launcher slurm", "give it too, or neither"
             )
+        asked = Asked(**options)
+        scale, out = asked.scale, asked.out
         planned = suites.runs_of(suite, scale, suites.shipped_scales(), data_folder)
         everything, absent = suites.with_files(
             planned, lambda run: suites.is_finished(run, out)
         )
         for line in absent:
-            click.echo(f"skipped  {line}", err=not dry_run)
+            click.echo(f"skipped  {line}", err=not asked.dry_run)
         if not everything:
             raise UserError(
                 f"--data-folder {data_folder} with the files of none of {len(absent)} "
@@ -117,10 +173,6 @@ def suite_command(name: str, path: Path) -> click.Command:
                 "those of one or more",
                 "put them there",
             )
-        runs = _chosen(everything, only)
-        if dry_run:
-            _plan(runs, out)
-            return
 
         def outcome(run: Run) -> str:
             row = suites.collect([run], out)[0]
@@ -138,10 +190,9 @@ def suite_command(name: str, path: Path) -> click.Command:
             suites.write_tables(suites.collect(everything, out), out, about)
             suites.write_suite_report(out)
 
-        _carry_out(runs, out, jobs, outcome, write, options)
-        rows = suites.collect(runs, out)
+        rows = suites.collect(asked.carry_out(everything, outcome, write, jobs), out)
         report(
-            as_json,
+            asked.as_json,
             {"results": rows},
             _errors(rows),
             f"results  {out / 'results.csv'}",
@@ -162,18 +213,9 @@ def suite_command(name: str, path: Path) -> click.Command:
     """,
 )
 @click.argument("suite")
-@of_runs
+@Asked.options
 @click.pass_context
-def tune(
-    context: click.Context,
-    suite: str,
-    scale: str,
-    out: Path,
-    only: tuple[str, ...],
-    jobs: int,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+def tune(context: click.Context, suite: str, **options: Any) -> None:
     """Choose settings of a suite's variants by short trials on validation samples.
 
     Test samples are not scored. The table tuned.csv in the folder holds all trials;
@@ -181,17 +223,12 @@ def tune(
     """
     from nfsgeo_benchmarks import suites
 
-    content = suites.read_suite(suites.find_suite(suite))
-    everything = suites.trials_of(content, scale, suites.shipped_scales())
-    runs = _chosen(everything, only)
-    if dry_run:
-        _plan(runs, out)
-        return
+    asked, content = Asked(**options), suites.read_suite(suites.find_suite(suite))
+    out = asked.out
+    everything = suites.trials_of(content, asked.scale, suites.shipped_scales())
     rows: list[dict[str, Any]] = []
-    _carry_out(
-        runs,
-        out,
-        jobs,
+    runs = asked.carry_out(
+        everything,
         lambda run: "done" if suites.is_finished(run, out) else "no result",
         lambda: rows.extend(suites.write_choices(content, everything, out)),
     )
@@ -202,56 +239,9 @@ def tune(
     ]
     columns = ["problem", "variant", "choice", "validation RMSE"]
     written = f"choices  {out / 'tuned.csv'}"
-    report(as_json, {"trials": rows}, table(columns, shown), written)
+    report(asked.as_json, {"trials": rows}, table(columns, shown), written)
     if not all(suites.is_finished(run, out) for run in runs):
         context.exit(1)
-
-
-def _carry_out(
-    runs: Sequence[Run],
-    out: Path,
-    jobs: int,
-    outcome: Callable[[Run], str],
-    write: Callable[[], object],
-    slurm: Mapping[str, Any] | None = None,
-) -> None:
-    """Carries out runs with nobody else in the folder, and writes its tables."""
-    from nfsgeo.training.processes import only_here
-    from nfsgeo_benchmarks.suites import carry_out_all
-
-    def ended(run: Run) -> None:
-        name = f"{run.problem} {run.variant} {run.trial or f'seed {run.seed}'}"
-        click.echo(f"{name}: {outcome(run)}", err=True)
-
-    out.mkdir(parents=True, exist_ok=True)
-    with only_here(out, "a suite"), progress_bar() as progress:
-        try:
-            say = {"progress": progress, "ended": ended}
-            carry_out_all(runs, out, jobs=jobs, slurm=slurm, **say)
-        finally:
-            write()
-
-
-def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
-    """The runs of the named variants and problems; all variants or problems if none."""
-    variants = {run.variant for run in runs}
-    problems = {run.problem for run in runs}
-    for name in only:
-        if name not in variants | problems:
-            known = ", ".join([*sorted(problems), *sorted(variants)])
-            raise UserError(f"--only {name}", f"one of {known}", "choose one of these")
-    variants = variants & set(only) or variants
-    problems = problems & set(only) or problems
-    return [run for run in runs if run.variant in variants and run.problem in problems]
-
-
-def _plan(runs: Sequence[Run], out: Path) -> None:
-    """Prints which runs are left."""
-    from nfsgeo_benchmarks.suites import is_finished
-
-    for run in runs:
-        text = "finished" if is_finished(run, out) else "to run"
-        click.echo(f"{text:<10}{run.name}")
 
 
 def _errors(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -134,8 +134,10 @@ def _claims(suite: Suite, means: Means) -> dict[str, pd.DataFrame]:
     for each in judge(suite.claims, means):
         title = f"{each.claim.title}: at most {each.claim.at_most:g}"
         ratio = "–" if math.isnan(each.ratio) else f"{each.ratio:.3g}"
-        text = Markup("<b>{}</b>" if each.text == "does not hold" else "{}")
-        row = [ratio, text.format(each.text), each.tried]
+        row = [ratio, each.text, ""]
+        if each.text == "does not hold":
+            tried = each.claim.tried.get(each.problem, "")
+            row[1:] = Markup("<b>does not hold</b>"), tried
         found.setdefault(title, {})[each.problem] = row
     return {title: _table(rows) for title, rows in found.items()}
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -24,6 +23,7 @@ from nfsgeo.evaluation.invariance import mesh_columns
 from nfsgeo.measures import MEASURES
 from nfsgeo.progress import Progress, silent
 from nfsgeo.setting_errors import explained, unknown
+from nfsgeo.training.loading import read_yaml
 
 # Differences between the states of a run and those of other variants, before and after
 # the blocks, untrained and trained.
@@ -236,7 +236,7 @@ def read_suite(path: Path) -> Suite:
     parts = {"problems.*.": Problem, "claims.*.": Claim, "search.": Search, "": Suite}
     keys = [place + key for place, part in parts.items() for key in part.model_fields]
     with in_file(path), explained(known=keys):
-        return Suite.model_validate(_read(path) | {"path": path})
+        return Suite.model_validate(read_yaml(path) | {"path": path})
 
 
 def read_scales(path: Path) -> dict[str, Scale]:
@@ -248,7 +248,7 @@ def read_scales(path: Path) -> dict[str, Scale]:
     keys = [f"*.{key}" for key in Scale.model_fields]
     keys += [f"*.data.*.{key}" for key in DataSet.model_fields]
     scales = {}
-    for name, content in _read(path).items():
+    for name, content in read_yaml(path).items():
         with in_file(path), explained(str(name), known=keys):
             scales[str(name)] = Scale.model_validate(content)
     return scales
@@ -262,14 +262,3 @@ def in_file(path: Path | None) -> Iterator[None]:
     except UserError as error:
         given = f"{path.name}: {error.given}" if path else error.given
         raise UserError(given, error.expected, error.todo) from None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path} ({reason})", "a YAML file", "correct it") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path}", "keys and values", "see the suites that are shipped")
-    return content

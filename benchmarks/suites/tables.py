@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -95,9 +95,8 @@ def seed_means(rows: Sequence[Row]) -> Means:
     return Means(scored.mean(), scored.std(), first)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a claim holds on a problem; its ratio is NaN while runs are missing."""
+class Verdict(NamedTuple):
+    """Whether a claim holds on a problem, NaN until all have run."""
 
     claim: Claim
     problem: str
@@ -110,27 +109,19 @@ class Verdict:
             return "not known yet"
         return "holds" if self.ratio <= self.claim.at_most else "does not hold"
 
-    @property
-    def tried(self) -> str:
-        """What was tried where it does not hold."""
-        failed = self.text == "does not hold"
-        return self.claim.tried.get(self.problem, "") if failed else ""
 
-
-def judge(claims: Sequence[Claim], means: Means) -> list[Verdict]:
+def judge(claims: Sequence[Claim], means: Means) -> Iterator[Verdict]:
     """Every claim on every problem that it is made for and that was run."""
-    verdicts = []
     for claim in claims:
         for problem in means.mean.index.unique("problem"):
             if problem in claim.problems or not claim.problems:
                 ratio = _ratio(claim, problem, means)
                 than = _ratio(claim.than, problem, means) if claim.than else 1
-                verdicts.append(Verdict(claim, problem, ratio / than))
-    return verdicts
+                yield Verdict(claim, problem, ratio / than)
 
 
 def _ratio(ratio: Ratio, problem: str, means: Means) -> float:
-    """A ratio of errors, NaN while a run that it needs is missing.
+    """A ratio of errors, NaN until all runs that it needs have ended.
 
     Left out are variants that failed, ran out of memory or are not for this problem,
     and references that learn nothing and need more inputs than there are.

@@ -19,7 +19,7 @@ from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
 from nfsgeo.report.text import finite, mae_text, time_axis
 
 __all__ = ["COMPONENTS", "SAMPLES", "Curve", "curves", "evenly", "run_pictures"]
-__all__ += ["sample_figure", "slug", "training_curves"]
+__all__ += ["sample_figure", "slug"]
 
 SAMPLES = 2  # test samples shown, each with every component
 TIME_STEPS = 4  # time steps shown of each
@@ -130,10 +130,21 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
         caption = "Error at each predicted time step, mean over the test set."
         if len(e.quantities) > COMPONENTS:
             caption += f" The first {COMPONENTS} of {len(e.quantities)} components."
-        yield Picture("error-in-time", "errors", caption, _error_in_time(e))
+        leads, label = time_axis(e.leads, e.time_unit)
+        found = e.error_by_time_step.items()
+        errors = {name: error.reshape(len(leads), -1) for name, error in found}
+        panels = {
+            f"MAE of {quantity}": {
+                name.replace("_", " "): (leads, errors[name][:, c], look)
+                for name, look in METHODS.items()
+                if name in errors
+            }
+            for c, quantity in enumerate(e.quantities[:COMPONENTS])
+        }
+        yield Picture("error-in-time", "errors", caption, curves(panels, label))
     if {"epoch", "train_loss"} <= set(run.metrics):
         caption = "Losses in normalised units, and the learning rate."
-        yield Picture("training", "training", caption, training_curves(run.metrics))
+        yield Picture("training", "training", caption, _training_curves(run.metrics))
     if {"factor", "mae"} <= set(run.unseen):
         caption = (
             "Error on larger meshes that contain the training mesh; bars are one "
@@ -173,27 +184,8 @@ def curves(
     return figure
 
 
-def _error_in_time(e: Predictions) -> Figure:
-    """Mean absolute error at each predicted time step, by method."""
-    leads, label = time_axis(e.leads, e.time_unit)
-    errors = {k: v.reshape(len(leads), -1) for k, v in e.error_by_time_step.items()}
-    panels = {
-        f"MAE of {quantity}": {
-            name.replace("_", " "): (leads, errors[name][:, c], look)
-            for name, look in METHODS.items()
-            if name in errors
-        }
-        for c, quantity in enumerate(e.quantities[:COMPONENTS])
-    }
-    return curves(panels, label)
-
-
-def training_curves(metrics: pd.DataFrame) -> Figure:
-    """Losses and the learning rate over epochs, and the epoch of the best model.
-
-    Args:
-        metrics: ``metrics.csv``; at least ``epoch`` and ``train_loss``.
-    """
+def _training_curves(metrics: pd.DataFrame) -> Figure:
+    """Losses and the learning rate over epochs, and the epoch of the best model."""
     epoch = metrics["epoch"] + 1  # as the terminal counts
     losses: dict[str, Curve] = {
         label: (epoch, metrics[name], look)

@@ -25,8 +25,8 @@ class Raster:
     The triangles are those of the mesh if it is given, else Delaunay's, which wrap
     around on periodic axes. Pixels outside of them, and in those of Delaunay that
     bridge a hole in the mesh, are NaN. Where points span no triangle at all, each pixel
-    takes the value of the nearest point. Pixels outside of the region of the domain are
-    NaN, and others take nothing from behind a wall.
+    takes the value of the nearest point. Pixels outside of the domain are NaN, and
+    others take nothing from behind a wall.
 
     Args:
         domain: The box, whose first two axes are shown.
@@ -62,16 +62,15 @@ class Raster:
             self.weights = _barycentric(points[corners], pixels)
             self.weights[corners[:, 0] < 0] = np.nan
         self.points = origin[corners]
-        if domain.region is not None:
-            at = torch.from_numpy(pixels)
-            if level is not None:
-                at = torch.nn.functional.pad(at, (0, 1), value=level)
-            else:
-                ends = torch.from_numpy(points[corners])
-                self.weights[~domain.visible(at[:, None].expand_as(ends), ends)] = 0
-                with np.errstate(invalid="ignore"):
-                    self.weights /= self.weights.sum(axis=1, keepdims=True)
-            self.weights[~domain.contains(at).numpy()] = np.nan
+        at = torch.from_numpy(pixels)
+        if level is not None:
+            at = torch.nn.functional.pad(at, (0, 1), value=level)
+        else:
+            ends = torch.from_numpy(points[corners])
+            self.weights[~domain.visible(at[:, None].expand_as(ends), ends)] = 0
+            with np.errstate(invalid="ignore"):
+                self.weights /= self.weights.sum(axis=1, keepdims=True)
+        self.weights[~domain.contains(at).numpy()] = np.nan
 
     def image(self, values: Doubles) -> Doubles:
         """Image ``[rows, columns]``, lowest row first, of values ``[n]``."""

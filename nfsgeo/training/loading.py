@@ -16,7 +16,7 @@ from nfsgeo.training.config import RunConfig
 from nfsgeo.training.presets import paper_preset
 from nfsgeo.training.run_paths import find_run
 
-__all__ = ["load_config", "parse_settings", "read_config"]
+__all__ = ["load_config", "parse_settings", "read_config", "read_yaml"]
 
 
 def load_config(
@@ -31,7 +31,7 @@ def load_config(
     Raises:
         UserError: A key or a value is wrong; names the nearest key that exists.
     """
-    given = {} if file is None else _read_yaml(file)
+    given = {} if file is None else read_yaml(file)
     for key, value in (overrides or {}).items():
         _put(given, key, value)
     model = given.get("model")
@@ -56,7 +56,7 @@ def read_config(file: Path) -> RunConfig:
     Raises:
         UserError: It is missing or wrong.
     """
-    given = _read_yaml(file)
+    given = read_yaml(file)
     with explained(str(file), _leaves(RunConfig)):
         return RunConfig.model_validate(given)
 
@@ -91,7 +91,12 @@ def _model_of(run: Path) -> dict[str, Any]:
     return {key: model[key] for key in ("name", "settings", "prediction")}
 
 
-def _read_yaml(file: Path) -> dict[str, Any]:
+def read_yaml(file: Path) -> dict[str, Any]:
+    """The mapping in a YAML file.
+
+    Raises:
+        UserError: There is no such file, or it holds something else.
+    """
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -102,7 +107,7 @@ def _read_yaml(file: Path) -> dict[str, Any]:
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise UserError(f"{file}", "sections of keys", "see config.yaml of any run")
+        raise UserError(f"{file}", "keys and values", "see config.yaml of any run")
     return content
 
 

@@ -13,15 +13,11 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-import pandas as pd
 import pytest
 from PIL import Image
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain, Region
 from nfsgeo.report import write_report
-from nfsgeo.report.figures import training_curves
-from nfsgeo.report.run_folder import read_run_folder
 
 MakeRun = Callable[..., Path]
 WEBP = re.compile(r'src="data:image/webp;base64,([^"]+)"')
@@ -192,21 +188,3 @@ def test_predictions_that_are_not_finite_still_make_a_report(make_run: MakeRun) 
 
     change_arrays(run, change)
     assert write_report(run).stat().st_size > 1e5
-
-
-def test_a_run_folder_keeps_the_region(make_run: MakeRun) -> None:
-    run = make_run(n=100)
-    wall = [[0.47, -0.1], [0.53, -0.1], [0.53, 1.1], [0.47, 1.1]]
-    box = (0.0, 0.0), (1.0, 1.0), (False, False)
-    domain = Domain(*box, Region.polygons([wall]))
-    stored = {k: np.array(v) for k, v in domain.to_dict().items()}
-    change_arrays(run, lambda arrays: arrays.update(stored))
-    predictions = read_run_folder(run).predictions
-    assert predictions is not None and predictions.domain == domain
-
-
-def test_training_curves_mark_the_epoch_with_the_smallest_rmse() -> None:
-    losses = {"train_loss": [4, 3, 2, 1], "valid_loss": [4.0, 2.0, 1.0, 1.5]}
-    scores = {"epoch": range(4), "valid_rmse": [np.nan, 0.3, 0.2, 0.1]}
-    (legend,) = training_curves(pd.DataFrame(losses | scores)).legends
-    assert "best, epoch 4" in [text.get_text() for text in legend.get_texts()]

@@ -99,13 +99,6 @@ def test_raster_continues_across_the_poles() -> None:
     assert np.abs(raster.image(pos[:, 0]) - expected).max() < 0.1
 
 
-def test_raster_leaves_a_hole_empty() -> None:
-    pos = points(4000)
-    pos = pos[np.linalg.norm(pos - 0.5, axis=1) > 0.3]
-    image = Raster(BOX, pos).image(np.ones(len(pos)))
-    assert np.isnan(image[image.shape[0] // 2, image.shape[1] // 2])
-
-
 def test_raster_of_a_mesh_stops_at_its_triangles() -> None:
     """A ring of few points, which Delaunay's triangles would close."""
     angles = np.linspace(0, 2 * np.pi, 12, endpoint=False)
@@ -171,14 +164,6 @@ def test_colours_diverge_about_zero_only_for_signed_fields() -> None:
     assert positive.get_cmap().name == "viridis"
     assert colour_scale(np.full(9, 2.0)).get_clim() == (1.5, 2.5)
     assert colour_scale(np.array([np.nan, np.inf])).get_clim() == (0.0, 1.0)
-
-
-def test_maps_share_a_scale_by_name() -> None:
-    figure = maps(TORUS, points(100), 2, ["x", "y"])
-    limits = [ax.images[0].get_clim() for ax in figure.axes[:6]]
-    truth, prediction, error = (set(limits[i::3]) for i in range(3))
-    assert truth == prediction != error
-    assert len(truth) == len(error) == 1
 
 
 @pytest.mark.parametrize(
