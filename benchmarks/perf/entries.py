@@ -30,7 +30,7 @@ from nfsgeo_benchmarks.perf.measure import Entry
 
 DOMAIN = Domain.unit(2)
 MILLION = 1024**2
-FNO = {"width": 32, "depth": 3, "modes": 8}
+FNO: dict[str, Any] = {"width": 32, "depth": 3, "modes": 8}
 # What interpolation and blocks cost at most: by default `nfs` has no learned kernel and
 # no tokens of time in two dimensions.
 LEARNED = {"width": 32, "depth": 2, "time": "tokens", "kernel": "channel"}
@@ -219,7 +219,7 @@ def _nfs(
 
 
 def _search(name: str, title: str, ours: str, theirs: str, bound: float) -> Entry:
-    size = {"points": 65536, "neighbours": 16}
+    size: dict[str, Any] = {"points": 65536, "neighbours": 16}
     return Entry(
         name=f"search-{name}",
         title=f"16 neighbours of each of 65536 points, over {title}",

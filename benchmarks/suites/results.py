@@ -38,8 +38,10 @@ OF_SUMMARY = (
     *("parameters", "seconds_per_epoch", "peak_memory_bytes"),
 )
 ERRORS = ("mae", "rmse", "rel_l2", "rel_l1", "rel_l1_last_median")
-COLUMNS = ("problem", "variant", "model", "equation", *OF_SUMMARY[:4], "seed", *ERRORS)
-COLUMNS += (*OF_SUMMARY[4:], "status", "message", "folder")
+COLUMNS = (
+    *("problem", "variant", "model", "equation", *OF_SUMMARY[:4], "seed", *ERRORS),
+    *(*OF_SUMMARY[4:], "status", "message", "folder"),
+)
 # Settings of training that are not the model's, of which each has a column, too.
 SETTINGS = {
     "model": ("prediction",),

@@ -233,7 +233,8 @@ def read_suite(path: Path) -> Suite:
     Raises:
         UserError: It is no such file; names the file and the key.
     """
-    parts = {"problems.*.": Problem, "claims.*.": Claim, "search.": Search, "": Suite}
+    parts: dict[str, type[Part]] = {"problems.*.": Problem, "claims.*.": Claim}
+    parts |= {"search.": Search, "": Suite}
     keys = [place + key for place, part in parts.items() for key in part.model_fields]
     with in_file(path), explained(known=keys):
         return Suite.model_validate(read_yaml(path) | {"path": path})

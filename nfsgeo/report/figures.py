@@ -120,7 +120,7 @@ def _steady_figure(e: Predictions, c: int) -> FieldFigure:
         columns = columns[1:]  # an input has other units than the curves beside it
     pairs = zip(e.samples, error, strict=False)
     labels = [f"sample {number}\n{mae_text(each)}" for number, each in pairs]
-    look = {"axes": e.axes, "triangles": e.triangles}
+    look: dict[str, Any] = {"axes": e.axes, "triangles": e.triangles}
     return FieldFigure(e.domain, e.pos, columns, labels, **look)
 
 

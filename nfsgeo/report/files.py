@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
     written = []
     axes = axis_labels(file.domain, file.axis_units)
     for sample in range(min(SAMPLES, file.num_samples)):
-        look = {"axes": axes, "triangles": file.triangles(sample)}
+        look: dict[str, Any] = {"axes": axes, "triangles": file.triangles(sample)}
         for name, panels in _panels(file, sample).items():
             labels = [with_unit(name, file.units.get(name))]
             columns = [Column(title, u[None], name) for title, u in panels.items()]

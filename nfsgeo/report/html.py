@@ -39,7 +39,9 @@ SCRIPT = (HERE / "report.js").read_text(encoding="utf-8")
 # Looks of runs: seven of Okabe and Ito's colours, solid, then dashed.
 HUES = [COLOURS[name] for name in ("model", "second", "third", "ink")]
 HUES += ["#cc79a7", "#e69f00", "#56b4e9"]
-RUNS = [{"color": hue, "ls": dash} for dash in ("-", "--", ":", "-.") for hue in HUES]
+RUNS: list[dict[str, Any]] = [
+    {"color": hue, "ls": dash} for dash in ("-", "--", ":", "-.") for hue in HUES
+]
 # The page's security policy knows its one script by this hash.
 SHA256 = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 

@@ -106,7 +106,7 @@ class FieldFigure:
 
     def __post_init__(self) -> None:
         self.rows = range(len(self.labels)) if self.rows is None else self.rows
-        self._updates: list[Callable[[int], object]] = []
+        self._updates: list[tuple[Callable[[Any], object], Sequence[Any]]] = []
         if self.domain.dim == 1:
             self._curves(self.rows)
         else:
@@ -114,8 +114,8 @@ class FieldFigure:
 
     def show(self, row: int) -> None:
         """Shows another row, by its number, in place of the only one."""
-        for update in self._updates:
-            update(row)
+        for update, values in self._updates:
+            update(values[row])
 
     def _curves(self, rows: Sequence[int]) -> None:
         self.note = "Dots are the points."
@@ -123,16 +123,16 @@ class FieldFigure:
         shown = [column for column in self.columns if column.scale != "error"]
         fields = {column.title: column.values[:, order] for column in shown}
         self.figure = Figure((WIDTH, 1.3 * len(rows) + 0.6), layout="constrained")
-        look = {"sharex": True, "sharey": True, "squeeze": False}
+        look: dict[str, Any] = {"sharex": True, "sharey": True, "squeeze": False}
         panels = self.figure.subplots(len(rows), 1, **look)[:, 0]
         for row, ax in zip(rows, panels, strict=True):
             looks = CURVES[-len(fields) :]
             for (name, values), curve in zip(fields.items(), looks, strict=True):
                 (line,) = ax.plot(x, values[row], label=name, **curve)
-                self._updates.append(lambda k, to=line, of=values: to.set_ydata(of[k]))
+                self._updates.append((line.set_ydata, list(values)))
             ax.set(xlim=_limits(self.domain), ylabel=self.labels[row])
             ax.grid(True, axis="y")
-        self._updates.append(lambda k: panels[0].set_ylabel(self.labels[k]))
+        self._updates.append((panels[0].set_ylabel, self.labels))
         known = np.concatenate([v[np.isfinite(v)] for v in fields.values()])
         if known.size:
             room = 0.05 * float(np.ptp(known)) or 0.5
@@ -148,15 +148,12 @@ class FieldFigure:
         self.note = first.note
         panels, colours = self._panels(len(places), first)
         for (row, view), line in zip(places, panels, strict=True):
-            label = self._beside(line[0], _lines(self.labels[row], view.label), 0, 0.5)
-            self._updates.append(
-                lambda k, to=label, of=view: to.set_text(
-                    _lines(self.labels[k], of.label)
-                )
-            )
+            texts = [_lines(label, view.label) for label in self.labels]
+            label = self._beside(line[0], texts[row], 0, 0.5)
+            self._updates.append((label.set_text, texts))
             for ax, column in zip(line, self.columns, strict=True):
                 draw = view.draw(ax, column.values[row], colours[column.scale])
-                self._updates.append(lambda k, to=draw, of=column: to(of.values[k]))
+                self._updates.append((draw, list(column.values)))
         spans = [self.domain.span(k).replace("-", "−") for k in range(self.domain.dim)]
         names = [_lines(*pair) for pair in zip(self.axes, spans, strict=False)]
         below, right = ("", _lines(*names)) if first.label in SIDES else names[:2]
@@ -183,7 +180,7 @@ class FieldFigure:
         height = rows * (max(view.slope * width, 0.35) + 0.1) + 1.1
         self._turned = 0 if low else 90
         self.figure = Figure((WIDTH, height), layout="compressed")
-        look = {"squeeze": False, "subplot_kw": view.look}
+        look: dict[str, Any] = {"squeeze": False, "subplot_kw": view.look}
         panels = self.figure.subplots(rows, len(columns), **look)
         for ax, column in zip(panels[0], columns, strict=True):
             self._beside(ax, column.title, 0.5, 1)
