@@ -103,7 +103,7 @@ def test_what_was_cached_is_not_read_again(
 ) -> None:
     works = [entries.read_batch(tmp_path, cached=c) for c in (False, True)]
     for each in works:
-        assert each().x.shape == (4 * 1024, 10, 1)
+        assert each().x.shape[1:] == (10, 1)
     entries.training_step(tmp_path)()
     monkeypatch.setattr("nfsgeo.data.Fields.read_all", None)
     works[1]()
