@@ -16,6 +16,7 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
+from nfsgeo.data.generation import generate
 from nfsgeo_benchmarks.perf import entries
 from nfsgeo_benchmarks.perf.entries import ENTRIES
 from nfsgeo_benchmarks.perf.measure import Entry, measure
@@ -101,6 +102,8 @@ def test_memory_is_that_of_the_device(tmp_path: Path) -> None:
 def test_what_was_cached_is_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    path = tmp_path / "navier-stokes.nc"
+    generate("navier-stokes", path, samples=12, resolution=32, records=20)
     works = [entries.read_batch(tmp_path, cached=c) for c in (False, True)]
     for each in works:
         assert each().x.shape[1:] == (10, 1)
