@@ -14,39 +14,18 @@ of these methods was run here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 
 
-@dataclass(frozen=True)
-class Printed:
-    """A value in a table of the paper.
-
-    Attributes:
-        value: None where the model ran out of memory.
-        spread: Standard deviation over seeds; None where none is printed.
-        doubt: Why it cannot be right, empty for a sound value.
-    """
-
-    value: float | None
-    spread: float | None
-    doubt: str
-
-
 def printed(
-    equation: str,
-    *,
-    n_s: int,
-    n_t: int,
-    n_t_out: int,
-    grid: bool,
-    measure: str = "mae",
-    mesh_factor: int = 1,
-) -> dict[str, Printed]:
-    """What the paper prints for a problem, by variant; empty where it prints nothing.
+    equation: str, *, n_s: int, n_t: int, n_t_out: int, grid: bool
+) -> dict[str, str]:
+    """The MAE that the paper prints for a problem, as text by variant.
+
+    ``OOM`` where a model ran out of memory; in brackets where it cannot be right.
 
     Args:
         equation: Its name.
@@ -54,23 +33,16 @@ def printed(
         n_t: Input time steps, 0 where a coefficient is the input.
         n_t_out: Predicted time steps.
         grid: Whether the points are equispaced.
-        measure: As in the file.
-        mesh_factor: As in the file.
     """
-    points = "grid" if grid else "irregular"
-    key = (equation, n_s, n_t, n_t_out, points, mesh_factor, measure)
     table = _read("paper")
     of = ["equation", "n_s", "n_t", "n_t_out", "points", "mesh_factor", "measure"]
-    rows = table[(table[of] == list(map(str, key))).all(axis=1)]
-    # What several tables repeat has its spread in the first.
-    return {
-        row.variant: Printed(
-            None if row.value == "OOM" else float(row.value),
-            float(row.spread) if row.spread else None,
-            row.doubt,
-        )
-        for row in rows.drop_duplicates("variant").itertuples()
-    }
+    points = "grid" if grid else "irregular"
+    key = [*map(str, (equation, n_s, n_t, n_t_out)), points, "1", "mae"]
+    found = {}
+    for row in table[(table[of] == key).all(axis=1)].itertuples():
+        text = "OOM" if row.value == "OOM" else f"{float(row.value):.2e}"
+        found[row.variant] = f"({text})" if row.doubt else text
+    return found
 
 
 def published(problem: str) -> pd.DataFrame:

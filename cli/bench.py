@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.bench_suite import run_suite, suite_command, tune
+from nfsgeo.setting_errors import unknown
+from nfsgeo_cli.bench_suite import suite_command, tune
 from nfsgeo_cli.terminal import as_json, progress_bar, report, show, table
 
 
@@ -45,41 +46,34 @@ class Suites(click.Group):
     """,
 )
 @click.option("--list", "listed", is_flag=True, help="List the suites.")
-@click.option(
-    "--scale", help="Run every suite at this scale: smoke, cpu, night or paper."
-)
+@click.option("--scale", help="Run every suite that has this scale.")
 @click.option("--out", type=Path, help="Folder for all of them.")
 @click.option("--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]")
 @click.pass_context
 def bench(
-    context: click.Context,
-    listed: bool,
-    scale: str | None,
-    out: Path | None,
-    jobs: int,
+    context: click.Context, listed: bool, scale: str | None, out: Path | None, jobs: int
 ) -> None:
     """Run a benchmark suite, by name or from a YAML file of your own, or all suites."""
-    if listed or (context.invoked_subcommand is None and scale is None):
+    if context.invoked_subcommand is not None:
+        return
+    if listed or scale is None:
         for name in bench.list_commands(context):
             if suite := bench.get_command(context, name):
                 click.echo(f"{name:<21}{suite.get_short_help_str(58)}")
         context.exit()
-    if context.invoked_subcommand is not None or scale is None:
-        return
-    from nfsgeo_benchmarks.suites import find_suite, read_suite, shipped_suites
+    from nfsgeo_benchmarks.suites import read_suite, shipped_suites
 
     if out is None:
         raise UserError(f"--scale {scale} without --out", "a folder", "give --out")
     failed = False
-    for name in shipped_suites():
-        show(name)
-        suite = read_suite(find_suite(name))
-        if suite.needs_files:
-            show("skipped  for it needs files, see --data-folder of this suite")
-        elif scale not in suite.scales:
-            show(f"skipped  for it runs at {', '.join(suite.scales)} alone")
-        else:
-            failed |= not run_suite(name, scale, out / name, jobs=jobs)
+    for name, path in shipped_suites().items():
+        suite = read_suite(path)
+        if suite.needs_files or scale not in suite.scales:
+            click.echo(f"skipped  {name}, without its files or scale {scale}", err=True)
+            continue
+        options = ["--scale", scale, "--out", str(out / name), "--jobs", str(jobs)]
+        command = suite_command(name, path)
+        failed |= bool(command.main(options, name, standalone_mode=False))
     context.exit(int(failed))
 
 
@@ -141,15 +135,13 @@ def perf(
 
     for name in only:
         if name not in ENTRIES:
-            raise UserError(
-                f"--only {name}", f"one of {', '.join(ENTRIES)}", "choose one of these"
-            )
-    skipped = {name: entry.lacks(device) for name, entry in ENTRIES.items()}
-    names = only or [name for name in ENTRIES if not skipped[name]]
-    lacking = [name for name in only or ENTRIES if skipped[name]]
-    if lacking and (only or not names):
+            raise unknown(f"--only {name}", "an entry", name, ENTRIES)
+    lacks = {name: ENTRIES[name].lacks(device) for name in only or ENTRIES}
+    skipped = [f"{name}, without {lack}" for name, lack in lacks.items() if lack]
+    names = [name for name, lack in lacks.items() if not lack]
+    if skipped and (only or not names):
         raise UserError(
-            f"benchmark {lacking[0]} without {skipped[lacking[0]]}",
+            f"benchmark {skipped[0]}",
             "what it is measured on and compared with",
             "install it, or choose another with --only",
         )
@@ -167,22 +159,16 @@ def perf(
     for name, message in failed.items():
         click.echo(f"failed  {name}: {message}", err=True)
     columns = ["ratio", "bound", "memory_ratio", "memory_bound", "variant_seconds"]
-    texts = [
-        [f"{row[key]:.3g}" if row[key] else "-" for key in columns] for row in rows
-    ]
     cells = [
-        [r["name"], *text, r["status"]] for r, text in zip(rows, texts, strict=True)
+        [r["name"], *(f"{r[k]:.3g}" if r[k] else "-" for k in columns), r["status"]]
+        for r in rows
     ]
     heads = ["benchmark", "time", "bound", "memory", "bound", "s", "status"]
     report(
         as_json,
         {"results": rows},
         table(heads, cells),
-        *(
-            f"skipped  {name}, without {lack}"
-            for name, lack in skipped.items()
-            if lack and not only
-        ),
+        *(f"skipped  {each}" for each in skipped),
         f"written  {out / 'results.csv'}",
     )
     if failed or (check and any(row["status"] == "missed" for row in rows)):

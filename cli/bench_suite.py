@@ -2,55 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfsgeo.errors import UserError
+from nfsgeo.setting_errors import unknown
 from nfsgeo_cli.terminal import as_json, progress_bar, report, table
 
 if TYPE_CHECKING:
-    from nfsgeo_benchmarks.suites import Run, Suite
+    from nfsgeo_benchmarks.suites import Run
 
 
-def of_runs(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every command that carries out runs."""
-    for option in (
-        as_json,
-        click.option(
-            "--dry-run", is_flag=True, help="Print the runs, and which are left."
-        ),
-        click.option(
-            "--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]"
-        ),
-        click.option(
-            "--only",
-            multiple=True,
-            metavar="NAME",
-            help="Variant or problem; repeatable.",
-        ),
-        click.option("--out", type=Path, required=True, help="Folder of the results."),
-        click.option("--scale", required=True, help="smoke, cpu, night or paper."),
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True)
+class Asked:
+    """What every command is asked for that carries out runs."""
+
+    scale: str
+    out: Path
+    only: tuple[str, ...]
+    jobs: int
+    dry_run: bool
+    as_json: bool
+
+    @staticmethod
+    def options(command: Callable[..., Any]) -> Callable[..., Any]:
+        """Adds the options."""
+        for option in (
+            as_json,
+            click.option(
+                "--dry-run", is_flag=True, help="Print the runs, and which are left."
+            ),
+            click.option(
+                "--jobs", type=click.IntRange(1), default=1, help="Runs at a time.  [1]"
+            ),
+            click.option(
+                "--only",
+                multiple=True,
+                metavar="NAME",
+                help="Variant or problem; repeatable.",
+            ),
+            click.option("--out", type=Path, required=True, help="Results' folder."),
+            click.option("--scale", required=True, help="smoke, cpu, night or paper."),
+        ):
+            command = option(command)
+        return command
+
+    def carry_out(
+        self,
+        runs: Sequence[Run],
+        outcome: Callable[[Run], str],
+        write: Callable[[], object],
+        slurm: Mapping[str, Any] | None = None,
+    ) -> list[Run]:
+        """Carries out the chosen runs with nobody else in the folder, or prints them.
+
+        Args:
+            runs: All runs.
+            outcome: What to say about a run that has ended.
+            write: Writes the tables in the end.
+            slurm: Options of jobs, if they are jobs.
+        """
+        from nfsgeo.training.processes import only_here
+        from nfsgeo_benchmarks.suites import carry_out_all, is_finished
+
+        names = [*sorted({r.problem for r in runs}), *sorted({r.variant for r in runs})]
+        for name in self.only:
+            if name not in names:
+                raise unknown(f"--only {name}", "a problem or variant", name, names)
+        everything = runs
+        for part in ("problem", "variant"):  # all of them where none is named
+            named = {getattr(run, part) for run in everything} & {*self.only}
+            runs = [r for r in runs if not named or getattr(r, part) in named]
+        if self.dry_run:
+            for run in runs:
+                text = "finished" if is_finished(run, self.out) else "to run"
+                click.echo(f"{text:<10}{run.name}")
+            click.get_current_context().exit()
+
+        def ended(run: Run) -> None:
+            name = f"{run.problem} {run.variant} {run.trial or f'seed {run.seed}'}"
+            click.echo(f"{name}: {outcome(run)}", err=True)
+
+        self.out.mkdir(parents=True, exist_ok=True)
+        with only_here(self.out, "a suite"), progress_bar() as progress:
+            try:
+                say = {"progress": progress, "ended": ended}
+                carry_out_all(runs, self.out, jobs=self.jobs, slurm=slurm, **say)
+            finally:
+                write()
+        return [*runs]
 
 
 def suite_command(name: str, path: Path) -> click.Command:
     """The command that runs the suite of a YAML file."""
-    from nfsgeo_benchmarks.suites import read_suite
+    from nfsgeo_benchmarks import suites
 
-    title = read_suite(path).title
+    suite = suites.read_suite(path)
 
     @click.command(
         name,
-        help=f"{title}.\n\nEvery run has a folder of its own. Finished runs are "
+        help=f"{suite.title}.\n\nEvery run has a folder of its own. Finished runs are "
         "skipped and stopped ones continue. A run that fails does not stop the others; "
         "the exit status is then 1.",
-        short_help=title,
+        short_help=suite.title,
         epilog=f"""\b
         Examples:
           nfsgeo bench {name} --scale smoke --out out
@@ -58,7 +116,7 @@ def suite_command(name: str, path: Path) -> click.Command:
           nfsgeo bench {name} --scale paper --launcher slurm --out out
         """,
     )
-    @of_runs
+    @Asked.options
     @click.option(
         "--data-folder",
         type=Path,
@@ -79,60 +137,50 @@ def suite_command(name: str, path: Path) -> click.Command:
         "repeatable.",
     )
     @click.pass_context
-    def command(context: click.Context, **options: Any) -> None:
-        if not run_suite(name, **options):
-            context.exit(1)
+    def command(
+        context: click.Context,
+        data_folder: Path | None,
+        launcher: str,
+        slurm: tuple[str, ...],
+        **options: Any,
+    ) -> None:
+        from nfsgeo.training import parse_settings
 
-    return command
-
-
-def run_suite(
-    name: str,
-    scale: str,
-    out: Path,
-    *,
-    data_folder: Path | None = None,
-    only: tuple[str, ...] = (),
-    jobs: int = 1,
-    dry_run: bool = False,
-    launcher: str = "local",
-    slurm: tuple[str, ...] = (),
-    as_json: bool = False,
-) -> bool:
-    """Runs a suite and writes its tables and its report; whether no run failed."""
-    from nfsgeo.training import parse_settings
-    from nfsgeo_benchmarks import suites
-
-    path = suites.find_suite(name)
-    suite = suites.read_suite(path)
-    _check_folder(name, suite, data_folder)
-    planned = suites.runs_of(suite, scale, suites.shipped_scales(), data_folder)
-    everything = suites.with_files(planned, lambda run: suites.is_finished(run, out))
-    _say_skipped(planned, everything, data_folder, err=not dry_run)
-    runs = _chosen(everything, only)
-    options = parse_settings(slurm, "--slurm")
-    if options and launcher != "slurm":
-        raise UserError(
-            f"--slurm {slurm[0]}", "--launcher slurm", "give it too, or leave this out"
+        if suite.needs_files != (data_folder is not None):
+            raise UserError(
+                f"suite {name} {'without' if suite.needs_files else 'with'} "
+                "--data-folder",
+                "the folder of the files that the suite's problems name, if they do",
+                "give --data-folder FOLDER, or leave it out where data are generated",
+            )
+        jobs = parse_settings(slurm, "--slurm") if launcher == "slurm" else None
+        if slurm and jobs is None:
+            raise UserError(
+                f"--slurm {slurm[0]}", "--launcher slurm", "give it too, or neither"
+            )
+        asked = Asked(**options)
+        scale, out = asked.scale, asked.out
+        planned = suites.runs_of(suite, scale, suites.shipped_scales(), data_folder)
+        everything, absent = suites.with_files(
+            planned, lambda run: suites.is_finished(run, out)
         )
-    if dry_run:
-        known = suites.shipped_results(path.stem, scale) / "results.csv"
-        _plan(runs, out, [*suites.collect(runs, out), *suites.read_table(known)], jobs)
-        return True
+        for line in absent:
+            click.echo(f"skipped  {line}", err=not asked.dry_run)
+        if not everything:
+            raise UserError(
+                f"--data-folder {data_folder} with the files of none of {len(absent)} "
+                "problems",
+                "those of one or more",
+                "put them there",
+            )
 
-    def ended(run: Run) -> None:
-        row = suites.collect([run], out)[0]
-        found = row["message"] or row["status"]
-        if row["status"] == "ok":
-            found = f"MAE {row['mae']:.3e}, {row['seconds_per_epoch']:.3g} s per epoch"
-        click.echo(f"{run.problem} {run.variant} seed {run.seed}: {found}", err=True)
+        def outcome(run: Run) -> str:
+            row = suites.collect([run], out)[0]
+            if row["status"] != "ok":
+                return str(row["message"] or row["status"])
+            return f"MAE {row['mae']:.3e}, {row['seconds_per_epoch']:.3g} s per epoch"
 
-    given = options if launcher == "slurm" else None
-    with _alone(out, "a suite") as progress:
-        try:
-            say = {"progress": progress, "ended": ended}
-            suites.carry_out_all(runs, out, jobs=jobs, slurm=given, **say)
-        finally:
+        def write() -> None:
             where = "" if data_folder is None else f" --data-folder {data_folder}"
             about = {
                 "suite": name if path.stem == name else str(path.absolute()),
@@ -140,11 +188,20 @@ def run_suite(
                 "command": f"nfsgeo bench {name} --scale {scale}{where} --out {out}",
             }
             suites.write_tables(suites.collect(everything, out), out, about)
-            page = suites.write_suite_report(out)
-    rows = suites.collect(runs, out)
-    lines = (_errors(rows), f"results  {out / 'results.csv'}", f"report   {page}")
-    report(as_json, {"results": rows}, *lines)
-    return not any(row["status"] == "failed" for row in rows)
+            suites.write_suite_report(out)
+
+        rows = suites.collect(asked.carry_out(everything, outcome, write, jobs), out)
+        report(
+            asked.as_json,
+            {"results": rows},
+            _errors(rows),
+            f"results  {out / 'results.csv'}",
+            f"report   {out / 'report.html'}",
+        )
+        if any(row["status"] == "failed" for row in rows):
+            context.exit(1)
+
+    return command
 
 
 @click.command(
@@ -156,18 +213,9 @@ def run_suite(
     """,
 )
 @click.argument("suite")
-@of_runs
+@Asked.options
 @click.pass_context
-def tune(
-    context: click.Context,
-    suite: str,
-    scale: str,
-    out: Path,
-    only: tuple[str, ...],
-    jobs: int,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+def tune(context: click.Context, suite: str, **options: Any) -> None:
     """Choose settings of a suite's variants by short trials on validation samples.
 
     Test samples are not scored. The table tuned.csv in the folder holds all trials;
@@ -175,26 +223,15 @@ def tune(
     """
     from nfsgeo_benchmarks import suites
 
-    content = suites.read_suite(suites.find_suite(suite))
-    if content.search is None:
-        raise UserError(
-            f"{suite} without a search", "a suite with a search", "add one to its file"
-        )
-    everything = suites.trials_of(content, scale, suites.shipped_scales())
-    runs = _chosen(everything, only)
-    if dry_run:
-        _plan(runs, out, [], jobs)
-        return
-
-    def ended(run: Run) -> None:
-        done = "done" if suites.is_finished(run, out) else "no result"
-        click.echo(f"{run.problem} {run.variant} {run.trial}: {done}", err=True)
-
-    with _alone(out, "a search") as progress:
-        try:
-            suites.carry_out_all(runs, out, jobs=jobs, progress=progress, ended=ended)
-        finally:
-            rows = suites.write_choices(content, everything, out)
+    asked, content = Asked(**options), suites.read_suite(suites.find_suite(suite))
+    out = asked.out
+    everything = suites.trials_of(content, asked.scale, suites.shipped_scales())
+    rows: list[dict[str, Any]] = []
+    runs = asked.carry_out(
+        everything,
+        lambda run: "done" if suites.is_finished(run, out) else "no result",
+        lambda: rows.extend(suites.write_choices(content, everything, out)),
+    )
     shown = [
         [row["problem"], row["variant"], row["trial"], f"{row['valid_rmse']:.3e}"]
         for row in rows
@@ -202,95 +239,17 @@ def tune(
     ]
     columns = ["problem", "variant", "choice", "validation RMSE"]
     written = f"choices  {out / 'tuned.csv'}"
-    report(as_json, {"trials": rows}, table(columns, shown), written)
+    report(asked.as_json, {"trials": rows}, table(columns, shown), written)
     if not all(suites.is_finished(run, out) for run in runs):
         context.exit(1)
 
 
-@contextmanager
-def _alone(out: Path, what: str) -> Iterator[Callable[[str, int, int], None]]:
-    """Locks a folder while runs are carried out in it, and shows their progress."""
-    from nfsgeo.training.processes import only_here
-
-    out.mkdir(parents=True, exist_ok=True)
-    with only_here(out, what), progress_bar() as progress:
-        yield progress
-
-
-def _check_folder(name: str, suite: Suite, folder: Path | None) -> None:
-    if folder is not None and not suite.needs_files:
-        raise UserError(
-            f"--data-folder with suite {name}",
-            "a suite whose problems name files",
-            "leave it out, for its data are generated",
-        )
-    if suite.needs_files and (folder is None or not folder.is_dir()):
-        given = "without --data-folder" if folder is None else f"in {folder}"
-        raise UserError(
-            f"suite {name} {given}",
-            "the folder of the files that its problems name",
-            "give --data-folder FOLDER",
-        )
-
-
-def _say_skipped(
-    planned: Sequence[Run], there: Sequence[Run], folder: Path | None, *, err: bool
-) -> None:
-    """A line for each problem whose files are missing."""
-    left = {run.problem for run in there}
-    absent = {run.problem: run.data for run in planned if run.problem not in left}
-    for problem, data in absent.items():
-        click.echo(f"skipped  {problem}: no {data.missing} in {folder}", err=err)
-    if absent and not there:
-        raise UserError(
-            f"--data-folder {folder} with the files of none of {len(absent)} problems",
-            "those of one or more",
-            "put them there",
-        )
-
-
-def _chosen(runs: Sequence[Run], only: Sequence[str]) -> list[Run]:
-    """The runs of the named variants and problems; all variants or problems if none."""
-    variants = {run.variant for run in runs}
-    problems = {run.problem for run in runs}
-    for name in only:
-        if name not in variants | problems:
-            known = ", ".join([*sorted(problems), *sorted(variants)])
-            raise UserError(f"--only {name}", f"one of {known}", "choose one of these")
-    variants = variants & set(only) or variants
-    problems = problems & set(only) or problems
-    return [run for run in runs if run.variant in variants and run.problem in problems]
-
-
-def _plan(
-    runs: Sequence[Run], out: Path, rows: Sequence[Mapping[str, Any]], jobs: int
-) -> None:
-    """Prints which runs are left, and how long they took where they are known."""
-    from nfsgeo_benchmarks.suites import expected_seconds, is_finished
-
-    total, unknown = 0.0, 0
-    for run in runs:
-        text = "finished"
-        if not is_finished(run, out):
-            seconds = expected_seconds(run, out, rows)
-            unknown += seconds is None
-            total += seconds or 0
-            text = "to run" if seconds is None else f"to run {seconds:>7.0f} s"
-        click.echo(f"{text:<18}{run.name}")
-    if rows:
-        time = f"total  {total / jobs:>7.0f} s with {jobs} at a time"
-        click.echo(f"{time}; {unknown} unknown")
-
-
 def _errors(rows: Sequence[Mapping[str, Any]]) -> str:
     """Mean absolute errors as text of 80 columns: variants over problems."""
-    import pandas as pd
+    from nfsgeo_benchmarks.suites.tables import seed_means
 
-    frame = pd.DataFrame(rows)
-    frame["mae"] = frame["mae"].astype(float)
-    means = frame.groupby(["variant", "problem"], sort=False)["mae"].mean()
-    text = means.map("{:.3e}".format)
-    states = frame.groupby(["variant", "problem"], sort=False)["status"].last()
-    shown = text.where(means.notna(), states).unstack()[frame["problem"].unique()]
-    shown = shown.reindex(frame["variant"].unique()).fillna("-")
+    means = seed_means(rows)
+    mae = means.mean["mae"]
+    text = mae.map("{:.3e}".format).where(mae.notna(), means.first["status"])
+    shown = text.unstack("problem", sort=False).fillna("-")
     return shown.rename_axis(index=None, columns="MAE").to_string(line_width=80)

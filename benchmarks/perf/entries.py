@@ -1,24 +1,36 @@
-"""The entries that `nfsgeo bench perf` measures."""
+"""The entries that `nfsgeo bench perf` measures.
+
+The functions of work prepare it in a folder and return one repetition.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import warnings
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from nfsgeo.models import MODELS
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import mse_loss
+from torch.utils.data import DataLoader
+
+from nfsgeo.data.connected_batches import ConnectedBatches
+from nfsgeo.data.generation import generate
+from nfsgeo.geometry import Domain, equispaced_grid, radius_edges
+from nfsgeo.models import MODELS, Problem, build_model
+from nfsgeo.training import Experiment, load_config, prepare
+from nfsgeo.training.config import OptimiserSection
+from nfsgeo.training.module import make_optimiser
+from nfsgeo.training.processes import quiet_lightning
+from nfsgeo.training.run_data import RunData
 from nfsgeo_benchmarks.perf.measure import Entry
-from nfsgeo_benchmarks.perf.work import (
-    prediction,
-    read_batch,
-    search,
-    step,
-    their_fno,
-    training_step,
-)
 
+DOMAIN = Domain.unit(2)
 MILLION = 1024**2
-FNO = {"width": 32, "depth": 3, "modes": 8}
+FNO: dict[str, Any] = {"width": 32, "depth": 3, "modes": 8}
 # What interpolation and blocks cost at most: by default `nfs` has no learned kernel and
 # no tokens of time in two dimensions.
 LEARNED = {"width": 32, "depth": 2, "time": "tokens", "kernel": "channel"}
@@ -26,41 +38,188 @@ PAPER = MODELS["nfs"].paper
 PAPER_CORE = {key: PAPER[key] for key in ("width", "depth", "modes", "norm")}
 
 
-def _loading(name: str, title: str, bound: float, cached: bool) -> Entry:
-    return Entry(
-        name=name,
-        title=f"a Navier-Stokes batch, {title}, over a training step of nfs",
-        variant=partial(read_batch, cached=cached),
-        reference=training_step,
-        bound=bound,
-        devices=("cpu",),
+def read_batch(folder: Path, *, cached: bool) -> Callable[[], Any]:
+    """Reads a batch of a Navier-Stokes file, as training does.
+
+    Args:
+        folder: Where the file is, or is made.
+        cached: Whether the samples were read before, as from the second epoch on.
+    """
+    experiment = _experiment(folder)
+    data = experiment.config.data
+    train = RunData(experiment.config, experiment.file).windows("train")
+    train.reader.cache_bytes *= cached
+    loader = DataLoader(
+        train,
+        batch_size=data.batch_size,
+        sampler=range(data.batch_size),
+        collate_fn=ConnectedBatches(experiment.forecaster.connect),
     )
+    return lambda: next(iter(loader))
+
+
+def training_step(folder: Path) -> Callable[[], object]:
+    """A step of training on that batch: forwards, backwards, and the optimiser's."""
+    experiment, batch = _experiment(folder), read_batch(folder, cached=True)()
+    weights = experiment.forecaster.model.parameters()
+    optimiser = make_optimiser(weights, experiment.config.optimiser)
+
+    def run() -> None:
+        optimiser.zero_grad()
+        with quiet_lightning():
+            experiment.module.training_step(batch, 0).backward()
+        optimiser.step()
+
+    return run
+
+
+def _experiment(folder: Path) -> Experiment:
+    path = folder / "navier-stokes.nc"
+    if not path.exists():
+        generate("navier-stokes", path, samples=12)
+    return prepare(load_config(overrides={"data.file": path}))
+
+
+class Size(NamedTuple):
+    """Points per sample, a square number, predicted time steps, samples per batch."""
+
+    points: int
+    time_steps: int
+    samples: int
+
+    @property
+    def side(self) -> int:
+        """Nodes along an axis of a grid of as many points."""
+        return math.isqrt(self.points)
+
+
+def step(
+    folder: Path, *, model: str, size: Size, settings: Mapping[str, Any]
+) -> Callable[[], float]:
+    """A training step of a model, 10 time steps in; its graphs are there already.
+
+    Each sample of `fno` is on a grid, and of all others on random points of its own.
+    """
+    torch.manual_seed(0)
+    points, time_steps, samples = size
+    grid = (size.side, size.side) if model == "fno" else None
+    problem = Problem(DOMAIN, 1, 1, 10, time_steps, points, grid, True)
+    network = build_model(model, problem, settings)
+    pos = torch.rand(samples * points, 2)
+    if grid:
+        pos = equispaced_grid(DOMAIN, grid).repeat(samples, 1)
+    batch = torch.arange(samples).repeat_interleave(points)
+    graphs = network.connect(pos, batch)
+    x, target = torch.randn(len(pos), 10, 1), torch.randn(len(pos), time_steps, 1)
+    return _step(network, lambda: network(x, pos, batch, graphs=graphs), target)
+
+
+def prediction(
+    folder: Path, *, points: int, time_steps: int, queries: int
+) -> Callable[[], Tensor]:
+    """A prediction of `nfs` at random query points; the graphs are there already."""
+    problem = Problem(DOMAIN, 1, 1, 10, time_steps, points, None, True)
+    network = build_model("nfs", problem)
+    x, pos = torch.randn(points, 10, 1), torch.rand(points, 2)
+    graphs = network.connect(pos, query_pos=torch.rand(queries, 2))
+
+    def run() -> Tensor:
+        with torch.inference_mode():
+            return network(x, pos, graphs=graphs).mean()
+
+    return run
+
+
+def their_fno(
+    folder: Path, *, size: Size, width: int, depth: int, modes: int
+) -> Callable[[], float]:
+    """A training step of neuraloperator's FNO over space and time.
+
+    It has as many weights as `fno` of these settings. Its input already has a copy for
+    each predicted time step, and it has no activation after the last block; both save
+    it a little time.
+    """
+    with warnings.catch_warnings():
+        # The import changes the filters of the whole process.
+        from neuralop.models import FNO
+    shape = (size.side, size.side, size.time_steps)
+    network = FNO(
+        n_modes=(2 * modes, 2 * modes, size.time_steps),  # of which it keeps n / 2 + 1
+        in_channels=10,
+        out_channels=1,
+        hidden_channels=width,
+        n_layers=depth,
+        lifting_channel_ratio=0,
+        projection_channel_ratio=128 / width,
+        use_channel_mlp=False,
+        channel_mlp_skip=None,
+    )
+    x = torch.randn(size.samples, 10, *shape)
+    target = torch.randn(size.samples, 1, *shape)
+    return _step(network, lambda: network(x), target)
+
+
+def _step(
+    network: nn.Module, predict: Callable[[], Tensor], target: Tensor
+) -> Callable[[], float]:
+    """Forwards, backwards and Adam's update; gives the error before it."""
+    optimiser = make_optimiser(network.parameters(), OptimiserSection(lr=1e-3))
+
+    def run() -> float:
+        optimiser.zero_grad()
+        loss = mse_loss(predict(), target)
+        loss.backward()
+        optimiser.step()
+        return loss.item()
+
+    return run
+
+
+def search(
+    folder: Path, *, points: int, neighbours: float, backend: str
+) -> Callable[[], Tensor]:
+    """All pairs of random points in a square that are near each other.
+
+    Args:
+        points: Number of sources, and of targets.
+        neighbours: Of a target, on average.
+        backend: As :func:`nfsgeo.geometry.radius_edges` names it, or ``torch_cluster``
+            for that package alone, with room for every neighbour.
+    """
+    random = torch.Generator().manual_seed(0)
+    source, target = torch.rand(2, points, 2, generator=random)
+    radius = math.sqrt(neighbours / (math.pi * points))
+    if backend == "torch_cluster":
+        from torch_cluster import radius as theirs
+
+        most = int(4 * neighbours)
+        return lambda: theirs(source, target, radius, max_num_neighbors=most)
+    box = Domain.unit(2, periodic=False)
+    return lambda: radius_edges(source, target, radius, box, backend=backend)
 
 
 def _nfs(
     name: str,
-    points: int,
-    time_steps: int,
-    samples: int,
+    size: Size,
     bounds: tuple[float, float],
     settings: Mapping[str, Any],
     core: Mapping[str, Any],
 ) -> Entry:
-    size = {"points": points, "time_steps": time_steps, "samples": samples}
-    grid = {"grid": round(points**0.5)}
+    points, time_steps, samples = size
+    own = {"grid": size.side, **settings}
     return Entry(
         name=name,
         title=f"a training step of nfs, {samples} samples of {points} points each, "
         f"{time_steps} time steps, over its Fourier blocks on a grid of as many points",
-        variant=partial(step, model="nfs", **size, settings={**grid, **settings}),
-        reference=partial(step, model="fno", **size, settings=core),
+        variant=partial(step, model="nfs", size=size, settings=own),
+        reference=partial(step, model="fno", size=size, settings=core),
         bound=bounds[0],
         memory_bound=bounds[1],
     )
 
 
 def _search(name: str, title: str, ours: str, theirs: str, bound: float) -> Entry:
-    size = {"points": 65536, "neighbours": 16}
+    size: dict[str, Any] = {"points": 65536, "neighbours": 16}
     return Entry(
         name=f"search-{name}",
         title=f"16 neighbours of each of 65536 points, over {title}",
@@ -73,26 +232,38 @@ def _search(name: str, title: str, ours: str, theirs: str, bound: float) -> Entr
     )
 
 
-BATCH = {"points": 4096, "time_steps": 10, "samples": 2}
+BATCH = Size(4096, 10, 2)
 CORE = {"norm": "channel"}
 
 ENTRIES: dict[str, Entry] = {
     entry.name: entry
     for entry in (
-        _loading("load-first-epoch", "read from the file", 0.15, cached=False),
-        _loading("load-cached", "read before", 0.05, cached=True),
-        _nfs("nfs-default", 4096, 10, 4, (0.3, 0.5), {}, CORE),
-        _nfs("nfs-4096x10", 4096, 10, 4, (1.3, 1.3), LEARNED, CORE),
-        _nfs("nfs-16384x10", 16384, 10, 1, (1.3, 1.3), LEARNED, CORE),
-        _nfs("nfs-paper", 4096, 40, 1, (4.5, 1.5), PAPER, PAPER_CORE),
+        *(
+            Entry(
+                name=f"load-{name}",
+                title=f"a Navier-Stokes batch, {title}, over a training step of nfs",
+                variant=partial(read_batch, cached=cached),
+                reference=training_step,
+                bound=bound,
+                devices=("cpu",),
+            )
+            for name, title, bound, cached in (
+                ("first-epoch", "read from the file", 0.15, False),
+                ("cached", "read before", 0.05, True),
+            )
+        ),
+        _nfs("nfs-default", Size(4096, 10, 4), (0.3, 0.5), {}, CORE),
+        _nfs("nfs-4096x10", Size(4096, 10, 4), (1.3, 1.3), LEARNED, CORE),
+        _nfs("nfs-16384x10", Size(16384, 10, 1), (1.3, 1.3), LEARNED, CORE),
+        _nfs("nfs-paper", Size(4096, 40, 1), (4.5, 1.5), PAPER, PAPER_CORE),
         Entry(
             name="fno-core",
             title="a training step of fno over space and time, 64 x 64 nodes, 10 time "
             "steps, 2 samples, over neuraloperator's FNO of as many weights",
             variant=partial(
-                step, model="fno", **BATCH, settings={**FNO, "time_modes": 6}
+                step, model="fno", size=BATCH, settings={**FNO, "time_modes": 6}
             ),
-            reference=partial(their_fno, **BATCH, **FNO),
+            reference=partial(their_fno, size=BATCH, **FNO),
             bound=1.0,
             requires="neuralop",
         ),

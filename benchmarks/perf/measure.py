@@ -14,9 +14,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from nfsgeo.errors import UserError
@@ -64,13 +64,14 @@ class Entry:
     devices: tuple[str, ...] = ("cpu", "cuda")
 
     def lacks(self, device: str) -> str | None:
-        """What is missing to measure it on a device, if anything."""
+        """What there would have to be to measure it on a device, None for nothing."""
         if device not in self.devices:
             return f"an entry for {device}"
         if device == "cuda" and not torch.cuda.is_available():
             return "a CUDA device"
-        missing = self.requires is not None and find_spec(self.requires) is None
-        return f"the package {self.requires}" if missing else None
+        if self.requires is not None and find_spec(self.requires) is None:
+            return f"the package {self.requires}"
+        return None
 
 
 def measure(
@@ -95,12 +96,8 @@ def measure(
         device, less what was held before the first repetition.
 
     Raises:
-        UserError: A package or the device is missing, a process was killed, or its
-            work raised one.
+        UserError: A process was killed, or its work raised one.
     """
-    if lack := entry.lacks(device):
-        given = f"benchmark {entry.name} without {lack}"
-        raise UserError(given, "what it compares with", "install it, or leave this out")
     context = process_context("nfsgeo_benchmarks.perf.entries")
     pairs: list[list[Times]] = []
     with ExitStack() as stack:
@@ -113,32 +110,31 @@ def measure(
                 pairs.append([pool.submit(_repeat).result() for pool in both])
                 progress(entry.name, done, entry.repeats)
         except BrokenProcessPool:
-            raise UserError(
-                "a process of the benchmark that was killed",
-                "memory for it",
-                "free some and try again",
-            ) from None
-    variant, reference = zip(*pairs[1:], strict=True)  # the first one warms up
+            given = "a process of the benchmark that was killed"
+            raise UserError(given, "memory for it", "free some and try again") from None
+    times = np.array(pairs)  # [pair, variant or reference, quantity of Times]
+    wall, cpu, memory = np.moveaxis(times, 2, 0)
+    wall, cpu = wall[1:], cpu[1:]  # the first one warms up
     if device == "cpu":
-        seconds = [min(times.cpu for times in each) for each in (variant, reference)]
+        seconds = cpu.min(axis=0)
         ratio = seconds[0] / seconds[1]
     else:
-        seconds = [median(t.wall for t in each) for each in (variant, reference)]
-        ratio = median(a.wall / b.wall for a, b in pairs[1:])
-    peaks = [max(each.memory for each in times) for times in zip(*pairs, strict=True)]
-    memory_ratio, most = peaks[0] / max(peaks[1], 1), entry.memory_bound
+        seconds = np.median(wall, axis=0)
+        ratio = np.median(wall[:, 0] / wall[:, 1])
+    peaks, most = memory.max(axis=0), entry.memory_bound
+    memory_ratio = peaks[0] / max(peaks[1], 1)
     well = ratio <= entry.bound and (most is None or memory_ratio <= most)
     return {
         "name": entry.name,
         "device": device,
-        "ratio": ratio,
+        "ratio": float(ratio),
         "bound": entry.bound,
-        "memory_ratio": memory_ratio,
+        "memory_ratio": float(memory_ratio),
         "memory_bound": most,
-        "variant_seconds": seconds[0],
-        "reference_seconds": seconds[1],
-        "variant_peak_memory_bytes": peaks[0],
-        "reference_peak_memory_bytes": peaks[1],
+        "variant_seconds": float(seconds[0]),
+        "reference_seconds": float(seconds[1]),
+        "variant_peak_memory_bytes": int(peaks[0]),
+        "reference_peak_memory_bytes": int(peaks[1]),
         "repeats": entry.repeats,
         "status": "ok" if well else "missed",
     }
@@ -195,12 +191,13 @@ def held_memory() -> int:
 
 
 def peak_memory() -> int:
-    """Most memory that this process has held, in bytes."""
-    if Path("/proc/self/status").exists():
-        # getrusage counts the parent before the process began as well.
+    """Most memory that this process has held, in bytes.
+
+    On Linux, getrusage would count the parent before the process began as well.
+    """
+    if sys.platform == "linux":
         return _status("VmHWM")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _status(field: str) -> int:

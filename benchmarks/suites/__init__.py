@@ -11,7 +11,6 @@
 from nfsgeo_benchmarks.suites.report import write_suite_report
 from nfsgeo_benchmarks.suites.results import (
     collect,
-    expected_seconds,
     write_choices,
     write_tables,
 )
@@ -32,7 +31,6 @@ __all__ = [
     "Suite",
     "carry_out_all",
     "collect",
-    "expected_seconds",
     "find_suite",
     "is_finished",
     "read_suite",

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from markupsafe import Markup, escape
-from matplotlib.figure import Figure
 from PIL import Image
 
-from nfsgeo.data.equations import EQUATIONS
+from nfsgeo.data.equations import EQUATIONS, find_equation
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.measures import MEASURES
-from nfsgeo.report.html import HERE, template
-from nfsgeo.report.style import COLOURS, styled
+from nfsgeo.report.figures import curves
+from nfsgeo.report.html import RUNS, template
+from nfsgeo.report.style import Picture, as_source, styled
+from nfsgeo.report.text import bytes_text, count_text, seconds_text
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
-from nfsgeo.version import __version__
-from nfsgeo_benchmarks.sources import Printed, published
-from nfsgeo_benchmarks.suites.results import SETTINGS
-from nfsgeo_benchmarks.suites.runs import paper_values
+from nfsgeo_benchmarks.sources import printed, published
+from nfsgeo_benchmarks.suites.results import SETTINGS_COLUMNS
+from nfsgeo_benchmarks.suites.runs import DataFiles, runs_of
 from nfsgeo_benchmarks.suites.suite import (
     TRIVIAL,
+    Scale,
     Suite,
     find_suite,
     read_suite,
@@ -54,8 +54,6 @@ TITLES = MEASURES | {
     "diff_end_0": "Diff after blocks, untrained",
     "diff_end": "Diff after blocks, trained",
 }
-SIZE = (4.4, 3.0)  # inches; text large enough for a phone
-Pictures = Iterator[tuple[str, Figure | Path]]
 
 
 def write_suite_report(folder: Path) -> Path:
@@ -71,83 +69,57 @@ def write_suite_report(folder: Path) -> Path:
     if not rows or not (folder / ABOUT).exists():
         given, expected = f"{folder}", f"a folder with {RESULTS} and {ABOUT}"
         raise UserError(given, expected, "give the folder of a suite")
-    about = json.loads((folder / ABOUT).read_text())
-    scales, curves = shipped_scales(), read_table(folder / CURVES)
+    about, scales = json.loads((folder / ABOUT).read_text()), shipped_scales()
     suite = read_suite(find_suite(about["suite"]))
-    means, paper = seed_means(rows), paper_values(suite, scales)
-    runs = [row for row in rows if learns(row["variant"])]
-    claims: dict[str, list[list[Any]]] = {}
-    for each in judge(suite.claims, means):
-        title = f"{each.claim.title}: at most {each.claim.at_most:g}"
-        ratio = "–" if math.isnan(each.ratio) else f"{each.ratio:.3g}"
-        text = each.text
-        if text == "does not hold":
-            text = Markup("<b>{}</b>").format(text)
-        row = [each.problem, ratio, text, each.tried or ""]
-        claims.setdefault(title, []).append(row)
-    page = template("suite.html.j2", Path(__file__).parent, HERE).render(
-        title=suite.title,
+    paper, means = paper_values(suite, scales), seed_means(rows)
+    page = _Page(suite, means, rows, paper, folder)
+    failures = {
+        f"{row['problem']} {row['variant']}, seed {row['seed']}": [
+            row["status"],
+            row["message"],
+        ]
+        for row in rows
+        if row["message"]
+    }
+    text = template("suite.html.j2", Path(__file__).parent).render(
+        suite=suite,
         scale=scales[about["scale"]].title,
         command=about["command"],
-        version=__version__,
-        done=sum(row["status"] == "ok" for row in runs),
-        total=len(runs),
-        references=suite.references if suite.rivals else (),
+        status=[row["status"] for row in rows if learns(row["variant"])],
         paper=bool(paper),
-        published=suite.published,
-        claims={title: _html(*rows) for title, rows in claims.items()},
-        sections=[
-            _section(problem, suite, means, rows, curves, folder, paper)
-            for problem in dict.fromkeys(row["problem"] for row in rows)
-        ],
-        failures=_html(
-            *(
-                [
-                    f"{r['problem']} {r['variant']}, seed {r['seed']}",
-                    r["status"],
-                    r["message"],
-                ]
-                for r in rows
-                if r["message"]
-            )
-        ),
+        claims=_claims(suite, means),
+        sections=[page.section(problem) for problem in means.first.index.unique(0)],
+        failures=_table(failures),
     )
     path = folder / "report.html"
-    write_bytes(path, page.encode())
+    write_bytes(path, text.encode())
     return path
 
 
-def _section(
-    problem: str,
-    suite: Suite,
-    means: Means,
-    rows: Sequence[Row],
-    curves: Sequence[Row],
-    folder: Path,
-    paper: Mapping[tuple[str, str], Printed],
-) -> dict[str, Any]:
-    """What the template shows of a problem."""
-    first = means.first.loc[problem]
-    here = [row for row in rows if row["problem"] == problem and row["seed"] == 0]
-    done = [row for row in here if row["status"] == "ok" and learns(row["variant"])]
-    settings = first.loc[first["status"] == "ok", list(SETTINGS)].dropna(how="all")
-    settings = settings.map(_text)
-    alike = settings.nunique() == 1
-    trivial = means.least(problem, list(TRIVIAL.values()))
-    best = means.least(problem, list(suite.variants))
-    others = published(problem).drop(columns="problem") if suite.published else None
-    return {
-        "name": problem,
-        "waiting": [] if (first["status"] != "missing").any() else list(first.index),
-        "about": _about(done[0], suite) if done else "",
-        "errors": _error_table(problem, suite, means, paper),
-        "meshes": _mesh_table(problem, suite, means) if suite.meshes else "",
-        "trivial": "" if math.isnan(trivial / best) else f"{trivial / best:.2g}",
-        "alike": [f"{k}={settings[k].iloc[0]}" for k in SETTINGS if alike[k]],
-        "settings": _frame_html(settings.loc[:, ~alike]) if len(settings) > 1 else "",
-        "published": "" if others is None else _published(others),
-        "pictures": _sources(_pictures(problem, suite, done, curves, folder)),
-    }
+def paper_values(
+    suite: Suite, scales: Mapping[str, Scale]
+) -> dict[tuple[str, str], str]:
+    """The MAE that the paper prints, as text by problem and variant of a suite.
+
+    None for other equations than the paper's, such as those of another viscosity.
+    """
+    entries: dict[tuple[str, str], str] = {}
+    runs = runs_of(suite, "paper", scales) if "paper" in suite.scales else []
+    for run in {run.problem: run for run in runs}.values():
+        if isinstance(run.data, DataFiles) or run.data.options:
+            continue
+        equation = find_equation(run.data.equation)
+        side = run.settings.get("data.grid")
+        steady = equation.num_steps == 1
+        found = printed(
+            equation.name,
+            n_s=side**equation.dim if side else run.settings.get("data.points", 0),
+            n_t=0 if steady else run.settings.get("data.n_in", 10),
+            n_t_out=1 if steady else run.settings.get("data.n_out", 10),
+            grid=side is not None,
+        )
+        entries |= {(run.problem, name): text for name, text in found.items()}
+    return entries
 
 
 def measure_title(measure: str) -> str:
@@ -156,160 +128,152 @@ def measure_title(measure: str) -> str:
     return TITLES.get(measure) or f"{TITLES[name]} at {factor} n"
 
 
-def _error_table(
-    problem: str,
-    suite: Suite,
-    means: Means,
-    paper: Mapping[tuple[str, str], Printed],
-) -> Markup:
-    best = {m: means.leader(problem, suite.rivals, m) for m in suite.measures}
-    rows = {}
-    for variant, first in means.first.loc[problem].iterrows():
-        missing = "–" if first["status"] == "ok" else first["status"]
-        row: dict[str, Any] = {}
-        for measure in suite.measures:
-            value = means.error(problem, variant, measure)
-            text = missing if math.isnan(value) else f"{value:.2e}"
-            cell = (
-                Markup("<b>{}</b>").format(text) if variant == best[measure] else text
-            )
-            if (
-                not math.isnan(value)
-                and means.std.notna().at[(problem, variant), measure]
-            ):
-                spread = f" ± {means.std.at[(problem, variant), measure]:.0e}"
-                cell += Markup('<span class="spread">{}</span>').format(spread)
-            row[measure_title(measure)] = cell
-            if measure == "mae" and any(where == problem for _, where in paper):
-                row["paper's"] = _printed(paper.get((variant, problem)))
-        row["epochs"], row["parameters"] = map(_count, first[["epochs", "parameters"]])
-        row["time per epoch"] = _count(first["seconds_per_epoch"], "{:.3g} s")
-        row["peak memory"] = _mebibytes(first["peak_memory_bytes"])
-        for part in PARTS if suite.memory else ():
-            row[part] = _mebibytes(first.get(f"{part}_bytes"))
-        rows[variant] = row
-    return _frame_html(pd.DataFrame.from_dict(rows, orient="index", dtype=object))
+def _claims(suite: Suite, means: Means) -> dict[str, pd.DataFrame]:
+    """A table for each claim: problems, ratios, and whether it holds."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for each in judge(suite.claims, means):
+        title = f"{each.claim.title}: at most {each.claim.at_most:g}"
+        ratio = "–" if math.isnan(each.ratio) else f"{each.ratio:.3g}"
+        row = [ratio, each.text, ""]
+        if each.text == "does not hold":
+            tried = each.claim.tried.get(each.problem, "")
+            row[1:] = Markup("<b>does not hold</b>"), tried
+        found.setdefault(title, {})[each.problem] = row
+    return {title: _table(rows) for title, rows in found.items()}
 
 
-def _mesh_table(problem: str, suite: Suite, means: Means) -> Markup:
-    """MAE on every mesh, at observed and at unobserved points."""
-    here = means.mean.loc[problem]
-    found = {}
-    for mesh in ("equispaced", *suite.meshes):
-        for prefix, title in (("mae", ""), ("mae_unobserved", ", unobserved")):
-            if (name := f"{prefix}_{mesh}") in here and here[name].notna().any():
-                found[mesh + title] = here[name]
-    table = pd.DataFrame(found).dropna(how="all").T
-    return _frame_html(table.map("{:.2e}".format).replace("nan", "–"))
+@dataclass(frozen=True)
+class _Page:
+    suite: Suite
+    means: Means
+    rows: Sequence[Row]
+    paper: Mapping[tuple[str, str], str]
+    folder: Path
+
+    def section(self, problem: str) -> dict[str, Any]:
+        """What the template shows of a problem."""
+        suite, means, first = self.suite, self.means, self.means.first.loc[problem]
+        done = [
+            row
+            for row in self.rows
+            if (row["problem"], row["seed"], row["status"]) == (problem, 0, "ok")
+            and learns(row["variant"])
+        ]
+        settings = first.loc[first["status"] == "ok", SETTINGS_COLUMNS].dropna(
+            how="all"
+        )
+        settings = settings.map(lambda v: v if isinstance(v, str) else f"{v:g}")
+        alike = settings.nunique() == 1
+        trivial = means.least(problem, list(TRIVIAL.values()))
+        trivial /= means.least(problem, list(suite.variants))
+        return {
+            "name": problem,
+            "waiting": list(first.index) if set(first["status"]) == {"missing"} else [],
+            "about": _about(done[0], suite) if done else "",
+            "errors": self.errors(problem),
+            "meshes": self.meshes(problem),
+            "trivial": "" if math.isnan(trivial) else f"{trivial:.2g}",
+            "alike": [
+                f"{k}={settings[k].iloc[0]}" for k in SETTINGS_COLUMNS if alike[k]
+            ],
+            "settings": settings.loc[:, ~alike].iloc[
+                : len(settings) if len(settings) > 1 else 0
+            ],
+            "published": _published(problem) if suite.published else pd.DataFrame(),
+            "pictures": list(self.pictures(problem, done)),
+        }
+
+    def errors(self, problem: str) -> pd.DataFrame:
+        """Errors, sizes and costs of all variants, as text."""
+        suite, means, rows = self.suite, self.means, {}
+        of_paper = any(problem == where for where, _ in self.paper)
+        best = {m: means.leader(problem, suite.rivals, m) for m in suite.measures}
+        for variant, first in means.first.loc[problem].iterrows():
+            unknown = "–" if first["status"] == "ok" else first["status"]
+            row: dict[str, str] = {}
+            for measure in suite.measures:
+                value = means.error(problem, variant, measure)
+                text = escape(unknown if math.isnan(value) else f"{value:.2e}")
+                if variant == best[measure]:
+                    text = Markup("<b>{}</b>").format(text)
+                if measure in means.std and not math.isnan(
+                    spread := means.std.at[(problem, variant), measure]
+                ):
+                    text += Markup('<span class="spread"> ± {:.0e}</span>').format(
+                        spread
+                    )
+                row[measure_title(measure)] = text
+                if measure == "mae" and of_paper:
+                    row["paper's"] = self.paper.get((problem, variant), "")
+            row |= {name: count_text(first[name]) for name in ("epochs", "parameters")}
+            row["time per epoch"] = seconds_text(first["seconds_per_epoch"])
+            row["peak memory"] = bytes_text(first["peak_memory_bytes"])
+            for part in PARTS if suite.memory else ():
+                row[part] = bytes_text(first.get(f"{part}_bytes"))
+            rows[variant] = row
+        return _table(rows)
+
+    def meshes(self, problem: str) -> pd.DataFrame:
+        """MAE on every mesh, at observed and at unobserved points, as text."""
+        here = self.means.mean.loc[problem]
+        titles = {
+            f"{prefix}_{mesh}": mesh + title
+            for mesh in ("equispaced", *self.suite.meshes)
+            for prefix, title in (("mae", ""), ("mae_unobserved", ", unobserved"))
+        }
+        here = here[[name for name in titles if name in here]].rename(columns=titles)
+        table = here.dropna(how="all").dropna(axis="columns", how="all").T
+        return table.map(lambda value: "–" if math.isnan(value) else f"{value:.2e}")
+
+    def pictures(self, problem: str, done: Sequence[Row]) -> Iterator[Any]:
+        """Names, captions and sources of the pictures of a problem."""
+        table = pd.DataFrame(read_table(self.folder / CURVES))
+        here = table[table["problem"] == problem] if len(table) else table
+        if len(here):
+            lines = {}
+            runs = here.groupby("variant", sort=False)
+            for look, (variant, of) in zip(cycle(RUNS), runs, strict=False):
+                if variant == next(iter(self.suite.variants)):
+                    look = {**look, "zorder": 3, "lw": 2.5}
+                lines[str(variant)] = of["minutes"], of["valid_mae"], look
+            with styled():
+                figure = curves({"validation MAE": lines}, "minutes of training")
+                figure.axes[0].set_xscale("log")
+            caption = "Validation MAE after each epoch, first seed."
+            yield Picture(f"curves-{problem}", "errors", caption, figure)
+        rivals = [row for row in done if row["variant"] in self.suite.rivals] or done
+        for row in sorted(rivals, key=lambda row: row["mae"])[:2]:
+            figures = RunPaths(self.folder / row["folder"]).figures
+            for path in sorted(figures.glob("fields-*.png"))[:1]:
+                name = row["variant"]
+                caption = f"A test sample, by {name}: one of the smallest errors."
+                with Image.open(path) as image:
+                    source = as_source(image.convert("RGB"))
+                yield {
+                    "name": f"{problem}-{name}",
+                    "caption": caption,
+                    "source": source,
+                }
+
+
+def _table(rows: Mapping[Any, Any]) -> pd.DataFrame:
+    return pd.DataFrame.from_dict(rows, orient="index", dtype=object)  # keeps markup
 
 
 def _about(row: Row, suite: Suite) -> str:
     equation = EQUATIONS.get(row["equation"])
     steady = suite.problems[row["problem"]].settings.get("data.n_in") == 0
     if steady or (equation is not None and equation.num_steps == 1):
-        return f"{_count(row['n_s'])} points, the solution from the coefficient"
-    steps = "time steps" if row["n_t"] > 1 else "time step"
-    return f"{_count(row['n_s'])} points, {row['n_t']} {steps} in, {row['n_t_out']} out"
+        return f"{count_text(row['n_s'])} points, the solution from the coefficient"
+    steps = f"{row['n_t']} time step{'s' if row['n_t'] > 1 else ''} in"
+    return f"{count_text(row['n_s'])} points, {steps}, {row['n_t_out']} out"
 
 
-def _printed(entry: Printed | None) -> str:
-    """An error of the paper, in brackets where it cannot be right."""
-    if entry is None:
-        return ""
-    text = "OOM" if entry.value is None else f"{entry.value:.2e}"
-    return f"({text})" if entry.doubt else text
-
-
-def _published(table: pd.DataFrame) -> Markup:
-    table = table.set_index("method").rename_axis(None)
+def _published(problem: str) -> pd.DataFrame:
+    """What others printed, as text by method."""
+    table = published(problem).set_index("method").drop(columns="problem")
     value = table.pop("value").astype(float).map("{:.2e}".format)
     highest = pd.to_numeric(table.pop("highest")).map(" to {:.2e}".format)
     table["measure"] = table["measure"].map(TITLES)
     table.insert(1, "error", value + highest.where(~highest.str.contains("nan"), ""))
-    return _frame_html(table)
-
-
-def _count(value: Any, form: str = "{:,.0f}") -> str:
-    return "–" if pd.isna(value) else form.format(value).replace(",", "\u202f")
-
-
-def _mebibytes(value: Any) -> str:
-    return "–" if pd.isna(value) else f"{value / 2**20:.4g} MiB"
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
-
-
-def _html(*rows: Sequence[Any]) -> Markup:
-    frame = pd.DataFrame([r[1:] for r in rows], [r[0] for r in rows], dtype=object)
-    return _frame_html(frame, header=False) if rows else Markup()
-
-
-def _frame_html(frame: pd.DataFrame, *, header: bool = True) -> Markup:
-    """A table whose texts are escaped, but for those that are markup already."""
-    if frame.empty:
-        return Markup()
-    shown = frame.map(lambda cell: str(escape(cell)))
-    shown = shown.set_axis(frame.index.map(escape)).rename_axis(None)
-    with pd.option_context("display.max_colwidth", None):
-        made = shown.to_html(
-            header=header, escape=False, border=0, classes="numbers narrow"
-        )
-    return Markup(made)
-
-
-def _sources(pictures: Pictures) -> list[dict[str, str]]:
-    """Pictures as the page holds them: WebP takes a tenth of the size of PNG."""
-    found = []
-    with styled():
-        for caption, picture in pictures:
-            buffer = io.BytesIO()
-            if isinstance(picture, Figure):
-                picture.savefig(buffer, format="webp", dpi=160)
-            else:
-                with Image.open(picture) as image:
-                    image.convert("RGB").save(buffer, "WEBP", quality=85)
-            source = base64.b64encode(buffer.getvalue()).decode()
-            source = f"data:image/webp;base64,{source}"
-            found.append({"caption": caption, "source": source})
-    return found
-
-
-def _pictures(
-    problem: str,
-    suite: Suite,
-    done: Sequence[Row],
-    curves: Sequence[Row],
-    folder: Path,
-) -> Pictures:
-    """Captions and pictures of a problem."""
-    here = [row for row in curves if row["problem"] == problem]
-    if here:
-        figure = error_against_time(here, next(iter(suite.variants)))
-        yield "Validation MAE after each epoch, first seed.", figure
-    rivals = [row for row in done if row["variant"] in suite.rivals] or done
-    for row in sorted(rivals, key=lambda row: row["mae"])[:2]:
-        drawn = sorted(RunPaths(folder / row["folder"]).figures.glob("fields-*.png"))
-        if drawn:
-            caption = f"A test sample, by {row['variant']}: one of the smallest errors."
-            yield caption, drawn[0]
-
-
-def error_against_time(curves: Sequence[Row], leading: str) -> Figure:
-    """Validation MAE of one problem against minutes, the leading variant in front."""
-    figure = Figure((1.4 * SIZE[0], SIZE[1]), layout="constrained")
-    ax = figure.subplots()
-    styles = cycle(["-", "--", ":", "-."])
-    for variant, of in pd.DataFrame(curves).groupby("variant", sort=False):
-        look: dict[str, Any] = {"ls": next(styles)}
-        if variant == leading:
-            look = {"color": COLOURS["model"], "zorder": 3, "lw": 2.5}
-        look["marker"] = "o" if len(of) < 3 else None
-        ax.plot(of["minutes"], of["valid_mae"], label=str(variant), **look)
-    ax.set(xlabel="minutes of training", ylabel="validation MAE")
-    ax.set(xscale="log", yscale="log")
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.grid(True)
-    figure.legend(loc="outside right upper", fontsize=7)
-    return figure
+    return table

@@ -6,17 +6,18 @@ runs, which hold checkpoints and predictions.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from nfsgeo.data.equations import find_equation
 from nfsgeo.evaluation import deviation, kept_states
-from nfsgeo.training import RunPaths, load_config, read_config
+from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.artifacts import write_json, write_rows
 from nfsgeo.training.history import read_history
 from nfsgeo_benchmarks.suites.runs import Run, trials_by_name
@@ -32,51 +33,32 @@ from nfsgeo_benchmarks.suites.tables import (
 )
 from nfsgeo_benchmarks.suites.work import MEMORY, STATES, has_folder, read_failure
 
+OF_SUMMARY = (
+    *("n_s", "n_t", "n_t_out", "epochs"),
+    *("parameters", "seconds_per_epoch", "peak_memory_bytes"),
+)
+ERRORS = ("mae", "rmse", "rel_l2", "rel_l1", "rel_l1_last_median")
 COLUMNS = (
-    "problem",
-    "variant",
-    "model",
-    "equation",
-    "n_s",
-    "n_t",
-    "n_t_out",
-    "epochs",
-    "seed",
-    "mae",
-    "rmse",
-    "rel_l2",
-    "rel_l1",
-    "rel_l1_last_median",
-    "parameters",
-    "seconds_per_epoch",
-    "peak_memory_bytes",
-    "status",
-    "message",
-    "folder",
+    *("problem", "variant", "model", "equation", *OF_SUMMARY[:4], "seed", *ERRORS),
+    *(*OF_SUMMARY[4:], "status", "message", "folder"),
 )
 # Settings of training that are not the model's, of which each has a column, too.
-SETTINGS = (
-    "model.prediction",
-    "data.point_sets",
-    "data.query_points",
-    "data.batch_size",
-    "loss.name",
-    "loss.weighting",
-    "optimiser.name",
-    "optimiser.lr",
-    "optimiser.weight_decay",
-    "optimiser.schedule",
-    "trainer.epochs",
-)
-OF_SUMMARY = COLUMNS[4:8] + COLUMNS[14:17]
+SETTINGS = {
+    "model": ("prediction",),
+    "data": ("point_sets", "query_points", "batch_size"),
+    "loss": ("name", "weighting"),
+    "optimiser": ("name", "lr", "weight_decay", "schedule"),
+    "trainer": ("epochs",),
+}
+SETTINGS_COLUMNS = [f"{part}.{key}" for part, keys in SETTINGS.items() for key in keys]
 CURVE_COLUMNS = ("problem", "variant", "epoch", "minutes", "valid_mae")
 
 
 def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     """A row for each run, and after those of a problem and seed what learns nothing.
 
-    Columns are :data:`COLUMNS` and :data:`SETTINGS`, with a gap for what is not known.
-    Errors on larger meshes come in further ones, ``mae_4`` on four times as many
+    Columns are :data:`COLUMNS` and :data:`SETTINGS_COLUMNS`, with a gap for what is not
+    known. Errors on larger meshes come in further ones, ``mae_4`` on four times as many
     points, and those on meshes of other kinds, ``mae_half``; where states are kept, so
     do their deviations from those of other variants, and where it is measured, the
     memory of interpolations, ``kernel_bytes``. The references are on the points of the
@@ -100,7 +82,7 @@ def _row(
     run: Run, folder: Path, earlier: Mapping[str, Row], runs: Sequence[Run]
 ) -> dict[str, Any]:
     paths = RunPaths(folder / "runs" / run.name)
-    row: dict[str, Any] = dict.fromkeys((*COLUMNS, *SETTINGS)) | {
+    row: dict[str, Any] = dict.fromkeys((*COLUMNS, *SETTINGS_COLUMNS)) | {
         "problem": run.problem,
         "variant": run.variant,
         "model": run.settings["model.name"],
@@ -111,17 +93,16 @@ def _row(
     }
     if has_folder(run, folder):
         config = read_config(paths.config).model_dump(mode="json")
-        for name in SETTINGS:
-            section, key = name.split(".")
-            row[name] = config[section][key]
+        for part, keys in SETTINGS.items():
+            row |= {f"{part}.{key}": config[part][key] for key in keys}
         summary = json.loads(paths.summary.read_text())
         row |= {name: summary[name] for name in OF_SUMMARY} | summary["test"]
         for factor, errors in summary.get("unseen", {}).items():
             row[f"mae_{factor}"] = errors["mae"]["mean"]
         if run.meshes:
-            for mesh in csv.DictReader(paths.meshes.read_text().splitlines()):
-                row[f"mae_{mesh['mesh']}"] = float(mesh["mae_observed"])
-                row[f"mae_unobserved_{mesh['mesh']}"] = float(mesh["mae_unobserved"])
+            for mesh in read_table(paths.meshes):
+                row[f"mae_{mesh['mesh']}"] = mesh["mae_observed"]
+                row[f"mae_unobserved_{mesh['mesh']}"] = mesh["mae_unobserved"]
         if run.memory:
             memory = json.loads((paths.root / MEMORY).read_text())
             row |= {f"{part}_bytes": size for part, size in memory.items()}
@@ -168,17 +149,15 @@ def write_tables(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) ->
     of = itemgetter("problem", "variant")
     earlier, curves = read_table(folder / CURVES), []
     for row in rows:
-        if row["seed"] != 0 or not learns(row["variant"]) or row["status"] != "ok":
-            continue
-        history, minutes = read_history(RunPaths(folder / row["folder"]).metrics), 0.0
-        if not history:
-            curves += [each for each in earlier if of(each) == of(row)]
-        for epoch in history:
-            minutes += epoch["seconds"] / 60
-            numbers = f"{minutes:.4g}", f"{epoch['valid_mae']:.4g}"
-            values = (*of(row), epoch["epoch"], *numbers)
-            curves.append(dict(zip(CURVE_COLUMNS, values, strict=True)))
-    write_rows(folder / CURVES, CURVE_COLUMNS, curves)
+        if row["seed"] == 0 and learns(row["variant"]) and row["status"] == "ok":
+            history = read_history(RunPaths(folder / row["folder"]).metrics)
+            minutes = accumulate(epoch["seconds"] / 60 for epoch in history)
+            curves += [
+                [*of(row), each["epoch"], f"{time:.4g}", f"{each['valid_mae']:.4g}"]
+                for each, time in zip(history, minutes, strict=True)
+            ] or [[*each.values()] for each in earlier if of(each) == of(row)]
+    lines = [dict(zip(CURVE_COLUMNS, each, strict=True)) for each in curves]
+    write_rows(folder / CURVES, CURVE_COLUMNS, lines)
 
 
 def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float]:
@@ -207,21 +186,6 @@ def _differences(run: Run, runs: Sequence[Run], folder: Path) -> dict[str, float
     return found
 
 
-def expected_seconds(run: Run, folder: Path, rows: Sequence[Row]) -> float | None:
-    """How long the remaining epochs of a run will take.
-
-    The first finished row of the same problem and variant gives the time per epoch;
-    None where there is none.
-    """
-    wanted = (run.problem, run.variant, "ok")
-    for row in rows:
-        if (row["problem"], row["variant"], row["status"]) == wanted:
-            epochs = load_config(overrides=run.settings).trainer.epochs
-            trained = len(read_history(RunPaths(folder / "runs" / run.name).metrics))
-            return float(row["seconds_per_epoch"]) * max(0, epochs - trained)
-    return None
-
-
 def write_choices(
     suite: Suite, runs: Sequence[Run], folder: Path
 ) -> list[dict[str, Any]]:
@@ -235,32 +199,32 @@ def write_choices(
     assert suite.search is not None
     earlier = {row["folder"]: row for row in read_table(folder / CHOICES)}
     rows: list[dict[str, Any]] = []
-    for place, group in groupby(runs, key=lambda run: (run.problem, run.variant)):
+    for _, group in groupby(runs, key=lambda run: (run.problem, run.variant)):
         here = []
         for run in group:
             name = f"runs/{run.name}"
-            row = {
+            row: dict[str, Any] = {
                 "dim": find_equation(run.data.equation).dim,
-                **dict(zip(("problem", "variant"), place, strict=True)),
+                "problem": run.problem,
+                "variant": run.variant,
                 "trial": run.trial,
                 "settings": json.dumps(trials_by_name(suite, run.variant)[run.trial]),
                 **dict.fromkeys(("epochs", "seconds", "valid_rmse")),
+                **earlier.get(name, {}),
                 **{"chosen": 0, "folder": name},
             }
             if has_folder(run, folder):
-                history = read_history(RunPaths(folder / name).metrics)
+                history = pd.DataFrame(read_history(RunPaths(folder / name).metrics))
                 row["epochs"] = len(history)
-                row["seconds"] = sum(each["seconds"] for each in history)
-                row["valid_rmse"] = min(each["valid_rmse"] for each in history)
-            elif name in earlier:
-                row |= earlier[name] | {"chosen": 0}
+                row["seconds"] = float(history["seconds"].sum())
+                row["valid_rmse"] = float(history["valid_rmse"].min())
             here.append(row)
         done = [row for row in here if row["valid_rmse"] is not None]
         plain = [row["seconds"] for row in done if row["settings"] == "{}"]
         most = suite.search.cost * min(plain, default=float("inf"))
         cheap = [row for row in done if row["seconds"] <= most]
         if cheap:
-            min(cheap, key=lambda row: row["valid_rmse"])["chosen"] = 1
+            min(cheap, key=itemgetter("valid_rmse"))["chosen"] = 1
         rows += here
     write_rows(folder / CHOICES, list(rows[0]), rows)
     return rows

@@ -17,7 +17,6 @@ from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 from nfsgeo.setting_errors import unknown
 from nfsgeo.training import load_config
-from nfsgeo_benchmarks.sources import Printed, printed
 from nfsgeo_benchmarks.suites.suite import (
     DataSet,
     Part,
@@ -43,33 +42,26 @@ class DataFiles(Part):
     folder: Path | None = Field(None, exclude=True)
     equation: str = Field("", exclude=True)
 
-    @property
-    def missing(self) -> str | None:
-        """Name of the first file that is not there."""
-        first = self._first()
-        if first is None:
-            return self.files[0]
-        beside = (name for name in self.files if not first.with_name(name).exists())
-        return next(beside, None)
-
     def obtain(self, progress: Progress = silent) -> Path:
         """The file to open.
 
         Raises:
-            UserError: One of the files is not there.
+            AbsentFile: One of the files is not there.
+            UserError: There are several of a name.
         """
-        first = self._first()
-        if first is None or self.missing:
-            given = f"{self.folder} without {self.missing}"
-            raise UserError(given, "the file", "put it there")
-        return first
-
-    def _first(self) -> Path | None:
         found = sorted(self.folder.rglob(self.files[0])) if self.folder else []
         if len(found) > 1:
             given = f"{found[0]} and {found[1]}"
             raise UserError(given, "one file of that name", "give its folder")
-        return found[0] if found else None
+        for name in self.files:
+            if not found or not found[0].with_name(name).exists():
+                given = f"no {name} in {self.folder}"
+                raise AbsentFile(given, "the file", "put it there")
+        return found[0]
+
+
+class AbsentFile(UserError):
+    """A file of a data set is not there."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +90,7 @@ class Run:
     def name(self) -> str:
         """Name of the folder, with a digest of everything that determines the run."""
         data = self.data.model_dump()
-        if not data.get("options"):
-            data.pop("options", None)
+        data = {k: v for k, v in data.items() if k != "options" or v}
         content = [data, self.settings, self.unseen, self.repeats]
         content += filter(None, (self.states, self.meshes, self.memory))
         content += ["trial"] if self.trial else []
@@ -138,17 +129,17 @@ def runs_of(
         runs = []
         for seed in range(suite.seeds.get(scale_name, at.scale.seeds)):
             for name, problem in suite.problems.items():
-                if scale_name in problem.at:
-                    data: DataSet | DataFiles
-                    data = DataFiles(files=problem.files, folder=folder)
-                    choices: Mapping[str, Settings] = {}
-                    if problem.data:
-                        data = at.scale.data[problem.data]
-                        choices = at.choices(find_equation(data.equation).dim)
-                    for variant in at.variants(name):
-                        chosen = choices.get(variant, {})
-                        settings = at.settings(name, variant, seed, chosen)
-                        runs.append(Run(name, variant, seed, data, settings, **more))
+                if scale_name not in problem.at:
+                    continue
+                data: DataSet | DataFiles
+                data = DataFiles(files=problem.files, folder=folder)
+                choices: Mapping[str, Settings] = {}
+                if problem.data:
+                    data = at.scale.data[problem.data]
+                    choices = at.choices(find_equation(data.equation).dim)
+                for variant in at.variants(name):
+                    settings = at.settings(name, variant, seed, choices.get(variant))
+                    runs.append(Run(name, variant, seed, data, settings, **more))
         return runs
 
 
@@ -159,9 +150,10 @@ def trials_of(suite: Suite, scale_name: str, scales: Mapping[str, Scale]) -> lis
         UserError: A name or a setting is wrong.
     """
     runs: list[Run] = []
-    if suite.search is None:
-        return runs
     with in_file(suite.path):
+        if suite.search is None:
+            given, expected = "a suite without a search", "a suite with a search"
+            raise UserError(given, expected, "add one to its file")
         at = _AtScale(suite, scale_name, scales)
         for name in suite.search.problems:
             data = at.scale.data[suite.problems[name].data]
@@ -184,40 +176,20 @@ def trials_by_name(suite: Suite, variant: str) -> dict[str, Settings]:
     return suite.search.trials | suite.search.models.get(model, {})
 
 
-def with_files(runs: Sequence[Run], finished: Callable[[Run], bool]) -> list[Run]:
-    """The runs that are finished, or whose files are there."""
-    data = {run.problem: run.data for run in runs}.items()
-    files = {name: each for name, each in data if isinstance(each, DataFiles)}
-    missing = {name for name, each in files.items() if each.missing}
-    return [run for run in runs if run.problem not in missing or finished(run)]
-
-
-def paper_values(
-    suite: Suite, scales: Mapping[str, Scale]
-) -> dict[tuple[str, str], Printed]:
-    """The MAE that the paper prints, by variant and problem of a suite.
-
-    None for other equations than the paper's, such as those of another viscosity.
-    """
-    entries: dict[tuple[str, str], Printed] = {}
-    at_scale = "paper" in scales and "paper" in suite.scales
-    runs = runs_of(suite, "paper", scales) if at_scale else []
-    for run in {run.problem: run for run in runs}.values():
-        if isinstance(run.data, DataFiles) or run.data.options:
-            continue
-        equation = find_equation(run.data.equation)
-        side = run.settings.get("data.grid")
-        points = side**equation.dim if side else run.settings.get("data.points", 0)
-        steady = equation.num_steps == 1
-        found = printed(
-            equation.name,
-            n_s=points,
-            n_t=0 if steady else run.settings.get("data.n_in", 10),
-            n_t_out=1 if steady else run.settings.get("data.n_out", 10),
-            grid=side is not None,
-        )
-        entries |= {(name, run.problem): entry for name, entry in found.items()}
-    return entries
+def with_files(
+    runs: Sequence[Run], finished: Callable[[Run], bool]
+) -> tuple[list[Run], list[str]]:
+    """The runs that are finished or whose files are there, and what is absent."""
+    absent: dict[str, str] = {}
+    for problem, data in {run.problem: run.data for run in runs}.items():
+        try:
+            if isinstance(data, DataFiles):
+                data.obtain()
+        except AbsentFile as error:
+            absent[problem] = error.given
+    left = [run for run in runs if run.problem not in absent or finished(run)]
+    there = {run.problem for run in left}
+    return left, [f"{k}: {v}" for k, v in absent.items() if k not in there]
 
 
 class _AtScale:
@@ -260,7 +232,7 @@ class _AtScale:
         return found | {name: found[other] for name, other in same if other in found}
 
     def settings(
-        self, problem: str, variant: str, seed: int, chosen: Settings
+        self, problem: str, variant: str, seed: int, chosen: Settings | None
     ) -> Settings:
         """Settings of a run; where two set the same key, the later one counts."""
         content, own = self.suite.problems[problem], self.suite.variants[variant]
@@ -275,7 +247,7 @@ class _AtScale:
             **content.models.get(model, {}),
             **content.at[self.name],
             **content.models_at.get(self.name, {}).get(model, {}),
-            **chosen,
+            **(chosen or {}),
             **own,
             "seed": seed,
         }

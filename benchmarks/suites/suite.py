@@ -6,16 +6,15 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
+    Field,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    PrivateAttr,
     model_validator,
 )
 
@@ -25,6 +24,7 @@ from nfsgeo.evaluation.unseen import mesh_columns
 from nfsgeo.measures import MEASURES
 from nfsgeo.progress import Progress, silent
 from nfsgeo.setting_errors import explained, unknown
+from nfsgeo.training.loading import read_yaml
 
 # Differences between the states of a run and those of other variants, before and after
 # the blocks, untrained and trained.
@@ -150,18 +150,7 @@ class Suite(Part):
     search: Search | None = None
     published: bool = False
     claims: tuple[Claim, ...] = ()
-    _path: Path | None = PrivateAttr(None)
-
-    PARTS: ClassVar[dict[str, type[Part]]] = {
-        "problems.*": Problem,
-        "claims.*": Claim,
-        "search": Search,
-    }
-
-    @property
-    def path(self) -> Path | None:
-        """The file that it comes from."""
-        return self._path
+    path: Path | None = Field(None, exclude=True)  # of its file
 
     @property
     def scales(self) -> tuple[str, ...]:
@@ -187,9 +176,7 @@ class Suite(Part):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        def known(
-            place: str, kind: str, names: Iterable[str], there: Iterable[str]
-        ) -> None:
+        def known(place: str, kind: str, names: Any, there: Iterable[str]) -> None:
             for name in names:
                 if name not in there:
                     raise unknown(f"{place}: {name}", kind, name, there)
@@ -249,13 +236,11 @@ def read_suite(path: Path) -> Suite:
     Raises:
         UserError: It is no such file; names the file and the key.
     """
-    content, keys = _read(path), [*Suite.model_fields]
-    for place, part in Suite.PARTS.items():
-        keys += [f"{place}.{key}" for key in part.model_fields]
+    parts: dict[str, type[Part]] = {"problems.*.": Problem, "claims.*.": Claim}
+    parts |= {"search.": Search, "": Suite}
+    keys = [place + key for place, part in parts.items() for key in part.model_fields]
     with in_file(path), explained(known=keys):
-        suite = Suite.model_validate(content)
-    suite._path = path
-    return suite
+        return Suite.model_validate(read_yaml(path) | {"path": path})
 
 
 def read_scales(path: Path) -> dict[str, Scale]:
@@ -267,7 +252,7 @@ def read_scales(path: Path) -> dict[str, Scale]:
     keys = [f"*.{key}" for key in Scale.model_fields]
     keys += [f"*.data.*.{key}" for key in DataSet.model_fields]
     scales = {}
-    for name, content in _read(path).items():
+    for name, content in read_yaml(path).items():
         with in_file(path), explained(str(name), known=keys):
             scales[str(name)] = Scale.model_validate(content)
     return scales
@@ -281,14 +266,3 @@ def in_file(path: Path | None) -> Iterator[None]:
     except UserError as error:
         given = f"{path.name}: {error.given}" if path else error.given
         raise UserError(given, error.expected, error.todo) from None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path} ({reason})", "a YAML file", "correct it") from None
-    if not isinstance(content, dict):
-        raise UserError(f"{path}", "keys and values", "see the suites that are shipped")
-    return content

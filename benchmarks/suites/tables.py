@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -56,9 +56,8 @@ class Means:
 
     def error(self, problem: str, variant: str, measure: str = "mae") -> float:
         """A mean error, NaN where it is not known."""
-        if (problem, variant) not in self.mean.index or measure not in self.mean:
-            return math.nan
-        return float(self.mean.at[(problem, variant), measure])
+        errors = self.mean.get(measure, pd.Series(dtype=float))
+        return float(errors.get((problem, variant), math.nan))
 
     def least(
         self, problem: str, variants: Sequence[str], measure: str = "mae"
@@ -81,30 +80,26 @@ class Means:
             return None
         (best, name), (second, other) = found[:2]
         spread = self.std.loc[[(problem, name), (problem, other)], measure]
-        certain = not spread.isna().any() and second - best > 2 * spread.max()
-        return name if certain else None
+        return name if second - best > 2 * spread.max(skipna=False) else None
 
 
 def seed_means(rows: Sequence[Row]) -> Means:
     """Means over the seeds of each variant on each problem."""
-    frame = pd.DataFrame([dict(row) for row in rows])
+    frame, keys = pd.DataFrame([dict(row) for row in rows]), ["problem", "variant"]
     errors = [name for name in frame if name.startswith(ERRORS)]
-    frame[errors] = frame[errors].astype(float)
     done = frame["status"] == "ok"
-    keys = ["problem", "variant"]
-    scored = frame[errors].where(done).groupby([frame[k] for k in keys], sort=False)
-    first = frame.sort_values("status", key=lambda s: s != "ok", kind="stable")
+    scored = frame[errors].astype(float).where(done).join(frame[keys])
+    scored = scored.groupby(keys, sort=False)
+    first = frame.loc[(~done).sort_values(kind="stable").index]
     first = first.groupby(keys, sort=False).head(1).set_index(keys)
     last = frame.groupby(keys, sort=False)["status"].last()
-    mean = scored.mean()
-    first = first.reindex(mean.index)
+    first = first.reindex(last.index)
     first["status"] = first["status"].where(first["status"] == "ok", last)
-    return Means(mean, scored.std(), first)
+    return Means(scored.mean(), scored.std(), first)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a claim holds on a problem; its ratio is NaN while runs are missing."""
+class Verdict(NamedTuple):
+    """Whether a claim holds on a problem, NaN until all have run."""
 
     claim: Claim
     problem: str
@@ -117,31 +112,19 @@ class Verdict:
             return "not known yet"
         return "holds" if self.ratio <= self.claim.at_most else "does not hold"
 
-    @property
-    def tried(self) -> str | None:
-        """What was tried where it does not hold."""
-        failed = self.text == "does not hold"
-        return self.claim.tried.get(self.problem) if failed else None
 
-
-def judge(claims: Sequence[Claim], means: Means) -> list[Verdict]:
+def judge(claims: Sequence[Claim], means: Means) -> Iterator[Verdict]:
     """Every claim on every problem that it is made for and that was run."""
-    problems = means.mean.index.unique("problem")
-    return [
-        Verdict(
-            claim,
-            problem,
-            _ratio(claim, problem, means)
-            / (_ratio(claim.than, problem, means) if claim.than else 1),
-        )
-        for claim in claims
-        for problem in problems
-        if problem in (claim.problems or problems)
-    ]
+    for claim in claims:
+        for problem in means.mean.index.unique("problem"):
+            if problem in claim.problems or not claim.problems:
+                ratio = _ratio(claim, problem, means)
+                than = _ratio(claim.than, problem, means) if claim.than else 1
+                yield Verdict(claim, problem, ratio / than)
 
 
 def _ratio(ratio: Ratio, problem: str, means: Means) -> float:
-    """A ratio of errors, NaN while a run that it needs is missing.
+    """A ratio of errors, NaN until all runs that it needs have ended.
 
     Left out are variants that failed, ran out of memory or are not for this problem,
     and references that learn nothing and need more inputs than there are.

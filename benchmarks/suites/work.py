@@ -109,15 +109,14 @@ class GuardedRun:
     def __call__(self) -> None:
         try:
             carry_out(self.run, self.folder)
-        except (MemoryError, torch.OutOfMemoryError, TooLarge) as error:
-            record_failure(self.folder, "OOM", str(error) or "out of memory")
-        except UserError as error:
-            record_failure(self.folder, "failed", str(error))
-        except RuntimeError as error:
-            full = "DefaultCPUAllocator" in str(error)  # how torch says it on the CPU
-            record_failure(self.folder, "OOM" if full else "failed", str(error))
         except KeyboardInterrupt:
             pass
+        except (MemoryError, RuntimeError, UserError) as error:
+            kinds = (MemoryError, torch.OutOfMemoryError, TooLarge)
+            # The latter is how torch says it on the CPU.
+            full = isinstance(error, kinds) or "DefaultCPUAllocator" in str(error)
+            message = str(error) or "out of memory"
+            record_failure(self.folder, "OOM" if full else "failed", message)
 
     def checkpoint(self) -> Any:
         """What ``submitit`` submits anew for a job that ran out of its time."""
@@ -263,30 +262,18 @@ def _as_jobs(
 
 
 def _executor(folder: Path, jobs: int, options: Mapping[str, Any]) -> Any:
+    given = {n if n in SHARED else f"slurm_{n}": v for n, v in options.items()}
     try:
         import submitit
 
         executor = submitit.AutoExecutor(folder / "slurm", cluster=CLUSTER)
-    except ImportError:
-        raise UserError(
-            "--launcher slurm without submitit",
-            "the extra slurm",
-            "pip install 'nfsgeo[slurm]'",
-        ) from None
-    except RuntimeError:
-        raise UserError(
-            "--launcher slurm",
-            "a machine with Slurm's srun",
-            "start it on a node of the cluster, or leave --launcher out",
-        ) from None
-    given = {n if n in SHARED else f"slurm_{n}": v for n, v in options.items()}
-    try:
         executor.update_parameters(slurm_array_parallelism=jobs, **DEFAULTS | given)
-    except (AssertionError, NameError) as error:
-        first = " ".join(str(error).split("\n")[0].split())
+    except (ImportError, RuntimeError, AssertionError, NameError) as error:
+        reason = " ".join(str(error).split("\n")[0].split())
         raise UserError(
-            f"--slurm {' '.join(f'{n}={v}' for n, v in options.items())}",
-            f"options that submitit knows ({first})",
-            "correct them",
+            f"--launcher slurm ({reason})",
+            "the extra slurm, Slurm's srun, and options that submitit knows",
+            "pip install 'nfsgeo[slurm]' on a node of the cluster, correct the "
+            "options, or leave --launcher out",
         ) from None
     return executor

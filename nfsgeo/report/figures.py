@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from textwrap import fill
 from typing import Any
@@ -12,24 +12,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from nfsgeo.data.times import time_text
-from nfsgeo.report.maps import Column, FieldMaps, profiles, space_time
+from nfsgeo.geometry import Domain
+from nfsgeo.report.maps import Column, FieldFigure
 from nfsgeo.report.run_folder import Predictions, RunFolder
 from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
 from nfsgeo.report.text import finite, mae_text, time_axis
 
-__all__ = [
-    "COMPONENTS",
-    "SAMPLES",
-    "Curve",
-    "curves",
-    "evenly",
-    "run_pictures",
-    "sample_columns",
-    "slug",
-    "training_curves",
-    "unseen_curve",
-]
+__all__ = ["COMPONENTS", "SAMPLES", "Curve", "curves", "evenly", "run_pictures"]
+__all__ += ["sample_figure", "slug"]
 
 SAMPLES = 2  # test samples shown, each with every component
 TIME_STEPS = 4  # time steps shown of each
@@ -58,120 +48,109 @@ def run_pictures(run: RunFolder) -> list[Picture]:
     """Every picture that the files of a run provide for, in the order of the report."""
     with styled():
         pictures = list(_field_pictures(run.predictions)) if run.predictions else []
-        pictures += _curves(run)
-    return pictures
+        return [*pictures, *_curves(run)]
 
 
 def _field_pictures(e: Predictions) -> Iterator[Picture]:
     """Truth, prediction and error of a few test samples."""
     for c, name in enumerate(e.component_names[:COMPONENTS]):
         if e.steady:
-            columns = _steady_columns(e, c)
-            errors = zip(e.samples, columns[-1].values, strict=False)
-            labels = [f"sample {number}\n{mae_text(error)}" for number, error in errors]
-            yield _fields(
-                e, slug(name), f"Test samples, {e.quantities[c]}", columns, labels
-            )
+            figure = _steady_figure(e, c)
+            caption = f"Test samples, {e.quantities[c]}. {figure.note}"
+            yield Picture(f"fields-{slug(name)}", "fields", caption, figure.figure)
             continue
         for s, number in enumerate(e.samples[:SAMPLES]):
             suffix = f"{number}-{slug(name)}"
             which = f"Test sample {number}, {e.quantities[c]}"
-            shown = evenly(e.truth.shape[2], TIME_STEPS)
-            columns = sample_columns(e, s, c)
-            error = columns[-1].values
-            labels = [f"{e.when(r)}\n{mae_text(error[r])}" for r in shown]
-            rows = [replace(column, values=column.values[shown]) for column in columns]
-            yield _fields(e, suffix, which, rows, labels)
-            if e.domain.dim == 1 and len(error) >= 4:
-                axes = e.axes[0], e.time_unit
-                figure = space_time(e.domain, e.pos, e.times_out, columns, *axes)
+            figure = sample_figure(e, s, c, evenly(len(e.times_out), TIME_STEPS))
+            caption = f"{which}. {figure.note}"
+            yield Picture(f"fields-{suffix}", "fields", caption, figure.figure)
+            if e.domain.dim == 1 and len(e.times_out) >= 4:
+                drawn = _space_time(e, figure.columns)
                 caption = f"{which}, over space and time."
-                yield Picture(f"space-time-{suffix}", "fields", caption, figure)
+                yield Picture(f"space-time-{suffix}", "fields", caption, drawn)
 
 
-def sample_columns(e: Predictions, s: int, c: int) -> list[Column]:
-    """Truth, prediction and error of a sample at all time steps, ``[T, n]`` each."""
+def sample_figure(e: Predictions, s: int, c: int, rows: Sequence[int]) -> FieldFigure:
+    """Truth, prediction and error of a component of a sample, time step by time step.
+
+    Args:
+        e: Predictions of a problem in time.
+        s: Place of the sample.
+        c: Place of the component.
+        rows: The time steps to show.
+    """
     truth, prediction = (a[s, :, :, c].T for a in (e.truth, e.prediction))
-    return [
+    error = prediction - truth
+    columns = [
         Column("truth", truth, "field"),
         Column("prediction", prediction, "field"),
-        Column("prediction − truth", prediction - truth, "error"),
+        Column("prediction − truth", error, "error"),
     ]
+    labels = [f"{e.when(k)}\n{mae_text(each)}" for k, each in enumerate(error)]
+    return FieldFigure(e.domain, e.pos, columns, labels, rows, e.axes, e.triangles)
 
 
-def _steady_columns(e: Predictions, c: int) -> list[Column]:
+def _space_time(e: Predictions, columns: Sequence[Column]) -> Figure:
+    """Fields over an interval and time, time upwards."""
+    times, label = time_axis(e.leads, e.time_unit)
+    (low,), (high,), (periodic,) = e.domain.lower, e.domain.upper, e.domain.periodic
+    plane = Domain((low, times[0]), (high, times[-1]), (periodic, False))
+    pos = np.stack(np.meshgrid(e.pos[:, 0], times), axis=-1).reshape(-1, 2)
+    flat = [replace(each, values=each.values.reshape(1, -1)) for each in columns]
+    axes = e.axes[0], label.replace(" after", "\nafter")
+    return FieldFigure(plane, pos, flat, [""], axes=axes, slope=1.2).figure
+
+
+def _steady_figure(e: Predictions, c: int) -> FieldFigure:
     """Input, truth, prediction and error of samples of a problem without time."""
     x, truth, prediction = (
         a[:SAMPLES_STEADY, :, -1] for a in (e.x, e.truth, e.prediction)
     )
-    return [
-        Column(_input_title(e), x[..., 0], "input"),
+    error = (prediction - truth)[..., c]
+    num = x.shape[-1]  # of several inputs the first is shown
+    title = "input" if num == 1 else f"input 1 of {num}"
+    columns = [
+        Column("\n".join([title, *e.input_names[:1]]), x[..., 0], "input"),
         Column("truth", truth[..., c], "field"),
         Column("prediction", prediction[..., c], "field"),
-        Column("error", (prediction - truth)[..., c], "error"),
+        Column("error", error, "error"),
     ]
-
-
-def _fields(
-    e: Predictions, suffix: str, which: str, columns: list[Column], labels: list[str]
-) -> Picture:
-    """Maps of the columns, or in one dimension profiles of truth and prediction."""
-    if e.domain.dim > 1:
-        maps = FieldMaps(e.domain, e.pos, columns, labels, e.axes, e.triangles)
-        figure, caption = maps.figure, f"{which}. {maps.note}"
-    else:
-        lines = {k.title: k.values for k in columns if k.scale == "field"}
-        figure = profiles(e.domain, e.pos, lines, labels, e.axes[0])
-        caption = f"{which}." if e.steady else f"{which}, at several times."
-    return Picture(f"fields-{suffix}", "fields", caption, figure)
-
-
-def _input_title(e: Predictions) -> str:
-    """Of the first component of a coefficient, which is shown of several."""
-    num = e.x.shape[-1]
-    title = "input" if num == 1 else f"input 1 of {num}"
-    return f"{title}\n{e.input_names[0]}" if e.input_names else title
-
-
-def _mesh_picture(e: Predictions) -> Picture:
-    """An input of the model on the observed points."""
-    last = e.x[:1, :, -1, 0]
-    when = time_text(e.times[e.x.shape[2] - 1], e.time_unit) if not e.steady else ""
-    caption = f"Input of the model at its {len(e.pos)} points, sample {e.samples[0]}"
-    if when:
-        caption += f", {e.quantities[0]} at the last observed time step"
     if e.domain.dim == 1:
-        figure = profiles(e.domain, e.pos, {"input": last}, [when], e.axes[0])
-    else:
-        columns = [Column(_input_title(e) if e.steady else when, last, "input")]
-        labels = [f"{len(e.pos)} points"]
-        maps = FieldMaps(e.domain, e.pos, columns, labels, e.axes, e.triangles)
-        figure = maps.figure
-    return Picture("mesh", "training", f"{caption}.", figure)
+        columns = columns[1:]  # an input has other units than the curves beside it
+    pairs = zip(e.samples, error, strict=False)
+    labels = [f"sample {number}\n{mae_text(each)}" for number, each in pairs]
+    look: dict[str, Any] = {"axes": e.axes, "triangles": e.triangles}
+    return FieldFigure(e.domain, e.pos, columns, labels, **look)
 
 
 def _curves(run: RunFolder) -> Iterator[Picture]:
     e = run.predictions
-    if e and len(e.times_out) > 1 and not e.steady and "model" in e.error_by_time_step:
+    if e and e.moving and "model" in e.error_by_time_step:
         caption = "Error at each predicted time step, mean over the test set."
         if len(e.quantities) > COMPONENTS:
             caption += f" The first {COMPONENTS} of {len(e.quantities)} components."
-        yield Picture("error-in-time", "errors", caption, _error_in_time(e))
+        leads, label = time_axis(e.leads, e.time_unit)
+        found = e.error_by_time_step.items()
+        errors = {name: error.reshape(len(leads), -1) for name, error in found}
+        panels = {
+            f"MAE of {quantity}": {
+                name.replace("_", " "): (leads, errors[name][:, c], look)
+                for name, look in METHODS.items()
+                if name in errors
+            }
+            for c, quantity in enumerate(e.quantities[:COMPONENTS])
+        }
+        yield Picture("error-in-time", "errors", caption, curves(panels, label))
     if {"epoch", "train_loss"} <= set(run.metrics):
         caption = "Losses in normalised units, and the learning rate."
-        yield Picture("training", "training", caption, training_curves(run.metrics))
-    if e:
-        yield _mesh_picture(e)
+        yield Picture("training", "training", caption, _training_curves(run.metrics))
     if {"factor", "mae"} <= set(run.unseen):
-        seen = finite((run.summary.get("test") or {}).get("mae"))
         caption = (
             "Error on larger meshes that contain the training mesh; bars are one "
             "standard deviation over the repeats."
         )
-        name = "pooled MAE" if run.summary.get("components") else "MAE"
-        yield Picture(
-            "unseen-meshes", "unseen", caption, unseen_curve(run.unseen, seen, name)
-        )
+        yield Picture("unseen-meshes", "unseen", caption, _unseen_curves(run))
 
 
 def curves(
@@ -185,7 +164,7 @@ def curves(
         scale: Of ordinates that are positive.
     """
     names = list(next(iter(panels.values())))
-    ncols = 3 if sum(map(len, names)) < 60 else 1
+    ncols = min(3, max(1, 85 // (6 + max(map(len, names)))))
     height = 0.9 + 1.7 * len(panels) + 0.16 * len(names) / ncols
     figure = Figure((WIDTH, height), layout="constrained")
     axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
@@ -205,27 +184,8 @@ def curves(
     return figure
 
 
-def _error_in_time(e: Predictions) -> Figure:
-    """Mean absolute error at each predicted time step, by method."""
-    leads, label = time_axis(e.leads, e.time_unit, leads=True)
-    errors = {k: v.reshape(len(leads), -1) for k, v in e.error_by_time_step.items()}
-    panels = {
-        f"MAE of {quantity}": {
-            name.replace("_", " "): (leads, errors[name][:, c], look)
-            for name, look in METHODS.items()
-            if name in errors
-        }
-        for c, quantity in enumerate(e.quantities[:COMPONENTS])
-    }
-    return curves(panels, label)
-
-
-def training_curves(metrics: pd.DataFrame) -> Figure:
-    """Losses and the learning rate over epochs, and the epoch of the best model.
-
-    Args:
-        metrics: ``metrics.csv``; at least ``epoch`` and ``train_loss``.
-    """
+def _training_curves(metrics: pd.DataFrame) -> Figure:
+    """Losses and the learning rate over epochs, and the epoch of the best model."""
     epoch = metrics["epoch"] + 1  # as the terminal counts
     losses: dict[str, Curve] = {
         label: (epoch, metrics[name], look)
@@ -245,26 +205,20 @@ def training_curves(metrics: pd.DataFrame) -> Figure:
     return curves(panels, "epoch")
 
 
-def unseen_curve(
-    unseen: pd.DataFrame, seen_mae: float | None, name: str = "MAE"
-) -> Figure:
-    """Error on unseen meshes, against their size.
-
-    Args:
-        unseen: ``unseen.csv``.
-        seen_mae: Error on the training mesh, drawn as a line; may be absent.
-        name: Of the error.
-    """
-    by_size = unseen.groupby("factor")
+def _unseen_curves(run: RunFolder) -> Figure:
+    """Error on unseen meshes against their size, and that on the training mesh."""
+    by_size = run.unseen.groupby("factor")
     mean, spread = by_size.mean(), by_size.std(ddof=0)
     lines: dict[str, Curve] = {
         label: (mean.index, mean[column], {**look, "yerr": spread[column]})
         for column, (label, look) in UNSEEN.items()
         if column in mean and mean[column].notna().any()
     }
-    if seen_mae is not None:
+    seen = finite((run.summary.get("test") or {}).get("mae"))
+    if seen is not None:
         look = {"color": COLOURS["muted"], "ls": ":", "marker": ""}
-        lines["training mesh"] = (mean.index, np.full(len(mean), seen_mae), look)
+        lines["training mesh"] = (mean.index, np.full(len(mean), seen), look)
+    name = "pooled MAE" if run.summary.get("components") else "MAE"
     figure = curves(
         {name: lines}, "points, as a multiple of the training mesh", "linear"
     )

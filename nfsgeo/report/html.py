@@ -4,48 +4,44 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jinja2
-from PIL import Image
+import pandas as pd
 
 from nfsgeo.errors import UserError
 from nfsgeo.report.figures import COMPONENTS, Curve, curves, run_pictures
 from nfsgeo.report.films import frames_of
 from nfsgeo.report.run_folder import RunFolder, read_run_folder
-from nfsgeo.report.style import COLOURS, SECTIONS, Picture, as_source, styled
+from nfsgeo.report.style import COLOURS, Picture, styled
 from nfsgeo.report.tables import (
     component_tables,
+    cost,
     error_table,
     facts,
     flat,
     methods_of,
     settings_tables,
-    unseen_table,
     verdict,
 )
-from nfsgeo.report.text import (
-    bytes_text,
-    count_text,
-    error_text,
-    seconds_text,
-    time_axis,
-)
+from nfsgeo.report.text import error_text, time_axis
 from nfsgeo.training import RunPaths
 from nfsgeo.training.artifacts import write_bytes
 from nfsgeo.version import __version__
 
-__all__ = ["HERE", "embedded", "template", "write_comparison", "write_report"]
+__all__ = ["template", "write_comparison", "write_report"]
 
 HERE = Path(__file__).parent
 SCRIPT = (HERE / "report.js").read_text(encoding="utf-8")
 # Looks of runs: seven of Okabe and Ito's colours, solid, then dashed.
 HUES = [COLOURS[name] for name in ("model", "second", "third", "ink")]
 HUES += ["#cc79a7", "#e69f00", "#56b4e9"]
-RUNS = [{"color": hue, "ls": dash} for dash in ("-", "--", ":", "-.") for hue in HUES]
+RUNS: list[dict[str, Any]] = [
+    {"color": hue, "ls": dash} for dash in ("-", "--", ":", "-.") for hue in HUES
+]
 # The page's security policy knows its one script by this hash.
 SHA256 = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
 
@@ -67,27 +63,24 @@ def write_report(run_dir: Path) -> Path:
         UserError: ``run_dir`` holds no run, or one of its files is damaged.
     """
     run = read_run_folder(Path(run_dir))
-    pictures = [(picture, picture.png()) for picture in run_pictures(run)]
+    pictures: dict[str, list[Picture]] = defaultdict(list)
     paths = RunPaths(run.path)
     paths.figures.mkdir(exist_ok=True)
-    by_section: dict[str, list[dict[str, str]]] = {section: [] for section in SECTIONS}
-    for picture, png in pictures:
-        write_bytes(paths.figures / f"{picture.name}.png", png)
-        by_section[picture.section].append(embedded(picture, png))
-    page = template("report.html.j2", HERE).render(
+    for picture in run_pictures(run):
+        write_bytes(paths.figures / f"{picture.name}.png", picture.png)
+        pictures[picture.section].append(picture)
+    page = template("report.html.j2").render(
         title=_title(run),
-        version=__version__,
         facts=facts(run),
         errors=error_table(methods_of(run.summary)),
         components=list(component_tables(run.summary)),
         pooled=run.summary.get("pooled"),
         verdict=verdict(run.summary),
         units=run.summary.get("units"),
-        pictures=by_section,
+        pictures=pictures,
         frames=frames_of(run.predictions),
         script=SCRIPT,
         script_hash=f"sha256-{SHA256}",
-        unseen=unseen_table(run),
         tables=list(settings_tables(run)),
     )
     write_bytes(paths.report, page.encode())
@@ -125,12 +118,11 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
         for component, errors in (run.summary.get("components") or {}).items():
             components.setdefault(component, {})[name] = errors
     errors = {name: run.summary.get("test") or {} for name, run in runs.items()}
-    page = template("comparison.html.j2", HERE).render(
-        version=__version__,
+    page = template("comparison.html.j2").render(
         names=names,
         errors=error_table(errors),
         components=[(title, error_table(e)) for title, e in components.items()],
-        pictures=[embedded(picture, picture.png()) for picture in _pictures(runs)],
+        pictures=list(_pictures(runs)),
         settings=_differing(runs),
         same_data=len({run.summary.get("data") for run in runs.values()}) == 1,
     )
@@ -138,34 +130,22 @@ def write_comparison(run_dirs: Sequence[Path], target: Path) -> Path:
     return target
 
 
-def embedded(picture: Picture, png: bytes) -> dict[str, str]:
-    """A picture as a page holds it: ``name``, ``caption`` and ``source``.
-
-    Args:
-        picture: What it shows.
-        png: Its content.
-    """
-    with Image.open(io.BytesIO(png)) as image:
-        source = as_source(image)
-    return {"name": picture.name, "caption": picture.caption, "source": source}
-
-
 def template(name: str, *folders: Path) -> jinja2.Template:
-    """A Jinja template that escapes what is filled in.
+    """A Jinja template that escapes what is filled in, and knows the ``version``.
 
     Args:
         name: Name of its file.
-        folders: Where the file and those that it includes are.
+        folders: Where it is, beside the templates here, which it may include.
     """
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folders),
+        loader=jinja2.FileSystemLoader([*folders, HERE]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["error"] = error_text
-    environment.globals["zip"] = zip
+    environment.filters["cell"] = lambda x: x if isinstance(x, str) else error_text(x)
+    environment.globals["version"] = __version__
     return environment.get_template(name)
 
 
@@ -190,7 +170,7 @@ def _pictures(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
         e = run.predictions
         if e is None or e.steady or "model" not in e.error_by_time_step:
             continue
-        leads, label = time_axis(e.leads, e.time_unit, leads=True)
+        leads, label = time_axis(e.leads, e.time_unit)
         errors = e.error_by_time_step["model"].reshape(len(leads), -1)
         for quantity, error in zip(e.quantities[:COMPONENTS], errors.T, strict=False):
             key = f"Test error of {quantity} by horizon.", label, f"MAE of {quantity}"
@@ -201,17 +181,9 @@ def _pictures(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
         yield Picture(f"chart-{number}", "errors", caption, figure)
 
 
-def _differing(runs: Mapping[str, RunFolder]) -> list[tuple[str, list[str]]]:
+def _differing(runs: Mapping[str, RunFolder]) -> pd.DataFrame:
     """Settings and facts that are not the same in all runs, a row for each."""
-    tables = [
-        {
-            **dict(flat(run.config)),
-            "parameters": count_text(run.summary.get("parameters")),
-            "seconds_per_epoch": seconds_text(run.summary.get("seconds_per_epoch")),
-            "peak_memory_bytes": bytes_text(run.summary.get("peak_memory_bytes")),
-        }
-        for run in runs.values()
-    ]
-    keys = dict.fromkeys(key for table in tables for key in table)
-    rows = [(key, [table.get(key, "–") for table in tables]) for key in keys]
-    return [(key, row) for key, row in rows if len(set(row)) > 1]
+    tables = {k: {**dict(flat(run.config)), **cost(run)} for k, run in runs.items()}
+    keys = dict.fromkeys(key for table in tables.values() for key in table)
+    frame = pd.DataFrame(tables, list(keys), dtype=object).fillna("–")
+    return frame[frame.nunique(axis=1) > 1]

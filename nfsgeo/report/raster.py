@@ -25,8 +25,8 @@ class Raster:
     The triangles are those of the mesh if it is given, else Delaunay's, which wrap
     around on periodic axes. Pixels outside of them, and in those of Delaunay that
     bridge a hole in the mesh, are NaN. Where points span no triangle at all, each pixel
-    takes the value of the nearest point. Pixels outside of the region of the domain are
-    NaN, and others take nothing from behind a wall.
+    takes the value of the nearest point. Pixels outside of the domain are NaN, and
+    others take nothing from behind a wall.
 
     Args:
         domain: The box, whose first two axes are shown.
@@ -56,33 +56,27 @@ class Raster:
             longest = math.inf if domain.curved else LONG_EDGE
             corners = _in_delaunay(points, pixels, longest)
         if corners is None:
-            self.points = origin[KDTree(points).query(pixels)[1]][:, None]
-            self.weights = np.ones((len(pixels), 1))
-            return
+            corners = KDTree(points).query(pixels)[1][:, None]
+            self.weights = np.ones(corners.shape)
+        else:
+            self.weights = _barycentric(points[corners], pixels)
+            self.weights[corners[:, 0] < 0] = np.nan
         self.points = origin[corners]
-        self.weights = _barycentric(points[corners], pixels)
-        self.weights[corners[:, 0] < 0] = np.nan
-        if domain.region is not None:
-            self._stop_at_walls(domain, pixels, points[corners], level)
+        at = torch.from_numpy(pixels)
+        if level is not None:
+            at = torch.nn.functional.pad(at, (0, 1), value=level)
+        else:
+            ends = torch.from_numpy(points[corners])
+            self.weights[~domain.visible(at[:, None].expand_as(ends), ends)] = 0
+            with np.errstate(invalid="ignore"):
+                self.weights /= self.weights.sum(axis=1, keepdims=True)
+        self.weights[~domain.contains(at).numpy()] = np.nan
 
     def image(self, values: Doubles) -> Doubles:
         """Image ``[rows, columns]``, lowest row first, of values ``[n]``."""
         # Points of a grid in an obstacle may have no value.
         parts = np.where(self.weights == 0, 0, values[self.points] * self.weights)
         return np.sum(parts, axis=1).reshape(self.shape)
-
-    def _stop_at_walls(
-        self, domain: Domain, pixels: Doubles, corners: Doubles, level: float | None
-    ) -> None:
-        if level is not None:
-            pixels = np.column_stack([pixels, np.full(len(pixels), level)])
-        at = torch.from_numpy(pixels)
-        if domain.dim == 2:
-            ways = at[:, None].expand(-1, 3, -1), torch.from_numpy(corners)
-            self.weights[~domain.visible(*ways).numpy()] = 0
-            with np.errstate(invalid="ignore"):
-                self.weights /= self.weights.sum(axis=1, keepdims=True)
-        self.weights[~domain.contains(at).numpy()] = np.nan
 
 
 def _with_images(domain: Domain, pos: Doubles) -> tuple[Doubles, Indices]:
@@ -128,10 +122,9 @@ def _in_delaunay(points: Doubles, pixels: Doubles, longest: float) -> Indices | 
 
 def _barycentric(corners: Doubles, pixels: Doubles) -> Doubles:
     """Weights ``[p, 3]`` of the corners of triangles ``[p, 3, 2]`` at the pixels."""
-    x, y = np.moveaxis(corners - pixels[:, None], 2, 0)
+    to = corners - pixels[:, None]
     # Twice the signed area of the triangle of the pixel and the other two corners.
-    areas = np.roll(x, -1, 1) * np.roll(y, -2, 1) - np.roll(x, -2, 1) * np.roll(
-        y, -1, 1
-    )
+    one, other = np.roll(to, -1, 1), np.roll(to, -2, 1)
+    areas = one[..., 0] * other[..., 1] - other[..., 0] * one[..., 1]
     with np.errstate(invalid="ignore", divide="ignore"):
         return areas / areas.sum(axis=1, keepdims=True)

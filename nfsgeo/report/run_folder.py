@@ -26,46 +26,34 @@ __all__ = ["Predictions", "RunFolder", "read_run_folder"]
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predictions for a few test samples, in the data's own units.
-
-    Args:
-        domain: Box that holds the points.
-        pos: Points ``[n, d]``.
-        times: Times of all time steps, inputs first ``[n_in + n_out]``.
-        samples: Numbers of the samples in the data file ``[S]``.
-        x: Inputs ``[S, n, n_in, F]``.
-        truth: ``[S, n, n_out, C]``.
-        prediction: ``[S, n, n_out, C]``.
-        error_by_time_step: Mean absolute error at each time step over the test set, by
-            method: ``"model"`` and the baselines ``[n_out]``, or ``[n_out, C]`` for
-            several components.
-        component_names: Names of the ``C`` components.
-        quantities: The same, followed by their units where these are known.
-        axes: Names of the axes, with their units where they are known.
-        input_names: Names of the static inputs of a problem without time, if known.
-        time_unit: Unit of the times, ``""`` where it is not known.
-        triangles: Of a mesh in the plane, point numbers ``[m, 3]``, None without any.
-    """
+    """Predictions for a few test samples, in the data's own units."""
 
     domain: Domain
-    pos: Doubles
-    times: Doubles
-    samples: NDArray[np.int64]
-    x: Doubles
-    truth: Doubles
-    prediction: Doubles
+    pos: Doubles  # points [n, d]
+    times: Doubles  # of all time steps, inputs first [n_in + n_out]
+    samples: NDArray[np.int64]  # their numbers in the data file [S]
+    x: Doubles  # inputs [S, n, n_in, F]
+    truth: Doubles  # [S, n, n_out, C]
+    prediction: Doubles  # [S, n, n_out, C]
+    # Mean absolute error over the test set, of the model and the baselines [n_out], or
+    # [n_out, C] for several components.
     error_by_time_step: dict[str, Doubles]
     component_names: list[str]
-    quantities: list[str]
-    axes: list[str]
-    input_names: list[str]
-    time_unit: str = ""
-    triangles: Indices | None = None
+    quantities: list[str]  # the same, followed by their units where they are known
+    axes: list[str]  # their names, with their units where they are known
+    input_names: list[str]  # of static inputs of a problem without time, if known
+    time_unit: str  # "" where it is not known
+    triangles: Indices | None  # of a mesh in the plane, point numbers [m, 3]
 
     @property
     def steady(self) -> bool:
         """Whether the problem has no time: a coefficient in, a solution out."""
         return len(self.times) < self.x.shape[2] + self.truth.shape[2]
+
+    @property
+    def moving(self) -> bool:
+        """Whether there are predictions at several times."""
+        return not self.steady and len(self.times_out) > 1
 
     @property
     def times_out(self) -> Doubles:
@@ -117,11 +105,11 @@ def read_run_folder(path: Path) -> RunFolder:
             "give the folder that 'nfsgeo train' wrote",
         )
     files: dict[str, tuple[Path, Callable[[Path], Any]]] = {
-        "config": (paths.config, lambda file: _mapping(yaml.safe_load, file)),
-        "environment": (paths.environment, lambda file: _mapping(json.loads, file)),
-        "summary": (paths.summary, lambda file: _mapping(json.loads, file)),
-        "metrics": (paths.metrics, lambda file: pd.read_csv(file).astype(float)),
-        "unseen": (paths.unseen, lambda file: pd.read_csv(file).astype(float)),
+        "config": (paths.config, _mapping),
+        "environment": (paths.environment, _mapping),
+        "summary": (paths.summary, _mapping),
+        "metrics": (paths.metrics, _numbers),
+        "unseen": (paths.unseen, _numbers),
         "predictions": (paths.evaluation, _predictions),
     }
     found = {}
@@ -131,19 +119,22 @@ def read_run_folder(path: Path) -> RunFolder:
                 found[name] = read(file)
             except Exception as error:  # zipfile's own errors derive from Exception
                 reason = (str(error) or type(error).__name__).splitlines()[0]
-                raise UserError(
-                    f"{file} ({reason})",
-                    "a file that nfsgeo wrote",
-                    "remove it and try again",
-                ) from error
+                given, todo = f"{file} ({reason})", "remove it and try again"
+                raise UserError(given, "a file that nfsgeo wrote", todo) from error
     return RunFolder(path, **found)
 
 
-def _mapping(parse: Callable[[str], Any], file: Path) -> dict[str, Any]:
+def _mapping(file: Path) -> dict[str, Any]:
+    """A file of YAML, or of JSON, which allows NaN."""
+    parse = yaml.safe_load if file.suffix == ".yaml" else json.loads
     value = parse(file.read_text(encoding="utf-8"))
     if not isinstance(value, dict):
         raise ValueError(f"holds a {type(value).__name__}, not a mapping")
     return value
+
+
+def _numbers(file: Path) -> pd.DataFrame:
+    return pd.read_csv(file).astype(float)
 
 
 def _predictions(file: Path) -> Predictions:

@@ -7,13 +7,16 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import matplotlib.style
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-__all__ = ["COLOURS", "DPI", "SECTIONS", "WIDTH", "Picture", "as_source", "styled"]
+__all__ = ["COLOURS", "DPI", "WIDTH", "Picture", "as_source", "drawn", "styled"]
 
 # Okabe and Ito's colours, which the colour-blind can tell apart.
 COLOURS = {
@@ -27,7 +30,6 @@ COLOURS = {
 }
 WIDTH = 5.6  # inches; one column on a phone, half a page on a desk
 DPI = 160
-SECTIONS = ("errors", "fields", "unseen", "training")  # parts of the report
 
 STYLE = Path(__file__).with_name("report.mplstyle")
 
@@ -38,7 +40,7 @@ class Picture:
 
     Args:
         name: File name without ending, unique in a report.
-        section: One of :data:`SECTIONS`.
+        section: Of the report: errors, fields, unseen or training.
         caption: One or two sentences of plain text.
         figure: The drawing.
     """
@@ -48,18 +50,37 @@ class Picture:
     caption: str
     figure: Figure
 
-    def png(self) -> bytes:
-        """The drawing as a PNG of :data:`DPI` dots per inch."""
-        buffer = io.BytesIO()
+    @cached_property
+    def image(self) -> Image.Image:
+        """The drawing at :data:`DPI` dots per inch."""
         with styled():
-            self.figure.savefig(buffer, format="png", dpi=DPI)
-        return buffer.getvalue()
+            return drawn(self.figure)
+
+    @property
+    def png(self) -> bytes:
+        """The content of its file."""
+        content = io.BytesIO()
+        self.image.save(content, "PNG")
+        return content.getvalue()
+
+    @property
+    def source(self) -> str:
+        """The picture in a page."""
+        return as_source(self.image)
+
+
+def drawn(figure: Figure, dpi: int = DPI) -> Image.Image:
+    """A figure as an image of so many dots per inch."""
+    figure.set_dpi(dpi)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return Image.fromarray(np.array(canvas.buffer_rgba())).convert("RGB")
 
 
 def as_source(image: Image.Image) -> str:
-    """A picture as the address of an ``<img>``, in WebP: a tenth of a PNG's size."""
+    """An image as the address of an ``<img>``, in WebP: a tenth of a PNG's size."""
     content = io.BytesIO()
-    image.convert("RGB").save(content, "WEBP", quality=85, method=2)
+    image.save(content, "WEBP", quality=85, method=2)
     return "data:image/webp;base64," + base64.b64encode(content.getvalue()).decode()
 
 

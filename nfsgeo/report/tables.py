@@ -21,12 +21,12 @@ from nfsgeo.report.text import (
 
 __all__ = [
     "component_tables",
+    "cost",
     "error_table",
     "facts",
     "flat",
     "methods_of",
     "settings_tables",
-    "unseen_table",
     "verdict",
 ]
 
@@ -39,15 +39,20 @@ def facts(run: RunFolder) -> list[tuple[str, str]]:
     steps = f"{count_text(summary.get('n_t'))} → {count_text(summary.get('n_t_out'))}"
     named = {
         "points": count_text(summary.get("n_s")),
-        "problem" if run.steady else "time steps in → out": (
-            "steady" if run.steady else steps
-        ),
-        "parameters": count_text(summary.get("parameters")),
+        **({"problem": "steady"} if run.steady else {"time steps in → out": steps}),
         "epochs": count_text(summary.get("epochs")),
-        "time per epoch": seconds_text(summary.get("seconds_per_epoch")),
-        "peak memory": bytes_text(summary.get("peak_memory_bytes")),
+        **cost(run),
     }
     return [(name, text) for name, text in named.items() if set(text) - set("– →")]
+
+
+def cost(run: RunFolder) -> dict[str, str]:
+    """Size of the model, and what its training took."""
+    return {
+        "parameters": count_text(run.summary.get("parameters")),
+        "time per epoch": seconds_text(run.summary.get("seconds_per_epoch")),
+        "peak memory": bytes_text(run.summary.get("peak_memory_bytes")),
+    }
 
 
 def methods_of(summary: Errors) -> dict[str, Errors]:
@@ -59,17 +64,14 @@ def methods_of(summary: Errors) -> dict[str, Errors]:
     return {k: v for k, v in methods.items() if isinstance(v, Mapping) and v}
 
 
-def error_table(
-    methods: Mapping[str, Errors], measures: Mapping[str, str] = MEASURES
-) -> pd.DataFrame:
+def error_table(methods: Mapping[str, Errors]) -> pd.DataFrame:
     """Errors with a row for each method and a column for each measure that any has.
 
     Args:
         methods: What ``summary.json`` holds of each, by the name of the method.
-        measures: Heads of the columns by the name of an error.
     """
-    rows = [[finite(errors.get(m)) for m in measures] for errors in methods.values()]
-    table = pd.DataFrame(rows, list(methods), list(measures.values()), dtype=float)
+    rows = [[finite(errors.get(m)) for m in MEASURES] for errors in methods.values()]
+    table = pd.DataFrame(rows, list(methods), list(MEASURES.values()), dtype=float)
     return table.dropna(axis="columns", how="all")
 
 
@@ -97,20 +99,6 @@ def verdict(summary: Errors) -> str | None:
         f"{pooled} MAE {error_text(mae)}: {factor:.2g} times {word} the best baseline, "
         f"{name[0].lower() + name[1:]} ({error_text(rival)})."
     )
-
-
-def unseen_table(run: RunFolder) -> pd.DataFrame:
-    """The :func:`error_table` of unseen meshes: means over the repeats, by size."""
-    if not {"factor", "mae"} <= set(run.unseen):
-        return pd.DataFrame()
-    means = run.unseen.groupby("factor").mean()
-    rows = {
-        f"{factor:g}\u2009×, {count_text(row.get('num_points'))} points": row
-        for factor, row in means.iterrows()
-    }
-    unseen = "at training points", "at unseen points"
-    heads = dict(zip(("mae", "mae_seen", "mae_unseen"), ("MAE", *unseen), strict=True))
-    return error_table(rows, heads)
 
 
 def settings_tables(run: RunFolder) -> Iterator[tuple[str, list[tuple[str, str]]]]:

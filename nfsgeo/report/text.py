@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
 from nfsgeo.data.fields import Doubles
-from nfsgeo.data.times import EPOCH, time_text
+from nfsgeo.data.times import EPOCH
 from nfsgeo.geometry import Domain
 
 __all__ = [
@@ -24,7 +25,7 @@ __all__ = [
     "with_unit",
 ]
 
-MISSING = "–"
+UNKNOWN = "–"
 SPANS = {"days": 86400.0, "hours": 3600.0, "minutes": 60.0, "seconds": 1.0}
 
 
@@ -38,7 +39,7 @@ def finite(value: Any) -> float | None:
 def error_text(value: Any) -> str:
     """An error with three digits."""
     number = finite(value)
-    return MISSING if number is None else f"{number:#.3g}".rstrip(".")
+    return UNKNOWN if number is None else f"{number:#.3g}".rstrip(".")
 
 
 def mae_text(error: Doubles) -> str:
@@ -50,28 +51,24 @@ def mae_text(error: Doubles) -> str:
 def count_text(value: Any) -> str:
     """A whole number with its thousands separated."""
     number = finite(value)
-    return MISSING if number is None else f"{round(number):,}".replace(",", "\u202f")
+    return UNKNOWN if number is None else f"{number:,.0f}".replace(",", "\u202f")
 
 
 def bytes_text(value: Any) -> str:
     """An amount of memory."""
     number = finite(value)
     if number is None:
-        return MISSING
+        return UNKNOWN
     power = min(3, int(math.log(max(number, 1), 1024)))
     return f"{number / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}"
 
 
 def seconds_text(value: Any) -> str:
-    """A span of time."""
+    """A span of time, above 100 seconds as hours, minutes and seconds."""
     number = finite(value)
     if number is None:
-        return MISSING
-    if number < 100:
-        return f"{number:.3g} s"
-    minutes, seconds = divmod(round(number), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
+        return UNKNOWN
+    return f"{number:.3g} s" if number < 100 else f"{timedelta(seconds=round(number))}"
 
 
 def with_unit(name: str, unit: str | None) -> str:
@@ -86,23 +83,18 @@ def axis_labels(domain: Domain, units: Sequence[str] = ()) -> list[str]:
     return [with_unit(name, unit) for name, unit in zip(names, units, strict=False)]
 
 
-def time_axis(
-    times: Doubles, unit: str = "", *, leads: bool = False
-) -> tuple[Doubles, str]:
-    """Times as they stand on an axis, and the label of that axis.
+def time_axis(leads: Doubles, unit: str = "") -> tuple[Doubles, str]:
+    """Times after the last input as they stand on an axis, and its label.
 
-    Dates become days, hours, minutes or seconds after the first of them, whichever is
-    the longest of which there are two or more.
+    Differences of dates become days, hours, minutes or seconds, whichever is the
+    longest of which there are two or more.
 
     Args:
-        times: Increasing.
+        leads: Increasing.
         unit: Their unit, ``""`` where it is not known.
-        leads: Whether they are counted from the last input.
     """
-    after = " after the last input" if leads else ""
+    after = " after the last input"
     if unit != EPOCH:
-        return times, with_unit(f"time{after}", unit)
-    passed = times if leads else times - times[0]
-    after = after or f" after {time_text(times[0], unit)}"
-    name = next((n for n in SPANS if passed[-1] >= 2 * SPANS[n]), "seconds")
-    return passed / SPANS[name], name + after
+        return leads, with_unit(f"time{after}", unit)
+    name = next((n for n in SPANS if leads[-1] >= 2 * SPANS[n]), "seconds")
+    return leads / SPANS[name], name + after

@@ -20,6 +20,7 @@ __all__ = [
     "paper_preset",
     "parse_settings",
     "read_config",
+    "read_yaml",
 ]
 
 ADAM = {"name": "adam", "lr": None, "betas": [0.9, 0.98], "eps": 1e-9}
@@ -46,7 +47,7 @@ def load_config(
     Raises:
         UserError: A key or a value is wrong; names the nearest key that exists.
     """
-    given = {} if file is None else _read_yaml(file)
+    given = {} if file is None else read_yaml(file)
     for key, value in (overrides or {}).items():
         for name in reversed(key.split(".")):
             value = {name: value}
@@ -74,7 +75,7 @@ def read_config(file: Path) -> RunConfig:
     Raises:
         UserError: There is none or it is wrong.
     """
-    given = _read_yaml(file)
+    given = read_yaml(file)
     with explained(str(file), KEYS):
         return RunConfig.model_validate(given)
 
@@ -131,7 +132,12 @@ def paper_learning_rate(model: str, equation: str) -> float:
     return 5e-4 if slow else 1e-3
 
 
-def _read_yaml(file: Path) -> dict[str, Any]:
+def read_yaml(file: Path) -> dict[str, Any]:
+    """The mapping in a YAML file.
+
+    Raises:
+        UserError: There is no such file, or it holds something else.
+    """
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -142,7 +148,7 @@ def _read_yaml(file: Path) -> dict[str, Any]:
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise UserError(f"{file}", "sections of keys", "see config.yaml of any run")
+        raise UserError(f"{file}", "keys and values", "see config.yaml of any run")
     return content
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from nfsgeo_benchmarks.suites import (
@@ -20,36 +22,36 @@ from nfsgeo_benchmarks.suites import (
 )
 from nfsgeo_cli import main
 
-SUITE = """
-title: small
-problems:
-  waves:
-    data: waves
-    at:
-      tiny: {data.batch_size: 2}
-variants:
-  dse: {}
-  wide: {model.name: dse, model.settings.width: 8}
-claims:
-  - title: wide is far ahead
-    variant: wide
-    over: [dse]
-    at_most: 1.0e-9
-    tried: {waves: more epochs}
-"""
-SCALES = """
-tiny:
-  title: moments
-  data:
-    waves: {equation: burgers, samples: 12, resolution: 64, records: 4}
-  settings:
-    data.n_in: 2
-    data.n_out: 2
-    data.points: 32
-    model.settings.width: 4
-    model.settings.depth: 1
-    trainer.epochs: 2
-"""
+SUITE: dict[str, Any] = {
+    "title": "small",
+    "problems": {"waves": {"data": "waves", "at": {"tiny": {"data.batch_size": 2}}}},
+    "variants": {"dse": {}, "wide": {"model.name": "dse", "model.settings.width": 8}},
+    "claims": [
+        {
+            "title": "wide is far ahead",
+            "variant": "wide",
+            "over": ["dse"],
+            "at_most": 1e-9,
+            "tried": {"waves": "more epochs"},
+        }
+    ],
+}
+SCALES: dict[str, Any] = {
+    "tiny": {
+        "title": "moments",
+        "data": {
+            "waves": dict(equation="burgers", samples=12, resolution=64, records=4)
+        },
+        "settings": {
+            "data.n_in": 2,
+            "data.n_out": 2,
+            "data.points": 32,
+            "model.settings.width": 4,
+            "model.settings.depth": 1,
+            "trainer.epochs": 2,
+        },
+    }
+}
 
 
 @pytest.fixture(autouse=True)
@@ -62,8 +64,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder where the suite is the only one, beside its scales."""
     (tmp_path / "suites").mkdir()
-    (tmp_path / "suites" / "small.yaml").write_text(SUITE)
-    (tmp_path / "scales.yaml").write_text(SCALES)
+    write(tmp_path / "suites" / "small.yaml", SUITE)
+    write(tmp_path / "scales.yaml", SCALES)
     monkeypatch.setattr(suite, "FOLDER", tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "suites" / "small.yaml"
@@ -73,6 +75,33 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def small_runs(small: Path) -> list[Run]:
     """The runs of the suite."""
     return runs_of(read_suite(small), "tiny", shipped_scales())
+
+
+@pytest.fixture
+def runs_with(small: Path) -> Callable[..., list[Run]]:
+    """The runs of the suite with other values, by places such as ``claims/0/over``.
+
+    Places in the scales begin with ``scales/``.
+    """
+
+    def make(**changes: Any) -> list[Run]:
+        files = {"suite": deepcopy(SUITE), "scales": deepcopy(SCALES)}
+        for key, value in changes.items():
+            place, parts = files, key.split("/")
+            if parts[0] != "scales":
+                parts.insert(0, "suite")
+            for name in parts[:-1]:
+                place = place[int(name) if name.isdigit() else name]
+            place[parts[-1]] = value
+        write(small, files["suite"])
+        write(small.parents[1] / "scales.yaml", files["scales"])
+        return runs_of(read_suite(small), "tiny", shipped_scales())
+
+    return make
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
 @pytest.fixture

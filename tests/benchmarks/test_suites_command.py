@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from nfsgeo.training.history import COLUMNS
 from nfsgeo.training.processes import only_here
-from nfsgeo_benchmarks.suites import Run, expected_seconds
 
 Bench = Callable[..., Any]
 OPTIONS = ("small", "--scale", "tiny", "--out", "o")
@@ -22,9 +20,9 @@ OPTIONS = ("small", "--scale", "tiny", "--out", "o")
 @pytest.mark.slow
 def test_a_suite_ends_as_tables_and_a_report(bench: Bench, small: Path) -> None:
     assert bench("--list").stdout.splitlines()[0].split()[0] == "small"
-    plan = bench(*OPTIONS, "--dry-run", "--jobs", "2").stdout.splitlines()
+    plan = bench(*OPTIONS, "--dry-run").stdout.splitlines()
     assert [line.split()[:2] for line in plan[:2]] == [["to", "run"]] * 2
-    assert "2 unknown" in plan[-1] and not Path("o").exists()
+    assert len(plan) == 2 and not Path("o").exists()
     half = bench(*OPTIONS, "--only", "wide")
     assert half.exit_code == 0, half.output
     assert max(map(len, half.stdout.splitlines())) <= 80
@@ -64,7 +62,7 @@ def test_a_suite_ends_as_tables_and_a_report(bench: Bench, small: Path) -> None:
 @pytest.mark.slow
 def test_a_run_that_fails_is_recorded(bench: Bench, small: Path) -> None:
     text = small.read_text().replace("dse: {}", "agcrn: {model.settings.max_gib: 1e-9}")
-    small.write_text(text.replace("[dse]", "[agcrn]"))
+    small.write_text(text.replace("- dse", "- agcrn"))
     assert bench(*OPTIONS, "--only", "agcrn").exit_code == 0  # OOM is a result
     with open("o/results.csv") as file:
         assert next(csv.DictReader(file))["status"] == "OOM"
@@ -85,40 +83,12 @@ def test_wrong_options(bench: Bench, small: Path) -> None:
         ((*OPTIONS, "--only", "dsee"), "dse"),
         (("smal", "--scale", "tiny", "--out", "o"), "smal"),
         ((*OPTIONS, "--jobs", "0"), "jobs"),
-        (("--scale", "tiny"), "--out"),  # every suite
         (("report", "o"), "results.csv"),
     ):
         result = bench(*options)
         assert result.exit_code == 2 and word in result.stderr
         assert len(result.stderr.splitlines()) == 1
     assert not Path("o").exists()
-
-
-def test_the_time_to_come_is_that_of_a_run_like_it(
-    small_runs: list[Run], tmp_path: Path
-) -> None:
-    """Two epochs, of which one may have been trained already."""
-    run = small_runs[0]
-    row = {"problem": "waves", "variant": "dse", "seconds_per_epoch": "3.5"}
-    rows = [row | {"status": "failed"}, row | {"status": "ok"}]
-    assert expected_seconds(run, tmp_path, rows) == 7
-    assert expected_seconds(run, tmp_path, rows[:1]) is None
-    assert expected_seconds(small_runs[1], tmp_path, rows) is None
-    begun = tmp_path / "runs" / run.name / "metrics.csv"
-    begun.parent.mkdir(parents=True)
-    row_of_epoch = ",".join("0" for _ in COLUMNS)
-    begun.write_text(f"{','.join(COLUMNS)}\n{row_of_epoch}\n")
-    assert expected_seconds(run, tmp_path, rows) == 3.5
-
-
-def test_the_plan_counts_on_results_that_come_along(bench: Bench, small: Path) -> None:
-    shipped = Path("results/tiny/small/results.csv")
-    shipped.parent.mkdir(parents=True)
-    lines = ("problem,variant,status,seconds_per_epoch", "waves,dse,ok,30")
-    shipped.write_text("\n".join(lines))
-    plan = bench(*OPTIONS, "--dry-run", "--jobs", "2").stdout.splitlines()
-    assert "60 s" in plan[0] and " s " not in plan[1]
-    assert "30 s" in plan[2] and "1 unknown" in plan[2]
 
 
 def test_a_suite_of_ones_own_runs_by_the_name_of_its_file(

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from nfsgeo.errors import UserError
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.history import COLUMNS
 from nfsgeo_benchmarks.suites import (
@@ -114,14 +113,6 @@ def test_the_best_on_validation_samples_is_used_in_every_run(
         write_rows(choice / "tuned.csv", list(rows[0]), rows)
         found = runs_of(read_suite(searched), "tiny", shipped_scales())
         assert [run.settings.get("optimiser.lr") for run in found] == rates
-
-
-@pytest.mark.parametrize("name", ["wider", "dsee"])
-def test_a_search_names_variants(searched: Path, name: str) -> None:
-    text = searched.read_text().replace("variants: [wide]", f"variants: [{name}]")
-    searched.write_text(text)
-    with pytest.raises(UserError, match=f"search: {name}"):
-        read_suite(searched)
 
 
 def test_a_suite_without_a_search(bench: Callable[..., Any], small: Path) -> None:

@@ -12,7 +12,6 @@ import nfsgeo.data
 from nfsgeo.data.build import Array, build
 from nfsgeo.geometry import Domain
 from nfsgeo.report import plot_file
-from nfsgeo.report.files import mesh_figure
 
 
 def waves(pos: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -57,30 +56,13 @@ def test_first_samples_of_a_grid_are_drawn(
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
-def test_point_clouds_are_drawn_with_their_meshes(tmp_path: Path, dim: int) -> None:
+def test_point_clouds_are_drawn(tmp_path: Path, dim: int) -> None:
     random, times = np.random.default_rng(0), np.arange(3) / 4
     clouds = [random.uniform(size=(n, dim)) for n in (300, 400)]
     pos = [clouds[number] for number in (0, 0, 1, 1)]
     u, domain = [waves(each, times) for each in pos], Domain.unit(dim, periodic=False)
     written = plot_file(nfsgeo.from_arrays(u, pos, times, domain=domain), tmp_path)
-    names = ["sample-0-u", "sample-1-u", "sample-2-u", "mesh-0", "mesh-1"]
-    assert [path.stem for path in written] == names
+    assert [path.stem for path in written] == [f"sample-{k}-u" for k in range(3)]
     for path in written:
         with Image.open(path) as image:
             assert np.asarray(image.convert("L")).std() > 5
-
-
-def test_cells_are_drawn_with_their_corners() -> None:
-    pos = np.array([[0, 0], [1, 0], [1, 1], [0, 1], [0.5, 0]])
-    cells = {
-        "triangle6": np.array([[0, 1, 2, 4, 4, 4]]),
-        "quad": np.array([[0, 1, 2, 3]]),
-        "vertex": np.array([[4]]),
-    }
-    (ax,) = mesh_figure(Domain.unit(2, periodic=False), pos, cells).axes
-    drawn = [
-        path.vertices[:-1].tolist()
-        for collection in ax.collections
-        for path in collection.get_paths()
-    ]
-    assert drawn == [pos[:3].tolist(), pos[:4].tolist()]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
 import re
 from collections.abc import Callable
@@ -34,22 +32,13 @@ def test_without_script_one_frame_is_seen(whole_run: Path) -> None:
     assert '<div class="controls" hidden>' in text
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3])
-def test_frames_are_pictures_that_differ(make_run: MakeRun, dim: int) -> None:
-    run = make_run(dim=dim, n=200, n_out=3)
-    frames = frames_of(read_run_folder(run).predictions)
-    assert len({frame["source"] for frame in frames}) == 2 * 3
-    content = base64.b64decode(frames[0]["source"].partition(",")[2])
-    with Image.open(io.BytesIO(content)) as image:
-        assert image.format == "WEBP"
-        assert np.asarray(image.convert("RGB")).std() > 10
-
-
 def test_problems_without_time_have_no_film(make_run: MakeRun) -> None:
     run = make_run(n=100, n_in=0, n_out=1)
     assert frames_of(read_run_folder(run).predictions) == []
     page = write_report(run).read_text()
     assert "<script" not in page and "script-src" not in page
+    with pytest.raises(UserError):
+        write_animation(run, run / "a.gif")
 
 
 def test_long_films_have_fewer_frames(make_run: MakeRun) -> None:
@@ -84,14 +73,7 @@ def test_a_video_needs_ffmpeg(
     if FFMpegWriter.isAvailable():
         assert write_animation(run, run / "a.mp4").read_bytes()[4:8] == b"ftyp"
     monkeypatch.setattr(FFMpegWriter, "isAvailable", lambda: False)
-    with pytest.raises(UserError):
-        write_animation(run, run / "b.mp4")
-    assert not (run / "b.mp4").exists()
-
-
-def test_what_cannot_be_animated_is_refused(make_run: MakeRun) -> None:
-    run = make_run(n=100, n_in=0, n_out=1)
-    with pytest.raises(UserError):
-        write_animation(run, run / "a.gif")
-    with pytest.raises(UserError):
-        write_animation(run, run / "a.avi")
+    for name in ("b.mp4", "b.avi"):
+        with pytest.raises(UserError):
+            write_animation(run, run / name)
+        assert not (run / name).exists()

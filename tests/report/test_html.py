@@ -13,15 +13,11 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-import pandas as pd
 import pytest
 from PIL import Image
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain, Region
 from nfsgeo.report import write_report
-from nfsgeo.report.figures import training_curves
-from nfsgeo.report.run_folder import read_run_folder
 
 MakeRun = Callable[..., Path]
 WEBP = re.compile(r'src="data:image/webp;base64,([^"]+)"')
@@ -59,8 +55,6 @@ def test_page_shows_errors_beside_the_baselines(whole_run: Path) -> None:
         assert text in page
     for text in ("model.width", "2.13.0", "ETDRK4", "41a8c70", "navier-stokes"):
         assert text in page
-    for text in ("1.3\u2009×, 1\u202f331 points", "4\u2009×, 4\u202f096 points"):
-        assert text in page
 
 
 def test_a_baseline_that_wins_is_the_bold_one(make_run: MakeRun) -> None:
@@ -96,7 +90,7 @@ def test_pictures_are_inline_and_the_same_as_the_files(whole_run: Path) -> None:
     found = WEBP.findall((whole_run / "report.html").read_text())
     inline = [decode(base64.b64decode(each)) for each in found]
     files = [decode(f.read_bytes()) for f in (whole_run / "figures").glob("*.png")]
-    assert len(files) == 6 and len(inline) == 6 + 2 * 10  # two films of ten frames
+    assert len(files) == 5 and len(inline) == 5 + 2 * 10  # two films of ten frames
     for picture in files:
         same = [each for each in inline if each.shape == picture.shape]
         assert min(np.abs(each - picture).mean() for each in same) < 3
@@ -105,7 +99,7 @@ def test_pictures_are_inline_and_the_same_as_the_files(whole_run: Path) -> None:
 
 SHOWS = {
     "metrics.csv": {"training"},
-    "evaluation.npz": {"mesh", "error-in-time"},
+    "evaluation.npz": {"error-in-time"},
     "unseen.csv": {"unseen-meshes"},
 }
 
@@ -121,16 +115,6 @@ def test_missing_parts_are_left_out(make_run: MakeRun, part: str) -> None:
     assert ("Unseen meshes" in page) == (part != "unseen.csv")
 
 
-@pytest.mark.parametrize("part", ["config.yaml", "summary.json", "environment.json"])
-def test_missing_texts_are_left_out(make_run: MakeRun, part: str) -> None:
-    run = make_run(drawn=False)
-    (run / part).unlink()
-    page = write_report(run).read_text()
-    assert ("0.00271" in page) == (part != "summary.json")
-    assert ("Environment" in page) == (part != "environment.json")
-    assert ("Configuration" in page) == (part != "config.yaml")
-
-
 def test_hostile_strings_are_escaped(make_run: MakeRun) -> None:
     run = make_run(n=200, n_out=2)
     tags = ("<script", "<img")
@@ -144,14 +128,6 @@ def test_hostile_strings_are_escaped(make_run: MakeRun) -> None:
     page = write_report(run).read_text()
     assert [page.count(tag) for tag in tags] == before
     assert "&lt;script&gt;alert" in page
-
-
-def test_writing_again_replaces_the_report(make_run: MakeRun) -> None:
-    run = make_run()
-    (run / "evaluation.npz").unlink()
-    first = write_report(run).read_bytes()
-    assert write_report(run).read_bytes() == first
-    assert not list(run.rglob("*.partial"))
 
 
 @pytest.mark.parametrize(
@@ -176,7 +152,7 @@ def test_a_damaged_file_is_named(make_run: MakeRun, name: str, content: str) -> 
         write_report(run.parent)  # holds no run
 
 
-STEADY = {"mesh", "training", "unseen-meshes"}
+STEADY = {"training", "unseen-meshes"}
 TIMES = {*STEADY, "fields-960-vorticity", "fields-961-vorticity"}
 SPACE_TIME = {"space-time-960-vorticity", "space-time-961-vorticity"}
 
@@ -212,21 +188,3 @@ def test_predictions_that_are_not_finite_still_make_a_report(make_run: MakeRun) 
 
     change_arrays(run, change)
     assert write_report(run).stat().st_size > 1e5
-
-
-def test_a_run_folder_keeps_the_region(make_run: MakeRun) -> None:
-    run = make_run(n=100)
-    wall = [[0.47, -0.1], [0.53, -0.1], [0.53, 1.1], [0.47, 1.1]]
-    box = (0.0, 0.0), (1.0, 1.0), (False, False)
-    domain = Domain(*box, Region.polygons([wall]))
-    stored = {k: np.array(v) for k, v in domain.to_dict().items()}
-    change_arrays(run, lambda arrays: arrays.update(stored))
-    predictions = read_run_folder(run).predictions
-    assert predictions is not None and predictions.domain == domain
-
-
-def test_training_curves_mark_the_epoch_with_the_smallest_rmse() -> None:
-    losses = {"train_loss": [4, 3, 2, 1], "valid_loss": [4.0, 2.0, 1.0, 1.5]}
-    scores = {"epoch": range(4), "valid_rmse": [np.nan, 0.3, 0.2, 0.1]}
-    (legend,) = training_curves(pd.DataFrame(losses | scores)).legends
-    assert "best, epoch 4" in [text.get_text() for text in legend.get_texts()]
