@@ -28,7 +28,6 @@ __all__ = [
     "even_axis",
     "nodes",
     "numbered",
-    "on_unit_box",
 ]
 
 Doubles = NDArray[np.float64]
@@ -141,44 +140,6 @@ def build(
     if domain is not None:
         fields = fields.with_domain(domain)
     return fields.with_known(known) if known else fields
-
-
-def on_unit_box(
-    path: Path,
-    arrays: Sequence[Array],
-    equation: str,
-    times: Any,
-    *,
-    periodic: bool = True,
-    kind: str = "nodes",
-    **parameters: Any,
-) -> Fields:
-    """Fields on an equispaced grid of the unit box, as published sets have them.
-
-    Args:
-        path: Where they come from.
-        arrays: Fields and inputs.
-        equation: Name of the equation.
-        times: Of the time steps, None where they are not known.
-        periodic: Whether the box is.
-        kind: ``"nodes"`` at i/n, ``"closed"`` for nodes with both ends, or
-            ``"centres"`` of cells.
-        parameters: Of the equation, where they are known.
-    """
-    values, letters = arrays[0].values, arrays[0].axes
-    sizes = [values.shape[letters.index(axis)] for axis in SPACE if axis in letters]
-    axes = [nodes(size, periodic=kind != "closed") for size in sizes]
-    shift = 0.5 if kind == "centres" else 0.0
-    about = {k: float(np.ravel(v)[0]) for k, v in parameters.items() if v is not None}
-    return build(
-        path,
-        arrays,
-        axes=[axis + shift / len(axis) for axis in axes],
-        times=times,
-        domain=Domain.unit(len(sizes), periodic=periodic),
-        equation=equation,
-        provenance={"parameters": about},
-    )
 
 
 def numbered(name: str, num: int) -> list[str]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.disk import check_ending, partial_path
-from nfsgeo.data.fields import Fields
+from nfsgeo.data.fields import Fields, reading
 from nfsgeo.data.formats import ARRAYS, FORMATS, OWN, Format, Look, require
 from nfsgeo.data.formats.format import check_hdf5
 from nfsgeo.data.formats.kinds import with_kinds
@@ -228,11 +228,11 @@ def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
     for each in (*FORMATS, *([ARRAYS] if ARRAYS else [])):
         if each.recognises(look) and (not told or "columns" in each.options):
             return each
-    raise UserError(
-        f"{path}",
-        "an undamaged file of nfsgeo or of a format that it reads",
-        "see `nfsgeo datasets` for the formats",
-    )
+    wanted = "an undamaged file of nfsgeo or of a format that it reads"
+    todo = "see `nfsgeo datasets` for the formats"
+    with reading(path, wanted, todo):  # says what is wrong with it
+        look.read_shapes()
+    raise UserError(f"{path}", wanted, todo)
 
 
 def settled(

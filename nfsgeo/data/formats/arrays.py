@@ -1,4 +1,4 @@
-"""Arrays of any names and axes, of numpy, MATLAB or HDF5, that somebody describes."""
+"""Arrays of any names and axes, in any container, that somebody describes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def read_arrays(path: Path, columns: Columns | None = None) -> Fields:
     there = shapes(path)
     if not columns:
         given = f"{path} with the arrays {_listed(there)}"
-        raise UserError(given, "a file that tells which of them are fields", _say(path))
+        wanted = "to be told the fields, their coordinates, the domain and the times"
+        raise UserError(given, wanted, _say(path))
     parts = [
         _part(path, there, role, name)
         for role, names in columns.items()
@@ -79,6 +80,8 @@ def read_arrays(path: Path, columns: Columns | None = None) -> Fields:
         values = values.isel({d: 0 for i, d in enumerate(values.dims) if i not in kept})
         values = Variable(list(part.axes), values)
         names = [part.last_name]
+        if names[0] in USUAL:  # a coordinate has the name
+            names = [f"{part.role}_{names[0]}"]
         if COMPONENT in part.axes:
             names = [f"{names[0]}_{i}" for i in range(values.sizes[COMPONENT])]
         if part.role not in KINDS:
@@ -171,12 +174,13 @@ def _say(path: Path) -> str:
     return (
         f"say it: nfsgeo convert {path} --out NAME.nc --columns "
         "field=ARRAY:npt,points=ARRAY,time=ARRAY, with a letter for each axis: n "
-        "sample, t time step, p point of a cloud, or x, y, z of a grid, c component"
+        "sample, t time step, p point of a cloud, c component; on a grid x, y, z in "
+        "place of p, and x=FIRST:LAST or x=ARRAY and so on in place of points"
     )
 
 
 ARRAYS = Format(
-    "arrays of any names (.npz, .npy, .mat, .h5)",
+    "arrays of any names (.npz, .npy, .mat, .h5, .pt, .pkl)",
     lambda look: bool(look.shapes),
     read_arrays,
     "arrays of numbers",

@@ -365,7 +365,7 @@ EXAMPLES: dict[str, Callable[[Path], Any]] = {
     "NACA_Cylinder_Q.npy": geo_fno,
     "trajectories.h5": trajectories,
     "trajectory.npz": trajectories,
-    "points.pkl": authors_points,
+    "dataset_sr64.pkl": authors_points,
     "graphs.pt": graphs,
     "own.nc": written,
     "points.npz": written,
