@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from xarray import DataArray, Dataset, Variable
 
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.fields import FIELD, INITIAL, SPACE, STATIC, Fields
+from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
 from nfsgeo.data.formats import columns as named
 from nfsgeo.data.formats.containers import FILLS, RANGE, valid_range, without
 from nfsgeo.data.formats.format import Format, Look, left_out
@@ -26,14 +25,12 @@ from nfsgeo.data.formats.kinds import is_static, with_kinds
 from nfsgeo.data.lazy import Key, deferred, spread
 from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
 
 __all__ = ["NETCDF", "ZARR", "fields_of"]
 
 Roles = Mapping[str, str]
 Sizes = Mapping[str, int]
 
-ABOUT = "nfsgeo"  # attribute of files of an older nfsgeo for what CF has no name for
 STORE = {".zgroup", ".zmetadata", "zarr.json"}
 DIGITS = re.compile("%y|yyyymm|day as", re.IGNORECASE)  # units of dates like 20260131
 AXES = {"t": "time", "x": "x", "y": "y", "z": "z"}
@@ -108,8 +105,6 @@ def fields_of(
         ahead = {str(d): dataset.sizes[d] for d in (sample, time) if d in dims}
         return _at_points(values.variable, ahead, places)
 
-    told = json.loads(dataset.attrs.get(ABOUT, "{}"))
-    role = INITIAL if told.get("static_role") == INITIAL else STATIC
     letters = {str(sample): "n", str(time): "t", "point": "p"}
     letters |= dict(zip(places, SPACE, strict=False)) if grid else {}
     arrays, parameters = list[Array](), {}
@@ -117,38 +112,30 @@ def fields_of(
         if values.dims == (sample,):
             parameters[name] = values.values
             continue
-        if "static" not in told and is_static(name):
+        if is_static(name):
             kinds.setdefault(name, "static")
         fixed = bool(time) and time not in values.dims and kinds.get(name) != "field"
-        fixed |= name in told.get("static", [])
         lies = not grid and (not places or bool(places.keys() & set(values.dims)))
         variable = flat(values, values.dims) if lies else values.variable
         order = "".join(letters[str(dim)] for dim in variable.dims)
-        arrays.append(Array(variable, order, [name], role if fixed else FIELD))
+        arrays.append(Array(variable, order, [name], STATIC if fixed else FIELD))
     dims = ["sample", "point"] if sample in sizes else ["point"]
     when = dataset.variables.get(roles.get("time"))
-    units = {n: v.attrs.get("units") for n, v in {**data, **space}.items()}
-    units["time"] = None if when is None else when.attrs.get("units")
+    units = {n: str(v.attrs.get("units", "")) for n, v in {**data, **space}.items()}
+    units["time"] = "" if when is None else str(when.attrs.get("units", ""))
     fields = build(
         path,
         arrays,
         axes=[each.values for each in space.values()] if grid else None,
         points={axis: Variable(dims, flat(v, sizes)) for axis, v in space.items()},
         times=None if when is None else _times(path, when),
-        domain=Domain.from_dict(told["domain"]) if "domain" in told else None,
         parameters=parameters,
-        equation=told.get("equation", ""),
-        provenance=told.get("provenance"),
-        units={name: str(unit) for name, unit in units.items() if unit is not None},
-        split={k: np.array(v, np.int64) for k, v in told.get("split", {}).items()},
-        known=told.get("known", []),
+        units=units,
     )
     east = _is_degrees(first) or first.attrs.get("standard_name") == "longitude"
     if east or named.bare_name(roles["x"]) in named.LONGITUDE:
         fields.dataset["x"].attrs["standard_name"] = "longitude"
-    ask = "static" not in told
-    said = _by_kind(kinds, fields)
-    return with_kinds(fields, said, "variable", ask=ask, only=True)
+    return with_kinds(fields, _by_kind(kinds, fields), "variable", only=True)
 
 
 def _by_kind(kinds: Roles, fields: Fields) -> dict[str, list[str]]:
@@ -226,8 +213,7 @@ def _roles(path: Path, dataset: Dataset, given: Roles) -> dict[str, str]:
     """
     found = {role: name for role, name in given.items() if name}
     names = [*dataset.coords, *dataset.dims]
-    if ABOUT not in dataset.attrs:  # in which all coordinates are declared
-        names += [n for n, v in dataset.data_vars.items() if _is_degrees(v, "en")]
+    names += [n for n, v in dataset.data_vars.items() if _is_degrees(v, "en")]
     told = {str(n): _role(str(n), dataset) for n in names if n not in found.values()}
     for role in (role for role in named.ROLES if role not in given):
         fits = [name for name, what in told.items() if what == role]

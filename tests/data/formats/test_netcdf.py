@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -152,20 +151,6 @@ def test_files_of_nfsgeo_by_xarray(tmp_path: Path) -> None:
                         found.read(sample, slice(None)), values[sample]
                     )
             (tmp_path / name).unlink()
-
-
-def test_files_of_an_older_nfsgeo(tmp_path: Path) -> None:
-    dataset = weather().rename(lon="x", lat="y").rename(elev="w0")
-    box = {"lower": [-9.0, 50.0], "upper": [6.0, 60.0], "periodic": [True, False]}
-    about = {"equation": "wave", "domain": box, "static": ["w0"], "known": []}
-    about |= {"static_role": "initial condition", "provenance": {"seed": 3}}
-    dataset.attrs["nfsgeo"] = json.dumps(
-        about | {"split": {"train": [], "valid": [], "test": [0]}}
-    )
-    with nfsgeo.open(saved(dataset, tmp_path / "a.nc")) as fields:
-        assert fields.domain == Domain.from_dict(box) and fields.equation == "wave"
-        assert fields.static_names == [] and "w0" in fields.dataset
-        assert fields.provenance == {"seed": 3} and fields.split["test"].tolist() == [0]
 
 
 def test_packed_values_and_fill_values(tmp_path: Path) -> None:
