@@ -17,7 +17,7 @@ from nfsgeo.data.disk import check_ending, partial_path
 from nfsgeo.data.fields import Fields, reading
 from nfsgeo.data.formats import ARRAYS, FORMATS, OWN, Format, Look, require
 from nfsgeo.data.formats.format import check_hdf5
-from nfsgeo.data.formats.kinds import with_kinds
+from nfsgeo.data.formats.kinds import STILL, with_kinds
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
@@ -27,7 +27,6 @@ __all__ = ["Columns", "check_path", "convert", "is_source", "open", "settled", "
 # The variable or column of each role, and those of each kind.
 Columns = Mapping[str, str | Sequence[str]]
 
-STILL = ("static", "field")  # kinds that are not gone once files are opened
 STORE = (".zgroup", ".zmetadata", "zarr.json")  # in the folder of a Zarr store
 
 

@@ -71,7 +71,7 @@ def fields_of(
     kinds, given = named.kinds_of(path, names, columns or {})
     if "nfsgeo_layout" in dataset.attrs:
         own = _own(path, dataset)
-        return with_kinds(own, _by_kind(kinds, own), "variable", ask=False)
+        return with_kinds(own, _by_kind(kinds, own), "variable", asks=False)
     named.check_roles(path, names, given)
     chosen = [name for name, kind in kinds.items() if kind == "field"]
     along = {d for name in chosen for d in dataset[name].dims} or {*dataset.dims}
@@ -135,7 +135,7 @@ def fields_of(
     east = _is_degrees(first) or first.attrs.get("standard_name") == "longitude"
     if east or named.bare_name(roles["x"]) in named.LONGITUDE:
         fields.dataset["x"].attrs["standard_name"] = "longitude"
-    return with_kinds(fields, _by_kind(kinds, fields), "variable", only=True)
+    return with_kinds(fields, _by_kind(kinds, fields), "variable")
 
 
 def _by_kind(kinds: Roles, fields: Fields) -> dict[str, list[str]]:

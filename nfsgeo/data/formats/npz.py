@@ -44,7 +44,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     with np.load(path, allow_pickle=False) as archive:
         arrays: dict[str, Any] = dict(archive.items())
     if ABOUT in arrays:
-        return with_kinds(_written(path, arrays), columns, "variable", ask=False)
+        return with_kinds(_written(path, arrays), columns, "variable", asks=False)
     named: dict[str, dict[str, Any]] = {PARAMETER: {}, SPLIT: {}}
     cloud = "coords" in arrays
     for name in arrays.keys() - NAMES - ({"coords", "offsets"} if cloud else {*SPACE}):
@@ -82,7 +82,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         parameters=named[PARAMETER],
         split=named[SPLIT],
     )
-    return with_kinds(made, columns, "variable", only=True)
+    return with_kinds(made, columns, "variable")
 
 
 def _on(points: Any, values: Any, letters: str, ends: Any) -> Any:

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.checks import as_real, finite, missing_values, not_infinite
-from nfsgeo.data.fields import FIELD, STATIC, Doubles, Fields, Indices
+from nfsgeo.data.fields import Doubles, Fields, Indices
 from nfsgeo.data.formats import columns as named
 from nfsgeo.data.formats.columns import Columns, listed
 from nfsgeo.data.formats.format import Format, Look, require
-from nfsgeo.data.formats.kinds import bare, is_static, with_kinds
+from nfsgeo.data.formats.kinds import STILL, with_kinds
 from nfsgeo.data.formats.table_writers import write_csv, write_parquet
 from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
 from nfsgeo.errors import UserError
@@ -260,25 +260,18 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     _check_rows(path, at, points[there], times, starts, of)
     shape = (-1,) if own or len(samples) == 1 else (len(samples), len(points))
     axes, arrays = "t" + "np"[-len(shape) :], list[Array]()
-    names = list(cells)
-    for name in names:
-        kind = kinds.get(name)
-        what, static = f"{path}: column {name}", kind == "static"
-        static |= not kind and is_static(name)
-        values = as_real(cells.pop(name), what, gaps=not static)
-        values = (finite if static else not_infinite)(values, what)
+    for name in list(cells):
+        what = f"{path}: column {name}"
+        values = not_infinite(as_real(cells.pop(name), what, gaps=True), what)
         dtype = np.result_type(values, np.float32)
         found = np.full(len(times) * len(there), np.nan, dtype)
         found[at] = values
-        short = bare(name) if static and not kind and bare(name) not in names else name
-        role = STATIC if static else FIELD
-        arrays.append(Array(found.reshape(len(times), *shape), axes, [short], role))
-    arrays.sort(key=lambda array: array.role == STATIC)
+        arrays.append(Array(found.reshape(len(times), *shape), axes, [name]))
     meshes = np.split(points[there], starts[1:]) if own else points
     when, units = times if "time" in roles else None, {"time": unit}
     fields = build(path, arrays, points=meshes, times=when, units=units)
-    sure = [name for name in fields.component_names if kinds.get(name) == "field"]
-    fields = with_kinds(fields, {"field": sure}, "column")
+    told = {kind: [n for n in kinds if kinds[n] == kind] for kind in STILL}
+    fields = with_kinds(fields, told, "column")
     dataset = fields.dataset
     if named.bare_name(roles["x"]) in named.LONGITUDE:
         dataset["x"].attrs["standard_name"] = "longitude"

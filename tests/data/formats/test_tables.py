@@ -33,7 +33,7 @@ def test_a_static_input_that_changes_in_time_is_no_static_input(
     path = tmp_path / "a.csv"
     path.write_text("x,t,p,a_k,a_q\n0,0,1,5,1\n0,1,1,5,2\n1,0,1,4,3\n1,1,1,4,3\n")
     message = one_line(nfsgeo.data.open, path)
-    assert "a.csv with q, which changes in time" in message and "rename it" in message
+    assert "a.csv with a_q, which changes in time" in message and "rename it" in message
     path.write_text("x,t,a_q\n0,0,1\n1,0,2\n")
     assert "no field to predict but the inputs q" in one_line(nfsgeo.data.open, path)
 
