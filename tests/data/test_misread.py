@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas
@@ -132,33 +131,6 @@ def test_dates_that_look_like_numbers(form: str, tmp_path: Path) -> None:
         nfsgeo.open(tmp_path / "u.csv", columns={"time": "when"})
 
 
-@pytest.mark.parametrize("times", [range(60), range(1000, 1100), np.arange(0, 9, 0.25)])
-def test_times_that_are_numbers(times: Any) -> None:
-    u = RANDOM.random((1, 3, len(times)))
-    made = nfsgeo.from_arrays(u, RANDOM.random((3, 2)), list(times))
-    np.testing.assert_array_equal(made.times, np.array(times, float))
-
-
-def test_coordinates_along_time() -> None:
-    lat, lon = np.meshgrid(np.linspace(40, 42, 5), np.linspace(5, 8, 6), indexing="ij")
-    dims = ("Time", "south_north", "west_east")
-    for move in (0.0, 0.1):
-        shift = move * np.arange(8)[:, None, None]
-        data = xarray.Dataset(
-            {"T2": (dims, RANDOM.random((8, 5, 6)))},
-            {
-                "XLAT": (dims, lat + shift, {"units": "degree_north"}),
-                "XLONG": (dims, lon + shift, {"units": "degree_east"}),
-                "XTIME": ("Time", np.arange(8) * 60.0, HOURS),
-            },
-        )
-        if move:
-            with pytest.raises(UserError, match="points that move"):
-                nfsgeo.from_xarray(data)
-        else:
-            assert nfsgeo.from_xarray(data).num_points(0) == 30
-
-
 def test_staggered_grids(tmp_path: Path) -> None:
     u, v = RANDOM.random((6, 3, 5)), RANDOM.random((6, 3, 4))
     coords = {"time": ("time", np.arange(6.0), HOURS), "lat": range(3), "lon": range(5)}
@@ -197,12 +169,6 @@ def test_encodings_of_tables(encoding: str, tmp_path: Path) -> None:
     else:
         with pytest.raises(UserError, match="UTF-8.*iconv"):
             nfsgeo.open(path)
-
-
-def test_dates_with_a_time_zone() -> None:
-    when = pandas.date_range("2021-01-01", periods=4, freq="h").tz_localize("UTC")
-    with pytest.raises(UserError, match="UTC.*tz_localize"):
-        nfsgeo.from_arrays(RANDOM.random((3, 9, 4)), RANDOM.random((9, 2)), when)
 
 
 def test_the_box_of_a_run_serves_for_fewer_stations(tmp_path: Path) -> None:

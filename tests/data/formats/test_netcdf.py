@@ -286,27 +286,6 @@ def test_longitudes_around_the_globe_need_a_domain(
     assert nfsgeo.open(path, domain=globe).domain == globe
 
 
-@pytest.mark.parametrize("units", ["degrees", "radian"])
-@pytest.mark.parametrize("west", [-180.0, 0.0])
-def test_globes_become_spheres(west: float, units: str, tmp_path: Path) -> None:
-    """With both poles, from north to south; radians are refused."""
-    east, north = (
-        f"{units}_{d}" if units[0] == "d" else units for d in ("east", "north")
-    )
-    dataset = weather(lat=19, lon=18).assign_coords(
-        lat=("lat", np.linspace(90, -90, 19), {"units": north, "axis": "Y"}),
-        lon=("lon", west + np.arange(0, 360, 20.0), {"units": east, "axis": "X"}),
-    )
-    path = saved(dataset, tmp_path / "a.nc")
-    if units == "radian":
-        with pytest.raises(UserError, match="coordinates in radian.*degrees"):
-            nfsgeo.open(path, domain=Domain.sphere())
-        return
-    fields = nfsgeo.open(path, domain=Domain.sphere())
-    assert fields.domain == Domain.sphere(west)
-    assert fields.axes is not None and fields.axes[0][0] == west
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [

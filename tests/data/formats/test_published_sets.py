@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import nfsgeo.data
 from nfsgeo.data.build import even_axis
-from nfsgeo.data.formats import containers
 from nfsgeo.data.splits import published_split, split_in_order
 
 RNG = np.random.default_rng(2)
@@ -262,18 +261,6 @@ def test_reordered_arrays_are_refused(
     examples[name](path)
     rewritten(path, array, change)
     assert str(path) in one_line(read_all, path)
-
-
-def test_large_matlab_files_are_read_in_blocks(
-    examples: Examples, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(containers, "BLOCK_BYTES", 2 * 4 * 6 * 3 * 4)
-    path = tmp_path / "NavierStokes_V1e-3_N5_T4.mat"
-    expected = examples[path.name](path)
-    with nfsgeo.data.open(path) as file:
-        for sample in (4, 0, 1, 3, 2):
-            whole = file.read(sample, slice(1, 3)).swapaxes(0, 1).reshape(2, 6, 3, 1)
-            np.testing.assert_array_equal(whole, expected.u[sample, 1:3])
 
 
 class Planted:
