@@ -153,15 +153,10 @@ def nodes(num: int, *, periodic: bool) -> Doubles:
 
 
 def even_axis(values: Any, *, centred: bool) -> tuple[Doubles, float, float]:
-    """An equispaced axis freed of float32 rounding, and the ends of its cells.
+    """An equispaced axis freed of float32 rounding, and the ends of its box.
 
-    Args:
-        values: Coordinates as stored, increasing by one step.
-        centred: Whether they are the centres of cells; else the first is an end of
-            the box and the last lies one step before the other (periodic nodes).
-
-    Returns:
-        The axis, the lower and the upper end of the box.
+    Coordinates are ``centred`` in cells, or else the first is an end of the box and the
+    last lies one step before the other (periodic nodes).
 
     Raises:
         ValueError: The coordinates are not equispaced.

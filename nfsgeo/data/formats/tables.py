@@ -55,10 +55,8 @@ class _Text(NamedTuple):
 def _text(path: Path, errors: str = "strict") -> _Text:
     with path.open("rb") as stream:
         head, encoding = stream.read(512), "utf-8-sig"
-    for name in ("utf-16-le", "utf-32", "utf-16") if b"\0" in head else ():
-        with suppress(UnicodeError):  # the last two need a mark of the order of bytes
-            letters = codecs.getincrementaldecoder(name)().decode(head)
-            encoding = encoding if "\0" in letters else name
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
     with path.open(encoding=encoding, errors=errors) as stream:
         lines = [stream.readline(LONGEST) for _ in range(COMMENTS)]
     number = next((n for n, line in enumerate(lines) if line.lstrip()[:1] != "#"), 0)
