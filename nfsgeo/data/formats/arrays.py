@@ -142,27 +142,23 @@ def _kept(shape: Sequence[int], num: int) -> list[int]:
 
 
 def _is_cloud(path: Path, parts: Sequence[_Part]) -> bool:
-    """Whether fields are at points; makes sure that it is told where."""
-    fields = "".join(part.axes for part in parts if part.role in KINDS)
-    cloud, grid = "p" in fields, [axis for axis in SPACE if axis in fields]
-    if cloud == bool(grid) or FIELD not in [part.role for part in parts]:
-        given = f"{path} with fields of axes {', '.join(fields) or 'none'}"
-        told = "fields along p, the points of a cloud, or along x, y, z of a grid"
-        raise UserError(given, told, _say(path))
-    always = [part for part in parts if part.role == FIELD and "t" not in part.axes]
-    if always and "t" in fields:
-        told = f"{always[0].name}:{always[0].axes}"
-        given, todo = f"field={told} beside arrays along t", f"say static={told} if it "
-        expected = "t among the axes of every field that is predicted"
-        raise UserError(given, expected, todo + "never changes")
+    """Whether fields are at points; makes sure that it is told where, and when."""
+    given = [part for part in parts if part.role in KINDS]
+    axes = {axis for part in given for axis in part.axes}
+    timed = [part for part in given if part.role == FIELD and "t" in part.axes]
+    fields = [part for part in given if part.role == FIELD]
+    cloud, grid = "p" in axes, [axis for axis in SPACE if axis in axes]
     mesh = sorted(part.role for part in parts if part.role in ("points", *SPACE))
     wanted = [["points"], ["x"], ["x", "y"], ["x", "y", "z"]] if cloud else [grid]
-    if mesh not in wanted or (cloud and any(part.ends for part in parts)):
-        given = f"{path} with fields on a {'cloud' if cloud else 'grid'} and "
-        given += f"coordinates {', '.join(mesh)}" if mesh else "no coordinates"
-        told = " and ".join(f"{axis}=NAME or {axis}=FIRST:LAST" for axis in grid)
-        told = told or "points=NAME, or x=NAME,y=NAME and so on"
-        raise UserError(given, told, "tell which arrays they are, once")
+    fine = cloud != bool(grid) and mesh in wanted and timed in ([], fields)
+    if not (fine and fields) or (cloud and any(part.ends for part in parts)):
+        told = [f"{part.role}={part.name}:{part.axes}".rstrip(":") for part in parts]
+        raise UserError(
+            f"{path} with {', '.join(told)}",
+            "fields along p, points of a cloud, and points=NAME or x=NAME,y=NAME; or "
+            "along x, y, z of a grid, and x=NAME or x=FIRST:LAST; all along t, or none",
+            "tell axes and coordinates, and static=NAME:AXES of what never changes",
+        )
     return cloud
 
 

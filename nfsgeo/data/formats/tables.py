@@ -384,28 +384,24 @@ def _positions(path: Path, stations: list[str]) -> dict[str, Any]:
         expected = "a table with the name and the coordinates of each station"
         raise UserError(f"points={path}", expected, "check the name")
     cells = _cells(path, text=True)
-    space = [[n for n in cells if named.bare_name(n) in named.ROLES[r]] for r in "xyz"]
-    if [len(each) for each in space] not in ([1, 0, 0], [1, 1, 0], [1, 1, 1]):
+    found = [n for r in "xyz" for n in cells if named.bare_name(n) in named.ROLES[r]]
+    named.roles_of(path, found)
+    texts = {
+        n: [str(cell).strip() for cell in cells[n]] for n in cells if n not in found
+    }
+    lacking = {name: sorted({*stations}.difference(texts[name])) for name in texts}
+    best = min(lacking, key=lambda name: len(lacking[name]), default="")
+    rows = pandas.Index(texts.get(best, []))
+    twice = rows[rows.duplicated()].intersection(stations)
+    if not best or lacking[best] or len(twice) or [*lacking.values()].count([]) > 1:
+        odd = listed(lacking.get(best) or [*twice] or stations)
         raise UserError(
-            f"{path} with columns {listed(list(cells))}",
-            "one column each for x[, y[, z]], or lon and lat, and one of names",
-            "rename or remove columns",
+            f"{path} with columns {listed(list(cells))}, not once with {odd}",
+            "each station once, by the name of its column, in one of them",
+            "add or remove rows or columns, or say ignore=COLUMN for no station",
         )
-    found = [name for each in space for name in each]
-    columns = [[str(c).strip() for c in cells[n]] for n in cells if n not in found]
-    lacking = [sorted({*stations}.difference(column)) for column in columns]
-    best = min(lacking, key=len, default=stations)
-    if best or lacking.count([]) > 1:
-        what = f"without {listed(best)}" if best else "with all stations in 2 columns"
-        expected = "each of the stations' names in one and the same column"
-        todo = "add them, remove other columns, or say ignore=COLUMN for no station"
-        raise UserError(f"{path} {what}", expected, todo)
-    names = pandas.Index(columns[lacking.index([])])
-    for name in names[names.duplicated()].intersection(stations):
-        given = f"{path} with {sum(names == name)} rows for {name}"
-        raise UserError(given, "one for each station", "remove the others")
-    rows = [names.get_loc(name) for name in stations]
-    return {name: _values(path, name, cells[name])[rows] for name in found}
+    at = [rows.get_loc(name) for name in stations]
+    return {name: _values(path, name, cells[name])[at] for name in found}
 
 
 CSV = Format(
