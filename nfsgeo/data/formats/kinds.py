@@ -49,8 +49,8 @@ def with_kinds(
     array = {name: name for name in names}
     if noun == "array":
         stems = {name: re.sub(r"_\d+$", "", name) for name in names}
-        several = {s for s in stems.values() if s not in names and f"{s}_0" in names}
-        array = {name: s if s in several else name for name, s in stems.items()}
+        whole = {s for s in stems.values() if s not in names and f"{s}_0" in names}
+        array = {name: s if s in whole else name for name, s in stems.items()}
     told, rest = kinds_of(path, [*array.values(), *names], columns or {})
     if rest:
         given = f"columns with {', '.join(rest)}= of {path}"
@@ -62,18 +62,21 @@ def with_kinds(
     kinds |= {n: "static" for n in (*marked, *fields.static_names) if not kinds[n]}
     timed = [n for n in names if "time" in fields.dataset[n].dims]
     wanted = [n for n in timed if kinds[n] != "ignore" and (asks or kinds[n])]
-    still = _still(fields, wanted) if len(fields.times) > 1 else dict.fromkeys(names)
+    several = len(fields.times) > 1
+    still = _still(fields, wanted) if several else {}
     moving = {array[name] for name in names if name not in still}
     if noun == "variable" and any(
         kinds[n] == "field" and array[n] in moving for n in names
     ):
         kinds = {name: kind or "ignore" for name, kind in kinds.items()}
-    if moved := [n for n in timed if kinds[n] == "static" and array[n] in moving]:
+    moved = [n for n in timed if kinds[n] == "static" and array[n] in moving]
+    if moved and several:
         given = f"{path} with {', '.join(moved)}, which changes in time"
         wanted_ = "the same values at all time steps of a static input"
         raise UserError(given, wanted_, "rename it if it is a field to predict")
-    asked = {array[n]: n for n, differs in still.items() if differs and not kinds[n]}
-    if asked := [name for name in asked if name not in moving]:
+    asked = [array[n] for n, differs in still.items() if differs and not kinds[n]]
+    asked = [name for name in dict.fromkeys(asked) if name not in moving]
+    if asked:
         which = f"which never change{'s' * (len(asked) == 1)} in time"
         what = "whether that is a static input, a field to predict, or neither"
         say = f"static={asked[0]}, or field={asked[0]}, or ignore={asked[0]}"

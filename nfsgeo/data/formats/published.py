@@ -133,11 +133,11 @@ def _from_x_to_y(path: Path, found: Arrays) -> Fields:
     times: Any = [0.0]
     if timed:
         times = STEP * np.arange(SNAPSHOTS) if y.shape[1] == SNAPSHOTS else None
-    visc = found.get("visc")
-    about = {} if visc is None else {"viscosity": float(visc.values.flat[0])}
+    about: dict[str, Any] = {"periodic": equation != "darcy"}
+    if "visc" in found:
+        about["viscosity"] = float(found["visc"].values.flat[0])
     equation = "navier-stokes" if equation == "nsforcing" else equation
-    periodic = equation != "darcy"
-    return _on_unit_box(path, arrays, equation, times, periodic=periodic, **about)
+    return _on_unit_box(path, arrays, equation, times, **about)
 
 
 def _nfs(path: Path, found: Arrays) -> Fields:
@@ -203,7 +203,7 @@ def _pdebench_flow(path: Path, found: Arrays) -> Fields:
         Array(found["particles"], "ntxyc", ["particles"]),
         Array(found["force"], "nxyc", ["force_x", "force_y"], STATIC),
     ]
-    how = {"periodic": False, "kind": "centres"}
+    how: dict[str, Any] = {"periodic": False, "kind": "centres"}
     return _on_unit_box(path, arrays, "navier-stokes", times[0], **how)
 
 
@@ -224,8 +224,8 @@ def _camlab(path: Path, found: Arrays) -> Fields:
     arrays = [Array(u[..., : len(names)], "ntpc", names)]
     if coefficient:
         c = found["c"]
-        still = partial(_still, path, c)
-        still = deferred([*"npc"], (len(c), *c.shape[2:]), c.dtype, still)
+        once = partial(_still, path, c)
+        still = deferred([*"npc"], (len(c), *c.shape[2:]), c.dtype, once)
         arrays.append(Array(still, "npc", numbered(coefficient, c.shape[3]), STATIC))
     elif "c" in found:
         left_out(path, ["c"])

@@ -151,16 +151,3 @@ def test_no_code_runs(
     whole.extra = Planted()
     one_line(nfsgeo.data.open, saved(tmp_path / "a.pt", [whole]))
     assert capsys.readouterr().out == ""
-
-
-def test_damage_gives_one_line(tmp_path: Path) -> None:
-    path = saved(tmp_path / "a.pt", [graph(), graph()])
-    raw, random = path.read_bytes(), np.random.default_rng(0)
-    for place in random.integers(0, len(raw), 60):
-        noise = random.bytes(int(random.integers(0, 9)))
-        broken = raw[:place] + noise + (raw[place + len(noise) :] if noise else b"")
-        path.write_bytes(broken)
-        try:
-            nfsgeo.data.open(path).read(0, slice(None))
-        except UserError as error:
-            assert "\n" not in str(error)
