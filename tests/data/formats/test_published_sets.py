@@ -304,7 +304,7 @@ def test_torch_files_of_something_else(
 def test_files_of_other_names_are_asked_about(
     name: str, told: Any, examples: Examples, tmp_path: Path, one_line: OneLine
 ) -> None:
-    """The published sets are known by their names; see also ``tests/data/misread``."""
+    """The published sets are known by their names."""
     path = tmp_path / f"own{Path(name).suffix}"
     expected = examples[name](path)
     message = one_line(nfsgeo.data.open, path)
