@@ -49,7 +49,7 @@ class Array:
         axes: A letter for each axis: ``n`` sample, ``t`` time, ``x``, ``y``, ``z`` of a
             grid, ``p`` point; any other runs over components. What the field does not
             depend on is left out.
-        names: Of its components; ``forcing_NAME`` is the forcing ``NAME``.
+        names: Of its components; ``forcing_NAME`` is ``NAME``, known ahead.
         role: One of :data:`~nfsgeo.data.fields.ROLES`.
     """
 

@@ -44,7 +44,7 @@ def as_times(values: Any, what: str) -> NDArray[np.float64]:
     """Times as float64; dates become seconds since 1970-01-01, time spans seconds.
 
     Raises:
-        UserError: A time is missing, has a time zone, or is neither number nor date.
+        UserError: A time is not given, has a time zone, or is neither number nor date.
     """
     array = np.ma.filled(np.ma.asanyarray(on_cpu(values)))
     masked = int(np.ma.count_masked(values)) if np.ma.isMaskedArray(values) else 0

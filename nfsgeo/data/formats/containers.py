@@ -63,7 +63,7 @@ def shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def read(path: Path, names: Iterable[str]) -> dict[str, Variable]:
-    """Arrays by name, dimensions ``0``, ``1``, ...; NaN where HDF5 marks them missing.
+    """Arrays by name, dimensions ``0``, ``1``, ...; NaN where HDF5 marks them.
 
     Raises:
         ValueError: An array has complex numbers.
@@ -131,16 +131,16 @@ def without(
     values: NDArray[Any], marks: Iterable[Any], low: float, high: float
 ) -> NDArray[Any]:
     """NaN in place of values that equal a mark, or are outside of a range."""
-    missing = np.zeros(values.shape, bool)
+    absent = np.zeros(values.shape, bool)
     with np.errstate(over="ignore"):
         if values.dtype.kind == "f":  # 1e20 in double precision marks single 1e20
             low, high = np.asarray([low, high], values.dtype)
             marks = [np.asarray(mark).astype(values.dtype) for mark in marks]
         if (low, high) != (-np.inf, np.inf):
-            missing |= (values < low) | (values > high)
+            absent |= (values < low) | (values > high)
     for mark in marks:
-        missing |= np.isin(values, mark)
-    return np.where(missing, np.float32(np.nan), values) if missing.any() else values
+        absent |= np.isin(values, mark)
+    return np.where(absent, np.float32(np.nan), values) if absent.any() else values
 
 
 def as_text(value: Any) -> Any:

@@ -93,7 +93,7 @@ def with_kinds(
 
 
 def _first(values: Variable, what: str) -> Variable:
-    """The first value in time that is not missing."""
+    """The first value in time that is not NaN."""
     if "time" not in values.dims:
         return values.copy(deep=False)
     first = values.isel(time=0)

@@ -51,9 +51,9 @@ def fields_of(
     Coordinates on axes of their own make a grid, those on shared dimensions (stations,
     cells of an unstructured mesh, curvilinear grids) a point cloud. Fields that vary
     in time are predicted, the others are static inputs, and so are those named ``a`` or
-    ``a_...``; a variable of samples alone is a parameter. What the file marks as
-    missing becomes NaN (CF 1.11, section 2.5.1), dates seconds since 1970. A point
-    whose coordinates are missing does not exist. Text is not read.
+    ``a_...``; a variable of samples alone is a parameter. What the file marks by
+    fill values becomes NaN (CF 1.11, section 2.5.1), dates seconds since 1970. A point
+    whose coordinates are NaN does not exist. Text is not read.
 
     Args:
         path: The file, for messages.
@@ -145,7 +145,7 @@ def _by_kind(kinds: Roles, fields: Fields) -> dict[str, list[str]]:
 
 
 def _decoded(dataset: Dataset) -> Dataset:
-    """With NaN for what is missing, unpacked; decoded by xarray before or not."""
+    """With NaN in place of fill values, unpacked; decoded by xarray before or not."""
     dataset = dataset.copy()
     for each in dataset.variables.values():
         for key in each.attrs.keys() & set(FILLS):
@@ -354,7 +354,7 @@ def _netcdf(path: Path, columns: named.Columns | None = None) -> Fields:
 
 def _zarr(path: Path, columns: named.Columns | None = None) -> Fields:
     """As NetCDF, a folder or a zip file of it; a ``fill_value`` of 0, Zarr's default,
-    marks values as missing only where an attribute says so.
+    marks values only where an attribute says so.
     """
     import zarr
 

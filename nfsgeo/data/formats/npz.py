@@ -34,7 +34,7 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     or, where ``offsets`` (N + 1) tells where the mesh of each sample begins, (all
     points, T, C); static inputs ``a`` are the same without T. These, times or dates
     ``t``, trailing axes of length one of clouds, and all that follows may be left out.
-    ``mask`` is true where ``u`` is missing, besides NaN. ``names`` and ``static_names``
+    ``mask`` is true where ``u`` is none, besides NaN. ``names`` and ``static_names``
     are those of components. ``lower``, ``upper``, ``periodic``, ``sphere``, ``facets``
     and ``inside`` are a :class:`~nfsgeo.geometry.Domain`, ``parameter_NAME`` numbers of
     the samples, ``split_PART`` the samples of a part.

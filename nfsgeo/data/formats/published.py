@@ -121,7 +121,7 @@ def _darcy(path: Path, found: Arrays) -> Fields:
 
 
 def _from_x_to_y(path: Path, found: Arrays) -> Fields:
-    """Coefficient to solution, forcing to vorticity, or trajectories from ``x``.
+    """Coefficient to solution, force to vorticity, or trajectories from ``x``.
 
     The tensors were thinned out from a finer grid, which leaves nodes at i/n even on
     the bounded axes of Darcy flow.

@@ -1,6 +1,6 @@
 """Tables: a row for each point, time step and sample, or a column for each station.
 
-Rows come in any order. A value is missing where its cell is empty or its row is. Points
+Rows come in any order. A value is NaN where its cell is empty or its row not there. Points
 stay where they are, sorted by their coordinates; every sample has the same times. See
 :mod:`nfsgeo.data.formats.columns` and ``kinds`` for what names tell.
 """
@@ -204,8 +204,8 @@ def _values(path: Path, name: str, cells: Any, *, names: bool = False) -> NDArra
             f"convert the column, or say --columns ignore={name}, or sample={name} if "
             "it tells samples apart",
         )
-    if missing := int(absent[codes].sum()):
-        raise missing_values(f"{path}: column {name}", missing, len(codes))
+    if num := int(absent[codes].sum()):
+        raise missing_values(f"{path}: column {name}", num, len(codes))
     return found[codes]
 
 
