@@ -7,7 +7,7 @@ import pickle
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,12 @@ def _is_torch(path: Path) -> bool:
 
 
 def _loaded(path: Path) -> dict[str, NDArray[Any]]:
+    about = path.stat()
+    return _once(path, (about.st_mtime_ns, about.st_size))
+
+
+@lru_cache(maxsize=1)  # asked what there is, then for it
+def _once(path: Path, version: Any) -> dict[str, NDArray[Any]]:
     """Arrays of numpy, or of a dictionary that PyTorch or pickle saved."""
     found: dict[str, Any] = {}
     if _head(path).startswith(NUMPY):

@@ -1,7 +1,7 @@
 """Tables: a row for each point, time step and sample, or a column for each station.
 
-Rows come in any order. A value is NaN where its cell is empty or its row not there. Points
-stay where they are, sorted by their coordinates; every sample has the same times. See
+Rows come in any order. A value is NaN where its cell is empty or its row not there.
+Points stay where they are, sorted by coordinates; every sample has the same times. See
 :mod:`nfsgeo.data.formats.columns` and ``kinds`` for what names tell.
 """
 
