@@ -91,7 +91,7 @@ def read_arrays(path: Path, columns: Columns | None = None) -> Fields:
             parameters |= dict(zip(names, each, strict=True))
         else:
             arrays.append(Array(values, part.axes, names, part.role))
-    times = other.pop("time", np.zeros(1) if sizes.get("t", 1) == 1 else None)
+    times = other.pop("time", None)
     mesh: dict[str, Any] = {"axes": [other[axis] for axis in SPACE if axis in other]}
     if "points" in other:
         points = other["points"].transpose("n", "p", COORDINATE, missing_dims="ignore")

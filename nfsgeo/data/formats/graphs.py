@@ -126,7 +126,7 @@ def fields_of_graphs(
         path,
         arrays,
         points=[part["pos"] for part in parts],
-        times=first.get("t", [0.0] if u[0].shape[1] == 1 else None),
+        times=first.get("t"),
         cells=[{"triangle": p["face"].T} if "face" in p else {} for p in parts],
         parameters={n: [p[n] for p in parts] for n in sorted(first) if n not in READ},
     )

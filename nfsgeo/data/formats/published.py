@@ -59,7 +59,7 @@ def _on_unit_box(
     path: Path,
     arrays: Sequence[Array],
     equation: str,
-    times: Any,
+    times: Any = None,
     *,
     periodic: bool = True,
     kind: str = "nodes",
@@ -117,7 +117,7 @@ def _darcy(path: Path, found: Arrays) -> Fields:
     """Coefficient and solution at nodes that include the boundary."""
     arrays = [Array(found["sol"], "nxy", ["u"])]
     arrays += [Array(found["coeff"], "nxy", ["a"], STATIC)]
-    return _on_unit_box(path, arrays, "darcy", [0.0], periodic=False, kind="closed")
+    return _on_unit_box(path, arrays, "darcy", periodic=False, kind="closed")
 
 
 def _from_x_to_y(path: Path, found: Arrays) -> Fields:
@@ -130,9 +130,8 @@ def _from_x_to_y(path: Path, found: Arrays) -> Fields:
     timed, space = equation == "burgers", "x" if x.ndim == 2 else "xy"
     arrays = [Array(y, f"nt{space}" if timed else f"n{space}", ["u"])]
     arrays += [Array(x, f"n{space}", ["a"], INITIAL if timed else STATIC)]
-    times: Any = [0.0]
-    if timed:
-        times = STEP * np.arange(SNAPSHOTS) if y.shape[1] == SNAPSHOTS else None
+    known = timed and y.shape[1] == SNAPSHOTS
+    times = STEP * np.arange(SNAPSHOTS) if known else None
     about: dict[str, Any] = {"periodic": equation != "darcy"}
     if "visc" in found:
         about["viscosity"] = float(found["visc"].values.flat[0])
@@ -147,7 +146,7 @@ def _nfs(path: Path, found: Arrays) -> Fields:
     ``a`` is a static input where there is one time step, else the initial condition.
     """
     u, a = found["u"].values, found["a"].values
-    role, times = (STATIC, [0.0]) if u.shape[-1] == 1 else (INITIAL, None)
+    role = STATIC if u.shape[-1] == 1 else INITIAL
     space = "p" if "x" in found else SPACE[: a.ndim - 1]
     if "x" in found:
         points = found["x"].values
@@ -157,8 +156,8 @@ def _nfs(path: Path, found: Arrays) -> Fields:
         u, a = u.reshape(len(u), len(flat), -1), a.reshape(len(u), len(flat))
     arrays = [Array(u, f"n{space}t", ["u"]), Array(a, f"n{space}", ["a"], role)]
     if "x" in found:
-        return build(path, arrays, points=flat, times=times)
-    return _on_unit_box(path, arrays, "", times)
+        return build(path, arrays, points=flat)
+    return _on_unit_box(path, arrays, "")
 
 
 def _pdebench(path: Path, found: Arrays) -> Fields:
@@ -186,7 +185,7 @@ def _pdebench(path: Path, found: Arrays) -> Fields:
         path,
         [Array(u, "ntx" if line else "ntxy", ["u"]), *static],
         axes=axes,
-        times=found["t-coordinate"].values[: u.shape[1]] if line else [0.0],
+        times=found["t-coordinate"].values[: u.shape[1]] if line else None,
         domain=domain,
         equation="burgers" if burgers else "" if line else "darcy",
         provenance={"parameters": parameters},
@@ -229,7 +228,7 @@ def _camlab(path: Path, found: Arrays) -> Fields:
         arrays.append(Array(still, "npc", numbered(coefficient, c.shape[3]), STATIC))
     elif "c" in found:
         left_out(path, ["c"])
-    times: Any = [0.0] if steps == 1 else None
+    times = None
     if end and (steps == 21 or name == "wave-layer"):
         times = np.linspace(0, end, steps)
     dims, dim = ["sample", "point", "d"][len(x) == 1 :], x.shape[3]
@@ -282,7 +281,6 @@ def _geo_fno(path: Path, found: Arrays) -> Fields:
         path,
         [Array(u, "np", [component]), *static],
         points=at,
-        times=[0.0],
         split=published_split(len(u), 1000, 100, 200, test_last=channel < 0),
     )
 
