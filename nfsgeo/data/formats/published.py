@@ -21,7 +21,7 @@ from nfsgeo.data.build import Array, build, even_axis, nodes, numbered
 from nfsgeo.data.domains import check_within
 from nfsgeo.data.fields import INITIAL, SPACE, STATIC, Fields, reading
 from nfsgeo.data.formats.containers import attributes, read, shapes
-from nfsgeo.data.formats.format import Format, Look, left_out
+from nfsgeo.data.formats.format import Format, left_out
 from nfsgeo.data.lazy import Key, deferred
 from nfsgeo.data.splits import published_split
 from nfsgeo.errors import UserError
@@ -161,7 +161,8 @@ def _nfs(path: Path, found: Arrays) -> Fields:
 
 
 def _pdebench(path: Path, found: Arrays) -> Fields:
-    """Trajectories in one dimension, or Darcy flow, at centres of cells.
+    """Trajectories in one dimension, or Darcy flow, at centres of cells; Navier-Stokes
+    with particles.
 
     The names of published sets tell the domain, which is periodic in one dimension.
     ``t-coordinate`` has one entry too many; the viscosity of Burgers' equation is
@@ -340,30 +341,41 @@ def _set_of(
     return next(fits)
 
 
-def _read(sets: Sequence[_Set], path: Path) -> Fields:
-    there = shapes(path)
-    one = _set_of(sets, path, there)
-    names = [n for n in there if n in one.axes or re.fullmatch(one.more, n)]
-    rest = [n for n in there if n not in names and not re.fullmatch(one.derived, n)]
-    left_out(path, rest)
-    return one.read(path, read(path, names))
+def _format(name: str, content: str | None, *sets: _Set) -> Format:
+    """One of several sets, of which the first paragraph of ``content`` tells."""
+
+    def read_set(path: Path) -> Fields:
+        there = shapes(path)
+        one = _set_of(sets, path, there)
+        names = [n for n in there if n in one.axes or re.fullmatch(one.more, n)]
+        rest = [n for n in there if n not in names]
+        left_out(path, [n for n in rest if not re.fullmatch(one.derived, n)])
+        return one.read(path, read(path, names))
+
+    read_set.__doc__ = content
+    return Format(
+        name, lambda look: bool(_set_of(sets, look.path, look.shapes)), read_set
+    )
 
 
-def _fits(sets: Sequence[_Set], look: Look) -> bool:
-    return bool(_set_of(sets, look.path, look.shapes))
-
-
-SETS: dict[str, Sequence[_Set]] = {
-    "PDEBench (.hdf5, .h5)": PDEBENCH,
-    "CAMLab point clouds of RIGNO and GAOT (.nc)": [
-        _Set("", {"u": 4, "x": 4}, _camlab, "c")
-    ],
-    "Geo-FNO elasticity, pipe and airfoil (.npy)": [_Set(GEO, {}, _geo_fno)],
-    "FNO's Burgers, Darcy and Navier-Stokes (.mat)": FNO,
-    "neuraloperator (.pt)": TENSORS,
-    "NFS authors' data (.pkl)": NFS,
-}
-PUBLISHED = tuple(
-    Format(name, partial(_fits, sets), partial(_read, sets))
-    for name, sets in SETS.items()
+PUBLISHED = (
+    _format("PDEBench (.hdf5, .h5)", _pdebench.__doc__, *PDEBENCH),
+    _format(
+        "CAMLab point clouds of RIGNO and GAOT (.nc)",
+        _camlab.__doc__,
+        _Set("", {"u": 4, "x": 4}, _camlab, "c"),
+    ),
+    _format(
+        "Geo-FNO elasticity, pipe and airfoil (.npy)",
+        _geo_fno.__doc__,
+        _Set(GEO, {}, _geo_fno),
+    ),
+    _format(
+        "FNO's Burgers, Darcy and Navier-Stokes (.mat)",
+        "Arrays of Li et al. (2021): Burgers ``a`` and ``u``, or ``input`` and "
+        "``output``, Navier-Stokes ``a`` and ``u``, Darcy ``coeff`` and ``sol``.",
+        *FNO,
+    ),
+    _format("neuraloperator (.pt)", _from_x_to_y.__doc__, *TENSORS),
+    _format("NFS authors' data (.pkl)", _nfs.__doc__, *NFS),
 )
