@@ -21,14 +21,7 @@ from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = [
-    "Array",
-    "build",
-    "cell_variables",
-    "even_axis",
-    "nodes",
-    "numbered",
-]
+__all__ = ["Array", "build", "cell_variables", "even_axis", "nodes", "numbered"]
 
 Doubles = NDArray[np.float64]
 

@@ -92,12 +92,7 @@ def darcy(path: Path, save: Save = scipy.io.savemat) -> Expected:
     save(path, {"coeff": a, "sol": u, "Kcoeff": a})
     axes = [np.linspace(0, 1, X), np.linspace(0, 1, Y)]
     return Expected(
-        u[:, None, ..., None],
-        axes,
-        np.zeros(1),
-        (False, False),
-        a[..., None],
-        "static",
+        u[:, None, ..., None], axes, np.zeros(1), (False, False), a[..., None], "static"
     )
 
 

@@ -296,10 +296,7 @@ def test_longitudes_around_the_globe_need_a_domain(
         (lambda d: d.drop_vars(["temp", "elev"]), "no field"),
         (lambda d: d.rename(temp="a_q").isel(time=slice(1)), "no field.*a_q"),
         (lambda d: d.assign(a_q=d.temp), "a_q, which changes in time"),
-        (
-            lambda d: d.assign(q=d.elev + 0 * d.temp),
-            "q, which never changes in time",
-        ),
+        (lambda d: d.assign(q=d.elev + 0 * d.temp), "q, which never changes in time"),
         (
             lambda d: d.assign_coords(
                 x2=(("lat", "lon"), np.ones((4, 5)), {"units": "degrees_east"})

@@ -53,10 +53,7 @@ def elasticity(folder: Path, samples: int = 4, points: int = 7) -> Path:
 
 
 def on_grid(
-    folder: Path,
-    name: str = "Pipe",
-    samples: int = 4,
-    grid: tuple[int, int] = (3, 4),
+    folder: Path, name: str = "Pipe", samples: int = 4, grid: tuple[int, int] = (3, 4)
 ) -> Path:
     np.save(folder / f"{name}_Q.npy", normal(samples, 5, *grid))
     for axis in "XY":
@@ -367,12 +364,7 @@ def test_times_that_names_tell(
 
 
 @settings(deadline=None)
-@given(
-    st.integers(2, 2048),
-    st.floats(-100, 100),
-    st.floats(1e-3, 1e3),
-    st.booleans(),
-)
+@given(st.integers(2, 2048), st.floats(-100, 100), st.floats(1e-3, 1e3), st.booleans())
 def test_even_axis_undoes_single_precision(
     num: int, lower: float, length: float, centred: bool
 ) -> None:
