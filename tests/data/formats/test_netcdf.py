@@ -365,6 +365,11 @@ def read_or_refuse(path: Path) -> None:
         assert "\n" not in str(error)
 
 
+def test_names_of_several_lines_are_told_in_one(one_line: Callable[..., str]) -> None:
+    dataset = weather().rename(temp="te\nmp").expand_dims({"le\nvel": 3})
+    assert "te mp" in one_line(nfsgeo.from_xarray, dataset)
+
+
 def test_damaged_stores_give_one_line(
     tmp_path: Path, one_line: Callable[..., str]
 ) -> None:
