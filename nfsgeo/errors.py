@@ -20,7 +20,8 @@ class UserError(ValueError):
 
     def __init__(self, given: str, expected: str, todo: str) -> None:
         self.given, self.expected, self.todo = given, expected, todo
-        super().__init__(f"{given}: expected {expected}; {todo}")
+        message = f"{given}: expected {expected}; {todo}"
+        super().__init__(" ".join(message.splitlines()))  # names of files may have some
 
     def __reduce__(self) -> tuple[type[UserError], tuple[str, str, str]]:
         # Crosses process boundaries (data-loader workers) with all three parts.

@@ -21,15 +21,7 @@ from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-__all__ = [
-    "Array",
-    "build",
-    "cell_variables",
-    "even_axis",
-    "nodes",
-    "numbered",
-    "on_unit_box",
-]
+__all__ = ["Array", "build", "cell_variables", "even_axis", "nodes", "numbered"]
 
 Doubles = NDArray[np.float64]
 
@@ -50,7 +42,7 @@ class Array:
         axes: A letter for each axis: ``n`` sample, ``t`` time, ``x``, ``y``, ``z`` of a
             grid, ``p`` point; any other runs over components. What the field does not
             depend on is left out.
-        names: Of its components; ``forcing_NAME`` is the forcing ``NAME``.
+        names: Of its components; ``forcing_NAME`` is ``NAME``, known ahead.
         role: One of :data:`~nfsgeo.data.fields.ROLES`.
     """
 
@@ -143,44 +135,6 @@ def build(
     return fields.with_known(known) if known else fields
 
 
-def on_unit_box(
-    path: Path,
-    arrays: Sequence[Array],
-    equation: str,
-    times: Any,
-    *,
-    periodic: bool = True,
-    kind: str = "nodes",
-    **parameters: Any,
-) -> Fields:
-    """Fields on an equispaced grid of the unit box, as published sets have them.
-
-    Args:
-        path: Where they come from.
-        arrays: Fields and inputs.
-        equation: Name of the equation.
-        times: Of the time steps, None where they are not known.
-        periodic: Whether the box is.
-        kind: ``"nodes"`` at i/n, ``"closed"`` for nodes with both ends, or
-            ``"centres"`` of cells.
-        parameters: Of the equation, where they are known.
-    """
-    values, letters = arrays[0].values, arrays[0].axes
-    sizes = [values.shape[letters.index(axis)] for axis in SPACE if axis in letters]
-    axes = [nodes(size, periodic=kind != "closed") for size in sizes]
-    shift = 0.5 if kind == "centres" else 0.0
-    about = {k: float(np.ravel(v)[0]) for k, v in parameters.items() if v is not None}
-    return build(
-        path,
-        arrays,
-        axes=[axis + shift / len(axis) for axis in axes],
-        times=times,
-        domain=Domain.unit(len(sizes), periodic=periodic),
-        equation=equation,
-        provenance={"parameters": about},
-    )
-
-
 def numbered(name: str, num: int) -> list[str]:
     """Names of so many components: ``u``, or ``u_0``, ``u_1``, ..."""
     return [name] if num == 1 else [f"{name}_{i}" for i in range(num)]
@@ -192,15 +146,10 @@ def nodes(num: int, *, periodic: bool) -> Doubles:
 
 
 def even_axis(values: Any, *, centred: bool) -> tuple[Doubles, float, float]:
-    """An equispaced axis freed of float32 rounding, and the ends of its cells.
+    """An equispaced axis freed of float32 rounding, and the ends of its box.
 
-    Args:
-        values: Coordinates as stored, increasing by one step.
-        centred: Whether they are the centres of cells; else the first is an end of
-            the box and the last lies one step before the other (periodic nodes).
-
-    Returns:
-        The axis, the lower and the upper end of the box.
+    Coordinates are ``centred`` in cells, or else the first is an end of the box and the
+    last lies one step before the other (periodic nodes).
 
     Raises:
         ValueError: The coordinates are not equispaced.

@@ -26,10 +26,7 @@ __all__ = [
 def as_real(values: Any, what: str, *, gaps: bool = False) -> NDArray[Any]:
     """Values as an array of booleans, integers or floats, in their own type.
 
-    Args:
-        values: Anything that numpy makes an array of.
-        what: What they are, for messages.
-        gaps: Whether values may be missing: masked ones and None become NaN.
+    With ``gaps``, masked values and None become NaN.
 
     Raises:
         UserError: Values are missing, complex, or no numbers at all.
@@ -66,22 +63,14 @@ def on_cpu(values: Any) -> Any:
 
 
 def finite(values: NDArray[Any], what: str) -> NDArray[Any]:
-    """The values, once all of them are finite.
-
-    Raises:
-        UserError: Some are not; says how many.
-    """
+    """The values, once all of them are finite; else says how many are not."""
     if bad := int((~np.isfinite(values)).sum()):
         raise missing_values(what, bad, values.size)
     return values
 
 
 def not_infinite(values: NDArray[Any], what: str) -> NDArray[Any]:
-    """The values, once none of them is infinite; NaN marks missing ones.
-
-    Raises:
-        UserError: Some are; says how many.
-    """
+    """The values, once none of them is infinite; NaN marks missing ones."""
     with np.errstate(over="ignore"):
         bad = int(np.isinf(values.astype(np.float32, copy=False)).sum())
     if bad:
@@ -94,15 +83,7 @@ def not_infinite(values: NDArray[Any], what: str) -> NDArray[Any]:
 
 
 def check_distinct(what: Any, names: Sequence[str]) -> None:
-    """Makes sure that names differ.
-
-    Args:
-        what: What they are names in, for messages.
-        names: Those that were given.
-
-    Raises:
-        UserError: One of them is there twice.
-    """
+    """Makes sure that no name is there twice."""
     for name in names:
         if (times := names.count(name)) > 1:
             given = f"{what} with the name {name!r} given {times} times"

@@ -19,7 +19,6 @@ from nfsgeo.data.fields import FIELD, KNOWN, LAYOUT, PARAMETER, STATIC, Fields
 from nfsgeo.data.lazy import Key, deferred, spread, stacked
 from nfsgeo.data.times import time_text
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
 
 __all__ = ["concatenated"]
 
@@ -66,7 +65,9 @@ def concatenated(
     else:
         own = first.shape is None and (len(meshes) > 1 or None in meshes)
         dataset = _by_sample(parts, ragged=own)
-    return Fields(_in_domain(dataset, parts), first.path)
+    if (domain := domain_of(first.dataset)) is not None:
+        dataset = with_domain(dataset, domain)
+    return Fields(dataset, first.path)
 
 
 @lru_cache(maxsize=OPEN)
@@ -96,6 +97,8 @@ def _part(path: Path, opener: Opener) -> tuple[Fields, str | None]:
 
 
 def _check_alike(part: Fields, first: Fields) -> None:
+    if domain_of(part.dataset) != domain_of(first.dataset):
+        raise _differs(part, "domain")
     for name in ALIKE:
         if getattr(part, name) != getattr(first, name):
             raise _differs(part, name.replace("_", " "))
@@ -208,22 +211,6 @@ def _has(dataset: xarray.Dataset, name: Any, values: NDArray[Any]) -> bool:
 def _dataset(found: dict[Any, Variable], source: xarray.Dataset) -> xarray.Dataset:
     coords = [name for name in found if name in source.coords]
     return xarray.Dataset(found, attrs=source.attrs).set_coords(coords)
-
-
-def _in_domain(dataset: xarray.Dataset, parts: Sequence[Fields]) -> xarray.Dataset:
-    """With the smallest box around those of the files, as far as they tell any."""
-    told = [domain_of(part.dataset) for part in parts]
-    odd = [p for p, domain in zip(parts, told, strict=True) if domain != told[0]]
-    boxes = [d for d in told if d and not (d.curved or d.region or any(d.periodic))]
-    if odd and len(boxes) < len(told):
-        raise _differs(odd[0], "domain")
-    if told[0] is None:
-        return dataset
-    if odd:
-        lower, upper = [b.lower for b in boxes], [b.upper for b in boxes]
-        ends = tuple(map(min, *lower)), tuple(map(max, *upper))
-        told[0] = Domain(*ends, boxes[0].periodic)
-    return with_domain(dataset, told[0])
 
 
 def _same(values: NDArray[Any], first: NDArray[Any]) -> bool:

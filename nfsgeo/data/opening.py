@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 
 from nfsgeo.data.concatenation import concatenated
 from nfsgeo.data.disk import check_ending, partial_path
-from nfsgeo.data.fields import Fields
+from nfsgeo.data.fields import Fields, reading
 from nfsgeo.data.formats import ARRAYS, FORMATS, OWN, Format, Look, require
 from nfsgeo.data.formats.format import check_hdf5
-from nfsgeo.data.formats.kinds import with_kinds
+from nfsgeo.data.formats.kinds import STILL, with_kinds
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
@@ -27,7 +27,6 @@ __all__ = ["Columns", "check_path", "convert", "is_source", "open", "settled", "
 # The variable or column of each role, and those of each kind.
 Columns = Mapping[str, str | Sequence[str]]
 
-STILL = ("static", "field")  # kinds that are not gone once files are opened
 STORE = (".zgroup", ".zmetadata", "zarr.json")  # in the folder of a Zarr store
 
 
@@ -73,19 +72,16 @@ def open(
         UserError: A file cannot be read or can be read in two ways, files differ in
             kind, or their times or the ends of their longitudes are not known.
     """
-    for name, value, choices in (
-        ("series", series, ("samples", "time-steps")),
-        ("at", at, ("points", "cells")),
-    ):
-        if value not in (None, *choices):
-            raise ValueError(f"{name} {value!r}: expected {' or '.join(choices)}")
+    choices = {"series": ("samples", "time-steps"), "at": ("points", "cells")}
+    for name, value in (("series", series), ("at", at)):
+        if value not in (None, *choices[name]):
+            expected = " or ".join(choices[name])
+            raise ValueError(f"{name} {value!r}: expected {expected}")
     several = list(sources) if isinstance(sources, (list, tuple)) else [sources]
     paths: list[Path] = []
     for path in map(check_path, several):
         folder = path.is_dir() and not is_source(path)
-        inside = list(path.iterdir()) if folder else [path]
-        inside = [entry for entry in inside if is_source(entry) or not folder]
-        paths += _in_order(inside) if folder else inside
+        paths += _in_order(filter(is_source, path.iterdir())) if folder else [path]
     if not paths:
         raise UserError(f"{several}", "at least one file", "check the names")
     if paths == sorted(paths, key=str):  # as a shell lists them: nobody's choice
@@ -104,13 +100,12 @@ def open(
     except UserError:
         fields.close()
         raise
-    told = (series, times, columns, at, domain, *known)
-    alone = len(several) == 1 and all(each is None for each in told)
-    return replace(found, reopens=alone)
+    told = any(each is not None for each in (series, times, columns, at, domain))
+    return replace(found, reopens=len(several) == 1 and not told and not known)
 
 
 def write(fields: Fields, out: str | Path, *, progress: Progress = silent) -> Path:
-    """Writes fields in the format of the target's ending, one sample at a time.
+    """Writes fields in the format of the target's ending.
 
     See ``FORMATS`` in :mod:`nfsgeo.data.formats` for the formats, and what each of them
     has no place for.
@@ -121,17 +116,14 @@ def write(fields: Fields, out: str | Path, *, progress: Progress = silent) -> Pa
         progress: Called with what is being done, how many samples are through with
             it, and of how many.
 
-    Returns:
-        ``out``.
-
     Raises:
         UserError: ``out`` exists, no format has its ending or the format cannot hold
             the fields, a package is not installed, or the disk is full.
     """
     out = Path(out)
-    writer = writer_of(out)
-    assert writer.write is not None
-    writer.write(fields, out, progress)
+    writer = writer_of(out).write
+    assert writer is not None
+    writer(fields, out, progress)
     return out
 
 
@@ -173,9 +165,6 @@ def convert(
             it, and of how many.
         options: Further arguments of :func:`open`.
 
-    Returns:
-        Path of the file.
-
     Raises:
         UserError: A source cannot be read or does not fit the domain, ``out`` exists,
             or the disk is full.
@@ -205,12 +194,9 @@ def check_path(path: Any) -> Path:
     if isinstance(path, (str, os.PathLike)):
         return Path(path)
     shape = getattr(path, "shape", None)
-    raise UserError(
-        f"data of type {type(path).__name__}"
-        + ("" if shape is None else f" and shape {tuple(shape)}"),
-        "the path of a file, or fields",
-        "make fields of arrays with nfsgeo.from_arrays(u, points, times)",
-    )
+    given = f"data of type {type(path).__name__}" + f" and shape {shape}" * bool(shape)
+    todo = "make fields of arrays with nfsgeo.from_arrays(u, points, times)"
+    raise UserError(given, "the path of a file, or fields", todo)
 
 
 def _open_one(path: Path, options: Mapping[str, Any]) -> Fields:
@@ -225,14 +211,14 @@ def _format_of(path: Path, options: Mapping[str, Any]) -> Format:
     if look.is_hdf5:
         check_hdf5(path)
     told = "field" in (options.get("columns") or {})
-    for each in (*FORMATS, *([ARRAYS] if ARRAYS else [])):
+    for each in (*FORMATS, ARRAYS):
         if each.recognises(look) and (not told or "columns" in each.options):
             return each
-    raise UserError(
-        f"{path}",
-        "an undamaged file of nfsgeo or of a format that it reads",
-        "see `nfsgeo datasets` for the formats",
-    )
+    wanted = "an undamaged file of nfsgeo or of a format that it reads"
+    todo = "see `nfsgeo datasets` for the formats"
+    with reading(path, wanted, todo):  # says what is wrong with it
+        look.read_shapes()
+    raise UserError(f"{path}", wanted, todo)
 
 
 def settled(
@@ -290,27 +276,27 @@ def fitted(domain: Domain, fields: Fields) -> Domain:
     return Domain.sphere(0.0) if whole else domain
 
 
-def _in_order(paths: Sequence[Path]) -> list[Path]:
+def _in_order(paths: Iterable[Path]) -> list[Path]:
     """Files by the numbers in their names, ``step_2`` before ``step_10``.
 
     Raises:
         UserError: Numbers have a point, and their order depends on what it is.
     """
-    whole, decimal = (
-        sorted(paths, key=partial(_natural, number))
-        for number in (r"\d+", r"\d+\.\d+|\d+")
-    )
-    if whole != decimal:
-        one, other = next((a, b) for a, b in zip(whole, decimal, strict=True) if a != b)
-        raise UserError(
-            f"files {one.name} and {other.name}, of which either may come first",
-            "names in one order, whether a point separates numbers or is a decimal one",
-            "rename them with as many digits in each",
-        )
+
+    def natural(path: Path, number: str) -> list[Any]:
+        parts = re.findall(rf"{number}|\D", path.stem)
+        text = [(0, float(p), "") if p[0].isdecimal() else (1, 0.0, p) for p in parts]
+        return [(1, 0.0, str(path.parent)), *text, (1, 0.0, path.suffix)]
+
+    listed = list(paths)
+    whole = sorted(listed, key=partial(natural, number=r"\d+"))
+    decimal = sorted(listed, key=partial(natural, number=r"\d+\.\d+|\d+"))
+    for one, other in zip(whole, decimal, strict=True):
+        if one != other:
+            raise UserError(
+                f"files {one.name} and {other.name}, of which either may come first",
+                "names in one order, whether a point separates numbers or is a decimal "
+                "one",
+                "rename them with as many digits in each",
+            )
     return whole
-
-
-def _natural(number: str, path: Path) -> list[tuple[int, float, str]]:
-    parts = re.findall(rf"{number}|\D", path.stem)
-    text = [(0, float(p), "") if p[0].isdecimal() else (1, 0.0, p) for p in parts]
-    return [(1, 0.0, str(path.parent)), *text, (1, 0.0, path.suffix)]

@@ -38,7 +38,8 @@ def is_own(path: Path) -> bool:
 def is_older(path: Path) -> bool:
     """Whether an nfsgeo wrote the file before its files were NetCDF."""
     with h5py.File(path, "r") as file:
-        return np.bytes_(file.attrs.get("format", b"")) == b"nfsgeo"
+        older = np.bytes_(file.attrs.get("format", b"")) == b"nfsgeo"
+        return older or "nfsgeo" in file.attrs  # what it exported, with its own JSON
 
 
 def refuse_older(path: Path) -> Fields:
@@ -50,7 +51,7 @@ def refuse_older(path: Path) -> Fields:
     raise UserError(
         f"{path}, which an older nfsgeo wrote",
         "a NetCDF file of this version, or of a format that it reads",
-        "make it again, or export it to .nc or .csv with the nfsgeo that wrote it",
+        "make it again, or export it to .csv with the nfsgeo that wrote it",
     )
 
 

@@ -43,12 +43,8 @@ FORMS = {
 def as_times(values: Any, what: str) -> NDArray[np.float64]:
     """Times as float64; dates become seconds since 1970-01-01, time spans seconds.
 
-    Args:
-        values: Numbers, ``datetime64`` or ``timedelta64``.
-        what: What they are, for messages.
-
     Raises:
-        UserError: A time is missing, has a time zone, or is neither number nor date.
+        UserError: A time is not given, has a time zone, or is neither number nor date.
     """
     array = np.ma.filled(np.ma.asanyarray(on_cpu(values)))
     masked = int(np.ma.count_masked(values)) if np.ma.isMaskedArray(values) else 0
@@ -77,12 +73,6 @@ def time_variable(
 ) -> Variable:
     """The coordinate of the time steps, with its unit where that is known.
 
-    Args:
-        times: Numbers or dates, of each time step.
-        what: What they are, for messages.
-        unit: Of numbers.
-        todo: What the user can do where numbers may be dates.
-
     Raises:
         UserError: As :func:`as_times`, or numbers may be dates.
     """
@@ -104,12 +94,7 @@ def unit_of_times(times: Any) -> str:
 
 
 def dates(times: NDArray[np.float64], unit: str) -> NDArray[Any]:
-    """Times as ``datetime64`` where they were dates, else as they are.
-
-    Args:
-        times: Of the time steps.
-        unit: Their unit.
-    """
+    """Times as ``datetime64`` where they were dates, else as they are."""
     if unit != EPOCH:
         return times
     return np.round(times * 1e6).astype(np.int64).astype("M8[us]")
@@ -121,11 +106,6 @@ def check_no_dates(times: NDArray[Any], what: str, todo: str) -> None:
     They may be where all of them are dates in one form. With eight digits or more that
     is no chance. With fewer it may be, and numbers at equal steps stay numbers, unless
     they count on by one, as days and months do.
-
-    Args:
-        times: Numbers, in any order.
-        what: What they are, for messages.
-        todo: What the user can do.
 
     Raises:
         UserError: They may be.
@@ -169,12 +149,7 @@ def _is_even(steps: NDArray[Any]) -> bool:
 
 
 def time_text(time: float, unit: str = "") -> str:
-    """A time with its unit, ``t = 2.75 h``, or a date in UTC.
-
-    Args:
-        time: The time; seconds since 1970 for a date.
-        unit: Its unit, ``""`` where it is not known.
-    """
+    """A time with its unit, ``t = 2.75 h``, or a date in UTC."""
     return time_texts([time], unit)[0]
 
 
@@ -185,12 +160,7 @@ def span_text(first: float, last: float, unit: str = "") -> str:
 
 
 def time_texts(times: Iterable[float], unit: str = "") -> list[str]:
-    """Times as :func:`time_text`, with as many digits as tell them apart.
-
-    Args:
-        times: The times.
-        unit: Their unit.
-    """
+    """Times as :func:`time_text`, with as many digits as tell them apart."""
     times, texts = list(times), list[str]()
     behind = f" {unit}" * bool(unit)
     if unit == EPOCH:

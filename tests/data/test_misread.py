@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas
 import pytest
-import torch
 import xarray
-from torch_geometric.data import Batch, Data
-from torch_geometric.loader import DataLoader
 
 import nfsgeo
 from nfsgeo.errors import UserError
@@ -31,27 +26,6 @@ TINY = {
 }
 
 
-def graphs(num: int = 8, points: int = 6) -> list[Data]:
-    """Static problems, each on points of its own."""
-    return [
-        Data(
-            pos=torch.rand(points, 2), x=torch.rand(points, 1), y=torch.rand(points, 1)
-        )
-        for _ in range(num)
-    ]
-
-
-def test_batches_of_graphs_are_no_samples() -> None:
-    made = graphs()
-    batches = nfsgeo.from_pyg(list(DataLoader(made, batch_size=4)), series="samples")
-    assert batches.num_samples == 8 and batches.num_points(0) == 6
-    np.testing.assert_array_equal(batches.coordinates(5), made[5].pos.double())
-    merged = Batch.from_data_list(made[:2])
-    plain = Data(**{k: merged[k] for k in ("pos", "x", "y", "batch")})
-    with pytest.raises(UserError, match="batch"):
-        nfsgeo.from_pyg([plain], series="samples")
-
-
 @pytest.mark.parametrize("scale", [[8.0, 5.0], [1.0, 3.0], [0.5, 1.2]])
 def test_points_over_more_than_a_period(scale: list[float]) -> None:
     points, times = np.array(scale) * RANDOM.random((60, 2)), np.arange(4.0)
@@ -66,18 +40,6 @@ def test_longitudes_on_either_side_are_one_period() -> None:
     box = Domain((0.0, -10.0), (360.0, 10.0), (True, False))
     made = nfsgeo.from_arrays(np.ones((1, 3, 1)), points, domain=box)
     assert made.domain == box
-
-
-@pytest.mark.parametrize("name", ["own_darcy.pt", "fields.pt", "result.mat"])
-def test_domains_are_those_of_published_files_alone(name: str, tmp_path: Path) -> None:
-    x, y = RANDOM.random((5, 8, 6)), RANDOM.random((5, 8, 6))
-    if name.endswith(".pt"):
-        torch.save({"x": torch.tensor(x), "y": torch.tensor(y)}, tmp_path / name)
-    else:
-        scipy_io = pytest.importorskip("scipy.io")
-        scipy_io.savemat(tmp_path / name, {"coeff": x, "sol": y})
-    with pytest.raises(UserError, match="domain|coordinates"):
-        nfsgeo.open(tmp_path / name)
 
 
 @pytest.mark.parametrize(("offset", "size"), [(101325.0, 0.01), (-2.5e9, 10.0)])
@@ -123,42 +85,6 @@ def test_zeros_of_zarr_are_values(tmp_path: Path) -> None:
     assert not np.isnan(u).any() and (u == 0).mean() == (rain == 0).mean()
 
 
-@pytest.mark.parametrize("form", ["%y%m%d", "%Y%m%d", "%Y%j", "%Y%m%d%H"])
-def test_dates_that_look_like_numbers(form: str, tmp_path: Path) -> None:
-    days = pandas.date_range("2020-12-01", periods=60).strftime(form).astype(int)
-    table = pandas.DataFrame({"when": np.repeat(days, 2), "x": [1.0, 2.0] * 60})
-    table.assign(u=RANDOM.random(120)).to_csv(tmp_path / "u.csv", index=False)
-    with pytest.raises(UserError, match="date"):
-        nfsgeo.open(tmp_path / "u.csv", columns={"time": "when"})
-
-
-@pytest.mark.parametrize("times", [range(60), range(1000, 1100), np.arange(0, 9, 0.25)])
-def test_times_that_are_numbers(times: Any) -> None:
-    u = RANDOM.random((1, 3, len(times)))
-    made = nfsgeo.from_arrays(u, RANDOM.random((3, 2)), list(times))
-    np.testing.assert_array_equal(made.times, np.array(times, float))
-
-
-def test_coordinates_along_time() -> None:
-    lat, lon = np.meshgrid(np.linspace(40, 42, 5), np.linspace(5, 8, 6), indexing="ij")
-    dims = ("Time", "south_north", "west_east")
-    for move in (0.0, 0.1):
-        shift = move * np.arange(8)[:, None, None]
-        data = xarray.Dataset(
-            {"T2": (dims, RANDOM.random((8, 5, 6)))},
-            {
-                "XLAT": (dims, lat + shift, {"units": "degree_north"}),
-                "XLONG": (dims, lon + shift, {"units": "degree_east"}),
-                "XTIME": ("Time", np.arange(8) * 60.0, HOURS),
-            },
-        )
-        if move:
-            with pytest.raises(UserError, match="points that move"):
-                nfsgeo.from_xarray(data)
-        else:
-            assert nfsgeo.from_xarray(data).num_points(0) == 30
-
-
 def test_staggered_grids(tmp_path: Path) -> None:
     u, v = RANDOM.random((6, 3, 5)), RANDOM.random((6, 3, 4))
     coords = {"time": ("time", np.arange(6.0), HOURS), "lat": range(3), "lon": range(5)}
@@ -197,12 +123,6 @@ def test_encodings_of_tables(encoding: str, tmp_path: Path) -> None:
     else:
         with pytest.raises(UserError, match="UTF-8.*iconv"):
             nfsgeo.open(path)
-
-
-def test_dates_with_a_time_zone() -> None:
-    when = pandas.date_range("2021-01-01", periods=4, freq="h").tz_localize("UTC")
-    with pytest.raises(UserError, match="UTC.*tz_localize"):
-        nfsgeo.from_arrays(RANDOM.random((3, 9, 4)), RANDOM.random((9, 2)), when)
 
 
 def test_the_box_of_a_run_serves_for_fewer_stations(tmp_path: Path) -> None:

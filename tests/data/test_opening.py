@@ -101,16 +101,3 @@ def test_longitudes_are_asked_whether_they_close(
         | {"y": fields.dataset["y"].variable},
     )
     assert settled(part, None, None, ()) is part  # less than half of the globe
-
-
-def test_an_interrupted_conversion_leaves_nothing(
-    grid_case: Any, tmp_path: Path
-) -> None:
-    def stop(what: str, done: int, total: int) -> None:
-        assert (what, total) == ("writing samples", 7)
-        if done == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        nfsgeo.data.convert(grid_case.path, tmp_path / "out.nc", progress=stop)
-    assert [each.name for each in tmp_path.iterdir()] == ["grid.nc"]

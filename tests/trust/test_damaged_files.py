@@ -87,11 +87,7 @@ def test_a_model_that_comes_trained(tmp_path: Path, data: st.DataObject):
 @given(data=st.data())
 @pytest.mark.parametrize("name", TABLES)
 def test_files_of_a_run(
-    command: Any,
-    trained: RunPaths,
-    tmp_path: Path,
-    name: str,
-    data: st.DataObject,
+    command: Any, trained: RunPaths, tmp_path: Path, name: str, data: st.DataObject
 ):
     folder = tmp_path / "run"
     shutil.copytree(trained.root, folder, dirs_exist_ok=True)

@@ -7,17 +7,15 @@ lists them in the order in which they are asked whether a file is theirs.
 from __future__ import annotations
 
 from nfsgeo.data.formats.arrays import ARRAYS
-from nfsgeo.data.formats.fno import FNO, NEURALOPERATOR
 from nfsgeo.data.formats.format import Format, Look, require
 from nfsgeo.data.formats.graphs import GRAPHS
-from nfsgeo.data.formats.grid_sets import MP_PDE, PDEBENCH, THE_WELL
+from nfsgeo.data.formats.grid_sets import MP_PDE, THE_WELL
 from nfsgeo.data.formats.mesh_graph_nets import MESH_GRAPH_NETS
 from nfsgeo.data.formats.mesh_writers import PVD, VTU
 from nfsgeo.data.formats.meshes import MESHES, SERIES
 from nfsgeo.data.formats.netcdf import NETCDF, ZARR
-from nfsgeo.data.formats.nfs_pickle import NFS_PICKLE
 from nfsgeo.data.formats.npz import NPZ
-from nfsgeo.data.formats.point_sets import CAMLAB, GEO_FNO
+from nfsgeo.data.formats.published import PUBLISHED
 from nfsgeo.data.formats.tables import CSV, PARQUET
 from nfsgeo.data.store import is_older, is_own, read_own, refuse_older, write_own
 
@@ -33,10 +31,14 @@ OWN = Format(
 )
 
 OLDER = Format("older nfsgeo (.h5)", lambda look: is_older(look.path), refuse_older)
-SETS = (PDEBENCH, THE_WELL, CAMLAB, GEO_FNO, MP_PDE, FNO, MESH_GRAPH_NETS, NFS_PICKLE)
-MADE = (
+FORMATS: tuple[Format, ...] = (
+    OWN,
+    OLDER,
+    *PUBLISHED,
+    THE_WELL,
+    MP_PDE,
+    MESH_GRAPH_NETS,
     GRAPHS,
-    NEURALOPERATOR,
     NPZ,
     MESHES,
     SERIES,
@@ -47,4 +49,3 @@ MADE = (
     PARQUET,
     CSV,
 )
-FORMATS: tuple[Format, ...] = (OWN, OLDER, *SETS, *MADE)

@@ -1,4 +1,4 @@
-"""Arrays of any names and axes, of numpy, MATLAB or HDF5, that somebody describes."""
+"""Arrays of any names and axes, in any container, that somebody describes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def read_arrays(path: Path, columns: Columns | None = None) -> Fields:
     there = shapes(path)
     if not columns:
         given = f"{path} with the arrays {_listed(there)}"
-        raise UserError(given, "a file that tells which of them are fields", _say(path))
+        wanted = "to be told the fields, their coordinates, the domain and the times"
+        raise UserError(given, wanted, _say(path))
     parts = [
         _part(path, there, role, name)
         for role, names in columns.items()
@@ -79,6 +80,8 @@ def read_arrays(path: Path, columns: Columns | None = None) -> Fields:
         values = values.isel({d: 0 for i, d in enumerate(values.dims) if i not in kept})
         values = Variable(list(part.axes), values)
         names = [part.last_name]
+        if names[0] in USUAL:  # a coordinate has the name
+            names = [f"{part.role}_{names[0]}"]
         if COMPONENT in part.axes:
             names = [f"{names[0]}_{i}" for i in range(values.sizes[COMPONENT])]
         if part.role not in KINDS:
@@ -88,7 +91,7 @@ def read_arrays(path: Path, columns: Columns | None = None) -> Fields:
             parameters |= dict(zip(names, each, strict=True))
         else:
             arrays.append(Array(values, part.axes, names, part.role))
-    times = other.pop("time", np.zeros(1) if sizes.get("t", 1) == 1 else None)
+    times = other.pop("time", None)
     mesh: dict[str, Any] = {"axes": [other[axis] for axis in SPACE if axis in other]}
     if "points" in other:
         points = other["points"].transpose("n", "p", COORDINATE, missing_dims="ignore")
@@ -139,27 +142,23 @@ def _kept(shape: Sequence[int], num: int) -> list[int]:
 
 
 def _is_cloud(path: Path, parts: Sequence[_Part]) -> bool:
-    """Whether fields are at points; makes sure that it is told where."""
-    fields = "".join(part.axes for part in parts if part.role in KINDS)
-    cloud, grid = "p" in fields, [axis for axis in SPACE if axis in fields]
-    if cloud == bool(grid) or FIELD not in [part.role for part in parts]:
-        given = f"{path} with fields of axes {', '.join(fields) or 'none'}"
-        told = "fields along p, the points of a cloud, or along x, y, z of a grid"
-        raise UserError(given, told, _say(path))
-    always = [part for part in parts if part.role == FIELD and "t" not in part.axes]
-    if always and "t" in fields:
-        told = f"{always[0].name}:{always[0].axes}"
-        given, todo = f"field={told} beside arrays along t", f"say static={told} if it "
-        expected = "t among the axes of every field that is predicted"
-        raise UserError(given, expected, todo + "never changes")
+    """Whether fields are at points; makes sure that it is told where, and when."""
+    given = [part for part in parts if part.role in KINDS]
+    axes = {axis for part in given for axis in part.axes}
+    timed = [part for part in given if part.role == FIELD and "t" in part.axes]
+    fields = [part for part in given if part.role == FIELD]
+    cloud, grid = "p" in axes, [axis for axis in SPACE if axis in axes]
     mesh = sorted(part.role for part in parts if part.role in ("points", *SPACE))
     wanted = [["points"], ["x"], ["x", "y"], ["x", "y", "z"]] if cloud else [grid]
-    if mesh not in wanted or (cloud and any(part.ends for part in parts)):
-        given = f"{path} with fields on a {'cloud' if cloud else 'grid'} and "
-        given += f"coordinates {', '.join(mesh)}" if mesh else "no coordinates"
-        told = " and ".join(f"{axis}=NAME or {axis}=FIRST:LAST" for axis in grid)
-        told = told or "points=NAME, or x=NAME,y=NAME and so on"
-        raise UserError(given, told, "tell which arrays they are, once")
+    fine = cloud != bool(grid) and mesh in wanted and timed in ([], fields)
+    if not (fine and fields) or (cloud and any(part.ends for part in parts)):
+        told = [f"{part.role}={part.name}:{part.axes}".rstrip(":") for part in parts]
+        raise UserError(
+            f"{path} with {', '.join(told)}",
+            "fields along p, points of a cloud, and points=NAME or x=NAME,y=NAME; or "
+            "along x, y, z of a grid, and x=NAME or x=FIRST:LAST; all along t, or none",
+            "tell axes and coordinates, and static=NAME:AXES of what never changes",
+        )
     return cloud
 
 
@@ -171,12 +170,13 @@ def _say(path: Path) -> str:
     return (
         f"say it: nfsgeo convert {path} --out NAME.nc --columns "
         "field=ARRAY:npt,points=ARRAY,time=ARRAY, with a letter for each axis: n "
-        "sample, t time step, p point of a cloud, or x, y, z of a grid, c component"
+        "sample, t time step, p point of a cloud, c component; on a grid x, y, z in "
+        "place of p, and x=FIRST:LAST or x=ARRAY and so on in place of points"
     )
 
 
 ARRAYS = Format(
-    "arrays of any names (.npz, .npy, .mat, .h5)",
+    "arrays of any names (.npz, .npy, .mat, .h5, .pt, .pkl)",
     lambda look: bool(look.shapes),
     read_arrays,
     "arrays of numbers",

@@ -29,15 +29,8 @@ UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg
 
 
 def kinds_of(path: Path, names: Names, given: Columns) -> tuple[Roles, Roles]:
-    """The kind of each column that is told to have one, and the given roles.
-
-    Args:
-        path: The file, for messages.
-        names: Its columns.
-        given: Columns by role, and one or several by kind.
-
-    Raises:
-        UserError: A column is not there, or is given twice.
+    """The kind of each column that is told to have one, and the column of each role
+    that is told; all of them must be there, once.
     """
     told = {kind: given.get(kind, ()) for kind in KINDS}
     each = {k: [of] if isinstance(of, str) else list(of) for k, of in told.items()}
@@ -50,11 +43,7 @@ def kinds_of(path: Path, names: Names, given: Columns) -> tuple[Roles, Roles]:
 def roles_of(path: Path, names: Names, given: Roles | None = None) -> Roles:
     """The column of each role that there is, by role.
 
-    Args:
-        path: The file, for messages.
-        names: Its columns.
-        given: Columns by role, in place of what their names tell; an empty name where
-            no column has the role.
+    ``given`` are those that are told, an empty name where no column has the role.
 
     Raises:
         UserError: A column is not there, or the names can be read in two ways.
@@ -87,18 +76,19 @@ def column_of(path: Path, role: str, names: Names) -> str | None:
 def ask_role(path: Path, role: str, names: Names, kind: str = "column") -> UserError:
     """The question which of several columns has a role, or whether one has it."""
     what = f"coordinate {role}" if role in "xyz" else f"the {role}"
-    about = f"{kind}{{}} {{}}, {'each of ' * (len(names) > 1)}which may be {what}"
+    which = f"{'each of ' * (len(names) > 1)}which may be {what}"
+    told = f"the {kind} of {what}"
     say = f"{role}={names[0]}, or {role}= if there is none"
-    return _ask(path, about, names, f"the {kind} of {what}", say)
+    return ask(path, names, kind, which, told, say)
 
 
-def ask_kind(path: Path, names: Names, kind: str = "column") -> UserError:
-    """The question whether columns that never change in time are fields to predict."""
-    about = f"{kind}{{}} {{}}, which never change{'s' * (len(names) == 1)} in time"
-    say = f"static={names[0]}, or field={names[0]}, or ignore={names[0]}"
-    say += f", and likewise {names[-1]}, separated by commas" * (len(names) > 1)
-    what = "whether that is a static input, a field to predict, or neither"
-    return _ask(path, about, names, what, say)
+def ask(
+    path: Path, names: Names, kind: str, which: str, told: str, say: str
+) -> UserError:
+    """A question about columns, of a ``kind`` such as "column"."""
+    listed_ = f"{kind}{'s' * (len(names) > 1)} {' and '.join(names)}"
+    say = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say}"
+    return UserError(f"{path} with {listed_}, {which}", f"to be told {told}", say)
 
 
 def check_roles(path: Path, names: Names, given: Mapping[str, str]) -> None:
@@ -145,9 +135,3 @@ def _check_chosen(path: Path, chosen: Names, names: Names) -> None:
     for name in {*given}.difference(names):
         there = f"one of {listed(names)}"
         raise UserError(f"no column {name!r} in {path}", there, "change the name")
-
-
-def _ask(path: Path, about: str, names: Names, told: str, say: str) -> UserError:
-    given = f"{path} with {about.format('s' * (len(names) > 1), ' and '.join(names))}"
-    say = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say}"
-    return UserError(given, f"to be told {told}", say)

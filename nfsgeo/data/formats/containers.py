@@ -1,26 +1,32 @@
-"""Named arrays in files of numpy, MATLAB and HDF5, read lazily where that goes."""
+"""Named arrays in files of numpy, MATLAB, HDF5, PyTorch and pickle."""
 
 from __future__ import annotations
 
 import math
+import pickle
+import re
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.io import loadmat, matlab, whosmat
 from xarray import Variable
 
+from nfsgeo.data.checks import on_cpu
+from nfsgeo.data.formats.pickles import PICKLE, arrays_of_pickle
 from nfsgeo.data.lazy import Key, deferred, opened_hdf5, read_hdf5
 from nfsgeo.errors import UserError
 
 __all__ = ["FILLS", "RANGE", "attributes", "read", "shapes", "valid_range", "without"]
 
 NUMPY, MATLAB = b"\x93NUMPY", b"MATLAB 7.3"  # the latter HDF5 with axes in reverse
+TORCH = bytes.fromhex("80028a0a6cfc9c46f920")  # how files of old PyTorch begin
 VERSION_5 = 1  # as SciPy numbers it; it takes many other files for version 4
 BLOCK_BYTES = 2**28  # of MATLAB 7.3, read at once
 FILLS = ("_FillValue", "missing_value")
@@ -36,27 +42,28 @@ def shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
     def add(name: str, item: Any) -> None:
         if isinstance(item, h5py.Dataset) and item.dtype.kind in "biuf" and item.shape:
-            found[name] = item.shape[:: -1 if _begins(path, MATLAB) else 1]
+            found[name] = item.shape[:: -1 if _head(path).startswith(MATLAB) else 1]
 
     if h5py.is_hdf5(path):
         with h5py.File(path, "r") as file:
             file.visititems(add)
-    elif zipfile.is_zipfile(path):
+    elif _head(path).startswith(b"MATLAB 5"):
+        numbers = ("double", "single", "int", "uint", "logical")
+        if matlab.matfile_version(path)[0] == VERSION_5:
+            found = {n: s for n, s, kind in whosmat(path) if kind.startswith(numbers)}
+    elif zipfile.is_zipfile(path) and not _is_torch(path):
         with zipfile.ZipFile(path) as archive:
             for name in archive.namelist():
                 with archive.open(name) as member:
                     if name.endswith(".npy") and (shape := _header(member)):
                         found[name.removesuffix(".npy")] = shape
-    elif _begins(path, NUMPY):
-        found = {path.stem: np.load(path, mmap_mode="r", allow_pickle=False).shape}
-    elif _begins(path, b"MATLAB 5") and matlab.matfile_version(path)[0] == VERSION_5:
-        numbers = ("double", "single", "int", "uint", "logical")
-        found = {n: shape for n, shape, k in whosmat(path) if k.startswith(numbers)}
+    else:
+        found = {name: values.shape for name, values in _loaded(path).items()}
     return found
 
 
 def read(path: Path, names: Iterable[str]) -> dict[str, Variable]:
-    """Arrays by name, dimensions ``0``, ``1``, ...; NaN where HDF5 marks them missing.
+    """Arrays by name, dimensions ``0``, ``1``, ...; NaN where HDF5 marks them.
 
     Raises:
         ValueError: An array has complex numbers.
@@ -65,14 +72,49 @@ def read(path: Path, names: Iterable[str]) -> dict[str, Variable]:
     names = list(names)
     if h5py.is_hdf5(path):
         return {name: _of_hdf5(path, name) for name in names}
-    if zipfile.is_zipfile(path):
+    if _head(path).startswith(b"MATLAB 5"):
+        arrays: Any = loadmat(path, variable_names=names)
+    elif zipfile.is_zipfile(path) and not _is_torch(path):
         with np.load(path, allow_pickle=False) as archive:
-            arrays: Any = {name: archive[name] for name in names}
-    elif _begins(path, NUMPY):
-        arrays = dict.fromkeys(names, np.load(path, mmap_mode="r", allow_pickle=False))
+            arrays = {name: archive[name] for name in names}
     else:
-        arrays = loadmat(path, variable_names=names)
+        arrays = _loaded(path)
     return {name: Variable(_dims(arrays[name].ndim), arrays[name]) for name in names}
+
+
+def _is_torch(path: Path) -> bool:
+    """Whether PyTorch saved the file."""
+    if not zipfile.is_zipfile(path):
+        return _head(path).startswith(TORCH)
+    with zipfile.ZipFile(path) as archive:
+        return any(name.endswith("/data.pkl") for name in archive.namelist())
+
+
+def _loaded(path: Path) -> dict[str, NDArray[Any]]:
+    about = path.stat()
+    return _once(path, (about.st_mtime_ns, about.st_size))
+
+
+@lru_cache(maxsize=1)  # asked what there is, then for it
+def _once(path: Path, version: Any) -> dict[str, NDArray[Any]]:
+    """Arrays of numpy, or of a dictionary that PyTorch or pickle saved."""
+    found: dict[str, Any] = {}
+    if _head(path).startswith(NUMPY):
+        found = {path.stem: np.load(path, mmap_mode="r", allow_pickle=False)}
+    elif _is_torch(path):
+        try:
+            mapped = zipfile.is_zipfile(path)
+            held = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+        except pickle.UnpicklingError as error:
+            names = " ".join(re.findall(r"GLOBAL (\S+)", str(error)))
+            raise ValueError(f"other objects than tensors, {names}") from None
+        if not isinstance(held, dict):
+            raise ValueError(f"a {type(held).__name__} in place of a dict of tensors")
+        pairs = held.items()
+        found = {str(k): on_cpu(v).numpy() for k, v in pairs if torch.is_tensor(v)}
+    elif re.match(PICKLE, _head(path), re.S):
+        found = arrays_of_pickle(path)
+    return {name: values for name, values in found.items() if values.ndim}
 
 
 def attributes(path: Path, name: str = "/") -> dict[str, Any]:
@@ -95,16 +137,16 @@ def without(
     values: NDArray[Any], marks: Iterable[Any], low: float, high: float
 ) -> NDArray[Any]:
     """NaN in place of values that equal a mark, or are outside of a range."""
-    missing = np.zeros(values.shape, bool)
+    absent = np.zeros(values.shape, bool)
     with np.errstate(over="ignore"):
         if values.dtype.kind == "f":  # 1e20 in double precision marks single 1e20
             low, high = np.asarray([low, high], values.dtype)
             marks = [np.asarray(mark).astype(values.dtype) for mark in marks]
         if (low, high) != (-np.inf, np.inf):
-            missing |= (values < low) | (values > high)
+            absent |= (values < low) | (values > high)
     for mark in marks:
-        missing |= np.isin(values, mark)
-    return np.where(missing, np.float32(np.nan), values) if missing.any() else values
+        absent |= np.isin(values, mark)
+    return np.where(absent, np.float32(np.nan), values) if absent.any() else values
 
 
 def as_text(value: Any) -> Any:
@@ -135,7 +177,7 @@ def _of_hdf5(path: Path, name: str) -> Variable:
     if (marks or ends != (-np.inf, np.inf)) and dtype.kind != "f":
         dtype = np.result_type(dtype, np.float32)
     stored = partial(_marked, opened_hdf5(path), name, marks, *ends)
-    if not _begins(path, MATLAB):
+    if not _head(path).startswith(MATLAB):
         return deferred(_dims(len(shape)), shape, dtype, stored)
     row = dtype.itemsize * math.prod(shape[:-1])
     read = _Reversed(stored, BLOCK_BYTES // (row or 1))
@@ -176,9 +218,9 @@ def _dims(num: int) -> list[str]:
     return [str(i) for i in range(num)]
 
 
-def _begins(path: Path, with_: bytes) -> bool:
+def _head(path: Path) -> bytes:
     with path.open("rb") as stream:
-        return stream.read(len(with_)) == with_
+        return stream.read(16)
 
 
 def _header(member: Any) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ import mmap
 import struct
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -20,7 +21,7 @@ from nfsgeo.data.formats import containers
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress
 
-__all__ = ["Format", "Look", "check_hdf5", "left_out", "require", "unknown_set"]
+__all__ = ["Format", "Look", "check_hdf5", "left_out", "require"]
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +79,13 @@ class Look:
 
     @cached_property
     def shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Shapes of arrays of numbers by name, see :func:`containers.shapes`."""
+        """Shapes of arrays of numbers by name, none where they cannot be told."""
+        with suppress(Exception):  # whatever breaks in a damaged file
+            return self.read_shapes()
+        return {}
+
+    def read_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """See :func:`containers.shapes`, which may raise anything."""
         return {} if self.path.is_dir() else containers.shapes(self.path)
 
 
@@ -148,26 +155,3 @@ def left_out(path: Path, names: Sequence[str]) -> None:
     """Says which arrays of a file are no part of the fields, if any are not."""
     if names:
         logger.warning("%s: left out %s", path, ", ".join(names))
-
-
-def unknown_set(
-    path: Path, arrays: Mapping[str, Any], axes: Mapping[str, str], save: str = ""
-) -> UserError:
-    """The question what the arrays of a file are that is no published one.
-
-    Args:
-        path: The file.
-        arrays: Their shapes by name.
-        axes: Letters of the axes of an input and a field, by name.
-        save: What the file has to be saved as first, ``"x=x, y=y"``.
-    """
-    listed = ", ".join(f"{name} {[*shape]}" for name, shape in [*arrays.items()][:6])
-    a, u = axes
-    ahead = f"save them with numpy.savez('arrays.npz', {save}) and " * bool(save)
-    space = "".join(f",{axis}=0:1" for axis in "xyz" if axis in axes[u])
-    return UserError(
-        f"{path} with the arrays {listed}, by its name no published set",
-        "to be told the coordinates, the domain and the times",
-        f"{ahead}say it, as in nfsgeo convert {'arrays.npz' if save else path} --out "
-        f"NAME.nc --columns field={u}:{axes[u]},static={a}:{axes[a]}{space} --axis 0:1",
-    )

@@ -66,9 +66,7 @@ def fields_of_graphs(
     others       numbers, one for each graph: parameters; in a series all the same
     ===========  =======================================================================
 
-    Batches are taken apart. Edges are left out: nfsgeo makes its own graphs. In a
-    series, ``y`` has to be the next graph's ``x``, and that of the last graph is one
-    time step more.
+    Batches are taken apart. Edges are left out: nfsgeo makes its own graphs.
 
     Args:
         path: The file, for messages.
@@ -92,19 +90,29 @@ def fields_of_graphs(
         given = f"{path} with {len(parts)} graphs without an axis of time in x"
         told = "to be told whether they are samples, from x to y, or time steps of one"
         raise UserError(given, told, SERIES.format("samples") + ", or time-steps")
+    in_time = series == "time-steps"
+    if in_time and (any(timed) or not shared or "y" in first):
+        wanted = "graphs on the same points, with x without an axis of time and no y"
+        todo = "leave y out, or " + SERIES.format("samples")
+        raise UserError(f"{path} as time steps", wanted, todo)
+    own = {*first} - {"x", "forcing", "t"} if in_time else {"t"}
     for number, part in enumerate(parts):
-        odd = ", ".join(sorted(part.keys() ^ first.keys()))
-        times = part.get("t", 0), first.get("t", 0)
-        if odd or (series != "time-steps" and not np.array_equal(*times)):
-            given = f"{path} with graph {number} that differs from the first in "
-            todo = SERIES.format("time-steps") + ", if they are those of one sample"
-            raise UserError(given + (odd or "its times"), "the same in each", todo)
-    if series == "time-steps":
-        if any(timed) or not shared:
-            given, todo = f"{path} as time steps", SERIES.format("samples")
-            same_points = "graphs on the same points, x without an axis of time"
-            raise UserError(given, same_points, todo)
-        parts = [first := _chained(path, parts)]
+        odd = part.keys() ^ first.keys()
+        same = own & part.keys() & first.keys()
+        odd |= {name for name in same if not np.array_equal(part[name], first[name])}
+        if odd:
+            names = ", ".join("its times" if name == "t" else name for name in odd)
+            given = f"{path} with graph {number} that differs from the first in {names}"
+            other = SERIES.format("samples" if in_time else "time-steps")
+            raise UserError(given, "the same in each", f"{other}, if they are such")
+    if in_time:
+        moving = {
+            n: [part[n] for part in parts] for n in ("x", "forcing") if n in first
+        }
+        first = first | {name: np.stack(each, 1) for name, each in moving.items()}
+        if "t" in first:
+            first["t"] = np.concatenate([part["t"] for part in parts])
+        parts = [first]
     u = [part.get("y", part["x"]) for part in parts]
     u = [values if values.ndim == 3 else values[:, None] for values in u]
     arrays = [Array(u, "ptc", numbered("u", u[0].shape[2]))]
@@ -118,7 +126,7 @@ def fields_of_graphs(
         path,
         arrays,
         points=[part["pos"] for part in parts],
-        times=first.get("t", [0.0] if u[0].shape[1] == 1 else None),
+        times=first.get("t"),
         cells=[{"triangle": p["face"].T} if "face" in p else {} for p in parts],
         parameters={n: [p[n] for p in parts] for n in sorted(first) if n not in READ},
     )
@@ -145,33 +153,6 @@ def _arrays(path: Path, number: int, graph: Data) -> Arrays:
         raise UserError(given, "graphs with pos and x", f"set data.{lost}")
     if "y" in found and 3 in (found["x"].ndim, found["y"].ndim):
         found["x"] = np.concatenate([found["x"], found.pop("y")], axis=1)
-    return found
-
-
-def _chained(path: Path, parts: list[Arrays]) -> Arrays:
-    """One sample of graphs that are its time steps, or lead from one to the next."""
-    found, steps = dict(parts[0]), [name for name in ("x", "y") if name in parts[0]]
-    each = {"x": [[part[name] for name in steps] for part in parts]}
-    each |= {"t": [[*part["t"]] for part in parts]} if "t" in found else {}
-    for name, rows in each.items():
-        values: Any = np.array(rows)
-        ahead = len(steps) - 1
-        joins = np.array_equal(values[:-1, 1:], values[1:, :ahead])
-        if values.shape[1] != len(steps) or not joins:
-            given = f"{path} as time steps of one sample, with {name} that do not join"
-            wanted = "y to be x of the next graph, and two times for each graph"
-            todo = "leave y out or " + SERIES.format("samples")
-            raise UserError(given, wanted if ahead else "one time for each", todo)
-        found[name] = np.concatenate([values[:, 0], values[-1, 1:]])
-    found["x"] = np.moveaxis(found["x"], 0, 1)
-    found.pop("y", None)
-    if "forcing" in found:
-        found["forcing"] = np.stack([part["forcing"] for part in parts], axis=1)
-    for name in found.keys() - READ[:5]:
-        if not all(np.array_equal(part[name], found[name]) for part in parts):
-            given = f"{path} as time steps, with {name} that differs between them"
-            todo = "leave it out, or give it at the points as part of x"
-            raise UserError(given, "one value for the sample", todo)
     return found
 
 

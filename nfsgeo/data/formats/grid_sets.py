@@ -1,4 +1,4 @@
-"""Published sets on grids in HDF5: PDEBench, the Well and those of MP-PDE solvers."""
+"""Published sets on grids in groups of HDF5: the Well and those of MP-PDE solvers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import math
 import re
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 
-from nfsgeo.data.build import Array, build, even_axis, on_unit_box
+from nfsgeo.data.build import Array, build, even_axis
 from nfsgeo.data.fields import FIELD, STATIC, Fields
 from nfsgeo.data.formats.containers import as_text, attributes, read, shapes
 from nfsgeo.data.formats.format import Format, Look, left_out
@@ -19,63 +18,7 @@ from nfsgeo.data.lazy import stacked
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.geometry import Domain
 
-LINE = {"tensor": 3, "x-coordinate": 1, "t-coordinate": 1}
-DARCY = {"tensor": 4, "nu": 3, "x-coordinate": 1, "y-coordinate": 1}
-FLOW = {"velocity": 5, "particles": 5, "force": 4, "t": 2}
 COMBINED, WAVE = ("alpha", "beta", "gamma"), ("c", "bc_left", "bc_right")
-
-
-def _is_pdebench(look: Look) -> bool:
-    flow = look.path.name.startswith("ns_incom")  # tells no coordinates
-    known = (LINE, DARCY, FLOW) if flow else (LINE, DARCY)
-    ranks = {(name, len(shape)) for name, shape in look.shapes.items()}
-    return look.is_hdf5 and any(each.items() <= ranks for each in known)
-
-
-def _pdebench(path: Path) -> Fields:
-    """Trajectories in one dimension, Darcy flow, or Navier-Stokes with particles.
-
-    The points are centres of cells. The names of published sets tell the domain, which
-    is periodic in one dimension. ``t-coordinate`` has one entry too many; the viscosity
-    of Burgers' equation is Nu/pi, with Nu an attribute or in the name.
-    """
-    ranks = {name: len(shape) for name, shape in shapes(path).items()}
-    names = next(each for each in (LINE, DARCY, FLOW) if each.items() <= ranks.items())
-    left_out(path, [name for name in ranks if name not in {*names, "t-coordinate"}])
-    found, about = read(path, names), attributes(path)
-    if names is FLOW:
-        times = found["t"].values
-        if not np.allclose(times, times[0]):
-            raise ValueError("samples stored at different times")
-        arrays = [
-            Array(found["velocity"], "ntxyc", ["u", "v"]),
-            Array(found["particles"], "ntxyc", ["particles"]),
-            Array(found["force"], "nxyc", ["force_x", "force_y"], STATIC),
-        ]
-        about = {"periodic": False, "kind": "centres"}
-        return on_unit_box(path, arrays, "navier-stokes", times[0], **about)
-    line, u, domain = names is LINE, found["tensor"], None
-    axes: Any = [found[n].values.astype(float) for n in names if n[:2] in ("x-", "y-")]
-    sets = r"1D_(Burgers|Advection)_|ReacDiff_Nu()" if line else "2D_DarcyFlow()"
-    if known := re.search(sets, path.name):
-        ends = [even_axis(axis, centred=True) for axis in axes]
-        axes, lower, upper = zip(*ends, strict=True)
-        domain = Domain(lower, upper, (line,) * len(axes))
-    burgers = line and known and known[1] == "Burgers"
-    nu = re.search(r"Nu([0-9.]+\d)", path.name)
-    parameters = {"beta": float(about["beta"])} if "beta" in about and not line else {}
-    if burgers and (value := about.get("Nu", nu and nu[1])):
-        parameters = {"viscosity": float(value) / math.pi}
-    static = [] if line else [Array(found["nu"], "nxy", ["a"], STATIC)]
-    return build(
-        path,
-        [Array(u, "ntx" if line else "ntxy", ["u"]), *static],
-        axes=axes,
-        times=found["t-coordinate"].values[: u.shape[1]] if line else [0.0],
-        domain=domain,
-        equation="burgers" if burgers else "" if line else "darcy",
-        provenance={"parameters": parameters},
-    )
 
 
 def _the_well(path: Path) -> Fields:
@@ -171,7 +114,6 @@ def _mp_pde(path: Path) -> Fields:
     )
 
 
-PDEBENCH = Format("PDEBench (.hdf5, .h5)", _is_pdebench, _pdebench)
 THE_WELL = Format(
     "The Well (.hdf5)",
     lambda look: (

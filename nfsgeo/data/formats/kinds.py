@@ -14,13 +14,15 @@ from pathlib import Path
 import numpy as np
 from xarray import Variable
 
+from nfsgeo.data.checks import finite
 from nfsgeo.data.fields import FORCING, STATIC, Fields, Floats
-from nfsgeo.data.formats.columns import Columns, ask_kind, kinds_of
+from nfsgeo.data.formats.columns import Columns, ask, kinds_of
 from nfsgeo.errors import UserError
 
-__all__ = ["bare", "is_static", "marked_names", "with_kinds"]
+__all__ = ["STILL", "is_static", "marked_names", "with_kinds"]
 
 MARK = "a_"
+STILL = ("static", "field")  # kinds of what is not gone once a file is read
 STEPS = 8  # read at once in search of what never changes
 
 
@@ -29,78 +31,77 @@ def is_static(name: str) -> bool:
     return name == "a" or name.startswith(MARK)
 
 
-def bare(name: str) -> str:
-    """The name of a static input without its mark; ``a`` itself stays."""
-    return name.removeprefix(MARK) or name
-
-
 def with_kinds(
-    fields: Fields,
-    columns: Columns | None,
-    noun: str = "array",
-    *,
-    ask: bool = True,
-    only: bool = False,
+    fields: Fields, columns: Columns | None, noun: str = "array", *, asks: bool = True
 ) -> Fields:
-    """With arrays as they are told: static inputs, fields or nothing.
+    """With fields as they are told or called: static inputs, to predict, or left out.
 
-    Args:
-        fields: Of which ``NAME_0``, ``NAME_1``, ... are one ``"array"`` ``NAME``.
-        columns: Names that are ``static``, a ``field`` or to ``ignore``.
-        noun: What they are names of; anything but ``"array"`` is by itself.
-        ask: Whether to ask about arrays without a kind that never change in time.
-        only: Whether all others are left out where one that changes is a ``field``.
+    ``columns`` has names that are ``static``, a ``field`` or to ``ignore``. They are
+    those of a ``noun``: an ``"array"`` is all of ``NAME_0``, ``NAME_1``, ...; of
+    ``"variable"``s all others are left out where one that changes is a ``field``.
+    Arrays and columns are static where they are called ``a`` or ``a_NAME``.
 
     Raises:
-        UserError: An array that is not told of differs between points and never in
-            time, or a static input changes.
+        UserError: One that is not told of differs between points and never in time,
+            or a static input changes.
     """
-    names = [*fields.component_names, *fields.static_names]
-    array = {}
-    for name in names:
-        stem = re.sub(r"_\d+$", "", name)
-        one = noun == "array" and stem not in names and f"{stem}_0" in names
-        array[name] = stem if one else name
-    told, rest = kinds_of(fields.path, [*array.values(), *names], columns or {})
+    path, names = fields.path, [*fields.component_names, *fields.static_names]
+    array = {name: name for name in names}
+    if noun == "array":
+        stems = {name: re.sub(r"_\d+$", "", name) for name in names}
+        whole = {s for s in stems.values() if s not in names and f"{s}_0" in names}
+        array = {name: s if s in whole else name for name, s in stems.items()}
+    told, rest = kinds_of(path, [*array.values(), *names], columns or {})
     if rest:
-        given = f"columns with {', '.join(rest)}= of {fields.path}"
+        given = f"columns with {', '.join(rest)}= of {path}"
         raise UserError(given, "static=, field= or ignore=", "change it")
-    kinds = {name: told.get(name, told.get(array[name])) for name in names}
-    timed = [name for name in names if "time" in fields.dataset[name].dims]
+    kinds = {name: told.get(name, told.get(array[name], "")) for name in names}
+    marks = noun in ("array", "column")
+    marked = [n for n in fields.component_names if marks and is_static(n)]
+    marked = [name for name in marked if not kinds[name]]
+    kinds |= {n: "static" for n in (*marked, *fields.static_names) if not kinds[n]}
+    timed = [n for n in names if "time" in fields.dataset[n].dims]
+    wanted = [n for n in timed if kinds[n] != "ignore" and (asks or kinds[n])]
     several = len(fields.times) > 1
-    wanted = [n for n in timed if kinds[n] != "ignore" and (ask or kinds[n])]
     still = _still(fields, wanted) if several else {}
     moving = {array[name] for name in names if name not in still}
-    if only and any(kinds[n] == "field" and array[n] in moving for n in names):
+    if noun == "variable" and any(
+        kinds[n] == "field" and array[n] in moving for n in names
+    ):
         kinds = {name: kind or "ignore" for name, kind in kinds.items()}
-    static = [n for n in timed if kinds[n] == "static" or n in fields.static_names]
-    if moved := [n for n in static if array[n] in moving and several]:
-        raise UserError(
-            f"{fields.path} with {', '.join(moved)}, which changes in time",
-            "the same values at all time steps of a static input",
-            "rename it if it is a field to predict",
-        )
-    asked = [n for n, differs in still.items() if differs and not kinds[n]]
-    asked = [array[n] for n in asked if n not in static and array[n] not in moving]
+    moved = [n for n in timed if kinds[n] == "static" and array[n] in moving]
+    if moved and several:
+        given = f"{path} with {', '.join(moved)}, which changes in time"
+        wanted_ = "the same values at all time steps of a static input"
+        raise UserError(given, wanted_, "rename it if it is a field to predict")
+    asked = [array[n] for n, differs in still.items() if differs and not kinds[n]]
+    asked = [name for name in dict.fromkeys(asked) if name not in moving]
     if asked:
-        raise ask_kind(fields.path, list(dict.fromkeys(asked)), noun)
-    ignored = [name for name, kind in kinds.items() if kind == "ignore"]
-    dataset = fields.dataset.drop_vars(ignored).copy()
-    for name in (n for n in names if kinds[n] == "static" or n in static):
-        dataset = dataset.assign({name: _first(dataset[name].variable)})
+        which = f"which never change{'s' * (len(asked) == 1)} in time"
+        what = "whether that is a static input, a field to predict, or neither"
+        say = f"static={asked[0]}, or field={asked[0]}, or ignore={asked[0]}"
+        say += f", and likewise {asked[-1]}, separated by commas" * (len(asked) > 1)
+        raise ask(path, asked, noun, which, what, say)
+    dataset = fields.dataset.drop_vars([n for n in names if kinds[n] == "ignore"])
+    for name in (name for name in names if kinds[name] == "static"):
+        first = _first(dataset[name].variable, f"{path}: {name}")
+        dataset = dataset.assign({name: first})
         dataset[name].attrs["role"] = STATIC
-    return replace(fields, dataset=dataset)
+    bare = {name: name.removeprefix(MARK) or name for name in marked}
+    bare = {name: short for name, short in bare.items() if short not in dataset}
+    return replace(fields, dataset=dataset.rename(bare))
 
 
-def _first(values: Variable) -> Variable:
-    """The first value in time that is not missing."""
+def _first(values: Variable, what: str) -> Variable:
+    """The first value in time that is not NaN."""
     if "time" not in values.dims:
-        return values
+        return values.copy(deep=False)
     first = values.isel(time=0)
     for step in range(1, values.sizes["time"]):
         if not np.isnan(first.values).any():
             break
         first = first.where(first.notnull(), values.isel(time=step))
+    finite(first.values, what)
     first.attrs = dict(values.attrs)
     return first
 
@@ -136,13 +137,9 @@ def _still(fields: Fields, names: Sequence[str]) -> dict[str, bool]:
 def marked_names(fields: Fields, out: Path, taken: Sequence[str]) -> list[str]:
     """Names of components, forcings and static inputs, in this order, with their marks.
 
-    Args:
-        fields: What to write.
-        out: The file to make, for messages.
-        taken: Names that the format needs itself.
-
     Raises:
-        UserError: A name is taken, or would be read back as another kind.
+        UserError: A name is ``taken`` by what ``out`` needs itself, or would be read
+            back as another kind.
     """
     fine, forcings = fields.component_names, fields.forcing_names
     static = [n if n == "a" else MARK + n for n in fields.static_names]

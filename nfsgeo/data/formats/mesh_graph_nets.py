@@ -80,8 +80,7 @@ def _mesh_graph_nets(path: Path, columns: Columns | None = None) -> Fields:
         parts, one = values[name], values[name][0]
         about = numbered(name, one.shape[2]) if one.ndim > 2 else [name]
         arrays.append(Array(parts if len(order) > 1 else one, "tpc"[: one.ndim], about))
-    single = all(len(part) == 1 for parts in values.values() for part in parts)
-    when = times[0] if times else [0.0] if single else None
+    when = times[0] if times else None
     fields = build(path, arrays, points=points, times=when, cells=cells)
     return with_kinds(fields, columns)
 

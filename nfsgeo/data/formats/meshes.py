@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from nfsgeo.data.build import Array, build, numbered
 from nfsgeo.data.checks import missing_values
 from nfsgeo.data.concatenation import concatenated
-from nfsgeo.data.fields import FIELD, STATIC, Fields, reading
+from nfsgeo.data.fields import Fields, reading
 from nfsgeo.data.formats.columns import Columns
 from nfsgeo.data.formats.format import Format, Look
-from nfsgeo.data.formats.kinds import bare, is_static, with_kinds
+from nfsgeo.data.formats.kinds import is_static, with_kinds
 from nfsgeo.data.lazy import Key, deferred
 from nfsgeo.errors import UserError
 
@@ -118,9 +118,9 @@ def _fields(path: Path, mesh: _Mesh, at: str | None, columns: Columns | None) ->
         arrays = arrays | {n: np.where(valid, arrays[n], np.nan) for n in fields}
     given = []
     for name in names:
-        values, own = arrays[name], bare(name) if is_static(name) else name
-        role, many = STATIC if is_static(name) else FIELD, values.shape[-1]
-        given.append(Array(values, "tpc"[-values.ndim :], numbered(own, many), role))
+        values = arrays[name]
+        called = numbered(name, values.shape[-1])
+        given.append(Array(values, "tpc"[-values.ndim :], called))
     moving = np.ptp(points, axis=0) > 0
     moving[0] |= not moving.any()
     kinds = {k: np.concatenate(c) for k, c in cells.items() if k != "vertex"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from xarray import DataArray, Dataset, Variable
 
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.fields import FIELD, INITIAL, SPACE, STATIC, Fields
+from nfsgeo.data.fields import FIELD, SPACE, STATIC, Fields
 from nfsgeo.data.formats import columns as named
 from nfsgeo.data.formats.containers import FILLS, RANGE, valid_range, without
 from nfsgeo.data.formats.format import Format, Look, left_out
@@ -26,14 +25,12 @@ from nfsgeo.data.formats.kinds import is_static, with_kinds
 from nfsgeo.data.lazy import Key, deferred, spread
 from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
 
 __all__ = ["NETCDF", "ZARR", "fields_of"]
 
 Roles = Mapping[str, str]
 Sizes = Mapping[str, int]
 
-ABOUT = "nfsgeo"  # attribute of files of an older nfsgeo for what CF has no name for
 STORE = {".zgroup", ".zmetadata", "zarr.json"}
 DIGITS = re.compile("%y|yyyymm|day as", re.IGNORECASE)  # units of dates like 20260131
 AXES = {"t": "time", "x": "x", "y": "y", "z": "z"}
@@ -54,9 +51,9 @@ def fields_of(
     Coordinates on axes of their own make a grid, those on shared dimensions (stations,
     cells of an unstructured mesh, curvilinear grids) a point cloud. Fields that vary
     in time are predicted, the others are static inputs, and so are those named ``a`` or
-    ``a_...``; a variable of samples alone is a parameter. What the file marks as
-    missing becomes NaN (CF 1.11, section 2.5.1), dates seconds since 1970. A point
-    whose coordinates are missing does not exist. Text is not read.
+    ``a_...``; a variable of samples alone is a parameter. What the file marks by
+    fill values becomes NaN (CF 1.11, section 2.5.1), dates seconds since 1970. A point
+    whose coordinates are NaN does not exist. Text is not read.
 
     Args:
         path: The file, for messages.
@@ -74,7 +71,7 @@ def fields_of(
     kinds, given = named.kinds_of(path, names, columns or {})
     if "nfsgeo_layout" in dataset.attrs:
         own = _own(path, dataset)
-        return with_kinds(own, _by_kind(kinds, own), "variable", ask=False)
+        return with_kinds(own, _by_kind(kinds, own), "variable", asks=False)
     named.check_roles(path, names, given)
     chosen = [name for name, kind in kinds.items() if kind == "field"]
     along = {d for name in chosen for d in dataset[name].dims} or {*dataset.dims}
@@ -108,8 +105,6 @@ def fields_of(
         ahead = {str(d): dataset.sizes[d] for d in (sample, time) if d in dims}
         return _at_points(values.variable, ahead, places)
 
-    told = json.loads(dataset.attrs.get(ABOUT, "{}"))
-    role = INITIAL if told.get("static_role") == INITIAL else STATIC
     letters = {str(sample): "n", str(time): "t", "point": "p"}
     letters |= dict(zip(places, SPACE, strict=False)) if grid else {}
     arrays, parameters = list[Array](), {}
@@ -117,38 +112,30 @@ def fields_of(
         if values.dims == (sample,):
             parameters[name] = values.values
             continue
-        if "static" not in told and is_static(name):
+        if is_static(name):
             kinds.setdefault(name, "static")
         fixed = bool(time) and time not in values.dims and kinds.get(name) != "field"
-        fixed |= name in told.get("static", [])
         lies = not grid and (not places or bool(places.keys() & set(values.dims)))
         variable = flat(values, values.dims) if lies else values.variable
         order = "".join(letters[str(dim)] for dim in variable.dims)
-        arrays.append(Array(variable, order, [name], role if fixed else FIELD))
+        arrays.append(Array(variable, order, [name], STATIC if fixed else FIELD))
     dims = ["sample", "point"] if sample in sizes else ["point"]
     when = dataset.variables.get(roles.get("time"))
-    units = {n: v.attrs.get("units") for n, v in {**data, **space}.items()}
-    units["time"] = None if when is None else when.attrs.get("units")
+    units = {n: str(v.attrs.get("units", "")) for n, v in {**data, **space}.items()}
+    units["time"] = "" if when is None else str(when.attrs.get("units", ""))
     fields = build(
         path,
         arrays,
         axes=[each.values for each in space.values()] if grid else None,
         points={axis: Variable(dims, flat(v, sizes)) for axis, v in space.items()},
         times=None if when is None else _times(path, when),
-        domain=Domain.from_dict(told["domain"]) if "domain" in told else None,
         parameters=parameters,
-        equation=told.get("equation", ""),
-        provenance=told.get("provenance"),
-        units={name: str(unit) for name, unit in units.items() if unit is not None},
-        split={k: np.array(v, np.int64) for k, v in told.get("split", {}).items()},
-        known=told.get("known", []),
+        units=units,
     )
     east = _is_degrees(first) or first.attrs.get("standard_name") == "longitude"
     if east or named.bare_name(roles["x"]) in named.LONGITUDE:
         fields.dataset["x"].attrs["standard_name"] = "longitude"
-    ask = "static" not in told
-    said = _by_kind(kinds, fields)
-    return with_kinds(fields, said, "variable", ask=ask, only=True)
+    return with_kinds(fields, _by_kind(kinds, fields), "variable")
 
 
 def _by_kind(kinds: Roles, fields: Fields) -> dict[str, list[str]]:
@@ -158,7 +145,7 @@ def _by_kind(kinds: Roles, fields: Fields) -> dict[str, list[str]]:
 
 
 def _decoded(dataset: Dataset) -> Dataset:
-    """With NaN for what is missing, unpacked; decoded by xarray before or not."""
+    """With NaN in place of fill values, unpacked; decoded by xarray before or not."""
     dataset = dataset.copy()
     for each in dataset.variables.values():
         for key in each.attrs.keys() & set(FILLS):
@@ -226,8 +213,7 @@ def _roles(path: Path, dataset: Dataset, given: Roles) -> dict[str, str]:
     """
     found = {role: name for role, name in given.items() if name}
     names = [*dataset.coords, *dataset.dims]
-    if ABOUT not in dataset.attrs:  # in which all coordinates are declared
-        names += [n for n, v in dataset.data_vars.items() if _is_degrees(v, "en")]
+    names += [n for n, v in dataset.data_vars.items() if _is_degrees(v, "en")]
     told = {str(n): _role(str(n), dataset) for n in names if n not in found.values()}
     for role in (role for role in named.ROLES if role not in given):
         fits = [name for name, what in told.items() if what == role]
@@ -368,7 +354,7 @@ def _netcdf(path: Path, columns: named.Columns | None = None) -> Fields:
 
 def _zarr(path: Path, columns: named.Columns | None = None) -> Fields:
     """As NetCDF, a folder or a zip file of it; a ``fill_value`` of 0, Zarr's default,
-    marks values as missing only where an attribute says so.
+    marks values only where an attribute says so.
     """
     import zarr
 

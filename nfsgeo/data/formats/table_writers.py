@@ -6,8 +6,6 @@ Parameters, cells and the domain have no place in them. Static inputs are called
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,32 +24,22 @@ from nfsgeo.progress import Progress
 def write_csv(fields: Fields, out: Path, progress: Progress) -> None:
     """A table of text, with dates of ISO 8601."""
     ahead, names = _header(fields, out)
-    with (
-        growing(out) as partial,
-        partial.open("w", encoding="utf-8", newline="") as stream,
-    ):
-        stream.write(_line([*ahead, *names]))
+    with growing(out) as partial:
+        partial.write_text(_line([*ahead, *names]), encoding="utf-8", newline="")
         for table in _tables(fields, ahead, names, progress):
             if table["time"].dtype.kind == "M":
                 table["time"] = table["time"].to_numpy().astype(str)
-            table.to_csv(stream, header=False, index=False, lineterminator="\n")
+            table.to_csv(
+                partial, mode="a", header=False, index=False, lineterminator="\n"
+            )
 
 
 def write_parquet(fields: Fields, out: Path, progress: Progress) -> None:
-    """The columns of a ``.csv``, in a row group for each sample."""
-    from pyarrow import Table, parquet
-
+    """The columns of a ``.csv``."""
     tables = _tables(fields, *_header(fields, out), progress)
-    first = Table.from_pandas(next(tables), preserve_index=False)
-    with (
-        growing(out) as partial,
-        parquet.ParquetWriter(partial, first.schema) as writer,
-    ):
-        writer.write_table(first)
-        for table in tables:
-            writer.write_table(
-                Table.from_pandas(table, first.schema, preserve_index=False)
-            )
+    with growing(out) as partial:
+        whole = pandas.concat(tables, ignore_index=True)
+        whole.to_parquet(partial, engine="pyarrow", index=False)
 
 
 def _header(fields: Fields, out: Path) -> tuple[list[str], list[str]]:
@@ -75,9 +63,7 @@ def _header(fields: Fields, out: Path) -> tuple[list[str], list[str]]:
 
 
 def _line(names: list[str]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(names)
-    return text.getvalue()
+    return pandas.DataFrame(columns=names).to_csv(index=False, lineterminator="\n")
 
 
 def _tables(

@@ -1,7 +1,7 @@
 """Tables: a row for each point, time step and sample, or a column for each station.
 
-Rows come in any order. A value is missing where its cell is empty or its row is. Points
-stay where they are, sorted by their coordinates; every sample has the same times. See
+Rows come in any order. A value is NaN where its cell is empty or its row not there.
+Points stay where they are, sorted by coordinates; every sample has the same times. See
 :mod:`nfsgeo.data.formats.columns` and ``kinds`` for what names tell.
 """
 
@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.checks import as_real, finite, missing_values, not_infinite
-from nfsgeo.data.fields import FIELD, STATIC, Doubles, Fields, Indices
+from nfsgeo.data.fields import Doubles, Fields, Indices
 from nfsgeo.data.formats import columns as named
 from nfsgeo.data.formats.columns import Columns, listed
 from nfsgeo.data.formats.format import Format, Look, require
-from nfsgeo.data.formats.kinds import bare, is_static, with_kinds
+from nfsgeo.data.formats.kinds import STILL, with_kinds
 from nfsgeo.data.formats.table_writers import write_csv, write_parquet
 from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
 from nfsgeo.errors import UserError
@@ -55,10 +55,8 @@ class _Text(NamedTuple):
 def _text(path: Path, errors: str = "strict") -> _Text:
     with path.open("rb") as stream:
         head, encoding = stream.read(512), "utf-8-sig"
-    for name in ("utf-16-le", "utf-32", "utf-16") if b"\0" in head else ():
-        with suppress(UnicodeError):  # the last two need a mark of the order of bytes
-            letters = codecs.getincrementaldecoder(name)().decode(head)
-            encoding = encoding if "\0" in letters else name
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
     with path.open(encoding=encoding, errors=errors) as stream:
         lines = [stream.readline(LONGEST) for _ in range(COMMENTS)]
     number = next((n for n, line in enumerate(lines) if line.lstrip()[:1] != "#"), 0)
@@ -206,8 +204,8 @@ def _values(path: Path, name: str, cells: Any, *, names: bool = False) -> NDArra
             f"convert the column, or say --columns ignore={name}, or sample={name} if "
             "it tells samples apart",
         )
-    if missing := int(absent[codes].sum()):
-        raise missing_values(f"{path}: column {name}", missing, len(codes))
+    if num := int(absent[codes].sum()):
+        raise missing_values(f"{path}: column {name}", num, len(codes))
     return found[codes]
 
 
@@ -260,25 +258,18 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     _check_rows(path, at, points[there], times, starts, of)
     shape = (-1,) if own or len(samples) == 1 else (len(samples), len(points))
     axes, arrays = "t" + "np"[-len(shape) :], list[Array]()
-    names = list(cells)
-    for name in names:
-        kind = kinds.get(name)
-        what, static = f"{path}: column {name}", kind == "static"
-        static |= not kind and is_static(name)
-        values = as_real(cells.pop(name), what, gaps=not static)
-        values = (finite if static else not_infinite)(values, what)
+    for name in list(cells):
+        what = f"{path}: column {name}"
+        values = not_infinite(as_real(cells.pop(name), what, gaps=True), what)
         dtype = np.result_type(values, np.float32)
         found = np.full(len(times) * len(there), np.nan, dtype)
         found[at] = values
-        short = bare(name) if static and not kind and bare(name) not in names else name
-        role = STATIC if static else FIELD
-        arrays.append(Array(found.reshape(len(times), *shape), axes, [short], role))
-    arrays.sort(key=lambda array: array.role == STATIC)
+        arrays.append(Array(found.reshape(len(times), *shape), axes, [name]))
     meshes = np.split(points[there], starts[1:]) if own else points
     when, units = times if "time" in roles else None, {"time": unit}
     fields = build(path, arrays, points=meshes, times=when, units=units)
-    sure = [name for name in fields.component_names if kinds.get(name) == "field"]
-    fields = with_kinds(fields, {"field": sure}, "column")
+    told = {kind: [n for n in kinds if kinds[n] == kind] for kind in STILL}
+    fields = with_kinds(fields, told, "column")
     dataset = fields.dataset
     if named.bare_name(roles["x"]) in named.LONGITUDE:
         dataset["x"].attrs["standard_name"] = "longitude"
@@ -393,28 +384,24 @@ def _positions(path: Path, stations: list[str]) -> dict[str, Any]:
         expected = "a table with the name and the coordinates of each station"
         raise UserError(f"points={path}", expected, "check the name")
     cells = _cells(path, text=True)
-    space = [[n for n in cells if named.bare_name(n) in named.ROLES[r]] for r in "xyz"]
-    if [len(each) for each in space] not in ([1, 0, 0], [1, 1, 0], [1, 1, 1]):
+    found = [n for r in "xyz" for n in cells if named.bare_name(n) in named.ROLES[r]]
+    named.roles_of(path, found)
+    texts = {
+        n: [str(cell).strip() for cell in cells[n]] for n in cells if n not in found
+    }
+    lacking = {name: sorted({*stations}.difference(texts[name])) for name in texts}
+    best = min(lacking, key=lambda name: len(lacking[name]), default="")
+    rows = pandas.Index(texts.get(best, []))
+    twice = rows[rows.duplicated()].intersection(stations)
+    if not best or lacking[best] or len(twice) or [*lacking.values()].count([]) > 1:
+        odd = listed(lacking.get(best) or [*twice] or stations)
         raise UserError(
-            f"{path} with columns {listed(list(cells))}",
-            "one column each for x[, y[, z]], or lon and lat, and one of names",
-            "rename or remove columns",
+            f"{path} with columns {listed(list(cells))}, not once with {odd}",
+            "each station once, by the name of its column, in one of them",
+            "add or remove rows or columns, or say ignore=COLUMN for no station",
         )
-    found = [name for each in space for name in each]
-    columns = [[str(c).strip() for c in cells[n]] for n in cells if n not in found]
-    lacking = [sorted({*stations}.difference(column)) for column in columns]
-    best = min(lacking, key=len, default=stations)
-    if best or lacking.count([]) > 1:
-        what = f"without {listed(best)}" if best else "with all stations in 2 columns"
-        expected = "each of the stations' names in one and the same column"
-        todo = "add them, remove other columns, or say ignore=COLUMN for no station"
-        raise UserError(f"{path} {what}", expected, todo)
-    names = pandas.Index(columns[lacking.index([])])
-    for name in names[names.duplicated()].intersection(stations):
-        given = f"{path} with {sum(names == name)} rows for {name}"
-        raise UserError(given, "one for each station", "remove the others")
-    rows = [names.get_loc(name) for name in stations]
-    return {name: _values(path, name, cells[name])[rows] for name in found}
+    at = [rows.get_loc(name) for name in stations]
+    return {name: _values(path, name, cells[name])[at] for name in found}
 
 
 CSV = Format(

@@ -92,12 +92,7 @@ def darcy(path: Path, save: Save = scipy.io.savemat) -> Expected:
     save(path, {"coeff": a, "sol": u, "Kcoeff": a})
     axes = [np.linspace(0, 1, X), np.linspace(0, 1, Y)]
     return Expected(
-        u[:, None, ..., None],
-        axes,
-        np.zeros(1),
-        (False, False),
-        a[..., None],
-        "static",
+        u[:, None, ..., None], axes, np.zeros(1), (False, False), a[..., None], "static"
     )
 
 
@@ -365,7 +360,7 @@ EXAMPLES: dict[str, Callable[[Path], Any]] = {
     "NACA_Cylinder_Q.npy": geo_fno,
     "trajectories.h5": trajectories,
     "trajectory.npz": trajectories,
-    "points.pkl": authors_points,
+    "dataset_sr64.pkl": authors_points,
     "graphs.pt": graphs,
     "own.nc": written,
     "points.npz": written,

@@ -74,43 +74,35 @@ def test_from_coefficient_to_solution() -> None:
     np.testing.assert_array_equal(fields.read(1, slice(None))[:, 0, 0], graphs[1].y)
 
 
+def steps_of(u: torch.Tensor, **more: Any) -> list[Data]:
+    pos = torch.arange(2.0 * len(u)).reshape(-1, 2)
+    return [Data(x=u[:, k], pos=pos, **more) for k in range(u.shape[1])]
+
+
 @FAST
-@given(n=st.integers(2, 6), steps=st.integers(2, 5), pairs=st.booleans())
-def test_graphs_that_are_time_steps(n: int, steps: int, pairs: bool) -> None:
-    u, pos = torch.randn(n, steps, 1), torch.rand(n, 2)
-    graphs = [Data(x=u[:, k], pos=pos) for k in range(steps - pairs)]
-    for k, graph in enumerate(graphs):
-        if pairs:
-            graph.y = u[:, k + 1]
-    times = np.arange(steps) / 2
+@given(n=st.integers(2, 6), steps=st.integers(2, 5))
+def test_graphs_that_are_time_steps(n: int, steps: int) -> None:
+    u, times = torch.randn(n, steps, 1), np.arange(steps) / 2
+    graphs = steps_of(u, nu=0.1)
     with tempfile.TemporaryDirectory() as folder:
         path = saved(Path(folder) / "a.pt", graphs)
-        if pairs or len(graphs) > 1:
-            with pytest.raises(UserError, match="--series samples.*time-steps"):
-                nfsgeo.data.open(path, times=times)
+        with pytest.raises(UserError, match="--series samples.*time-steps"):
+            nfsgeo.data.open(path, times=times)
         fields = nfsgeo.data.open(path, series="time-steps", times=times)
         np.testing.assert_array_equal(fields.read(0, slice(None)), u)
-
-
-def pair(k: int, **attributes: Any) -> Data:
-    """From one time step to the next."""
-    u, pos = torch.arange(12.0).reshape(4, 3, 1), torch.arange(8.0).reshape(4, 2)
-    return Data(x=u[:, k], y=u[:, k + 1], pos=pos, **attributes)
-
-
-def test_a_series_keeps_times_numbers_and_forcings() -> None:
-    pairs = [pair(k, nu=0.1, t=torch.tensor([k / 2, k / 2 + 0.5])) for k in range(2)]
-    fields = fields_of_graphs(Path("a"), pairs, "time-steps")
-    assert fields.times.tolist() == [0.0, 0.5, 1.0]
-    assert fields.parameters["nu"].tolist() == [pairs[0].nu]
-    steps = [
-        Data(x=p.x, pos=p.pos, time=float(k), forcing=p.y[:, :1] + k)
-        for k, p in enumerate(pairs)
-    ]
-    fields = fields_of_graphs(Path("a"), steps, "time-steps")
-    assert fields.times.tolist() == [0.0, 1.0] and fields.forcing_names == ["f"]
+        assert fields.parameters["nu"].tolist() == [graphs[0].nu]
+    for k, graph in enumerate(graphs):
+        graph.time, graph.forcing = k / 2, u[:, k] + k
+    fields = fields_of_graphs(Path("a"), graphs, "time-steps")
+    assert fields.times.tolist() == times.tolist() and fields.forcing_names == ["f"]
     found = fields.read_all(0, slice(None))[..., 1]
-    np.testing.assert_array_equal(found[:, 1], pairs[1].y[:, 0] + 1)
+    np.testing.assert_array_equal(found, u[..., 0] + torch.arange(steps))
+    graphs[1].nu = 0.2
+    with pytest.raises(UserError, match="differs from the first in nu"):
+        fields_of_graphs(Path("a"), graphs, "time-steps")
+    graphs[0].y = graphs[0].x
+    with pytest.raises(UserError, match="leave y out"):
+        fields_of_graphs(Path("a"), graphs, "time-steps")
 
 
 def graph(**attributes: Any) -> Data:
@@ -159,16 +151,3 @@ def test_no_code_runs(
     whole.extra = Planted()
     one_line(nfsgeo.data.open, saved(tmp_path / "a.pt", [whole]))
     assert capsys.readouterr().out == ""
-
-
-def test_damage_gives_one_line(tmp_path: Path) -> None:
-    path = saved(tmp_path / "a.pt", [graph(), graph()])
-    raw, random = path.read_bytes(), np.random.default_rng(0)
-    for place in random.integers(0, len(raw), 60):
-        noise = random.bytes(int(random.integers(0, 9)))
-        broken = raw[:place] + noise + (raw[place + len(noise) :] if noise else b"")
-        path.write_bytes(broken)
-        try:
-            nfsgeo.data.open(path).read(0, slice(None))
-        except UserError as error:
-            assert "\n" not in str(error)

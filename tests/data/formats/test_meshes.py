@@ -258,7 +258,7 @@ def test_xdmf_in_time(
         np.testing.assert_array_equal(each.cells()["triangle"], TRIANGLES)
     steps[2]["a_k"] = P + 1
     path = xdmf(tmp_path / "b.xdmf", form, *steps)
-    assert "with k, which changes in time" in one_line(nfsgeo.data.open, path)
+    assert "with a_k, which changes in time" in one_line(nfsgeo.data.open, path)
 
 
 def test_several_functions_and_meshes_of_xdmf(

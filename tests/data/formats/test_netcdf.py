@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -154,20 +153,6 @@ def test_files_of_nfsgeo_by_xarray(tmp_path: Path) -> None:
             (tmp_path / name).unlink()
 
 
-def test_files_of_an_older_nfsgeo(tmp_path: Path) -> None:
-    dataset = weather().rename(lon="x", lat="y").rename(elev="w0")
-    box = {"lower": [-9.0, 50.0], "upper": [6.0, 60.0], "periodic": [True, False]}
-    about = {"equation": "wave", "domain": box, "static": ["w0"], "known": []}
-    about |= {"static_role": "initial condition", "provenance": {"seed": 3}}
-    dataset.attrs["nfsgeo"] = json.dumps(
-        about | {"split": {"train": [], "valid": [], "test": [0]}}
-    )
-    with nfsgeo.open(saved(dataset, tmp_path / "a.nc")) as fields:
-        assert fields.domain == Domain.from_dict(box) and fields.equation == "wave"
-        assert fields.static_names == [] and "w0" in fields.dataset
-        assert fields.provenance == {"seed": 3} and fields.split["test"].tolist() == [0]
-
-
 def test_packed_values_and_fill_values(tmp_path: Path) -> None:
     dataset = weather()
     dataset["temp"] = dataset.temp.round(1)
@@ -301,27 +286,6 @@ def test_longitudes_around_the_globe_need_a_domain(
     assert nfsgeo.open(path, domain=globe).domain == globe
 
 
-@pytest.mark.parametrize("units", ["degrees", "radian"])
-@pytest.mark.parametrize("west", [-180.0, 0.0])
-def test_globes_become_spheres(west: float, units: str, tmp_path: Path) -> None:
-    """With both poles, from north to south; radians are refused."""
-    east, north = (
-        f"{units}_{d}" if units[0] == "d" else units for d in ("east", "north")
-    )
-    dataset = weather(lat=19, lon=18).assign_coords(
-        lat=("lat", np.linspace(90, -90, 19), {"units": north, "axis": "Y"}),
-        lon=("lon", west + np.arange(0, 360, 20.0), {"units": east, "axis": "X"}),
-    )
-    path = saved(dataset, tmp_path / "a.nc")
-    if units == "radian":
-        with pytest.raises(UserError, match="coordinates in radian.*degrees"):
-            nfsgeo.open(path, domain=Domain.sphere())
-        return
-    fields = nfsgeo.open(path, domain=Domain.sphere())
-    assert fields.domain == Domain.sphere(west)
-    assert fields.axes is not None and fields.axes[0][0] == west
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -332,10 +296,7 @@ def test_globes_become_spheres(west: float, units: str, tmp_path: Path) -> None:
         (lambda d: d.drop_vars(["temp", "elev"]), "no field"),
         (lambda d: d.rename(temp="a_q").isel(time=slice(1)), "no field.*a_q"),
         (lambda d: d.assign(a_q=d.temp), "a_q, which changes in time"),
-        (
-            lambda d: d.assign(q=d.elev + 0 * d.temp),
-            "q, which never changes in time",
-        ),
+        (lambda d: d.assign(q=d.elev + 0 * d.temp), "q, which never changes in time"),
         (
             lambda d: d.assign_coords(
                 x2=(("lat", "lon"), np.ones((4, 5)), {"units": "degrees_east"})
@@ -402,6 +363,11 @@ def read_or_refuse(path: Path) -> None:
             fields.read_static(0)
     except UserError as error:
         assert "\n" not in str(error)
+
+
+def test_names_of_several_lines_are_told_in_one(one_line: Callable[..., str]) -> None:
+    dataset = weather().rename(temp="te\nmp").expand_dims({"le\nvel": 3})
+    assert "te mp" in one_line(nfsgeo.from_xarray, dataset)
 
 
 def test_damaged_stores_give_one_line(

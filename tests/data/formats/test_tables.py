@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -33,7 +32,7 @@ def test_a_static_input_that_changes_in_time_is_no_static_input(
     path = tmp_path / "a.csv"
     path.write_text("x,t,p,a_k,a_q\n0,0,1,5,1\n0,1,1,5,2\n1,0,1,4,3\n1,1,1,4,3\n")
     message = one_line(nfsgeo.data.open, path)
-    assert "a.csv with q, which changes in time" in message and "rename it" in message
+    assert "a.csv with a_q, which changes in time" in message and "rename it" in message
     path.write_text("x,t,a_q\n0,0,1\n1,0,2\n")
     assert "no field to predict but the inputs q" in one_line(nfsgeo.data.open, path)
 
@@ -276,16 +275,6 @@ def test_dates_with_offsets_are_in_utc(
     assert "with and without an offset" in one_line(nfsgeo.data.open, path)
 
 
-def test_longitudes_around_the_globe(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
-    rows = [[x, y, 1.0] for x in (-170.0, 170.0) for y in (0.0, 1.0)]
-    path = written(tmp_path / "a.csv", ["lon", "lat", "u"], rows)
-    assert "340 degrees" in one_line(nfsgeo.data.open, path)
-    with nfsgeo.data.open(written(path, ["x", "y", "u"], rows)) as file:
-        assert file.num_points() == 4
-
-
 @pytest.mark.parametrize("cell", ["today", "1,5", "01/02/2026", "2026-01-01T00:00+05"])
 def test_cells_that_are_no_numbers(
     tmp_path: Path, one_line: Callable[..., str], cell: str
@@ -437,17 +426,17 @@ def test_what_is_told_must_be_there(
     assert "points=FILE" in one_line(nfsgeo.data.open, speeds)
     assert "no column 'when'" in message(time="when")
     assert "x= beside points=" in message(x="767541")
-    assert "sensors.csv without timestamp" in message(time="")
+    assert "not once with timestamp" in message(time="")
     assert "points=gone.csv" in message(points="gone.csv")
     lines = sensors.read_text()
     sensors.write_text(lines + "\n9,767541,5,5")
-    assert "2 rows for 767541" in message()
+    assert "not once with 767541" in message()
     sensors.write_text("id,again,x,y\n" + "\n".join(f"{n},{n},1,2" for n in PLACES))
-    assert "in 2 columns" in message()
+    assert "each station once" in message()
     sensors.write_text(lines.replace("x,y", "x,z"))
-    assert "x[, y[, z]], or lon and lat" in message()
+    assert "x[, y[, z]]" in message()
     sensors.write_text(lines.replace("767541", "1"))
-    assert "sensors.csv without 767541" in message()
+    assert "not once with 767541" in message()
 
 
 @settings(FAST, max_examples=40)
@@ -489,15 +478,6 @@ def test_any_table_is_that_of_its_rows(tmp_path: Path, data: st.DataObject) -> N
         )
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
-def test_other_encodings(tmp_path: Path, encoding: str) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("x;t;Höhe\n0;0;1\n# half\n0;1;2\n1;0;3\n1;1;4\n", encoding=encoding)
-    with nfsgeo.data.open(path) as file:
-        assert file.component_names == ["Höhe"]
-        assert file.read(0, slice(None))[..., 0].tolist() == [[1, 2], [3, 4]]
-
-
 def test_text_that_looks_like_numbers_in_most_rows(tmp_path: Path) -> None:
     """In whatever pieces the rows are parsed: 007 is no 7, and no digit is lost."""
     runs = ["007"] * 150_000 + ["7"] * 150_000 + ["last"] * 2
@@ -506,43 +486,6 @@ def test_text_that_looks_like_numbers_in_most_rows(tmp_path: Path) -> None:
     with nfsgeo.data.open(tmp_path / "a.csv", columns={"sample": "run"}) as file:
         assert [file.num_points(sample) for sample in range(3)] == [150_000] * 2 + [2]
         assert file.read(2, slice(None)).ravel().tolist() == [300_000.1, 300_001.1]
-
-
-FORMS = ["%y%m%d", "%Y%m%d", "%Y%j", "%Y%m%d%H"]
-
-
-@FAST
-@given(
-    form=st.sampled_from(FORMS),
-    first=st.dates(datetime(2000, 1, 1).date(), datetime(2030, 1, 1).date()),
-    num=st.integers(60, 90),
-)
-def test_all_forms_of_days_are_asked_about(
-    tmp_path: Path, form: str, first: Any, num: int
-) -> None:
-    days = [(first + timedelta(k)).strftime(form) for k in range(num)]
-    rows = [[x, day, x + k] for x in (0.0, 1.0) for k, day in enumerate(days)]
-    path = written(tmp_path / "a.csv", ["x", "t", "u"], rows)
-    with pytest.raises(UserError, match="a number or the date"):
-        nfsgeo.data.open(path)
-
-
-@pytest.mark.parametrize(
-    "times",
-    [
-        np.arange(60.0),
-        np.arange(0, 15, 0.25),
-        np.arange(1000, 1100),
-        np.arange(100_000, 100_901, 100),
-        1.6e9 + 3600.0 * np.arange(50),
-        2459000.5 + np.arange(50),
-        np.array([110_110, 110_120, 110_130]),
-    ],
-)
-def test_numbers_stay_numbers(tmp_path: Path, times: np.ndarray) -> None:
-    rows = [[x, repr(float(t)), x + k] for x in (0, 1) for k, t in enumerate(times)]
-    with nfsgeo.data.open(written(tmp_path / "a.csv", ["x", "t", "u"], rows)) as file:
-        assert file.times.tolist() == times.tolist()
 
 
 def test_points_that_move(tmp_path: Path, one_line: Callable[..., str]) -> None:
@@ -625,34 +568,9 @@ def test_out_and_in_again(
     assert not list(tmp_path.glob("*partial*"))
 
 
-TRICKY = [
-    "a",
-    "a_",
-    "a_k",
-    "a_a_k",
-    "forcing_",
-    "forcing_sun",
-    "T",
-    "lat",
-    "a/b",
-    "p,q",
-]
-TRICKY += [
-    "a;b;c;d;e",
-    " p",
-    "",
-    "#",
-    "1",
-    "p_0",
-    "'p\"",
-    "p\nq",
-    "p [m/s]",
-    "k",
-    "nan",
-]
-NAMES = st.sampled_from(TRICKY) | st.text(
-    "aà_ p0,;#\"'<&\t\n[](", min_size=1, max_size=4
-)
+TRICKY = "a a_ a_k a_a_k forcing_ forcing_sun T lat a/b p,q a;b;c;d;e # 1 p_0 k nan"
+NAMES = st.sampled_from([*TRICKY.split(), " p", "", "'p\"", "p\nq", "p [m/s]"])
+NAMES |= st.text("aà_ p0,;#\"'<&\t\n[](", min_size=1, max_size=4)
 
 
 @settings(FAST, max_examples=100)
@@ -683,21 +601,3 @@ def test_names_come_back_or_are_refused(
     with nfsgeo.data.open(out) as last:
         assert last.component_names == first.component_names
         assert (last.static_names, last.forcing_names) == (k, first.forcing_names)
-
-
-@FAST
-@given(data=st.data(), ending=st.sampled_from([".csv", ".parquet"]))
-def test_damaged_tables_are_one_line(
-    tmp_path: Path, data: st.DataObject, ending: str
-) -> None:
-    frame = pandas.DataFrame(rows_of(4, 3, 0), columns=["x", "y", "t", "u"])
-    path = tmp_path / f"a{ending}"
-    frame.to_csv(path, index=False) if ending == ".csv" else frame.to_parquet(path)
-    raw = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-    path.write_bytes(raw[: data.draw(st.integers(0, len(raw)))])
-    try:
-        nfsgeo.data.open(path).read(0, slice(None))
-    except UserError as error:
-        assert "\n" not in str(error)

@@ -1,4 +1,4 @@
-"""The NFS authors' data sets, ``dataset_sr128.pkl``, without running what they hold.
+"""Dictionaries of arrays in pickles, without running what these hold.
 
 A pickle is a program. This one may build dictionaries, numbers, strings and numpy
 arrays of numbers; any other name in it is refused before it is looked up, and the
@@ -8,43 +8,27 @@ arrays are made from their bytes by the functions below, not by numpy's own hook
 from __future__ import annotations
 
 import pickle
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nfsgeo.data.build import Array, build, on_unit_box
-from nfsgeo.data.fields import INITIAL, STATIC, Fields
-from nfsgeo.data.formats.format import Format, left_out, unknown_set
+__all__ = ["PICKLE", "arrays_of_pickle"]
+
+# PROTO, then (from protocol 4) FRAME, then an empty dictionary.
+PICKLE = rb"\x80[\2-\5](\x95.{8})?}"
 
 
-def _nfs_pickle(path: Path) -> Fields:
-    """``u`` (samples, x[, y], time steps), ``a`` (samples, x[, y]), on the unit torus.
+def arrays_of_pickle(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a dictionary by name, all else that it holds left out.
 
-    With ``x`` of shape (points, axes) or (x, y, axes) they are a point cloud. ``a`` is
-    a static input where there is one time step, else the initial condition.
+    Raises:
+        Exception: The pickle is damaged, or names anything but arrays of numbers.
     """
     with path.open("rb") as stream:
         found = _Restricted(stream).load()
-    arrays = {key: found[key].values for key in ("u", "a", "x") if key in found}
-    u, a, points = arrays["u"], arrays["a"], arrays.get("x")
-    space, grid = "p" if points is not None else "xyz"[: a.ndim - 1], u.shape[1:-1]
-    axes = {"a": f"n{space}", "u": f"n{space}t"}
-    left_out(path, [str(key) for key in found if key not in arrays])
-    role, times = (STATIC, [0.0]) if u.shape[-1] == 1 else (INITIAL, None)
-    if points is not None:
-        flat = points.reshape(-1, points.shape[-1])
-        if grid not in (points.shape[:-1], (len(flat),)):
-            raise ValueError(f"u {u.shape} does not fit x {points.shape}")
-        u, a = u.reshape(len(u), len(flat), -1), a.reshape(len(u), len(flat))
-    made = [Array(u, axes["u"], ["u"]), Array(a, axes["a"], ["a"], role)]
-    if points is not None:
-        return build(path, made, points=flat, times=times)
-    if not re.match(r"dataset_sr\d+\.pkl", path.name):
-        raise unknown_set(path, {"u": u.shape, "a": a.shape}, axes, "u=u, a=a")
-    return on_unit_box(path, made, "", times)
+    return {k: v.values for k, v in found.items() if isinstance(v, _Array)}
 
 
 class _Array:
@@ -100,12 +84,3 @@ class _Restricted(pickle._Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         return _ALLOWED[module, name]
-
-
-NFS_PICKLE = Format(
-    "NFS authors' data (.pkl)",
-    # PROTO, then (from protocol 4) FRAME, then an empty dictionary.
-    lambda look: bool(re.match(rb"\x80[\2-\5](\x95.{8})?}", look.head, re.S)),
-    _nfs_pickle,
-    "NFS authors' data (.pkl): a dictionary of numpy arrays, no other objects",
-)
