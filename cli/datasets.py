@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import click
 
 from nfsgeo_cli.terminal import as_json, report
@@ -19,23 +21,22 @@ def datasets(as_json: bool) -> None:
 
     Equations are those of `nfsgeo generate`, formats those that are read and written.
     """
-    from nfsgeo.data.equations import EQUATIONS
     from nfsgeo.data.formats import FORMATS
+    from nfsgeo.data.pde import EQUATIONS
 
     rows, lines = [], []
     for of in EQUATIONS.values():
         row = {key: getattr(of, key) for key in ("name", "title", "resolution")}
-        options = {each.name: each.default for each in of.options}
-        rows.append(row | {"records": of.records, "options": options})
+        rows.append(row | {"num_steps": of.num_steps, "options": of.model_dump()})
         size = " x ".join(map(str, of.shape(of.resolution)))
-        steps = f", {of.records} time steps" if of.records > 1 else ""
+        steps = f", {of.num_steps} time steps" if of.num_steps > 1 else ""
         lines.append(f"{of.name}: {of.title}")
         lines.append(f"    {size} points{steps}, {of.samples} samples")
-        for option in of.options:
-            default = f"{option.name}={option.default}"
-            lines.append(f"    --option {default:<18}{option.help}")
-            if option.choices:
-                lines.append(f"{'':31}one of {', '.join(option.choices)}")
+        for name, option in type(of).model_fields.items():
+            default = f"{name}={option.default}"
+            lines.append(f"    --option {default:<18}{option.description}")
+            if choices := get_args(option.annotation):
+                lines.append(f"{'':31}one of {', '.join(choices)}")
     formats = [each.name for each in FORMATS if each.read is not None]
     written = [each.name for each in FORMATS if each.write is not None]
     lines += ["\nformats read", *(f"    {name}" for name in formats)]

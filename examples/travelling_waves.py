@@ -68,7 +68,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "waves.nc"
-        generate("sphere-waves", path, samples=100, resolution=32, records=12)
+        generate("sphere-waves", path, samples=100, resolution=32, num_steps=12)
         experiment = nfsgeo.prepare(path, SETTINGS)
         run = nfsgeo.fit(experiment, Path(folder) / "run")
         found = nfsgeo.evaluate(run)

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 from PIL import Image
 
-from nfsgeo.data.equations import EQUATIONS
+from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.measures import MEASURES
@@ -206,7 +206,7 @@ def _mesh_table(problem: str, suite: Suite, means: Means) -> Markup:
 def _about(row: Row, suite: Suite) -> str:
     equation = EQUATIONS.get(row["equation"])
     steady = suite.problems[row["problem"]].settings.get("data.n_in") == 0
-    if steady or (equation is not None and equation.records == 1):
+    if steady or (equation is not None and equation.num_steps == 1):
         return f"{_count(row['n_s'])} points, the solution from the coefficient"
     steps = "time steps" if row["n_t"] > 1 else "time step"
     return f"{_count(row['n_s'])} points, {row['n_t']} {steps} in, {row['n_t_out']} out"

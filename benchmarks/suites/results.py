@@ -14,7 +14,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from nfsgeo.data.equations import find_equation
+from nfsgeo.data.pde import find_equation
 from nfsgeo.evaluation import GridStates, deviation, kept_states
 from nfsgeo.training import RunPaths, load_config, read_config
 from nfsgeo.training.artifacts import write_json, write_rows

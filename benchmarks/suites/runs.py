@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from nfsgeo.data.equations import find_equation
+from nfsgeo.data.pde import find_equation
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
@@ -208,7 +208,7 @@ def paper_values(
         equation = find_equation(run.data.equation)
         side = run.settings.get("data.grid")
         points = side**equation.dim if side else run.settings.get("data.points", 0)
-        steady = equation.records == 1
+        steady = equation.num_steps == 1
         found = printed(
             equation.name,
             n_s=points,

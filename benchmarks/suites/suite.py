@@ -65,7 +65,9 @@ class DataSet(Part):
 
     def obtain(self, progress: Progress = silent) -> Path:
         """The file in the user's cache, generated where it is not there yet."""
-        return cached_file(**self.model_dump(), progress=progress)
+        given = self.model_dump()
+        steps = given.pop("records")
+        return cached_file(**given, num_steps=steps, progress=progress)
 
 
 class Scale(Part):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping
 from contextlib import closing
 from math import prod
@@ -12,19 +11,24 @@ from typing import Any
 
 import torch
 
-from nfsgeo.data.batches import Task, batch_size_for, missing_ranges, solve_batches
+from nfsgeo.data.batches import (
+    Batches,
+    batch_size_for,
+    missing_ranges,
+    solve_batches,
+)
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.disk import cache_folder, check_ending, check_room, partial_path
-from nfsgeo.data.equations import find_equation
 from nfsgeo.data.fields import FIELD, INITIAL, STATIC, Fields
 from nfsgeo.data.formats import OWN, require
+from nfsgeo.data.pde import Solver, find_equation
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
-from nfsgeo.data.pde.solver import Solver
+from nfsgeo.data.pde.solver import PeriodicSolver
 from nfsgeo.data.staging import Staging
 from nfsgeo.data.store import write_own
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
-from nfsgeo.version import __version__
+from nfsgeo.version import __version__, commit
 
 __all__ = ["cached_file", "generate"]
 
@@ -35,7 +39,7 @@ def generate(
     *,
     samples: int | None = None,
     resolution: int | None = None,
-    records: int | None = None,
+    num_steps: int | None = None,
     seed: int = 0,
     device: str = "cpu",
     workers: int = 1,
@@ -56,7 +60,7 @@ def generate(
         samples: Number of samples; 1200 when None.
         resolution: Points on each axis, or squares along each side of a cell with a
             hole; the equation's own when None.
-        records: Number of time steps to store; the equation's own when None.
+        num_steps: Number of time steps to store; the equation's own when None.
         seed: Seed of the initial conditions.
         device: ``"cpu"`` or ``"cuda"``; on CUDA one process does the work.
         workers: Processes, each with one thread; 1 works in this one. More are
@@ -71,99 +75,85 @@ def generate(
 
     Raises:
         UserError: A setting is wrong, ``out`` exists, the disk is full, a package is
-            missing, or a solution fails its checks.
+            not installed, or a solution fails its checks.
     """
     tick = progress or silent
-    solver = find_equation(equation).with_options(options)
-    samples, resolution, records = _sizes(solver, samples, resolution, records)
-    for name, value, least in (
-        ("--samples", samples, 1),
-        ("--resolution", resolution, 4),
-        ("--records", records, 1),
-        ("--workers", workers, 1),
-        ("batch size", 1 if batch_size is None else batch_size, 1),
-    ):
-        if value < least:
-            raise UserError(f"{name} {value}", f"{least} or more", "raise it")
+    solver = find_equation(equation, options)
+    samples, resolution, num_steps = _sizes(solver, samples, resolution, num_steps)
+    for name, value in (("--workers", workers), ("batch size", batch_size)):
+        if value is not None and value < 1:
+            raise UserError(f"{name} {value}", "1 or more", "raise it")
     kind = _kind(device)
     for package in solver.needs:
         require(package, f"generating {solver.name}", "fem")
     # These refuse a wrong seed or number of time steps before a file is begun.
     sample_rng(seed, solver.name, 0)
-    times = solver.times(records)
+    solver.times(num_steps)
     points = prod(solver.shape(resolution))
-    batch_size = batch_size or batch_size_for(points, records, kind)
+    batch_size = batch_size or batch_size_for(points, num_steps, kind)
     out = Path(out)
     check_ending(out, *OWN.endings)
     folder = partial_path(out)
     begun = sum(each.stat().st_size for each in folder.rglob("*.npy"))
-    values = records * solver.components + len(solver.static_names)
+    values = num_steps * len(solver.component_names) + len(solver.static_names)
     check_room(out, 4 * samples * points * values - begun)
-    about = [solver.name, solver.model_dump(), resolution, records, seed, GENERATOR]
+    about = [solver.name, solver.model_dump(), resolution, num_steps, seed, GENERATOR]
     staging = Staging(folder, about)
     done = staging.done(samples)[:samples]
-    tasks = [
-        Task(solver, seed, indices, resolution, records, device)
-        for indices in missing_ranges(~done, batch_size)
-    ]
+    ranges = missing_ranges(~done, batch_size)
+    todo = Batches(solver, seed, resolution, num_steps, device, ranges)
     finished = int(done.sum())
     tick("making samples", finished, samples)
-    processes = max(1, min(workers, len(tasks))) if kind == "cpu" else 1
-    with closing(solve_batches(tasks, processes)) as batches:
-        for batch in batches:
-            arrays = {"u": batch.u, "a": batch.a, "dt": batch.dt, "pos": batch.pos}
-            staging.put(batch.start, {k: v for k, v in arrays.items() if v is not None})
-            finished += len(batch.u)
+    processes = max(1, min(workers, len(ranges))) if kind == "cpu" else 1
+    with closing(solve_batches(todo, processes)) as batches:
+        for start, arrays in batches:
+            staging.put(start, arrays)
+            finished += len(arrays["u"])
             tick("making samples", finished, samples)
-    write_own(_staged(staging, solver, samples, resolution, times, seed), out, tick)
+    write_own(_staged(staging, todo, samples), out, tick)
     staging.remove()
     return out
 
 
-def _staged(
-    staging: Staging,
-    solver: Solver,
-    samples: int,
-    resolution: int,
-    times: Any,
-    seed: int,
-) -> Fields:
+def _staged(staging: Staging, made: Batches, samples: int) -> Fields:
     """The fields of a staged data set."""
-    initial = solver.static_role == "initial condition"
-    axes = solver.axes(resolution)
+    solver, steady = made.solver, not made.solver.spacing
+    axes = solver.axes(made.resolution)
     space = "xyz"[: len(axes)] or "p"
-    given = [("u", f"nt{space}c", solver.component_names, FIELD)]
-    if solver.static_names:
-        role = INITIAL if initial else STATIC
-        given.append(("a", f"n{space}c", solver.static_names, role))
     arrays, where = [], dict[str, Any](axes=axes)
-    for name, letters, names, role in given:
+    for name, letters, names, role in (
+        ("u", f"nt{space}c", solver.component_names, FIELD),
+        ("a", f"n{space}c", solver.static_names, STATIC if steady else INITIAL),
+    ):
         if axes:
             values: Any = staging.variable(name, tuple(letters))[:samples]
-            arrays.append(Array(values, letters, names, role))
         else:
-            values = staging.each(name, tuple(letters))[:samples]
-            arrays.append(Array(values, letters[1:], names, role))
+            values, letters = staging.each(name, tuple(letters))[:samples], letters[1:]
+        arrays.append(Array(values, letters, names, role))
     if not axes:
         points = staging.variable("pos", ("n", "p", "d"))[:samples]
-        where = {"points": [*points.values], "cells": solver.cells(resolution)}
-    steps = staging.variable("dt", ("n",))[:samples]
+        where = {"points": [*points.values], "cells": solver.cells(made.resolution)}
+    steps: dict[str, Any] = {}
+    if isinstance(solver, PeriodicSolver):
+        steps["dt"] = staging.variable("dt", ("n",))[:samples].values
+    named = [*"xyz"[: solver.dim], *solver.component_names]
+    named += solver.static_names if steady else "t"
     return build(
         Path(solver.name),
         arrays,
         **where,
-        times=times,
+        times=solver.times(made.num_steps),
         domain=solver.domain,
-        parameters={"dt": steps.values} if initial else None,
+        parameters=steps,
         equation=solver.name,
         provenance={
-            "commit": _commit(),
-            "seed": seed,
+            "commit": commit() or __version__,
+            "seed": made.seed,
             "scheme": GENERATOR,
             "parameters": solver.model_dump(),
-            "solver": dict(solver.method),
+            "solver": solver.method,
         },
-        units=solver.units,
+        units=dict.fromkeys(named, "1") | dict(solver.units),
     )
 
 
@@ -172,32 +162,30 @@ def cached_file(
     *,
     samples: int | None = None,
     resolution: int | None = None,
-    records: int | None = None,
+    num_steps: int | None = None,
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """A data set of one equation in the user's cache, made where it is not there yet.
 
-    See :func:`~nfsgeo.data.disk.cache_folder`. All cores work.
-    ``samples``, ``resolution``, ``records``, ``seed``, ``options`` and ``progress``,
-    and the errors, are those of :func:`generate`.
+    See :func:`~nfsgeo.data.disk.cache_folder`. All cores work. Arguments and errors are
+    those of :func:`generate`.
     """
-    solver = find_equation(equation).with_options(options)
-    samples, resolution, records = _sizes(solver, samples, resolution, records)
-    name = f"{solver.name}-{resolution}-{records}-{samples}-seed{seed}"
-    for each in solver.options:
-        if (value := getattr(solver, each.name)) != each.default:
-            name += f"-{each.name}={value}".replace("/", "_")
+    solver = find_equation(equation, options)
+    samples, resolution, num_steps = _sizes(solver, samples, resolution, num_steps)
+    name = f"{equation}-{resolution}-{num_steps}-{samples}-seed{seed}"
+    for key, value in solver.model_dump(exclude_defaults=True).items():
+        name += f"-{key}={value}".replace("/", "_")
     path = cache_folder() / f"{name}.nc"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         generate(
-            solver.name,
+            equation,
             path,
             samples=samples,
             resolution=resolution,
-            records=records,
+            num_steps=num_steps,
             seed=seed,
             options=options,
             workers=os.cpu_count() or 1,
@@ -206,42 +194,27 @@ def cached_file(
     return path
 
 
-def _sizes(
-    solver: Solver, samples: int | None, resolution: int | None, records: int | None
-) -> tuple[int, int, int]:
+def _sizes(solver: Solver, *given: int | None) -> list[int]:
     """Numbers of samples, points on an axis and time steps, the equation's if None."""
-    return (
-        solver.samples if samples is None else samples,
-        solver.resolution if resolution is None else resolution,
-        solver.records if records is None else records,
-    )
+    found = []
+    for name, value, default, least in zip(
+        ("--samples", "--resolution", "--records"),
+        given,
+        (solver.samples, solver.resolution, solver.num_steps),
+        (1, 4, 1),
+        strict=True,
+    ):
+        found.append(default if value is None else value)
+        if found[-1] < least:
+            raise UserError(f"{name} {value}", f"{least} or more", "raise it")
+    return found
 
 
 def _kind(device: str) -> str:
     """Whether a device is ``cpu`` or ``cuda``, once it is there."""
-    try:
-        kind = torch.device(device).type
-    except RuntimeError:
-        kind = ""
-    if kind not in ("cpu", "cuda"):
-        raise UserError(f"device {device!r}", "cpu or cuda", "choose one")
-    if kind == "cuda" and not torch.cuda.is_available():
-        given, expected = f"device {device!r}", "a CUDA device that torch sees"
-        raise UserError(given, expected, "use cpu")
+    there = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    kind = device.partition(":")[0]
+    if kind not in there:
+        expected = " or ".join(there) + ", the devices that torch sees"
+        raise UserError(f"device {device!r}", expected, "choose one")
     return kind
-
-
-def _commit() -> str:
-    """Last commit that changed the solvers; the version where there is no checkout.
-
-    Later commits leave it as it is, so that a generation can go on after them.
-    """
-    root = Path(__file__).resolve().parents[2]
-    if (root / ".git").exists():
-        command = ["git", "log", "-1", "--format=%H", "--", "nfsgeo/data/pde"]
-        try:
-            found = subprocess.run(command, cwd=root, capture_output=True, text=True)
-        except OSError:
-            return __version__
-        return found.stdout.strip() or __version__
-    return __version__

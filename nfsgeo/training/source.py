@@ -28,7 +28,7 @@ def demo_file(progress: Progress = silent) -> Path:
         progress: As :func:`nfsgeo.data.generation.generate` takes it.
     """
     return cached_file(
-        "navier-stokes", samples=360, resolution=64, records=20, progress=progress
+        "navier-stokes", samples=360, resolution=64, num_steps=20, progress=progress
     )
 
 

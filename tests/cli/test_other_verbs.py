@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 from click.testing import Result
 
 from nfsgeo.data import open as open_file
-from nfsgeo.data.equations import EQUATIONS
+from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.models import MODELS
 
 Command = Callable[..., Result]
@@ -146,14 +147,16 @@ def test_generate_lists_equations_with_sizes_and_options(nfsgeo: Command) -> Non
     shown = nfsgeo("generate", "--help").stdout
     for equation in EQUATIONS.values():
         size = " x ".join(map(str, equation.shape(equation.resolution)))
-        if equation.records > 1:
-            size += f", {equation.records} time steps"
+        if equation.num_steps > 1:
+            size += f", {equation.num_steps} time steps"
+        options = type(equation).model_fields.items()
         settings = [
-            f"{each.name}={'|'.join(each.choices) or each.default}"
-            for each in equation.options
+            f"{name}={'|'.join(get_args(each.annotation)) or each.default}"
+            for name, each in options
         ]
         assert f"{equation.name:<14} {size:<25} {' '.join(settings)}\n" in shown
-        assert all(o.choices[0] == o.default for o in equation.options if o.choices)
+        for _, each in options:
+            assert get_args(each.annotation)[:1] in ((), (each.default,))
 
 
 def test_plot(nfsgeo: Command, run: Path, waves: Path) -> None:

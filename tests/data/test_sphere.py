@@ -34,7 +34,7 @@ def globe() -> Fields:
 @pytest.mark.parametrize("ending", [".nc", ".npz"])
 def test_files_say_that_they_are_spheres(ending: str, tmp_path: Path) -> None:
     waves = tmp_path / "w.nc"
-    generate("sphere-waves", waves, samples=5, resolution=16, records=3)
+    generate("sphere-waves", waves, samples=5, resolution=16, num_steps=3)
     pos = np.array([[10.0, 90.0], [-180.0, 0.0]])
     points = nfsgeo.from_arrays(np.ones((1, 2)), pos, domain=SPHERE)
     for number, fields in enumerate((nfsgeo.open(waves), points)):

@@ -105,7 +105,7 @@ def test_predictions_from_two_meshes_agree_within_their_errors(
         tmp_path / "new.nc",
         samples=3,
         resolution=resolution,
-        records=20,
+        num_steps=20,
         seed=7,
         workers=1,
     )
@@ -140,7 +140,7 @@ def test_beats_linear_extrapolation_on_data_of_another_seed(name: str, tmp_path:
         tmp_path / "new.nc",
         samples=60,
         resolution=resolution,
-        records=20,
+        num_steps=20,
         seed=7,
         workers=1,
     )

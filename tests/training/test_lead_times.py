@@ -227,7 +227,7 @@ def thinned(folder: Path, kind: str) -> Fields:
     """28 of 112 time steps of Navier-Stokes at 144 points, equally far apart or not."""
     path = folder / "ns.nc"
     if not path.exists():
-        generate("navier-stokes", path, samples=100, resolution=32, records=112)
+        generate("navier-stokes", path, samples=100, resolution=32, num_steps=112)
     with nfsgeo.open(path) as file:
         random = np.random.default_rng(0)
         points = np.sort(random.choice(32**2, 144, replace=False))

@@ -217,7 +217,7 @@ def test_gaps_cost_little_where_the_mean_in_their_place_costs_much(
 ) -> None:
     """The figures of docs/tutorials/long-series.md."""
     complete = tmp_path / "ns.nc"
-    generate("navier-stokes", complete, samples=150, resolution=32, records=20)
+    generate("navier-stokes", complete, samples=150, resolution=32, num_steps=20)
     gaps = with_gaps(complete, tmp_path / "gaps.nc", 0.3)
     chosen = {"data.points": 36, "data.query_points": 0, "trainer.epochs": 5}
     chosen |= {"trainer.device": "cpu"}

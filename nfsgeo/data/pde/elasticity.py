@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Callable
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -11,13 +11,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from nfsgeo.data.pde.random_fields import sample_rng
-from nfsgeo.data.pde.solution import Solution, check_samples
-from nfsgeo.data.pde.solver import SteadySolver
+from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver
 from nfsgeo.geometry import Domain, Region
-
-if TYPE_CHECKING:
-    from skfem import MeshTri2
 
 __all__ = ["Elasticity", "hole_radius", "rings"]
 
@@ -27,7 +22,7 @@ Radius = Callable[[Doubles], Doubles]
 CORNERS = 1024
 
 
-class Elasticity(SteadySolver):
+class Elasticity(Solver):
     r"""Von Mises stress in a unit square with a hole, clamped below, pulled above.
 
     .. math:: \nabla\cdot\sigma = 0, \quad
@@ -64,27 +59,16 @@ class Elasticity(SteadySolver):
     )
     nu: float = Field(default=0.3, description="Poisson's ratio", gt=0, lt=0.5)
 
-    name: ClassVar[str] = "elasticity"
-    title: ClassVar[str] = (
-        "div sigma = 0 on a square with a random hole, clamped and pulled"
-    )
-    dim: ClassVar[int] = 2
-    domain: ClassVar[Domain] = Domain.unit(2, periodic=False)
+    name = "elasticity"
+    title = "div sigma = 0 on a square with a random hole, clamped and pulled"
     resolution: ClassVar[int] = 24
-    component_names: ClassVar[tuple[str, ...]] = ("von_mises",)
-    static_names: ClassVar[tuple[str, ...]] = ("distance",)
-    method: ClassVar[Mapping[str, str]] = {
-        "space": "quadratic isoparametric triangles, stress projected to linear ones",
-        "linear": "sparse LU",
-        "precision": "float64",
-    }
-    units: ClassVar[Mapping[str, str]] = {
-        "x": "1",
-        "y": "1",
-        "von_mises": "1",
-        "distance": "1",
-    }
-    needs: ClassVar[tuple[str, ...]] = ("skfem",)
+    component_names = ("von_mises",)
+    static_names = ("distance",)
+    method = (
+        "quadratic isoparametric triangles, stress projected to linear ones; sparse "
+        "LU; float64"
+    )
+    needs = ("skfem",)
     cutoff: ClassVar[int] = 8
 
     def shape(self, resolution: int) -> tuple[int, ...]:
@@ -102,69 +86,29 @@ class Elasticity(SteadySolver):
         mesh = reference_mesh(resolution, rings(resolution))
         return {"triangle": mesh.t.T.astype(np.int64)}
 
-    def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
-        """Distance from the hole at the points ``[B, P]``."""
-        (num,) = self.shape(resolution)
-        found = [
-            _distance(mesh.p.T[:num], radius)
-            for mesh, radius in self.meshes(seed, indices, resolution)
-        ]
-        return torch.stack(found)
-
-    def meshes(
-        self, seed: int, indices: Sequence[int], resolution: int
-    ) -> Iterator[tuple[MeshTri2, Radius]]:
-        """Mesh that each sample is solved on, its first vertices those of the file.
-
-        Args:
-            seed: Of the data set.
-            indices: Numbers of the samples.
-            resolution: Squares along each side.
-
-        Returns:
-            An iterator over the meshes, each with the radius of its hole.
-        """
-        from nfsgeo.data.pde.finite_elements import hole_mesh, reference_mesh
-
-        # Refining keeps the vertices and their numbers.
-        fine = reference_mesh(resolution, rings(resolution)).refined()
-        for index in indices:
-            radius = hole_radius(sample_rng(seed, self.name, index), self.cutoff)
-            yield hole_mesh(fine, radius), radius
-
-    def solve(
-        self,
-        seed: int,
-        indices: Sequence[int],
-        *,
-        resolution: int,
-        records: int = 1,
-        device: torch.device | str = "cpu",
+    def solution(
+        self, rngs: Rngs, resolution: int, num_steps: int, device: Device
     ) -> Solution:
-        self.times(records)
         from nfsgeo.data.pde import finite_elements as fem
 
+        # Refining keeps the vertices and their numbers.
+        reference = fem.reference_mesh(resolution, rings(resolution)).refined()
         (num,) = self.shape(resolution)
         lame = fem.material(self.plane, self.nu)
         nu_out = self.nu if self.plane == "strain" else 0.0
-        points, stresses, residuals = [], [], []
-        for mesh, _ in self.meshes(seed, indices, resolution):
-            basis = fem.displacements(mesh)
+        points, stresses, distances, residuals = [], [], [], []
+        for rng in rngs:
+            radius = hole_radius(rng, self.cutoff)
+            basis = fem.displacements(fem.hole_mesh(reference, radius))
             displacement, residual = fem.pulled(basis, lame)
             stress = fem.stress_at_vertices(basis, displacement, lame)
-            points.append(mesh.p.T[:num])
-            stresses.append(fem.von_mises(stress, nu_out)[:num])
+            points.append(torch.from_numpy(basis.mesh.p.T[:num]))
+            stresses.append(torch.from_numpy(fem.von_mises(stress, nu_out)[:num]))
+            distances.append(_distance(points[-1], radius))
             residuals.append(residual)
-        u = torch.from_numpy(np.stack(stresses))
+        u, a, pos = map(torch.stack, (stresses, distances, points))
         limits = {"relative residual": (torch.tensor(residuals), 1e-8)}
-        check_samples(u, limits, indices, self.name)
-        a = self.initial(seed, indices, resolution)
-        return Solution(
-            u=u[:, None, :, None],
-            a=a[..., None],
-            dt=torch.zeros(len(u)),
-            pos=torch.from_numpy(np.stack(points)),
-        )
+        return Solution(u[:, None, :, None], a[..., None], limits, pos=pos)
 
 
 def rings(resolution: int) -> int:
@@ -192,9 +136,9 @@ def hole_radius(rng: np.random.Generator, cutoff: int) -> Radius:
     return radius
 
 
-def _distance(points: Doubles, radius: Radius) -> Tensor:
+def _distance(points: Tensor, radius: Radius) -> Tensor:
     """From points to the boundary of the hole ``[P]``."""
     angle = 2 * np.pi * np.arange(CORNERS) / CORNERS
     rim = 0.5 + radius(angle)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
     outside = Domain((0.0, 0.0), (1.0, 1.0), (False, False), Region.polygons([rim]))
-    return outside.to_boundary(torch.from_numpy(points))[:, 0]
+    return outside.to_boundary(points)[:, 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,11 @@ from torch.testing import assert_close
 
 from nfsgeo.data.pde.darcy import Darcy, solve_pressure
 from nfsgeo.data.pde.random_fields import neumann_field, sample_rng
+
+
+def permeability(num: int, n: int, coefficient: Any = "12/3") -> Tensor:
+    rngs = [sample_rng(0, "darcy", index) for index in range(num)]
+    return Darcy(coefficient=coefficient).permeability(rngs, n)
 
 
 def manufactured(n: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -78,7 +84,7 @@ def test_direct_solve(coefficient: str) -> None:
 
 
 def test_symmetry() -> None:
-    a = Darcy().initial(0, [0], 64)
+    a = permeability(1, 64)
     u, _ = solve_pressure(a, torch.ones_like(a))
     for move in (lambda t: t.mT, lambda t: t.flip(1), lambda t: t.flip(2)):
         moved, _ = solve_pressure(move(a).contiguous(), torch.ones_like(a))
@@ -95,7 +101,7 @@ def test_shipped_batch() -> None:
 
 
 def test_scale_of_the_fields() -> None:
-    a = Darcy().initial(0, range(256), 64)
+    a = permeability(256, 64)
     u, _ = solve_pressure(a, torch.ones_like(a))
     assert float(u.abs().mean()) == pytest.approx(0.00575, rel=0.05)
     assert float(u.std()) == pytest.approx(0.0038, rel=0.05)
@@ -103,7 +109,7 @@ def test_scale_of_the_fields() -> None:
 
 
 def test_scaling_and_sign() -> None:
-    a = Darcy().initial(0, range(2), 128)
+    a = permeability(2, 128)
     f = torch.ones_like(a)
     u, _ = solve_pressure(a, f)
     scaled, _ = solve_pressure(7 * a, f)
@@ -112,11 +118,10 @@ def test_scaling_and_sign() -> None:
 
 
 def test_coefficients() -> None:
-    field = neumann_field(
-        [sample_rng(0, "darcy", 4)], resolution=64, cutoff=128, tau=3.0
-    )
+    rngs = [sample_rng(0, "darcy", 0)]
+    field = neumann_field(rngs, resolution=64, cutoff=128, tau=3.0)
     for name, high, low in (("12/3", 12.0, 3.0), ("12/4", 12.0, 4.0)):
-        a = Darcy(coefficient=name).initial(0, [4], 64)
+        a = permeability(1, 64, name)
         assert ((a == high) == (field >= 0)).all()
         assert ((a == low) == (field < 0)).all()
-    assert_close(Darcy(coefficient="lognormal").initial(0, [4], 64), field.exp())
+    assert_close(permeability(1, 64, "lognormal"), field.exp())
