@@ -2,11 +2,10 @@
 
 Every sampler takes ``(file, num_points or resolution, seed, sample)``: the file whose
 points it draws from, the number of points or that along each axis, the seed of the draw
-and the number of the sample. It depends on nothing else. ``sample`` matters for files
-whose samples have meshes of their own and for :func:`per_sample`; leave it out for one
-mesh that all samples share. Where they share one, numbers past the last sample are
-further draws.
-:data:`MESH_KINDS` names those that a run can be observed with.
+and the number of the sample, and depends on nothing else. Each sample has its own draw;
+leave it out for one mesh that all samples share. Where they share one, numbers past the
+last sample are further draws. All raise a ``UserError`` where the file does not have
+such points. :data:`MESH_KINDS` names those that a run can be observed with.
 """
 
 from __future__ import annotations

@@ -28,14 +28,7 @@ class MeshOfFile:
 def per_sample(
     sampler: Callable[..., Mesh], file: Fields, num_points: int, seed: int
 ) -> Callable[[int], Mesh]:
-    """A mesh of its own for every sample.
-
-    Args:
-        sampler: One of the functions above.
-        file: Where the points come from.
-        num_points: How many for each sample.
-        seed: Of the random numbers.
-    """
+    """A mesh of its own for every sample, by one of the samplers."""
     return partial(sampler, file, num_points, seed)
 
 
@@ -59,19 +52,22 @@ class MeshKind:
     even: bool = True
 
 
-def _grid(file: Fields, size: int, seed: int = 0, sample: int = 0) -> Mesh:
-    return sub_grid(file, size)
-
-
-def _all(file: Fields, size: None, seed: int = 0, sample: int = 0) -> Mesh:
-    return every_point(file, sample)
-
-
 # By the name in the configuration, ``data.mesh``, and on the command line.
 MESH_KINDS: dict[str, MeshKind] = {
     "random-subset": MeshKind(random_subset, "points of the file, drawn uniformly"),
-    "grid": MeshKind(_grid, "a coarser grid", "grid", drawn=False),
-    "all": MeshKind(_all, "all points of the file", None, drawn=False, even=False),
+    "grid": MeshKind(
+        lambda file, size, *_: sub_grid(file, size),
+        "a coarser grid",
+        "grid",
+        drawn=False,
+    ),
+    "all": MeshKind(
+        lambda file, size, seed, sample=0: every_point(file, sample),
+        "all points of the file",
+        None,
+        drawn=False,
+        even=False,
+    ),
     "off-grid": MeshKind(off_grid, "uniform, between the points of a periodic grid"),
     "clustered": MeshKind(clustered, "tenfold as dense at one place", even=False),
     "jittered": MeshKind(jittered, "a coarser grid, its points moved", "grid"),

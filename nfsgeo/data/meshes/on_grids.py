@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nfsgeo.data.domains import is_at
 from nfsgeo.data.fields import Doubles, Fields, Indices
@@ -24,17 +23,12 @@ __all__ = [
     "sub_grid_sizes",
 ]
 
+# Largest distance of two points that one of a jittered grid may become, in spacings.
+JITTER = 0.8
+
 
 def check_flat(file: Fields, what: str) -> None:
-    """Makes sure that the domain is a box.
-
-    Args:
-        file: The data.
-        what: The points that are wanted, for the message.
-
-    Raises:
-        UserError: It is a sphere.
-    """
+    """Makes sure that the domain is a box, for points that are ``what``."""
     if file.domain.curved:
         raise UserError(
             f"{what} points of {file.path}, which lie on a sphere",
@@ -49,12 +43,8 @@ def sub_grid(file: Fields, resolution: int | Sequence[int]) -> Mesh:
     Raises:
         UserError: The file has no grid, or the resolution does not divide it.
     """
-    axes = _grid_axes(file)
-    numbers = np.meshgrid(*_coarse_axes(file, resolution), indexing="ij")
-    shape = tuple(len(axis) for axis in axes)
-    index = np.ravel_multi_index(tuple(numbers), shape).ravel()
-    columns = [axis[n].ravel() for axis, n in zip(axes, numbers, strict=True)]
-    return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
+    coarse = _coarse_axes(file, resolution)
+    return _of_grid(file, np.meshgrid(*coarse, indexing="ij"))
 
 
 def sub_grid_sizes(file: Fields) -> list[int]:
@@ -65,12 +55,9 @@ def sub_grid_sizes(file: Fields) -> list[int]:
     Raises:
         UserError: The file has no grid.
     """
-    axes = [(len(axis), has_ends(file, i)) for i, axis in enumerate(_grid_axes(file))]
-    return [
-        n
-        for n in range(1, 1 + min(num for num, _ in axes))
-        if all(n > one and (num - one) % (n - one) == 0 for num, one in axes)
-    ]
+    axes = [(len(axis), has_ends(file, i)) for i, axis in enumerate(_axes(file))]
+    sizes = range(1, 1 + min(num for num, _ in axes))
+    return [n for n in sizes if all(_divides(n, *axis) for axis in axes)]
 
 
 def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
@@ -78,92 +65,66 @@ def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
 
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
     interpolation.
-
-    Args:
-        file: The data.
-        num_points: Number of points.
-        seed: Of the draw.
-        sample: Number of the sample; each has its own draw.
-
-    Raises:
-        UserError: The file has no grid or no periodic axis.
     """
     return Mesh(between(file, num_points, philox(seed, Stream.OFF_GRID, sample)), None)
 
 
 def between(file: Fields, num_points: int, rng: np.random.Generator) -> Doubles:
     """Coordinates ``[n, d]`` for :func:`off_grid`, drawn by ``rng``."""
-    axes = _grid_axes(file)
+    axes, domain = _axes(file), file.domain
     check_flat(file, "off-grid")
-    if not any(file.domain.periodic):
+    if not any(domain.periodic):
         raise UserError(
             f"points off the grid of {file.path}",
             "at least one periodic axis",
             "draw a random subset",
         )
-    drawn = rng.random((num_points, file.domain.dim))
-    columns = []
-    for i, axis in enumerate(axes):
-        if file.domain.periodic[i]:
-            columns.append(_wrapped(file.domain, i, drawn[:, i]))
-        else:
-            columns.append(axis[(drawn[:, i] * len(axis)).astype(np.int64)])
+    drawn = rng.random((num_points, domain.dim)).T
+    columns = [
+        _wrapped(domain, i, phase)
+        if domain.periodic[i]
+        else axis[(phase * len(axis)).astype(np.int64)]
+        for i, (axis, phase) in enumerate(zip(axes, drawn, strict=True))
+    ]
     return np.stack(columns, axis=1)
 
 
 def jittered(
-    file: Fields,
-    resolution: int | Sequence[int],
-    seed: int,
-    sample: int = 0,
-    *,
-    amount: float = 0.8,
+    file: Fields, resolution: int | Sequence[int], seed: int, sample: int = 0
 ) -> Mesh:
-    """A coarser grid, each point moved at random by up to ``amount / 2`` spacings.
+    """A coarser grid, each point moved at random by up to 0.4 spacings.
 
     Along a bounded axis a point moves to one of the file's coordinates in its cell.
-
-    Args:
-        file: The data.
-        resolution: Points along each axis.
-        seed: Of the draw.
-        sample: Number of the sample; each has its own draw.
-        amount: Largest distance of two points that one may become, in spacings.
-
-    Raises:
-        UserError: As for :func:`sub_grid`.
     """
     check_flat(file, "jittered")
-    axes, rng = _grid_axes(file), philox(seed, Stream.JITTERED, sample)
-    coarse = _coarse_axes(file, resolution)
-    steps = np.meshgrid(*coarse, indexing="ij")
-    columns, numbers = [], []
-    for i, (axis, grid) in enumerate(zip(axes, steps, strict=True)):
-        start, drawn = grid.ravel(), rng.random(grid.size)
-        stride = np.diff(coarse[i])[0] if len(coarse[i]) > 1 else len(axis)
-        cell = np.minimum(start + (drawn * stride).astype(np.int64), len(axis) - 1)
-        numbers.append(cell)
-        if file.domain.periodic[i]:
-            spacing = stride / len(axis)
-            phase = (axis[start] - file.domain.lower[i]) / file.domain.lengths[i]
-            shift = amount * spacing * (drawn - 0.5)
-            columns.append(_wrapped(file.domain, i, phase + shift))
-        else:
-            columns.append(axis[cell])
-    pos = np.stack(columns, axis=1)
-    if any(file.domain.periodic):
-        return Mesh(pos, None)
-    shape = tuple(len(axis) for axis in axes)
-    return Mesh(pos, np.ravel_multi_index(tuple(numbers), shape))
+    domain, rng = file.domain, philox(seed, Stream.JITTERED, sample)
+    axes, coarse = _axes(file), _coarse_axes(file, resolution)
+    moved, phases = [], []
+    for i, start in enumerate(np.meshgrid(*coarse, indexing="ij")):
+        num, drawn = len(axes[i]), rng.random(start.size).reshape(start.shape)
+        stride = np.diff(coarse[i])[0] if len(coarse[i]) > 1 else num
+        moved.append(np.minimum(start + (drawn * stride).astype(np.int64), num - 1))
+        phase = (axes[i][start] - domain.lower[i]) / domain.lengths[i]
+        phases.append(phase + JITTER * (stride / num) * (drawn - 0.5))
+    if not any(domain.periodic):
+        mesh = _of_grid(file, moved)
+        return Mesh(mesh.pos, mesh.index)
+    columns = [
+        _wrapped(domain, i, phases[i]) if domain.periodic[i] else axis[moved[i]]
+        for i, axis in enumerate(axes)
+    ]
+    return Mesh(np.stack([column.ravel() for column in columns], axis=1), None)
 
 
-def _wrapped(domain: Domain, i: int, phase: NDArray[np.float64]) -> Doubles:
-    """Coordinates at phases of a periodic axis, never on its upper end."""
-    at = domain.lower[i] + domain.lengths[i] * (phase - np.floor(phase))
-    return np.where(at < domain.upper[i], at, domain.lower[i])
+def has_ends(file: Fields, i: int) -> int:
+    """1 where an axis of the grid reaches both ends of the domain, else 0."""
+    axis, domain = _axes(file)[i], file.domain
+    if domain.periodic[i]:
+        return 0
+    return int(is_at(axis, 0, domain.lower[i]) and is_at(axis, -1, domain.upper[i]))
 
 
-def _grid_axes(file: Fields) -> tuple[Doubles, ...]:
+def _axes(file: Fields) -> tuple[Doubles, ...]:
     if file.axes is None:
         raise UserError(
             f"{file.path}", "fields on a grid", "draw a random subset of its points"
@@ -171,22 +132,32 @@ def _grid_axes(file: Fields) -> tuple[Doubles, ...]:
     return file.axes
 
 
-def has_ends(file: Fields, i: int) -> int:
-    """1 where an axis of the grid reaches both ends of the domain, else 0."""
-    axis, domain = _grid_axes(file)[i], file.domain
-    if domain.periodic[i]:
-        return 0
-    return int(is_at(axis, 0, domain.lower[i]) and is_at(axis, -1, domain.upper[i]))
+def _of_grid(file: Fields, numbers: Sequence[Indices]) -> Mesh:
+    """Points of a grid by their numbers along each axis, arrays of one shape."""
+    axes = _axes(file)
+    index = np.ravel_multi_index(tuple(numbers), tuple(map(len, axes))).ravel()
+    columns = [axis[n].ravel() for axis, n in zip(axes, numbers, strict=True)]
+    return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
+
+
+def _wrapped(domain: Domain, i: int, phase: Doubles) -> Doubles:
+    """Coordinates at phases of a periodic axis, never on its upper end."""
+    at = domain.lower[i] + domain.lengths[i] * (phase - np.floor(phase))
+    return np.where(at < domain.upper[i], at, domain.lower[i])
+
+
+def _divides(num: int, of: int, ends: int) -> bool:
+    """Whether a grid keeps both its ends, or neither, with ``num`` of its points."""
+    return ends < num <= of and (of - ends) % (num - ends) == 0
 
 
 def _coarse_axes(file: Fields, resolution: int | Sequence[int]) -> list[Indices]:
-    axes = _grid_axes(file)
+    axes = _axes(file)
     wanted = [resolution] * len(axes) if isinstance(resolution, int) else resolution
     coarse = []
     for i, (axis, num) in enumerate(zip(axes, wanted, strict=True)):
-        # A grid that has both ends keeps both; any other divides evenly.
         one = has_ends(file, i)
-        if num <= one or num > len(axis) or (len(axis) - one) % (num - one):
+        if not _divides(num, len(axis), one):
             rule = "whose predecessor divides" if one else "that divides"
             raise UserError(
                 f"resolution {num} on axis {i} of {file.path}, which has {len(axis)}",

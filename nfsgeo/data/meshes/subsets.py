@@ -24,6 +24,9 @@ __all__ = [
     "with_queries",
 ]
 
+# Highest over lowest density of clustered points.
+DENSITY_RATIO = 10.0
+
 
 def every_point(file: Fields, sample: int = 0) -> Mesh:
     """All points of a sample, in the file's order; of a grid those in the region."""
@@ -34,17 +37,12 @@ def every_point(file: Fields, sample: int = 0) -> Mesh:
 
 
 def points_there(file: Fields, sample: int) -> Indices:
-    """Numbers of the points of a sample, without those of a grid in obstacles.
-
-    Args:
-        file: The data.
-        sample: Whose points.
-    """
-    sample = _owner(file, sample)
+    """Numbers of the points of a sample, without those of a grid in obstacles."""
+    pos = _coordinates(file, sample)
     if file.domain.region is None or file.shape is None:
-        return np.arange(file.num_points(sample))
-    pos = file.domain.wrap(torch.from_numpy(file.coordinates(sample)))
-    return np.flatnonzero(file.domain.contains(pos).numpy())
+        return np.arange(len(pos))
+    within = file.domain.contains(file.domain.wrap(torch.from_numpy(pos)))
+    return np.flatnonzero(within.numpy())
 
 
 def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
@@ -52,21 +50,10 @@ def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> 
 
     Of a grid on a sphere, those of a latitude with a probability in proportion to its
     cosine: uniformly on the sphere.
-
-    Args:
-        file: The data.
-        num_points: Number of points.
-        seed: Of the draw.
-        sample: Number of the sample; each has its own draw.
-
-    Raises:
-        UserError: The sample has fewer points.
     """
-    there = points_there(file, sample)
-    _enough(file, num_points, len(there))
-    rng = philox(seed, Stream.RANDOM_SUBSET, sample)
-    chosen = _drawn(file, there, num_points, rng)
-    return _subset(file.coordinates(_owner(file, sample)), chosen)
+    there, rng = points_there(file, sample), philox(seed, Stream.RANDOM_SUBSET, sample)
+    _check_enough(file, num_points, len(there))
+    return _points(file, sample, _drawn(file, there, num_points, rng))
 
 
 def nested(
@@ -96,22 +83,18 @@ def nested(
     Raises:
         UserError: The file has too few points, or ``mesh`` already has more.
     """
-    extra = num_points - len(mesh)
+    extra, rng = num_points - len(mesh), philox(seed, Stream.NESTED, sample)
     if extra < 0:
         raise UserError(
             f"{num_points} points around a mesh of {len(mesh)}",
             "a larger mesh",
             "ask for more points",
         )
-    rng = philox(seed, Stream.NESTED, sample)
     if mesh.index is None and trained is None:
-        return Mesh(np.concatenate([mesh.pos, between(file, extra, rng)]), None)
-    pos = file.coordinates(sample)
-    chosen = np.sort(_unseen(file, mesh, trained, extra, rng, sample))
-    if mesh.index is None:
-        return Mesh(np.concatenate([mesh.pos, pos[chosen]]), None)
-    index = np.concatenate([mesh.index, chosen])
-    return Mesh(pos[index], index)
+        others = Mesh(between(file, extra, rng), None)
+    else:
+        others = _unseen(file, mesh, trained, extra, rng, sample)
+    return replace(mesh, queries=others).with_queries_joined()
 
 
 def disjoint(
@@ -125,21 +108,14 @@ def disjoint(
 ) -> Mesh:
     """Points of the file, none of them in ``mesh``.
 
-    Args:
-        mesh: The points to leave out; those between the points of the file are none
-            of its points.
-        file: Where the points come from.
-        num_points: How many.
-        seed: Of the random numbers.
-        sample: Whose points, where every sample has its own.
-        trained: Numbers of further points to leave out, as for :func:`nested`.
+    Those of ``mesh`` that lie between the points of the file are none of its points.
+    Arguments are those of :func:`nested`.
 
     Raises:
         UserError: The file has too few other points.
     """
     rng = philox(seed, Stream.DISJOINT, sample)
-    chosen = _unseen(file, mesh, trained, num_points, rng, sample)
-    return _subset(file.coordinates(_owner(file, sample)), chosen)
+    return _unseen(file, mesh, trained, num_points, rng, sample)
 
 
 def clustered(
@@ -148,55 +124,48 @@ def clustered(
     seed: int,
     sample: int = 0,
     *,
-    ratio: float = 10.0,
     centre: Sequence[float] | None = None,
 ) -> Mesh:
-    """Points of the file, ``ratio`` times as dense at a centre as far from it.
+    """Points of the file, ten times as dense at a centre as far from it.
 
-    The density falls smoothly, by ``ratio`` to the power of the mean over the axes of
-    a raised cosine of the distance. Every point is drawn with a probability
-    proportional to it, exactly (systematic sampling in a random order).
+    The density falls smoothly, by ten to the power of the mean over the axes of a
+    raised cosine of the distance. Every point is drawn with a probability proportional
+    to it, exactly (systematic sampling in a random order).
 
     Args:
-        file: Where the points come from.
-        num_points: How many.
-        seed: Of the random numbers.
-        sample: Whose points, where every sample has its own.
-        ratio: Highest over lowest density.
+        file, num_points, seed, sample: As for all samplers.
         centre: Where the density peaks; anywhere when None.
 
     Raises:
         UserError: The file has too few points for that density.
     """
     check_flat(file, "clustered")
-    everywhere = file.coordinates(_owner(file, sample))
-    there = points_there(file, sample)
-    pos, rng = everywhere[there], philox(seed, Stream.CLUSTERED, sample)
-    _enough(file, num_points, len(pos))
-    lower, upper = np.array(file.domain.lower), np.array(file.domain.upper)
-    peak = lower + (upper - lower) * rng.random(file.domain.dim)
+    domain, there = file.domain, points_there(file, sample)
+    pos, rng = _coordinates(file, sample)[there], philox(seed, Stream.CLUSTERED, sample)
+    _check_enough(file, num_points, len(pos))
+    lower, upper = np.array(domain.lower), np.array(domain.upper)
+    peak = lower + (upper - lower) * rng.random(domain.dim)
     if centre is not None:
         peak = np.asarray(centre, dtype=np.float64)
-    periodic, length = np.array(file.domain.periodic), upper - lower
+    periodic, length = np.array(domain.periodic), upper - lower
     away = np.abs(pos - peak)
     away = np.where(periodic, np.minimum(away, length - away), away)
     farthest = np.where(periodic, length / 2, np.maximum(peak - lower, upper - peak))
     rise = 0.5 + 0.5 * np.cos(np.pi * away / farthest)
-    density = ratio ** rise.mean(axis=1)
-    chance = density * (num_points / density.sum())
-    if chance.max() > 1:
+    density = DENSITY_RATIO ** rise.mean(axis=1)
+    if num_points * density.max() > density.sum():
         most = int(density.sum() / density.max())
         raise UserError(
             f"{num_points} clustered points of {file.path}",
-            f"at most {most} of its {len(pos)} points at a density ratio of {ratio:g}",
-            "ask for fewer points or a smaller ratio",
+            f"at most {most} of its {len(pos)} points",
+            "ask for fewer points",
         )
     order = shuffled(len(pos), rng)
-    ends = np.cumsum(chance[order])
+    ends = np.cumsum(density[order] * (num_points / density.sum()))
     ends *= num_points / ends[-1]
     marks = np.arange(num_points) + rng.random()
     chosen = order[np.searchsorted(ends, marks, side="right")]
-    return _subset(everywhere, there[chosen])
+    return _points(file, sample, there[chosen])
 
 
 def with_queries(
@@ -215,24 +184,25 @@ def with_queries(
         sample: Whose points, where every sample has its own.
     """
     if mesh.index is None:
-        pos = between(file, num_points, philox(seed, Stream.QUERY_POINTS, sample))
-        return replace(mesh, queries=Mesh(pos, None))
+        rng = philox(seed, Stream.QUERY_POINTS, sample)
+        return replace(mesh, queries=Mesh(between(file, num_points, rng), None))
     num_points = min(num_points, len(points_there(file, sample)) - len(mesh))
-    if num_points:
-        queries = disjoint(mesh, file, num_points, seed, sample)
-    else:
-        queries = Mesh(mesh.pos[:0], mesh.index[:0])
-    return replace(mesh, queries=queries)
+    return replace(mesh, queries=disjoint(mesh, file, num_points, seed, sample))
 
 
-def _owner(file: Fields, number: int) -> int:
-    """The sample among whose points the draw of this number is made.
+def _coordinates(file: Fields, number: int) -> Doubles:
+    """The points among which the draw of this number is made.
 
     One mesh that all samples share is drawn from more often than there are samples.
     """
     num = file.num_samples
     shared = number >= num and not any(map(file.mesh_id, range(num)))
-    return 0 if shared else number
+    return file.coordinates(0 if shared else number)
+
+
+def _points(file: Fields, sample: int, chosen: Indices) -> Mesh:
+    index = np.sort(chosen)
+    return Mesh(_coordinates(file, sample)[index], index)
 
 
 def _unseen(
@@ -242,8 +212,8 @@ def _unseen(
     wanted: int,
     rng: np.random.Generator,
     sample: int,
-) -> Indices:
-    """Numbers of some points of a file in no mesh of training, at random."""
+) -> Mesh:
+    """Some points of a file in no mesh of training, at random."""
     there = points_there(file, sample)
     known = [part for part in (mesh.index, trained) if part is not None]
     taken = np.unique(np.concatenate([np.empty(0, np.int64), *known]))
@@ -256,7 +226,7 @@ def _unseen(
             "ask for fewer, take points between them (off-grid) where the file "
             "permits, or train with a smaller data.point_sets",
         )
-    return _drawn(file, others, wanted, rng)
+    return _points(file, sample, _drawn(file, others, wanted, rng))
 
 
 def _drawn(
@@ -271,12 +241,7 @@ def _drawn(
     return numbers[shuffled(len(numbers), rng, weight)[:num]]
 
 
-def _subset(pos: Doubles, chosen: Indices) -> Mesh:
-    index = np.sort(chosen)
-    return Mesh(pos[index], index)
-
-
-def _enough(file: Fields, wanted: int, there: int) -> None:
+def _check_enough(file: Fields, wanted: int, there: int) -> None:
     if not 0 < wanted <= there:
         raise UserError(
             f"{wanted} points of {file.path}",

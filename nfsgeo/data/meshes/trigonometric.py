@@ -57,19 +57,12 @@ def _tail(field: Doubles, i: int, dim: int) -> float:
 
     It is the largest over all time steps and components of ``[*S, T, C]``.
     """
-    space = tuple(range(dim))
-    field = field - field.mean(axis=space, keepdims=True)
-    num = field.shape[i]
-    modes = np.fft.rfft(field, axis=i)
-    # Each mode is there twice, but for the mean and a highest that is a cosine alone.
-    twice = np.full(modes.shape[i], 2.0)
-    twice[0], twice[-1] = 1.0, 1.0 + num % 2
-    twice = twice.reshape([-1 if axis == i else 1 for axis in range(field.ndim)])
-    power = twice * np.abs(modes) ** 2
-    high = np.take(power, np.arange(num // 3 + 1, modes.shape[i]), axis=i)
-    total = power.sum(axis=(*space, dim))
-    fractions = high.sum(axis=(*space, dim)) / np.where(total > 0, total, 1.0)
-    return float(np.sqrt(fractions.max(initial=0.0)))
+    num, space = field.shape[i], tuple(range(dim))
+    modes = np.moveaxis(np.fft.rfft(field, axis=i), i, 0)
+    modes[: num // 3 + 1] = 0
+    high = np.fft.irfft(np.moveaxis(modes, 0, i), n=num, axis=i).std(axis=space)
+    whole = field.std(axis=space)
+    return float((high / np.where(whole > 0, whole, 1.0)).max(initial=0.0))
 
 
 def periodic_weights(num: int, phase: Doubles) -> Doubles:

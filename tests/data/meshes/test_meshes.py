@@ -32,11 +32,8 @@ from nfsgeo.geometry import Domain
 from nfsgeo.training.config import DataSection
 
 
-class Silent:
-    """Values of a field that no sampler asks for."""
-
-    def __call__(self, key: Any) -> np.ndarray:
-        raise AssertionError("samplers read no values")
+def silent(key: Any) -> np.ndarray:
+    raise AssertionError("samplers read no values")
 
 
 def made(
@@ -51,7 +48,7 @@ def made(
         for v, n, wraps in zip(low, shape, periodic, strict=True)
     ]
     letters = "nxyz"[: 1 + len(shape)]
-    u = deferred([*letters], (5, *shape), float, Silent())
+    u = deferred([*letters], (5, *shape), float, silent)
     domain = Domain(low, tuple(v + 2.0 for v in low), periodic)
     return build(Path("grid"), [Array(u, letters, ["u"])], axes=axes, domain=domain)
 
@@ -59,7 +56,7 @@ def made(
 GRIDS = [
     made((30,), (True,)),
     made((12, 10), (True, False)),
-    made((4, 6, 5), (False, True, True)),
+    made((5, 4, 6), (False, True, True)),
 ]
 
 
@@ -73,16 +70,20 @@ def check_inside(file: Fields, mesh: Mesh) -> None:
 
 
 @pytest.mark.parametrize("file", GRIDS)
-@pytest.mark.parametrize("sampler", [random_subset, clustered, off_grid])
-def test_samplers_are_seeded_and_stay_inside(
-    file: Fields, sampler: Callable[..., Mesh]
-) -> None:
-    first, again = sampler(file, 9, 4), sampler(file, 9, 4)
-    np.testing.assert_array_equal(first.pos, again.pos)
-    assert len(first) == 9 and len(np.unique(first.pos, axis=0)) == 9
-    assert not np.array_equal(first.pos, sampler(file, 9, 5).pos)
-    assert not np.array_equal(first.pos, sampler(file, 9, 4, 1).pos)
-    check_inside(file, first)
+@pytest.mark.parametrize("name", MESH_KINDS)
+def test_samplers_are_seeded_and_stay_inside(name: str, file: Fields) -> None:
+    kind = MESH_KINDS[name]
+    size = {"points": 9, "grid": 2, None: None}[kind.size]
+    mesh, again = kind.sampler(file, size, 4, 0), kind.sampler(file, size, 4, 0)
+    total, dim = len(file.coordinates()), file.domain.dim
+    assert len(mesh) == {"points": 9, "grid": 2**dim, None: total}[kind.size]
+    assert len(np.unique(mesh.pos, axis=0)) == len(mesh)
+    np.testing.assert_array_equal(mesh.pos, again.pos)
+    for other in (kind.sampler(file, size, 5, 0), kind.sampler(file, size, 4, 1)):
+        assert np.array_equal(mesh.pos, other.pos) != kind.drawn
+    check_inside(file, mesh)
+    assert DataSection(mesh=name).mesh == name
+    assert kind.help and "\n" not in kind.help
 
 
 def test_draws_never_change() -> None:
@@ -126,7 +127,7 @@ def test_no_unseen_point_is_in_any_point_set(sets: int, few: int, seed: int) -> 
     known = set(map(tuple, file.coordinates()[trained].tolist()))
     assert not known & set(map(tuple, around.pos.tolist()))
     for draw, num in ((nested, few + left + 1), (disjoint, left + 1)):
-        with pytest.raises(UserError, match=f"has seen {len(trained)} of its 120"):
+        with pytest.raises(UserError, match=f"{len(trained)} of its 120"):
             draw(drawn[0], file, num, seed, trained=trained)
 
 
@@ -144,14 +145,13 @@ def test_sub_grid_of_cells_stays_centred() -> None:
     np.testing.assert_allclose(mesh.pos.reshape(3, 5, 2)[:, 0, 0], [1 / 3, 1, 5 / 3])
 
 
-@pytest.mark.parametrize("amount", [0.3, 0.9])
-def test_jitter_stays_within_its_cell(amount: float) -> None:
+def test_jitter_stays_within_its_cell() -> None:
     file = made((24, 16), (True, True))
-    mesh = jittered(file, (6, 8), 3, amount=amount)
+    mesh = jittered(file, (6, 8), 3)
     away = mesh.pos - sub_grid(file, (6, 8)).pos
     away -= 2 * np.round(away / 2)
     share = np.abs(away) / [2 / 6, 2 / 8]
-    assert amount / 2 * 0.9 < share.max() <= amount / 2
+    assert 0.4 * 0.9 < share.max() <= 0.4
     check_inside(file, mesh)
 
 
@@ -194,17 +194,3 @@ def test_per_sample_crosses_processes(grid_case: Any, sent: Any) -> None:
         draw = per_sample(random_subset, file, 8, 0)
         again = sent(draw)
         np.testing.assert_array_equal(again(3).index, draw(3).index)
-
-
-@pytest.mark.parametrize("name", MESH_KINDS)
-def test_every_kind_of_mesh(name: str) -> None:
-    kind, file = MESH_KINDS[name], made((12, 10), (True, False))
-    size = {"points": 20, "grid": 2, None: None}[kind.size]
-    mesh = kind.sampler(file, size, 1, 0)
-    check_inside(file, mesh)
-    assert len(mesh) == {"points": 20, "grid": 4, None: 120}[kind.size]
-    assert DataSection(mesh=name).mesh == name
-    again, other = kind.sampler(file, size, 1, 0), kind.sampler(file, size, 2, 0)
-    np.testing.assert_array_equal(mesh.pos, again.pos)
-    assert np.array_equal(mesh.pos, other.pos) != kind.drawn
-    assert kind.help and "\n" not in kind.help
