@@ -79,15 +79,12 @@ def test_defaults() -> None:
     ("settings", "message"),
     [
         ({"equation": "burger"}, "equation 'burger'.*the nearest is burgers"),
-        (
-            {"options": {"time-stride": 2}},
-            "time-stride.*nearest is time_stride",
-        ),
+        ({"options": {"time-stride": 2}}, "time-stride.*nearest is time_stride"),
         ({"options": {"nu": "thick"}}, "nu='thick': expected a valid number"),
         ({"options": {"nu": -1}}, "nu=-1: expected greater than 0"),
-        ({"options": {"nu": float("nan")}}, "nu=nan: expected a finite number"),
         ({"options": {"time_stride": 1.5}}, "=1.5: expected a valid integer"),
         ({"equation": "kdv", "options": {"ic": "sin"}}, "ic='sin'.*'cos' or 'sech2'"),
+        ({"equation": "elasticity", "options": {"nu": 0.5}}, "nu=0.5: expected less"),
         ({"samples": 0}, "samples 0: expected 1 or more"),
         ({"resolution": 2}, "resolution 2: expected 4 or more"),
         ({"num_steps": 0}, "records 0"),
@@ -114,12 +111,7 @@ def test_failed_check_writes_no_file(tmp_path: Path) -> None:
     assert not (tmp_path / "x.nc").exists()
 
 
-def make(
-    path: Path,
-    seen: list[int],
-    stop_after: int | None = None,
-    name: str = "burgers",
-) -> None:
+def make(path: Path, seen: list[int], name: str, stop_after: int = -1) -> None:
     def progress(what: str, done: int, total: int) -> None:
         if what == "making samples":
             seen.append(done)
@@ -134,15 +126,15 @@ def test_interrupted_generation_goes_on(
     name: str, tmp_path: Path, contents: Any
 ) -> None:
     whole, parts = tmp_path / "whole.nc", tmp_path / "parts.nc"
-    make(whole, [], name=name)
+    make(whole, [], name)
     for stop, seen_then in ((4, [0, 2, 4]), (6, [4, 6])):
         seen: list[int] = []
         with pytest.raises(KeyboardInterrupt):
-            make(parts, seen, stop, name)
+            make(parts, seen, name, stop)
         assert seen == seen_then
         assert not parts.exists()
     seen = []
-    make(parts, seen, name=name)
+    make(parts, seen, name)
     assert seen == [6, 8]
     assert contents(whole) == contents(parts)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["parts.nc", "whole.nc"]
