@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from nfsgeo.data.generation import cached_file
+from nfsgeo.data.generation import generate
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.invariance import mesh_columns
 from nfsgeo.measures import MEASURES
@@ -66,8 +67,8 @@ class DataSet(Part):
     def obtain(self, progress: Progress = silent) -> Path:
         """The file in the user's cache, generated where it is not there yet."""
         given = self.model_dump()
-        steps = given.pop("records")
-        return cached_file(**given, num_steps=steps, progress=progress)
+        about = {"num_steps": given.pop("records"), "workers": os.cpu_count() or 1}
+        return generate(out=None, **given, **about, progress=progress)
 
 
 class Scale(Part):

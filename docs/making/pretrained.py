@@ -14,7 +14,7 @@ import pandas as pd
 import yaml
 
 import nfsgeo
-from nfsgeo.data.generation import cached_file
+from nfsgeo.data.generation import generate
 from nfsgeo.evaluation import ship_run
 from nfsgeo.pretrained import FOLDER
 from nfsgeo.training import RunPaths, fit, resume_run
@@ -32,7 +32,7 @@ def trained(name: str) -> RunPaths:
         fit(experiment, run)
         return run
     shutil.rmtree(folder, ignore_errors=True)
-    data = cached_file(**RECIPES[name]["data"])
+    data = generate(out=None, **RECIPES[name]["data"])
     return nfsgeo.fit(nfsgeo.prepare(data, RECIPES[name]["settings"]), folder)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from contextlib import closing
 from math import prod
@@ -11,12 +10,7 @@ from typing import Any
 
 import torch
 
-from nfsgeo.data.batches import (
-    Batches,
-    batch_size_for,
-    missing_ranges,
-    solve_batches,
-)
+from nfsgeo.data.batches import Batches, batch_size_for, missing_ranges, solve_batches
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.disk import cache_folder, check_ending, check_room, partial_path
 from nfsgeo.data.fields import FIELD, INITIAL, STATIC, Fields
@@ -30,12 +24,12 @@ from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 from nfsgeo.version import __version__, commit
 
-__all__ = ["cached_file", "generate"]
+__all__ = ["generate"]
 
 
 def generate(
     equation: str,
-    out: str | Path,
+    out: str | Path | None,
     *,
     samples: int | None = None,
     resolution: int | None = None,
@@ -56,7 +50,8 @@ def generate(
 
     Args:
         equation: A name in :data:`EQUATIONS`.
-        out: The file to make.
+        out: The file to make; None for one in the user's cache that is made where it is
+            not there yet, see :func:`~nfsgeo.data.disk.cache_folder`.
         samples: Number of samples; 1200 when None.
         resolution: Points on each axis, or squares along each side of a cell with a
             hole; the equation's own when None.
@@ -71,7 +66,7 @@ def generate(
         batch_size: Samples solved together; chosen by size and device when None.
 
     Returns:
-        ``out``.
+        The file.
 
     Raises:
         UserError: A setting is wrong, ``out`` exists, the disk is full, a package is
@@ -80,6 +75,12 @@ def generate(
     tick = progress or silent
     solver = find_equation(equation, options)
     samples, resolution, num_steps = _sizes(solver, samples, resolution, num_steps)
+    if out is None:
+        name = _cached_name(solver, resolution, num_steps, samples, seed)
+        out = cache_folder() / name
+        if out.exists():
+            return out
+        out.parent.mkdir(parents=True, exist_ok=True)
     for name, value in (("--workers", workers), ("batch size", batch_size)):
         if value is not None and value < 1:
             raise UserError(f"{name} {value}", "1 or more", "raise it")
@@ -157,41 +158,12 @@ def _staged(staging: Staging, made: Batches, samples: int) -> Fields:
     )
 
 
-def cached_file(
-    equation: str,
-    *,
-    samples: int | None = None,
-    resolution: int | None = None,
-    num_steps: int | None = None,
-    seed: int = 0,
-    options: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-) -> Path:
-    """A data set of one equation in the user's cache, made where it is not there yet.
-
-    See :func:`~nfsgeo.data.disk.cache_folder`. All cores work. Arguments and errors are
-    those of :func:`generate`.
-    """
-    solver = find_equation(equation, options)
-    samples, resolution, num_steps = _sizes(solver, samples, resolution, num_steps)
-    name = f"{equation}-{resolution}-{num_steps}-{samples}-seed{seed}"
+def _cached_name(solver: Solver, *numbers: int) -> str:
+    """Name in the cache: the equation, its sizes, seed and options."""
+    name = "{}-{}-{}-{}-seed{}".format(solver.name, *numbers)
     for key, value in solver.model_dump(exclude_defaults=True).items():
         name += f"-{key}={value}".replace("/", "_")
-    path = cache_folder() / f"{name}.nc"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        generate(
-            equation,
-            path,
-            samples=samples,
-            resolution=resolution,
-            num_steps=num_steps,
-            seed=seed,
-            options=options,
-            workers=os.cpu_count() or 1,
-            progress=progress,
-        )
-    return path
+    return f"{name}.nc"
 
 
 def _sizes(solver: Solver, *given: int | None) -> list[int]:
@@ -211,7 +183,7 @@ def _sizes(solver: Solver, *given: int | None) -> list[int]:
 
 
 def _kind(device: str) -> str:
-    """Whether a device is ``cpu`` or ``cuda``, once it is there."""
+    """Whether a device that is there is ``cpu`` or ``cuda``."""
     there = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     kind = device.partition(":")[0]
     if kind not in there:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.concatenation import concatenated
-from nfsgeo.data.generation import cached_file
+from nfsgeo.data.generation import generate
 from nfsgeo.data.splits import SPLITS, split_in_order
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
@@ -27,8 +28,14 @@ def demo_file(progress: Progress = silent) -> Path:
     Args:
         progress: As :func:`nfsgeo.data.generation.generate` takes it.
     """
-    return cached_file(
-        "navier-stokes", samples=360, resolution=64, num_steps=20, progress=progress
+    return generate(
+        "navier-stokes",
+        None,
+        samples=360,
+        resolution=64,
+        num_steps=20,
+        workers=os.cpu_count() or 1,
+        progress=progress,
     )
 
 

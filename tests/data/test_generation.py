@@ -16,7 +16,7 @@ import torch
 
 import nfsgeo.data
 from nfsgeo.data import generation
-from nfsgeo.data.generation import cached_file, generate
+from nfsgeo.data.generation import generate
 from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.errors import UserError
 
@@ -163,9 +163,9 @@ def test_a_cached_file_is_made_once(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     settings: dict[str, Any] = {"samples": 2, "options": {"nu": 0.1}}
-    path = cached_file("burgers", **settings, **SMALL["burgers"])
+    path = generate("burgers", None, **settings, **SMALL["burgers"])
     made = path.stat().st_mtime_ns
-    assert cached_file("burgers", **settings, **SMALL["burgers"]) == path
+    assert generate("burgers", None, **settings, **SMALL["burgers"]) == path
     assert path.stat().st_mtime_ns == made and "nu=0.1" in path.name
 
 
