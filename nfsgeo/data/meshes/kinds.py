@@ -22,7 +22,7 @@ class MeshOfFile:
     file: Fields
 
     def __call__(self, sample: int) -> Mesh:
-        return every_point(self.file, sample)
+        return every_point(self.file, sample=sample)
 
 
 def per_sample(
@@ -55,18 +55,9 @@ class MeshKind:
 # By the name in the configuration, ``data.mesh``, and on the command line.
 MESH_KINDS: dict[str, MeshKind] = {
     "random-subset": MeshKind(random_subset, "points of the file, drawn uniformly"),
-    "grid": MeshKind(
-        lambda file, size, *_: sub_grid(file, size),
-        "a coarser grid",
-        "grid",
-        drawn=False,
-    ),
+    "grid": MeshKind(sub_grid, "a coarser grid", "grid", drawn=False),
     "all": MeshKind(
-        lambda file, size, seed, sample=0: every_point(file, sample),
-        "all points of the file",
-        None,
-        drawn=False,
-        even=False,
+        every_point, "all points of the file", None, drawn=False, even=False
     ),
     "off-grid": MeshKind(off_grid, "uniform, between the points of a periodic grid"),
     "clustered": MeshKind(clustered, "tenfold as dense at one place", even=False),

@@ -16,6 +16,7 @@ from nfsgeo.geometry import Domain
 __all__ = [
     "between",
     "check_flat",
+    "grid_axes",
     "has_ends",
     "jittered",
     "off_grid",
@@ -37,7 +38,9 @@ def check_flat(file: Fields, what: str) -> None:
         )
 
 
-def sub_grid(file: Fields, resolution: int | Sequence[int]) -> Mesh:
+def sub_grid(
+    file: Fields, resolution: int | Sequence[int], seed: int = 0, sample: int = 0
+) -> Mesh:
     """A coarser regular grid among the points of the file's grid.
 
     Raises:
@@ -55,7 +58,7 @@ def sub_grid_sizes(file: Fields) -> list[int]:
     Raises:
         UserError: The file has no grid.
     """
-    axes = [(len(axis), has_ends(file, i)) for i, axis in enumerate(_axes(file))]
+    axes = [(len(axis), has_ends(file, i)) for i, axis in enumerate(grid_axes(file))]
     sizes = range(1, 1 + min(num for num, _ in axes))
     return [n for n in sizes if all(_divides(n, *axis) for axis in axes)]
 
@@ -71,7 +74,7 @@ def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
 
 def between(file: Fields, num_points: int, rng: np.random.Generator) -> Doubles:
     """Coordinates ``[n, d]`` for :func:`off_grid`, drawn by ``rng``."""
-    axes, domain = _axes(file), file.domain
+    axes, domain = grid_axes(file), file.domain
     check_flat(file, "off-grid")
     if not any(domain.periodic):
         raise UserError(
@@ -98,7 +101,7 @@ def jittered(
     """
     check_flat(file, "jittered")
     domain, rng = file.domain, philox(seed, Stream.JITTERED, sample)
-    axes, coarse = _axes(file), _coarse_axes(file, resolution)
+    axes, coarse = grid_axes(file), _coarse_axes(file, resolution)
     moved, phases = [], []
     for i, start in enumerate(np.meshgrid(*coarse, indexing="ij")):
         num, drawn = len(axes[i]), rng.random(start.size).reshape(start.shape)
@@ -116,15 +119,8 @@ def jittered(
     return Mesh(np.stack([column.ravel() for column in columns], axis=1), None)
 
 
-def has_ends(file: Fields, i: int) -> int:
-    """1 where an axis of the grid reaches both ends of the domain, else 0."""
-    axis, domain = _axes(file)[i], file.domain
-    if domain.periodic[i]:
-        return 0
-    return int(is_at(axis, 0, domain.lower[i]) and is_at(axis, -1, domain.upper[i]))
-
-
-def _axes(file: Fields) -> tuple[Doubles, ...]:
+def grid_axes(file: Fields) -> tuple[Doubles, ...]:
+    """Coordinates along each axis of the grid that a file has to have."""
     if file.axes is None:
         raise UserError(
             f"{file.path}", "fields on a grid", "draw a random subset of its points"
@@ -132,9 +128,17 @@ def _axes(file: Fields) -> tuple[Doubles, ...]:
     return file.axes
 
 
+def has_ends(file: Fields, i: int) -> int:
+    """1 where an axis of the grid reaches both ends of the domain, else 0."""
+    axis, domain = grid_axes(file)[i], file.domain
+    if domain.periodic[i]:
+        return 0
+    return int(is_at(axis, 0, domain.lower[i]) and is_at(axis, -1, domain.upper[i]))
+
+
 def _of_grid(file: Fields, numbers: Sequence[Indices]) -> Mesh:
     """Points of a grid by their numbers along each axis, arrays of one shape."""
-    axes = _axes(file)
+    axes = grid_axes(file)
     index = np.ravel_multi_index(tuple(numbers), tuple(map(len, axes))).ravel()
     columns = [axis[n].ravel() for axis, n in zip(axes, numbers, strict=True)]
     return Mesh(np.stack(columns, axis=1), index, numbers[0].shape)
@@ -152,7 +156,7 @@ def _divides(num: int, of: int, ends: int) -> bool:
 
 
 def _coarse_axes(file: Fields, resolution: int | Sequence[int]) -> list[Indices]:
-    axes = _axes(file)
+    axes = grid_axes(file)
     wanted = [resolution] * len(axes) if isinstance(resolution, int) else resolution
     coarse = []
     for i, (axis, num) in enumerate(zip(axes, wanted, strict=True)):

@@ -28,7 +28,9 @@ __all__ = [
 DENSITY_RATIO = 10.0
 
 
-def every_point(file: Fields, sample: int = 0) -> Mesh:
+def every_point(
+    file: Fields, size: None = None, seed: int = 0, sample: int = 0
+) -> Mesh:
     """All points of a sample, in the file's order; of a grid those in the region."""
     pos, there = file.coordinates(sample), points_there(file, sample)
     if len(there) < len(pos):
@@ -72,11 +74,8 @@ def nested(
 
     Args:
         mesh: The mesh of training, or the first of several.
-        file: Where the points come from.
-        num_points: Size of the result, in the paper's test 1.3 to 4 times that of
-            ``mesh``.
-        seed: Of the random numbers.
-        sample: Whose points, where every sample has its own.
+        file, num_points, seed, sample: As for all samplers; in the paper's test the
+            number is 1.3 to 4 times that of ``mesh``.
         trained: Numbers of further points that training has seen, none of which is
             drawn: those of :func:`~nfsgeo.training.observation.trained_points`.
 
@@ -171,17 +170,10 @@ def clustered(
 def with_queries(
     mesh: Mesh, file: Fields, num_points: int, seed: int, sample: int = 0
 ) -> Mesh:
-    """A mesh with unobserved query points.
+    """A mesh with unobserved query points, as many or all that there are.
 
     They are points of the file outside the mesh; where those of the mesh are between
     the points of the file, so are they.
-
-    Args:
-        mesh: The observed points.
-        file: Where the query points come from.
-        num_points: How many query points; fewer where the file has no more.
-        seed: Of the random numbers.
-        sample: Whose points, where every sample has its own.
     """
     if mesh.index is None:
         rng = philox(seed, Stream.QUERY_POINTS, sample)
@@ -191,10 +183,8 @@ def with_queries(
 
 
 def _coordinates(file: Fields, number: int) -> Doubles:
-    """The points among which the draw of this number is made.
-
-    One mesh that all samples share is drawn from more often than there are samples.
-    """
+    """The points among which the draw of this number is made."""
+    # One mesh that all samples share is drawn from more often than there are samples.
     num = file.num_samples
     shared = number >= num and not any(map(file.mesh_id, range(num)))
     return file.coordinates(0 if shared else number)

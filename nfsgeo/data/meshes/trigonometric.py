@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nfsgeo.data.domains import is_equispaced
 from nfsgeo.data.fields import Fields, Indices
+from nfsgeo.data.meshes.on_grids import grid_axes
 from nfsgeo.errors import UserError
 
 __all__ = ["TrigonometricInterpolation", "is_band_limited", "periodic_weights"]
@@ -39,25 +40,20 @@ def is_band_limited(file: Fields, samples: Sequence[int] | Indices) -> bool:
     axes = [i for i, wraps in enumerate(file.domain.periodic) if wraps]
     if not all(is_equispaced(file.axes[i], file.domain.lengths[i]) for i in axes):
         return False
-    stride = -(-len(file.times) // SNAPSHOTS)
-    for sample in samples:
-        fields = [file.read_all(int(sample), slice(None, None, stride))]
-        if file.static_names:
-            fields.append(file.read_static(int(sample))[:, None])
-        for field in fields:
-            doubles = field.reshape(*file.shape, *field.shape[1:]).astype(np.float64)
-            # The tail of a field with missing values is NaN, which is not small.
-            if not all(_tail(doubles, i, len(file.shape)) <= TAIL for i in axes):
+    steps = slice(None, None, -(-len(file.times) // SNAPSHOTS))
+    for sample in map(int, samples):
+        static = file.read_static(sample)[:, None]
+        for field in (file.read_all(sample, steps), static):
+            grid = field.reshape(*file.shape, *field.shape[1:]).astype(np.float64)
+            # The tail of a field that is not known everywhere is NaN, and not small.
+            if not all(_tail(grid, i) <= TAIL for i in axes):
                 return False
     return True
 
 
-def _tail(field: Doubles, i: int, dim: int) -> float:
-    """Relative size of the upper third of the frequencies along an axis of a field.
-
-    It is the largest over all time steps and components of ``[*S, T, C]``.
-    """
-    num, space = field.shape[i], tuple(range(dim))
+def _tail(field: Doubles, i: int) -> float:
+    """The largest relative size of the upper third of frequencies of ``[*S, T, C]``."""
+    space, num = tuple(range(field.ndim - 2)), field.shape[i]
     modes = np.moveaxis(np.fft.rfft(field, axis=i), i, 0)
     modes[: num // 3 + 1] = 0
     high = np.fft.irfft(np.moveaxis(modes, 0, i), n=num, axis=i).std(axis=space)
@@ -104,14 +100,8 @@ class TrigonometricInterpolation:
     """
 
     def __init__(self, file: Fields, pos: Doubles) -> None:
-        if file.axes is None or file.shape is None:
-            raise UserError(
-                f"points off the grid of {file.path}",
-                "a file of fields on a grid",
-                "use a subset of the file's own points",
-            )
-        self._shape = file.shape
-        self._weights = [_axis_weights(file, i, pos[:, i]) for i in range(pos.shape[1])]
+        self._shape = tuple(map(len, grid_axes(file)))
+        self._weights = [_axis_weights(file, i, x) for i, x in enumerate(pos.T)]
 
     def __call__(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Interpolates ``[prod(S), ...]`` to ``[n, ...]``, computing in float64."""
@@ -132,22 +122,18 @@ class TrigonometricInterpolation:
 
 
 def _axis_weights(file: Fields, i: int, x: Doubles) -> Doubles:
-    assert file.axes is not None
-    axis, length = file.axes[i], file.domain.upper[i] - file.domain.lower[i]
-    num = len(axis)
-    if file.domain.periodic[i]:
-        if not is_equispaced(axis, length):
-            raise UserError(
-                f"axis {i} of {file.path}",
-                f"{num} equispaced points over its period of {length:g}",
-                "use a subset of the file's own points",
-            )
-        return periodic_weights(num, (x - axis[0]) / length)
+    axis, length = grid_axes(file)[i], file.domain.lengths[i]
+    num, periodic = len(axis), file.domain.periodic[i]
     nearest = np.abs(x[:, None] - axis).argmin(axis=1)
-    if not np.allclose(axis[nearest], x, rtol=0, atol=1e-9 * length):
-        raise UserError(
-            f"points between the grid coordinates of axis {i} of {file.path}",
-            "grid coordinates, since the axis is not periodic",
-            "use a subset of the file's own points",
-        )
-    return np.eye(num)[nearest]
+    if periodic and not is_equispaced(axis, length):
+        expected = f"{num} equispaced points over its period of {length:g}"
+    elif not periodic and np.abs(axis[nearest] - x).max(initial=0) > 1e-9 * length:
+        expected = "points at its grid coordinates, since it is not periodic"
+    else:
+        phase = (x - axis[0]) / length
+        return periodic_weights(num, phase) if periodic else np.eye(num)[nearest]
+    raise UserError(
+        f"points between those of axis {i} of {file.path}",
+        expected,
+        "use a subset of the file's own points",
+    )

@@ -102,7 +102,7 @@ def test_what_cannot_be_interpolated_is_refused() -> None:
         TrigonometricInterpolation(waves.file, file.coordinates())
     waves = Waves((8, 9), (True, True))
     waves.axes[0] = waves.axes[0][:-1]
-    with pytest.raises(UserError, match="period"):
+    with pytest.raises(UserError, match="period of"):
         TrigonometricInterpolation(waves.file, file.coordinates())
 
 
