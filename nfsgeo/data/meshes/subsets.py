@@ -31,7 +31,7 @@ DENSITY_RATIO = 10.0
 def every_point(
     file: Fields, size: None = None, seed: int = 0, sample: int = 0
 ) -> Mesh:
-    """All points of a sample, in the file's order; of a grid those in the region."""
+    """All points of a sample, in the file's order; none of a grid's in obstacles."""
     pos, there = file.coordinates(sample), points_there(file, sample)
     if len(there) < len(pos):
         return Mesh(pos[there], there)

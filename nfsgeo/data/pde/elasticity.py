@@ -6,19 +6,18 @@ from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import numpy as np
+import shapely
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from torch import Tensor
 
 from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver
-from nfsgeo.geometry import Domain, Region
 
 __all__ = ["Elasticity", "hole_radius", "rings"]
 
 Doubles = NDArray[np.float64]
 Radius = Callable[[Doubles], Doubles]
-# Corners of the polygon that distances are measured from.
+# Of the polygon that distances are measured from.
 CORNERS = 1024
 
 
@@ -96,17 +95,22 @@ class Elasticity(Solver):
         (num,) = self.shape(resolution)
         lame = fem.material(self.plane, self.nu)
         nu_out = self.nu if self.plane == "strain" else 0.0
+        angle = 2 * np.pi * np.arange(CORNERS) / CORNERS
+        rays = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         points, stresses, distances, residuals = [], [], [], []
         for rng in rngs:
             radius = hole_radius(rng, self.cutoff)
             basis = fem.displacements(fem.hole_mesh(reference, radius))
             displacement, residual = fem.pulled(basis, lame)
             stress = fem.stress_at_vertices(basis, displacement, lame)
-            points.append(torch.from_numpy(basis.mesh.p.T[:num]))
-            stresses.append(torch.from_numpy(fem.von_mises(stress, nu_out)[:num]))
-            distances.append(_distance(points[-1], radius))
+            points.append(basis.mesh.p.T[:num])
+            stresses.append(fem.von_mises(stress, nu_out)[:num])
+            rim = shapely.linearrings(0.5 + radius(angle)[:, None] * rays)
+            distances.append(shapely.distance(rim, shapely.points(points[-1])))
             residuals.append(residual)
-        u, a, pos = map(torch.stack, (stresses, distances, points))
+        u, a, pos = (
+            torch.from_numpy(np.stack(each)) for each in (stresses, distances, points)
+        )
         limits = {"relative residual": (torch.tensor(residuals), 1e-8)}
         return Solution(u[:, None, :, None], a[..., None], limits, pos=pos)
 
@@ -117,12 +121,7 @@ def rings(resolution: int) -> int:
 
 
 def hole_radius(rng: np.random.Generator, cutoff: int) -> Radius:
-    """Radius of a random hole as a function of the angle ``[n]``.
-
-    Args:
-        rng: Random numbers of the sample.
-        cutoff: Highest mode.
-    """
+    """Radius of a random hole as a function of the angle ``[n]``, modes to cutoff."""
     cosines, sines = rng.standard_normal((2, cutoff + 1))
     k = np.arange(cutoff + 1)
     # Of cos and sin, whose squares integrate to pi over the circle, and of 1.
@@ -134,11 +133,3 @@ def hole_radius(rng: np.random.Generator, cutoff: int) -> Radius:
         return np.asarray(0.2 + 0.2 / (1 + np.exp(g)))
 
     return radius
-
-
-def _distance(points: Tensor, radius: Radius) -> Tensor:
-    """From points to the boundary of the hole ``[P]``."""
-    angle = 2 * np.pi * np.arange(CORNERS) / CORNERS
-    rim = 0.5 + radius(angle)[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
-    outside = Domain((0.0, 0.0), (1.0, 1.0), (False, False), Region.polygons([rim]))
-    return outside.to_boundary(points)[:, 0]
