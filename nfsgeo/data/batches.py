@@ -21,14 +21,13 @@ __all__ = [
     "Batches",
     "batch_size_for",
     "end_with_parent",
-    "missing_ranges",
+    "ranges_of",
     "solve_batches",
 ]
 
 # Values on the grid of a batch: what stays in a core's cache, what fills a GPU.
 _BATCH_VALUES = {"cpu": 2**16, "cuda": 2**22}
 _BATCH_BYTES = 2**30
-
 
 Batch = tuple[int, dict[str, np.ndarray]]
 
@@ -98,8 +97,6 @@ def solve_batches(batches: Batches, workers: int) -> Generator[Batch, None, None
             if isinstance(found, UserError):
                 raise found
             yield found
-    except UserError:
-        raise
     except RuntimeError as error:
         if "exited unexpectedly" not in str(error):
             raise
@@ -126,9 +123,9 @@ def end_with_parent() -> None:
         os._exit(1)
 
 
-def missing_ranges(missing: np.ndarray, size: int) -> list[range]:
-    """Runs of True in ``missing`` ``[N]``, cut to at most ``size``."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], missing, [False]])))
+def ranges_of(chosen: np.ndarray, size: int) -> list[range]:
+    """Runs of True in ``chosen`` ``[N]``, cut to at most ``size``."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]])))
     return [
         range(start, min(start + size, stop))
         for first, stop in edges.reshape(-1, 2).tolist()

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from nfsgeo.data.batches import Batches, batch_size_for, missing_ranges, solve_batches
+from nfsgeo.data.batches import Batches, batch_size_for, ranges_of, solve_batches
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.disk import cache_folder, check_ending, check_room, partial_path
 from nfsgeo.data.fields import FIELD, INITIAL, STATIC, Fields
@@ -101,7 +101,7 @@ def generate(
     about = [solver.name, solver.model_dump(), resolution, num_steps, seed, GENERATOR]
     staging = Staging(folder, about)
     done = staging.done(samples)[:samples]
-    ranges = missing_ranges(~done, batch_size)
+    ranges = ranges_of(~done, batch_size)
     todo = Batches(solver, seed, resolution, num_steps, device, ranges)
     finished = int(done.sum())
     tick("making samples", finished, samples)
