@@ -65,9 +65,6 @@ class Burgers(PeriodicSolver):
     def spacing(self) -> float:
         return 0.005 * self.time_stride
 
-    def coarsest(self) -> int:
-        return self.resolution
-
     def longest_step(self, resolution: int) -> float:
         return 1 / 400 if self.nu >= 0.005 else 1 / 1600
 

@@ -64,9 +64,6 @@ class KdV(PeriodicSolver):
     def spacing(self) -> float:
         return {"standard": 1.0, "long": 10.0}[self.preset] / 200
 
-    def coarsest(self) -> int:
-        return 1024
-
     def longest_step(self, resolution: int) -> float:
         return 1 / 400 * min(1.0, 1024 / resolution)
 
@@ -85,11 +82,11 @@ class KdV(PeriodicSolver):
 
     def _solitons(self, rng: np.random.Generator, x: Tensor) -> Tensor:
         speeds, centres = 0.5 + 3.5 * rng.random(2), self.length * rng.random(2)
-        waves = [
+        one, other = (
             soliton(x - centre, float(speed), self.length)
             for speed, centre in zip(speeds, centres, strict=True)
-        ]
-        return torch.stack(waves).sum(dim=0)
+        )
+        return one + other
 
     def flow(self, grid: FourierGrid) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
         k = 2 * torch.pi / self.length * grid.wavenumbers[0]

@@ -173,7 +173,7 @@ class Solver(BaseModel, ABC):
                     f"{self.name} sample {indices[number]} with {quantity} "
                     f"{values[number]:.2g}",
                     f"at most {limit:g}",
-                    "raise the resolution or use smoother fields",
+                    "raise the resolution, or have smoother or smaller fields",
                 )
         return found
 
@@ -199,9 +199,9 @@ class PeriodicSolver(Solver):
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
         return (np.arange(resolution) / resolution,) * self.dim
 
-    @abstractmethod
     def coarsest(self) -> int:
         """Points on each axis that carry the solution; coarser grids sample it."""
+        return self.resolution
 
     @abstractmethod
     def longest_step(self, resolution: int) -> float:
