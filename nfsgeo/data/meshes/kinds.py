@@ -28,7 +28,11 @@ class MeshOfFile:
 def per_sample(
     sampler: Callable[..., Mesh], file: Fields, num_points: int, seed: int
 ) -> Callable[[int], Mesh]:
-    """A mesh of its own for every sample, by one of the samplers."""
+    """A mesh of its own for every sample.
+
+    Args:
+        sampler, file, num_points, seed: One of the samplers, and what it takes.
+    """
     return partial(sampler, file, num_points, seed)
 
 

@@ -31,7 +31,11 @@ DENSITY_RATIO = 10.0
 def every_point(
     file: Fields, size: None = None, seed: int = 0, sample: int = 0
 ) -> Mesh:
-    """All points of a sample, in the file's order; none of a grid's in obstacles."""
+    """All points of a sample, in the file's order; none of a grid's in obstacles.
+
+    Args:
+        file, size, seed, sample: As for all samplers; size and seed do nothing.
+    """
     pos, there = file.coordinates(sample), points_there(file, sample)
     if len(there) < len(pos):
         return Mesh(pos[there], there)
@@ -39,7 +43,11 @@ def every_point(
 
 
 def points_there(file: Fields, sample: int) -> Indices:
-    """Numbers of the points of a sample, without those of a grid in obstacles."""
+    """Numbers of the points of a sample, without those of a grid in obstacles.
+
+    Args:
+        file, sample: As for all samplers.
+    """
     pos = _coordinates(file, sample)
     if file.domain.region is None or file.shape is None:
         return np.arange(len(pos))
@@ -52,6 +60,9 @@ def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> 
 
     Of a grid on a sphere, those of a latitude with a probability in proportion to its
     cosine: uniformly on the sphere.
+
+    Args:
+        file, num_points, seed, sample: As for all samplers.
     """
     there, rng = points_there(file, sample), philox(seed, Stream.RANDOM_SUBSET, sample)
     _check_enough(file, num_points, len(there))
@@ -108,7 +119,9 @@ def disjoint(
     """Points of the file, none of them in ``mesh``.
 
     Those of ``mesh`` that lie between the points of the file are none of its points.
-    Arguments are those of :func:`nested`.
+
+    Args:
+        mesh, file, num_points, seed, sample, trained: As for :func:`nested`.
 
     Raises:
         UserError: The file has too few other points.
@@ -174,6 +187,10 @@ def with_queries(
 
     They are points of the file outside the mesh; where those of the mesh are between
     the points of the file, so are they.
+
+    Args:
+        mesh: The observed points.
+        file, num_points, seed, sample: As for all samplers.
     """
     if mesh.index is None:
         rng = philox(seed, Stream.QUERY_POINTS, sample)
