@@ -21,8 +21,8 @@ def datasets(as_json: bool) -> None:
 
     Equations are those of `nfsgeo generate`, formats those that are read and written.
     """
-    from nfsgeo.data.equations import EQUATIONS
     from nfsgeo.data.formats import FORMATS
+    from nfsgeo.data.pde import EQUATIONS
 
     rows, lines = [], []
     for of in EQUATIONS.values():

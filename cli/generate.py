@@ -64,28 +64,26 @@ def generate(
     continues a generation that was stopped. `all` makes a file for each equation in a
     folder, and keeps the files that exist.
     """
-    from nfsgeo.data.equations import EQUATIONS
     from nfsgeo.data.generation import generate as generate_file
+    from nfsgeo.data.pde import EQUATIONS
     from nfsgeo.training import parse_settings
 
-    every = equation == "all"
-    if every and options:
+    chosen = parse_settings(options, "--option")
+    if equation != "all":
+        with progress_bar() as progress:
+            generate_file(equation, out, options=chosen, progress=progress, **size)
+        report(as_json, {"output": str(out)}, f"written  {out}")
+        return
+    if options:
         raise UserError(
             f"--option {options[0]} with all", "it with one equation", "make that alone"
         )
-    names = EQUATIONS if every else [equation]
-    paths = {name: out / f"{name}.nc" if every else out for name in names}
-    if every:
-        out.mkdir(parents=True, exist_ok=True)
-    kept = {name for name, path in paths.items() if every and path.exists()}
-    chosen = parse_settings(options, "--option")
+    out.mkdir(parents=True, exist_ok=True)
+    lines, paths = [], [out / f"{name}.nc" for name in EQUATIONS]
     with progress_bar() as progress:
-        for name, path in paths.items():
-            if name not in kept:
-                steady = every and EQUATIONS[name].num_steps == 1
-                its = size | {"num_steps": None} if steady else size
-                generate_file(name, path, options=chosen, progress=progress, **its)
-    words = (f"{'kept' if name in kept else 'written':<9}" for name in paths)
-    lines = (f"{word}{path}" for word, path in zip(words, paths.values(), strict=True))
-    output = [*map(str, paths.values())] if every else str(out)
-    report(as_json, {"output": output}, *lines)
+        for path, of in zip(paths, EQUATIONS.values(), strict=True):
+            lines.append(f"{'kept' if path.exists() else 'written':<9}{path}")
+            if not path.exists():
+                its = size if of.spacing else size | {"num_steps": None}
+                generate_file(of.name, path, progress=progress, **its)
+    report(as_json, {"output": [*map(str, paths)]}, *lines)

@@ -14,7 +14,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 from PIL import Image
 
-from nfsgeo.data.equations import EQUATIONS, find_equation
+from nfsgeo.data.pde import EQUATIONS, find_equation
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.interpolation_memory import PARTS
 from nfsgeo.measures import MEASURES

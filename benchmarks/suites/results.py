@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from nfsgeo.data.equations import find_equation
+from nfsgeo.data.pde import find_equation
 from nfsgeo.evaluation import deviation, kept_states
 from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.artifacts import write_json, write_rows

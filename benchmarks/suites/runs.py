@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import Field
 
-from nfsgeo.data.equations import find_equation
+from nfsgeo.data.pde import find_equation
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent

@@ -13,16 +13,15 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from nfsgeo.data.pde.etdrk4 import flush_denormals
+from nfsgeo.data.pde.fourier import flush_denormals
 from nfsgeo.data.pde.solver import Solver
 from nfsgeo.errors import UserError
 
 __all__ = [
-    "Batch",
-    "Task",
+    "Batches",
     "batch_size_for",
     "end_with_parent",
-    "missing_ranges",
+    "ranges_of",
     "solve_batches",
 ]
 
@@ -30,66 +29,53 @@ __all__ = [
 _BATCH_VALUES = {"cpu": 2**16, "cuda": 2**22}
 _BATCH_BYTES = 2**30
 
+Batch = tuple[int, dict[str, np.ndarray]]
+
 
 @dataclass(frozen=True)
-class Task:
-    """Samples to solve in one go."""
+class Batches(Dataset[Batch | UserError]):
+    """Samples of an equation to solve, each range of their numbers in one go.
+
+    An item is the number of its first sample and its arrays, by the names and of the
+    shapes in :class:`~nfsgeo.data.pde.Solution`, fields in float32; or why there is
+    none.
+    """
 
     solver: Solver
     seed: int
-    indices: range
     resolution: int
     num_steps: int
     device: str
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Solved samples from number ``start``, arrays as in ``Solution``.
-
-    Fields are float32.
-    """
-
-    start: int
-    u: np.ndarray
-    a: np.ndarray
-    dt: np.ndarray
-    pos: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class _Solutions(Dataset[Batch | UserError]):
-    """The batch of each task, or why there is none."""
-
-    tasks: Sequence[Task]
+    ranges: Sequence[range]
 
     def __len__(self) -> int:
-        return len(self.tasks)
+        return len(self.ranges)
 
     def __getitem__(self, number: int) -> Batch | UserError:
-        task = self.tasks[number]
+        indices = self.ranges[number]
         try:
             with flush_denormals():
-                found = task.solver.solve(
-                    task.seed,
-                    task.indices,
-                    resolution=task.resolution,
-                    num_steps=task.num_steps,
-                    device=task.device,
+                found = self.solver.solve(
+                    self.seed,
+                    indices,
+                    resolution=self.resolution,
+                    num_steps=self.num_steps,
+                    device=self.device,
                 )
         except UserError as error:  # which torch would wrap in its traceback
             return error
         # Rounded here, after the checks: half as much to send between processes.
-        u, a = (t.cpu().numpy().astype(np.float32) for t in (found.u, found.a))
-        pos = None if found.pos is None else found.pos.cpu().numpy()
-        return Batch(task.indices.start, u, a, found.dt.cpu().numpy(), pos)
+        u, a = (values.float() for values in (found.u, found.a))
+        arrays = {"u": u, "a": a, "dt": found.dt, "pos": found.pos}
+        there = {k: v.cpu().numpy() for k, v in arrays.items() if v is not None}
+        return indices.start, there
 
 
-def solve_batches(tasks: Sequence[Task], workers: int) -> Generator[Batch, None, None]:
-    """Solve the tasks and yield their batches as they come.
+def solve_batches(batches: Batches, workers: int) -> Generator[Batch, None, None]:
+    """Solve batches and yield them as they come.
 
     Args:
-        tasks: What to solve.
+        batches: What to solve.
         workers: Spawned processes of one thread each; 1 works in this process.
 
     Raises:
@@ -97,7 +83,7 @@ def solve_batches(tasks: Sequence[Task], workers: int) -> Generator[Batch, None,
     """
     several: dict[str, Any] = {"multiprocessing_context": "spawn"}
     loader = DataLoader(
-        _Solutions(tasks),
+        batches,
         batch_size=None,
         collate_fn=_as_it_is,
         worker_init_fn=_watch_parent,
@@ -111,8 +97,6 @@ def solve_batches(tasks: Sequence[Task], workers: int) -> Generator[Batch, None,
             if isinstance(found, UserError):
                 raise found
             yield found
-    except UserError:
-        raise
     except RuntimeError as error:
         if "exited unexpectedly" not in str(error):
             raise
@@ -139,9 +123,9 @@ def end_with_parent() -> None:
         os._exit(1)
 
 
-def missing_ranges(missing: np.ndarray, size: int) -> list[range]:
-    """Runs of True in ``missing`` ``[N]``, cut to at most ``size``."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], missing, [False]])))
+def ranges_of(chosen: np.ndarray, size: int) -> list[range]:
+    """Runs of True in ``chosen`` ``[N]``, cut to at most ``size``."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]])))
     return [
         range(start, min(start + size, stop))
         for first, stop in edges.reshape(-1, 2).tolist()

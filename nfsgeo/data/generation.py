@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from nfsgeo.data.batches import Task, batch_size_for, missing_ranges, solve_batches
+from nfsgeo.data.batches import Batches, batch_size_for, ranges_of, solve_batches
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.disk import cache_folder, check_ending, check_room, partial_path
-from nfsgeo.data.equations import find_equation
 from nfsgeo.data.fields import FIELD, INITIAL, STATIC, Fields
 from nfsgeo.data.formats import OWN, require
+from nfsgeo.data.pde import Solver, find_equation
 from nfsgeo.data.pde.random_fields import GENERATOR, sample_rng
-from nfsgeo.data.pde.solver import Solver
+from nfsgeo.data.pde.solver import PeriodicSolver
 from nfsgeo.data.staging import Staging
 from nfsgeo.data.store import write_own
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
-from nfsgeo.version import __version__
+from nfsgeo.version import __version__, commit
 
 __all__ = ["generate"]
 
@@ -74,7 +73,7 @@ def generate(
             not installed, or a solution fails its checks.
     """
     tick = progress or silent
-    solver = find_equation(equation).with_options(options)
+    solver = find_equation(equation, options)
     samples, resolution, num_steps = _sizes(solver, samples, resolution, num_steps)
     if out is None:
         name = _cached_name(solver, resolution, num_steps, samples, seed)
@@ -90,7 +89,7 @@ def generate(
         require(package, f"generating {solver.name}", "fem")
     # These refuse a wrong seed or number of time steps before a file is begun.
     sample_rng(seed, solver.name, 0)
-    times = solver.times(num_steps)
+    solver.times(num_steps)
     points = prod(solver.shape(resolution))
     batch_size = batch_size or batch_size_for(points, num_steps, kind)
     out = Path(out)
@@ -102,68 +101,60 @@ def generate(
     about = [solver.name, solver.model_dump(), resolution, num_steps, seed, GENERATOR]
     staging = Staging(folder, about)
     done = staging.done(samples)[:samples]
-    tasks = [
-        Task(solver, seed, indices, resolution, num_steps, device)
-        for indices in missing_ranges(~done, batch_size)
-    ]
+    ranges = ranges_of(~done, batch_size)
+    todo = Batches(solver, seed, resolution, num_steps, device, ranges)
     finished = int(done.sum())
     tick("making samples", finished, samples)
-    processes = max(1, min(workers, len(tasks))) if kind == "cpu" else 1
-    with closing(solve_batches(tasks, processes)) as batches:
-        for batch in batches:
-            arrays = {"u": batch.u, "a": batch.a, "dt": batch.dt, "pos": batch.pos}
-            staging.put(batch.start, {k: v for k, v in arrays.items() if v is not None})
-            finished += len(batch.u)
+    processes = max(1, min(workers, len(ranges))) if kind == "cpu" else 1
+    with closing(solve_batches(todo, processes)) as batches:
+        for start, arrays in batches:
+            staging.put(start, arrays)
+            finished += len(arrays["u"])
             tick("making samples", finished, samples)
-    fields = _staged(staging, solver, samples, resolution, times, seed)
-    write_own(fields, out, tick)
+    write_own(_staged(staging, todo, samples), out, tick)
     staging.remove()
     return out
 
 
-def _staged(
-    staging: Staging,
-    solver: Solver,
-    samples: int,
-    resolution: int,
-    times: Any,
-    seed: int,
-) -> Fields:
+def _staged(staging: Staging, made: Batches, samples: int) -> Fields:
     """The fields of a staged data set."""
-    initial = solver.static_role == "initial condition"
-    axes = solver.axes(resolution)
+    solver, steady = made.solver, not made.solver.spacing
+    axes = solver.axes(made.resolution)
     space = "xyz"[: len(axes)] or "p"
-    arrays = []
+    arrays, where = [], dict[str, Any](axes=axes)
     for name, letters, names, role in (
         ("u", f"nt{space}c", solver.component_names, FIELD),
-        ("a", f"n{space}c", solver.static_names, INITIAL if initial else STATIC),
+        ("a", f"n{space}c", solver.static_names, STATIC if steady else INITIAL),
     ):
         if axes:
             values: Any = staging.variable(name, tuple(letters))[:samples]
         else:
             values, letters = staging.each(name, tuple(letters))[:samples], letters[1:]
         arrays.append(Array(values, letters, names, role))
-    where: dict[str, Any] = {"axes": axes}
     if not axes:
         points = staging.variable("pos", ("n", "p", "d"))[:samples]
-        where = {"points": [*points.values], "cells": solver.cells(resolution)}
-    steps = staging.variable("dt", ("n",))[:samples]
+        where = {"points": [*points.values], "cells": solver.cells(made.resolution)}
+    steps: dict[str, Any] = {}
+    if isinstance(solver, PeriodicSolver):
+        steps["dt"] = staging.variable("dt", ("n",))[:samples].values
+    named = [*"xyz"[: solver.dim], *solver.component_names]
+    named += solver.static_names if steady else "t"
     return build(
         Path(solver.name),
         arrays,
         **where,
-        times=times,
+        times=solver.times(made.num_steps),
         domain=solver.domain,
-        parameters={"dt": steps.values} if initial else None,
+        parameters=steps,
         equation=solver.name,
         provenance={
-            "commit": _commit(),
-            "seed": seed,
+            "commit": commit() or __version__,
+            "seed": made.seed,
             "scheme": GENERATOR,
             "parameters": solver.model_dump(),
-            "solver": dict(solver.method),
+            "solver": solver.method,
         },
-        units=solver.units,
+        units=dict.fromkeys(named, "1") | dict(solver.units),
     )
 
 
@@ -175,45 +166,27 @@ def _cached_name(solver: Solver, *numbers: int) -> str:
     return f"{name}.nc"
 
 
-def _sizes(solver: Solver, *given: int | None) -> tuple[int, int, int]:
+def _sizes(solver: Solver, *given: int | None) -> list[int]:
     """Numbers of samples, points on an axis and time steps, the equation's if None."""
-    defaults = solver.samples, solver.resolution, solver.num_steps
-    samples, resolution, num_steps = (
-        default if value is None else value
-        for value, default in zip(given, defaults, strict=True)
-    )
-    for name, value, least in (
-        ("--samples", samples, 1),
-        ("--resolution", resolution, 4),
-        ("--records", num_steps, 1),
+    found = []
+    for name, value, default, least in zip(
+        ("--samples", "--resolution", "--records"),
+        given,
+        (solver.samples, solver.resolution, solver.num_steps),
+        (1, 4, 1),
+        strict=True,
     ):
-        if value < least:
+        found.append(default if value is None else value)
+        if found[-1] < least:
             raise UserError(f"{name} {value}", f"{least} or more", "raise it")
-    return samples, resolution, num_steps
+    return found
 
 
 def _kind(device: str) -> str:
-    """Whether a device is ``cpu`` or ``cuda``, once it is there."""
-    try:
-        kind = torch.device(device).type
-    except RuntimeError:
-        kind = ""
-    if kind not in ("cpu", "cuda"):
-        raise UserError(f"device {device!r}", "cpu or cuda", "choose one")
-    if kind == "cuda" and not torch.cuda.is_available():
-        given, expected = f"device {device!r}", "a CUDA device that torch sees"
-        raise UserError(given, expected, "use cpu")
+    """Whether a device that is there is ``cpu`` or ``cuda``."""
+    there = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
+    kind = device.partition(":")[0]
+    if kind not in there:
+        expected = " or ".join(there) + ", the devices that torch sees"
+        raise UserError(f"device {device!r}", expected, "choose one")
     return kind
-
-
-def _commit() -> str:
-    """Last commit that changed the solvers; the version where there is no checkout."""
-    # Later commits leave it as it is, so that a generation can go on after them.
-    root, found = Path(__file__).resolve().parents[2], ""
-    command = ["git", "log", "-1", "--format=%H", "--", "nfsgeo/data/pde"]
-    if (root / ".git").exists():
-        with suppress(OSError):
-            found = subprocess.run(
-                command, cwd=root, capture_output=True, text=True
-            ).stdout.strip()
-    return found or __version__

@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from nfsgeo.data import open as open_file
-from nfsgeo.data.equations import EQUATIONS
+from nfsgeo.data.pde import EQUATIONS
 from nfsgeo.models import MODELS
 
 Command = Callable[..., Result]
@@ -35,7 +35,8 @@ def test_evaluate(nfsgeo: Command, run: Path, waves: Path) -> None:
     assert len((run / "unseen.csv").read_text().splitlines()) == 3
     result = ok(nfsgeo("evaluate", run, "--data", waves, "--json"))
     summary = json.loads(result.stdout)
-    assert {"mae", "rmse", "rel_l2"} <= set(summary["test"])
+    names = {"mae", "rmse", "rel_l2", "rel_l1", "rel_l1_last_median"}
+    assert set(summary["test"]) == names
 
 
 def test_predict(nfsgeo: Command, run: Path, waves: Path, tmp_path: Path) -> None:
@@ -49,8 +50,20 @@ def test_predict(nfsgeo: Command, run: Path, waves: Path, tmp_path: Path) -> Non
 def test_predict_with_a_model_that_comes_trained(
     nfsgeo: Command, tmp_path: Path
 ) -> None:
-    size = ("--samples", 3, "--resolution", 64)
-    ok(nfsgeo("generate", "burgers", "--out", "b.nc", *size))
+    ok(
+        nfsgeo(
+            *[
+                "generate",
+                "burgers",
+                "--out",
+                "b.nc",
+                "--samples",
+                "3",
+                "--resolution",
+                "64",
+            ]
+        )
+    )
     options = ("--input", "b.nc", "--output", "p.nc")
     ok(nfsgeo("predict", "--model", "burgers-small", "--first", 0, *options))
     with open_file(tmp_path / "p.nc") as file, open_file(tmp_path / "b.nc") as data:
@@ -77,14 +90,29 @@ def test_models(nfsgeo: Command) -> None:
     assert "nfs" in table and re.search("739,425 +773,217", table)
     rows = json.loads(ok(nfsgeo("models", "--json")).stdout)
     assert [row["name"] for row in rows] == list(MODELS)
-    keys = "name points unseen_meshes source parameters_paper"
-    assert set(rows[0]) == {*keys.split()}
+    assert set(rows[0]) == {
+        "name",
+        "points",
+        "unseen_meshes",
+        "source",
+        "parameters_paper",
+    }
 
 
 def test_datasets(nfsgeo: Command) -> None:
     assert "navier-stokes" in ok(nfsgeo("datasets")).stdout
     facts = json.loads(ok(nfsgeo("datasets", "--json")).stdout)
     assert "burgers" in [row["name"] for row in facts["equations"]]
+
+
+def test_convert_with_columns_and_times(nfsgeo: Command, tmp_path: Path) -> None:
+    rows = [f"{p},{t},{p + t}" for p in (3, 4) for t in (0, 1, 2)]
+    (tmp_path / "a.csv").write_text("\n".join(["where,frame,u", *rows]))
+    columns = ("--columns", "x=where,time=frame", "--times", "0:1:0.5")
+    ok(nfsgeo("convert", "a.csv", "--out", "a.nc", *columns))
+    with open_file(tmp_path / "a.nc") as file:
+        assert file.times.tolist() == [0.0, 0.5, 1.0]
+        assert file.read(0, slice(None))[..., 0].tolist() == [[3, 4, 5], [4, 5, 6]]
 
 
 def test_generate_then_convert(nfsgeo: Command, tmp_path: Path) -> None:
@@ -121,12 +149,14 @@ def test_generate_lists_equations_with_sizes_and_options(nfsgeo: Command) -> Non
         size = " x ".join(map(str, equation.shape(equation.resolution)))
         if equation.num_steps > 1:
             size += f", {equation.num_steps} time steps"
-        settings = []
-        for name, option in type(equation).model_fields.items():
-            choices = get_args(option.annotation)
-            assert not choices or choices[0] == option.default
-            settings.append(f"{name}={'|'.join(choices) or option.default}")
+        options = type(equation).model_fields.items()
+        settings = [
+            f"{name}={'|'.join(get_args(each.annotation)) or each.default}"
+            for name, each in options
+        ]
         assert f"{equation.name:<14} {size:<25} {' '.join(settings)}\n" in shown
+        for _, each in options:
+            assert get_args(each.annotation)[:1] in ((), (each.default,))
 
 
 def test_plot(nfsgeo: Command, run: Path, waves: Path) -> None:

@@ -4,26 +4,30 @@
 Burgers       viscous Burgers equation, periodic interval
 KdV           Korteweg-de Vries equation, periodic interval
 Darcy         steady flow through a porous square
-Elasticity    stress in a square with a random hole, a mesh for each sample
 NavierStokes  vorticity of a forced flow on the torus
+Elasticity    stress in a square with a random hole, a mesh for each sample
 SphereWaves   waves on a sphere, in closed form
 Solver        what they have in common
 Solution      what they return, checked
-ETDRK4        exponential Runge-Kutta steps that three of them share
 ============  =========================================================
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from nfsgeo.data.pde.burgers import Burgers
 from nfsgeo.data.pde.darcy import Darcy
 from nfsgeo.data.pde.elasticity import Elasticity
-from nfsgeo.data.pde.etdrk4 import ETDRK4
 from nfsgeo.data.pde.kdv import KdV
 from nfsgeo.data.pde.navier_stokes import NavierStokes
 from nfsgeo.data.pde.solver import Solution, Solver
 from nfsgeo.data.pde.sphere_waves import SphereWaves
+from nfsgeo.setting_errors import explained, unknown
 
 __all__ = [
-    "ETDRK4",
+    "EQUATIONS",
     "Burgers",
     "Darcy",
     "Elasticity",
@@ -32,4 +36,29 @@ __all__ = [
     "Solution",
     "Solver",
     "SphereWaves",
+    "find_equation",
 ]
+
+# Each with the default values of its options.
+EQUATIONS: dict[str, Solver] = {
+    of.name: of
+    for of in (Burgers(), KdV(), Darcy(), NavierStokes(), Elasticity(), SphereWaves())
+}
+
+
+def find_equation(name: str, options: Mapping[str, Any] | None = None) -> Solver:
+    """The equation of this name.
+
+    Args:
+        name: One of :data:`EQUATIONS`.
+        options: Its options by their names; text is converted.
+
+    Raises:
+        UserError: There is none, or an option does not exist or cannot have its value.
+    """
+    if name not in EQUATIONS:
+        names = ", ".join(EQUATIONS)
+        raise unknown(f"equation {name!r}", f"one of {names}", name, EQUATIONS)
+    kind = type(EQUATIONS[name])
+    with explained(known=kind.model_fields):
+        return kind.model_validate(options or {})

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
-import numpy as np
 import torch
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from nfsgeo.data.pde.etdrk4 import quadratic_flow, spectral_tail, whole_steps
-from nfsgeo.data.pde.random_fields import periodic_field, sample_rng
-from nfsgeo.data.pde.solver import PeriodicSolver, Positive
+from nfsgeo.data.pde.fourier import FourierGrid
+from nfsgeo.data.pde.random_fields import periodic_field
+from nfsgeo.data.pde.solver import Limits, PeriodicSolver, Positive, Rngs
 
 __all__ = ["Burgers"]
 
@@ -44,11 +43,10 @@ class Burgers(PeriodicSolver):
         default=1, description="time steps are 0.005 * time_stride apart"
     )
 
-    name: ClassVar[str] = "burgers"
-    title: ClassVar[str] = "u_t + (u^2/2)_x = nu u_xx, periodic on [0, 1]"
-    units: ClassVar[Mapping[str, str]] = {"x": "1", "t": "1", "u": "1"}
-    dim: ClassVar[int] = 1
-    spacing: ClassVar[float] = 0.005
+    name = "burgers"
+    title = "u_t + (u^2/2)_x = nu u_xx, periodic on [0, 1]"
+    dim = 1
+    max_tail = 1e-8
     # Higher modes hold 1e-7 of the variance.
     cutoff: ClassVar[int] = 64
     scale: ClassVar[float] = 7.0**4
@@ -63,48 +61,29 @@ class Burgers(PeriodicSolver):
         """Time steps from t=0 to t=1, both included."""
         return 200 // self.time_stride + 1
 
-    def coarsest(self) -> int:
-        """Points that carry the fronts."""
-        return self.resolution
+    @property
+    def spacing(self) -> float:
+        return 0.005 * self.time_stride
 
-    def first_step(self, resolution: int) -> float:
-        """Time step to try first, whatever the resolution."""
+    def longest_step(self, resolution: int) -> float:
         return 1 / 400 if self.nu >= 0.005 else 1 / 1600
 
-    def times(self, num_steps: int) -> np.ndarray:
-        return self.spacing * self.time_stride * np.arange(num_steps)
-
-    def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
-        rngs = [sample_rng(seed, self.name, i) for i in indices]
+    def initial(self, rngs: Rngs, resolution: int) -> Tensor:
         return periodic_field(
             rngs, dim=1, resolution=resolution, cutoff=self.cutoff, scale=self.scale
         )
 
-    def evolve(
-        self, u: Tensor, num_steps: int, *, dt: float, spacing: float
-    ) -> tuple[Tensor, Tensor]:
-        """Advance velocity; its start is the first time step.
+    def flow(self, grid: FourierGrid) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        (k,) = grid.k
+        flux = -0.5j * k * grid.mask
+        return -self.nu * k**2, lambda v: flux * grid.forward(grid.back(v).square_())
 
-        The guard is ``dt * max|u| * k``, ``k`` the largest mode that viscosity does not
-        damp within a step.
-        """
-        _, dt = whole_steps(spacing, dt)
-        n = u.shape[-1]
-        k = 2 * torch.pi * torch.arange(n // 2 + 1, dtype=torch.float64)
-        linear, flux = -self.nu * k**2, -0.5j * k
-        out = quadratic_flow(
-            u, num_steps, linear=linear, flux=flux, dt=dt, spacing=spacing
-        )
-        active = min(float(k[(n - 1) // 3]), (self.nu * dt) ** -0.5)
-        return out, out.abs().amax(dim=(1, 2)) * (dt * active)
+    def guard(self, u: Tensor, grid: FourierGrid, dt: float) -> Tensor:
+        """``dt * max|u| * k``, k the largest that is not damped within a step."""
+        active = min(grid.k_max, (self.nu * dt) ** -0.5)
+        return u.abs().amax(dim=(1, 2)) * (dt * active)
 
-    def limits(self, u: Tensor) -> Mapping[str, tuple[Tensor, float]]:
-        """The mean is conserved, the energy falls, and fronts are resolved."""
+    def limits(self, u: Tensor, grid: FourierGrid) -> Limits:
         energy = u.square().mean(dim=-1)
-        growth = (energy[:, 1:] / energy[:, :-1] - 1).flatten(1)
-        growth = torch.nn.functional.pad(growth, (1, 0)).amax(dim=1)
-        return {
-            "mean velocity": (u.mean(dim=-1).abs().amax(dim=1), 1e-12),
-            "energy growth": (growth, 1e-10),
-            "fraction of unresolved energy": (spectral_tail(u, 1), 1e-8),
-        }
+        growth = torch.nn.functional.pad(energy[:, 1:] / energy[:, :-1] - 1, (1, 0))
+        return {**super().limits(u, grid), "energy growth": (growth.amax(dim=1), 1e-10)}

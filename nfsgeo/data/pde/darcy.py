@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -10,21 +9,18 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from nfsgeo.data.pde.random_fields import neumann_field, sample_rng
-from nfsgeo.data.pde.solver import Device, Solution, SteadySolver, check_samples
+from nfsgeo.data.pde.random_fields import neumann_field
+from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
 
 __all__ = ["Darcy", "apply_operator", "faces", "solve_pressure"]
 
-# Values where the random field is not negative, and where it is.
-LEVELS = {"12/3": (12.0, 3.0), "12/4": (12.0, 4.0)}
 _ITERATIONS = 500
 
 Faces = tuple[Tensor, Tensor]
 
 
-class Darcy(SteadySolver):
+class Darcy(Solver):
     r"""Pressure in a porous square for a given permeability.
 
     .. math:: -\nabla\cdot(a\nabla u) = 1 \text{ on } (0,1)^2, \quad u = 0
@@ -51,60 +47,40 @@ class Darcy(SteadySolver):
         default="12/3", description="levels of a, or lognormal"
     )
 
-    name: ClassVar[str] = "darcy"
-    title: ClassVar[str] = (
-        "-div(a grad u) = 1 on the unit square, u = 0 on the boundary"
-    )
-    dim: ClassVar[int] = 2
-    domain: ClassVar[Domain] = Domain.unit(2, periodic=False)
+    name = "darcy"
+    title = "-div(a grad u) = 1 on the unit square, u = 0 on the boundary"
     resolution: ClassVar[int] = 256
-    static_names: ClassVar[tuple[str, ...]] = ("a",)
-    method: ClassVar[Mapping[str, str]] = {
-        "space": "cell-centred finite volumes, harmonic face values",
-        "linear": "conjugate gradients, DST-II preconditioner, tolerance 1e-10",
-        "precision": "float64",
-    }
-    units: ClassVar[Mapping[str, str]] = {"x": "1", "y": "1", "u": "1", "a": "1"}
-    tau: ClassVar[float] = 3.0
+    static_names = ("a",)
+    method = (
+        "cell-centred finite volumes, harmonic face values; conjugate gradients, "
+        "DST-II preconditioner, tolerance 1e-10; float64"
+    )
     # Higher modes hold 5e-5 of the field's variance.
     cutoff: ClassVar[int] = 128
 
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
         """Coordinates of the cell centres."""
-        axis = (np.arange(resolution) + 0.5) / resolution
-        return axis, axis
+        return ((np.arange(resolution) + 0.5) / resolution,) * 2
 
-    def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
-        rngs = [sample_rng(seed, self.name, i) for i in indices]
-        field = neumann_field(
-            rngs, resolution=resolution, cutoff=self.cutoff, tau=self.tau
-        )
+    def permeability(self, rngs: Rngs, resolution: int) -> Tensor:
+        """Random coefficients ``[B, N, N]`` on the CPU."""
+        field = neumann_field(rngs, resolution=resolution, cutoff=self.cutoff, tau=3.0)
         if self.coefficient == "lognormal":
             return field.exp()
-        high, low = LEVELS[self.coefficient]
+        high, low = map(float, self.coefficient.split("/"))
         return torch.where(field >= 0, high, low).to(field.dtype)
 
-    def solve(
-        self,
-        seed: int,
-        indices: Sequence[int],
-        *,
-        resolution: int,
-        num_steps: int = 1,
-        device: Device = "cpu",
+    def solution(
+        self, rngs: Rngs, resolution: int, num_steps: int, device: Device
     ) -> Solution:
-        self.times(num_steps)
-        a = self.initial(seed, indices, resolution).to(device)
+        a = self.permeability(rngs, resolution).to(device)
         u, _ = solve_pressure(a, torch.ones_like(a))
         residual = (apply_operator(faces(a), u) - 1).square().mean(dim=(1, 2)).sqrt()
         limits = {
             "relative residual": (residual, 1e-8),
             "negative pressure": (-u.amin(dim=(1, 2)), 0.0),
         }
-        check_samples(u, limits, indices, self.name)
-        return Solution(
-            u=u[:, None, :, :, None], a=a[..., None], dt=torch.zeros(len(a))
-        )
+        return Solution(u[:, None, ..., None], a[..., None], limits)
 
 
 def faces(a: Tensor) -> Faces:

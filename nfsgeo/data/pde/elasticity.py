@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Callable
+from typing import ClassVar, Literal
 
 import numpy as np
 import shapely
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from torch import Tensor
 
-from nfsgeo.data.pde.random_fields import sample_rng
-from nfsgeo.data.pde.solver import Device, Solution, SteadySolver, check_samples
-from nfsgeo.geometry import Domain
-
-if TYPE_CHECKING:
-    from skfem import MeshTri2
+from nfsgeo.data.pde.solver import Device, Rngs, Solution, Solver
 
 __all__ = ["Elasticity", "hole_radius", "rings"]
 
 Doubles = NDArray[np.float64]
 Radius = Callable[[Doubles], Doubles]
-# Corners of the polygon that distances are measured from.
+# Of the polygon that distances are measured from.
 CORNERS = 1024
 
 
-class Elasticity(SteadySolver):
+class Elasticity(Solver):
     r"""Von Mises stress in a unit square with a hole, clamped below, pulled above.
 
     .. math:: \nabla\cdot\sigma = 0, \quad
@@ -64,24 +58,16 @@ class Elasticity(SteadySolver):
     )
     nu: float = Field(default=0.3, description="Poisson's ratio", gt=0, lt=0.5)
 
-    name: ClassVar[str] = "elasticity"
-    title: ClassVar[str] = (
-        "div sigma = 0 on a square with a random hole, clamped and pulled"
-    )
-    dim: ClassVar[int] = 2
-    domain: ClassVar[Domain] = Domain.unit(2, periodic=False)
+    name = "elasticity"
+    title = "div sigma = 0 on a square with a random hole, clamped and pulled"
     resolution: ClassVar[int] = 24
-    component_names: ClassVar[tuple[str, ...]] = ("von_mises",)
-    static_names: ClassVar[tuple[str, ...]] = ("distance",)
-    method: ClassVar[Mapping[str, str]] = {
-        "space": "quadratic isoparametric triangles, stress projected to linear ones",
-        "linear": "sparse LU",
-        "precision": "float64",
-    }
-    units: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("x", "y", "von_mises", "distance"), "1"
+    component_names = ("von_mises",)
+    static_names = ("distance",)
+    method = (
+        "quadratic isoparametric triangles, stress projected to linear ones; sparse "
+        "LU; float64"
     )
-    needs: ClassVar[tuple[str, ...]] = ("skfem",)
+    needs = ("skfem",)
     cutoff: ClassVar[int] = 8
 
     def shape(self, resolution: int) -> tuple[int, ...]:
@@ -99,70 +85,34 @@ class Elasticity(SteadySolver):
         mesh = reference_mesh(resolution, rings(resolution))
         return {"triangle": mesh.t.T.astype(np.int64)}
 
-    def meshes(
-        self, seed: int, indices: Sequence[int], resolution: int
-    ) -> Iterator[tuple[MeshTri2, Radius]]:
-        """Mesh that each sample is solved on, its first vertices those of the file.
-
-        Args:
-            seed: Of the data set.
-            indices: Numbers of the samples.
-            resolution: Squares along each side.
-
-        Returns:
-            An iterator over the meshes, each with the radius of its hole.
-        """
-        from nfsgeo.data.pde.finite_elements import hole_mesh, reference_mesh
-
-        # Refining keeps the vertices and their numbers.
-        fine = reference_mesh(resolution, rings(resolution)).refined()
-        for index in indices:
-            radius = hole_radius(sample_rng(seed, self.name, index), self.cutoff)
-            yield hole_mesh(fine, radius), radius
-
-    def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
-        """Distance from the hole at the points ``[B, P]``."""
-        (num,) = self.shape(resolution)
-        angle = 2 * np.pi * np.arange(CORNERS) / CORNERS
-        circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        found = [
-            shapely.distance(
-                shapely.linearrings(0.5 + radius(angle)[:, None] * circle),
-                shapely.points(mesh.p.T[:num]),
-            )
-            for mesh, radius in self.meshes(seed, indices, resolution)
-        ]
-        return torch.from_numpy(np.stack(found))
-
-    def solve(
-        self,
-        seed: int,
-        indices: Sequence[int],
-        *,
-        resolution: int,
-        num_steps: int = 1,
-        device: Device = "cpu",
+    def solution(
+        self, rngs: Rngs, resolution: int, num_steps: int, device: Device
     ) -> Solution:
-        self.times(num_steps)
         from nfsgeo.data.pde import finite_elements as fem
 
+        # Refining keeps the vertices and their numbers.
+        reference = fem.reference_mesh(resolution, rings(resolution)).refined()
         (num,) = self.shape(resolution)
         lame = fem.material(self.plane, self.nu)
         nu_out = self.nu if self.plane == "strain" else 0.0
-        points, stresses, residuals = [], [], []
-        for mesh, _ in self.meshes(seed, indices, resolution):
-            basis = fem.displacements(mesh)
+        angle = 2 * np.pi * np.arange(CORNERS) / CORNERS
+        rays = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        points, stresses, distances, residuals = [], [], [], []
+        for rng in rngs:
+            radius = hole_radius(rng, self.cutoff)
+            basis = fem.displacements(fem.hole_mesh(reference, radius))
             displacement, residual = fem.pulled(basis, lame)
             stress = fem.stress_at_vertices(basis, displacement, lame)
-            points.append(mesh.p.T[:num])
+            points.append(basis.mesh.p.T[:num])
             stresses.append(fem.von_mises(stress, nu_out)[:num])
+            rim = shapely.linearrings(0.5 + radius(angle)[:, None] * rays)
+            distances.append(shapely.distance(rim, shapely.points(points[-1])))
             residuals.append(residual)
-        u, pos = (torch.from_numpy(np.stack(each)) for each in (stresses, points))
+        u, a, pos = (
+            torch.from_numpy(np.stack(each)) for each in (stresses, distances, points)
+        )
         limits = {"relative residual": (torch.tensor(residuals), 1e-8)}
-        check_samples(u, limits, indices, self.name)
-        a = self.initial(seed, indices, resolution)
-        steps = torch.zeros(len(u))
-        return Solution(u=u[:, None, :, None], a=a[..., None], dt=steps, pos=pos)
+        return Solution(u[:, None, :, None], a[..., None], limits, pos=pos)
 
 
 def rings(resolution: int) -> int:
@@ -171,12 +121,7 @@ def rings(resolution: int) -> int:
 
 
 def hole_radius(rng: np.random.Generator, cutoff: int) -> Radius:
-    """Radius of a random hole as a function of the angle ``[n]``.
-
-    Args:
-        rng: Random numbers of the sample.
-        cutoff: Highest mode.
-    """
+    """Radius of a random hole as a function of the angle ``[n]``, modes to cutoff."""
     cosines, sines = rng.standard_normal((2, cutoff + 1))
     k = np.arange(cutoff + 1)
     # Of cos and sin, whose squares integrate to pi over the circle, and of 1.

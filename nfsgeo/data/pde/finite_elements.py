@@ -8,21 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import skfem
 from numpy.typing import NDArray
-from skfem import (
-    Basis,
-    ElementTriP1,
-    ElementTriP2,
-    ElementVector,
-    FacetBasis,
-    LinearForm,
-    MeshQuad,
-    MeshTri1,
-    MeshTri2,
-    condense,
-    solve,
-    solver_direct_scipy,
-)
 from skfem.helpers import sym_grad
 from skfem.models.elasticity import linear_elasticity, linear_stress
 
@@ -38,11 +25,12 @@ __all__ = [
 ]
 
 Doubles = NDArray[np.float64]
+Lame = tuple[float, float]
 # As near to a side of the square is on it.
 NEAR = 1e-9
 
 
-def reference_mesh(resolution: int, rings: int) -> MeshTri1:
+def reference_mesh(resolution: int, rings: int) -> skfem.MeshTri1:
     """The square [-1, 1] x [-1, 1] with a square hole, its squares cut crosswise.
 
     Diagonals of squares lie on those of the whole, on which :func:`hole_mesh` has
@@ -53,13 +41,15 @@ def reference_mesh(resolution: int, rings: int) -> MeshTri1:
         rings: Rings of squares around the hole.
     """
     axis = np.linspace(-1, 1, resolution + 1)
-    whole = MeshQuad.init_tensor(axis, axis)
     hole = 1 - 2 * rings / resolution
+    whole = skfem.MeshQuad.init_tensor(axis, axis)
     ring = whole.remove_elements(lambda x: np.abs(x).max(axis=0) < hole)
     return ring.to_meshtri(style="x")
 
 
-def hole_mesh(reference: MeshTri1, radius: Callable[[Doubles], Doubles]) -> MeshTri2:
+def hole_mesh(
+    reference: skfem.MeshTri1, radius: Callable[[Doubles], Doubles]
+) -> skfem.MeshTri2:
     """The unit square with a hole around its centre, by triangles with curved sides.
 
     Points of the reference mesh move along their rays from the centre: those of the
@@ -71,16 +61,16 @@ def hole_mesh(reference: MeshTri1, radius: Callable[[Doubles], Doubles]) -> Mesh
         radius: Distance of the hole's boundary from the centre at angles ``[n]``,
             periodic, below 0.5.
     """
-    curved = MeshTri2.from_mesh(reference)
+    curved = skfem.MeshTri2.from_mesh(reference)
     x = curved.doflocs
     size = np.abs(x).max(axis=0)
     angle = np.arctan2(x[1], x[0])
     part = (size - size.min()) / (1 - size.min())
     near = radius(angle) * np.stack([np.cos(angle), np.sin(angle)])
-    return MeshTri2(0.5 + (1 - part) * near + part * x / size / 2, curved.t)
+    return skfem.MeshTri2(0.5 + (1 - part) * near + part * x / size / 2, curved.t)
 
 
-def material(plane: str, nu: float) -> tuple[float, float]:
+def material(plane: str, nu: float) -> Lame:
     """Lame parameters for a Young's modulus of 1.
 
     Args:
@@ -92,14 +82,15 @@ def material(plane: str, nu: float) -> tuple[float, float]:
     return nu / (1 + nu) / squeezed, 0.5 / (1 + nu)
 
 
-def displacements(mesh: MeshTri2) -> Basis:
+def displacements(mesh: skfem.MeshTri2) -> skfem.Basis:
     """Quadratic displacements on a mesh."""
-    return Basis(mesh, ElementVector(ElementTriP2()), intorder=2)
+    element = skfem.ElementVector(skfem.ElementTriP2())
+    return skfem.Basis(mesh, element, intorder=2)
 
 
 def equilibrium(
-    basis: Basis,
-    lame: tuple[float, float],
+    basis: skfem.Basis,
+    lame: Lame,
     load: Doubles,
     fixed: NDArray[np.int64],
     values: Doubles | None = None,
@@ -107,7 +98,8 @@ def equilibrium(
     """The displacement in equilibrium with a load.
 
     Args:
-        basis, lame: See :func:`displacements` and :func:`material`.
+        basis: See :func:`displacements`.
+        lame: See :func:`material`.
         load: Body forces and tractions, assembled.
         fixed: Degrees of freedom with a given displacement.
         values: What is given there, with any values at the others; 0 when None.
@@ -116,30 +108,31 @@ def equilibrium(
         The displacement, and the largest residual over the largest force at a node.
     """
     stiffness = linear_elasticity(*lame).assemble(basis)
-    system = condense(stiffness, load, x=values, D=fixed)
-    u = solve(*system, solver=solver_direct_scipy(permc_spec="MMD_AT_PLUS_A"))
+    system = skfem.condense(stiffness, load, x=values, D=fixed)
+    direct = skfem.solver_direct_scipy(permc_spec="MMD_AT_PLUS_A")
+    u = skfem.solve(*system, solver=direct)
     force = stiffness @ u
     residual = np.delete(force - load, fixed)
     return u, float(np.abs(residual).max() / np.abs(force).max())
 
 
-def pulled(basis: Basis, lame: tuple[float, float]) -> tuple[Doubles, float]:
+def pulled(basis: skfem.Basis, lame: Lame) -> tuple[Doubles, float]:
     """:func:`equilibrium` of a cell clamped below, with a traction (0, 1) above."""
     mesh = basis.mesh
     above = mesh.facets_satisfying(lambda x: x[1] > 1 - NEAR, boundaries_only=True)
-    top = FacetBasis(mesh, basis.elem, facets=above)
-    load = LinearForm(lambda v, w: v[1]).assemble(top)
+    top = skfem.FacetBasis(mesh, basis.elem, facets=above)
+    load = skfem.LinearForm(lambda v, w: v[1]).assemble(top)
     return equilibrium(basis, lame, load, basis.get_dofs(lambda x: x[1] < NEAR).all())
 
 
-def stress_at_vertices(basis: Basis, u: Doubles, lame: tuple[float, float]) -> Doubles:
-    """Stress components xx, yy and xy at the vertices ``[3, V]``.
+def stress_at_vertices(basis: skfem.Basis, u: Doubles, lame: Lame) -> Doubles:
+    """Stress components xx, yy and xy at the vertices ``[3, V]`` of a displacement.
 
     They are those of the continuous, piecewise linear stress with the least error in
     the mean square.
     """
     stress = linear_stress(*lame)(sym_grad(basis.interpolate(u)))
-    linear = basis.with_element(ElementTriP1())
+    linear = basis.with_element(skfem.ElementTriP1())
     return np.stack([linear.project(stress[i, j]) for i, j in ((0, 0), (1, 1), (0, 1))])
 
 

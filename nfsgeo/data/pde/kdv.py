@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -10,13 +10,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from nfsgeo.data.pde.etdrk4 import quadratic_flow, spectral_tail, whole_steps
-from nfsgeo.data.pde.random_fields import sample_rng
-from nfsgeo.data.pde.solver import GUARD, PeriodicSolver
+from nfsgeo.data.pde.fourier import FourierGrid
+from nfsgeo.data.pde.solver import GUARD, PeriodicSolver, Rngs
 
 __all__ = ["KdV", "drift", "soliton"]
-
-HORIZONS = {"standard": 1.0, "long": 10.0}
 
 
 class KdV(PeriodicSolver):
@@ -44,8 +41,7 @@ class KdV(PeriodicSolver):
 
     Args:
         ic: ``"cos"`` or ``"sech2"``.
-        preset: ``"standard"``, to t=1, or ``"long"``, to t=10; 201 time steps
-            each.
+        preset: ``"standard"``, to t=1, or ``"long"``, to t=10; 201 time steps each.
     """
 
     ic: Literal["cos", "sech2"] = Field(
@@ -55,30 +51,26 @@ class KdV(PeriodicSolver):
         default="standard", description="standard to t=1, long to t=10"
     )
 
-    name: ClassVar[str] = "kdv"
-    title: ClassVar[str] = (
-        "u_t + 6 u u_x + u_xxx = 0, periodic, length 50 scaled to [0, 1]"
-    )
-    units: ClassVar[Mapping[str, str]] = {"x": "a period of 50", "t": "1", "u": "1"}
-    dim: ClassVar[int] = 1
-    num_steps: ClassVar[int] = 201
+    name = "kdv"
+    title = "u_t + 6 u u_x + u_xxx = 0, periodic, length 50 scaled to [0, 1]"
+    units = {"x": "a period of 50"}
+    dim = 1
     resolution: ClassVar[int] = 1024
+    num_steps: ClassVar[int] = 201
+    max_tail = 1e-10
     length: ClassVar[float] = 50.0
-    max_drift: ClassVar[float] = 1e-7
 
-    def coarsest(self) -> int:
-        return 1024
+    @property
+    def spacing(self) -> float:
+        return {"standard": 1.0, "long": 10.0}[self.preset] / 200
 
-    def first_step(self, resolution: int) -> float:
+    def longest_step(self, resolution: int) -> float:
         return 1 / 400 * min(1.0, 1024 / resolution)
 
-    def times(self, num_steps: int) -> np.ndarray:
-        return HORIZONS[self.preset] / 200 * np.arange(num_steps)
-
-    def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
+    def initial(self, rngs: Rngs, resolution: int) -> Tensor:
         x = torch.arange(resolution, dtype=torch.float64) * (self.length / resolution)
         make = self._cosines if self.ic == "cos" else self._solitons
-        return torch.stack([make(sample_rng(seed, self.name, i), x) for i in indices])
+        return torch.stack([make(rng, x) for rng in rngs])
 
     def _cosines(self, rng: np.random.Generator, x: Tensor) -> Tensor:
         c = 0.5 * rng.standard_normal(3)
@@ -90,40 +82,23 @@ class KdV(PeriodicSolver):
 
     def _solitons(self, rng: np.random.Generator, x: Tensor) -> Tensor:
         speeds, centres = 0.5 + 3.5 * rng.random(2), self.length * rng.random(2)
-        waves = [
+        one, other = (
             soliton(x - centre, float(speed), self.length)
             for speed, centre in zip(speeds, centres, strict=True)
-        ]
-        return torch.stack(waves).sum(dim=0)
-
-    def evolve(
-        self, u: Tensor, num_steps: int, *, dt: float, spacing: float
-    ) -> tuple[Tensor, Tensor]:
-        """Advance height; its start is the first time step.
-
-        The guard is the larger of ``6 * max|u| * k_max * dt`` and twice the drift of
-        momentum and energy in units of 1e-7.
-        """
-        _, dt = whole_steps(spacing, dt)
-        n = u.shape[-1]
-        unit = 2 * torch.pi / self.length
-        k = unit * torch.arange(n // 2 + 1, dtype=torch.float64)
-        linear, flux = 1j * k**3, -3j * k
-        out = quadratic_flow(
-            u, num_steps, linear=linear, flux=flux, dt=dt, spacing=spacing
         )
-        courant = out.abs().amax(dim=(1, 2)) * (6 * dt * float(k[(n - 1) // 3]))
-        some = torch.linspace(0, num_steps - 1, 11).long()
-        change = drift(out[:, some], self.length)[1:].amax(dim=0)
-        return out, torch.maximum(courant, change * (GUARD / self.max_drift))
+        return one + other
 
-    def limits(self, u: Tensor) -> Mapping[str, tuple[Tensor, float]]:
-        """Mass is conserved, and waves are resolved."""
-        mass = u.mean(dim=-1)
-        return {
-            "mass drift": ((mass - mass[:, :1]).abs().amax(dim=1), 1e-12),
-            "fraction of unresolved energy": (spectral_tail(u, 1), 1e-10),
-        }
+    def flow(self, grid: FourierGrid) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        k = 2 * torch.pi / self.length * grid.wavenumbers[0]
+        flux = -3j * k * grid.mask
+        return 1j * k**3, lambda v: flux * grid.forward(grid.back(v).square_())
+
+    def guard(self, u: Tensor, grid: FourierGrid, dt: float) -> Tensor:
+        """``6 dt max|u| k_max``, or twice the drift in units of 1e-7 if larger."""
+        courant = u.abs().amax(dim=(1, 2)) * (6 * dt * grid.k_max / self.length)
+        some = torch.linspace(0, u.shape[1] - 1, 11).long()
+        change = drift(u[:, some], self.length)[1:].amax(dim=0)
+        return torch.maximum(courant, change * (GUARD / 1e-7))
 
 
 def soliton(x: Tensor, speed: float, length: float) -> Tensor:
@@ -135,10 +110,8 @@ def soliton(x: Tensor, speed: float, length: float) -> Tensor:
         length: Period.
     """
     images = [x + image * length for image in range(-3, 4)]
-    return sum(
-        (speed / 2 / torch.cosh(speed**0.5 / 2 * y) ** 2 for y in images),
-        torch.zeros_like(x),
-    )
+    waves = [speed / 2 / torch.cosh(speed**0.5 / 2 * y) ** 2 for y in images]
+    return torch.stack(waves).sum(dim=0)
 
 
 def drift(u: Tensor, length: float) -> Tensor:
@@ -154,15 +127,10 @@ def drift(u: Tensor, length: float) -> Tensor:
     Returns:
         ``[3, B]``.
     """
-    n = u.shape[-1]
-    k = torch.arange(n // 2 + 1, dtype=u.dtype, device=u.device) * (
-        2 * torch.pi / length
-    )
-    slope = torch.fft.irfft(1j * k * torch.fft.rfft(u), n=n)
-    square, cube = u.square(), u.square() * u
-    values = torch.stack([u, square, cube - slope.square() / 2]).mean(dim=-1)
-    energy_size = (cube.abs() + slope.square() / 2)[:, 0].mean(dim=-1)
-    sizes = torch.stack(
-        [torch.ones_like(energy_size), square[:, 0].mean(dim=-1), energy_size]
-    )
-    return (values - values[..., :1]).abs().amax(dim=-1) / sizes
+    grid = FourierGrid(u.shape[-1], 1, u.device)
+    k = 2 * torch.pi / length * grid.wavenumbers[0]
+    slope = grid.back(1j * k * grid.forward(u))
+    square, cube, bend = u.square(), u.square() * u, slope.square() / 2
+    values = torch.stack([u, square, cube - bend]).mean(dim=-1)
+    sizes = torch.stack([torch.ones_like(u), square, cube.abs() + bend]).mean(dim=-1)
+    return (values - values[..., :1]).abs().amax(dim=-1) / sizes[..., 0]

@@ -1,9 +1,7 @@
 """Gaussian random fields whose modes do not depend on how they are computed.
 
-A sample's random numbers come from a counter-based generator keyed by (seed,
-equation) and positioned by the sample's index. They are drawn on the CPU, mode by
-mode, in an order that ignores resolution, batch size and device, so a sample is the
-same field whatever it is computed with.
+Random numbers are drawn on the CPU, mode by mode, in an order that ignores resolution,
+batch size and device, so a sample is the same field whatever it is computed with.
 """
 
 from __future__ import annotations
@@ -48,10 +46,6 @@ def periodic_variance(squared_wavenumber: Tensor, scale: float) -> Tensor:
 
     It is the eigenvalue of :math:`\sigma^2(-\Delta + 49)^{-5/2}` for the orthonormal
     functions :math:`\sqrt2\cos 2\pi kx` and :math:`\sqrt2\sin 2\pi kx`.
-
-    Args:
-        squared_wavenumber: :math:`|k|^2`, ``k`` integer, any shape.
-        scale: :math:`\sigma^2`.
     """
     return scale * (4 * torch.pi**2 * squared_wavenumber + 49) ** -2.5
 
@@ -80,23 +74,23 @@ def periodic_field(
     Returns:
         float64 ``[B, resolution]`` or ``[B, resolution, resolution]`` on the CPU.
     """
-    # In one dimension, the first of two axes has one point and one mode.
-    far, size = (cutoff, resolution) if dim == 2 else (0, 1)
-    kx = torch.arange(-far, far + 1, dtype=torch.float64)
+    # A field of one dimension is one of two that has a single row.
+    rows, across = (resolution, cutoff) if dim == 2 else (1, 0)
+    kx = torch.arange(-across, across + 1, dtype=torch.float64)[:, None]
     ky = torch.arange(cutoff + 1, dtype=torch.float64)
-    variance = periodic_variance(kx[:, None] ** 2 + ky**2, scale)
+    variance = periodic_variance(kx**2 + ky**2, scale)
     normals = np.stack([rng.standard_normal((*variance.shape, 2)) for rng in rngs])
     # E|c_k|^2 of a complex coefficient is C_k: half from each of its two parts.
     modes = torch.view_as_complex(torch.from_numpy(normals)) * (variance / 2).sqrt()
     # On the line k_y = 0 the modes k_x < 0 are the conjugates of those with k_x > 0.
-    modes[:, :far, 0] = modes[:, far + 1 :, 0].flip(1).conj()
-    modes[:, far, 0] = 0
+    modes[:, :across, 0] = modes[:, across + 1 :, 0].flip(1).conj()
+    modes[:, across, 0] = 0
     kept = min(cutoff, (resolution - 1) // 3)
-    rows = torch.arange(-min(far, kept), min(far, kept) + 1)
-    spectrum = modes.new_zeros(len(rngs), size, resolution // 2 + 1)
-    spectrum[:, rows, : kept + 1] = modes[:, far + rows, : kept + 1]
-    fields = torch.fft.irfft2(spectrum, s=(size, resolution), norm="forward")
-    return fields if dim == 2 else fields[:, 0]
+    x = torch.arange(-min(across, kept), min(across, kept) + 1)
+    spectrum = modes.new_zeros(len(rngs), rows, resolution // 2 + 1)
+    spectrum[:, x, : kept + 1] = modes[:, across + x, : kept + 1]
+    field = torch.fft.irfft2(spectrum, s=(rows, resolution), norm="forward")
+    return field if dim == 2 else field[:, 0]
 
 
 def neumann_variance(squared_wavenumber: Tensor, tau: float) -> Tensor:
@@ -110,9 +104,9 @@ def neumann_field(
     r"""Gaussian fields on the unit square from their Karhunen-Loeve series.
 
     The orthonormal functions are products of ``1`` and :math:`\sqrt2\cos\pi kx`
-    (homogeneous Neumann conditions), the standard deviation of mode ``k`` is
-    :math:`\tau(\pi^2|k|^2+\tau^2)^{-1}`, the constant mode is left out. The series is
-    summed at the cell centres, so every resolution samples the same function.
+    (homogeneous Neumann conditions), the variance of a mode is
+    :func:`neumann_variance`, the constant mode is left out. The series is summed at the
+    cell centres, so every resolution samples the same function.
 
     Args:
         rngs: One generator a sample.

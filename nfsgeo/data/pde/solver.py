@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from nfsgeo.data.pde.etdrk4 import whole_steps
+from nfsgeo.data.pde.fourier import ETDRK4, FourierGrid, spectral_tail
+from nfsgeo.data.pde.random_fields import sample_rng
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.setting_errors import explained
 
 __all__ = [
     "GUARD",
+    "Device",
     "PeriodicSolver",
     "Positive",
+    "Rngs",
     "Solution",
     "Solver",
-    "SteadySolver",
-    "check_samples",
-    "solve_guarded",
 ]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Device = torch.device | str
+Rngs = Sequence[np.random.Generator]
+# Quantity to its value in each sample [B] and its upper limit.
+Limits = Mapping[str, tuple[Tensor, float]]
 
 GUARD = 2.0
 _HALVINGS = 4
@@ -37,24 +40,26 @@ _HALVINGS = 4
 
 @dataclass(frozen=True)
 class Solution:
-    """A solved batch, float64, checked.
+    """A solved batch, float64.
 
     Attributes:
         u: Time steps ``[B, T, *S, C]``.
         a: Initial condition or coefficient ``[B, *S, C_a]``.
-        dt: Step that each sample was solved with ``[B]``, 0 where there is no time.
+        limits: Quantities to check, each with its values ``[B]`` and its upper limit.
+        dt: Step that each sample was solved with ``[B]``, None where there is none.
         pos: Points of each sample ``[B, P, d]``, where it has a mesh of its own;
             ``*S`` is ``P`` then.
     """
 
     u: Tensor
     a: Tensor
-    dt: Tensor
+    limits: Limits
+    dt: Tensor | None = None
     pos: Tensor | None = None
 
 
 class Solver(BaseModel, ABC):
-    """An equation, how its samples are solved, and the options of a user as fields.
+    """An equation, how its samples are solved, and as fields the options of a user.
 
     Attributes:
         name: Name of the equation on the command line.
@@ -62,12 +67,14 @@ class Solver(BaseModel, ABC):
         dim: Number of spatial dimensions.
         resolution: Number of points on each axis, unless another is asked for.
         num_steps: Number of time steps to store, unless another is asked for.
-        domain: Box that holds the grid.
+        spacing: Time from one to the next; 0 for a steady problem.
+        first: Number of the first that is stored; 0 is the initial condition.
+        domain: Box that holds the points, the unit square or cube if not given.
         component_names: Components of ``u``.
-        static_names: Components of ``a``.
-        static_role: ``"initial condition"`` or ``"coefficient"``.
+        static_names: Components of ``a``, the initial condition, or the coefficient of
+            a steady problem.
         method: How it is solved, for the file.
-        units: Units of the coordinates, the time and the fields, for the file.
+        units: Those of coordinates and fields that are not 1, for the file.
         samples: Number of samples in a full set.
         needs: Packages of the extra ``nfsgeo[fem]`` that it imports.
 
@@ -79,12 +86,12 @@ class Solver(BaseModel, ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    dim: ClassVar[int]
+    dim: ClassVar[int] = 2
+    first: ClassVar[int] = 0
     component_names: ClassVar[tuple[str, ...]] = ("u",)
     static_names: ClassVar[tuple[str, ...]] = ("u0",)
-    static_role: ClassVar[str] = "initial condition"
-    method: ClassVar[Mapping[str, str]]
-    units: ClassVar[Mapping[str, str]]
+    method: ClassVar[str]
+    units: ClassVar[Mapping[str, str]] = {}
     samples: ClassVar[int] = 1200
     needs: ClassVar[tuple[str, ...]] = ()
 
@@ -93,24 +100,16 @@ class Solver(BaseModel, ABC):
     def resolution(self) -> int: ...
 
     @property
-    @abstractmethod
-    def num_steps(self) -> int: ...
+    def num_steps(self) -> int:
+        return 1
 
     @property
-    @abstractmethod
-    def domain(self) -> Domain: ...
+    def spacing(self) -> float:
+        return 0.0
 
-    def with_options(self, given: Mapping[str, Any] | None) -> Self:
-        """The same equation with other options.
-
-        Args:
-            given: Values by the options' names; text is converted.
-
-        Raises:
-            UserError: An option does not exist or has a value that it cannot have.
-        """
-        with explained(known=type(self).model_fields):
-            return self.model_validate(dict(self) | dict(given or {}))
+    @property
+    def domain(self) -> Domain:
+        return Domain.unit(self.dim, periodic=False)
 
     def shape(self, resolution: int) -> tuple[int, ...]:
         """Points along each axis, or in all where a sample has a mesh of its own."""
@@ -124,28 +123,30 @@ class Solver(BaseModel, ABC):
         """Cells of each such mesh by type, point numbers ``[cells, k]``."""
         return {}
 
-    @abstractmethod
     def times(self, num_steps: int) -> np.ndarray:
-        """Times of the first ``num_steps`` stored time steps."""
+        """Times of the first ``num_steps`` time steps that are stored.
 
-    @abstractmethod
-    def initial(self, seed: int, indices: Sequence[int], resolution: int) -> Tensor:
-        """Initial condition or coefficient ``[B, *S]`` of some samples, on the CPU.
-
-        Args:
-            seed: Of the data set.
-            indices: Numbers of the samples.
-            resolution: Number of points on each axis.
+        Raises:
+            UserError: They are several of a steady problem.
         """
+        if num_steps > 1 and not self.spacing:
+            given, expected = f"--records {num_steps}", "1 for a steady problem"
+            raise UserError(given, expected, "leave the option out")
+        return self.spacing * np.arange(self.first, self.first + num_steps)
 
     @abstractmethod
+    def solution(
+        self, rngs: Rngs, resolution: int, num_steps: int, device: Device
+    ) -> Solution:
+        """Solutions of samples with these random numbers, unchecked."""
+
     def solve(
         self,
         seed: int,
         indices: Sequence[int],
         *,
         resolution: int,
-        num_steps: int,
+        num_steps: int = 1,
         device: Device = "cpu",
     ) -> Solution:
         """Solve some samples and check them.
@@ -160,168 +161,122 @@ class Solver(BaseModel, ABC):
         Raises:
             UserError: A solution fails its checks.
         """
-
-
-class SteadySolver(Solver):
-    """An equation without time, whose solution follows from a coefficient."""
-
-    static_role: ClassVar[str] = "coefficient"
-    num_steps: ClassVar[int] = 1
-
-    def times(self, num_steps: int) -> np.ndarray:
-        """Time 0.
-
-        Raises:
-            UserError: ``num_steps`` is not 1.
-        """
-        if num_steps != 1:
-            raise UserError(
-                f"--records {num_steps}", "1 for a steady problem", "leave it out"
-            )
-        return np.zeros(1)
+        self.times(num_steps)
+        rngs = [sample_rng(seed, self.name, index) for index in indices]
+        found = self.solution(rngs, resolution, num_steps, device)
+        infinite = (~torch.isfinite(found.u)).flatten(1).sum(dim=1)
+        limits = {"number of infinite values": (infinite, 0), **found.limits}
+        for quantity, (values, limit) in limits.items():
+            number = int(values.double().nan_to_num(torch.inf).argmax())
+            if not values[number] <= limit:
+                raise UserError(
+                    f"{self.name} sample {indices[number]} with {quantity} "
+                    f"{values[number]:.2g}",
+                    f"at most {limit:g}",
+                    "raise the resolution, or have smoother or smaller fields",
+                )
+        return found
 
 
 class PeriodicSolver(Solver):
-    """An equation on equispaced points of the unit torus, stepped by ETDRK4."""
+    """An equation on equispaced points of the unit torus, stepped by ETDRK4.
 
-    method: ClassVar[Mapping[str, str]] = {
-        "time": "ETDRK4 (Krogstad), contour-averaged phi functions",
-        "space": "Fourier, strict 2/3 mask",
-        "precision": "float64",
-    }
+    Attributes:
+        max_tail: How much of the variance may be unresolved, see
+            :func:`~nfsgeo.data.pde.fourier.spectral_tail`.
+    """
 
-    @abstractmethod
-    def coarsest(self) -> int:
-        """Points on each axis that carry the solution; coarser grids sample it."""
-
-    @abstractmethod
-    def first_step(self, resolution: int) -> float:
-        """Time step to try first with so many points on each axis."""
-
-    @abstractmethod
-    def evolve(
-        self, state: Tensor, /, num_steps: int, *, dt: float, spacing: float
-    ) -> tuple[Tensor, Tensor]:
-        """Advance the state.
-
-        Args:
-            state: Initial condition ``[B, *S]``, float64.
-            num_steps: Number of time steps to return, ``spacing`` apart.
-            dt: Largest step of the integration; it is shortened to divide ``spacing``.
-            spacing: Time from one that is returned to the next.
-
-        Returns:
-            The time steps ``[B, num_steps, *S]`` and the guard of each sample ``[B]``,
-            see :func:`solve_guarded`.
-        """
-
-    @abstractmethod
-    def limits(self, u: Tensor) -> Mapping[str, tuple[Tensor, float]]:
-        """Quantities of a solution to check, see :func:`check_samples`."""
+    max_tail: ClassVar[float]
+    method: ClassVar[str] = (
+        "ETDRK4 (Krogstad), contour-averaged phi functions; Fourier, strict 2/3 mask; "
+        "float64"
+    )
 
     @property
     def domain(self) -> Domain:
-        return Domain.unit(self.dim)
+        return Domain.unit(self.dim, periodic=True)
 
     def axes(self, resolution: int) -> tuple[np.ndarray, ...]:
         return (np.arange(resolution) / resolution,) * self.dim
 
-    def solve(
-        self,
-        seed: int,
-        indices: Sequence[int],
-        *,
-        resolution: int,
-        num_steps: int,
-        device: Device = "cpu",
+    def coarsest(self) -> int:
+        """Points on each axis that carry the solution; coarser grids sample it."""
+        return self.resolution
+
+    @abstractmethod
+    def longest_step(self, resolution: int) -> float:
+        """Step of the integration to try first with so many points on each axis."""
+
+    @abstractmethod
+    def initial(self, rngs: Rngs, resolution: int) -> Tensor:
+        """Initial conditions ``[B, *S]`` on the CPU, float64."""
+
+    @abstractmethod
+    def flow(self, grid: FourierGrid) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """L and N of ``v' = L v + N(v)``, where v are the modes of the state."""
+
+    @abstractmethod
+    def guard(self, u: Tensor, grid: FourierGrid, dt: float) -> Tensor:
+        """Of each sample ``[B]``, below 2 where steps of ``dt`` are stable."""
+
+    def limits(self, u: Tensor, grid: FourierGrid) -> Limits:
+        """Quantities of a solution to check: the mean is kept, the field resolved."""
+        mean = u.flatten(2).mean(dim=2)
+        return {
+            "drift of the mean": ((mean - mean[:, :1]).abs().amax(dim=1), 1e-12),
+            "fraction of unresolved variance": (spectral_tail(u, grid), self.max_tail),
+        }
+
+    def evolve(
+        self, start: Tensor, num_steps: int, *, substeps: int, spacing: float
+    ) -> tuple[Tensor, Tensor]:
+        """Advance states.
+
+        Args:
+            start: Initial conditions ``[B, *S]``, float64.
+            num_steps: Number of time steps after them, ``spacing`` apart.
+            substeps: Steps of the integration from one time step to the next.
+            spacing: Time from one to the next.
+
+        Returns:
+            ``[B, 1 + num_steps, *S]``, the first ``start`` itself, and the guard of
+            each sample ``[B]``.
+        """
+        grid = FourierGrid(start.shape[-1], self.dim, start.device)
+        linear, nonlinear = self.flow(grid)
+        # Masked modes stay zero: what they would do costs accuracy in the averages.
+        scheme = ETDRK4(linear * grid.mask, spacing / substeps, nonlinear)
+        state = grid.forward(start) * grid.mask
+        u = start.new_empty(len(start), 1 + num_steps, *start.shape[1:])
+        u[:, 0] = start
+        for number in range(1, 1 + num_steps):
+            for _ in range(substeps):
+                state = scheme.step(state)
+            u[:, number] = grid.back(state)
+        return u, self.guard(u, grid, spacing / substeps)
+
+    def solution(
+        self, rngs: Rngs, resolution: int, num_steps: int, device: Device
     ) -> Solution:
         stride = -(-self.coarsest() // resolution)
         n = stride * resolution
-        start = self.initial(seed, indices, n).to(device)
-        first, second = self.times(2).tolist()
-        spacing = second - first
-        _, dt = whole_steps(spacing, self.first_step(n))
-        u, steps = solve_guarded(
-            lambda state, dt: self.evolve(state, num_steps, dt=dt, spacing=spacing),
-            start,
-            dt,
-            name=self.name,
-        )
-        check_samples(u, self.limits(u), indices, self.name)
-        kept = (..., *[slice(None, None, stride)] * self.dim, None)
-        return Solution(u=u[kept], a=start[kept], dt=steps)
-
-
-def solve_guarded(
-    run: Callable[[Tensor, float], tuple[Tensor, Tensor]],
-    initial: Tensor,
-    dt: float,
-    *,
-    name: str,
-) -> tuple[Tensor, Tensor]:
-    """Solve a batch, halving the step of each sample whose guard asks for it.
-
-    The decision is a sample's own, so the result does not depend on its batch.
-
-    Args:
-        run: (initial states ``[B, ...]``, dt) to (time steps ``[B, T, ...]``, guard
-            ``[B]``). The guard number must stay below 2; a step is stable there.
-        initial: Initial states ``[B, ...]``.
-        dt: First step to try.
-        name: The equation, for the message.
-
-    Returns:
-        Time steps ``[B, T, ...]`` and the step used for each sample ``[B]``.
-
-    Raises:
-        UserError: A sample's guard still fails after four halvings.
-    """
-    u, guard = run(initial, dt)
-    steps = torch.full_like(guard, dt)
-    for _ in range(_HALVINGS):
-        bad = ~(guard < GUARD)
-        if not bad.any():
-            return u, steps
-        dt /= 2
-        u[bad], guard[bad] = run(initial[bad], dt)
-        steps[bad] = dt
-    if bool((guard < GUARD).all()):
-        return u, steps
-    worst = float(guard.nan_to_num(torch.inf).max())
-    raise UserError(
-        f"{name} with step guard {worst:.3g} at dt={dt:.3g}",
-        f"a guard below {GUARD:g}",
-        "use smaller fields, a weaker force or more viscosity",
-    )
-
-
-def check_samples(
-    u: Tensor,
-    limits: Mapping[str, tuple[Tensor, float]],
-    indices: Sequence[int],
-    name: str,
-) -> None:
-    """Refuse a batch with a value that is not finite or a quantity past its limit.
-
-    Args:
-        u: Time steps ``[B, ...]``.
-        limits: Quantity to its value in each sample ``[B]`` and its upper limit.
-        indices: Sample numbers, for the message.
-        name: The equation, for the message.
-
-    Raises:
-        UserError: It names the first infinite sample, or the worst one.
-    """
-    infinite = (~torch.isfinite(u).flatten(1).all(dim=1)).double()
-    for quantity, (values, limit) in {
-        "infinite values": (infinite, 0.0),
-        **limits,
-    }.items():
-        worst = int(values.nan_to_num(torch.inf).argmax())
-        value = float(values[worst])
-        if not value <= limit:
-            raise UserError(
-                f"{name} sample {indices[worst]} with {quantity} {value:.2g}",
-                f"at most {limit:g}",
-                "raise the resolution or use smoother fields",
+        start = self.initial(rngs, n).to(device)
+        last, spacing = self.first + num_steps - 1, self.spacing
+        substeps = math.ceil(spacing / self.longest_step(n) - 1e-9)
+        u, guard = self.evolve(start, last, substeps=substeps, spacing=spacing)
+        used = torch.full_like(guard, substeps)
+        for _ in range(_HALVINGS):
+            # A sample's own decision, so the result does not depend on its batch.
+            bad = ~(guard < GUARD)
+            if not bool(bad.any()):
+                break
+            used[bad] *= 2
+            substeps *= 2
+            u[bad], guard[bad] = self.evolve(
+                start[bad], last, substeps=substeps, spacing=spacing
             )
+        u = u[:, self.first :]
+        limits = {"step guard": (guard, GUARD)}
+        limits |= self.limits(u, FourierGrid(n, self.dim, device))
+        kept = (..., *[slice(None, None, stride)] * self.dim, None)
+        return Solution(u[kept], start[kept], limits, spacing / used)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from scipy.fft import dctn
 from torch.testing import assert_close
 
-from nfsgeo.data.pde.burgers import Burgers
-from nfsgeo.data.pde.navier_stokes import NavierStokes
+from nfsgeo.data.pde import Burgers, NavierStokes
 from nfsgeo.data.pde.random_fields import (
     neumann_field,
     neumann_variance,
@@ -16,12 +16,15 @@ from nfsgeo.data.pde.random_fields import (
     periodic_variance,
     sample_rng,
 )
+from nfsgeo.errors import UserError
 
-NUM_SAMPLES = 1200
+
+def rngs(equation: str) -> list[np.random.Generator]:
+    return [sample_rng(0, equation, index) for index in range(1200)]
 
 
 def test_variance_of_burgers_modes() -> None:
-    u = Burgers().initial(0, range(NUM_SAMPLES), 256)
+    u = Burgers().initial(rngs("burgers"), 256)
     modes = torch.fft.rfft(u, norm="forward")[:, 1:6]
     expected = periodic_variance(torch.arange(1, 6).double() ** 2, 7.0**4)
     # Orthonormal cosine and sine coefficients are sqrt(2) times these parts.
@@ -30,7 +33,7 @@ def test_variance_of_burgers_modes() -> None:
 
 
 def test_variance_of_navier_stokes_modes() -> None:
-    w = NavierStokes().initial(0, range(NUM_SAMPLES), 64)
+    w = NavierStokes().initial(rngs("navier-stokes"), 64)
     modes = torch.fft.fft2(w, norm="forward")
     k = torch.arange(-5, 6)
     modes = modes[:, k][:, :, k]
@@ -40,8 +43,7 @@ def test_variance_of_navier_stokes_modes() -> None:
 
 
 def test_variance_of_neumann_modes() -> None:
-    rngs = [sample_rng(0, "darcy", i) for i in range(NUM_SAMPLES)]
-    field = neumann_field(rngs, resolution=96, cutoff=96, tau=3.0)
+    field = neumann_field(rngs("darcy"), resolution=96, cutoff=96, tau=3.0)
     modes = torch.from_numpy(dctn(field.numpy(), axes=(1, 2), norm="ortho")) / 96
     k = torch.arange(6).double()
     expected = neumann_variance(k[:, None] ** 2 + k**2, 3.0)
@@ -74,6 +76,11 @@ def test_draws_are_pinned() -> None:
     assert sample_rng(0, "burgers", 0).random() == pytest.approx(
         0.7276990929873061, rel=0, abs=1e-15
     )
+
+
+def test_seed_out_of_range() -> None:
+    with pytest.raises(UserError, match="seed -1"):
+        sample_rng(-1, "burgers", 0)
 
 
 def test_neumann_field_is_one_function() -> None:

@@ -41,3 +41,13 @@ def test_fields_are_even_in_space_and_of_variance_one() -> None:
     assert spread.std() < 0.1
     # The rows next to the poles belong to nearly one place each.
     assert (u[..., 0].std(dim=2).mean() < 0.5 * u[..., 6].std(dim=2).mean()).item()
+
+
+def test_samples_do_not_depend_on_the_batch_or_resolution() -> None:
+    waves = SphereWaves()
+    several = waves.solve(1, [4, 7], resolution=8, num_steps=3)
+    alone = waves.solve(1, [7], resolution=24, num_steps=5)
+    # Every third longitude, and the middle one of three latitudes.
+    shared = alone.u[:, :3, ::3, 1::3]
+    torch.testing.assert_close(shared[0], several.u[1], atol=1e-12, rtol=0)
+    torch.testing.assert_close(several.a, several.u[:, 0])

@@ -1,4 +1,4 @@
-"""Exponential time differencing: stiff linear part exact, the rest by Runge-Kutta."""
+"""Pseudo-spectral methods on the torus: transforms, and steps in time."""
 
 from __future__ import annotations
 
@@ -9,28 +9,48 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-__all__ = [
-    "ETDRK4",
-    "dealias_mask",
-    "flush_denormals",
-    "quadratic_flow",
-    "spectral_tail",
-    "whole_steps",
-]
+__all__ = ["ETDRK4", "FourierGrid", "flush_denormals", "spectral_tail"]
 
 _CONTOUR_POINTS = 64
 
 
-def dealias_mask(num_points: int, *, half: bool) -> Tensor:
-    """Strict 2/3 mask of one axis: True where ``|k| < num_points / 3``.
+class FourierGrid:
+    r"""Equispaced points of the unit torus, and the modes of ``rfftn`` at them.
+
+    Attributes:
+        wavenumbers: Integer :math:`k_i` of each axis, ``dim`` float64 tensors that
+            broadcast to ``[*S[:-1], N // 2 + 1]``.
+        k: :math:`2 \pi k_i`, likewise.
+        mask: Strict 2/3 mask: whether :math:`|k_i| < N / 3` on every axis.
+        k_max: The largest :math:`2 \pi k_i` in the mask.
 
     Args:
-        num_points: Points on the axis.
-        half: Layout of ``rfft`` (True) or of ``fft`` (False).
+        num_points: N, on each axis.
+        dim: Number of axes.
+        device: Of the modes.
     """
-    k = torch.arange(num_points)
-    k = torch.minimum(k, num_points - k)
-    return (3 * k < num_points)[: num_points // 2 + 1 if half else num_points]
+
+    def __init__(
+        self, num_points: int, dim: int, device: torch.device | str = "cpu"
+    ) -> None:
+        n = self.num_points = num_points
+        self._axes = tuple(range(-dim, 0))
+        each = torch.arange(n, dtype=torch.float64, device=device)
+        signed = torch.where(2 * each < n, each, each - n)
+        along = [signed] * (dim - 1) + [each[: n // 2 + 1]]
+        self.wavenumbers = torch.meshgrid(along, indexing="ij")
+        self.k = tuple(2 * torch.pi * k for k in self.wavenumbers)
+        self.mask = 3 * torch.stack(self.wavenumbers).abs().amax(dim=0) < n
+        self.k_max = 2 * math.pi * ((n - 1) // 3)
+
+    def forward(self, u: Tensor) -> Tensor:
+        """Modes of fields, real ``[..., *S]`` to complex."""
+        return torch.fft.rfftn(u, dim=self._axes)
+
+    def back(self, v: Tensor) -> Tensor:
+        """Fields of modes, complex to real ``[..., *S]``."""
+        shape = [self.num_points] * len(self._axes)
+        return torch.fft.irfftn(v, s=shape, dim=self._axes)
 
 
 class ETDRK4:
@@ -51,7 +71,7 @@ class ETDRK4:
     def __init__(
         self, linear: Tensor, dt: float, nonlinear: Callable[[Tensor], Tensor]
     ) -> None:
-        self.dt, self.nonlinear = dt, nonlinear
+        self.nonlinear = nonlinear
         # All coefficients are complex like the state: mixed products are slow in torch.
         z = linear.to(torch.complex128) * dt
         real = not linear.is_complex()
@@ -83,14 +103,13 @@ def _phi_functions(z: Tensor, *, real: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Averages of phi_1, phi_2 and phi_3 over unit circles around ``z``, complex."""
     points = torch.arange(_CONTOUR_POINTS, dtype=torch.float64) + 0.5
     angle = points * (2 * torch.pi / _CONTOUR_POINTS)
-    roots = torch.polar(torch.ones_like(angle), angle).tolist()
     sums = [torch.zeros_like(z) for _ in range(3)]
-    for root in roots:
+    for root in torch.polar(torch.ones_like(angle), angle).tolist():
         s = z + root
         phi = torch.exp(s)
-        for order in range(3):
+        for order, total in enumerate(sums):
             phi = (phi - 1 / math.factorial(order)) / s
-            sums[order] += phi
+            total += phi
     for total in sums:
         total /= _CONTOUR_POINTS
         if real:
@@ -98,81 +117,28 @@ def _phi_functions(z: Tensor, *, real: bool) -> tuple[Tensor, Tensor, Tensor]:
     return sums[0], sums[1], sums[2]
 
 
-def whole_steps(spacing: float, dt: float) -> tuple[int, float]:
-    """The fewest equal steps over ``spacing`` of at most ``dt`` each, and their length.
-
-    Args:
-        spacing: Time from one stored time step to the next.
-        dt: Longest step allowed.
-    """
-    number = math.ceil(spacing / dt - 1e-9)
-    return number, spacing / number
-
-
-def quadratic_flow(
-    u: Tensor,
-    num_steps: int,
-    *,
-    linear: Tensor,
-    flux: Tensor,
-    dt: float,
-    spacing: float,
-) -> Tensor:
-    """Time steps of ``v' = linear * v + flux * F(u^2)``, ``v = F(u)``, F the ``rfft``.
-
-    Args:
-        u: Start ``[B, N]``, periodic, which is the first time step too.
-        num_steps: Number of time steps to return, ``spacing`` apart.
-        linear: L for each mode ``[N // 2 + 1]``.
-        flux: Multiplier of the square for each mode; the 2/3 mask is applied here.
-        dt: Step of the integration, which divides ``spacing``.
-        spacing: Time from one that is returned to the next.
-
-    Returns:
-        ``[B, num_steps, N]``.
-    """
-    n = u.shape[-1]
-    mask = dealias_mask(n, half=True).to(u.device)
-    flux = flux.to(u.device) * mask
-
-    def nonlinear(state: Tensor) -> Tensor:
-        return flux * torch.fft.rfft(torch.fft.irfft(state, n=n).square_())
-
-    # Masked modes stay zero: what they would do costs accuracy in the averages.
-    scheme = ETDRK4(linear.to(u.device) * mask, dt, nonlinear)
-    state = torch.fft.rfft(u) * mask
-    out = [u]
-    for _ in range(1, num_steps):
-        for _ in range(round(spacing / dt)):
-            state = scheme.step(state)
-        out.append(torch.fft.irfft(state, n=n))
-    return torch.stack(out, dim=1)
-
-
-def spectral_tail(u: Tensor, dim: int) -> Tensor:
+def spectral_tail(u: Tensor, grid: FourierGrid) -> Tensor:
     """Fraction of the variance in the outer tenth of the modes that a 2/3 mask keeps.
 
     The variance of an unresolved field piles up there; the fraction is about the square
     of its relative error.
 
     Args:
-        u: Time steps ``[B, T, *S]`` on a periodic grid.
-        dim: Number of spatial axes, all of one length.
+        u: Time steps ``[B, T, *S]``.
+        grid: Their points.
 
     Returns:
         The largest fraction over 16 time steps or more, ``[B]``.
     """
-    n = u.shape[-1]
-    axes = tuple(range(-dim, 0))
     # Fronts live for many time steps: some of them, the last included, show a pile-up.
-    u = u.flip(1)[:, :: max(1, u.shape[1] // 16)]
-    power = torch.view_as_real(torch.fft.rfftn(u, dim=axes)).square().sum(dim=-1)
-    k = torch.fft.fftfreq(n, 1 / n, device=u.device).abs()
-    grid = torch.meshgrid([k] * (dim - 1) + [k[: n // 2 + 1]], indexing="ij")
-    largest = torch.stack(grid).amax(dim=0)
-    total = (power * (largest > 0)).sum(dim=axes)
-    outer = (power * (largest > 0.9 * ((n - 1) // 3))).sum(dim=axes)
-    return (outer / total.clamp_min(torch.finfo(u.dtype).tiny)).amax(dim=1)
+    modes = grid.forward(u.flip(1)[:, :: max(1, u.shape[1] // 16)])
+    power = torch.view_as_real(modes).square().sum(dim=-1)
+    largest = torch.stack(grid.wavenumbers).abs().amax(dim=0)
+    outer = 0.9 * ((grid.num_points - 1) // 3)
+    total, tail = (
+        (power * (largest > least)).flatten(2).sum(dim=2) for least in (0, outer)
+    )
+    return (tail / total.clamp_min(torch.finfo(u.dtype).tiny)).amax(dim=1)
 
 
 @contextmanager

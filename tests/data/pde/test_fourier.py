@@ -1,4 +1,4 @@
-"""Exponential Runge-Kutta steps: order, exactness, guards."""
+"""Pseudo-spectral methods: order and exactness of steps, modes, unresolved ones."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.data.pde.etdrk4 import (
+from nfsgeo.data.pde.fourier import (
     ETDRK4,
-    dealias_mask,
+    FourierGrid,
     flush_denormals,
+    spectral_tail,
 )
 
 
 def test_mask_is_strict() -> None:
-    assert dealias_mask(12, half=True).tolist() == [True] * 4 + [False] * 3
-    kept = dealias_mask(12, half=False).nonzero().flatten().tolist()
-    assert kept == [0, 1, 2, 3, 9, 10, 11]
-    assert dealias_mask(128, half=True).sum() == 43
+    assert FourierGrid(12, 1).mask.tolist() == [True] * 4 + [False] * 3
+    both = FourierGrid(12, 2).mask
+    assert both[:, 0].nonzero().flatten().tolist() == [0, 1, 2, 3, 9, 10, 11]
+    assert both.sum() == 7 * 4 and FourierGrid(128, 1).mask.sum() == 43
 
 
 @pytest.mark.parametrize("rate", [0.0, 1e-9, -1e-3, -1.0, -50.0, -1e6, 3j, 200j])
-def test_constant_forcing_is_exact(rate: complex) -> None:
+def test_a_constant_force_is_exact(rate: complex) -> None:
     linear = torch.tensor([rate], dtype=torch.complex128)
     if isinstance(rate, float):
         linear = linear.real
@@ -54,6 +55,16 @@ def test_fourth_order(rate: complex) -> None:
         errors.append(float((v[0] - exact).abs()))
     orders = [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
     assert min(orders) > 3.8
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_spectral_tail(dim: int) -> None:
+    x = torch.arange(60, dtype=torch.float64) / 60
+    low, high = torch.sin(2 * torch.pi * 3 * x), torch.sin(2 * torch.pi * 19 * x)
+    u = torch.stack([low, low + 0.1 * high]).reshape(2, 1, *[1] * (dim - 1), 60)
+    u = u.expand(2, 5, *[60] * dim) + 7.0
+    tail = spectral_tail(u, FourierGrid(60, dim))
+    assert tail.tolist() == pytest.approx([0, 0.01 / 1.01], abs=1e-12)
 
 
 @pytest.mark.parametrize("before", [False, True])
