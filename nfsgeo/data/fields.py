@@ -435,30 +435,6 @@ class Fields:
 
         return write(self, path, **options)
 
-    def parts(
-        self, sample: int
-    ) -> Iterator[tuple[str, dict[str, slice], xarray.Variable]]:
-        """Each variable as far as it is a sample's, in memory.
-
-        Variables that samples share, and those of one number each, are the first's.
-
-        Yields:
-            The name, the part by dimension, and the values there.
-        """
-        self._check_sample(sample)
-        for name, variable in self.dataset.variables.items():
-            index = {}
-            if self._ends is not None and "obs" in variable.dims:
-                index["obs"] = slice(*map(int, self._ends[sample : sample + 2]))
-            elif "sample" in variable.dims and variable.ndim > 1:
-                index["sample"] = slice(sample, sample + 1)
-            elif sample:
-                continue
-            with reading(self.path, f"sample {sample} to be readable"):
-                taken = variable.isel(index)
-                whole = xarray.Variable(taken.dims, np.asarray(taken.values))
-            yield str(name), index, whole
-
     # The same but for one thing.
 
     def with_known(self, names: Iterable[str]) -> Self:

@@ -18,7 +18,7 @@ from nfsgeo.data.checks import as_real, finite
 from nfsgeo.data.disk import cache_folder
 from nfsgeo.data.fields import FIELD, KNOWN, STATIC, Fields, reading
 from nfsgeo.data.opening import settled
-from nfsgeo.data.store import read_own, write_own
+from nfsgeo.data.store import of_each_sample, read_own, write_own
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
@@ -206,7 +206,7 @@ def kept(fields: Fields) -> Path:
     about = fields.dataset.to_dict(data=False)
     digest = hashlib.blake2b(repr(about).encode(), digest_size=16)
     for sample in range(fields.num_samples):
-        for name, _, values in fields.parts(sample):
+        for name, _, values in of_each_sample(fields, sample):
             digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
     path = cache_folder() / f"{fields.path.stem}-{digest.hexdigest()}.nc"
     if not path.exists():

@@ -1,12 +1,13 @@
 """nfsgeo's own file: CF NetCDF-4, laid out as :mod:`nfsgeo.data.fields` says.
 
 It opens in xarray, ParaView, Panoply and ncdump. Values have the precision that they
-came in, a checksum in each chunk, and are compressed.
+came in, and a checksum in each chunk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,24 @@ import h5netcdf
 import h5py
 import numpy as np
 import xarray
+from xarray import Variable
 
 from nfsgeo.data.disk import check_room, new_hdf5
-from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC, Fields
-from nfsgeo.data.lazy import hdf5_variable, opened_hdf5
+from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC, Fields, reading
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 
-__all__ = ["is_older", "is_own", "read_own", "refuse_older", "write_own"]
+__all__ = [
+    "is_older",
+    "is_own",
+    "of_each_sample",
+    "read_own",
+    "refuse_older",
+    "write_own",
+]
 
 LAYOUT = 4  # of the file, its attribute `nfsgeo_layout`
 CHUNK_BYTES = 2**19
-COMPRESSION = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
 FIELDS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points
 
 
@@ -56,22 +63,15 @@ def refuse_older(path: Path) -> Fields:
 
 def read_own(path: Path) -> Fields:
     """The fields of a file that nfsgeo wrote, whose values are read when asked for."""
-    found: dict[str, xarray.Variable] = {}
-    opened = opened_hdf5(path)
-    with h5netcdf.File(path, "r", decode_vlen_strings=True) as file:
-        about = _attributes(file)
-        if int(about.pop("nfsgeo_layout")) != LAYOUT:
-            todo = "make it again or use the nfsgeo that wrote it"
-            raise UserError(f"{path} of another layout", f"layout {LAYOUT}", todo)
-        for name, source in file.variables.items():
-            attrs, dims = _attributes(source), source.dimensions
-            if _is_large(dims, attrs):
-                found[name] = hdf5_variable(opened, name, dims)
-                found[name].attrs = attrs
-            else:
-                found[name] = xarray.Variable(dims, source[...], attrs)
-    dataset = xarray.Dataset(found, attrs=about)
-    space = found.keys() & {"time", "x", "y", "z"}
+    how = {"engine": "h5netcdf", "decode_cf": False, "cache": False}
+    dataset = xarray.open_dataset(path, **how)
+    if int(dataset.attrs.pop("nfsgeo_layout")) != LAYOUT:
+        todo = "make it again or use the nfsgeo that wrote it"
+        raise UserError(f"{path} of another layout", f"layout {LAYOUT}", todo)
+    for variable in dataset.variables.values():
+        if not _is_large(variable.dims, variable.attrs):
+            variable.load()
+    space = dataset.variables.keys() & {"time", "x", "y", "z"}
     return Fields(dataset.set_coords(space), path, reopens=True)
 
 
@@ -85,7 +85,6 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
     if "time" not in source.variables:
         source = source.assign_coords(time=("time", fields.times, {"axis": "T"}))
     ahead = ("sample", "time", *fields.places)
-    rows, room = fields.num_points(0), 0
     with new_hdf5(out) as handle, h5netcdf.File(handle, "w") as file:
         file.dimensions = {str(dim): size for dim, size in source.sizes.items()}
         whole = {**source.attrs, "Conventions": "CF-1.11", "nfsgeo_layout": LAYOUT}
@@ -100,22 +99,43 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
                 about["axis"] = str(name).upper()
             elif fields.axes is None and {*dims}.intersection(fields.places):
                 about["coordinates"] = " ".join(fields.space)
-            made = _create(file, str(name), dims, each.dtype, rows, about)
-            room += made._h5ds.size * made.dtype.itemsize
+            _create(file, str(name), dims, each.dtype, fields.num_points(0), about)
         # Open until flushed: HDF5 closes what it cannot write without an error.
         held = [handle[name] for name in file.variables]
+        check_room(out, sum(array.nbytes for array in held))
         file["time"][...] = fields.times
         for sample in range(total):
-            for name, index, values in fields.parts(sample):
+            for name, index, values in of_each_sample(fields, sample):
                 if name in file.variables and name != "time":
                     dims = file[name].dimensions
                     key = tuple(index.get(dim, slice(None)) for dim in dims)
                     file[name][key] = values.transpose(*dims).values
             handle.flush()
-            if not sample and total > 1:  # the others will be about as large
-                used = sum(array.id.get_storage_size() for array in held)
-                check_room(out, min(room, used * (total - 1)))
             progress("writing samples", sample + 1, total)
+
+
+def of_each_sample(
+    fields: Fields, sample: int
+) -> Iterator[tuple[str, dict[str, slice], Variable]]:
+    """Each variable as far as it is a sample's, in memory.
+
+    Variables that samples share, and those of one number each, are the first's.
+
+    Yields:
+        The name, the part by dimension, and the values there.
+    """
+    for name, variable in fields.dataset.variables.items():
+        index = {}
+        if fields._ends is not None and "obs" in variable.dims:
+            index["obs"] = slice(*map(int, fields._ends[sample : sample + 2]))
+        elif "sample" in variable.dims and variable.ndim > 1:
+            index["sample"] = slice(sample, sample + 1)
+        elif sample:
+            continue
+        with reading(fields.path, f"sample {sample} to be readable"):
+            taken = variable.isel(index)
+            whole = Variable(taken.dims, np.asarray(taken.values))
+        yield str(name), index, whole
 
 
 def _is_large(dims: Any, attrs: Mapping[str, Any]) -> bool:
@@ -130,29 +150,23 @@ def _create(
     dtype: Any,
     rows: int,
     attrs: dict[str, Any],
-) -> h5netcdf.Variable:
+) -> None:
     """A variable to be filled, in chunks of about half a megabyte where it is large."""
     chunks = {dim: file.dimensions[dim].size for dim in dims}
-    packed: dict[str, Any] = {"fletcher32": True} if all(chunks.values()) else {}
     if _is_large(dims, attrs):
-        dtype, packed = np.result_type(dtype, np.float32), packed | COMPRESSION
+        dtype = np.result_type(dtype, np.float32)
         for dim, most in (("sample", 1), ("obs", rows)):
             if dim in chunks and len(dims) > 1 - (dim == "obs"):
                 chunks[dim] = min(most, chunks[dim])
-        if "time" in chunks:
-            step = dtype.itemsize * int(np.prod([*chunks.values()])) // chunks["time"]
-            chunks["time"] = max(1, min(chunks["time"], CHUNK_BYTES // max(1, step)))
-    if packed and dims:
-        packed["chunks"] = tuple(chunks.values())
-    made = file.create_variable(name, tuple(dims), dtype, **packed if dims else {})
+        if steps := chunks.pop("time", 0):
+            step = dtype.itemsize * max(1, prod(chunks.values()))
+            most = max(1, CHUNK_BYTES // step)  # as many in each, or the last is padded
+            chunks["time"] = -(-steps // -(-steps // most))
+    packed: dict[str, Any] = {}
+    if dims and all(chunks.values()):
+        packed = {"fletcher32": True, "chunks": tuple(chunks[dim] for dim in dims)}
+    made = file.create_variable(name, tuple(dims), dtype, **packed)
     _describe(made, {k: v for k, v in attrs.items() if k != "_FillValue"})
-    return made
-
-
-def _attributes(source: Any) -> dict[str, Any]:
-    """Attributes as they were before :func:`_describe`."""
-    found = {name: source.attrs[name] for name in source.attrs}
-    return {k: v.decode() if isinstance(v, bytes) else v for k, v in found.items()}
 
 
 def _describe(target: Any, about: Mapping[str, Any]) -> None:
