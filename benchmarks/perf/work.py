@@ -43,7 +43,7 @@ def read_batch(
     experiment = _experiment(folder, size, settings)
     data = experiment.config.data
     train = windows(data, experiment.file, experiment.mesh, "train")
-    train.reader.cache_bytes *= cached
+    train.cache.max_bytes *= cached
     loader = DataLoader(
         train,
         batch_size=data.batch_size,

@@ -63,8 +63,7 @@ def refuse_older(path: Path) -> Fields:
 
 def read_own(path: Path) -> Fields:
     """The fields of a file that nfsgeo wrote, whose values are read when asked for."""
-    how = {"engine": "h5netcdf", "decode_cf": False, "cache": False}
-    dataset = xarray.open_dataset(path, **how)
+    dataset = xarray.open_dataset(path, engine="h5netcdf", decode_cf=False, cache=False)
     if int(dataset.attrs.pop("nfsgeo_layout")) != LAYOUT:
         todo = "make it again or use the nfsgeo that wrote it"
         raise UserError(f"{path} of another layout", f"layout {LAYOUT}", todo)
