@@ -51,7 +51,8 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
 def _figures(file: Fields) -> Iterator[tuple[str, Figure]]:
     """Figures with their names, one at a time."""
     samples = range(min(SAMPLES, file.num_samples))
-    axes = axis_labels(file.domain, file.axis_units)
+    units = [file.units.get(axis, "") for axis in file.space]
+    axes = axis_labels(file.domain, units)
     for sample in samples:
         pos, triangles = file.coordinates(sample), file.triangles(sample)
         for name, panels in _panels(file, sample).items():
