@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import shapely.geometry
+import shapely
 
 from nfsgeo.data.fields import reading
 from nfsgeo.errors import UserError
@@ -49,8 +46,8 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
         raise UserError(f"{path}", "an existing file", "check the name")
     with reading(path, WHAT):
         if path.suffix.lower() in (".geojson", ".json"):
-            content = json.loads(path.read_text(encoding="utf-8"))
-            parts = shapely.get_parts(list(_shapes(content)))
+            whole = shapely.from_geojson(path.read_text(encoding="utf-8"))
+            parts = shapely.get_parts(whole)
             while (shapely.get_type_id(parts) > shapely.GeometryType.POLYGON).any():
                 parts = shapely.get_parts(parts)
             if kinds := {part.geom_type for part in parts} - {"Polygon"}:
@@ -59,27 +56,15 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
             return Region.polygons(rings, inside=inside)
         if path.suffix.lower() == ".npz":
             with np.load(path, allow_pickle=False) as arrays:
-                if set(arrays.files) != DISTANCE:
-                    raise ValueError(f"arrays {', '.join(arrays.files)}")
-                if inside:
-                    raise UserError(
-                        f"{path} of a signed distance as the inside of boundaries",
-                        "its sign alone: negative in obstacles",
-                        "give it as obstacles",
-                    )
-                return Region.signed_distance(**{k: arrays[k] for k in DISTANCE})
+                found = {name: arrays[name] for name in arrays.files}
+            if found.keys() != DISTANCE:
+                raise ValueError(f"arrays {', '.join(found)}")
+            if inside:
+                given = f"{path} of a signed distance as the inside of boundaries"
+                expected = "its sign alone: negative in obstacles"
+                raise UserError(given, expected, "give it as obstacles")
+            return Region.signed_distance(**found)
         import trimesh
 
         mesh = trimesh.load_mesh(path, process=False)
         return Region.surface(mesh.vertices, mesh.faces, inside=inside)
-
-
-def _shapes(content: Any) -> Iterator[Any]:
-    """The geometries of GeoJSON; rings that are left open are closed."""
-    if content["type"] == "FeatureCollection":
-        for part in content["features"]:
-            yield from _shapes(part)
-    elif content["type"] == "Feature":
-        yield from _shapes(content["geometry"])
-    else:
-        yield shapely.geometry.shape(content)

@@ -90,9 +90,9 @@ def test_arrays_data_sets_and_graphs_name_them(tmp_path: Path) -> None:
     assert file.read_inputs(1).tolist() == [[2.0]] * 4
     for changes, message in (
         ({"forcing": f[:1]}, "of 1 samples: expected 2"),
-        ({"forcing": f[:, :, :2]}, "the same points and time steps"),
+        ({"forcing": f[:, :, :2]}, "the same samples, points"),
         ({"forcing_names": ["u", "tide"]}, "names that differ"),
-        ({"scalars": {"nu": 1.0}}, "a number for each of 2 samples"),
+        ({"scalars": {"nu": 1.0}}, "arrays of the same samples"),
     ):
         with pytest.raises(UserError, match=message):
             nfsgeo.from_arrays(u, pos, t, **(known | changes))
