@@ -166,16 +166,14 @@ def from_pyg(
 
     from nfsgeo.data.formats.graphs import fields_of_graphs
 
-    listed = isinstance(graphs, Iterable) and not isinstance(graphs, Data)
-    if not listed or not all(isinstance(each, Data) for each in graphs):
+    several = isinstance(graphs, Iterable) and not isinstance(graphs, Data)
+    listed = list(graphs) if several else []
+    if not listed or not all(isinstance(each, Data) for each in listed):
         given = f"{type(graphs).__name__} in place of a list of graphs"
-        expected = "PyTorch Geometric's Data, one for each sample or time step"
+        expected = "PyTorch Geometric's Data, a graph for each sample or time step"
         raise UserError(given, expected, "give a list: from_pyg([data, ...])")
-    graphs = list(graphs)
-    if not graphs:
-        raise UserError("a list without graphs", "a graph for each sample", "add some")
     with reading(Path("graphs"), "graphs with pos, x and y or t", "check them"):
-        fields = fields_of_graphs(Path("graphs"), graphs, series, columns)
+        fields = fields_of_graphs(Path("graphs"), listed, series, columns)
     todo = "give each graph the times of its x, and of its y, data.t = ..."
     return settled(fields, None, domain, known, todo)
 

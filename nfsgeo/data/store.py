@@ -22,14 +22,7 @@ from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC, Fields, reading
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 
-__all__ = [
-    "is_older",
-    "is_own",
-    "of_each_sample",
-    "read_own",
-    "refuse_older",
-    "write_own",
-]
+__all__ = ["is_own", "of_each_sample", "read_own", "write_own"]
 
 LAYOUT = 4  # of the file, its attribute `nfsgeo_layout`
 CHUNK_BYTES = 2**19
@@ -37,36 +30,27 @@ FIELDS = (FIELD, KNOWN, STATIC, INITIAL)  # roles of what is at the points
 
 
 def is_own(path: Path) -> bool:
-    """Whether nfsgeo wrote the file."""
+    """Whether nfsgeo wrote the file, if before its files were NetCDF."""
     with h5py.File(path, "r") as file:
-        return "nfsgeo_layout" in file.attrs
-
-
-def is_older(path: Path) -> bool:
-    """Whether an nfsgeo wrote the file before its files were NetCDF."""
-    with h5py.File(path, "r") as file:
-        return np.bytes_(file.attrs.get("format", b"")) == b"nfsgeo"
-
-
-def refuse_older(path: Path) -> Fields:
-    """HDF5 of nfsgeo before its files were NetCDF, which is refused.
-
-    Raises:
-        UserError: Always.
-    """
-    raise UserError(
-        f"{path}, which an older nfsgeo wrote",
-        "a NetCDF file of this version, or of a format that it reads",
-        "make it again, or export it to .nc or .csv with the nfsgeo that wrote it",
-    )
+        older = np.bytes_(file.attrs.get("format", b"")) == b"nfsgeo"
+        return older or "nfsgeo_layout" in file.attrs
 
 
 def read_own(path: Path) -> Fields:
-    """The fields of a file that nfsgeo wrote, whose values are read when asked for."""
+    """The fields of a file that nfsgeo wrote, whose values are read when asked for.
+
+    Raises:
+        UserError: The file has another layout.
+    """
+    with h5py.File(path, "r") as file:
+        if int(np.ravel(file.attrs.get("nfsgeo_layout", 0))[0]) != LAYOUT:
+            raise UserError(
+                f"{path}, which an older nfsgeo wrote, or a newer one",
+                f"a file of layout {LAYOUT}, or of a format that nfsgeo reads",
+                "make it again, or export it to .csv with the nfsgeo that wrote it",
+            )
     dataset = xarray.open_dataset(path, engine="h5netcdf", decode_cf=False, cache=False)
-    if int(dataset.attrs.pop("nfsgeo_layout")) != LAYOUT:
-        todo = "make it again or use the nfsgeo that wrote it"
-        raise UserError(f"{path} of another layout", f"layout {LAYOUT}", todo)
+    del dataset.attrs["nfsgeo_layout"]
     for variable in dataset.variables.values():
         if not _is_large(variable.dims, variable.attrs):
             variable.load()

@@ -19,7 +19,7 @@ from nfsgeo.data.formats.nfs_pickle import NFS_PICKLE
 from nfsgeo.data.formats.npz import NPZ
 from nfsgeo.data.formats.point_sets import CAMLAB, GEO_FNO
 from nfsgeo.data.formats.tables import CSV, PARQUET
-from nfsgeo.data.store import is_older, is_own, read_own, refuse_older, write_own
+from nfsgeo.data.store import is_own, read_own, write_own
 
 __all__ = ["ARRAYS", "FORMATS", "OWN", "Format", "Look", "require"]
 
@@ -32,7 +32,6 @@ OWN = Format(
     endings=(".nc", ".h5", ".nc4", ".hdf5"),
 )
 
-OLDER = Format("older nfsgeo (.h5)", lambda look: is_older(look.path), refuse_older)
 SETS = (PDEBENCH, THE_WELL, CAMLAB, GEO_FNO, MP_PDE, FNO, MESH_GRAPH_NETS, NFS_PICKLE)
 MADE = (
     GRAPHS,
@@ -47,4 +46,4 @@ MADE = (
     PARQUET,
     CSV,
 )
-FORMATS: tuple[Format, ...] = (OWN, OLDER, *SETS, *MADE)
+FORMATS: tuple[Format, ...] = (OWN, *SETS, *MADE)
