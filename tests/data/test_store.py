@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import struct
 import subprocess
@@ -17,9 +18,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
+from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 
+TIMES = np.arange(50.0)
 relaxed = settings(
     max_examples=20,
     deadline=None,
@@ -157,23 +160,30 @@ def test_names_that_are_not_free(
 def test_a_disk_that_fills_up(
     mounted: Callable[[str], Path], one_line: Callable[..., str]
 ) -> None:
+    folder, axes = mounted("4m"), [np.arange(1000.0)]
     u = np.random.default_rng(0).random((40, 50, 1000))
-    u[0] = 0  # from which nobody foresees how large the others will be
-    axes, folder = [np.arange(1000.0)], mounted("4m")
-    fields = build(folder, [Array(u, "ntx", ["u"])], axes=axes, times=np.arange(50.0))
-    assert "disk is full" in one_line(fields.write, folder / "a.nc")
+
+    def fields(samples: int) -> Fields:
+        return build(folder, [Array(u[:samples], "ntx", ["u"])], axes=axes, times=TIMES)
+
+    def fill(*_: object) -> None:
+        free = shutil.disk_usage(folder).free
+        (folder / "other").write_bytes(b"0" * free)
+
+    assert "16.0 MB" in one_line(fields(40).write, folder / "a.nc")
     assert not list(folder.iterdir())
-    even = build(folder, [Array(u[1:], "ntx", ["u"])], axes=axes, times=np.arange(50.0))
-    assert "expected" in one_line(even.write, folder / "a.nc")
-    assert not list(folder.iterdir())
-    few = build(folder, [Array(u[:5], "ntx", ["u"])], axes=axes, times=np.arange(50.0))
-    assert few.write(folder / "a.nc").exists()
+    message = one_line(fields(5).write, folder / "a.nc", progress=fill)
+    assert "disk is full" in message
+    assert [each.name for each in folder.iterdir()] == ["other"]
+    (folder / "other").unlink()
+    assert fields(5).write(folder / "a.nc").exists()
 
 
 KILLED = """
 import sys
 import numpy as np
 from pathlib import Path
+from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
 
 def wait(what, done, total):
