@@ -15,7 +15,7 @@ domain         attributes ``lower``, ``upper`` and ``periodic`` of each coordina
 roles          attribute ``role`` of each variable, one of :data:`ROLES`
 =============  =========================================================================
 
-A variable that does not vary along a dimension is without it. NaN is a missing value.
+A variable that does not vary along a dimension is without it. NaN is no value.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Indices = NDArray[np.int64]
 SPACE = "xyz"  # names of the axes
 FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
     "field",  # to be predicted
-    "known",  # in time: a forcing, known ahead; of samples alone: an input of a model
+    "known",  # in time: known ahead; of samples alone: an input of a model
     "static",  # an input that does not change in time
     "initial condition",  # kept with the data, no input
     "parameter",  # of samples alone, kept with the data

@@ -46,7 +46,7 @@ def from_arrays(
 
     Args:
         u: Fields, ``[N, n, T, C]``, or one ``[n, T, C]`` for each sample, NaN or masked
-            where values are missing. Trailing axes of length one may be left out.
+            where there is no value. Trailing axes of length one may be left out.
         pos: Points of all samples, ``[n, d]``, or one array for each sample.
         t: Time of each time step, ``[T]``, numbers or dates (``datetime64``, in UTC);
             None where there is one.
@@ -89,11 +89,11 @@ def from_arrays(
             parameters=one,
             equation=equation,
             units=units,
-            split=split,
         )
     for name in {*(units or {})}.difference(made.dataset.variables):
         expected = f"of {', '.join(map(str, made.dataset.variables))}"
         raise UserError(f"units of {name}", expected, "rename it")
+    made = made if split is None else made.with_split(split)
     return settled(made, None, domain, list(one), "give t, the time of each")
 
 

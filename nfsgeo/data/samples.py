@@ -79,7 +79,7 @@ def read_sample(
 
     Raises:
         UserError: It is damaged or infinite, or lacks values of the static input,
-            of a forcing, or between which others are to be interpolated.
+            of what is known ahead, or between which others are to be interpolated.
     """
     mesh, num = observed.with_queries_joined(), len(observed)
     first, end = (int(steps[0]), int(steps[-1]) + 1) if len(steps) else (0, 1)
@@ -89,7 +89,7 @@ def read_sample(
     what = f"sample {sample} of {file.path}"
     if mesh.index is None:
         gaps = np.isnan(u)
-        # Time steps at which nothing is observed are missing everywhere.
+        # Time steps at which nothing is observed are gaps everywhere.
         if gaps[:, ~gaps.all(axis=(0, 2))].any():
             raise UserError(
                 f"{what} with missing values",
@@ -101,9 +101,9 @@ def read_sample(
     u, f = u[..., : file.components], u[:num, :, file.components :]
     if (bad := ~np.isfinite(f)).any():
         _, step, component = np.argwhere(bad)[0]
+        name, time = file.forcing_names[component], file.times[steps[step]]
         raise UserError(
-            f"{what} without a value of the forcing {file.forcing_names[component]} at "
-            f"t = {file.times[steps[step]]:g}",
+            f"{what} without a value of {name}, known ahead, at t = {time:g}",
             "a value at every point and time step of a window",
             "add it, or make a component of what is not known ahead",
         )

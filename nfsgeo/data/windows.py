@@ -41,7 +41,7 @@ class WindowDataset(Dataset[Data]):
       and ``query_y`` ``[n + m, n_out, C]``, the observed points first;
       ``volume`` is ``[n + m]`` then, 1 at the others
 
-    Missing values of the field are NaN. Values have the precision of the file, float32
+    A field is NaN where it has no value. Values have the precision of the file, float32
     or float64. Samples are read when asked for, and cached: all windows of a sample
     together or, where not all samples would fit, each by itself.
 
@@ -59,8 +59,8 @@ class WindowDataset(Dataset[Data]):
         numbers: Numbers of the window's time steps in the file, increasing, in place of
             ``first_step`` and ``time_stride``.
         volumes: Whether items have quadrature weights.
-        drop_absent: Whether points at which all values of a window are missing are left
-            out of it, unless none would be left.
+        drop_absent: Whether points without any value in a window are left out of it,
+            unless none would be left.
         cache_bytes: Memory for decoded samples, in bytes.
 
     Raises:
@@ -103,12 +103,10 @@ class WindowDataset(Dataset[Data]):
                 "ask for fewer time steps or use a longer file",
             )
         if n_in == 0 and (file.forcing_names or not file.input_names):
-            known = f" with forcings {', '.join(file.forcing_names)}"
-            raise UserError(
-                f"no input time steps of {file.path}{known * bool(file.forcing_names)}",
-                "a coefficient in the file to predict from, and no forcing",
-                "ask for at least one input time step",
-            )
+            given = " with ".join([str(file.path), *file.forcing_names])
+            given = f"no input time steps of {given}"
+            expected = "a coefficient to predict from, and nothing known ahead"
+            raise UserError(given, expected, "ask for at least one input time step")
         self.file, self.mesh = file, mesh
         self.samples = [int(sample) for sample in samples]
         self.n_in, self.n_out = n_in, n_out

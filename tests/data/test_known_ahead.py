@@ -160,9 +160,9 @@ def test_a_forcing_has_to_be_known() -> None:
     arrays = [Array(u, "nptc", ["u"]), Array(f, "nptc", ["forcing_sun"])]
     file = build(Path("a"), arrays, points=points, times=np.arange(4.0))
     data = WindowDataset(file, [0], 1, 1, MeshOfFile(file), first_step=1)
-    with pytest.raises(UserError, match="of the forcing sun at t = 2"):
+    with pytest.raises(UserError, match="of sun, known ahead, at t = 2"):
         data[0]
-    with pytest.raises(UserError, match="no input time steps.*forcings sun"):
+    with pytest.raises(UserError, match="no input time steps.*with sun"):
         WindowDataset(file, [0], 0, 1, MeshOfFile(file))
 
 
