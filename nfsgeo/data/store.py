@@ -7,6 +7,7 @@ came in, and a checksum in each chunk.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from xarray import Variable
 
 from nfsgeo.data.disk import check_room, new_hdf5
 from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC, Fields, reading
+from nfsgeo.data.lazy import deferred, opened_hdf5, read_hdf5
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 
@@ -49,13 +51,21 @@ def read_own(path: Path) -> Fields:
                 f"a file of layout {LAYOUT}, or of a format that nfsgeo reads",
                 "make it again, or export it to .csv with the nfsgeo that wrote it",
             )
-    dataset = xarray.open_dataset(path, engine="h5netcdf", decode_cf=False, cache=False)
-    del dataset.attrs["nfsgeo_layout"]
-    for variable in dataset.variables.values():
-        if not _is_large(variable.dims, variable.attrs):
-            variable.load()
-    space = dataset.variables.keys() & {"time", "x", "y", "z"}
-    return Fields(dataset.set_coords(space), path, reopens=True)
+    found, opened = dict[str, Variable](), opened_hdf5(path)
+    with xarray.open_dataset(path, engine="h5netcdf", decode_cf=False) as dataset:
+        for name, each in dataset.variables.items():
+            found[str(name)] = each
+            if _is_large(each.dims, each.attrs):
+                # By h5py alone, in half the time that h5netcdf takes.
+                read = partial(read_hdf5, opened, str(name))
+                found[str(name)] = deferred(each.dims, each.shape, each.dtype, read)
+                found[str(name)].attrs = each.attrs
+            else:
+                each.load()
+        about = {k: v for k, v in dataset.attrs.items() if k != "nfsgeo_layout"}
+    space = found.keys() & {"time", "x", "y", "z"}
+    whole = xarray.Dataset(found, attrs=about).set_coords(space)
+    return Fields(whole, path, reopens=True)
 
 
 def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:

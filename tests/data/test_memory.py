@@ -28,28 +28,12 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @settings(max_examples=15, deadline=None)
-@given(
-    samples=st.integers(1, 4),
-    points=st.integers(2, 6),
-    steps=st.integers(1, 3),
-    width=st.integers(1, 2),
-    wide=st.integers(0, 2),
-    dim=st.integers(1, 3),
-    own=st.booleans(),
-    tensors=st.booleans(),
-    seed=st.integers(0, 99),
-)
-def test_a_file_holds_what_the_arrays_do(
-    samples: int,
-    points: int,
-    steps: int,
-    width: int,
-    wide: int,
-    dim: int,
-    own: bool,
-    tensors: bool,
-    seed: int,
-) -> None:
+@given(data=st.data())
+def test_a_file_holds_what_the_arrays_do(data: st.DataObject) -> None:
+    least, most = (1, 2, 1, 1, 0, 1, 0), (4, 6, 3, 2, 2, 3, 99)
+    numbers = data.draw(st.tuples(*map(st.integers, least, most)))
+    samples, points, steps, width, wide, dim, seed = numbers
+    own, tensors = data.draw(st.booleans()), data.draw(st.booleans())
     rng = np.random.default_rng(seed)
     sizes = [points + own * sample for sample in range(samples)]
     u = [rng.normal(size=(n, steps, width)) for n in sizes]
