@@ -20,6 +20,9 @@ class FieldNormaliser(nn.Module):
     Args:
         mean: Mean of each component, ``[F]``.
         std: Standard deviation of each component, ``[F]``, positive.
+
+    Raises:
+        ValueError: They are of two lengths, or a deviation is not positive.
     """
 
     mean: Tensor
