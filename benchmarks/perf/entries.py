@@ -48,7 +48,7 @@ def read_batch(folder: Path, *, cached: bool) -> Callable[[], Any]:
     experiment = _experiment(folder)
     data = experiment.config.data
     train = RunData(experiment.config, experiment.file).windows("train")
-    train.reader.cache_bytes *= cached
+    train.cache.max_bytes *= cached
     loader = DataLoader(
         train,
         batch_size=data.batch_size,

@@ -43,7 +43,7 @@ class Array:
             grid, ``p`` point; any other runs over components. What the field does not
             depend on is left out.
         names: Of its components; ``forcing_NAME`` is ``NAME``, known ahead.
-        role: One of :data:`~nfsgeo.data.fields.ROLES`.
+        role: One of :data:`~nfsgeo.data.layout.ROLES`.
     """
 
     values: Any

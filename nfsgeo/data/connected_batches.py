@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from torch.utils.data import DataLoader
 from torch_geometric.data import Batch, Data
 
+from nfsgeo.data.cache import Cache
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.geometry import Graphs
 
@@ -22,7 +23,7 @@ class ConnectedBatches:
     """Collates items of a :class:`WindowDataset`, and joins the graphs of their meshes.
 
     A batch holds them as ``graphs``. Those of a mesh, ``item.mesh``, are made once and
-    cached while they fit into memory; each process that reads data has its own cache.
+    cached.
 
     Args:
         connect: Makes the graphs of one sample from its positions.
@@ -30,25 +31,20 @@ class ConnectedBatches:
     """
 
     def __init__(self, connect: Connect, *, max_bytes: int = 2**30) -> None:
-        self.connect, self.max_bytes = connect, max_bytes
-        self._known: OrderedDict[Hashable, tuple[Graphs, int]] = OrderedDict()
+        self.connect, self.cache = connect, Cache(max_bytes)
 
     def __call__(self, items: Sequence[Data]) -> Batch:
         """The batch of some items."""
         batch = Batch.from_data_list(list(items))
-        batch.graphs = Graphs.join([self._graphs(item) for item in items])
+        each = [
+            self.cache.get(item.mesh, partial(self._graphs, item)) for item in items
+        ]
+        batch.graphs = Graphs.join(each)
         return batch
 
     def _graphs(self, item: Data) -> Graphs:
-        if item.mesh in self._known:
-            self._known.move_to_end(item.mesh)
-            return self._known[item.mesh][0]
         queries = {"query_pos": item.query_pos} if "query_pos" in item else {}
-        graphs = self.connect(item.pos, **queries)
-        self._known[item.mesh] = graphs, graphs.nbytes
-        while sum(size for _, size in self._known.values()) > self.max_bytes:
-            self._known.popitem(last=False)
-        return graphs
+        return self.connect(item.pos, **queries)
 
 
 def batches(

@@ -42,8 +42,8 @@ def check_room(path: Path, size: int) -> None:
     folder = path if path.is_dir() else path.resolve().parent
     free = shutil.disk_usage(folder).free
     if free < size:
-        given = f"the disk is full, with {_text(free)} free"
-        raise UserError(given, f"{_text(size)} for {path}", ADVICE)
+        given = f"the disk is full, with {free / 1e6:,.1f} MB free"
+        raise UserError(given, f"{size / 1e6:,.1f} MB for {path}", ADVICE)
 
 
 @contextmanager
@@ -72,16 +72,12 @@ def abandon(file: h5py.File) -> None:
     """
     if not file:
         return
-    with (
-        os.fdopen(os.memfd_create("rest"), "w+b")
-        if hasattr(os, "memfd_create")  # not everywhere
-        else tempfile.TemporaryFile()
-    ) as rest:
-        os.dup2(rest.fileno(), file.id.get_vfd_handle())
-        with suppress(
-            RuntimeError
-        ):  # a flush that failed has left its cache in disorder
-            file.close()
+    in_memory = hasattr(os, "memfd_create")  # not everywhere
+    rest = os.memfd_create("rest") if in_memory else tempfile.mkstemp()[0]
+    os.dup2(rest, file.id.get_vfd_handle())
+    os.close(rest)
+    with suppress(RuntimeError):  # a flush that failed has left its cache in disorder
+        file.close()
 
 
 @contextmanager
@@ -93,8 +89,7 @@ def growing(path: Path) -> Iterator[Path]:
     Raises:
         UserError: The path is taken, its folder does not exist, or the disk is full.
     """
-    partial = partial_path(path)
-    partial = partial.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial = partial_path(path).with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         with writing(path):
             yield partial
@@ -147,11 +142,6 @@ def partial_path(path: Path) -> Path:
     if not path.parent.is_dir():
         raise UserError(f"folder {path.parent}", "an existing folder", "make it first")
     return path.with_name(path.name + ".partial")
-
-
-def _text(size: int) -> str:
-    megabytes = size / 1e6
-    return f"{megabytes:.1f} MB" if megabytes < 1000 else f"{megabytes / 1e3:.1f} GB"
 
 
 def cache_folder() -> Path:

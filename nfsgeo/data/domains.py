@@ -38,8 +38,7 @@ def domain_of(dataset: xarray.Dataset) -> Domain | None:
         return None
     lower, upper = ([float(a[end]) for a in axes] for end in ENDS[:2])
     periodic = [bool(about["periodic"]) for about in axes]
-    told: dict[str, Any] = {"lower": lower, "upper": upper}
-    told["periodic"] = periodic
+    told: dict[str, Any] = {"lower": lower, "upper": upper, "periodic": periodic}
     told["sphere"] = bool(dataset.attrs.get("sphere"))
     if "region" in dataset:
         region = dataset["region"]
@@ -100,10 +99,8 @@ def check_within(
         outside |= periodic & (high - low > length + room)
         if outside.any():
             i = int(np.argmax(outside))
-            axis, wraps = "xyz"[i], "periodic " * bool(periodic[i])
             raise UserError(
-                f"{path} with {axis} from {low[i]:g} to {high[i]:g} in a {wraps}domain "
-                f"from {lower[i]:g} to {upper[i]:g}",
+                _along(path, domain, i, low[i], high[i]),
                 "points in the domain, in the units of its coordinates",
                 "correct the domain or the units, as in "
                 f"--axis {low[i]:g}:{high[i]:g}, or domain=Domain(...) in Python",
@@ -113,11 +110,16 @@ def check_within(
     for i, nodes in enumerate(axes or ()):
         if periodic[i] and len(nodes) > 1 and is_at(nodes, -1, domain.upper[i]):
             raise UserError(
-                f"{path} with axis {'xyz'[i]} from {nodes[0]:g} to {nodes[-1]:g} in a "
-                f"periodic domain from {lower[i]:g} to {upper[i]:g}",
+                _along(path, domain, i, nodes[0], nodes[-1]),
                 "a periodic axis without its upper end, which is its lower end again",
                 "give the period as the upper end, or leave the last point out",
             )
+
+
+def _along(path: Path, domain: Domain, i: int, low: float, high: float) -> str:
+    wraps = "periodic " * domain.periodic[i]
+    given = f"{path} with {'xyz'[i]} from {low:g} to {high:g} in a {wraps}domain"
+    return f"{given} from {domain.lower[i]:g} to {domain.upper[i]:g}"
 
 
 def is_at(axis: Doubles, number: int, end: float) -> bool:

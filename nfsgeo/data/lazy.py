@@ -16,7 +16,6 @@ from xarray.core import indexing
 
 __all__ = [
     "deferred",
-    "hdf5_variable",
     "opened_hdf5",
     "part",
     "read_hdf5",
@@ -64,15 +63,6 @@ def opened_hdf5(path: Path) -> CachingFileManager[h5py.File]:
     return CachingFileManager(h5py.File, path, mode="r")
 
 
-def hdf5_variable(
-    opened: CachingFileManager[h5py.File], name: str, dims: Sequence[Any]
-) -> Variable:
-    """An array of an HDF5 file as a variable."""
-    source = opened.acquire()[name]
-    read = partial(read_hdf5, opened, name)
-    return deferred(dims, source.shape, source.dtype, read)
-
-
 def read_hdf5(
     opened: CachingFileManager[h5py.File], name: str, key: Key
 ) -> NDArray[Any]:
@@ -92,8 +82,7 @@ def part(variable: Variable, sizes: Mapping[str, int], key: Key) -> NDArray[Any]
     taken = variable.isel({dim: index[str(dim)] for dim in variable.dims})
     ranges = {d: range(sizes[d])[k] for d, k in index.items() if isinstance(k, slice)}
     loaded = Variable(taken.dims, np.asarray(taken.values))
-    whole = loaded.set_dims({dim: len(each) for dim, each in ranges.items()})
-    return np.asarray(whole.transpose(*ranges).values)
+    return loaded.set_dims({dim: len(each) for dim, each in ranges.items()}).values
 
 
 def spread(variable: Variable, sizes: Mapping[str, int]) -> Variable:
@@ -113,38 +102,31 @@ def stacked(parts: Sequence[Variable], dim: str) -> Variable:
     """
     if len(parts) == 1:
         return parts[0]
-    first = parts[0]
-    axis = first.dims.index(dim)
-    ends = np.cumsum([each.sizes[dim] for each in parts])
-    shape = list(first.shape)
-    shape[axis] = int(ends[-1])
-    dtype = np.result_type(*(each.dtype for each in parts))
-    each = [one.transpose(*first.dims) for one in parts]
-    return deferred(first.dims, shape, dtype, partial(_of_parts, each, ends, axis))
+    first, sizes = parts[0], [part.sizes[dim] for part in parts]
+    shape = [sum(sizes) if d == dim else first.sizes[d] for d in first.dims]
+    dtype = np.result_type(*(part.dtype for part in parts))
+    alike = [part.transpose(*first.dims) for part in parts]
+    axis, ends = first.dims.index(dim), np.cumsum(sizes)
+    return deferred(first.dims, shape, dtype, partial(_of_parts, alike, ends, axis))
 
 
 def _of_parts(
     parts: Sequence[Variable], ends: NDArray[Any], axis: int, key: Key
 ) -> NDArray[Any]:
     """Reads from several variables along one axis."""
-    rows = np.arange(int(ends[-1]))[key[axis]]
-    which = np.searchsorted(ends, rows, side="right")
-    starts = np.append(0, ends[:-1])
-    along = [0] if not rows.size else dict.fromkeys(np.ravel(which).tolist())
-    found = []
-    for number in along:
-        inner: Any = rows[which == number] - starts[number] if rows.ndim else rows
-        if not rows.ndim:
-            inner = int(rows - starts[number])
-        elif len(inner):  # as a slice, in steps of the key's
-            step = int(inner[1] - inner[0]) if len(inner) > 1 else 1
-            end = int(inner[-1]) + (1 if step > 0 else -1)
-            inner = slice(int(inner[0]), end if end >= 0 else None, step)
-        else:
-            inner = slice(0, 0)
+    along, starts = key[axis], np.append(0, ends)
+
+    def read(number: int, inner: int | slice) -> NDArray[Any]:
         taken = parts[number][(*key[:axis], inner, *key[axis + 1 :])]
-        found.append(np.asarray(taken.values))
-    if len(found) == 1:
-        return found[0]
-    axis = sum(isinstance(each, slice) for each in key[:axis])
-    return np.concatenate(found, axis=axis)
+        return np.asarray(taken.values)
+
+    if not isinstance(along, slice):
+        number = int(np.searchsorted(ends, along, side="right"))
+        return read(number, int(along - starts[number]))
+    rows = np.arange(*along.indices(int(ends[-1])))  # xarray asks for increasing ones
+    which, found = np.searchsorted(ends, rows, side="right"), []
+    for number in np.unique(which).tolist():
+        inner = rows[which == number] - starts[number]
+        found.append(read(number, slice(int(inner[0]), int(inner[-1]) + 1, along.step)))
+    left = sum(isinstance(each, slice) for each in key[:axis])  # axes before this one
+    return np.concatenate(found, axis=left) if found else read(0, slice(0, 0))

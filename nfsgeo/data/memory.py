@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +16,14 @@ from nfsgeo.data.checks import as_real, finite
 from nfsgeo.data.disk import cache_folder
 from nfsgeo.data.fields import FIELD, KNOWN, STATIC, Fields, reading
 from nfsgeo.data.opening import check_path, settled
-from nfsgeo.data.store import read_own, write_own
+from nfsgeo.data.store import of_each_sample, write_own
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-__all__ = ["from_arrays", "from_pyg", "from_xarray", "kept", "opened"]
+__all__ = ["from_arrays", "from_pyg", "from_xarray", "kept"]
 
 
 def from_arrays(
@@ -36,7 +34,6 @@ def from_arrays(
     static: ArrayLike | Sequence[ArrayLike] | None = None,
     forcing: ArrayLike | Sequence[ArrayLike] | None = None,
     scalars: Mapping[str, ArrayLike] | None = None,
-    mask: ArrayLike | Sequence[ArrayLike] | None = None,
     domain: Domain | None = None,
     component_names: Sequence[str] | None = None,
     static_names: Sequence[str] | None = None,
@@ -48,8 +45,8 @@ def from_arrays(
     """Fields at points, from arrays or tensors.
 
     Args:
-        u: Fields, ``[N, n, T, C]``, or one ``[n, T, C]`` for each sample. Trailing axes
-            of length one may be left out.
+        u: Fields, ``[N, n, T, C]``, or one ``[n, T, C]`` for each sample, NaN or masked
+            where there is no value. Trailing axes of length one may be left out.
         pos: Points of all samples, ``[n, d]``, or one array for each sample.
         t: Time of each time step, ``[T]``, numbers or dates (``datetime64``, in UTC);
             None where there is one.
@@ -57,8 +54,6 @@ def from_arrays(
         forcing: What is known ahead, with the axes of ``u``: ``[N, n, T, C_f]``. At the
             time steps that are still to come ``u`` is NaN.
         scalars: Inputs that are one number for each sample, ``[N]``, by name.
-        mask: True where ``u`` is missing, as numpy has it, of its shape; besides, NaN
-            and masked arrays are missing values.
         domain: The box and its periodic axes; drawn around the points when None.
         component_names: Names of the ``C`` components.
         static_names: Names of the ``C_a`` components.
@@ -80,37 +75,26 @@ def from_arrays(
     arrays = []
     for letter, values, names, role, letters in given:
         if values is not None or role == FIELD:
-            each = _each(values, role, len(letters), gaps=role != STATIC)
-            if mask is not None and role == FIELD:
-                each = _masked(each, _each(mask, "mask", 3))
+            each = _each(values, role, len(letters))
             listed = list(names or numbered(letter, each[0].shape[-1]))
             arrays.append(Array(each, letters, listed, role))
-    num, steps = len(arrays[0].values), arrays[0].values[0].shape[1]
     own = isinstance(pos, (list, tuple)) and len(pos) > 0 and np.ndim(pos[0]) > 1
-    if t is None and steps > 1:
-        given_, expected = f"u of {steps} time steps and no t", "the time of each"
-        raise UserError(given_, expected, "give t")
-    if scalars is not None and not isinstance(scalars, Mapping):
-        expected = "numbers of each sample by name"
-        given_ = f"scalars of type {type(scalars).__name__}"
-        raise UserError(given_, expected, 'give scalars={"nu": [...]}')
-    one = {n: _of_samples(v, n, num) for n, v in (scalars or {}).items()}
-    with reading(Path("arrays"), "arrays of the same points and time steps"):
+    with reading(Path("arrays"), "arrays of the same samples, points and time steps"):
+        one = {n: finite(as_real(v, n), n) for n, v in (scalars or {}).items()}
         made = build(
             Path("arrays"),
             arrays,
-            points=pos if own else [pos] * num,
-            times=np.zeros(1) if t is None else t,
-            domain=domain,
+            points=pos if own else [pos] * len(arrays[0].values),
+            times=t,
             parameters=one,
             equation=equation,
             units=units,
-            known=list(one),
         )
     for name in {*(units or {})}.difference(made.dataset.variables):
         expected = f"of {', '.join(map(str, made.dataset.variables))}"
         raise UserError(f"units of {name}", expected, "rename it")
-    return made if split is None else made.with_split(split)
+    made = made if split is None else made.with_split(split)
+    return settled(made, None, domain, list(one), "give t, the time of each")
 
 
 def from_xarray(
@@ -182,16 +166,14 @@ def from_pyg(
 
     from nfsgeo.data.formats.graphs import fields_of_graphs
 
-    listed = isinstance(graphs, Iterable) and not isinstance(graphs, Data)
-    if not listed or not all(isinstance(each, Data) for each in graphs):
+    several = isinstance(graphs, Iterable) and not isinstance(graphs, Data)
+    listed = list(graphs) if several else []
+    if not listed or not all(isinstance(each, Data) for each in listed):
         given = f"{type(graphs).__name__} in place of a list of graphs"
-        expected = "PyTorch Geometric's Data, one for each sample or time step"
+        expected = "PyTorch Geometric's Data, a graph for each sample or time step"
         raise UserError(given, expected, "give a list: from_pyg([data, ...])")
-    graphs = list(graphs)
-    if not graphs:
-        raise UserError("a list without graphs", "a graph for each sample", "add some")
     with reading(Path("graphs"), "graphs with pos, x and y or t", "check them"):
-        fields = fields_of_graphs(Path("graphs"), graphs, series, columns)
+        fields = fields_of_graphs(Path("graphs"), listed, series, columns)
     todo = "give each graph the times of its x, and of its y, data.t = ..."
     return settled(fields, None, domain, known, todo)
 
@@ -214,7 +196,7 @@ def kept(fields: Fields | Path | str) -> Path:
     about = fields.dataset.to_dict(data=False)
     digest = hashlib.blake2b(repr(about).encode(), digest_size=16)
     for sample in range(fields.num_samples):
-        for name, _, values in fields.parts(sample):
+        for name, _, values in of_each_sample(fields, sample):
             digest.update(name.encode() + np.ascontiguousarray(values).tobytes())
     path = cache_folder() / f"{fields.path.stem}-{digest.hexdigest()}.nc"
     if not path.exists():
@@ -223,12 +205,7 @@ def kept(fields: Fields | Path | str) -> Path:
     return path
 
 
-def opened(fields: Fields) -> Fields:
-    """The fields, from a file that opens again, see :func:`kept`."""
-    return fields if fields.reopens else replace(read_own(kept(fields)), reopens=True)
-
-
-def _each(values: Any, name: str, ndim: int, *, gaps: bool = False) -> list[np.ndarray]:
+def _each(values: Any, role: str, ndim: int) -> list[np.ndarray]:
     """One array for each sample, with trailing axes of length one added.
 
     Raises:
@@ -238,26 +215,7 @@ def _each(values: Any, name: str, ndim: int, *, gaps: bool = False) -> list[np.n
         samples = list(values)
     except TypeError:  # None, or one number
         samples = []
-    found = [as_real(each, name, gaps=gaps) for each in samples]
+    found = [as_real(each, role, gaps=role != STATIC) for each in samples]
     if not found or not all(each.ndim for each in found):
-        raise UserError(f"{name} without samples", "an array for each", "give them")
+        raise UserError(f"{role} without samples", "an array for each", "give them")
     return [each.reshape(*each.shape, *[1] * (ndim - each.ndim)) for each in found]
-
-
-def _of_samples(values: ArrayLike, name: str, num: int) -> np.ndarray:
-    numbers = finite(as_real(values, f"scalar {name}"), f"scalar {name}")
-    if numbers.shape != (num,):
-        given = f"scalar {name} of shape {numbers.shape}"
-        expected = f"a number for each of {num} samples"
-        raise UserError(given, expected, "give one array for each scalar")
-    return numbers
-
-
-def _masked(fields: list[np.ndarray], masks: list[np.ndarray]) -> list[np.ndarray]:
-    for field, mask in zip_longest(fields, masks, fillvalue=np.empty(0)):
-        if mask.shape != field.shape or mask.dtype != bool:
-            given = f"a mask of shape {mask.shape} and type {mask.dtype}"
-            expected = f"booleans of shape {field.shape}, as the fields"
-            raise UserError(given, expected, "give True where they are missing")
-    pairs = zip(fields, masks, strict=True)
-    return [np.where(m, np.float32(np.nan), f) for f, m in pairs]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Self
-
 import torch
 from torch import Tensor, nn
 
@@ -23,6 +20,9 @@ class FieldNormaliser(nn.Module):
     Args:
         mean: Mean of each component, ``[F]``.
         std: Standard deviation of each component, ``[F]``, positive.
+
+    Raises:
+        ValueError: They are of two lengths, or a deviation is not positive.
     """
 
     mean: Tensor
@@ -37,25 +37,6 @@ class FieldNormaliser(nn.Module):
             )
         self.register_buffer("mean", mean.to(torch.float64))
         self.register_buffer("std", std.to(torch.float64))
-
-    @classmethod
-    def fit(cls, fields: Iterable[Tensor]) -> Self:
-        """Statistics over all values of each component, in one pass and in float64.
-
-        A component that never changes gets a standard deviation of one. Missing values,
-        NaN, do not count.
-
-        Args:
-            fields: Tensors ``[..., F]``, for example ``data.x`` of each training
-                sample; nothing but training data belongs here.
-
-        Raises:
-            ValueError: There is no value of some component to fit on.
-        """
-        moments = Moments()
-        for field in fields:
-            moments.add(field)
-        return cls(moments.mean, moments.scale)
 
     def normalise(self, x: Tensor) -> Tensor:
         """Field ``[..., F]`` less its mean, in standard deviations, float64."""
@@ -85,12 +66,10 @@ class Moments:
         self.rounding = max(self.rounding, ROUNDING.get(field.dtype, 1e-7))
         values = field.detach().to("cpu", torch.float64).flatten(0, -2)
         num = (~values.isnan()).sum(dim=0).double()
-        whole = bool((num == len(values)).all())
-        here = values.mean(dim=0) if whole else values.nanmean(dim=0).nan_to_num()
-        values = torch.where(values.isnan(), here, values)
+        here = values.nanmean(dim=0).nan_to_num()
         total = self.count + num
         step, least = here - self.mean, total.clamp_min(1)
-        self.spread = self.spread + (values - here).square().sum(dim=0)
+        self.spread = self.spread + (values - here).square().nansum(dim=0)
         self.spread = self.spread + step.square() * (self.count * num / least)
         self.mean = self.mean + step * (num / least)
         self.count = total

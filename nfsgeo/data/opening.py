@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from nfsgeo.data.concatenation import concatenated
@@ -243,11 +244,14 @@ def settled(
     fields = fields.with_known(known) if known else fields
     if domain is not None:
         return fields.with_domain(fitted(domain, fields))
-    if fields.longitude is not None:
+    named = fields.dataset[fields.space[0]].attrs.get("standard_name")
+    told = fields.domain_is_known or named != "longitude"
+    degrees = 0.0 if told else float(np.ptp(fields.extent[:, 0]))
+    if degrees > 180:
         ends = f"{fields.domain.lower[0]:g}:{fields.domain.upper[0]:g}"
         rest = " --axis LOW:HIGH" * (fields.domain.dim - 1)
         raise UserError(
-            f"{fields.path} with longitudes over {fields.longitude:g} degrees",
+            f"{fields.path} with longitudes over {degrees:g} degrees",
             "to be told whether they close around the globe",
             f"give the domain: nfsgeo convert {fields.path} --out NAME.nc --sphere, or "
             f"--axis LOW:HIGH:periodic{rest}, as in --axis 0:360:periodic, or without "

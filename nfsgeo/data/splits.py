@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from xarray import Variable
 
-__all__ = ["SPLITS", "check_split", "published_split", "split_in_order"]
+from nfsgeo.errors import UserError
+
+__all__ = ["SPLITS", "part_variable", "published_split", "split_in_order"]
 
 SPLITS = ("train", "valid", "test")
 
@@ -32,20 +35,13 @@ def split_in_order(
             f"split fractions {fractions}: expected three positive numbers whose "
             "sum is 1; change them"
         )
+    valid, test = (max(1, round(part * num_samples)) for part in fractions[1:])
+    while 3 <= num_samples <= valid + test:
+        valid, test = (valid - 1, test) if valid > test else (valid, test - 1)
     if num_samples < 3:
         valid = test = 0
-    else:
-        valid = max(1, round(fractions[1] * num_samples))
-        test = max(1, round(fractions[2] * num_samples))
-        while valid + test >= num_samples:
-            valid, test = (valid - 1, test) if valid > test else (valid, test - 1)
-    order = np.arange(num_samples, dtype=np.int64)
-    train = num_samples - valid - test
-    return {
-        "train": order[:train],
-        "valid": order[train : train + valid],
-        "test": order[train + valid :],
-    }
+    ends = np.cumsum([num_samples - valid - test, valid])
+    return dict(zip(SPLITS, np.split(np.arange(num_samples), ends), strict=True))
 
 
 def published_split(
@@ -65,7 +61,7 @@ def published_split(
     """
     if num_samples < train + valid + test:
         return split_in_order(num_samples)
-    order = np.arange(num_samples, dtype=np.int64)
+    order = np.arange(num_samples)
     first_valid = train if test_last else train + test
     first_test = num_samples - test if test_last else train
     return {
@@ -75,19 +71,30 @@ def published_split(
     }
 
 
-def check_split(split: Mapping[str, NDArray[np.int64]], num_samples: int) -> None:
-    """Makes sure that a split names existing samples, each at most once.
+def part_variable(split: Mapping[str, ArrayLike], num_samples: int) -> Variable:
+    """The variable ``part``: 0, 1, 2 for training, validation, test, 3 for none.
 
     Raises:
-        ValueError: A part is missing, out of range or shares a sample with another.
+        UserError: A part is not given, names a sample that does not exist, or shares
+            one with another.
     """
-    if set(split) != set(SPLITS):
-        raise ValueError(f"split has parts {sorted(split)}, expected {SPLITS}")
-    for part in map(np.asarray, split.values()):
-        if part.size and part.dtype.kind not in "iu":
-            raise ValueError("split has sample numbers that are no integers")
-    chosen = np.concatenate([np.asarray(split[name], np.int64) for name in SPLITS])
-    if chosen.size and not (chosen.min() >= 0 and chosen.max() < num_samples):
-        raise ValueError(f"split names a sample outside 0..{num_samples - 1}")
-    if len(np.unique(chosen)) != len(chosen):
-        raise ValueError("split names a sample twice")
+    where = np.full(num_samples, len(SPLITS), np.int8)
+    try:
+        for i, name in enumerate(SPLITS):
+            numbers = np.asarray(split[name])
+            if numbers.size and (numbers.dtype.kind not in "iu" or numbers.min() < 0):
+                raise ValueError(name)
+            where[numbers.astype(np.int64)] = i
+        num = sum(map(np.size, split.values()))
+        once = np.count_nonzero(where < len(SPLITS)) == num
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        once = False
+    if not once:
+        raise UserError(
+            f"a split of {num_samples} samples that is none",
+            "sample numbers of train, valid and test, each number at most once",
+            'give split={"train": [...], "valid": [...], "test": [...]}',
+        )
+    about = {"flag_values": np.arange(4, dtype=np.int8), "role": "part"}
+    about["flag_meanings"] = " ".join([*SPLITS, "unused"])
+    return Variable("sample", where, about)

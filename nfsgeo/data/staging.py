@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,8 @@ class Staging:
         with writing(folder):
             folder.mkdir(exist_ok=True)
             if not any(folder.iterdir()):
-                self._put(header, lambda part: part.write_text(text))
+                with self._whole(header) as part:
+                    part.write_text(text)
             if not header.exists() or header.read_text() != text:
                 same = "samples staged with the same settings"
                 todo = "repeat the settings it was begun with or remove it"
@@ -62,11 +63,16 @@ class Staging:
             UserError: The disk is full.
         """
         stop = start + len(next(iter(arrays.values())))
-        with writing(self.folder):
-            self._put(
-                self.folder / f"samples-{start}-{stop}",
-                lambda part: _save(part, arrays),
-            )
+        path = self.folder / f"samples-{start}-{stop}"
+        with writing(self.folder), self._whole(path) as part:
+            part.mkdir(exist_ok=True)
+            for name, values in arrays.items():
+                with (part / f"{name}.npy").open("wb") as stream:
+                    buffer = io.BytesIO()  # numpy does not tell that a disk is full
+                    np.save(buffer, values)
+                    stream.write(buffer.getbuffer())
+                    stream.flush()
+                    os.fsync(stream.fileno())
 
     def variable(self, name: str, dims: tuple[str, ...]) -> Variable:
         """An array of all staged samples, read when its values are asked for."""
@@ -83,34 +89,20 @@ class Staging:
 
     def _parts(self, name: str, dims: tuple[str, ...]) -> list[Variable]:
         paths = [folder / f"{name}.npy" for _, _, folder in self._files()]
-        return [
-            Variable(dims, np.load(path, mmap_mode="r", allow_pickle=False))
-            for path in paths
-        ]
+        arrays = (np.load(p, mmap_mode="r", allow_pickle=False) for p in paths)
+        return [Variable(dims, values) for values in arrays]
 
     def _files(self) -> list[tuple[int, int, Path]]:
-        found = []
-        for path in self.folder.iterdir():
-            if match := re.fullmatch(r"samples-(\d+)-(\d+)", path.name):
-                found.append((int(match[1]), int(match[2]), path))
-        return sorted(found)
+        names = [each.name.split("-") for each in self.folder.glob("samples-*[0-9]")]
+        ends = sorted((int(start), int(stop)) for _, start, stop in names)
+        return [(a, b, self.folder / f"samples-{a}-{b}") for a, b in ends]
 
     @staticmethod
-    def _put(path: Path, write: Any) -> None:
+    @contextmanager
+    def _whole(path: Path) -> Iterator[Path]:
         part = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        write(part)
+        yield part
         if path.is_dir():  # from another process, which made the same
             shutil.rmtree(part)
         else:
             os.replace(part, path)
-
-
-def _save(folder: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    folder.mkdir(exist_ok=True)
-    for name, values in arrays.items():
-        with (folder / f"{name}.npy").open("wb") as stream:
-            buffer = io.BytesIO()  # numpy does not tell that a disk is full
-            np.save(buffer, values)
-            stream.write(buffer.getbuffer())
-            stream.flush()
-            os.fsync(stream.fileno())

@@ -5,11 +5,9 @@ Philox generators of the words ``[seed, stream, sample, ...]`` with a :class:`St
 Training draws the order of its samples from :func:`epoch_order`, and seeds all global
 generators with :func:`derived_seed` of ``(seed, epoch, device)`` in every epoch.
 Noise on the inputs is seeded by ``(sample, turn)``, and the number of the window for
-all but the first of a sample, whatever the run's seed. Pairs for lead times have
-generators of ``[sample, turn, window]``, likewise.
-Initial weights follow from ``torch.manual_seed(seed)``. Samples that ``nfsgeo
-generate`` makes have streams of their own, see
-:func:`nfsgeo.data.pde.random_fields.sample_rng`.
+all but the first of a sample, pairs for lead times by ``[sample, turn, window]``,
+whatever the run's seed. Initial weights follow from ``torch.manual_seed(seed)``, and
+generated samples from :func:`nfsgeo.data.pde.random_fields.sample_rng`.
 """
 
 from __future__ import annotations

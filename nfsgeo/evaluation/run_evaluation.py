@@ -164,7 +164,7 @@ def _write(paths: RunPaths, file: Fields, found: Scores) -> None:
         "component_names": names,
         "component_units": [file.units.get(name, "") for name in names],
         "input_names": file.static_names if len(file.times) == 1 else [],
-        "axis_units": file.axis_units,
+        "axis_units": [file.units.get(axis, "") for axis in file.space],
     }
     arrays: dict[str, Any] = {
         **found.examples,

@@ -114,7 +114,7 @@ def matched(file: Fields, task: Task) -> Fields:
             "; ".join(advice_),
         )
     assert fields is not None and static is not None
-    return file.select(fields, static, task.forcings, task.scalars)
+    return file.select([*fields, *static, *task.forcings, *task.scalars])
 
 
 def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) -> None:

@@ -33,7 +33,8 @@ def plot_file(file: Fields, out_dir: Path) -> list[Path]:
     """
     out_dir.mkdir(parents=True, exist_ok=True)
     written = []
-    axes = axis_labels(file.domain, file.axis_units)
+    units = [file.units.get(axis, "") for axis in file.space]
+    axes = axis_labels(file.domain, units)
     for sample in range(min(SAMPLES, file.num_samples)):
         look: dict[str, Any] = {"axes": axes, "triangles": file.triangles(sample)}
         for name, panels in _panels(file, sample).items():

@@ -106,7 +106,7 @@ def content(fields: Fields) -> list[Any]:
     return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def contents() -> Callable[[Path | Fields], list[Any]]:
     """Lists everything that fields, or those of a file, hold, to compare exactly."""
 

@@ -31,6 +31,14 @@ def test_xarray_reads_fields_dates_and_units(grid: Path) -> None:
         np.testing.assert_array_equal(found.time.values.astype("M8[D]"), DAYS)
         assert found.u.units == "m/s" and found.x.units == "km"
         assert found.attrs["Conventions"].startswith("CF-")
+        assert found.x.axis == "X" and found.u.role == "field"
+    clouds = [np.arange(3.0)[:, None], np.arange(5.0)[:, None]]
+    u = Array([each[None] for each in clouds], "tpc", ["u"])
+    cloud = build(Path("u"), [u], points=clouds, times=[0.0])
+    with xarray.open_dataset(cloud.write(grid.with_name("cloud.nc"))) as found:
+        assert found.row_size.values.tolist() == [3, 5]
+        np.testing.assert_array_equal(found.u[0], np.concatenate(clouds)[:, 0])
+        assert found.u.encoding["coordinates"] == "x"
 
 
 def test_paraview_reads_fields_and_times(grid: Path) -> None:

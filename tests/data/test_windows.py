@@ -22,7 +22,6 @@ from nfsgeo.data.meshes import (
     every_point,
     off_grid,
     random_subset,
-    sub_grid,
     with_queries,
 )
 from nfsgeo.geometry import Domain, quadrature_weights
@@ -52,15 +51,12 @@ def test_window_holds_inputs_targets_and_coefficient(
 
 
 def test_static_problem_maps_coefficient_to_solution() -> None:
-    rng = np.random.default_rng(0)
-    u, a = (rng.normal(size=(3, 4, 3, n)).astype("f4") for n in (1, 2))
-    arrays = [Array(u, "nxyc", ["u"]), Array(a, "nxyc", ["a", "b"], STATIC)]
-    axes = [np.linspace(0, 1, 4), np.linspace(0, 1, 3)]
-    file = build(Path("darcy"), arrays, axes=axes, times=[0.0])
+    u, a = (np.random.rand(3, 12, n).astype("f4") for n in (1, 2))
+    arrays = [Array(u, "npc", ["u"]), Array(a, "npc", ["a", "b"], STATIC)]
+    file = build(Path("darcy"), arrays, points=np.random.rand(12, 2), times=[0.0])
     data = WindowDataset(file, range(3), 0, 1, every_point(file))[2]
-    assert data.x.shape == (12, 1, 2) and data.y.shape == (12, 1, 1)
-    np.testing.assert_array_equal(data.x[:, 0], a[2].reshape(12, 2))
-    np.testing.assert_array_equal(data.y[..., 0], u[2].reshape(12, 1))
+    np.testing.assert_array_equal(data.x, a[2][:, None])
+    np.testing.assert_array_equal(data.y, u[2][:, None])
 
 
 def test_off_grid_mesh_is_interpolated() -> None:
@@ -84,33 +80,6 @@ def test_positions_keep_their_digits_far_from_the_origin() -> None:
     pos = WindowDataset(file, [0], 1, 1, every_point(file))[0].pos
     assert len(pos.unique()) == 512
     assert len(file.domain.normalise(pos).unique()) == 512
-
-
-@pytest.fixture
-def counted(file: Fields, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Samples that were read, one after the other."""
-    read, samples = Fields.read_all, list[int]()
-
-    def reading(self: Fields, sample: int, *args: Any) -> Any:
-        samples.append(sample)
-        return read(self, sample, *args)
-
-    monkeypatch.setattr(Fields, "read_all", reading)
-    return samples
-
-
-def test_cache_is_bounded_and_drops_the_longest_unused(
-    file: Fields, counted: list[int]
-) -> None:
-    mesh = sub_grid(file, (3, 4))
-    one = 12 * (4 * (2 * 2 + 1) + 8 * 2)
-    dataset = WindowDataset(file, range(7), 1, 1, mesh, cache_bytes=2 * one)
-    for sample in (0, 1, 0, 2, 0, 1):
-        dataset[sample]
-    assert counted == [0, 1, 2, 1]
-    none = WindowDataset(file, range(7), 1, 1, mesh, cache_bytes=one - 1)
-    none[3], none[3]
-    assert counted[-2:] == [3, 3]
 
 
 @pytest.mark.slow
@@ -148,8 +117,6 @@ def test_windows_that_do_not_fit_are_refused(
     assert "5 time steps" in one_line(WindowDataset, file, [0], 2, 4, mesh)
     one_line(WindowDataset, file, [0], 2, 3, mesh, first_step=1)
     one_line(WindowDataset, file, [0], 1, 2, mesh, time_stride=3)
-    with pytest.raises(ValueError, match="expected"):
-        WindowDataset(file, [0], 1, -1, mesh)
     with nfsgeo.data.open(point_case.path) as points:
         one_line(WindowDataset, points, [0], 0, 1, every_point(points))
 
@@ -200,18 +167,6 @@ def test_items_hold_unobserved_query_points_and_their_targets(
     assert "query_pos" not in plain
 
 
-def test_noise_has_the_standard_deviation_asked_for(file: Fields) -> None:
-    mesh = every_point(file)
-    clean, noisy = (WindowDataset(file, [0], 2, 2, mesh) for _ in range(2))
-    noisy.noise = torch.tensor([0.5, 1.0, 2.0])
-    drawn = []
-    for noisy.turn in range(200):
-        drawn.append(noisy[0].x - clean[0].x)
-    std = torch.stack(drawn).std(dim=(0, 1, 2))
-    expected = torch.tensor([0.5, 1.0, 0.0])  # none on the coefficient
-    torch.testing.assert_close(std, expected, rtol=0.03, atol=0)
-
-
 def test_noise_is_on_the_inputs_alone_and_new_in_every_turn(file: Fields) -> None:
     mesh = random_subset(file, 9, seed=0)
     clean, noisy = (WindowDataset(file, [5, 1], 2, 2, mesh) for _ in range(2))
@@ -222,5 +177,8 @@ def test_noise_is_on_the_inputs_alone_and_new_in_every_turn(file: Fields) -> Non
     added = torch.stack([noisy[item].x - clean[item].x for item in range(2)])
     assert (added[..., 0] != 0).all() and (added[..., 1:] == 0).all()
     assert not torch.equal(added[0], added[1])
-    noisy.turn = 1
-    assert not torch.equal(noisy[0].x - clean[0].x, added[0])
+    drawn = []
+    for noisy.turn in range(1, 200):
+        drawn.append(noisy[0].x - clean[0].x)
+    std = torch.stack([added[0], *drawn]).std(dim=(0, 1, 2))
+    torch.testing.assert_close(std, torch.tensor([0.5, 0, 0]), rtol=0.05, atol=0)

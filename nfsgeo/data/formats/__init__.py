@@ -17,7 +17,7 @@ from nfsgeo.data.formats.netcdf import NETCDF, ZARR
 from nfsgeo.data.formats.npz import NPZ
 from nfsgeo.data.formats.published import PUBLISHED
 from nfsgeo.data.formats.tables import CSV, PARQUET
-from nfsgeo.data.store import is_older, is_own, read_own, refuse_older, write_own
+from nfsgeo.data.store import is_own, read_own, write_own
 
 __all__ = ["ARRAYS", "FORMATS", "OWN", "Format", "Look", "require"]
 
@@ -30,10 +30,8 @@ OWN = Format(
     endings=(".nc", ".h5", ".nc4", ".hdf5"),
 )
 
-OLDER = Format("older nfsgeo (.h5)", lambda look: is_older(look.path), refuse_older)
 FORMATS: tuple[Format, ...] = (
     OWN,
-    OLDER,
     *PUBLISHED,
     THE_WELL,
     MP_PDE,
