@@ -10,11 +10,10 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.base import Model, ModelSettings
-from nfsgeo.models.info import ModelInfo
-from nfsgeo.models.patches import divided
+from nfsgeo.models.base import Model
+from nfsgeo.models.patch_mixers import AttentionSettings, attention_block, divided
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.vit import AttentionSettings, attention_block
+from nfsgeo.models.settings import ModelSettings
 from nfsgeo.nn import (
     GridResampling,
     PatchEmbedding,
@@ -24,15 +23,7 @@ from nfsgeo.nn import (
     UNet,
 )
 
-__all__ = [
-    "DEEPONET_U_INFO",
-    "DEEPONET_V_INFO",
-    "DeepONet",
-    "DeepONetU",
-    "DeepONetV",
-]
-
-DEEPONET_PAPER = "Learning nonlinear operators via DeepONet"
+__all__ = ["DeepONet", "DeepONetU", "DeepONetV"]
 
 
 class DeepONetSettings(ModelSettings):
@@ -175,19 +166,3 @@ class DeepONetV(DeepONet):
             PatchEmbedding(settings.width, patch),
             *(attention_block(settings, tokens) for _ in range(settings.depth)),
         )
-
-
-DEEPONET_U_INFO = ModelInfo(
-    name="deeponet-u",
-    model=DeepONetU,
-    family="deeponet",
-    points=False,
-    source=DEEPONET_PAPER,
-)
-DEEPONET_V_INFO = ModelInfo(
-    name="deeponet-v",
-    model=DeepONetV,
-    family="deeponet",
-    points=False,
-    source=DEEPONET_PAPER,
-)

@@ -12,19 +12,28 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.base import Model
 from nfsgeo.models.problem import Problem
+from nfsgeo.models.settings import ModelSettings
 from nfsgeo.nn import (
     FieldLayerNorm,
     GridResampling,
     Lift,
+    MixerBlock,
     Points,
     Pointwise,
     Projector,
     Resampling,
 )
 
-__all__ = ["GridMixer", "MixerOperator", "MixerSettings", "layer_norm", "token_sizes"]
+__all__ = [
+    "GridMixer",
+    "MixerOperator",
+    "MixerSettings",
+    "layer_norm",
+    "mixer_block",
+    "token_sizes",
+]
 
 # Rows of the projector's hidden layer that a prediction holds at a time.
 ROWS = 1 << 19
@@ -55,6 +64,23 @@ def layer_norm(settings: MixerSettings, sizes: Sequence[int]) -> FieldLayerNorm 
     if settings.norm == "none":
         return None
     return FieldLayerNorm(settings.width, sizes if settings.norm == "element" else None)
+
+
+def mixer_block(
+    settings: MixerSettings,
+    sizes: Sequence[int],
+    mix: nn.Module,
+    *,
+    residual: bool = True,
+) -> MixerBlock:
+    """A block on a grid of ``sizes``, beside it a 1×1 convolution or the identity."""
+    width = settings.width
+    return MixerBlock(
+        mix,
+        norm=layer_norm(settings, sizes),
+        residual=Pointwise(width, width) if residual else None,
+        activation=nn.GELU(),
+    )
 
 
 def token_sizes(problem: Problem, shape: Sequence[int]) -> tuple[int, ...]:

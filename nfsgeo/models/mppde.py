@@ -10,17 +10,13 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.models.base import Model
-from nfsgeo.models.info import BatchLoss, ModelInfo
+from nfsgeo.models.info import BatchLoss
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.radius_graph import (
-    PAPER_RADIUS,
-    GraphSettings,
-    graph_builder,
-)
+from nfsgeo.models.settings import GraphSettings
 from nfsgeo.nn import MPPDELayer, TemporalDecoder
 from nfsgeo.nn.missing_values import fill_in_time
 
-__all__ = ["MPPDE", "MPPDE_INFO"]
+__all__ = ["MPPDE"]
 
 
 class MPPDESettings(GraphSettings):
@@ -65,7 +61,7 @@ class MPPDE(Model):
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__(problem, settings, **keywords)
         settings = self.settings
-        self.builder = graph_builder(problem, settings)
+        self.builder = settings.builder(problem)
         self.pushforward = settings.pushforward
         self.window = settings.window if problem.has_time else 1
         self.num_fields = (
@@ -254,14 +250,3 @@ class WindowStep(nn.Module):
             )
         decoded: Tensor = self.decoder(h)
         return decoded
-
-
-MPPDE_INFO = ModelInfo(
-    name="mppde",
-    model=MPPDE,
-    family="graph",
-    source="Message Passing Neural PDE Solvers",
-    autoregressive=True,
-    parameters_paper=622_161,
-    paper={"radius": PAPER_RADIUS},
-)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from collections.abc import Sequence
+from typing import Literal, Self
 
 from pydantic import PositiveFloat, PositiveInt
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.models.info import ModelInfo
 from nfsgeo.models.mixer import MixerOperator, MixerSettings
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.radius_graph import GraphSettings, radius_of
+from nfsgeo.models.settings import GraphSettings
 from nfsgeo.nn import (
     BaseInterpolation,
     ChannelKernel,
@@ -26,23 +25,9 @@ from nfsgeo.nn import (
     Resampling,
 )
 
-__all__ = [
-    "NFS_PAPER",
-    "InterpolationSettings",
-    "KernelName",
-    "PointMixer",
-    "grid_shape_for",
-    "point_mixer_info",
-]
+__all__ = ["InterpolationSettings", "KernelName", "PointMixer", "grid_shape_for"]
 
-NFS_PAPER = "Non-equispaced Fourier Neural Solvers for PDEs"
 KernelName = Literal["dense", "channel", "gaussian", "none"]
-# A matrix for every edge, added to the mean of the neighbours.
-PAPER_KERNEL = {"kernel": "dense", "base": "mean", "hidden": 64, "back_width": None}
-# With this many, errors on other meshes hardly exceed those on the mesh of training; no
-# other number was tried.
-POINT_SETS = 16
-QUERY_POINTS = 16
 
 
 class InterpolationSettings(MixerSettings, GraphSettings):
@@ -141,7 +126,8 @@ class PointMixer(MixerOperator):
         shape = grid_shape_for(domain, settings.grid, num_nodes)
         # Where there are fewer nodes than points, a radius that follows from the points
         # would leave points without a node.
-        radius = radius_of(problem, settings, min(num_points, math.prod(shape)))
+        ends = min(num_points, math.prod(shape))
+        radius = settings.builder(problem, ends).radius
         to_grid, to_points = (
             _interpolation(problem, settings, radius, width)
             for width in (settings.width, back_width or settings.width)
@@ -163,32 +149,6 @@ class PointMixer(MixerOperator):
             backend=settings.backend,
         )
         return resampling, shape, back_width
-
-
-def point_mixer_info(
-    name: str,
-    model: type[PointMixer],
-    paper: Mapping[str, Any],
-    parameters_paper: int | None = None,
-) -> ModelInfo:
-    """Facts about a mixer on points, with what is common to all of them.
-
-    Args:
-        name: as on the command line.
-        model: the class.
-        paper: settings of the paper, apart from those of the interpolation.
-        parameters_paper: count in the paper's complexity table, where it has one.
-    """
-    return ModelInfo(
-        name=name,
-        model=model,
-        source=NFS_PAPER,
-        point_sets=POINT_SETS,
-        query_points=QUERY_POINTS,
-        loss_weighting="quadrature",
-        parameters_paper=parameters_paper,
-        paper={**PAPER_KERNEL, **paper},
-    )
 
 
 def grid_shape_for(domain: Domain, grid: int | None, num_nodes: int) -> tuple[int, ...]:
