@@ -17,7 +17,6 @@ from nfsgeo.models.settings import ModelSettings
 from nfsgeo.nn import (
     GridResampling,
     PatchEmbedding,
-    Points,
     Pointwise,
     Trunk,
     UNet,
@@ -78,9 +77,8 @@ class DeepONet(Model):
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the queries of ``graphs``; see :class:`Model`."""
-        points = Points(x.flatten(1), graphs)
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
-        field = self.resampling(points, self._inputs, times)
+        field = self.resampling(x.flatten(1), graphs, self._inputs, times)
         # The mean over the grid allows grids of any size.
         pooled = self.branch(field).flatten(2).mean(2)
         coefficients = self.coefficients(pooled).unflatten(1, (len(self.bias), -1))

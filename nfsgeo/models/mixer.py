@@ -20,7 +20,6 @@ from nfsgeo.nn import (
     GridResampling,
     Lift,
     MixerBlock,
-    Points,
     Pointwise,
     Projector,
     Resampling,
@@ -143,21 +142,21 @@ class MixerOperator(Model):
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the queries of ``graphs``; see :class:`Model`."""
-        points = self.resampling.prepare(Points(x.flatten(1), graphs))
+        features = x.flatten(1)
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
-        field = self.blocks(self.resampling(points, self.lift, times))
+        field = self.blocks(self.resampling(features, graphs, self.lift, times))
         num, some = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)
         if torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= some:
-            return self._at_queries(field, points)
-        # A million queries need no more memory than ``some``, apart from the result.
-        pieces = [slice(at, min(at + some, num)) for at in range(0, num, some)]
-        return torch.cat([self._at_queries(field, points, some=p) for p in pieces])
-
-    def _at_queries(
-        self, field: Tensor, points: Points, some: slice | None = None
-    ) -> Tensor:
-        result = self.projector(self.resampling.back(field, points, some))
-        return result.reshape(result.size(0), self.problem.n_out, -1)
+            pieces: list[slice | None] = [None]
+        else:
+            # A million queries need no more memory than ``some``, but for the result.
+            pieces = [slice(at, min(at + some, num)) for at in range(0, num, some)]
+        results = [
+            self.projector(self.resampling.back(field, features, graphs, piece))
+            for piece in pieces
+        ]
+        result = results[0] if len(results) == 1 else torch.cat(results)
+        return result.reshape(num, self.problem.n_out, -1)
 
 
 class GridMixer(MixerOperator):

@@ -14,7 +14,6 @@ from nfsgeo.models.mixer import MixerOperator, MixerSettings
 from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import GraphSettings
 from nfsgeo.nn import (
-    BaseInterpolation,
     ChannelKernel,
     DenseKernel,
     EdgeNetwork,
@@ -175,9 +174,9 @@ def grid_shape_for(domain: Domain, grid: int | None, num_nodes: int) -> tuple[in
 
 def _interpolation(
     problem: Problem, settings: InterpolationSettings, radius: float, width: int
-) -> KernelInterpolation | BaseInterpolation:
+) -> KernelInterpolation | None:
     if settings.kernel == "none":
-        return BaseInterpolation()
+        return None
     return KernelInterpolation(_kernel(problem, settings, radius, width))
 
 

@@ -9,7 +9,6 @@ ChannelKernel              a weight for every edge and channel
 GaussianKernel             a Gaussian of learned centre and widths
 EdgeNetwork                default network of a learned kernel
 interpolate                local polyharmonic splines, nothing learned
-BaseInterpolation          base interpolation of a graph, nothing learned
 neighbour_sum              weighted sums over neighbourhoods
 InterpolationResampling    points to a fixed grid and back
 =========================  =====================================================
@@ -56,7 +55,7 @@ adjacency_bytes            memory that learned graphs need
 =========================  =====================================================
 """
 
-from nfsgeo.nn.base_interpolation import BaseInterpolation, interpolate
+from nfsgeo.nn.base_interpolation import interpolate
 from nfsgeo.nn.edge_network import EdgeNetwork
 from nfsgeo.nn.graph_convolutions import AdaptiveConv, ChebyshevConv, DiffusionConv
 from nfsgeo.nn.graph_shift import (
@@ -64,9 +63,7 @@ from nfsgeo.nn.graph_shift import (
     scaled_laplacian,
     transition_matrices,
 )
-from nfsgeo.nn.grid_resampling import GridResampling, grid_shape
 from nfsgeo.nn.interpolation import KernelInterpolation
-from nfsgeo.nn.interpolation_resampling import InterpolationResampling
 from nfsgeo.nn.kernels import (
     ChannelKernel,
     DenseKernel,
@@ -87,7 +84,13 @@ from nfsgeo.nn.recurrent_cells import (
     DiffusionGRU,
     adjacency_bytes,
 )
-from nfsgeo.nn.resampling import LiftedBy, Points, Resampling
+from nfsgeo.nn.resampling import (
+    GridResampling,
+    InterpolationResampling,
+    LiftedBy,
+    Resampling,
+    grid_shape,
+)
 from nfsgeo.nn.spectral import SpectralConv
 from nfsgeo.nn.spherical import SphericalConv, SphericalTransform
 from nfsgeo.nn.temporal_bundling import TemporalDecoder
@@ -107,7 +110,6 @@ __all__ = [
     "AdaptiveConv",
     "AdaptiveGRU",
     "Attention",
-    "BaseInterpolation",
     "ChannelKernel",
     "ChebConvGRU",
     "ChebyshevConv",
@@ -133,7 +135,6 @@ __all__ = [
     "PhysicsAttention",
     "PointSpectralConv",
     "PointWaves",
-    "Points",
     "Pointwise",
     "Projector",
     "RealPart",
