@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
 from nfsgeo.models.base import Model
-from nfsgeo.models.patch_mixers import AttentionSettings, attention_block, divided
+from nfsgeo.models.patch_mixers import AttentionSettings, attention_block
 from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import ModelSettings
 from nfsgeo.nn import (
@@ -21,6 +21,7 @@ from nfsgeo.nn import (
     Trunk,
     UNet,
 )
+from nfsgeo.nn.patches import patches_of
 
 __all__ = ["DeepONet", "DeepONetU", "DeepONetV"]
 
@@ -158,7 +159,7 @@ class DeepONetV(DeepONet):
         """A lift, the embedding of patches, and attention blocks."""
         settings, dim = self.settings, self.problem.domain.dim
         patch = (settings.patch,) * dim
-        tokens = divided(self.problem.grid_shape or (), patch)
+        tokens = patches_of(self.problem.grid_shape or (), patch)
         return nn.Sequential(
             Pointwise(self.problem.num_features + dim, settings.width),
             PatchEmbedding(settings.width, patch),

@@ -35,6 +35,7 @@ from nfsgeo.nn import (
     SplitComplex,
     TokenMLP,
 )
+from nfsgeo.nn.patches import patches_of
 
 __all__ = [
     "GFN",
@@ -49,7 +50,6 @@ __all__ = [
     "NFSViT",
     "ViT",
     "attention_block",
-    "divided",
 ]
 
 # 16² nodes with 10 time steps, 8² with 40: what attention is given on interpolated
@@ -104,7 +104,7 @@ def over_patches(
         patch = (settings.patch,) * len(shape)
         if problem.has_time:
             patch = (*patch, settings.time_patch)
-        tokens = divided(token_sizes(problem, shape), patch)
+        tokens = patches_of(token_sizes(problem, shape), patch)
         layers = [block(settings, problem, tokens) for _ in range(settings.depth)]
         if after is not None:
             layers.append(after)
@@ -115,21 +115,6 @@ def over_patches(
         return nn.Sequential(*layers)
 
     return blocks
-
-
-def divided(sizes: Sequence[int], patch: Sequence[int]) -> tuple[int, ...]:
-    """Number of patches along each axis.
-
-    Raises:
-        UserError: when patches do not fill the grid and the time steps.
-    """
-    if any(n % p for n, p in zip(sizes, patch, strict=True)):
-        raise UserError(
-            f"patches of {tuple(patch)} on {tuple(sizes)} nodes and time steps",
-            "sizes that the patches divide",
-            "set model.settings.patch and time_patch, or change grid and time steps",
-        )
-    return tuple(n // p for n, p in zip(sizes, patch, strict=True))
 
 
 @over_patches

@@ -57,7 +57,15 @@ adjacency_bytes            memory that learned graphs need
 
 from nfsgeo.nn.base_interpolation import interpolate
 from nfsgeo.nn.edge_network import EdgeNetwork
-from nfsgeo.nn.graph_convolutions import AdaptiveConv, ChebyshevConv, DiffusionConv
+from nfsgeo.nn.graph_cells import (
+    AdaptiveConv,
+    AdaptiveGRU,
+    ChebConvGRU,
+    ChebyshevConv,
+    DiffusionConv,
+    DiffusionGRU,
+    adjacency_bytes,
+)
 from nfsgeo.nn.graph_shift import (
     node_graph,
     scaled_laplacian,
@@ -78,12 +86,6 @@ from nfsgeo.nn.patches import PatchEmbedding, PatchUnembedding
 from nfsgeo.nn.physics_attention import PhysicsAttention
 from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
 from nfsgeo.nn.pointwise import Lift, Pointwise, Projector
-from nfsgeo.nn.recurrent_cells import (
-    AdaptiveGRU,
-    ChebConvGRU,
-    DiffusionGRU,
-    adjacency_bytes,
-)
 from nfsgeo.nn.resampling import (
     GridResampling,
     InterpolationResampling,

@@ -98,12 +98,7 @@ class TokenMLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Mix the tokens."""
-        if x.shape[2:] != self.sizes:
-            raise UserError(
-                f"tokens {tuple(x.shape[2:])} (grid, time)",
-                f"{self.sizes}, for which the linear map over tokens is made",
-                "use the grid and time steps of training, or a model such as nfs",
-            )
+        _check_sizes(x, self.sizes)
         return self.linear(x.flatten(2)).unflatten(2, self.sizes)
 
     def extra_repr(self) -> str:
@@ -144,12 +139,7 @@ class GlobalFilter(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Filter every channel."""
-        if x.shape[2:] != self.sizes:
-            raise UserError(
-                f"tokens {tuple(x.shape[2:])} (grid, time)",
-                f"{self.sizes}, for which the filter is made",
-                "use the grid and time steps of training, or a model such as nfs",
-            )
+        _check_sizes(x, self.sizes)
         dim = tuple(range(2, x.dim()))
         # FFTs of half precision exist for powers of two on CUDA only.
         exact = torch.promote_types(x.dtype, torch.float32)
@@ -160,6 +150,15 @@ class GlobalFilter(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.weight.size(0)}, sizes={self.sizes}"
+
+
+def _check_sizes(x: Tensor, sizes: tuple[int, ...]) -> None:
+    if x.shape[2:] != sizes:
+        raise UserError(
+            f"tokens {tuple(x.shape[2:])} (grid, time)",
+            f"{sizes}, for which the layer is made",
+            "use the grid and time steps of training, or a model such as nfs",
+        )
 
 
 class FourierTokens(nn.Module):

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import Problem, build_model
-from nfsgeo.nn import Points
 
 SMALL = {"width": 8, "modes": 3, "hidden": 8}
 KERNELS = ("dense", "channel", "gaussian")
@@ -92,7 +91,8 @@ def test_kernels_interpolate_all_inputs_alike_where_they_see_none(inputs):
     graphs = model.connect(pos)
     one, other = (
         model.resampling(
-            model.resampling.prepare(Points(features.flatten(1), graphs)),
+            features.flatten(1),
+            graphs,
             lambda _, pos: (pos @ weight, slope),
             torch.zeros(1),
         )
