@@ -102,21 +102,16 @@ __all__ = [
 ]
 
 NFS_PAPER = "Non-equispaced Fourier Neural Solvers for PDEs"
+FNO_PAPER = "Fourier Neural Operator for Parametric PDEs"
+DEEPONET_PAPER = "Learning nonlinear operators via DeepONet"
 # With so many point sets, errors on other meshes hardly exceed those on the mesh of
 # training; no other number was tried.
-ON_POINTS: dict[str, Any] = {
-    "source": NFS_PAPER,
-    "point_sets": 16,
-    "query_points": 16,
-    "loss_weighting": "quadrature",
-}
-ON_GRAPHS: dict[str, Any] = {"family": "graph", "autoregressive": True}
-OVER_PATCHES: dict[str, Any] = {"points": False, "unseen_meshes": False}
-DEEPONET: dict[str, Any] = {
-    "source": "Learning nonlinear operators via DeepONet",
-    "family": "deeponet",
-    "points": False,
-}
+POINTS: dict[str, Any] = {"point_sets": 16, "query_points": 16}
+POINTS |= {"source": NFS_PAPER, "loss_weighting": "quadrature"}
+GRAPH: dict[str, Any] = {"family": "graph", "autoregressive": True}
+GRID: dict[str, Any] = {"points": False}
+PATCHES = GRID | {"unseen_meshes": False}
+DEEPONET = GRID | {"source": DEEPONET_PAPER, "family": "deeponet"}
 # The paper's settings. Its kernel is a matrix for every edge, added to the mean of the
 # neighbours, its radius that on the unit box, whatever the number of points.
 DEEP: dict[str, Any] = {"depth": 3}
@@ -130,50 +125,47 @@ MODELS: dict[str, ModelInfo] = {
     info.name: info
     for info in (
         ModelInfo(
-            "nfs", NFS, paper=NFS_SETTINGS, parameters_paper=37_891_937, **ON_POINTS
+            "nfs", NFS, paper=NFS_SETTINGS, parameters_paper=37_891_937, **POINTS
         ),
-        ModelInfo("nfs-vit", NFSViT, paper=KERNEL | {"depth": 1}, **ON_POINTS),
-        ModelInfo("nfs-mlpmixer", NFSMLPMixer, paper=KERNEL | DEEP, **ON_POINTS),
-        ModelInfo("nfs-fnet", NFSFNet, paper=KERNEL | DEEP, **ON_POINTS),
-        ModelInfo("nfs-gfn", NFSGFN, paper=KERNEL | DEEP, **ON_POINTS),
-        ModelInfo("nfs-pfno", NFSPFNO, paper=KERNEL | FOURIER, **ON_POINTS),
+        ModelInfo("nfs-vit", NFSViT, paper=KERNEL, **POINTS),
+        ModelInfo("nfs-mlpmixer", NFSMLPMixer, paper=KERNEL | DEEP, **POINTS),
+        ModelInfo("nfs-fnet", NFSFNet, paper=KERNEL | DEEP, **POINTS),
+        ModelInfo("nfs-gfn", NFSGFN, paper=KERNEL | DEEP, **POINTS),
+        ModelInfo("nfs-pfno", NFSPFNO, paper=KERNEL | FOURIER, **POINTS),
         ModelInfo(
             "gcgru",
             GCGRU,
             "Structured Sequence Modeling with Graph Convolutional Recurrent Networks",
-            paper=RADIUS | DIRECT,
-            parameters_paper=74_945,
-            **ON_GRAPHS,
+            RADIUS | DIRECT,
+            74_945,
+            **GRAPH,
         ),
         ModelInfo(
             "dcrnn",
             DCRNN,
             "Diffusion Convolutional Recurrent Neural Network",
-            paper=RADIUS | DIRECT,
-            parameters_paper=148_673,
-            **ON_GRAPHS,
+            RADIUS | DIRECT,
+            148_673,
+            **GRAPH,
         ),
         ModelInfo(
             "agcrn",
             AGCRN,
             "Adaptive Graph Convolutional Recurrent Network",
+            DIRECT,
             unseen_meshes=False,
-            paper=DIRECT,
-            **ON_GRAPHS,
+            **GRAPH,
         ),
         ModelInfo(
             "mppde",
             MPPDE,
             "Message Passing Neural PDE Solvers",
-            paper=RADIUS,
-            parameters_paper=622_161,
-            **ON_GRAPHS,
+            RADIUS,
+            622_161,
+            **GRAPH,
         ),
         ModelInfo(
-            "dse",
-            DSE,
-            "Beyond Regular Grids: Fourier-Based Neural Operators",
-            paper=FOURIER,
+            "dse", DSE, "Beyond Regular Grids: Fourier-Based Neural Operators", FOURIER
         ),
         ModelInfo("gino", GINO, "Geometry-Informed Neural Operator (neuraloperator)"),
         ModelInfo(
@@ -181,58 +173,35 @@ MODELS: dict[str, ModelInfo] = {
             Transolver,
             "Transolver: A Fast Transformer Solver for PDEs on General Geometries",
         ),
-        ModelInfo(
-            "fno",
-            FNO,
-            "Fourier Neural Operator for Parametric PDEs",
-            points=False,
-            paper=FOURIER,
-            parameters_paper=6_299_425,
-        ),
-        ModelInfo(
-            "neuralop-fno",
-            NeuralopFNO,
-            "Fourier Neural Operator for Parametric PDEs (neuraloperator)",
-            points=False,
-        ),
-        ModelInfo(
-            "pfno",
-            PFNO,
-            NFS_PAPER,
-            paper=FOURIER,
-            parameters_paper=9_742_145,
-            **OVER_PATCHES,
-        ),
+        ModelInfo("fno", FNO, FNO_PAPER, FOURIER, 6_299_425, **GRID),
+        ModelInfo("neuralop-fno", NeuralopFNO, f"{FNO_PAPER} (neuraloperator)", **GRID),
+        ModelInfo("pfno", PFNO, NFS_PAPER, FOURIER, 9_742_145, **PATCHES),
         ModelInfo(
             "vit",
             ViT,
             "An Image is Worth 16x16 Words",
-            paper={"depth": 2},
-            parameters_paper=773_217,
-            **OVER_PATCHES,
+            {"depth": 2},
+            773_217,
+            **PATCHES,
         ),
         ModelInfo(
             "mlpmixer",
             MLPMixer,
             "MLP-Mixer: An all-MLP Architecture for Vision",
-            paper=DEEP,
-            parameters_paper=79_749_953,
-            **OVER_PATCHES,
+            DEEP,
+            79_749_953,
+            **PATCHES,
         ),
         ModelInfo(
-            "fnet",
-            FNet,
-            "FNet: Mixing Tokens with Fourier Transforms",
-            paper=DEEP,
-            **OVER_PATCHES,
+            "fnet", FNet, "FNet: Mixing Tokens with Fourier Transforms", DEEP, **PATCHES
         ),
         ModelInfo(
             "gfn",
             GFN,
             "Global Filter Networks for Image Classification",
-            paper=DEEP,
-            parameters_paper=1_361_729,
-            **OVER_PATCHES,
+            DEEP,
+            1_361_729,
+            **PATCHES,
         ),
         ModelInfo("deeponet-u", DeepONetU, **DEEPONET),
         ModelInfo("deeponet-v", DeepONetV, **DEEPONET),

@@ -147,9 +147,9 @@ class MPPDE(Model):
         if not self.problem.has_time:
             return x, x[:, -1, :0], x[..., :0]
         fields, forcing, rest = self.problem.split(x)
-        missing = max(0, self.window - x.size(1))
+        lacking = max(0, self.window - x.size(1))
         fields, forcing = (
-            torch.cat([each[:, :1].expand(-1, missing, -1), each], dim=1)
+            torch.cat([each[:, :1].expand(-1, lacking, -1), each], dim=1)
             for each in (fields, forcing)
         )
         return fields, rest[:, -1], forcing
@@ -193,16 +193,6 @@ class WindowStep(nn.Module):
     .. math:: h^0 = \epsilon(u, x, \theta), \qquad
         h^{l+1} = \mathrm{message}_l(h^l, u, \theta), \qquad
         d = \mathrm{decode}(h^L)
-
-    Args:
-        dim: space dimensions.
-        radius: of the graph, the unit of displacements.
-        window: time steps of the input and of the output.
-        fields: components of the input.
-        components: components of the output.
-        variables: number of entries of :math:`\theta`.
-        width: hidden channels.
-        depth: number of layers.
 
     Shapes:
         ``u`` ``[N, window, fields]``, ``place`` ``[N, dim]``, ``variables``

@@ -117,15 +117,6 @@ def over_patches(
     return blocks
 
 
-@over_patches
-def mlpmixer_blocks(
-    settings: PatchSettings, problem: Problem, sizes: Sequence[int]
-) -> MixerBlock:
-    """A matrix over all tokens of space and time, then one over channels."""
-    mix = nn.Sequential(TokenMLP(sizes), Pointwise(settings.width, settings.width))
-    return mixer_block(settings, sizes, mix, residual=False)
-
-
 class MLPMixer(GridMixer):
     """MLP-Mixer whose tokens are patches of space and time.
 
@@ -134,7 +125,15 @@ class MLPMixer(GridMixer):
     """
 
     Settings = PatchSettings
-    make_blocks = staticmethod(mlpmixer_blocks)
+
+    @staticmethod
+    @over_patches
+    def make_blocks(
+        settings: PatchSettings, problem: Problem, sizes: Sequence[int]
+    ) -> MixerBlock:
+        """A matrix over all tokens of space and time, then one over channels."""
+        mix = nn.Sequential(TokenMLP(sizes), Pointwise(settings.width, settings.width))
+        return mixer_block(settings, sizes, mix, residual=False)
 
 
 class NFSMLPMixer(PointMixer):
@@ -142,7 +141,7 @@ class NFSMLPMixer(PointMixer):
 
     Settings = InterpolatedSettings
     spheres = True
-    make_blocks = staticmethod(mlpmixer_blocks)
+    make_blocks = staticmethod(MLPMixer.make_blocks)
 
 
 class AttentionSettings(MixerSettings):
@@ -175,14 +174,6 @@ def attention_block(settings: AttentionSettings, sizes: Sequence[int]) -> MixerB
     return mixer_block(settings, sizes, mix)
 
 
-@over_patches
-def vit_blocks(
-    settings: ViTSettings, problem: Problem, sizes: Sequence[int]
-) -> MixerBlock:
-    """An attention block over patches."""
-    return attention_block(settings, sizes)
-
-
 class ViT(GridMixer):
     """Vision Transformer whose tokens are patches of space and time.
 
@@ -190,7 +181,14 @@ class ViT(GridMixer):
     """
 
     Settings = ViTSettings
-    make_blocks = staticmethod(vit_blocks)
+
+    @staticmethod
+    @over_patches
+    def make_blocks(
+        settings: ViTSettings, problem: Problem, sizes: Sequence[int]
+    ) -> MixerBlock:
+        """An attention block over patches."""
+        return attention_block(settings, sizes)
 
 
 class NFSViT(PointMixer):
@@ -202,30 +200,12 @@ class NFSViT(PointMixer):
 
     Settings = NFSViTSettings
     spheres = True
-    make_blocks = staticmethod(vit_blocks)
+    make_blocks = staticmethod(ViT.make_blocks)
 
     @staticmethod
     def max_nodes(problem: Problem) -> int:
         """About the most nodes of a grid whose size the settings leave open."""
         return min(256, max(MAX_TOKENS // problem.n_out, 1))
-
-
-@partial(over_patches, after=RealPart())
-def fnet_blocks(
-    settings: PatchSettings, problem: Problem, sizes: Sequence[int]
-) -> MixerBlock:
-    """Transforms of space and time, complex maps of channels, then the real part.
-
-    The field stays complex from block to block, and alternates between space and
-    frequencies.
-    """
-    width = settings.width
-    real, imaginary = layer_norm(settings, sizes), layer_norm(settings, sizes)
-    return MixerBlock(
-        nn.Sequential(FourierTokens(), Pointwise(width, width, dtype=torch.cfloat)),
-        norm=SplitComplex(real, imaginary) if real and imaginary else None,
-        activation=ModulusGELU(width),
-    )
 
 
 class FNet(GridMixer):
@@ -236,24 +216,31 @@ class FNet(GridMixer):
     """
 
     Settings = PatchSettings
-    make_blocks = staticmethod(fnet_blocks)
+
+    @staticmethod
+    @partial(over_patches, after=RealPart())
+    def make_blocks(
+        settings: PatchSettings, problem: Problem, sizes: Sequence[int]
+    ) -> MixerBlock:
+        """Transforms of space and time, complex maps of channels, then the real part.
+
+        The field stays complex from block to block, and alternates between space and
+        frequencies.
+        """
+        width = settings.width
+        real, imaginary = layer_norm(settings, sizes), layer_norm(settings, sizes)
+        return MixerBlock(
+            nn.Sequential(FourierTokens(), Pointwise(width, width, dtype=torch.cfloat)),
+            norm=SplitComplex(real, imaginary) if real and imaginary else None,
+            activation=ModulusGELU(width),
+        )
 
 
 class NFSFNet(PointMixer):
     """`fnet` on any points: interpolation to a small grid in place of patches."""
 
     Settings = InterpolatedSettings
-    make_blocks = staticmethod(fnet_blocks)
-
-
-@over_patches
-def gfn_blocks(
-    settings: PatchSettings, problem: Problem, sizes: Sequence[int]
-) -> MixerBlock:
-    """A weight for each frequency and channel, then a linear map of channels."""
-    width = settings.width
-    mix = nn.Sequential(GlobalFilter(width, sizes), Pointwise(width, width))
-    return mixer_block(settings, sizes, mix, residual=False)
+    make_blocks = staticmethod(FNet.make_blocks)
 
 
 class GFN(GridMixer):
@@ -263,14 +250,23 @@ class GFN(GridMixer):
     """
 
     Settings = PatchSettings
-    make_blocks = staticmethod(gfn_blocks)
+
+    @staticmethod
+    @over_patches
+    def make_blocks(
+        settings: PatchSettings, problem: Problem, sizes: Sequence[int]
+    ) -> MixerBlock:
+        """A weight for each frequency and channel, then a linear map of channels."""
+        width = settings.width
+        mix = nn.Sequential(GlobalFilter(width, sizes), Pointwise(width, width))
+        return mixer_block(settings, sizes, mix, residual=False)
 
 
 class NFSGFN(PointMixer):
     """`gfn` on any points: interpolation to a small grid in place of patches."""
 
     Settings = InterpolatedSettings
-    make_blocks = staticmethod(gfn_blocks)
+    make_blocks = staticmethod(GFN.make_blocks)
 
 
 class PFNOSettings(SpectralSettings, PatchSettings):
@@ -281,17 +277,6 @@ class NFSPFNOSettings(InterpolatedSettings, PFNOSettings):
     """Settings of `nfs-pfno`."""
 
 
-@over_patches
-def pfno_blocks(
-    settings: PFNOSettings, problem: Problem, sizes: Sequence[int]
-) -> MixerBlock:
-    """A Fourier block over patches, with all frequencies of time."""
-    dim, most = problem.domain.dim, settings.modes_of(problem)
-    modes = [min(most, max(1, n // 2)) for n in sizes[:dim]]
-    modes += [n // 2 + 1 for n in sizes[dim:]]
-    return spectral_block(settings, sizes, modes)
-
-
 class PFNO(GridMixer):
     """Fourier Neural Operator with Layer-Norm whose tokens are patches of nodes.
 
@@ -299,11 +284,21 @@ class PFNO(GridMixer):
     """
 
     Settings = PFNOSettings
-    make_blocks = staticmethod(pfno_blocks)
+
+    @staticmethod
+    @over_patches
+    def make_blocks(
+        settings: PFNOSettings, problem: Problem, sizes: Sequence[int]
+    ) -> MixerBlock:
+        """A Fourier block over patches, with all frequencies of time."""
+        dim, most = problem.domain.dim, settings.modes_of(problem)
+        modes = [min(most, max(1, n // 2)) for n in sizes[:dim]]
+        modes += [n // 2 + 1 for n in sizes[dim:]]
+        return spectral_block(settings, sizes, modes)
 
 
 class NFSPFNO(PointMixer):
     """`pfno` on any points: interpolation to a small grid in place of patches."""
 
     Settings = NFSPFNOSettings
-    make_blocks = staticmethod(pfno_blocks)
+    make_blocks = staticmethod(PFNO.make_blocks)

@@ -18,7 +18,6 @@ from nfsgeo.nn import (
     DenseKernel,
     EdgeNetwork,
     GaussianKernel,
-    InterpolationKernel,
     InterpolationResampling,
     KernelInterpolation,
     Resampling,
@@ -127,14 +126,14 @@ class PointMixer(MixerOperator):
         # would leave points without a node.
         ends = min(num_points, math.prod(shape))
         radius = settings.builder(problem, ends).radius
-        to_grid, to_points = (
-            _interpolation(problem, settings, radius, width)
-            for width in (settings.width, back_width or settings.width)
-        )
+        to_grid = to_points = None
         wider = []
-        for each in (radius * 3**power for power in range(1, settings.radii)):
-            kernel = _kernel(problem, settings, each, settings.width)
-            wider.append((each, KernelInterpolation(kernel)))
+        if settings.kernel != "none":
+            width = settings.width
+            to_grid = _learned(problem, settings, radius, width)
+            to_points = _learned(problem, settings, radius, back_width or width)
+            radii = [radius * 3**power for power in range(1, settings.radii)]
+            wider = [(r, _learned(problem, settings, r, width)) for r in radii]
         resampling = InterpolationResampling(
             to_grid,
             to_points,
@@ -172,20 +171,12 @@ def grid_shape_for(domain: Domain, grid: int | None, num_nodes: int) -> tuple[in
     )
 
 
-def _interpolation(
+def _learned(
     problem: Problem, settings: InterpolationSettings, radius: float, width: int
-) -> KernelInterpolation | None:
-    if settings.kernel == "none":
-        return None
-    return KernelInterpolation(_kernel(problem, settings, radius, width))
-
-
-def _kernel(
-    problem: Problem, settings: InterpolationSettings, radius: float, width: int
-) -> InterpolationKernel:
+) -> KernelInterpolation:
     dim = problem.dim
     if settings.kernel == "gaussian":
-        return GaussianKernel(width, dim, scale=radius)
+        return KernelInterpolation(GaussianKernel(width, dim, scale=radius))
     network = EdgeNetwork(
         dim,
         problem.num_features if settings.inputs else 0,
@@ -201,5 +192,6 @@ def _kernel(
                 "a divisor of model.settings.width and back_width",
                 "set model.settings.shared_by=1 or change one of them",
             )
-        return ChannelKernel(width, network, groups=width // settings.shared_by)
-    return DenseKernel(width, network)
+        groups = width // settings.shared_by
+        return KernelInterpolation(ChannelKernel(width, network, groups=groups))
+    return KernelInterpolation(DenseKernel(width, network))
