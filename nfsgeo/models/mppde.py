@@ -43,8 +43,8 @@ class MPPDE(Model):
     "Message Passing Neural PDE Solvers", section 3: a network turns a window of
     :math:`w` time steps into as many changes :math:`d_l`; windows follow each other
     until the result is complete. Where there are fewer input time steps than a window
-    has, the first is repeated. A forcing comes with the variables, at the time steps of
-    both windows. A problem without time has windows of one step, and the
+    has, the first is repeated. What is known ahead comes with the variables, at the
+    steps of both windows. A problem without time has windows of one step, and the
     network's output is the result itself.
 
     In training a window starts at any true time step. Of those with room for two, half
@@ -86,7 +86,7 @@ class MPPDE(Model):
     def steps_beyond(self) -> int:
         """Time steps after the predicted ones that the pushforward trick can use.
 
-        None with a forcing, which is not known there.
+        None where fields are known ahead, which they are not there.
         """
         if not (self.pushforward and self.problem.has_time) or self.problem.forcings:
             return 0
@@ -99,11 +99,11 @@ class MPPDE(Model):
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the observed points; see :class:`Model`."""
-        fields, coefficients, forcing = self._split(x)
+        fields, coefficients, given = self._split(x)
         windows = [fields[:, -self.window :]]
         for start in range(0, self.problem.n_out, self.window):
             time = x.new_full((len(x),), start)
-            after = self._next(windows[-1], coefficients, forcing, time, graphs)
+            after = self._next(windows[-1], coefficients, given, time, graphs)
             windows.append(after)
         return torch.cat(windows[1:], dim=1)[:, : self.problem.n_out]
 
@@ -115,12 +115,12 @@ class MPPDE(Model):
         There are as many of them as the result has; see
         :class:`~nfsgeo.models.OwnLoss`.
         """
-        fields, coefficients, forcing = self._split(x)
+        fields, coefficients, given = self._split(x)
         choices = fields.size(1) + target.size(1) - 2 * self.window + 1
         if not self.problem.has_time or choices < 1:
             return loss(self.predict(x, graphs), target[:, : self.problem.n_out])
         true = torch.cat([fields, target], dim=1)
-        filled, known = fill_in_time(true), (coefficients, forcing)
+        filled, known = fill_in_time(true), (coefficients, given)
         batch, num_samples = graphs.batch, graphs.num_samples
         losses = []
         for _ in range(0, self.problem.n_out, self.window):
@@ -140,25 +140,25 @@ class MPPDE(Model):
         return torch.stack(losses).mean()
 
     def _split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Fields at a window of time steps at least, coefficients, and the forcing.
+        """Fields of at least a window of time steps, coefficients, what is known.
 
-        The forcing begins with the fields and ends with the result.
+        That begins with the fields and ends with the result.
         """
         if not self.problem.has_time:
             return x, x[:, -1, :0], x[..., :0]
-        fields, forcing, rest = self.problem.split(x)
+        fields, given, rest = self.problem.split(x)
         lacking = max(0, self.window - x.size(1))
-        fields, forcing = (
+        fields, given = (
             torch.cat([each[:, :1].expand(-1, lacking, -1), each], dim=1)
-            for each in (fields, forcing)
+            for each in (fields, given)
         )
-        return fields, rest[:, -1], forcing
+        return fields, rest[:, -1], given
 
     def _next(
         self,
         window: Tensor,
         coefficients: Tensor,
-        forcing: Tensor,
+        given: Tensor,
         time: Tensor,
         graphs: Graphs,
     ) -> Tensor:
@@ -170,8 +170,8 @@ class MPPDE(Model):
         relative = (time / self.problem.n_out).to(window.dtype).unsqueeze(1)
         variables = torch.cat([relative, coefficients], dim=1)
         if self.problem.forcings:
-            start = time.long() + forcing.size(1) - self.problem.n_out - self.window
-            known = _time_steps(forcing, start, 2 * self.window)
+            start = time.long() + given.size(1) - self.problem.n_out - self.window
+            known = _time_steps(given, start, 2 * self.window)
             variables = torch.cat([variables, known.flatten(1)], dim=1)
         change = self.step(window, variables, graphs, place)
         return window[:, -1:] + self.elapsed * change

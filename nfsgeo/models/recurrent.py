@@ -67,7 +67,7 @@ class RecurrentOperator(Model):
 
     The cells encode the input time steps one by one. The same cells then decode,
     starting from zeros, with each prediction as their next input (autoregressive
-    rollout); coefficients stay, and a forcing is that of the time step which is read or
+    rollout); coefficients stay, what is known ahead is that of the step that is read or
     predicted. With ``residual`` the last input time step is added to
     every prediction. A problem without time takes one step of each kind.
 
@@ -135,13 +135,13 @@ class RecurrentOperator(Model):
     ) -> Tensor:
         """The result; where ``true [n_t']`` holds, the ``target`` is fed back."""
         matrices = self.matrices(graphs)
-        fields, forcing, rest = self.problem.split(x)
+        fields, given, rest = self.problem.split(x)
         if self.settings.coordinates:
             # They stay the same at all time steps, as coefficients do.
             pos = graphs.pos.to(x.dtype)[:, None].expand(-1, x.size(1), -1)
             rest = torch.cat([rest, pos], dim=-1)
         hidden = [x.new_zeros(len(x), self.settings.width) for _ in self.cells]
-        here, ahead = forcing[:, : x.size(1)], forcing[:, x.size(1) :]
+        here, ahead = given[:, : x.size(1)], given[:, x.size(1) :]
         for read in torch.cat([fields, here, rest], dim=-1).unbind(1):
             hidden = self._step(read, hidden, matrices)
         last = torch.zeros_like(fields[:, -1])
@@ -259,14 +259,6 @@ class AGCRN(RecurrentOperator):
         mesh = torch.full((problem.num_points, problem.dim), torch.nan)
         self.register_buffer("mesh", mesh)
         self._filled = False
-
-    def _load_from_state_dict(
-        self, state: dict[str, Any], prefix: str, *given: Any
-    ) -> None:
-        former = prefix + "supports.mesh"  # in checkpoints of nfsgeo 0.1
-        if former in state:
-            state[prefix + "mesh"] = state.pop(former)
-        super()._load_from_state_dict(state, prefix, *given)
 
     def make_cell(self, channels: int) -> nn.Module:
         """A gated recurrent unit with a graph of its own."""

@@ -55,6 +55,7 @@ adjacency_bytes            memory that learned graphs need
 =========================  =====================================================
 """
 
+from nfsgeo.nn.attention import Attention, PhysicsAttention
 from nfsgeo.nn.base_interpolation import interpolate
 from nfsgeo.nn.edge_network import EdgeNetwork
 from nfsgeo.nn.graph_cells import (
@@ -78,12 +79,10 @@ from nfsgeo.nn.kernels import (
     GaussianKernel,
     InterpolationKernel,
 )
-from nfsgeo.nn.message_passing import MPPDELayer
-from nfsgeo.nn.mixer import MixerBlock
+from nfsgeo.nn.message_passing import MPPDELayer, TemporalDecoder
+from nfsgeo.nn.mixer_block import FieldLayerNorm, MixerBlock
 from nfsgeo.nn.neighbour_sum import neighbour_sum, neighbour_sum_reference
-from nfsgeo.nn.normalisation import FieldLayerNorm
 from nfsgeo.nn.patches import PatchEmbedding, PatchUnembedding
-from nfsgeo.nn.physics_attention import PhysicsAttention
 from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
 from nfsgeo.nn.pointwise import Lift, Pointwise, Projector
 from nfsgeo.nn.resampling import (
@@ -95,9 +94,7 @@ from nfsgeo.nn.resampling import (
 )
 from nfsgeo.nn.spectral import SpectralConv
 from nfsgeo.nn.spherical import SphericalConv, SphericalTransform
-from nfsgeo.nn.temporal_bundling import TemporalDecoder
 from nfsgeo.nn.token_mixers import (
-    Attention,
     FourierTokens,
     GlobalFilter,
     ModulusGELU,

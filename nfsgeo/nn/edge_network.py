@@ -97,19 +97,20 @@ class EdgeNetwork(nn.Module):
         weight = weight if self.directions else pad(weight, (self.dim, 0))
         with torch.autocast(offset.device.type, enabled=False):
             relative, bias = offset.to(weight.dtype), self.edge.bias
-            if self.node is None:
-                source = None
-            else:
+            at_source: Tensor | None = None
+            of_source: Tensor = bias
+            if self.node is not None:
                 # There are fewer points than edges.
                 known = torch.cat(parts, dim=-1).to(weight.dtype)
-                bias = linear(known, self.node.weight, bias)
+                at_source, of_source = source, linear(known, self.node.weight, bias)
             if mix is not None:
-                out = hidden_layer(relative, weight, bias, mix.weight, mix.bias, source)
-            elif source is None:
+                layers = weight, of_source, mix.weight, mix.bias
+                out = hidden_layer(relative, *layers, at_source)
+            elif at_source is None:
                 out = gelu(linear(relative, weight, bias))
             else:
-                of_source = bias.index_select(0, source)
-                out = gelu(torch.addmm(of_source, relative, weight.t()))
+                of_edge = of_source.index_select(0, at_source)
+                out = gelu(torch.addmm(of_edge, relative, weight.t()))
             return out.to(offset.dtype)
 
     def extra_repr(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-__all__ = ["SpectralConv", "real_waves"]
+__all__ = ["SpectralConv", "mixed_modes", "real_waves"]
 
 # Most frequencies of an axis that a matrix product gives sooner than an FFT; measured
 # on a CPU, for axes of 64 to 8192 nodes.
@@ -96,7 +96,7 @@ class SpectralConv(nn.Module):
             parts = _transform(parts, axis + 2, kept[axis])
         modes = parts.movedim((0, 1), (-3, -2)).flatten(0, -4)
         weight = self._weight(kept).to(x.dtype).flatten(0, -4)
-        parts = _mixed(modes, weight).unflatten(0, kept).movedim((-3, -2), (0, 1))
+        parts = mixed_modes(modes, weight).unflatten(0, kept).movedim((-3, -2), (0, 1))
         for axis in others:
             parts = _inverse(parts, axis + 2, sizes[axis])
         return _real_inverse(parts, sizes[-1])
@@ -122,10 +122,17 @@ class SpectralConv(nn.Module):
         return f"{self.in_channels}, {self.out_channels}, modes={self.modes}"
 
 
-def _mixed(modes: Tensor, weight: Tensor) -> Tensor:
-    """Channels of all modes ``[K, B, C, 2]`` mapped by ``[K, C, C', 2]``."""
+def mixed_modes(modes: Tensor, weight: Tensor) -> Tensor:
+    """Channels of complex modes mapped by complex weights.
+
+    Args:
+        modes: ``[K, B, C, 2]``, real and imaginary parts as the last axis.
+        weight: ``[K, C, C', 2]``.
+    """
     if not torch.compiler.is_exporting():
-        weight, modes = map(torch.view_as_complex, (weight, modes.contiguous()))
+        weight, modes = (
+            torch.view_as_complex(each.contiguous()) for each in (weight, modes)
+        )
         return torch.view_as_real(torch.bmm(modes, weight))
     real, imaginary = weight.unbind(-1)
     # What a complex number does to the parts of another.
