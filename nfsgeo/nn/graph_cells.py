@@ -47,8 +47,8 @@ class GraphConvolution(nn.Module):
     ) -> None:
         super().__init__()
         self.gates = gates
-        size = (order, in_channels, out_channels)
-        size = size if several is None else (several, *size)
+        size: tuple[int, ...] = () if several is None else (several,)
+        size = (*size, order, in_channels, out_channels)
         self.weight = nn.Parameter(torch.empty(size))
         self.bias = nn.Parameter(self._bias())
         self.reset_parameters()
