@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.graphs import sample_sizes
 from nfsgeo.models.problem import Problem
+from nfsgeo.models.settings import ModelSettings
 from nfsgeo.nn import grid_shape
-from nfsgeo.setting_errors import unknown
+from nfsgeo.setting_errors import explained
 
-__all__ = ["Model", "ModelSettings", "check_differentiable"]
-
-
-class ModelSettings(BaseModel):
-    """Base of the settings classes of models: typed fields with defaults."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    def completed(self, problem: Problem) -> Self:
-        """The settings with what they leave to the problem; by default, themselves."""
-        return self
+__all__ = ["Model", "check_differentiable"]
 
 
 class Model(nn.Module, ABC):
@@ -91,46 +81,23 @@ class Model(nn.Module, ABC):
     def __init_subclass__(cls) -> None:
         """Shows the fields of ``Settings`` as keyword arguments of the class."""
         super().__init_subclass__()
-        if "Settings" not in vars(cls):
-            return
-        parameter, kind = inspect.Parameter, cls.Settings
-        cls.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [
-                parameter(
-                    "problem", parameter.POSITIONAL_OR_KEYWORD, annotation=Problem
-                ),
-                parameter(
-                    "settings",
-                    parameter.POSITIONAL_OR_KEYWORD,
-                    default=None,
-                    annotation=kind | None,
-                ),
-                *inspect.signature(kind).parameters.values(),
-            ]
-        )
+        _, *first, _ = inspect.signature(Model.__init__).parameters.values()
+        fields = inspect.signature(cls.Settings).parameters.values()
+        signature = inspect.Signature([*first, *fields])
+        cls.__signature__ = signature  # type: ignore[attr-defined]
 
     @classmethod
     def _checked(cls, settings: Any, keywords: dict[str, Any]) -> Any:
         """The settings that a constructor was called with."""
-        if settings is not None:
-            if keywords or not isinstance(settings, cls.Settings):
-                raise TypeError(
-                    f"{cls.__name__} takes either {cls.Settings.__name__} or its "
-                    "fields as keyword arguments"
-                )
-            return settings
-        try:
-            return cls.Settings(**keywords)
-        except ValidationError as error:
-            first: Any = error.errors()[0]
-            key = ".".join(map(str, first["loc"]))
-            given = f"{cls.__name__}({key}={first['input']!r})"
-            if first["type"] == "extra_forbidden":
-                fields = list(cls.Settings.model_fields)
-                expected = f"one of {', '.join(fields)}" if fields else "no settings"
-                raise unknown(given, expected, key, fields) from None
-            expected = first["msg"].removeprefix("Input should be ")
-            raise UserError(given, expected, "change it") from None
+        if settings is None:
+            with explained(cls.__name__, cls.Settings.model_fields):
+                return cls.Settings(**keywords)
+        if keywords or not isinstance(settings, cls.Settings):
+            raise TypeError(
+                f"{cls.__name__} takes either {cls.Settings.__name__} or its "
+                "fields as keyword arguments"
+            )
+        return settings
 
     def forward(
         self,
@@ -209,11 +176,36 @@ class Model(nn.Module, ABC):
                 require them.
             ValueError: when a sample has no point or a batch vector is not sorted.
         """
+        query_pos = None if query_pos is pos else query_pos
         differentiated = _differentiated(pos, query_pos)
         if differentiated:
             self._check_differentiable(pos, query_pos)
+        sizes = sample_sizes(pos, batch)
+        if len(sizes) > 1 and 0 in sizes:
+            raise ValueError(
+                f"sample {sizes.index(0)} of {len(sizes)} has no point: expected at "
+                "least one in every sample; leave it out of the batch"
+            )
+        if len(sizes) > 1 and query_pos is not None and query_batch is None:
+            raise ValueError(
+                f"query_batch is None for a batch of {len(sizes)} samples; "
+                "expected the sample of each query point"
+            )
         with torch.set_grad_enabled(differentiated):
-            return self._connected(pos, batch, query_pos, query_batch)
+            places = self._normalised(pos).split(sizes)
+            queries: list[Tensor | None] = [None] * len(sizes)
+            if query_pos is not None:
+                some = sample_sizes(query_pos, query_batch)
+                some += [0] * (len(sizes) - len(some))
+                queries = list(self._normalised(query_pos).split(some))
+            samples: list[Graphs] = []
+            for place, query in zip(places, queries, strict=True):
+                shared = bool(samples) and not differentiated
+                if shared and _same(samples[0], place, query):
+                    samples.append(samples[0])
+                else:
+                    samples.append(self.connect_sample(place, query))
+            return Graphs.join(samples)
 
     def _check_differentiable(self, pos: Tensor, query_pos: Tensor | None) -> None:
         wanted = query_pos is not None and query_pos.requires_grad
@@ -229,42 +221,6 @@ class Model(nn.Module, ABC):
             instead,
             "use such a model, or detach the positions",
         )
-
-    def _connected(
-        self,
-        pos: Tensor,
-        batch: Tensor | None,
-        query_pos: Tensor | None,
-        query_batch: Tensor | None,
-    ) -> Graphs:
-        if query_pos is pos:
-            query_pos = None
-        sizes = sample_sizes(pos, batch)
-        for number, size in enumerate(sizes):
-            if size == 0 and len(sizes) > 1:
-                raise ValueError(
-                    f"sample {number} of {len(sizes)} has no point: expected at least "
-                    "one in every sample; leave it out of the batch"
-                )
-        places = self._normalised(pos).split(sizes)
-        queries: list[Tensor | None] = [None] * len(sizes)
-        if query_pos is not None:
-            if len(sizes) > 1 and query_batch is None:
-                raise ValueError(
-                    f"query_batch is None for a batch of {len(sizes)} samples; "
-                    "expected the sample of each query point"
-                )
-            query_sizes = sample_sizes(query_pos, query_batch)
-            query_sizes += [0] * (len(sizes) - len(query_sizes))
-            queries = list(self._normalised(query_pos).split(query_sizes))
-        samples: list[Graphs] = []
-        for place, query in zip(places, queries, strict=True):
-            shared = bool(samples) and not torch.is_grad_enabled()
-            if shared and _same(samples[0], place, query):
-                samples.append(samples[0])
-            else:
-                samples.append(self.connect_sample(place, query))
-        return Graphs.join(samples)
 
     def connect_sample(self, pos: Tensor, query_pos: Tensor | None) -> Graphs:
         """The graphs of one sample, with the :meth:`edges` of the model.
@@ -343,7 +299,5 @@ def _differentiated(pos: Tensor | None, query_pos: Tensor | None) -> bool:
 
 def _same(graphs: Graphs, pos: Tensor, query_pos: Tensor | None) -> bool:
     """Whether the graphs are those of the same positions."""
-    known = graphs.query_pos
-    if query_pos is None or known is None:
-        return query_pos is known and torch.equal(graphs.pos, pos)
-    return torch.equal(graphs.pos, pos) and torch.equal(known, query_pos)
+    same = query_pos is None or torch.equal(graphs.queries, query_pos)
+    return same and torch.equal(graphs.pos, pos)

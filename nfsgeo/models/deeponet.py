@@ -10,29 +10,20 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.base import Model, ModelSettings
-from nfsgeo.models.info import ModelInfo
-from nfsgeo.models.patches import divided
+from nfsgeo.models.base import Model
+from nfsgeo.models.patch_mixers import AttentionSettings, attention_block
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.vit import AttentionSettings, attention_block
+from nfsgeo.models.settings import ModelSettings
 from nfsgeo.nn import (
     GridResampling,
     PatchEmbedding,
-    Points,
     Pointwise,
     Trunk,
     UNet,
 )
+from nfsgeo.nn.patches import patches_of
 
-__all__ = [
-    "DEEPONET_U_INFO",
-    "DEEPONET_V_INFO",
-    "DeepONet",
-    "DeepONetU",
-    "DeepONetV",
-]
-
-DEEPONET_PAPER = "Learning nonlinear operators via DeepONet"
+__all__ = ["DeepONet", "DeepONetU", "DeepONetV"]
 
 
 class DeepONetSettings(ModelSettings):
@@ -87,9 +78,8 @@ class DeepONet(Model):
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the queries of ``graphs``; see :class:`Model`."""
-        points = Points(x.flatten(1), graphs)
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
-        field = self.resampling(points, self._inputs, times)
+        field = self.resampling(x.flatten(1), graphs, self._inputs, times)
         # The mean over the grid allows grids of any size.
         pooled = self.branch(field).flatten(2).mean(2)
         coefficients = self.coefficients(pooled).unflatten(1, (len(self.bias), -1))
@@ -169,25 +159,9 @@ class DeepONetV(DeepONet):
         """A lift, the embedding of patches, and attention blocks."""
         settings, dim = self.settings, self.problem.domain.dim
         patch = (settings.patch,) * dim
-        tokens = divided(self.problem.grid_shape or (), patch)
+        tokens = patches_of(self.problem.grid_shape or (), patch)
         return nn.Sequential(
             Pointwise(self.problem.num_features + dim, settings.width),
             PatchEmbedding(settings.width, patch),
             *(attention_block(settings, tokens) for _ in range(settings.depth)),
         )
-
-
-DEEPONET_U_INFO = ModelInfo(
-    name="deeponet-u",
-    model=DeepONetU,
-    family="deeponet",
-    points=False,
-    source=DEEPONET_PAPER,
-)
-DEEPONET_V_INFO = ModelInfo(
-    name="deeponet-v",
-    model=DeepONetV,
-    family="deeponet",
-    points=False,
-    source=DEEPONET_PAPER,
-)

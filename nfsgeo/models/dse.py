@@ -9,29 +9,21 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.base import Model, ModelSettings
-from nfsgeo.models.fourier_blocks import PAPER_MODES, modes_for
-from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.base import Model
 from nfsgeo.models.problem import Problem
+from nfsgeo.models.settings import SpectralSettings
 from nfsgeo.nn import Lift, PointSpectralConv, PointWaves, Projector
 
-__all__ = ["DSE", "DSE_INFO"]
+__all__ = ["DSE"]
 
 
-class DSESettings(ModelSettings):
+class DSESettings(SpectralSettings):
     """Settings of `dse`, which are those of `fno` without Layer-Norm.
 
     Attributes:
-        width: channels.
-        depth: number of layers.
-        modes: non-negative frequencies kept on every space axis; ``None`` for 64 in
-            one dimension, half the points at most, and 8 in more.
         time_modes: frequencies kept in time, at most ``n_t' // 2 + 1``.
     """
 
-    width: PositiveInt = 32
-    depth: PositiveInt = 2
-    modes: PositiveInt | None = None
     time_modes: PositiveInt = 8
 
 
@@ -58,7 +50,7 @@ class DSE(Model):
         if problem.has_time:
             time_modes = min(settings.time_modes, problem.n_out // 2 + 1)
         self.lift = Lift(problem.num_features, dim, width, time=problem.has_time)
-        modes = [modes_for(settings.modes, problem)] * dim
+        modes = [settings.modes_of(problem)] * dim
         self.spectral = nn.ModuleList(
             PointSpectralConv(width, width, modes, time_modes) for _ in range(depth)
         )
@@ -80,11 +72,3 @@ class DSE(Model):
             field = nn.functional.gelu(mixed)
         result: Tensor = self.projector(field)
         return result
-
-
-DSE_INFO = ModelInfo(
-    name="dse",
-    model=DSE,
-    source="Beyond Regular Grids: Fourier-Based Neural Operators",
-    paper={"depth": 3, "modes": PAPER_MODES},
-)

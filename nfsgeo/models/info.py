@@ -28,6 +28,8 @@ class ModelInfo:
         name: as on the command line.
         model: the class.
         source: the publication.
+        paper: settings of the paper, where they differ from the defaults.
+        parameters_paper: count in the paper's complexity table, where it has one.
         family: ``mixer`` (lift, token and channel mixing, projection), ``graph``
             (message passing or recurrent cells on a graph of the points) or
             ``deeponet``. The paper's learning rates differ by family.
@@ -42,13 +44,13 @@ class ModelInfo:
             are drawn evenly from a grid; elsewhere they are uniform.
         autoregressive: whether its predictions become inputs of its own (autoregressive
             rollout), and are therefore fields in the scale of the input.
-        parameters_paper: count in the paper's complexity table, where it has one.
-        paper: settings of the paper, where they differ from the defaults.
     """
 
     name: str
     model: type[Model]
     source: str
+    paper: Mapping[str, Any] = field(default_factory=dict)
+    parameters_paper: int | None = None
     family: Literal["mixer", "graph", "deeponet"] = "mixer"
     points: bool = True
     unseen_meshes: bool = True
@@ -56,8 +58,6 @@ class ModelInfo:
     query_points: int = 0
     loss_weighting: LossWeighting = "uniform"
     autoregressive: bool = False
-    parameters_paper: int | None = None
-    paper: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def config(self) -> type[BaseModel]:
@@ -75,10 +75,10 @@ class OwnLoss(Protocol):
     """A model that is not trained on the error of its whole prediction.
 
     Most models are, and have no need of this. Some use true time steps after the input
-    as a further input during training: scheduled sampling feeds them to a decoder, the
-    pushforward trick starts from any of them. A model that has this method is trained
-    on its result, and validated and tested like all others. It predicts fields in the
-    scale of its input, not changes; see :attr:`ModelInfo.autoregressive`.
+    as a further input during training (scheduled sampling, the pushforward trick). A
+    model that has this method is trained on its result, and validated and tested like
+    all others. It predicts fields in the scale of its input, not changes; see
+    :attr:`ModelInfo.autoregressive`.
 
     Attributes:
         steps_beyond: number of time steps after the predicted ones that training can

@@ -12,19 +12,27 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.models.base import Model
 from nfsgeo.models.problem import Problem
+from nfsgeo.models.settings import ModelSettings
 from nfsgeo.nn import (
     FieldLayerNorm,
     GridResampling,
     Lift,
-    Points,
+    MixerBlock,
     Pointwise,
     Projector,
     Resampling,
 )
 
-__all__ = ["GridMixer", "MixerOperator", "MixerSettings", "layer_norm", "token_sizes"]
+__all__ = [
+    "GridMixer",
+    "MixerOperator",
+    "MixerSettings",
+    "layer_norm",
+    "mixer_block",
+    "token_sizes",
+]
 
 # Rows of the projector's hidden layer that a prediction holds at a time.
 ROWS = 1 << 19
@@ -55,6 +63,23 @@ def layer_norm(settings: MixerSettings, sizes: Sequence[int]) -> FieldLayerNorm 
     if settings.norm == "none":
         return None
     return FieldLayerNorm(settings.width, sizes if settings.norm == "element" else None)
+
+
+def mixer_block(
+    settings: MixerSettings,
+    sizes: Sequence[int],
+    mix: nn.Module,
+    *,
+    residual: bool = True,
+) -> MixerBlock:
+    """A block on a grid of ``sizes``, beside it a 1×1 convolution or the identity."""
+    width = settings.width
+    return MixerBlock(
+        mix,
+        norm=layer_norm(settings, sizes),
+        residual=Pointwise(width, width) if residual else None,
+        activation=nn.GELU(),
+    )
 
 
 def token_sizes(problem: Problem, shape: Sequence[int]) -> tuple[int, ...]:
@@ -117,21 +142,21 @@ class MixerOperator(Model):
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the queries of ``graphs``; see :class:`Model`."""
-        points = self.resampling.prepare(Points(x.flatten(1), graphs))
+        features = x.flatten(1)
         times = torch.linspace(0, 1, self.problem.n_out, dtype=x.dtype, device=x.device)
-        field = self.blocks(self.resampling(points, self.lift, times))
+        field = self.blocks(self.resampling(features, graphs, self.lift, times))
         num, some = graphs.queries.size(0), max(1, ROWS // self.problem.n_out)
         if torch.compiler.is_compiling() or torch.is_grad_enabled() or num <= some:
-            return self._at_queries(field, points)
-        # A million queries need no more memory than ``some``, apart from the result.
-        pieces = [slice(at, min(at + some, num)) for at in range(0, num, some)]
-        return torch.cat([self._at_queries(field, points, some=p) for p in pieces])
-
-    def _at_queries(
-        self, field: Tensor, points: Points, some: slice | None = None
-    ) -> Tensor:
-        result = self.projector(self.resampling.back(field, points, some))
-        return result.reshape(result.size(0), self.problem.n_out, -1)
+            pieces: list[slice | None] = [None]
+        else:
+            # A million queries need no more memory than ``some``, but for the result.
+            pieces = [slice(at, min(at + some, num)) for at in range(0, num, some)]
+        results = [
+            self.projector(self.resampling.back(field, features, graphs, piece))
+            for piece in pieces
+        ]
+        result = results[0] if len(results) == 1 else torch.cat(results)
+        return result.reshape(num, self.problem.n_out, -1)
 
 
 class GridMixer(MixerOperator):

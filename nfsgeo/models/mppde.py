@@ -10,17 +10,13 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.models.base import Model
-from nfsgeo.models.info import BatchLoss, ModelInfo
+from nfsgeo.models.info import BatchLoss
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.radius_graph import (
-    PAPER_RADIUS,
-    GraphSettings,
-    graph_builder,
-)
+from nfsgeo.models.settings import GraphSettings
 from nfsgeo.nn import MPPDELayer, TemporalDecoder
 from nfsgeo.nn.missing_values import fill_in_time
 
-__all__ = ["MPPDE", "MPPDE_INFO"]
+__all__ = ["MPPDE"]
 
 
 class MPPDESettings(GraphSettings):
@@ -47,8 +43,8 @@ class MPPDE(Model):
     "Message Passing Neural PDE Solvers", section 3: a network turns a window of
     :math:`w` time steps into as many changes :math:`d_l`; windows follow each other
     until the result is complete. Where there are fewer input time steps than a window
-    has, the first is repeated. A forcing comes with the variables, at the time steps of
-    both windows. A problem without time has windows of one step, and the
+    has, the first is repeated. What is known ahead comes with the variables, at the
+    steps of both windows. A problem without time has windows of one step, and the
     network's output is the result itself.
 
     In training a window starts at any true time step. Of those with room for two, half
@@ -65,7 +61,7 @@ class MPPDE(Model):
     def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
         super().__init__(problem, settings, **keywords)
         settings = self.settings
-        self.builder = graph_builder(problem, settings)
+        self.builder = settings.builder(problem)
         self.pushforward = settings.pushforward
         self.window = settings.window if problem.has_time else 1
         self.num_fields = (
@@ -90,7 +86,7 @@ class MPPDE(Model):
     def steps_beyond(self) -> int:
         """Time steps after the predicted ones that the pushforward trick can use.
 
-        None with a forcing, which is not known there.
+        None where fields are known ahead, which they are not there.
         """
         if not (self.pushforward and self.problem.has_time) or self.problem.forcings:
             return 0
@@ -103,11 +99,11 @@ class MPPDE(Model):
 
     def predict(self, x: Tensor, graphs: Graphs) -> Tensor:
         """The result at the observed points; see :class:`Model`."""
-        fields, coefficients, forcing = self._split(x)
+        fields, coefficients, given = self._split(x)
         windows = [fields[:, -self.window :]]
         for start in range(0, self.problem.n_out, self.window):
             time = x.new_full((len(x),), start)
-            after = self._next(windows[-1], coefficients, forcing, time, graphs)
+            after = self._next(windows[-1], coefficients, given, time, graphs)
             windows.append(after)
         return torch.cat(windows[1:], dim=1)[:, : self.problem.n_out]
 
@@ -119,12 +115,12 @@ class MPPDE(Model):
         There are as many of them as the result has; see
         :class:`~nfsgeo.models.OwnLoss`.
         """
-        fields, coefficients, forcing = self._split(x)
+        fields, coefficients, given = self._split(x)
         choices = fields.size(1) + target.size(1) - 2 * self.window + 1
         if not self.problem.has_time or choices < 1:
             return loss(self.predict(x, graphs), target[:, : self.problem.n_out])
         true = torch.cat([fields, target], dim=1)
-        filled, known = fill_in_time(true), (coefficients, forcing)
+        filled, known = fill_in_time(true), (coefficients, given)
         batch, num_samples = graphs.batch, graphs.num_samples
         losses = []
         for _ in range(0, self.problem.n_out, self.window):
@@ -144,25 +140,25 @@ class MPPDE(Model):
         return torch.stack(losses).mean()
 
     def _split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Fields at a window of time steps at least, coefficients, and the forcing.
+        """Fields of at least a window of time steps, coefficients, what is known.
 
-        The forcing begins with the fields and ends with the result.
+        That begins with the fields and ends with the result.
         """
         if not self.problem.has_time:
             return x, x[:, -1, :0], x[..., :0]
-        fields, forcing, rest = self.problem.split(x)
-        missing = max(0, self.window - x.size(1))
-        fields, forcing = (
-            torch.cat([each[:, :1].expand(-1, missing, -1), each], dim=1)
-            for each in (fields, forcing)
+        fields, given, rest = self.problem.split(x)
+        lacking = max(0, self.window - x.size(1))
+        fields, given = (
+            torch.cat([each[:, :1].expand(-1, lacking, -1), each], dim=1)
+            for each in (fields, given)
         )
-        return fields, rest[:, -1], forcing
+        return fields, rest[:, -1], given
 
     def _next(
         self,
         window: Tensor,
         coefficients: Tensor,
-        forcing: Tensor,
+        given: Tensor,
         time: Tensor,
         graphs: Graphs,
     ) -> Tensor:
@@ -174,8 +170,8 @@ class MPPDE(Model):
         relative = (time / self.problem.n_out).to(window.dtype).unsqueeze(1)
         variables = torch.cat([relative, coefficients], dim=1)
         if self.problem.forcings:
-            start = time.long() + forcing.size(1) - self.problem.n_out - self.window
-            known = _time_steps(forcing, start, 2 * self.window)
+            start = time.long() + given.size(1) - self.problem.n_out - self.window
+            known = _time_steps(given, start, 2 * self.window)
             variables = torch.cat([variables, known.flatten(1)], dim=1)
         change = self.step(window, variables, graphs, place)
         return window[:, -1:] + self.elapsed * change
@@ -197,16 +193,6 @@ class WindowStep(nn.Module):
     .. math:: h^0 = \epsilon(u, x, \theta), \qquad
         h^{l+1} = \mathrm{message}_l(h^l, u, \theta), \qquad
         d = \mathrm{decode}(h^L)
-
-    Args:
-        dim: space dimensions.
-        radius: of the graph, the unit of displacements.
-        window: time steps of the input and of the output.
-        fields: components of the input.
-        components: components of the output.
-        variables: number of entries of :math:`\theta`.
-        width: hidden channels.
-        depth: number of layers.
 
     Shapes:
         ``u`` ``[N, window, fields]``, ``place`` ``[N, dim]``, ``variables``
@@ -254,14 +240,3 @@ class WindowStep(nn.Module):
             )
         decoded: Tensor = self.decoder(h)
         return decoded
-
-
-MPPDE_INFO = ModelInfo(
-    name="mppde",
-    model=MPPDE,
-    family="graph",
-    source="Message Passing Neural PDE Solvers",
-    autoregressive=True,
-    parameters_paper=622_161,
-    paper={"radius": PAPER_RADIUS},
-)

@@ -6,16 +6,11 @@ from typing import Any, Literal, Self
 
 from pydantic import PositiveInt
 
-from nfsgeo.models.fourier_blocks import PAPER_MODES, FourierSettings, fourier_blocks
-from nfsgeo.models.point_mixer import (
-    InterpolationSettings,
-    KernelName,
-    PointMixer,
-    point_mixer_info,
-)
+from nfsgeo.models.fno import FourierSettings, fourier_blocks
+from nfsgeo.models.point_mixer import InterpolationSettings, KernelName, PointMixer
 from nfsgeo.models.problem import Problem
 
-__all__ = ["NFS", "NFS_INFO", "NFSSettings"]
+__all__ = ["NFS", "NFSSettings"]
 
 IN_ONE_DIMENSION: dict[str, Any] = {
     "width": 32,
@@ -85,17 +80,3 @@ class NFS(PointMixer):
         """As many as points; on a sphere no more than a matrix of harmonics bears."""
         most = SPHERE_NODES if problem.domain.curved else problem.num_points
         return min(problem.num_points, most)
-
-
-NFS_INFO = point_mixer_info(
-    "nfs",
-    NFS,
-    {
-        "width": 32,
-        "depth": 3,
-        "modes": PAPER_MODES,
-        "norm": "element",
-        "time": "tokens",
-    },
-    parameters_paper=37_891_937,
-)

@@ -3,46 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from collections.abc import Sequence
+from typing import Literal, Self
 
 from pydantic import PositiveFloat, PositiveInt
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.models.info import ModelInfo
 from nfsgeo.models.mixer import MixerOperator, MixerSettings
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.radius_graph import GraphSettings, radius_of
+from nfsgeo.models.settings import GraphSettings
 from nfsgeo.nn import (
-    BaseInterpolation,
     ChannelKernel,
     DenseKernel,
     EdgeNetwork,
     GaussianKernel,
-    InterpolationKernel,
     InterpolationResampling,
     KernelInterpolation,
     Resampling,
 )
 
-__all__ = [
-    "NFS_PAPER",
-    "InterpolationSettings",
-    "KernelName",
-    "PointMixer",
-    "grid_shape_for",
-    "point_mixer_info",
-]
+__all__ = ["InterpolationSettings", "KernelName", "PointMixer", "grid_shape_for"]
 
-NFS_PAPER = "Non-equispaced Fourier Neural Solvers for PDEs"
 KernelName = Literal["dense", "channel", "gaussian", "none"]
-# A matrix for every edge, added to the mean of the neighbours.
-PAPER_KERNEL = {"kernel": "dense", "base": "mean", "hidden": 64, "back_width": None}
-# With this many, errors on other meshes hardly exceed those on the mesh of training; no
-# other number was tried.
-POINT_SETS = 16
-QUERY_POINTS = 16
 
 
 class InterpolationSettings(MixerSettings, GraphSettings):
@@ -141,15 +124,16 @@ class PointMixer(MixerOperator):
         shape = grid_shape_for(domain, settings.grid, num_nodes)
         # Where there are fewer nodes than points, a radius that follows from the points
         # would leave points without a node.
-        radius = radius_of(problem, settings, min(num_points, math.prod(shape)))
-        to_grid, to_points = (
-            _interpolation(problem, settings, radius, width)
-            for width in (settings.width, back_width or settings.width)
-        )
+        ends = min(num_points, math.prod(shape))
+        radius = settings.builder(problem, ends).radius
+        to_grid = to_points = None
         wider = []
-        for each in (radius * 3**power for power in range(1, settings.radii)):
-            kernel = _kernel(problem, settings, each, settings.width)
-            wider.append((each, KernelInterpolation(kernel)))
+        if settings.kernel != "none":
+            width = settings.width
+            to_grid = _learned(problem, settings, radius, width)
+            to_points = _learned(problem, settings, radius, back_width or width)
+            radii = [radius * 3**power for power in range(1, settings.radii)]
+            wider = [(r, _learned(problem, settings, r, width)) for r in radii]
         resampling = InterpolationResampling(
             to_grid,
             to_points,
@@ -163,32 +147,6 @@ class PointMixer(MixerOperator):
             backend=settings.backend,
         )
         return resampling, shape, back_width
-
-
-def point_mixer_info(
-    name: str,
-    model: type[PointMixer],
-    paper: Mapping[str, Any],
-    parameters_paper: int | None = None,
-) -> ModelInfo:
-    """Facts about a mixer on points, with what is common to all of them.
-
-    Args:
-        name: as on the command line.
-        model: the class.
-        paper: settings of the paper, apart from those of the interpolation.
-        parameters_paper: count in the paper's complexity table, where it has one.
-    """
-    return ModelInfo(
-        name=name,
-        model=model,
-        source=NFS_PAPER,
-        point_sets=POINT_SETS,
-        query_points=QUERY_POINTS,
-        loss_weighting="quadrature",
-        parameters_paper=parameters_paper,
-        paper={**PAPER_KERNEL, **paper},
-    )
 
 
 def grid_shape_for(domain: Domain, grid: int | None, num_nodes: int) -> tuple[int, ...]:
@@ -213,20 +171,12 @@ def grid_shape_for(domain: Domain, grid: int | None, num_nodes: int) -> tuple[in
     )
 
 
-def _interpolation(
+def _learned(
     problem: Problem, settings: InterpolationSettings, radius: float, width: int
-) -> KernelInterpolation | BaseInterpolation:
-    if settings.kernel == "none":
-        return BaseInterpolation()
-    return KernelInterpolation(_kernel(problem, settings, radius, width))
-
-
-def _kernel(
-    problem: Problem, settings: InterpolationSettings, radius: float, width: int
-) -> InterpolationKernel:
+) -> KernelInterpolation:
     dim = problem.dim
     if settings.kernel == "gaussian":
-        return GaussianKernel(width, dim, scale=radius)
+        return KernelInterpolation(GaussianKernel(width, dim, scale=radius))
     network = EdgeNetwork(
         dim,
         problem.num_features if settings.inputs else 0,
@@ -242,5 +192,6 @@ def _kernel(
                 "a divisor of model.settings.width and back_width",
                 "set model.settings.shared_by=1 or change one of them",
             )
-        return ChannelKernel(width, network, groups=width // settings.shared_by)
-    return DenseKernel(width, network)
+        groups = width // settings.shared_by
+        return KernelInterpolation(ChannelKernel(width, network, groups=groups))
+    return KernelInterpolation(DenseKernel(width, network))

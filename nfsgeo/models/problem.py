@@ -69,8 +69,8 @@ class Problem:
             x: fields, then what does not change in time, ``[N, n_t, F]``.
             forcing: ``[N, n_t + n_t', C_f]``.
         """
-        missing = self.folds * self.n_in - forcing.size(1)
-        held = forcing[:, -1:].expand(-1, missing, -1)
+        beyond = self.folds * self.n_in - forcing.size(1)
+        held = forcing[:, -1:].expand(-1, beyond, -1)
         known = torch.cat([forcing, held], dim=1).unflatten(1, (self.folds, self.n_in))
         known = known.transpose(1, 2).flatten(2)
         fields = self.out_components

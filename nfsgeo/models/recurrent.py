@@ -1,4 +1,4 @@
-"""The frame of the recurrent graph models: encode the input, decode the result."""
+"""The recurrent graph models `gcgru`, `dcrnn` and `agcrn`: encode, then decode."""
 
 from __future__ import annotations
 
@@ -11,13 +11,24 @@ import torch
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
-from nfsgeo.geometry import Graphs
-from nfsgeo.models.base import Model, ModelSettings
+from nfsgeo.errors import TooLarge, UserError
+from nfsgeo.geometry import BipartiteGraph, Graphs
+from nfsgeo.models.base import Model
 from nfsgeo.models.info import BatchLoss
 from nfsgeo.models.problem import Problem
-from nfsgeo.models.radius_graph import GraphSettings
+from nfsgeo.models.settings import GraphSettings, ModelSettings
+from nfsgeo.nn import (
+    AdaptiveGRU,
+    ChebConvGRU,
+    DiffusionGRU,
+    adjacency_bytes,
+    scaled_laplacian,
+    transition_matrices,
+)
 
-__all__ = ["CellSettings", "RecurrentOperator", "RecurrentSettings"]
+__all__ = ["AGCRN", "DCRNN", "GCGRU", "RecurrentOperator"]
+
+GIB = 2**30
 
 
 class CellSettings(ModelSettings):
@@ -56,7 +67,7 @@ class RecurrentOperator(Model):
 
     The cells encode the input time steps one by one. The same cells then decode,
     starting from zeros, with each prediction as their next input (autoregressive
-    rollout); coefficients stay, and a forcing is that of the time step which is read or
+    rollout); coefficients stay, what is known ahead is that of the step that is read or
     predicted. With ``residual`` the last input time step is added to
     every prediction. A problem without time takes one step of each kind.
 
@@ -124,13 +135,13 @@ class RecurrentOperator(Model):
     ) -> Tensor:
         """The result; where ``true [n_t']`` holds, the ``target`` is fed back."""
         matrices = self.matrices(graphs)
-        fields, forcing, rest = self.problem.split(x)
+        fields, given, rest = self.problem.split(x)
         if self.settings.coordinates:
             # They stay the same at all time steps, as coefficients do.
             pos = graphs.pos.to(x.dtype)[:, None].expand(-1, x.size(1), -1)
             rest = torch.cat([rest, pos], dim=-1)
         hidden = [x.new_zeros(len(x), self.settings.width) for _ in self.cells]
-        here, ahead = forcing[:, : x.size(1)], forcing[:, x.size(1) :]
+        here, ahead = given[:, : x.size(1)], given[:, x.size(1) :]
         for read in torch.cat([fields, here, rest], dim=-1).unbind(1):
             hidden = self._step(read, hidden, matrices)
         last = torch.zeros_like(fields[:, -1])
@@ -155,3 +166,133 @@ class RecurrentOperator(Model):
             x = cell(x, h, matrix)
             states.append(x)
         return states
+
+
+class GCGRU(RecurrentOperator):
+    """Chebyshev gated recurrent units as encoder and decoder.
+
+    After "Structured Sequence Modeling with Graph Convolutional Recurrent Networks".
+    """
+
+    Settings = RecurrentSettings
+    settings: RecurrentSettings
+
+    def make_cell(self, channels: int) -> nn.Module:
+        """A gated recurrent unit."""
+        return ChebConvGRU(channels, self.settings.width, self.settings.order)
+
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
+        """The scaled Laplacian of all pairs within the radius, as weights of edges."""
+        near = self.settings.builder(self.problem).points_to_points(pos)
+        return {"laplacian": scaled_laplacian(near, pos.dtype)}
+
+    def matrices(self, graphs: Graphs) -> Sequence[BipartiteGraph]:
+        """The Laplacian of a batch, the same for every cell."""
+        return [graphs.edges["laplacian"]] * len(self.cells)
+
+
+class DCRNN(RecurrentOperator):
+    """Diffusion gated recurrent units as encoder and decoder.
+
+    After "Diffusion Convolutional Recurrent Neural Network: Data-Driven Traffic
+    Forecasting".
+    """
+
+    Settings = RecurrentSettings
+    settings: RecurrentSettings
+
+    def make_cell(self, channels: int) -> nn.Module:
+        """A gated recurrent unit."""
+        return DiffusionGRU(channels, self.settings.width, self.settings.order)
+
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
+        """A random walk among all pairs within the radius, as weights of edges.
+
+        The graph is symmetric, so that the walks along and against its edges coincide.
+        """
+        near = self.settings.builder(self.problem).points_to_points(pos)
+        return {"walk": transition_matrices(near, pos.dtype)[0]}
+
+    def matrices(self, graphs: Graphs) -> Sequence[tuple[BipartiteGraph, ...]]:
+        """The walks of a batch along and against the edges, for every cell."""
+        return [(graphs.edges["walk"],) * 2] * len(self.cells)
+
+
+class AGCRNSettings(CellSettings):
+    """Settings of `agcrn`, which needs no radius.
+
+    Attributes:
+        embedding_size: number of learned values that describe a point.
+        max_gib: limit on the memory of the learned graphs, in GiB.
+    """
+
+    embedding_size: PositiveInt = 2
+    max_gib: PositiveFloat = 4.0
+
+
+class AGCRN(RecurrentOperator):
+    """Adaptive gated recurrent units as encoder and decoder.
+
+    After "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting".
+    Every cell learns a graph of its own on the mesh of training.
+
+    Raises:
+        TooLarge: when the learned graphs would not fit into memory.
+    """
+
+    Settings = AGCRNSettings
+    settings: AGCRNSettings
+    mesh: Tensor
+
+    def __init__(self, problem: Problem, settings: Any = None, **keywords: Any) -> None:
+        super().__init__(problem, settings, **keywords)
+        settings = self.settings
+        needed = adjacency_bytes(problem.num_points, settings.depth) / GIB
+        if needed > settings.max_gib:
+            raise TooLarge(
+                f"agcrn at {problem.num_points} points, whose learned graphs need "
+                f"{needed:.1f} GiB in a training step",
+                f"at most max_gib = {settings.max_gib:g} GiB",
+                "use fewer points or another model, or raise max_gib if there is room",
+            )
+        # Filled by the first points that come: the weights hold for no others.
+        mesh = torch.full((problem.num_points, problem.dim), torch.nan)
+        self.register_buffer("mesh", mesh)
+        self._filled = False
+
+    def make_cell(self, channels: int) -> nn.Module:
+        """A gated recurrent unit with a graph of its own."""
+        settings = self.settings
+        return AdaptiveGRU(
+            self.problem.num_points,
+            channels,
+            settings.width,
+            settings.order,
+            settings.embedding_size,
+        )
+
+    def edges(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
+        """No edges: the graph is learned.
+
+        Raises:
+            UserError: when a sample has other points than those of training.
+        """
+        known = self.mesh.to(pos)
+        if len(pos) != len(known) or not (
+            known.isnan().any() or torch.allclose(known, pos)
+        ):
+            raise UserError(
+                "agcrn on another mesh",
+                f"in every sample the {len(known)} points that it learned on, in their "
+                "order",
+                "observe all samples there, or train gcgru, dcrnn, mppde or nfs",
+            )
+        return {}
+
+    def matrices(self, graphs: Graphs) -> Sequence[Tensor]:
+        """The learned adjacency matrix of each cell."""
+        if not self._filled:
+            if self.mesh.isnan().any():
+                self.mesh.copy_(graphs.pos[: len(self.mesh)])
+            self._filled = True
+        return [cell.adjacency() for cell in self.cells]  # type: ignore[operator]

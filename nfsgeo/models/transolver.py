@@ -9,12 +9,12 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.geometry import Graphs
-from nfsgeo.models.base import Model, ModelSettings
-from nfsgeo.models.info import ModelInfo
+from nfsgeo.models.base import Model
 from nfsgeo.models.problem import Problem
+from nfsgeo.models.settings import ModelSettings
 from nfsgeo.nn import PhysicsAttention
 
-__all__ = ["TRANSOLVER_INFO", "Transolver"]
+__all__ = ["Transolver"]
 
 
 class TransolverSettings(ModelSettings):
@@ -108,10 +108,3 @@ class TransolverBlock(nn.Module):
         x = x + self.attention(self.attention_norm(x), sizes)
         out: Tensor = x + self.mlp(x)
         return out
-
-
-TRANSOLVER_INFO = ModelInfo(
-    name="transolver",
-    model=Transolver,
-    source="Transolver: A Fast Transformer Solver for PDEs on General Geometries",
-)

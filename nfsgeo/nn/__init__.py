@@ -9,7 +9,6 @@ ChannelKernel              a weight for every edge and channel
 GaussianKernel             a Gaussian of learned centre and widths
 EdgeNetwork                default network of a learned kernel
 interpolate                local polyharmonic splines, nothing learned
-BaseInterpolation          base interpolation of a graph, nothing learned
 neighbour_sum              weighted sums over neighbourhoods
 InterpolationResampling    points to a fixed grid and back
 =========================  =====================================================
@@ -56,43 +55,46 @@ adjacency_bytes            memory that learned graphs need
 =========================  =====================================================
 """
 
-from nfsgeo.nn.base_interpolation import BaseInterpolation, interpolate
+from nfsgeo.nn.attention import Attention, PhysicsAttention
+from nfsgeo.nn.base_interpolation import interpolate
 from nfsgeo.nn.edge_network import EdgeNetwork
-from nfsgeo.nn.graph_convolutions import AdaptiveConv, ChebyshevConv, DiffusionConv
+from nfsgeo.nn.graph_cells import (
+    AdaptiveConv,
+    AdaptiveGRU,
+    ChebConvGRU,
+    ChebyshevConv,
+    DiffusionConv,
+    DiffusionGRU,
+    adjacency_bytes,
+)
 from nfsgeo.nn.graph_shift import (
     node_graph,
     scaled_laplacian,
     transition_matrices,
 )
-from nfsgeo.nn.grid_resampling import GridResampling, grid_shape
 from nfsgeo.nn.interpolation import KernelInterpolation
-from nfsgeo.nn.interpolation_resampling import InterpolationResampling
 from nfsgeo.nn.kernels import (
     ChannelKernel,
     DenseKernel,
     GaussianKernel,
     InterpolationKernel,
 )
-from nfsgeo.nn.message_passing import MPPDELayer
-from nfsgeo.nn.mixer import MixerBlock
+from nfsgeo.nn.message_passing import MPPDELayer, TemporalDecoder
+from nfsgeo.nn.mixer_block import FieldLayerNorm, MixerBlock
 from nfsgeo.nn.neighbour_sum import neighbour_sum, neighbour_sum_reference
-from nfsgeo.nn.normalisation import FieldLayerNorm
 from nfsgeo.nn.patches import PatchEmbedding, PatchUnembedding
-from nfsgeo.nn.physics_attention import PhysicsAttention
 from nfsgeo.nn.point_spectral import PointSpectralConv, PointWaves
 from nfsgeo.nn.pointwise import Lift, Pointwise, Projector
-from nfsgeo.nn.recurrent_cells import (
-    AdaptiveGRU,
-    ChebConvGRU,
-    DiffusionGRU,
-    adjacency_bytes,
+from nfsgeo.nn.resampling import (
+    GridResampling,
+    InterpolationResampling,
+    LiftedBy,
+    Resampling,
+    grid_shape,
 )
-from nfsgeo.nn.resampling import LiftedBy, Points, Resampling
 from nfsgeo.nn.spectral import SpectralConv
 from nfsgeo.nn.spherical import SphericalConv, SphericalTransform
-from nfsgeo.nn.temporal_bundling import TemporalDecoder
 from nfsgeo.nn.token_mixers import (
-    Attention,
     FourierTokens,
     GlobalFilter,
     ModulusGELU,
@@ -107,7 +109,6 @@ __all__ = [
     "AdaptiveConv",
     "AdaptiveGRU",
     "Attention",
-    "BaseInterpolation",
     "ChannelKernel",
     "ChebConvGRU",
     "ChebyshevConv",
@@ -133,7 +134,6 @@ __all__ = [
     "PhysicsAttention",
     "PointSpectralConv",
     "PointWaves",
-    "Points",
     "Pointwise",
     "Projector",
     "RealPart",

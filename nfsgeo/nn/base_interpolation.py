@@ -1,45 +1,13 @@
-"""Interpolation of scattered data by base interpolations, without learning."""
+"""Interpolation of scattered data without anything learned."""
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
-__all__ = [
-    "BaseInterpolation",
-    "interpolate",
-    "interpolate_along",
-    "spline_graph",
-]
-
-
-class BaseInterpolation(nn.Module):
-    """The base interpolation of a graph, where nothing is to be learned.
-
-    Called like :class:`~nfsgeo.nn.KernelInterpolation` with a prepared graph.
-
-    Shapes:
-        ``x`` ``[n, T, C]``; result ``[m, T, C]``.
-    """
-
-    def forward(
-        self,
-        x: Tensor,
-        pos: Tensor,
-        graph: BipartiteGraph,
-        features: Tensor | None = None,
-    ) -> Tensor:
-        """Fields at the targets of the graph.
-
-        Args:
-            x: fields at the sources.
-            pos: not needed; the graph has its weights.
-            graph: from :func:`~nfsgeo.geometry.bipartite_graph`.
-            features: not needed.
-        """
-        return interpolate_along(x, graph)
+__all__ = ["interpolate", "interpolate_along", "spline_graph"]
 
 
 def interpolate(

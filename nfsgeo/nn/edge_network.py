@@ -6,7 +6,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, pad
 
-__all__ = ["EdgeNetwork", "edge_features"]
+from nfsgeo.nn.hidden_layer import hidden_layer
+
+__all__ = ["EdgeNetwork"]
 
 
 class EdgeNetwork(nn.Module):
@@ -64,7 +66,12 @@ class EdgeNetwork(nn.Module):
             self.node.reset_parameters()
 
     def forward(
-        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
+        self,
+        offset: Tensor,
+        pos: Tensor,
+        features: Tensor | None,
+        source: Tensor,
+        mix: nn.Linear | None = None,
     ) -> Tensor:
         """Hidden layer of every edge; see the class for shapes.
 
@@ -74,6 +81,7 @@ class EdgeNetwork(nn.Module):
             pos: positions :math:`x_i` of the sources.
             features: inputs :math:`a(x_i)` at the sources.
             source: source of each edge.
+            mix: a linear map of the hidden layer, which is then not stored.
         """
         parts = [pos] if self.absolute_position else []
         if self.num_features:
@@ -88,36 +96,22 @@ class EdgeNetwork(nn.Module):
         weight = self.edge.weight / self.scale
         weight = weight if self.directions else pad(weight, (self.dim, 0))
         with torch.autocast(offset.device.type, enabled=False):
-            relative = offset.to(weight.dtype)
-            if self.node is None:
-                activation = linear(relative, weight, self.edge.bias)
-            else:
+            relative, bias = offset.to(weight.dtype), self.edge.bias
+            at_source: Tensor | None = None
+            of_source: Tensor = bias
+            if self.node is not None:
+                # There are fewer points than edges.
                 known = torch.cat(parts, dim=-1).to(weight.dtype)
-                # There are fewer points than edges to add the bias to.
-                of_source = linear(known, self.node.weight, self.edge.bias)
-                of_source = of_source.index_select(0, source)
-                activation = torch.addmm(of_source, relative, weight.t())
-            return gelu(activation).to(offset.dtype)
+                at_source, of_source = source, linear(known, self.node.weight, bias)
+            if mix is not None:
+                layers = weight, of_source, mix.weight, mix.bias
+                out = hidden_layer(relative, *layers, at_source)
+            elif at_source is None:
+                out = gelu(linear(relative, weight, bias))
+            else:
+                of_edge = of_source.index_select(0, at_source)
+                out = gelu(torch.addmm(of_edge, relative, weight.t()))
+            return out.to(offset.dtype)
 
     def extra_repr(self) -> str:
         return f"scale={self.scale:.4g}, absolute_position={self.absolute_position}"
-
-
-def edge_features(
-    offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
-) -> Tensor:
-    """The features of equation (7) and the distance, for any network.
-
-    Args:
-        offset: displacements and their lengths ``[E, d + 1]``.
-        pos: positions of the sources ``[n, d]``.
-        features: inputs at the sources ``[n, F]``, or ``None``.
-        source: source of each edge ``[E]``.
-
-    Returns:
-        ``[E, 2 d + 1 + F]``, in the order of the arguments.
-    """
-    parts = [offset, pos.to(offset.dtype)[source]]
-    if features is not None:
-        parts.append(features.to(offset.dtype)[source])
-    return torch.cat(parts, dim=1)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch_geometric.nn.inits import reset
 
 from nfsgeo.geometry import BipartiteGraph
-from nfsgeo.nn.edge_network import EdgeNetwork, edge_features
+from nfsgeo.nn.edge_network import EdgeNetwork
 from nfsgeo.nn.matrix_sum import matrix_sum
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
@@ -75,13 +75,15 @@ class InterpolationKernel(nn.Module, ABC):
         """
 
 
-class _NetworkKernel(InterpolationKernel):
+class NetworkKernel(InterpolationKernel):
     """A kernel whose weights are hidden units of a network, or linear maps of them.
 
     Args:
         channels: :math:`C`.
-        network: an :class:`EdgeNetwork`, or any module from the features of edges.
-        hidden: :math:`h`; ``None`` for that of an :class:`EdgeNetwork`.
+        network: an :class:`EdgeNetwork`, or any module from features of edges
+            ``[E, 2 d + 1 + F]`` (displacement, distance, position of the source, inputs
+            there) to hidden units ``[E, h]``.
+        hidden: :math:`h`, needed unless ``network`` is an :class:`EdgeNetwork`.
     """
 
     mix: nn.Linear
@@ -106,38 +108,29 @@ class _NetworkKernel(InterpolationKernel):
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """The hidden units of every edge ``[h, E]``."""
-        given = (offset, pos, features, source)
         if isinstance(self.network, EdgeNetwork):
-            hidden: Tensor = self.network(*given)
+            hidden: Tensor = self.network(offset, pos, features, source)
         else:
-            hidden = self.network(edge_features(*given))
+            parts = [offset, pos.to(offset.dtype)[source]]
+            if features is not None:
+                parts.append(features.to(offset.dtype)[source])
+            hidden = self.network(torch.cat(parts, dim=1))
         return hidden.t()
 
 
-class DenseKernel(_NetworkKernel):
+class DenseKernel(NetworkKernel):
     r"""Learned kernel with a full matrix for every edge, as the paper's authors train.
 
     .. math:: h = b_{ij} I + M_0 + \sum_{r=1}^{R} w_r M_r
 
     with :math:`w` the :math:`R` hidden units of a network.
 
-    The methods take what :class:`InterpolationKernel` describes, from ``x`` and
-    ``weight``, ``graph``, ``offset``, ``pos``, ``features`` to ``source``.
-
-    Args:
-        channels: :math:`C`.
-        network: an :class:`EdgeNetwork`, or any module from features of edges
-            ``[E, 2 d + 1 + F]`` (displacement, distance, position of the source, inputs
-            there) to hidden units ``[E, R]``.
-        hidden: :math:`R`, needed unless ``network`` is an :class:`EdgeNetwork`.
+    Shapes:
+        ``x`` ``[n, T, C]`` to ``[m, T, C]``, ``weight`` ``[R, E]``.
     """
 
     def __init__(
-        self,
-        channels: int,
-        network: nn.Module,
-        *,
-        hidden: int | None = None,
+        self, channels: int, network: nn.Module, *, hidden: int | None = None
     ) -> None:
         super().__init__(channels, network, hidden)
         self.mix = nn.Linear(self.hidden, channels * channels)
@@ -182,7 +175,7 @@ class DenseKernel(_NetworkKernel):
         return base_weight * identity + mean_weight * learned
 
 
-class ChannelKernel(_NetworkKernel):
+class ChannelKernel(NetworkKernel):
     r"""Learned kernel that weighs every channel by itself, as the theorem states it.
 
     .. math:: h = \mathrm{diag}(b_{ij} + w)
@@ -190,15 +183,9 @@ class ChannelKernel(_NetworkKernel):
     Theorem 3.1 of the paper has :math:`h_\eta` map to :math:`R^{d_v}`. Channels may
     share weights in groups of equal size.
 
-    The methods take what :class:`InterpolationKernel` describes, from ``x`` and
-    ``weight``, ``graph``, ``offset``, ``pos``, ``features`` to ``source``.
-
     Args:
-        channels: :math:`C`.
-        network: as for :class:`DenseKernel`.
         groups: number of weights per edge, a divisor of ``channels``; ``None`` for one
             per channel.
-        hidden: as for :class:`DenseKernel`.
 
     Raises:
         ValueError: if ``groups`` does not divide ``channels``.
@@ -225,8 +212,10 @@ class ChannelKernel(_NetworkKernel):
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """A weight of every edge for each group of channels ``[R, E]``."""
-        hidden = super().weights(offset, pos, features, source)
-        mixed: Tensor = self.mix(hidden.t())
+        if isinstance(self.network, EdgeNetwork):
+            mixed: Tensor = self.network(offset, pos, features, source, self.mix)
+        else:
+            mixed = self.mix(super().weights(offset, pos, features, source).t())
         return mixed.t().to(offset.dtype)
 
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:

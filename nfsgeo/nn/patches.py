@@ -10,7 +10,27 @@ from torch import Tensor, nn
 from nfsgeo.errors import UserError
 from nfsgeo.nn.pointwise import Pointwise
 
-__all__ = ["PatchEmbedding", "PatchUnembedding"]
+__all__ = ["PatchEmbedding", "PatchUnembedding", "patches_of"]
+
+
+def patches_of(sizes: Sequence[int], patch: Sequence[int]) -> tuple[int, ...]:
+    """Number of patches along each axis.
+
+    Args:
+        sizes: of a field, space first, then time.
+        patch: nodes of a patch along each axis.
+
+    Raises:
+        UserError: when patches do not fill the field.
+    """
+    pairs = list(zip(sizes, patch, strict=False))
+    if len(sizes) != len(patch) or any(n % p for n, p in pairs):
+        raise UserError(
+            f"patches of {tuple(patch)} on {tuple(sizes)} nodes and time steps",
+            "sizes that the patches divide",
+            "set model.settings.patch and time_patch, or change grid and time steps",
+        )
+    return tuple(n // p for n, p in pairs)
 
 
 class PatchEmbedding(nn.Module):
@@ -41,15 +61,7 @@ class PatchEmbedding(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Embed the patches; see the class for shapes."""
         dim = len(self.patch)
-        sizes = tuple(x.shape[2:])
-        if len(sizes) != dim or any(
-            n % p for n, p in zip(sizes, self.patch, strict=True)
-        ):
-            raise UserError(
-                f"a field on {_by(sizes)} nodes (space, then time steps)",
-                f"sizes that patches of {_by(self.patch)} divide",
-                "change the grid, the time steps, or the patch",
-            )
+        patches_of(x.shape[2:], self.patch)
         for axis, p in reversed(list(enumerate(self.patch))):
             x = x.unflatten(2 + axis, (-1, p))
         # [B, C, m_1, p_1, ...] to [B, C, p_1, ..., p_d, m_1, ..., m_d].
@@ -92,7 +104,3 @@ class PatchUnembedding(nn.Module):
         for axis in range(dim):
             x = x.flatten(2 + axis, 3 + axis)
         return x
-
-
-def _by(sizes: Sequence[int]) -> str:
-    return " x ".join(map(str, sizes))

@@ -26,15 +26,12 @@ class PointWaves:
     an equispaced grid of a torus they are the discrete Fourier transform.
 
     Attributes:
-        matrix: ``[B, n_max, K]``, complex, the rows of missing points zero.
-        place: row of every point among ``B n_max`` ``[N]``; ``None`` where all samples
-            have as many points.
-        counts: points of each sample ``[B]``.
+        matrix: ``[N, K]``, complex.
+        sizes: number of points of each of the :math:`B` samples.
     """
 
     matrix: Tensor
-    place: Tensor | None
-    counts: Tensor
+    sizes: tuple[int, ...]
 
     @classmethod
     def of(
@@ -48,7 +45,7 @@ class PointWaves:
 
         Args:
             pos: points ``[N, d]``.
-            sizes: number of points of each of the :math:`B` samples.
+            sizes: number of points of each sample.
             domain: its lengths are the periods.
             frequencies: whole numbers for every axis; the last axis runs fastest.
         """
@@ -60,39 +57,20 @@ class PointWaves:
             angle = turns[:, None] * torch.tensor(numbers, device=pos.device)
             waves = torch.polar(torch.ones_like(angle), angle)
             matrix = (matrix[:, :, None] * waves[:, None]).flatten(1)
-        num_samples, most = len(sizes), max(sizes)
-        counts = torch.cat(
-            [torch.full((1,), size, device=pos.device) for size in sizes]
-        )
-        if most * num_samples == len(pos):
-            return cls(matrix.unflatten(0, (num_samples, most)), None, counts)
-        place = torch.cat(
-            [
-                torch.arange(most * sample, most * sample + size, device=pos.device)
-                for sample, size in enumerate(sizes)
-            ]
-        )
-        return cls(_spread(matrix, place, num_samples, most), place, counts)
+        return cls(matrix, tuple(sizes))
 
     def analyse(self, x: Tensor) -> Tensor:
         """Coefficients ``[B, K, D]`` of fields ``[N, D]``."""
-        samples, most, _ = self.matrix.shape
         x = x.to(self.matrix.dtype)
-        if self.place is None:
-            x = x.unflatten(0, (samples, most))
-        else:
-            x = _spread(x, self.place, samples, most)
-        return (self.matrix.mH @ x) / self.counts[:, None, None]
+        samples = zip(
+            *(each.split(self.sizes) for each in (self.matrix, x)), strict=True
+        )
+        return torch.stack([waves.mH @ field / len(field) for waves, field in samples])
 
     def synthesise(self, coefficients: Tensor) -> Tensor:
         """Fields ``[N, D]``, complex, of coefficients ``[B, K, D]``."""
-        x = (self.matrix @ coefficients).flatten(0, 1)
-        return x if self.place is None else x.index_select(0, self.place)
-
-
-def _spread(x: Tensor, place: Tensor, samples: int, most: int) -> Tensor:
-    rows = x.new_zeros(samples * most, x.size(1)).index_copy(0, place, x)
-    return rows.unflatten(0, (samples, most))
+        samples = zip(self.matrix.split(self.sizes), coefficients, strict=True)
+        return torch.cat([waves @ each for waves, each in samples])
 
 
 class PointSpectralConv(nn.Module):

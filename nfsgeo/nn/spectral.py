@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["SpectralConv", "real_waves"]
+__all__ = ["SpectralConv", "mixed_modes", "real_waves"]
 
 # Most frequencies of an axis that a matrix product gives sooner than an FFT; measured
 # on a CPU, for axes of 64 to 8192 nodes.
@@ -89,48 +87,19 @@ class SpectralConv(nn.Module):
             return self._convolve(x).to(dtype)
 
     def _convolve(self, x: Tensor) -> Tensor:
-        if torch.compiler.is_exporting():
-            # Exported programs may know no complex numbers.
-            return self._convolve_by_products(x)
+        """Complex numbers are pairs of real ones, which exported programs know."""
         sizes, kept = x.shape[2:], self._kept(x.shape[2:])
+        others = range(len(kept) - 1)
         # The last axis first: few of its frequencies go on to the others.
-        spectrum = _real_transform(x, kept[-1])
-        others = tuple(range(2, x.dim() - 1))
-        if others:
-            spectrum = torch.fft.fftn(spectrum, dim=others, norm="forward")
-        modes = _Gather.apply(spectrum, kept)
-        weight = torch.view_as_complex(self._weight(kept).to(x.dtype))
-        mixed = torch.bmm(modes.flatten(0, -3), weight.flatten(0, -3))
-        spectrum = _Scatter.apply(mixed.unflatten(0, kept), spectrum.shape[2:])
-        if others:
-            spectrum = torch.fft.ifftn(spectrum, dim=others, norm="forward")
-        return _real_inverse(spectrum, sizes[-1])
-
-    def _convolve_by_products(self, x: Tensor) -> Tensor:
-        """The same by products of real matrices alone, parts in a last axis."""
-        sizes = x.shape[2:]
-        kept, last = self._kept(sizes), len(sizes) - 1
-        parts = torch.stack([x, torch.zeros_like(x)], dim=-1)
-        for axis, (size, k) in enumerate(zip(sizes, kept, strict=True)):
-            waves = _turns(-_frequencies(k, axis == last), size, x)
-            parts = _along(axis + 2, parts, waves.transpose(0, 2) / size)
-        weight = self._weight(kept).to(x.dtype)
-        real, imaginary = weight.flatten(0, -4).unbind(-1)
-        # What a complex number does to the parts of another.
-        turn = torch.stack([real, imaginary, -imaginary, real], dim=-1)
-        turn = turn.unflatten(-1, (2, 2)).transpose(2, 3)
-        modes = parts.movedim((0, 1), (-3, -2)).flatten(-2).flatten(0, -3)
-        modes = torch.bmm(modes, turn.flatten(3, 4).flatten(1, 2))
-        parts = modes.unflatten(0, kept).unflatten(-1, (-1, 2))
-        parts = parts.movedim((-3, -2), (0, 1))
-        for axis, (size, k) in enumerate(zip(sizes, kept, strict=True)):
-            frequency = _frequencies(k, axis == last)
-            waves = _turns(frequency, size, x)
-            if axis == last:
-                times = _times(frequency, size, x.dtype).to(x.device)
-                waves = waves * times[:, None, None, None]
-            parts = _along(axis + 2, parts, waves)
-        return parts[..., 0]
+        parts = _real_transform(x, kept[-1])
+        for axis in reversed(others):
+            parts = _transform(parts, axis + 2, kept[axis])
+        modes = parts.movedim((0, 1), (-3, -2)).flatten(0, -4)
+        weight = self._weight(kept).to(x.dtype).flatten(0, -4)
+        parts = mixed_modes(modes, weight).unflatten(0, kept).movedim((-3, -2), (0, 1))
+        for axis in others:
+            parts = _inverse(parts, axis + 2, sizes[axis])
+        return _real_inverse(parts, sizes[-1])
 
     def _kept(self, sizes: Sequence[int]) -> list[int]:
         """Frequencies on every axis, of those that a grid has."""
@@ -153,22 +122,67 @@ class SpectralConv(nn.Module):
         return f"{self.in_channels}, {self.out_channels}, modes={self.modes}"
 
 
+def mixed_modes(modes: Tensor, weight: Tensor) -> Tensor:
+    """Channels of complex modes mapped by complex weights.
+
+    Args:
+        modes: ``[K, B, C, 2]``, real and imaginary parts as the last axis.
+        weight: ``[K, C, C', 2]``.
+    """
+    if not torch.compiler.is_exporting():
+        weight, modes = (
+            torch.view_as_complex(each.contiguous()) for each in (weight, modes)
+        )
+        return torch.view_as_real(torch.bmm(modes, weight))
+    real, imaginary = weight.unbind(-1)
+    # What a complex number does to the parts of another.
+    turn = torch.stack([real, imaginary, -imaginary, real], dim=-1)
+    turn = turn.unflatten(-1, (2, 2)).transpose(2, 3).flatten(3, 4).flatten(1, 2)
+    return torch.bmm(modes.flatten(2), turn).unflatten(2, (-1, 2))
+
+
 def _real_transform(x: Tensor, kept: int) -> Tensor:
-    """Frequencies 0 to ``kept - 1`` of the last axis, over its length: complex."""
-    size = x.size(-1)
-    if not _by_product(kept):
-        return torch.fft.rfft(x, norm="forward")[..., :kept]
-    analysis, _ = real_waves(size, kept, x)
-    return torch.view_as_complex((x @ analysis).unflatten(-1, (kept, 2)))
+    """Frequencies 0 to ``kept - 1`` of the last axis, over its length."""
+    if _by_product(kept):
+        return (x @ real_waves(x.size(-1), kept, x)[0]).unflatten(-1, (kept, 2))
+    return torch.view_as_real(torch.fft.rfft(x, norm="forward")[..., :kept])
 
 
-def _real_inverse(spectrum: Tensor, size: int) -> Tensor:
+def _real_inverse(parts: Tensor, size: int) -> Tensor:
     """The real field with these lowest frequencies along the last axis."""
-    kept = spectrum.size(-1)
-    if not _by_product(kept):
-        return torch.fft.irfft(spectrum, n=size, norm="forward")
-    parts = torch.view_as_real(spectrum)
-    return parts.flatten(-2) @ real_waves(size, kept, parts)[1]
+    kept = parts.size(-2)
+    if _by_product(kept):
+        return parts.flatten(-2) @ real_waves(size, kept, parts)[1]
+    spectrum = torch.view_as_complex(parts.contiguous())
+    return torch.fft.irfft(spectrum, n=size, norm="forward")
+
+
+def _transform(parts: Tensor, axis: int, kept: int) -> Tensor:
+    """The lowest ``kept`` frequencies of an axis, over its length.
+
+    The first ``ceil(kept / 2)`` are 0, 1, ... and the others ..., -2, -1.
+    """
+    size, low = parts.size(axis), kept // 2
+    if torch.compiler.is_exporting():
+        waves = _turns(kept, size, parts, -1).transpose(0, 2)
+        return _along(axis, parts, waves / size)
+    spectrum = torch.view_as_complex(parts.contiguous())
+    spectrum = torch.fft.fft(spectrum, dim=axis, norm="forward")
+    ends = spectrum.narrow(axis, 0, kept - low), spectrum.narrow(axis, size - low, low)
+    return torch.view_as_real(torch.cat(ends, dim=axis))
+
+
+def _inverse(parts: Tensor, axis: int, size: int) -> Tensor:
+    """The field with these lowest frequencies along an axis."""
+    kept = parts.size(axis)
+    low = kept // 2
+    if torch.compiler.is_exporting():
+        return _along(axis, parts, _turns(kept, size, parts))
+    spectrum = torch.view_as_complex(parts.contiguous())
+    shape = [*spectrum.shape[:axis], size - kept, *spectrum.shape[axis + 1 :]]
+    ends = spectrum.split([kept - low, low], dim=axis)
+    spectrum = torch.cat([ends[0], spectrum.new_zeros(shape), ends[1]], dim=axis)
+    return torch.view_as_real(torch.fft.ifft(spectrum, dim=axis, norm="forward"))
 
 
 def real_waves(size: int, kept: int, like: Tensor) -> tuple[Tensor, Tensor]:
@@ -190,28 +204,20 @@ def real_waves(size: int, kept: int, like: Tensor) -> tuple[Tensor, Tensor]:
     )
     angle = torch.outer(place, frequency) * (2 * math.pi / size)
     waves = torch.stack([angle.cos(), -angle.sin()], dim=-1)
-    times = _times(frequency, size, waves.dtype)[:, None]
-    return (waves.flatten(1) / size).to(like), (waves * times).flatten(1).T.to(like)
+    # All but the first, and the last of an even size, represent their negatives, too.
+    times = 1.0 + ((frequency > 0) & (2 * frequency != size))
+    inverse = (waves * times[:, None]).flatten(1).T
+    return (waves.flatten(1) / size).to(like), inverse.to(like)
 
 
-def _times(frequency: Tensor, size: int, dtype: torch.dtype) -> Tensor:
-    """Multiplicity of every frequency in the half spectrum of a real field.
-
-    All but the first, and the last of an even size, represent their negatives, too.
-    """
-    return 1 + ((frequency > 0) & (2 * frequency != size)).to(dtype)
-
-
-def _frequencies(kept: int, last: bool) -> Tensor:
-    """Those that an axis keeps, in their order: only the last has no negative ones."""
-    low = 0 if last else kept // 2
-    return torch.cat([torch.arange(kept - low), torch.arange(-low, 0)])
-
-
-def _turns(frequency: Tensor, size: int, like: Tensor) -> Tensor:
+def _turns(kept: int, size: int, like: Tensor, sign: int = 1) -> Tensor:
     """Complex waves of a frequency at every node, acting on parts ``[k, 2, n, 2]``."""
-    places = torch.arange(size, dtype=torch.float64)
-    angle = torch.outer(frequency.double(), places) * (2 * math.pi / size)
+    places, frequency = (
+        torch.arange(num, dtype=torch.float64, device=like.device)
+        for num in (size, kept)
+    )
+    frequency = torch.where(frequency < kept - kept // 2, frequency, frequency - kept)
+    angle = torch.outer(frequency, places) * (sign * 2 * math.pi / size)
     cosine, sine = angle.cos(), angle.sin()
     turn = torch.stack([cosine, sine, -sine, cosine], dim=-1)
     return turn.unflatten(-1, (2, 2)).transpose(1, 2).to(like)
@@ -228,66 +234,8 @@ def _by_product(kept: int) -> bool:
     """Whether a matrix product gives few frequencies faster than an FFT.
 
     Above all in the backward pass: the gradient of a real FFT is a complex one of all
-    frequencies.
+    frequencies. Exported programs may know no complex numbers.
     """
-    if torch.compiler.is_compiling():
-        return False
-    exact = torch.get_float32_matmul_precision() == "highest"
-    return exact and kept <= FEW
-
-
-def _corners(
-    sizes: Sequence[int], kept: Sequence[int]
-) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-    """Blocks of low frequencies in a spectrum of ``sizes``, and in what is kept of it.
-
-    Of ``k`` frequencies, the first ``ceil(k / 2)`` are 0, 1, ... and the others ...,
-    -2, -1; on the last axis all are 0, 1, ....
-    """
-    axes = []
-    for n, k in zip(sizes[:-1], kept[:-1], strict=True):
-        high, low = (k + 1) // 2, k // 2
-        blocks = [(slice(0, high), slice(0, high))]
-        if low:
-            blocks.append((slice(n - low, n), slice(k - low, k)))
-        axes.append(blocks)
-    axes.append([(slice(0, kept[-1]), slice(0, kept[-1]))])
-    for corner in itertools.product(*axes):
-        whole, part = zip(*corner, strict=True)
-        yield whole, part
-
-
-class _Gather(torch.autograd.Function):
-    """Kept frequencies of a spectrum: ``[B, C, *n]`` to ``[*k, B, C]``."""
-
-    @staticmethod
-    def forward(ctx: Any, spectrum: Tensor, kept: list[int]) -> Tensor:
-        ctx.sizes = spectrum.shape[2:]
-        # Modes lead, so that mixing channels is one batched matrix product.
-        spectrum = spectrum.movedim((0, 1), (-2, -1))
-        out = spectrum.new_empty(*kept, *spectrum.shape[-2:])
-        for whole, part in _corners(ctx.sizes, kept):
-            out[part] = spectrum[whole]
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _Scatter.apply(grad, ctx.sizes), None
-
-
-class _Scatter(torch.autograd.Function):
-    """The adjoint of :class:`_Gather`: other frequencies are zero."""
-
-    @staticmethod
-    def forward(ctx: Any, modes: Tensor, sizes: Sequence[int]) -> Tensor:
-        ctx.kept = list(modes.shape[:-2])
-        modes = modes.movedim((-2, -1), (0, 1))
-        out = modes.new_zeros(*modes.shape[:2], *sizes)
-        full = (slice(None), slice(None))
-        for whole, part in _corners(sizes, ctx.kept):
-            out[full + whole] = modes[full + part]
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return _Gather.apply(grad, ctx.kept), None
+    if torch.compiler.is_compiling() or torch.compiler.is_exporting():
+        return torch.compiler.is_exporting()
+    return torch.get_float32_matmul_precision() == "highest" and kept <= FEW

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nfsgeo.geometry import spherical_harmonics
-from nfsgeo.nn.spectral import real_waves
+from nfsgeo.nn.spectral import mixed_modes, real_waves
 
 __all__ = ["SphericalConv", "SphericalTransform"]
 
@@ -126,21 +126,18 @@ class SphericalConv(nn.Module):
     def _convolve(self, x: Tensor) -> Tensor:
         waves, back = self._waves(x)
         modes = self.transform.analyse(x) @ waves
-        # [L^2 k, B, C 2]: parts of a frequency in time are channels.
+        # [L^2, k, B, C], and for frequencies in time their parts.
         parts = 1 if self.time_modes is None else 2
-        modes = modes.unflatten(3, (-1, parts)).permute(2, 3, 0, 1, 4).flatten(3)
+        modes = modes.unflatten(3, (-1, parts)).permute(2, 3, 0, 1, 4)
         weight = self.weight[:, : waves.size(1)].to(x.dtype)
-        if parts == 2:
-            real, imaginary = weight[:, 0::2], weight[:, 1::2]
-            rows = (
-                torch.stack([real, imaginary], -1),
-                torch.stack([-imaginary, real], -1),
-            )
-            weight = torch.stack(rows, dim=3).flatten(4).flatten(2, 3)
-        weight = weight.index_select(0, self.transform.degree)
-        mixed = torch.matmul(modes, weight).unflatten(3, (-1, parts))
-        mixed = mixed.permute(2, 3, 0, 1, 4).flatten(3) @ back
-        result: Tensor = self.transform(mixed)
+        weight = weight.unflatten(1, (-1, parts)).movedim(2, -1)
+        weight = weight.index_select(0, self.transform.degree).flatten(0, 1)
+        if parts == 1:
+            mixed = (modes.flatten(0, 1)[..., 0] @ weight[..., 0])[..., None]
+        else:
+            mixed = mixed_modes(modes.flatten(0, 1), weight)
+        mixed = mixed.unflatten(0, modes.shape[:2]).permute(2, 3, 0, 1, 4).flatten(3)
+        result: Tensor = self.transform(mixed @ back)
         return result
 
     def _waves(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from nfsgeo.errors import UserError
 
 __all__ = [
-    "Attention",
     "FourierTokens",
     "GlobalFilter",
     "ModulusGELU",
@@ -19,56 +18,6 @@ __all__ = [
     "SplitComplex",
     "TokenMLP",
 ]
-
-
-class Attention(nn.Module):
-    r"""Multi-head self-attention, every node and time step of a field a token.
-
-    .. math:: v' = W_o \, \big\Vert_h \, \mathrm{softmax}\Big(
-        \tfrac{q_h k_h^T}{\sqrt{C / H}}\Big) v_h + b_o
-
-    "Attention Is All You Need", equation (1); the token mixing of the Vision
-    Transformer. No bias by position: positions are inputs of the lift.
-
-    Args:
-        channels: :math:`C`, a multiple of ``heads``.
-        heads: :math:`H`.
-        dropout: fraction of the attention weights that are dropped in training.
-
-    Shapes:
-        ``[B, C, *n]`` to the same.
-
-    Raises:
-        UserError: when the heads do not divide the channels.
-    """
-
-    def __init__(self, channels: int, heads: int, *, dropout: float = 0.0) -> None:
-        super().__init__()
-        if channels % heads:
-            raise UserError(
-                f"{heads} heads for {channels} channels",
-                "a number of heads that divides the channels",
-                "change heads or width",
-            )
-        self.heads = heads
-        self.dropout = dropout
-        self.input = nn.Linear(channels, 3 * channels)
-        self.output = nn.Linear(channels, channels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Attend from every token to every token."""
-        tokens = x.flatten(2).transpose(1, 2)
-        # [B, L, 3 C] to three of [B, H, L, C / H].
-        parts = self.input(tokens).unflatten(2, (3, self.heads, -1))
-        query, key, value = parts.permute(2, 0, 3, 1, 4)
-        mixed = nn.functional.scaled_dot_product_attention(
-            query, key, value, dropout_p=self.dropout if self.training else 0.0
-        )
-        mixed = self.output(mixed.transpose(1, 2).flatten(2))
-        return mixed.transpose(1, 2).unflatten(2, x.shape[2:])
-
-    def extra_repr(self) -> str:
-        return f"heads={self.heads}, dropout={self.dropout}"
 
 
 class TokenMLP(nn.Module):
@@ -98,12 +47,7 @@ class TokenMLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Mix the tokens."""
-        if x.shape[2:] != self.sizes:
-            raise UserError(
-                f"tokens {tuple(x.shape[2:])} (grid, time)",
-                f"{self.sizes}, for which the linear map over tokens is made",
-                "use the grid and time steps of training, or a model such as nfs",
-            )
+        _check_sizes(x, self.sizes)
         return self.linear(x.flatten(2)).unflatten(2, self.sizes)
 
     def extra_repr(self) -> str:
@@ -144,12 +88,7 @@ class GlobalFilter(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Filter every channel."""
-        if x.shape[2:] != self.sizes:
-            raise UserError(
-                f"tokens {tuple(x.shape[2:])} (grid, time)",
-                f"{self.sizes}, for which the filter is made",
-                "use the grid and time steps of training, or a model such as nfs",
-            )
+        _check_sizes(x, self.sizes)
         dim = tuple(range(2, x.dim()))
         # FFTs of half precision exist for powers of two on CUDA only.
         exact = torch.promote_types(x.dtype, torch.float32)
@@ -160,6 +99,15 @@ class GlobalFilter(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.weight.size(0)}, sizes={self.sizes}"
+
+
+def _check_sizes(x: Tensor, sizes: tuple[int, ...]) -> None:
+    if x.shape[2:] != sizes:
+        raise UserError(
+            f"tokens {tuple(x.shape[2:])} (grid, time)",
+            f"{sizes}, for which the layer is made",
+            "use the grid and time steps of training, or a model such as nfs",
+        )
 
 
 class FourierTokens(nn.Module):

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.nn.normalisation import FieldLayerNorm
+from nfsgeo.nn.mixer_block import FieldLayerNorm
 
 __all__ = ["UNet"]
 

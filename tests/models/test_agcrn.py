@@ -43,12 +43,3 @@ def test_agcrn_foresees_its_memory():
         build_model("agcrn", p)
     with torch.device("meta"):
         build_model("agcrn", p, {"max_gib": 8})
-
-
-def test_agcrn_loads_the_mesh_of_earlier_checkpoints():
-    made, (x, pos) = build_model("agcrn", PROBLEM, {"width": 8}), sample()
-    expected, state = made(x, pos), made.state_dict()
-    state["supports.mesh"] = state.pop("mesh")
-    again = build_model("agcrn", PROBLEM, {"width": 8})
-    again.load_state_dict(state)
-    torch.testing.assert_close(again(x, pos), expected)

@@ -13,7 +13,6 @@ from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import (
     MODELS,
     PAPER_PROBLEM,
-    MixerOperator,
     Problem,
     build_model,
     parameters_at_paper_setting,
@@ -32,8 +31,6 @@ COUNTS = {
 UNUSED = 33_792
 GRIDS = [name for name, info in MODELS.items() if not info.points]
 POINTS = [name for name, i in MODELS.items() if issubclass(i.model, PointMixer)]
-# The layers of a library are not called one by one.
-OURS = [name for name in GRIDS + POINTS if name != "neuralop-fno"]
 TIED = [name for name in GRIDS if not MODELS[name].unseen_meshes]
 SIZE = 8
 
@@ -112,30 +109,6 @@ def test_every_parameter_learns(name, dim, time):
     assert not silent
 
 
-@pytest.mark.parametrize("name", OURS)
-def test_every_layer_is_connected(name, dim):
-    """Whatever layer falls silent, also one without weights, the prediction changes."""
-    p = problem(dim, True)
-    model = build_model(name, p, small(name)).eval()
-    inputs = batch_of(p, 2)
-    layers = [
-        (key, layer)
-        for key, layer in model.named_modules()
-        # A projector computes its layers together, as resampling does.
-        if key == "projector"
-        or not (list(layer.children()) or key.startswith(("resampling", "projector.")))
-    ]
-    idle = []
-    with torch.no_grad():
-        before = model(*inputs)
-        for key, layer in layers:
-            handle = layer.register_forward_hook(lambda *a: torch.zeros_like(a[2]))
-            if torch.allclose(model(*inputs), before, atol=1e-6):
-                idle.append(key)
-            handle.remove()
-    assert len(layers) > 5 and not idle
-
-
 @pytest.mark.parametrize("name", GRIDS + POINTS)
 def test_sees_position_and_time(name, dim):
     p = problem(dim, True)
@@ -174,12 +147,3 @@ def test_the_others_take_any_grid(name, dim):
 def test_patches_fill_the_grid(name):
     with pytest.raises(UserError, match="model.settings.patch"):
         build_model(name, problem(2, True), small(name, patch=3))
-
-
-@pytest.mark.parametrize("name", TIED)
-def test_without_patches_every_node_is_a_token(name):
-    p = problem(1, True)
-    model = build_model(name, p, small(name, patch=1, time_patch=1))
-    assert isinstance(model, MixerOperator)
-    assert not [key for key, _ in model.named_modules() if "Patch" in key]
-    assert model(*batch_of(p, 1)).shape == (SIZE, 4, 3)

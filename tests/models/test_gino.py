@@ -67,27 +67,6 @@ def test_it_is_the_library_s():
     )
 
 
-@pytest.mark.parametrize("dim", [1, 2])
-def test_a_mesh_of_its_own_for_each_sample(dim):
-    p = problem(dim)
-    model = build_model("gino", p, SMALL)
-    parts, queries = [sample(p, n) for n in (10, 20)], 2 * torch.rand(9, dim)
-    x, pos = (torch.cat(column) for column in zip(*parts, strict=True))
-    together = model(
-        x,
-        pos,
-        torch.tensor([0] * 10 + [1] * 20),
-        query_pos=queries,
-        query_batch=torch.tensor([0] * 4 + [1] * 5),
-    )
-    alone = [
-        model(*part, query_pos=query)
-        for part, query in zip(parts, (queries[:4], queries[4:]), strict=True)
-    ]
-    assert together.shape == (9, 4, 3)
-    torch.testing.assert_close(together, torch.cat(alone), rtol=1e-4, atol=1e-5)
-
-
 def test_checkpoints_hold_weights_alone():
     p = problem()
     model, (x, pos) = build_model("gino", p, SMALL), sample(p, 20)

@@ -1,4 +1,4 @@
-"""The graph models and dse, which work without a grid."""
+"""The models that take any points."""
 
 from __future__ import annotations
 
@@ -11,17 +11,12 @@ from torch import Tensor
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MODELS, Problem, build_model, num_parameters
-from nfsgeo.models.point_mixer import PointMixer
 
-# Models on points that are no mixers between interpolations; gino has tests of its own.
-NAMES = [
-    name
-    for name, info in MODELS.items()
-    if info.points and not issubclass(info.model, PointMixer) and name != "gino"
-]
+NAMES = [name for name, info in MODELS.items() if info.points]
 AT_OWN_POINTS = [n for n in NAMES if not MODELS[n].model.predicts_anywhere]
 ANY_MESH = [name for name in NAMES if MODELS[name].unseen_meshes]
 SMALL = {"width": 8, "radius": 0.3, "window": 3, "modes": 2, "time_modes": 2}
+SMALL |= {"hidden": 8, "grid": 4, "dropout": 0.0}
 # One channel for each of the decoder's kernels.
 OTHERWISE = {"mppde": {"width": 24, "depth": 2}}
 DARCY = {"n_in": 1, "n_out": 1, "has_time": False}
@@ -77,6 +72,7 @@ def test_parameters_at_the_setting_of_the_paper(model, count):
 @pytest.mark.parametrize("dim", [1, 2, 3])
 @pytest.mark.parametrize("model", ANY_MESH)
 def test_a_mesh_of_its_own_for_each_sample(model, dim):
+    """And query points of its own, where the model predicts anywhere."""
     p = problem(dim, in_components=3, out_components=2)
     made = make(model, p)
     parts = [sample(p, n) for n in (10, 20, 15)]
@@ -86,6 +82,14 @@ def test_a_mesh_of_its_own_for_each_sample(model, dim):
     alone = torch.cat([made(*part) for part in parts])
     assert together.shape == (45, 7, 2)
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
+    if made.predicts_anywhere:
+        queries = torch.cat([pos[8:10], torch.rand(4, dim)])
+        of = torch.tensor([0, 0, 0, 1, 1, 2])
+        found = made(x, pos, batch, query_pos=queries, query_batch=of)
+        pairs = zip(parts, queries.split([3, 2, 1]), strict=True)
+        alone = torch.cat([made(*part, query_pos=some) for part, some in pairs])
+        torch.testing.assert_close(found, alone, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(found[:2], together[8:10], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("model", ANY_MESH)

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import Problem, build_model
-from nfsgeo.nn import Points
 
 SMALL = {"width": 8, "modes": 3, "hidden": 8}
 KERNELS = ("dense", "channel", "gaussian")
@@ -41,36 +40,6 @@ def seed() -> None:
     torch.manual_seed(0)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("dim", [1, 2, 3])
-def test_nfs_takes_a_mesh_of_its_own_for_each_sample(dim, kernel):
-    p = problem(dim, in_components=2, out_components=3)
-    model = build_model("nfs", p, {**SMALL, "kernel": kernel})
-    parts = [sample(p, n) for n in (40, 60, 25)]
-    x, pos = (torch.cat(column) for column in zip(*parts, strict=True))
-    batch = torch.repeat_interleave(torch.arange(3), torch.tensor([40, 60, 25]))
-    together = model(x, pos, batch)
-    alone = torch.cat([model(*part) for part in parts])
-    assert together.shape == (125, 4, 3)
-    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
-
-
-def test_nfs_queries_of_a_batch():
-    p = problem()
-    model = build_model("nfs", p, SMALL)
-    (xa, pa), (xb, pb) = sample(p, 30), sample(p, 50)
-    queries = torch.rand(9, 2)
-    out = model(
-        torch.cat([xa, xb]),
-        torch.cat([pa, pb]),
-        torch.tensor([0] * 30 + [1] * 50),
-        query_pos=queries,
-        query_batch=torch.tensor([0] * 4 + [1] * 5),
-    )
-    alone = [model(xa, pa, query_pos=queries[:4]), model(xb, pb, query_pos=queries[4:])]
-    torch.testing.assert_close(out, torch.cat(alone), rtol=1e-4, atol=1e-5)
-
-
 def test_interpolation_commutes_with_translations_by_the_grid():
     """Up to the lift, which sees positions: without them, so does the network."""
     p = problem()
@@ -92,7 +61,8 @@ def test_kernels_interpolate_all_inputs_alike_where_they_see_none(inputs):
     graphs = model.connect(pos)
     one, other = (
         model.resampling(
-            model.resampling.prepare(Points(features.flatten(1), graphs)),
+            features.flatten(1),
+            graphs,
             lambda _, pos: (pos @ weight, slope),
             torch.zeros(1),
         )
@@ -122,8 +92,6 @@ def test_says_what_does_not_fit():
     p = problem()
     model = build_model("nfs", p, SMALL)
     x, pos = sample(p, 60)
-    with pytest.raises(ValueError, match=r"expected \[N, 3, 1\]"):
-        model(x[:, :2], pos)
     batch = torch.arange(2).repeat_interleave(30)
     with pytest.raises(ValueError, match="query_batch is None"):
         model(x, pos, batch, query_pos=pos.clone())

@@ -6,7 +6,7 @@ import pytest
 
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS, Problem, build_model
-from nfsgeo.models.fourier_blocks import modes_for
+from nfsgeo.models.settings import SpectralSettings
 from nfsgeo.nn import SpectralConv
 
 
@@ -29,7 +29,8 @@ def problem(dim: int, num_points: int) -> Problem:
     + [(None, 2, 4096, 8), (12, 2, 64, 12), (None, 3, 64, 8)],
 )
 def test_modes(modes: int | None, dim: int, num_points: int, expected: int) -> None:
-    assert modes_for(modes, problem(dim, num_points)) == expected
+    settings = SpectralSettings(modes=modes)
+    assert settings.modes_of(problem(dim, num_points)) == expected
 
 
 def test_a_model_keeps_them() -> None:

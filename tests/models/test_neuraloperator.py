@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from neuralop.layers.fno_block import FNOBlocks
 from neuralop.layers.spectral_convolution import SpectralConv as TheirSpectralConv
 from neuralop.models import FNO
 from torch import Tensor, nn
@@ -12,7 +11,7 @@ from torch.func import functional_call
 
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import Problem, build_model, num_parameters
-from nfsgeo.nn import MixerBlock, Pointwise, SpectralConv
+from nfsgeo.nn import SpectralConv
 from nfsgeo.testing import assert_same
 
 CHANNELS, DEPTH, SAMPLES = 8, 3, 2
@@ -77,41 +76,6 @@ def test_convolution_on_another_resolution(case):
     fine = torch.randn(1, CHANNELS, *(2 * n for n in x.shape[2:]))
     theirs.weight.tensor = nn.Parameter(their_weight(ours).detach())
     torch.testing.assert_close(ours(fine), theirs(fine), rtol=2e-5, atol=2e-5)
-
-
-def test_blocks(case):
-    modes, x = case
-    blocks = nn.Sequential(
-        *(
-            MixerBlock(
-                SpectralConv(CHANNELS, CHANNELS, modes),
-                residual=Pointwise(CHANNELS, CHANNELS),
-                activation=nn.GELU(),
-            )
-            for _ in range(DEPTH)
-        )
-    )
-    # Theirs would apply it twice, but not after the last block.
-    theirs = FNOBlocks(
-        CHANNELS,
-        CHANNELS,
-        total_modes(modes),
-        n_layers=DEPTH,
-        use_channel_mlp=False,
-        non_linearity=nn.Identity(),
-    )
-
-    def plain(x: Tensor) -> Tensor:
-        weights = {}
-        for i, block in enumerate(blocks):
-            weights[f"convs.{i}.weight.tensor"] = their_weight(block.mix)
-            weights[f"convs.{i}.bias"] = as_bias(block.residual.bias, len(modes))
-            weights[f"fno_skips.{i}.conv.weight"] = block.residual.weight[..., None]
-        for i in range(DEPTH):
-            x = nn.functional.gelu(functional_call(theirs, weights, (x, i)))
-        return x
-
-    assert_same(blocks, plain, (x,), blocks.parameters())
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -10,7 +10,7 @@ import torch
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.models import MODELS, Problem, build_model, mixer
+from nfsgeo.models import Problem, build_model, mixer
 
 SMALL_GRID = ("nfs-vit", "nfs-mlpmixer", "nfs-fnet", "nfs-gfn", "nfs-pfno")
 
@@ -87,21 +87,6 @@ def test_what_is_left_open_follows_from_the_problem(
         kernel_at,
     )
     assert resampling.from_grid.kernel.channels == channels
-
-
-@pytest.mark.parametrize("name", [n for n in MODELS if n.startswith("nfs")])
-def test_meshes_of_their_own_and_queries(name):
-    p = problem(num_points=50)
-    model = build_model(name, p, {"width": 8, "hidden": 8, "grid": 6}).eval()
-    sizes = (40, 60)
-    x, pos = torch.randn(100, 3, 1), torch.rand(100, 2)
-    batch = torch.repeat_interleave(torch.arange(2), torch.tensor(sizes))
-    together = model(x, pos, batch)
-    alone = [model(x[batch == i], pos[batch == i]) for i in range(2)]
-    torch.testing.assert_close(together, torch.cat(alone), rtol=1e-4, atol=1e-5)
-    queries = torch.cat([torch.rand(5, 2), pos[:4]])
-    out = model(x[:40], pos[:40], query_pos=queries)
-    torch.testing.assert_close(out[5:], together[:4], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("periodic", [True, False])

@@ -19,7 +19,7 @@ def nfs(**settings: object) -> Model:
     model = build_model("nfs", problem, {**SMALL, **settings}).double()
     for part in model.modules():
         if type(part).__name__ == "SpectralConv":
-            part.weight = nn.Parameter(part.weight.to(torch.complex128))
+            part.weight = nn.Parameter(part.weight.double())
     return model.eval()
 
 

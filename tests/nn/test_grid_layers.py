@@ -11,7 +11,6 @@ from nfsgeo.nn import (
     FieldLayerNorm,
     GridResampling,
     Lift,
-    Points,
     Pointwise,
     grid_shape,
 )
@@ -67,20 +66,20 @@ def test_grid_comes_and_goes(shape, periodic):
     grid = equispaced_grid(Domain.unit(dim, periodic), shape)
     one = Graphs(grid, (len(grid),), grid_shape=grid_shape(grid))
     assert one.grid_shape == shape
-    points = Points(torch.empty(0), Graphs.join([one] * 3))
+    given = torch.empty(0), Graphs.join([one] * 3)
     value, slope = torch.randn(3 * len(grid), 2), torch.randn(2)
     times = torch.tensor([0.0, 0.5])
     resampling = GridResampling()
-    field = resampling(points, lambda *_: (value, slope), times)
+    field = resampling(*given, lambda *_: (value, slope), times)
     assert field.shape == (3, 2, *shape, 2)
     # Row-major: the last axis of the grid runs fastest.
     node = value.view(3, *shape, 2)[1, ..., 0, :]
     torch.testing.assert_close(field[1, :, ..., 0, 0], node.movedim(-1, 0))
-    back = resampling.back(field, points)
+    back = resampling.back(field, *given)
     torch.testing.assert_close(back[:, 1], value + 0.5 * slope)
-    still = resampling(points, lambda *_: (value, None), times)
+    still = resampling(*given, lambda *_: (value, None), times)
     assert still.shape == (3, 2, *shape)
-    back = resampling.back(still, points)
+    back = resampling.back(still, *given)
     torch.testing.assert_close(back[:, 0], value)
 
 

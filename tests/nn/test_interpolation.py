@@ -116,14 +116,6 @@ def test_commutes_with_translations_of_the_torus(case, blind_kernel):
     torch.testing.assert_close(moved, out, rtol=1e-5, atol=1e-5)
 
 
-def test_absolute_position_breaks_translation(case):
-    kernel = ChannelKernel(4, EdgeNetwork(case.domain.dim, 3, 5)).double()
-    layer = KernelInterpolation(kernel).double()
-    one = layer(case.x, case.source, case.graph, case.features)
-    other = layer(case.x, case.source + 0.5, case.graph, case.features)
-    assert (one - other).abs().max() > 1e-3
-
-
 def test_says_what_does_not_fit(case, layer):
     args = (case.source, case.graph, case.features)
     with pytest.raises(ValueError, match=r"expected \[14, 4\] or \[14, T, 4\]"):

@@ -12,7 +12,6 @@ from nfsgeo.nn import (
     EdgeNetwork,
     InterpolationResampling,
     KernelInterpolation,
-    Points,
 )
 
 DOMAIN, RADIUS, CHANNELS = Domain.unit(2), 0.15, 4
@@ -43,19 +42,21 @@ def field(pos: Tensor) -> Tensor:
 
 
 def on_grid(layer: InterpolationResampling, pos: Tensor) -> Tensor:
-    return lifted(layer, points_of(layer, pos))
+    return lifted(layer, *points_of(layer, pos))
 
 
-def points_of(layer: InterpolationResampling, *samples: Tensor) -> Points:
+def points_of(
+    layer: InterpolationResampling, *samples: Tensor
+) -> tuple[Tensor, Graphs]:
     graphs = [
         Graphs(pos, (len(pos),), edges=layer.connect(pos, pos)) for pos in samples
     ]
-    return Points(field(torch.cat(samples)), Graphs.join(graphs))
+    return field(torch.cat(samples)), Graphs.join(graphs)
 
 
-def lifted(layer: InterpolationResampling, points: Points) -> Tensor:
-    points = layer.prepare(points)
-    return layer(points, lambda v, _: (v, torch.ones(CHANNELS)), torch.arange(3) / 2)
+def lifted(layer: InterpolationResampling, x: Tensor, graphs: Graphs) -> Tensor:
+    slope, times = torch.ones(CHANNELS), torch.arange(3) / 2
+    return layer(x, graphs, lambda v, _: (v, slope), times)
 
 
 @torch.no_grad()
@@ -84,7 +85,7 @@ def test_a_batch_of_meshes_is_its_samples(kernel_at: str) -> None:
     layer = resampling(kernel_at)
     sizes = (60, 90)
     pos = torch.rand(sum(sizes), 2)
-    together = lifted(layer, points_of(layer, *pos.split(sizes)))
+    together = lifted(layer, *points_of(layer, *pos.split(sizes)))
     for each, part in enumerate(pos.split(sizes)):
         torch.testing.assert_close(together[each], on_grid(layer, part)[0])
     together.sum().backward()
@@ -98,14 +99,14 @@ def test_a_batch_of_meshes_is_its_samples(kernel_at: str) -> None:
 def test_the_lift_at_the_nodes_is_given_their_own_positions() -> None:
     """Interpolated ones have a seam where axes wrap, another one on every mesh."""
     layer = resampling("nodes")
-    points = layer.prepare(points_of(layer, torch.rand(200, 2)))
+    points = points_of(layer, torch.rand(200, 2))
     seen: list[Tensor] = []
 
     def lift(values: Tensor, pos: Tensor) -> tuple[Tensor, None]:
         seen.append(pos)
         return values, None
 
-    layer(points, lift, torch.zeros(1))
+    layer(*points, lift, torch.zeros(1))
     assert torch.equal(seen[0], layer.grid)
 
 

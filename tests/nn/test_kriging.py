@@ -13,7 +13,6 @@ from nfsgeo.nn.kriging import (
     NEIGHBOURS,
     StationaryCovariance,
     kriging_graph,
-    within_reach,
 )
 
 
@@ -131,13 +130,3 @@ def test_weights_do_not_depend_on_origin_and_units(shift: float, scale: float) -
         covariance(other), shift + units * pos, shift + units * queries
     )
     torch.testing.assert_close(weights(graph), weights(moved), rtol=0, atol=1e-4)
-
-
-def test_too_many_points_are_out_of_reach() -> None:
-    assert within_reach(Domain.unit(2), 1024)
-    assert not within_reach(Domain.unit(2), 4096)
-
-
-def test_parameters_of_another_dimension_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected \[6\] in 2 dimensions"):
-        StationaryCovariance(Domain.unit(2), torch.zeros(4), torch.zeros(1))

@@ -28,7 +28,6 @@ from nfsgeo.nn import (
     SpectralConv,
     node_graph,
     scaled_laplacian,
-    transition_matrices,
 )
 
 CHANNELS, STEPS, SHAPE, RADIUS = 4, 2, (6, 6), 0.3
@@ -109,23 +108,6 @@ def test_a_module_of_ones_own_on_a_batch_equals_the_loop(device):
     )
 
 
-def test_in_a_sequential():
-    up, block = interpolation(), mixer()
-    model = pyg.Sequential(
-        "x, pos, graph",
-        [
-            (up, "x, pos, graph -> x"),
-            (to_field, "x -> x"),
-            (block, "x -> x"),
-        ],
-    )
-    data = samples()[0]
-    x, pos = data["point"].x[:, :1], data["point"].pos
-    graph = graph_between(data, POINT_TO_GRID)
-    expected = block(to_field(up(x, pos, graph)))
-    torch.testing.assert_close(model(x, pos, graph), expected, rtol=0, atol=0)
-
-
 def test_in_a_hetero_conv():
     """Fields and positions go by node type, graphs by edge type."""
     up, down = interpolation(), interpolation()
@@ -142,23 +124,6 @@ def test_in_a_hetero_conv():
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
     found = model(fields, data.pos_dict, data.edge_index_dict)
     torch.testing.assert_close(found, expected)
-
-
-def test_cells_and_mixers_in_a_hetero_conv():
-    """A cell for each kind of edge; a mixer block takes the fields on a grid."""
-    near, far, mix = (("point", kind, "point") for kind in ("near", "far", "mix"))
-    cells, block = {near: ChebConvGRU(3, 4), far: ChebConvGRU(3, 4)}, mixer()
-    graph = node_graph(ring(9), 9)
-    skipping = node_graph(torch.stack([torch.arange(9), torch.arange(9).roll(-3)]), 9)
-    matrices = {near: scaled_laplacian(graph), far: scaled_laplacian(skipping)}
-    x, h = torch.randn(9, 3), torch.randn(9, 4)
-    model = pyg.HeteroConv(cells, aggr="sum")
-    found = model({"point": x}, {"point": h}, matrices)["point"]
-    expected = sum(cells[kind](x, h, matrices[kind]) for kind in (near, far))
-    torch.testing.assert_close(found, expected, rtol=0, atol=0)
-    field = torch.randn(2, CHANNELS, *SHAPE)
-    found = pyg.HeteroConv({mix: block})({mix: field})["point"]
-    torch.testing.assert_close(found, block(field), rtol=0, atol=0)
 
 
 @pytest.mark.slow
@@ -179,26 +144,6 @@ def test_compiles_with_gradients_on_meshes_of_any_size(fused):
             grads = [p.grad.clone() for p in layer.parameters()]
             results.append([out.detach(), own.grad, *grads])
         torch.testing.assert_close(*results)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["mixer", "chebyshev", "diffusion"])
-def test_mixers_and_cells_compile(kind):
-    matrix = scaled_laplacian(node_graph(ring(9), 9))
-    walks = transition_matrices(node_graph(ring(9), 9))
-    layer, inputs = {
-        "mixer": (mixer(), (torch.randn(2, CHANNELS, 8, 8),)),
-        "chebyshev": (
-            ChebConvGRU(3, 4),
-            (torch.randn(9, 3), torch.randn(9, 4), matrix),
-        ),
-        "diffusion": (
-            DiffusionGRU(3, 4),
-            (torch.randn(9, 3), torch.randn(9, 4), walks),
-        ),
-    }[kind]
-    compiled = torch.compile(layer, backend="aot_eager")
-    torch.testing.assert_close(compiled(*inputs), layer(*inputs))
 
 
 def exported(fused: bool, data: HeteroData) -> tuple[nn.Module, KernelInterpolation]:
@@ -254,8 +199,9 @@ def test_cells_export_with_graphs_of_any_size(kind):
         torch.testing.assert_close(program(*given), model(*given))
 
 
-def test_the_mixer_block_exports_at_any_batch():
+def test_the_mixer_block_compiles_and_exports_at_any_batch():
     block, x = mixer(), torch.randn(2, CHANNELS, 8, 8)
+    torch.testing.assert_close(torch.compile(block, backend="aot_eager")(x), block(x))
     with torch.no_grad():
         program = export(block, (x,), dynamic_shapes=({0: Dim("batch")},)).module()
     x = torch.randn(5, CHANNELS, 8, 8)

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.nn import PointSpectralConv, PointWaves, SpectralConv
-from nfsgeo.testing import TOLERANCES
 
 CHANNELS, RECORDS = 3, 6
 BOXES = {
@@ -107,13 +106,3 @@ def test_gradients_are_those_of_finite_differences(domain):
     waves = waves_of(made, domain, pos, torch.tensor([0, 0, 1, 1, 1, 1]))
     x = torch.randn(6, 4, CHANNELS, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: made(x, waves), (x,))
-
-
-def test_single_precision_is_enough():
-    domain = Domain.unit(2)
-    made = layer(domain, 3, modes=4)
-    pos, x = torch.rand(50, 2), torch.randn(50, RECORDS, CHANNELS)
-    exact = made(x.double(), waves_of(made, domain, pos.double()))
-    rough = made(x, waves_of(made, domain, pos))
-    assert rough.dtype == torch.float32
-    torch.testing.assert_close(rough.double(), exact, **TOLERANCES[torch.float32])

@@ -52,40 +52,6 @@ def test_differentiates_trigonometric_polynomials(dim, axis):
     torch.testing.assert_close(out[0, 0], derivative, rtol=1e-9, atol=1e-9)
 
 
-def test_equals_a_convolution_in_real_space(dim):
-    """With the periodic kernel that has the layer's weights as Fourier coefficients."""
-    modes, sizes = MODES[dim], SIZES[dim]
-    layer = SpectralConv(2, 3, modes).double()
-    # A real kernel needs Hermitian weights where the last frequency is zero.
-    weight = torch.view_as_complex(layer.weight.data)
-    mirror = [(-f) % (2 * m) for f, m in zip(frequencies(modes), modes, strict=True)]
-    plane = weight.select(dim - 1, 0)
-    mirrored = plane
-    for axis, rows in enumerate(mirror[:-1]):
-        mirrored = mirrored.index_select(axis, rows)
-    for axis, m in enumerate(modes[:-1]):
-        # -m has no partner among the kept frequencies.
-        for part in (plane, mirrored):
-            part.select(axis, m).zero_()
-    weight.select(dim - 1, 0).copy_((plane + mirrored.conj()) / 2)
-    for axis, m in enumerate(modes[:-1]):
-        weight.select(axis, m).zero_()
-    x = torch.randn(2, 2, *sizes, dtype=torch.float64)
-    kernel = torch.zeros(*sizes, 2, 3, dtype=torch.float64)
-    grid = coordinates(sizes)
-    for index in itertools.product(*(range(n) for n in weight.shape[:dim])):
-        k = [int(f[i]) for f, i in zip(frequencies(modes), index, strict=True)]
-        phase = 2 * math.pi * sum(ki * xi for ki, xi in zip(k, grid, strict=True))
-        wave = torch.polar(torch.ones_like(phase), phase)[..., None, None]
-        twice = 1 if k[-1] == 0 else 2
-        kernel += twice * (weight[index] * wave).real
-    expected = torch.zeros(2, 3, *sizes, dtype=torch.float64)
-    for shift in itertools.product(*(range(n) for n in sizes)):
-        rolled = x.roll(shift, dims=tuple(range(2, 2 + dim)))
-        expected += torch.einsum("bi...,io->bo...", rolled, kernel[shift])
-    torch.testing.assert_close(layer(x), expected / math.prod(sizes))
-
-
 def test_result_does_not_depend_on_resolution(dim):
     modes, sizes = MODES[dim], SIZES[dim]
     layer = SpectralConv(1, 2, modes).double()

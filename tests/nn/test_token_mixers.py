@@ -35,14 +35,6 @@ def test_token_mlp_is_a_matrix_over_all_tokens(sizes):
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-def test_filter_of_ones_is_the_identity(sizes):
-    layer = GlobalFilter(3, sizes)
-    nn.init.ones_(layer.weight)
-    x = torch.randn(2, 3, *sizes)
-    torch.testing.assert_close(layer(x), x)
-
-
-@pytest.mark.parametrize("sizes", SIZES)
 def test_filter_scales_each_wave_by_its_weight(sizes):
     layer = GlobalFilter(2, sizes).double()
     axes = [torch.arange(n, dtype=torch.float64) / n for n in sizes]

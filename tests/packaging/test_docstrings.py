@@ -27,11 +27,9 @@ MODULES = [
 
 # Layers that come from no paper: what they are is all that can be said.
 PLAIN = {
-    "BaseInterpolation",
     "GridResampling",
     "InterpolationKernel",
     "Lift",
-    "Points",
     "Pointwise",
     "RealPart",
     "Resampling",

@@ -1,4 +1,4 @@
-"""Attention among slices of a point set."""
+"""Attention among the tokens of a field, and among slices of a point set."""
 
 from __future__ import annotations
 
@@ -9,13 +9,74 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
 
-__all__ = ["PhysicsAttention"]
+__all__ = ["Attention", "PhysicsAttention"]
 
 # Keeps the mean over a slice that no point belongs to finite, as its authors do.
 LEAST_WEIGHT = 1e-5
 
 
-class PhysicsAttention(nn.Module):
+class MultiHead(nn.Module):
+    """What multi-head attentions have in common.
+
+    Args:
+        channels: :math:`C`, a multiple of ``heads``.
+        heads: :math:`H`.
+        dropout: fraction of the attention weights that are dropped in training.
+
+    Raises:
+        UserError: when the heads do not divide the channels.
+    """
+
+    def __init__(self, channels: int, heads: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        if channels % heads:
+            raise UserError(
+                f"{heads} heads for {channels} channels",
+                "a number of heads that divides the channels",
+                "change heads or width",
+            )
+        self.heads = heads
+        self.dropout = dropout
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Attention among tokens; ``query``, ``key``, ``value`` ``[..., L, C / H]``."""
+        return nn.functional.scaled_dot_product_attention(
+            query, key, value, dropout_p=self.dropout if self.training else 0.0
+        )
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, dropout={self.dropout}"
+
+
+class Attention(MultiHead):
+    r"""Multi-head self-attention, every node and time step of a field a token.
+
+    .. math:: v' = W_o \, \big\Vert_h \, \mathrm{softmax}\Big(
+        \tfrac{q_h k_h^T}{\sqrt{C / H}}\Big) v_h + b_o
+
+    "Attention Is All You Need", equation (1); the token mixing of the Vision
+    Transformer. No bias by position: positions are inputs of the lift.
+
+    Shapes:
+        ``[B, C, *n]`` to the same.
+    """
+
+    def __init__(self, channels: int, heads: int, *, dropout: float = 0.0) -> None:
+        super().__init__(channels, heads, dropout=dropout)
+        self.input = nn.Linear(channels, 3 * channels)
+        self.output = nn.Linear(channels, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Attend from every token to every token."""
+        tokens = x.flatten(2).transpose(1, 2)
+        # [B, L, 3 C] to three of [B, H, L, C / H].
+        parts = self.input(tokens).unflatten(2, (3, self.heads, -1))
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        mixed = self.output(self.attend(query, key, value).transpose(1, 2).flatten(2))
+        return mixed.transpose(1, 2).unflatten(2, x.shape[2:])
+
+
+class PhysicsAttention(MultiHead):
     r"""Multi-head attention among learned slices of a point set, linear in its size.
 
     "Transolver: A Fast Transformer Solver for PDEs on General Geometries", section 3.2,
@@ -33,31 +94,18 @@ class PhysicsAttention(nn.Module):
     :math:`\tau` for each head, and :math:`A, Q, K, V` shared by the heads.
 
     Args:
-        channels: :math:`C`, a multiple of ``heads``.
-        heads: :math:`H`.
         num_slices: slices in each head.
         dropout: probability of dropping an attention weight or an output in training.
 
     Shapes:
         ``x`` ``[N, C]`` to the same; ``sizes`` has the number of points of each
         sample, which are attended to separately.
-
-    Raises:
-        UserError: when the heads do not divide the channels.
     """
 
     def __init__(
         self, channels: int, heads: int, num_slices: int, *, dropout: float = 0.0
     ) -> None:
-        super().__init__()
-        if channels % heads:
-            raise UserError(
-                f"{heads} heads for {channels} channels",
-                "a number of heads that divides the channels",
-                "change heads or width",
-            )
-        self.heads = heads
-        self.dropout = dropout
+        super().__init__(channels, heads, dropout=dropout)
         per_head = channels // heads
         # Channels by which points are sliced, and channels that slices average.
         self.input = nn.Linear(channels, 2 * channels)
@@ -93,11 +141,5 @@ class PhysicsAttention(nn.Module):
         """From ``[B, n, H, G]`` and ``[B, n, H, C / H]`` to ``[B, n, H, C / H]``."""
         total = weight.sum(1).unsqueeze(-1) + LEAST_WEIGHT
         tokens = torch.einsum("bnhg,bnhc->bhgc", weight, values) / total
-        query, key, value = self.query_key_value(tokens).chunk(3, dim=-1)
-        tokens = nn.functional.scaled_dot_product_attention(
-            query, key, value, dropout_p=self.dropout if self.training else 0.0
-        )
+        tokens = self.attend(*self.query_key_value(tokens).chunk(3, dim=-1))
         return torch.einsum("bnhg,bhgc->bnhc", weight, tokens)
-
-    def extra_repr(self) -> str:
-        return f"heads={self.heads}, dropout={self.dropout}"

@@ -1,0 +1,318 @@
+"""Convolutions on graphs by Chebyshev polynomials, and recurrent cells made of them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from nfsgeo.errors import UserError
+from nfsgeo.geometry import BipartiteGraph
+from nfsgeo.nn.graph_shift import chebyshev_terms, shifted
+
+__all__ = [
+    "AdaptiveConv",
+    "AdaptiveGRU",
+    "ChebConvGRU",
+    "ChebyshevConv",
+    "DiffusionConv",
+    "DiffusionGRU",
+    "adjacency_bytes",
+]
+
+
+class GraphConvolution(nn.Module):
+    """What these convolutions have in common: their parameters.
+
+    Args:
+        in_channels: channels of :math:`x`.
+        out_channels: channels of :math:`y`, those of all gates together.
+        order: :math:`K`, the number of terms.
+        gates: number of convolutions side by side, for their initialisation.
+        several: number of weights for every term, where there are several.
+
+    Shapes:
+        ``[N, in_channels]`` to ``[N, out_channels]``.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        order: int = 2,
+        *,
+        gates: int = 1,
+        several: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.gates = gates
+        size: tuple[int, ...] = () if several is None else (several,)
+        size = (*size, order, in_channels, out_channels)
+        self.weight = nn.Parameter(torch.empty(size))
+        self.bias = nn.Parameter(self._bias())
+        self.reset_parameters()
+
+    def _bias(self) -> Tensor:
+        return torch.empty(self.weight.size(-1))
+
+    def reset_parameters(self) -> None:
+        """As Glorot and Bengio, each convolution as if alone; the bias is zero."""
+        fan_in, fan_out = self.weight.shape[-2:]
+        bound = (6 / (fan_in + fan_out / self.gates)) ** 0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+        nn.init.zeros_(self.bias)
+
+    def extra_repr(self) -> str:
+        order, fan_in, fan_out = self.weight.shape[-3:]
+        return f"{fan_in}, {fan_out}, order={order}"
+
+
+class ChebyshevConv(GraphConvolution):
+    r"""Chebyshev polynomial of a graph's scaled Laplacian.
+
+    .. math:: y = b + \sum_{k=0}^{K-1} T_k(\tilde L) \, x \, \Theta_k
+
+    "Convolutional Neural Networks on Graphs with Fast Localized Spectral Filtering",
+    equation (4).
+    """
+
+    def forward(self, x: Tensor, laplacian: BipartiteGraph) -> Tensor:
+        """Convolve ``x``; ``laplacian`` is a :func:`~nfsgeo.nn.scaled_laplacian`."""
+        product = partial(shifted, shift=laplacian)
+        terms = chebyshev_terms(product, x, self.weight.size(0))
+        return torch.cat(terms, dim=-1) @ self.weight.flatten(0, 1) + self.bias
+
+
+class DiffusionConv(GraphConvolution):
+    r"""Random walks along and against the edges of a graph.
+
+    .. math:: y = b + \sum_{k=0}^{K-1} T_k(P_O) \, x \, \Theta_{0k}
+        + T_k(P_I) \, x \, \Theta_{1k}
+
+    "Diffusion Convolutional Recurrent Neural Network", equation (2), its powers
+    replaced by Chebyshev polynomials as in its authors' program; up to :math:`K = 2`
+    they are the same.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, order: int = 2, *, gates: int = 1
+    ) -> None:
+        super().__init__(in_channels, out_channels, order, gates=gates, several=2)
+
+    def forward(self, x: Tensor, walks: tuple[BipartiteGraph, ...]) -> Tensor:
+        """Convolve ``x``; ``walks`` are of :func:`~nfsgeo.nn.transition_matrices`."""
+        along, against = walks
+        order = self.weight.size(1)
+        terms = chebyshev_terms(partial(shifted, shift=along), x, order)
+        if against is along:
+            # Both directions multiply the same terms, so their weights add up.
+            weight = self.weight.sum(0).flatten(0, 1)
+        else:
+            terms += chebyshev_terms(partial(shifted, shift=against), x, order)
+            weight = self.weight.flatten(0, 2)
+        return torch.cat(terms, dim=-1) @ weight + self.bias
+
+
+class AdaptiveConv(GraphConvolution):
+    r"""Convolution on a learned graph, with weights of its own for every node.
+
+    .. math:: y_n = E_n b + \sum_{k=0}^{K-1} (T_k(S) \, x)_n \, (E_n W_k), \qquad
+        S = \mathrm{softmax}(\mathrm{relu}(E E^T))
+
+    "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting",
+    sections 3.2 and 3.3. The weights of the nodes are never formed: what every
+    column of the embedding contributes is computed first and weighted after.
+
+    Args:
+        embedding_size: columns of :math:`E`.
+
+    Shapes:
+        ``x`` ``[B, n, in_channels]``, ``embedding`` ``[n, embedding_size]``,
+        ``adjacency`` ``[n, n]``; result ``[B, n, out_channels]``.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        order: int = 2,
+        embedding_size: int = 2,
+    ) -> None:
+        super().__init__(in_channels, out_channels, order, several=embedding_size)
+
+    def _bias(self) -> Tensor:
+        return torch.empty(self.weight.size(0), self.weight.size(-1))
+
+    def forward(self, x: Tensor, embedding: Tensor, adjacency: Tensor) -> Tensor:
+        """Convolve the fields of all samples."""
+        size, order = self.weight.shape[:2]
+        terms = torch.cat(chebyshev_terms(adjacency.matmul, x, order), dim=-1)
+        weight = self.weight.flatten(1, 2).transpose(0, 1).flatten(1)
+        parts = (terms @ weight).unflatten(-1, (size, -1))
+        return torch.einsum("nd,bndo->bno", embedding, parts) + embedding @ self.bias
+
+
+class GraphGRU(nn.Module):
+    """What these cells have in common.
+
+    Args:
+        in_channels: channels of :math:`x`.
+        hidden_channels: channels of :math:`h`.
+        order: :math:`K` of every convolution.
+
+    Shapes:
+        ``x`` ``[N, in_channels]``, ``h`` ``[N, hidden_channels]``, of the nodes of all
+        samples of a batch; result as ``h``.
+    """
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for convolution in self.children():
+            convolution.reset_parameters()  # type: ignore[operator]
+
+
+class ChebConvGRU(GraphGRU):
+    r"""Gated recurrent unit whose products are Chebyshev convolutions.
+
+    .. math::
+        z &= \sigma(x * \Theta_{xz} + h * \Theta_{hz}) \\
+        r &= \sigma(x * \Theta_{xr} + h * \Theta_{hr}) \\
+        c &= \tanh(x * \Theta_{xc} + (r \odot h) * \Theta_{hc}) \\
+        h' &= z \odot h + (1 - z) \odot c
+
+    Model 2 of "Structured Sequence Modeling with Graph Convolutional Recurrent
+    Networks", with gated recurrent units for its LSTM. In a pipeline on PyTorch
+    Geometric's graphs::
+
+        laplacian = scaled_laplacian(node_graph(edge_index, num_nodes))
+        h = cell(x, h, laplacian)
+    """
+
+    def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
+        super().__init__()
+        width = hidden_channels
+        self.inputs = ChebyshevConv(in_channels, 3 * width, order, gates=3)
+        self.gates = ChebyshevConv(width, 2 * width, order, gates=2)
+        self.candidate = ChebyshevConv(width, width, order)
+
+    def forward(self, x: Tensor, h: Tensor, laplacian: BipartiteGraph) -> Tensor:
+        """The next hidden state, where ``laplacian`` is that of the graph."""
+        *of_gates, of_candidate = self.inputs(x, laplacian).chunk(3, dim=-1)
+        gates = torch.cat(of_gates, dim=-1) + self.gates(h, laplacian)
+        z, r = torch.sigmoid(gates).chunk(2, dim=-1)
+        candidate = torch.tanh(of_candidate + self.candidate(r * h, laplacian))
+        return z * h + (1 - z) * candidate
+
+
+class DiffusionGRU(GraphGRU):
+    r"""Gated recurrent unit whose products are diffusion convolutions.
+
+    .. math::
+        z &= \sigma([x, h] * \Theta_z) \\
+        r &= \sigma([x, h] * \Theta_r) \\
+        c &= \tanh([x, r \odot h] * \Theta_c) \\
+        h' &= z \odot h + (1 - z) \odot c
+
+    The DCGRU of "Diffusion Convolutional Recurrent Neural Network", section 2.3. In
+    a pipeline on PyTorch Geometric's graphs::
+
+        walks = transition_matrices(node_graph(edge_index, num_nodes))
+        h = cell(x, h, walks)
+    """
+
+    def __init__(self, in_channels: int, hidden_channels: int, order: int = 2) -> None:
+        super().__init__()
+        both, width = in_channels + hidden_channels, hidden_channels
+        self.gates = DiffusionConv(both, 2 * width, order, gates=2)
+        self.candidate = DiffusionConv(both, width, order)
+
+    def forward(
+        self, x: Tensor, h: Tensor, walks: tuple[BipartiteGraph, ...]
+    ) -> Tensor:
+        """The next hidden state, where ``walks`` are those of the graph."""
+        gates = self.gates(torch.cat([x, h], dim=-1), walks)
+        z, r = torch.sigmoid(gates).chunk(2, dim=-1)
+        candidate = self.candidate(torch.cat([x, r * h], dim=-1), walks)
+        return z * h + (1 - z) * torch.tanh(candidate)
+
+
+class AdaptiveGRU(GraphGRU):
+    r"""Gated recurrent unit on a learned graph of the nodes of one mesh.
+
+    .. math::
+        z &= \sigma([x, h] * W_z) \\
+        r &= \sigma([x, h] * W_r) \\
+        c &= \tanh([x, z \odot h] * W_c) \\
+        h' &= r \odot h + (1 - r) \odot c
+
+    "Adaptive Graph Convolutional Recurrent Network for Traffic Forecasting",
+    section 3.4. Every node has an embedding of its own, so that the cell holds for
+    one mesh alone, and the graph is dense: see :func:`adjacency_bytes`.
+
+    Args:
+        num_nodes: nodes of the mesh, :math:`n`.
+        embedding_size: numbers that describe a node.
+
+    Shapes:
+        ``x`` ``[B n, in_channels]``, ``h`` ``[B n, hidden_channels]``, sample by
+        sample, the nodes always in the same order; ``adjacency`` ``[n, n]``.
+    """
+
+    def __init__(
+        self,
+        num_nodes: int,
+        in_channels: int,
+        hidden_channels: int,
+        order: int = 2,
+        embedding_size: int = 2,
+    ) -> None:
+        super().__init__()
+        both = in_channels + hidden_channels
+        self.embedding = nn.Parameter(torch.empty(num_nodes, embedding_size))
+        self.gates = AdaptiveConv(both, 2 * hidden_channels, order, embedding_size)
+        self.candidate = AdaptiveConv(both, hidden_channels, order, embedding_size)
+        nn.init.normal_(self.embedding)
+
+    def reset_parameters(self) -> None:
+        """Draw embedding and weights anew."""
+        nn.init.normal_(self.embedding)
+        super().reset_parameters()
+
+    def adjacency(self) -> Tensor:
+        """The learned graph ``[n, n]``, to be computed once for a sequence."""
+        scores = torch.relu(self.embedding @ self.embedding.T)
+        return torch.softmax(scores, dim=1)
+
+    def forward(self, x: Tensor, h: Tensor, adjacency: Tensor) -> Tensor:
+        """The next hidden state.
+
+        Raises:
+            UserError: when the nodes are not those of whole samples.
+        """
+        num_nodes = self.embedding.size(0)
+        if x.size(0) % num_nodes:
+            raise UserError(
+                f"{x.size(0)} points",
+                f"{num_nodes} in every sample, those of the mesh it was made for",
+                "use that mesh, or a layer that takes any",
+            )
+        x, h = (field.unflatten(0, (-1, num_nodes)) for field in (x, h))
+        gates = self.gates(torch.cat([x, h], dim=-1), self.embedding, adjacency)
+        z, r = torch.sigmoid(gates).chunk(2, dim=-1)
+        candidate = torch.tanh(
+            self.candidate(torch.cat([x, z * h], dim=-1), self.embedding, adjacency)
+        )
+        return (r * h + (1 - r) * candidate).flatten(0, 1)
+
+
+def adjacency_bytes(num_nodes: int, num_cells: int = 1) -> int:
+    """Memory that the dense graphs of cells need in a training step, at least.
+
+    Scores, their softmax and the gradients of both, in single precision.
+
+    Args:
+        num_nodes: nodes of the mesh.
+        num_cells: cells that have graphs of their own.
+    """
+    return num_cells * 4 * 4 * num_nodes**2
