@@ -61,13 +61,18 @@ def resume_run(
         progress: As for :func:`prepare`.
 
     Raises:
-        UserError: The folder holds no run, or its data are gone.
+        UserError: The folder holds no run, its data are gone, or its checkpoint is
+            damaged or of another model or other data.
     """
     paths = RunPaths.existing(folder)
     config = read_config(paths.config)
     if paths.last.exists():  # what it started from is in there
         config = config.changed(model=config.model.changed(start_from=None))
-    return prepare(config, progress), paths
+    experiment = prepare(config, progress)
+    _last_checkpoint(
+        experiment, paths
+    )  # which is refused now, not when training begins
+    return experiment, paths
 
 
 def fit(

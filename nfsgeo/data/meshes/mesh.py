@@ -38,7 +38,7 @@ class Mesh:
         return self  # of every sample
 
     def joined(self, other: Mesh) -> Mesh:
-        """The points of this mesh and after them those of another."""
+        """The points of this mesh and after them those of the ``other``."""
         pos = np.concatenate([self.pos, other.pos])
         if self.index is None or other.index is None:
             return Mesh(pos, None)

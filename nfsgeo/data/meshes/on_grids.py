@@ -46,6 +46,9 @@ def sub_grid(
 ) -> Mesh:
     """A coarser regular grid among the points of the file's grid.
 
+    Args:
+        file, resolution, seed, sample: As for all samplers; it is not drawn.
+
     Raises:
         UserError: The file has no grid, or the resolution does not divide it.
     """
@@ -79,6 +82,9 @@ def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
     interpolation.
 
+    Args:
+        file, num_points, seed, sample: As for all samplers.
+
     Raises:
         UserError: The file has no grid or no periodic axis.
     """
@@ -111,6 +117,9 @@ def jittered(
     """A coarser grid, each point moved at random by up to 0.4 spacings.
 
     Along a bounded axis a point moves to one of the file's coordinates in its cell.
+
+    Args:
+        file, resolution, seed, sample: As for all samplers.
 
     Raises:
         UserError: As for :func:`sub_grid`.

@@ -30,7 +30,11 @@ RATIO = 10.0
 def every_point(
     file: Fields, size: None = None, seed: int = 0, sample: int = 0
 ) -> Mesh:
-    """All points of a sample, in the file's order; none of a grid's in obstacles."""
+    """All points of a sample, in the file's order; none of a grid's in obstacles.
+
+    Args:
+        file, size, seed, sample: As for all samplers; of no size, and not drawn.
+    """
     pos, there = file.coordinates(sample), points_there(file, sample)
     if len(there) < len(pos):
         return Mesh(pos[there], there)
@@ -38,7 +42,11 @@ def every_point(
 
 
 def points_there(file: Fields, sample: int) -> Indices:
-    """Numbers of the points of a sample, without those of a grid in obstacles."""
+    """Numbers of the points of a sample, without those of a grid in obstacles.
+
+    Args:
+        file, sample: As for all samplers.
+    """
     sample = _owner(file, sample)
     if file.domain.walls is None or file.shape is None:
         return np.arange(file.num_points(sample))
@@ -51,6 +59,9 @@ def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> 
 
     Of a grid on a sphere, those of a latitude with a probability in proportion to its
     cosine: uniformly on the sphere.
+
+    Args:
+        file, num_points, seed, sample: As for all samplers.
 
     Raises:
         UserError: The sample has fewer points.
@@ -67,6 +78,9 @@ def clustered(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh
     The density falls smoothly, by ten to the power of the mean over the axes of a
     raised cosine of the distance. Every point is drawn with a probability proportional
     to it, exactly (systematic sampling in a random order).
+
+    Args:
+        file, num_points, seed, sample: As for all samplers.
 
     Raises:
         UserError: The file has too few points for that density.
@@ -168,6 +182,10 @@ def with_queries(
 
     They are points of the file outside the mesh; where those of the mesh are between
     the points of the file, so are they.
+
+    Args:
+        mesh: The observed points.
+        file, num_points, seed, sample: As for all samplers.
     """
     if mesh.index is None:
         pos = between(file, num_points, philox(seed, Stream.QUERY_POINTS, sample))
