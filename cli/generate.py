@@ -15,16 +15,8 @@ CORES = os.cpu_count() or 1
 
 
 @click.command(
-    epilog="""\b
-    Equations, their full size, and their options with the default first:
-      burgers        1024, 201 time steps      nu=0.01 time_stride=1
-      kdv            1024, 201 time steps      ic=cos|sech2 preset=standard|long
-      darcy          256 x 256                 coefficient=12/3|12/4|lognormal
-      navier-stokes  128 x 128, 50 time steps  nu=0.001 sigma2=343.0 forcing=0.1
-      sphere-waves   48 x 48, 40 time steps    speed=1.0 degree=12
-      elasticity     936                       plane=stress|strain nu=0.3
-
-    Elasticity has a mesh for each sample, and needs scikit-fem (nfsgeo[fem]).
+    epilog="""Equations, their full sizes and their options: nfsgeo datasets. Elasticity
+    needs scikit-fem (nfsgeo[fem]).
 
     \b
     Examples:
@@ -52,7 +44,7 @@ CORES = os.cpu_count() or 1
     "options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Option of the equation, see below; repeatable.",
+    help="Option of the equation; repeatable.",
 )
 @as_json
 def generate(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +105,7 @@ def _file_facts(file: Fields) -> dict[str, Any]:
         "grid": None if file.shape is None else list(file.shape),
         "points": sizes[0] if len(sizes) == 1 else [sizes[0], sizes[-1]],
         "meshes": len({file.mesh_id(s) for s in samples}),
-        "domain": replace(file.domain, region=None).to_dict(),
+        "domain": file.domain.box.to_dict(),
         "region": str(file.domain.region or "") or None,
         "records": len(file.times),
         "observed": observed,

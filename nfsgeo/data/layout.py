@@ -49,7 +49,7 @@ FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
     "initial condition",  # kept with the data, no input
     "parameter",  # of samples alone, kept with the data
 )
-# Roles of variables that describe the mesh, the region and the parts of the data.
+# Roles of variables that describe the mesh, obstacles and the parts of the data.
 LAYOUT = ("cells", "facets", "rows", "part")
 
 

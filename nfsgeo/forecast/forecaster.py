@@ -298,6 +298,6 @@ class Forecaster(nn.Module):
         """The input of the network, in its precision."""
         kind = next(self.model.parameters()).real.dtype
         seen = torch.cat([given.x, *given.features], dim=-1).to(kind)
-        if given.forcing is None:
+        if given.known is None:
             return seen
-        return self.model.problem.with_forcing(seen, given.forcing.to(kind))
+        return self.model.problem.with_forcing(seen, given.known.to(kind))

@@ -10,12 +10,7 @@ from torch_geometric.data import Data
 
 from nfsgeo.data.normalisers import Moments
 
-__all__ = ["Statistics", "lead_times"]
-
-
-def lead_times(times: Tensor, n_in: int) -> Tensor:
-    """Times ``[..., n_in + K]`` relative to that of the last input."""
-    return times - times[..., n_in - 1 : n_in]
+__all__ = ["Statistics"]
 
 
 @dataclass
@@ -59,7 +54,7 @@ class Statistics:
             self._add_trend(fields.double().diff(dim=1))
             change = window.y[:, : self.n_out] - own[:, -1:]
             self.changes.add(change)
-            leads = lead_times(window.times, self.n_in)
+            leads = window.times - window.times[self.n_in - 1]
             self.longest_lead = max(self.longest_lead, float(leads[-1]))
             if self.any_time:
                 self.rates.add(change.double() / leads[self.n_in :, None])

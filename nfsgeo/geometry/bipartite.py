@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from nfsgeo.geometry.box import length
 from nfsgeo.geometry.csr import SparseRows, Transpose, outside_inference, pointers
-from nfsgeo.geometry.displacements import length
 from nfsgeo.geometry.domain import Domain
 
 __all__ = [

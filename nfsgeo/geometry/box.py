@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nfsgeo.errors import UserError
 
-__all__ = ["Box"]
+__all__ = ["Box", "length"]
 
 
 @dataclass(frozen=True)
@@ -228,3 +228,14 @@ class Box:
                     f"points of shape {list(pos.shape)}: expected [..., {self.dim}] in "
                     f"a domain of {self.dim} axes; check the points or the domain"
                 )
+
+
+def length(vectors: Tensor) -> Tensor:
+    """Euclidean lengths ``[...]`` of ``vectors [..., d]``.
+
+    Unlike ``norm``, also the second derivative at zero is zero, not NaN.
+    """
+    if not vectors.requires_grad:
+        return vectors.norm(dim=-1)
+    zero = (vectors == 0).all(-1)
+    return vectors.masked_fill(zero[..., None], 1).norm(dim=-1).masked_fill(zero, 0)

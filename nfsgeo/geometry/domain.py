@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry.box import Box
-from nfsgeo.geometry.displacements import length
+from nfsgeo.geometry.box import Box, length
 from nfsgeo.geometry.region import Region
 from nfsgeo.geometry.sphere import arc, azimuthal, lattice, unit_vectors
 from nfsgeo.geometry.walls import PlaneWalls, SpaceWalls, walls_of
@@ -60,6 +59,11 @@ class Domain(Box):
             west: Where longitudes begin, such as -180 or 0.
         """
         return Sphere((west, -90.0), (west + 360.0, 90.0), (True, False))
+
+    @property
+    def box(self) -> Self:
+        """The domain without obstacles."""
+        return replace(self, region=None)
 
     def contains(self, pos: Tensor) -> Tensor:
         """Whether points ``[..., d]`` lie in the box and the region, ``[...]`` bool.

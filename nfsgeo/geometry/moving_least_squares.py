@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.displacements import length, monomials
+from nfsgeo.geometry.box import length
+from nfsgeo.geometry.splines import monomials
 
 __all__ = ["moving_least_squares"]
 

@@ -7,7 +7,7 @@ import torch
 from scipy.special import sph_harm_y
 from torch import Tensor
 
-from nfsgeo.geometry.displacements import length
+from nfsgeo.geometry.box import length
 
 __all__ = ["arc", "azimuthal", "lattice", "spherical_harmonics", "unit_vectors"]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.displacements import length, monomials
+from nfsgeo.geometry.box import length
 
-__all__ = ["polyharmonic_spline", "spline_neighbours"]
+__all__ = ["polyharmonic_spline", "spline_neighbours", "monomials"]
 
 # Neighbours of a target by dimension, among scattered points and among those of a grid:
 # some times the polynomials of degree 2.
@@ -119,3 +120,15 @@ def _solved(offset: Tensor, power: int, degree: int) -> Tensor:
     right[:, :size, 0] = sign * length(offset) ** power
     right[:, size, 0] = 1
     return torch.linalg.solve_ex(system, right).result[:, :size, 0]
+
+
+def monomials(offset: Tensor, degree: int) -> tuple[Tensor, list[int]]:
+    """Monomials of the last axis up to a degree ``[..., K]``, and their degrees."""
+    columns, powers = [torch.ones_like(offset[..., 0])], [0]
+    for power in range(1, degree + 1):
+        for axes in itertools.combinations_with_replacement(
+            range(offset.size(-1)), power
+        ):
+            columns.append(offset[..., list(axes)].prod(-1))
+            powers.append(power)
+    return torch.stack(columns, dim=-1), powers

@@ -172,7 +172,7 @@ def kriging_graph(
 
 def seen_points(domain: Domain, pos: Tensor, query_pos: Tensor) -> Tensor | None:
     """Which points each query sees ``[m, n]``; None where there are no walls."""
-    if domain.region is None:
+    if domain.walls is None:
         return None
     shape = len(query_pos), len(pos), domain.dim
     pairs = query_pos[:, None].expand(shape), pos[None].expand(shape)

@@ -230,7 +230,7 @@ class InterpolationResampling(Resampling):
         grid = equispaced_grid(domain, self.shape)
         self.register_buffer("grid", grid, persistent=False)
         # Nodes in obstacles hold nothing.
-        mask = None if domain.region is None else domain.contains(grid)[:, None, None]
+        mask = None if domain.walls is None else domain.contains(grid)[:, None, None]
         self.register_buffer("mask", mask, persistent=False)
         self._nodes: dict[torch.device, dict[str, BipartiteGraph]] = {}
 

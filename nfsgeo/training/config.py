@@ -115,7 +115,7 @@ class DataSection(Section):
             the last time steps of each. No time step belongs to two parts. None for
             ``time`` where there are too few samples for three parts, else ``series``.
         boundary_inputs: Whether distance and direction from each point to the boundary
-            of the domain's region are inputs, too.
+            of the domain's obstacles are inputs, too.
         max_missing: Largest share of the values of a component that may be missing in
             training and validation windows.
         max_train, max_valid, max_test: Use no more samples than this of each part.

@@ -114,7 +114,7 @@ class _Set:
         """With fewer points, which tell as much; among walls also fewer queries."""
         here = _some(len(self.pos), POINTS, 0)
         there, seen = torch.arange(len(self.query_pos)), None
-        if domain.region is not None:
+        if domain.walls is not None:
             there = _some(len(there), QUERIES_AMONG_WALLS, 1)
             seen = seen_points(domain, self.pos[here], self.query_pos[there])
         queries = self.query_pos[there], self.values[here], self.query_values[there]

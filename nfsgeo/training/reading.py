@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import compress
 
 import numpy as np
@@ -120,10 +119,7 @@ def _check_time_steps(times: NDArray[np.float64], file: Fields) -> None:
 
 
 def _check_points(window: Data, file: Fields) -> None:
-    box, of = (
-        replace(file.domain, region=None),
-        f"sample {window.sample} of {file.path}",
-    )
+    box, of = file.domain.box, f"sample {window.sample} of {file.path}"
     inside = box.contains(window.pos)
     if not inside.all():
         raise UserError(

@@ -67,9 +67,9 @@ def _check_together(config: RunConfig, file: Fields, info: ModelInfo) -> None:
                 "use a file with more samples"
                 + (", or split by time: --set data.split_by=time" if data.n_in else ""),
             )
-    if data.boundary_inputs and file.domain.region is None:
+    if data.boundary_inputs and file.domain.walls is None:
         raise UserError(
-            f"data.boundary_inputs=true with {file.path}, whose domain has no region",
+            f"data.boundary_inputs=true with {file.path}, whose domain has none",
             "a domain with obstacles",
             "leave it out, or in a flat domain give them: nfsgeo convert FILE --out "
             "NEW.nc --obstacles walls.geojson",

@@ -87,7 +87,9 @@ def test_boundary_inputs_need_a_region(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     data = chambers(tmp_path / "a.nc", BOX)
-    with pytest.raises(UserError, match="whose domain has no region"):
+    with pytest.raises(
+        UserError, match="boundary_inputs=true .*: expected a domain with obstacles"
+    ):
         nfsgeo.prepare(data, settings | {"data.boundary_inputs": True})
 
 

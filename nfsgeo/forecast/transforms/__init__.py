@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.boundary import BoundaryInputs
-from nfsgeo.forecast.transforms.forcing import Forcings
+from nfsgeo.forecast.transforms.forcings import Forcings
 from nfsgeo.forecast.transforms.lead_time import LeadTimes
 from nfsgeo.forecast.transforms.missing import MissingValues
 from nfsgeo.forecast.transforms.noise import TrainingNoise

@@ -1,4 +1,4 @@
-"""Distance and direction to the boundary of the region as inputs."""
+"""Distance and direction to the nearest boundary as inputs."""
 
 from __future__ import annotations
 

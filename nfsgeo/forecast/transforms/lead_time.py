@@ -9,7 +9,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from nfsgeo.forecast.statistics import Statistics, lead_times
+from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
 from nfsgeo.models import Problem
 
@@ -20,7 +20,7 @@ class LeadTimes(Transform):
     """Predicts each time that is asked for by itself, with the times as an input.
 
     The times of the inputs and of the prediction, relative to the last input, become
-    the last forcing.
+    the last of what is known ahead.
     """
 
     @classmethod
@@ -33,14 +33,15 @@ class LeadTimes(Transform):
     def forward(self, given: Given, predict: Callable[[Given], Tensor]) -> Tensor:
         assert given.times is not None
         n_in, graphs = given.x.size(1), given.graphs
-        leads = lead_times(given.times, n_in).expand(graphs.num_samples, -1)
+        leads = given.times - given.times[:, n_in - 1 : n_in]
+        leads = leads.expand(graphs.num_samples, -1)
         at_points = leads if graphs.batch is None else leads[graphs.batch]
         time = at_points.to(given.x)[..., None].expand(given.x.size(0), -1, -1)
         known = time
-        if given.forcing is not None:
-            known = torch.cat([given.forcing.to(time), time], dim=-1)
+        if given.known is not None:
+            known = torch.cat([given.known.to(time), time], dim=-1)
         found = []
         for step in range(n_in, leads.size(1)):
             here = torch.cat([known[:, :n_in], known[:, step : step + 1]], dim=1)
-            found.append(predict(replace(given, forcing=here, lead=leads[:, step])))
+            found.append(predict(replace(given, known=here, lead=leads[:, step])))
         return found[0] if len(found) == 1 else torch.cat(found, dim=1)

@@ -46,7 +46,7 @@ class Given:
     Attributes:
         x: fields and static inputs ``[N, n_in, F]``, NaN where a value is missing.
         graphs: from :meth:`nfsgeo.forecast.Forecaster.connect`.
-        forcing: what is known ahead ``[N, n_in + n_out, C_f]``, or ``None``.
+        known: forcings ``[N, n_in + n_out, C_f]``, or ``None``.
         times: of the inputs and of what is asked for ``[S, n_in + K]`` in each sample,
             for a model of lead times, else ``None``.
         features: further inputs of the network, each ``[N, n_in, k]``.
@@ -55,7 +55,7 @@ class Given:
 
     x: Tensor
     graphs: Graphs
-    forcing: Tensor | None = None
+    known: Tensor | None = None
     times: Tensor | None = None
     features: tuple[Tensor, ...] = ()
     lead: Tensor | None = None

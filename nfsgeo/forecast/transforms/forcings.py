@@ -45,5 +45,5 @@ class Forcings(Transform):
         return replace(problem, in_components=problem.in_components + known)
 
     def inputs(self, given: Given) -> Given:
-        assert given.forcing is not None
-        return replace(given, forcing=self.scale.normalise(given.forcing))
+        assert given.known is not None
+        return replace(given, known=self.scale.normalise(given.known))
