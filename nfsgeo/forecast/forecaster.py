@@ -163,19 +163,20 @@ class Forecaster(nn.Module):
         arrays = {"x": x, "forcing": forcing, "times": times}
         there = {name: each for name, each in arrays.items() if each is not None}
         check_shapes(self.task, graphs.num_samples, there)
-        found = self._through(self._given(x, graphs, forcing, times), 0)
+        times = None if times is None else torch.atleast_2d(times)
+        found = self._through(Given(x.double(), graphs, forcing, times), 0)
         return found.to(torch.promote_types(x.dtype, torch.float32))
 
     def predict_batch(self, batch: Batch) -> Tensor:
         """Predicted fields ``[M, n_out, C]`` of a batch, in the units of the data."""
         known = self.known_ahead(batch)
-        prediction: Tensor = self(batch.x, graphs=self.graphs_of(batch), **known)
-        return prediction
+        return cast(Tensor, self(batch.x, graphs=self.graphs_of(batch), **known))
 
     def network_inputs(self, batch: Batch) -> Tensor:
         """What the network is given of a batch, ``[N, n_in, F]``."""
-        known = self.known_ahead(batch)
-        given = self._given(batch.x, self.graphs_of(batch), **known)
+        ahead = self.known_ahead(batch)
+        graphs, x = self.graphs_of(batch), batch.x.double()
+        given = Given(x, graphs, ahead["forcing"], ahead["times"])
         for transform in self.stack:
             given = transform.inputs(given)
         return self._assembled(given)
@@ -268,28 +269,13 @@ class Forecaster(nn.Module):
 
     def graphs_of(self, batch: Batch) -> Graphs:
         """Those that the batch carries, or made now for one that carries none."""
-        if "graphs" in batch:
-            graphs: Graphs = batch.graphs
-            return graphs
-        return self.connect(batch.pos, batch.batch)
-
-    def _given(
-        self,
-        x: Tensor,
-        graphs: Graphs,
-        forcing: Tensor | None,
-        times: Tensor | None,
-    ) -> Given:
-        times = None if times is None else torch.atleast_2d(times)
-        return Given(x.double(), graphs, forcing, times)
+        return batch.get("graphs") or self.connect(batch.pos, batch.batch)
 
     def _through(self, given: Given, first: int) -> Tensor:
         """The prediction from what the transforms before the ``first`` handed on."""
         if first == len(self.transforms):
-            graphs = given.graphs
-            seen = self._assembled(given)
-            network: Tensor = self.model(seen, graphs.pos, graphs=graphs)
-            return network
+            seen, graphs = self._assembled(given), given.graphs
+            return cast(Tensor, self.model(seen, graphs.pos, graphs=graphs))
         behind: Callable[[Given], Tensor] = partial(self._through, first=first + 1)
         found: Tensor = self.stack[first](given, behind)
         return found
