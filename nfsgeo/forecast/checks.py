@@ -34,7 +34,7 @@ def check_shapes(task: Task, num_samples: int, arrays: Mapping[str, Tensor]) -> 
             wanted.append(f"{name} [{points}, {task.domain.dim}]")
             pos = arrays[name]
             fits &= pos.ndim == 2 and pos.size(-1) == task.domain.dim and len(pos) > 0
-            fits &= name == "query_pos" or len(pos) == len(x)
+            fits &= name == "query_pos" or pos.size(0) == x.size(0)
     times, steps, asked = arrays.get("times"), n_in + task.n_out, str(task.n_out)
     fits &= (times is not None) == task.any_time
     if task.any_time:
@@ -51,7 +51,7 @@ def check_shapes(task: Task, num_samples: int, arrays: Mapping[str, Tensor]) -> 
             f"forcing [points, {n_in} + {asked}, {known}] ({', '.join(names)})"
         )
     if forcing is not None:
-        fits &= tuple(forcing.shape) == (len(x), steps, known)
+        fits &= tuple(forcing.shape) == (x.size(0), steps, known)
     if not fits:
         shapes = (f"{name} of shape {[*each.shape]}" for name, each in arrays.items())
         raise UserError(

@@ -166,6 +166,13 @@ class GraphGRU(nn.Module):
         samples of a batch; result as ``h``.
     """
 
+    candidate: GraphConvolution
+
+    @property
+    def hidden_channels(self) -> int:
+        """Channels of :math:`h`."""
+        return self.candidate.weight.size(-1)
+
     def reset_parameters(self) -> None:
         """Draw all weights anew."""
         for convolution in self.children():

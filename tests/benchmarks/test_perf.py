@@ -103,7 +103,7 @@ def test_what_was_cached_is_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "navier-stokes.nc"
-    generate("navier-stokes", path, samples=12, resolution=32, records=20)
+    generate("navier-stokes", path, samples=12, resolution=32, num_steps=20)
     works = [entries.read_batch(tmp_path, cached=c) for c in (False, True)]
     for each in works:
         assert each().x.shape[1:] == (10, 1)

@@ -73,7 +73,7 @@ def test_on_data_of_another_seed(name: str, tmp_path: Path):
     """On the whole grid, which has more points than training, far better than linear
     extrapolation; from disjoint meshes alike within the errors."""
     equation, resolution, num = SETS[name]
-    options = {"samples": 20, "records": 20, "seed": 7, "workers": 1}
+    options = {"samples": 20, "num_steps": 20, "seed": 7, "workers": 1}
     path = generate(equation, tmp_path / "new.nc", resolution=resolution, **options)
     summary = nfsgeo.evaluate(name, data=path)
     baseline = summary["baselines"]["linear_extrapolation"]["mae"]

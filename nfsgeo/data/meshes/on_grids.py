@@ -46,8 +46,7 @@ def sub_grid(
 ) -> Mesh:
     """A coarser regular grid among the points of the file's grid.
 
-    Args:
-        file, resolution, seed, sample: As for all samplers; it is not drawn.
+    ``file``, ``resolution``, ``seed`` and ``sample`` are those of all samplers.
 
     Raises:
         UserError: The file has no grid, or the resolution does not divide it.
@@ -82,8 +81,7 @@ def off_grid(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh:
     Along a bounded axis they keep to the grid's coordinates, for there is no exact
     interpolation.
 
-    Args:
-        file, num_points, seed, sample: As for all samplers.
+    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
 
     Raises:
         UserError: The file has no grid or no periodic axis.
@@ -118,8 +116,7 @@ def jittered(
 
     Along a bounded axis a point moves to one of the file's coordinates in its cell.
 
-    Args:
-        file, resolution, seed, sample: As for all samplers.
+    ``file``, ``resolution``, ``seed`` and ``sample`` are those of all samplers.
 
     Raises:
         UserError: As for :func:`sub_grid`.

@@ -32,8 +32,7 @@ def every_point(
 ) -> Mesh:
     """All points of a sample, in the file's order; none of a grid's in obstacles.
 
-    Args:
-        file, size, seed, sample: As for all samplers; of no size, and not drawn.
+    ``file``, ``size``, ``seed`` and ``sample`` are those of all samplers.
     """
     pos, there = file.coordinates(sample), points_there(file, sample)
     if len(there) < len(pos):
@@ -44,8 +43,7 @@ def every_point(
 def points_there(file: Fields, sample: int) -> Indices:
     """Numbers of the points of a sample, without those of a grid in obstacles.
 
-    Args:
-        file, sample: As for all samplers.
+    ``file`` and ``sample`` are those of all samplers.
     """
     sample = _owner(file, sample)
     if file.domain.walls is None or file.shape is None:
@@ -60,8 +58,7 @@ def random_subset(file: Fields, num_points: int, seed: int, sample: int = 0) -> 
     Of a grid on a sphere, those of a latitude with a probability in proportion to its
     cosine: uniformly on the sphere.
 
-    Args:
-        file, num_points, seed, sample: As for all samplers.
+    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
 
     Raises:
         UserError: The sample has fewer points.
@@ -79,8 +76,7 @@ def clustered(file: Fields, num_points: int, seed: int, sample: int = 0) -> Mesh
     raised cosine of the distance. Every point is drawn with a probability proportional
     to it, exactly (systematic sampling in a random order).
 
-    Args:
-        file, num_points, seed, sample: As for all samplers.
+    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
 
     Raises:
         UserError: The file has too few points for that density.
@@ -128,10 +124,11 @@ def nested(
     Further points are points of the file. Where ``mesh`` has no numbers in the file
     and ``trained`` is not given, they lie between the points of the file.
 
+    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
+
     Args:
-        mesh: The mesh of training, or the first of several.
-        file, num_points, seed, sample: As for all samplers; in the paper's test the
-            number is 1.3 to 4 times that of ``mesh``.
+        mesh: The mesh of training, or the first of several; in the paper's test the
+            larger one has 1.3 to 4 times as many points.
         trained: Numbers of further points that training has seen, none of which is
             drawn: those of :meth:`~nfsgeo.training.run_data.RunData.trained_points`.
 
@@ -162,10 +159,11 @@ def disjoint(
 ) -> Mesh:
     """Points of the file, none of them in ``mesh``.
 
+    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
+
     Args:
         mesh: The points to leave out; those between the points of the file are none
             of its points.
-        file, num_points, seed, sample: As for all samplers.
         trained: Numbers of further points to leave out, as for :func:`nested`.
 
     Raises:
@@ -183,9 +181,10 @@ def with_queries(
     They are points of the file outside the mesh; where those of the mesh are between
     the points of the file, so are they.
 
+    ``file``, ``num_points``, ``seed`` and ``sample`` are those of all samplers.
+
     Args:
         mesh: The observed points.
-        file, num_points, seed, sample: As for all samplers.
     """
     if mesh.index is None:
         pos = between(file, num_points, philox(seed, Stream.QUERY_POINTS, sample))
