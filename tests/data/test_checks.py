@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,13 +29,13 @@ from nfsgeo.errors import UserError
         (np.array(["2020-01-01"], "datetime64[D]"), "real numbers"),
     ],
 )
-def test_what_is_no_real_number(values: np.ndarray, complaint: str) -> None:
+def test_what_is_no_real_number(values, complaint):
     with pytest.raises(UserError, match=complaint):
         as_real(values, "u")
 
 
 @pytest.mark.parametrize("unit", ["D", "h", "s", "ms", "ns"])
-def test_dates_become_seconds_whatever_their_unit(unit: str) -> None:
+def test_dates_become_seconds_whatever_their_unit(unit):
     dates = np.array(["2020-01-01", "2020-01-03"], f"datetime64[{unit}]")
     assert as_times(dates, "t").tolist() == [1577836800.0, 1577836800.0 + 2 * 86400]
     spans = dates - dates[0]
@@ -46,7 +45,7 @@ def test_dates_become_seconds_whatever_their_unit(unit: str) -> None:
         as_times(missing, "t")
 
 
-def test_masked_values_of_fields_are_gaps(grid_case: Any) -> None:
+def test_masked_values_of_fields_are_gaps(grid_case):
     u = np.ma.masked_array(grid_case.u, grid_case.u > 1.5)
     fields = grid_case.make(u)
     for sample in range(7):
@@ -71,7 +70,7 @@ def test_masked_values_of_fields_are_gaps(grid_case: Any) -> None:
         ([10101010.5, 1e9], False),
     ],
 )
-def test_numbers_that_may_be_dates(times: list[float], asks: bool) -> None:
+def test_numbers_that_may_be_dates(times, asks):
     if asks:
         with pytest.raises(UserError, match="a number or the date 20"):
             check_no_dates(np.array(times), "t", "tell")
@@ -79,7 +78,7 @@ def test_numbers_that_may_be_dates(times: list[float], asks: bool) -> None:
         check_no_dates(np.array(times), "t", "tell")
 
 
-def test_dates_of_every_kind() -> None:
+def test_dates_of_every_kind():
     days = [datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 0, 500_000)]
     found = as_times(np.array(days, object), "t")
     assert np.diff(found).tolist() == [0.5]

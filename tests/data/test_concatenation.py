@@ -48,9 +48,7 @@ def values(sources: list[Path] | Path, **options: Any) -> list[float]:
     return np.floor(fields.read(0, slice(None))[0, :, 0]).tolist()
 
 
-def test_a_list_as_a_shell_gives_it_is_in_the_order_of_the_numbers(
-    tmp_path: Path,
-) -> None:
+def test_a_list_as_a_shell_gives_it_is_in_the_order_of_the_numbers(tmp_path):
     paths = [snapshot(tmp_path / f"step_{k}.csv", [], k) for k in range(12)]
     times = np.arange(12.0)
     for given_ in (sorted(paths, key=str), paths, tmp_path):
@@ -59,7 +57,7 @@ def test_a_list_as_a_shell_gives_it_is_in_the_order_of_the_numbers(
     assert values(paths[::-1], times=times) == backwards  # as somebody chose
 
 
-def test_times_tell_the_order(tmp_path: Path, one_line: OneLine) -> None:
+def test_times_tell_the_order(tmp_path, one_line):
     for k, month in enumerate(("jan", "feb", "mar", "apr")):
         snapshot(tmp_path / f"{month}.csv", [2 * k, 2 * k + 1], 2 * k)
     fields = nfsgeo.data.open(tmp_path, series="time-steps")
@@ -71,9 +69,7 @@ def test_times_tell_the_order(tmp_path: Path, one_line: OneLine) -> None:
     assert "apr.csv ends" in message and "repeated" in message
 
 
-def test_files_become_samples_in_the_order_of_their_numbers(
-    tmp_path: Path, sent: Any
-) -> None:
+def test_files_become_samples_in_the_order_of_their_numbers(tmp_path, sent):
     folder, made = tmp_path / "run", {}
     folder.mkdir()
     for number in (10, 2, 1):
@@ -95,7 +91,7 @@ def test_files_become_samples_in_the_order_of_their_numbers(
         assert each.domain.lower[0] < 2 and each.domain.upper[0] > 10
 
 
-def test_files_become_time_steps(tmp_path: Path, one_line: OneLine) -> None:
+def test_files_become_time_steps(tmp_path, one_line):
     points = RNG.random((4, 2))
     paths = [tmp_path / f"{k}.nc" for k in range(3)]
     parts = [cloud(p, points, k + 1, first=(0, 1, 3)[k]) for k, p in enumerate(paths)]
@@ -119,9 +115,7 @@ def test_files_become_time_steps(tmp_path: Path, one_line: OneLine) -> None:
     timed=st.lists(st.booleans(), min_size=4, max_size=4),
     spaced=st.lists(st.sampled_from(["xy", "x", "yx"]), min_size=4, max_size=4),
 )
-def test_what_a_file_does_not_vary_along(
-    steps: list[int], timed: list[bool], spaced: list[str]
-) -> None:
+def test_what_a_file_does_not_vary_along(steps, timed, spaced):
     """A variable may be constant in some files, or have its axes in another order."""
     axes, sizes, made, whole = (
         [np.arange(3.0), np.arange(2.0)],
@@ -150,8 +144,8 @@ def test_what_a_file_does_not_vary_along(
 
 
 def test_samples_have_the_same_times_and_grid_but_for_rounding(
-    grid_case: Any, tmp_path: Path, one_line: OneLine
-) -> None:
+    grid_case, tmp_path, one_line
+):
     """Hours are less than a millionth of the seconds since 1970."""
     day, made = np.datetime64("2026-06-30"), []
     for name, hour in (("a", 0), ("b", 3)):
@@ -171,9 +165,7 @@ def test_samples_have_the_same_times_and_grid_but_for_rounding(
             assert "other grid" in message
 
 
-def test_files_of_other_units_or_domains_are_refused(
-    grid_case: Any, tmp_path: Path, one_line: OneLine
-) -> None:
+def test_files_of_other_units_or_domains_are_refused(grid_case, tmp_path, one_line):
     options: list[dict[str, Any]] = [{"units": {"u": "K"}}, {"units": {"u": "degC"}}]
     options += [{"units": {"v": "Pa"}}, {"units": {"u": "K", "time": "h"}}]
     options += [{"domain": Domain((0.0, -1.0), (4.0, 1.0), (True, False))}]
@@ -192,8 +184,8 @@ def test_files_of_other_units_or_domains_are_refused(
 
 
 def test_files_of_different_kinds_are_refused(
-    grid_case: Any, point_case: Any, tmp_path: Path, one_line: OneLine
-) -> None:
+    grid_case, point_case, tmp_path, one_line
+):
     opened, steps = nfsgeo.data.open, {"series": "time-steps"}
     assert "with other" in one_line(opened, [grid_case.path, point_case.path])
     for path in (grid_case.path, point_case.path):
@@ -218,7 +210,7 @@ def test_files_of_different_kinds_are_refused(
     assert "at least one file" in one_line(opened, tmp_path / "empty")
 
 
-def test_inputs_do_not_change_in_time(one_line: OneLine) -> None:
+def test_inputs_do_not_change_in_time(one_line):
     def made(path: Path) -> Fields:
         k = float(path.stem)
         arrays = [
@@ -245,7 +237,7 @@ def test_inputs_do_not_change_in_time(one_line: OneLine) -> None:
     assert "1 with k, which changes in time" in message
 
 
-def test_gridded_files_are_joined(grid_case: Any, tmp_path: Path) -> None:
+def test_gridded_files_are_joined(grid_case, tmp_path):
     fields = nfsgeo.data.open([grid_case.path, grid_case.path])
     assert fields.num_samples == 14 and fields.shape == (6, 4)
     found = fields.read(9, slice(None)).swapaxes(0, 1).reshape(5, 6, 4, 2)
@@ -255,7 +247,7 @@ def test_gridded_files_are_joined(grid_case: Any, tmp_path: Path) -> None:
     assert fields.domain == nfsgeo.data.open(grid_case.path).domain
 
 
-def test_decimal_numbers_in_names(tmp_path: Path, one_line: OneLine) -> None:
+def test_decimal_numbers_in_names(tmp_path, one_line):
     times = [0.25, 0.5, 0.75, 1.0]
     for k, time in enumerate(times):
         snapshot(tmp_path / f"u_{time}.csv", [], k)

@@ -35,7 +35,7 @@ def line(axis: np.ndarray, domain: Domain | None = None) -> Fields:
 
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("first", [Domain.unit(2), Domain.sphere()])
-def test_a_data_set_tells_its_domain(first: Domain, inside: bool) -> None:
+def test_a_data_set_tells_its_domain(first, inside):
     dataset = cloud(np.array([[0.1, 0.2]])).dataset
     assert domain_of(dataset) is None
     region = Region.polygons([SQUARE], inside=inside)
@@ -47,9 +47,7 @@ def test_a_data_set_tells_its_domain(first: Domain, inside: bool) -> None:
 
 
 @given(st.floats(-1.5, 2.5), st.floats(-1.5, 2.5), st.floats(-1, 3))
-def test_points_may_be_a_period_away_but_span_no_more_than_one(
-    a: float, b: float, y: float
-) -> None:
+def test_points_may_be_a_period_away_but_span_no_more_than_one(a, b, y):
     points = np.array([[a, 0.5], [b, y]])
     ends = np.array([a + 1, b + 1, 2 - a, 2 - b, 1 - abs(a - b), y, 2 - y])
     fields = cloud(points)
@@ -61,7 +59,7 @@ def test_points_may_be_a_period_away_but_span_no_more_than_one(
             fields.with_domain(WAVED)
 
 
-def test_grids_lie_in_their_domain() -> None:
+def test_grids_lie_in_their_domain():
     axis = np.arange(4.0)
     for upper, periodic in ((4.0, True), (3.0, False), (9.0, True)):
         line(axis, Domain((0.0,), (upper,), (periodic,)))

@@ -45,7 +45,7 @@ def stations(ahead: int = 0) -> Fields:
     )
 
 
-def test_files_tell_what_is_known(tmp_path: Path) -> None:
+def test_files_tell_what_is_known(tmp_path):
     made = stations(ahead=3)
     with nfsgeo.open(made.write(tmp_path / "a.nc")) as file:
         assert file.component_names == ["p", "q"]
@@ -69,7 +69,7 @@ def test_files_tell_what_is_known(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 12), st.integers(0, 1), st.booleans())
-def test_the_last_observed_time_step(ahead: int, sample: int, forcings: bool) -> None:
+def test_the_last_observed_time_step(ahead, sample, forcings):
     """Of whichever sample is observed longest."""
     u = np.ones((2, 3, 12))
     u[:, :, 12 - ahead :] = np.nan
@@ -79,7 +79,7 @@ def test_the_last_observed_time_step(ahead: int, sample: int, forcings: bool) ->
     assert file.num_observed() == 12 - ahead
 
 
-def test_arrays_data_sets_and_graphs_name_them(tmp_path: Path) -> None:
+def test_arrays_data_sets_and_graphs_name_them(tmp_path):
     rng = np.random.default_rng(0)
     u, f = rng.normal(size=(2, 4, 3)), rng.normal(size=(2, 4, 3, 2))
     pos, t = rng.random((4, 2)), np.arange(3.0)
@@ -135,8 +135,8 @@ def test_arrays_data_sets_and_graphs_name_them(tmp_path: Path) -> None:
 @settings(max_examples=25, deadline=None)
 @given(*map(st.integers, (1, 1, 0, 1), (4, 4, 3, 2)), st.booleans())
 def test_windows_have_the_values_of_their_own_time_steps(
-    n_in: int, n_out: int, first: int, stride: int, drop: bool
-) -> None:
+    n_in, n_out, first, stride, drop
+):
     file, numbers = stations(), first + stride * np.arange(n_in + n_out)
     if numbers[-1] >= 12:
         return
@@ -153,7 +153,7 @@ def test_windows_have_the_values_of_their_own_time_steps(
         assert item.x.shape == (5, n_in, 4) and item.forcing.is_contiguous()
 
 
-def test_a_forcing_has_to_be_known() -> None:
+def test_a_forcing_has_to_be_known():
     u, f = np.ones((2, 1, 3, 4, 1))
     f[0, 1, 2] = np.nan
     points = np.arange(3.0)[:, None]
@@ -166,7 +166,7 @@ def test_a_forcing_has_to_be_known() -> None:
         WindowDataset(file, [0], 0, 1, MeshOfFile(file))
 
 
-def test_points_that_are_absent_take_their_forcing_with_them(tmp_path: Path) -> None:
+def test_points_that_are_absent_take_their_forcing_with_them(tmp_path):
     u, f = np.ones((1, 4, 3, 1)), np.arange(12.0).reshape(1, 4, 3, 1)
     u[0, 2] = np.nan
     file = nfsgeo.from_arrays(u, np.random.rand(4, 2), np.arange(3.0), forcing=f)

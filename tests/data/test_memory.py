@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
-def test_a_file_holds_what_the_arrays_do(data: st.DataObject) -> None:
+def test_a_file_holds_what_the_arrays_do(data):
     least, most = (1, 2, 1, 1, 0, 1, 0), (4, 6, 3, 2, 2, 3, 99)
     numbers = data.draw(st.tuples(*map(st.integers, least, most)))
     samples, points, steps, width, wide, dim, seed = numbers
@@ -59,7 +58,7 @@ def test_a_file_holds_what_the_arrays_do(data: st.DataObject) -> None:
             np.testing.assert_array_equal(file.read_static(sample), a[sample])
 
 
-def test_the_same_content_is_cached_once() -> None:
+def test_the_same_content_is_cached_once():
     u, pos = np.random.default_rng(0).normal(size=(3, 8, 2)), np.random.rand(8, 2)
     first = kept(nfsgeo.from_arrays(u, pos, [0.0, 1.0]))
     made = first.stat().st_mtime_ns
@@ -89,9 +88,7 @@ def test_the_same_content_is_cached_once() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(data=st.data())
-def test_what_is_cached_opens_as_it_was(
-    any_fields: Any, contents: Any, data: st.DataObject
-) -> None:
+def test_what_is_cached_opens_as_it_was(any_fields, contents, data):
     fields, _ = data.draw(any_fields)
     with nfsgeo.open(kept(fields)) as again:
         assert again.reopens and kept(again) == again.path == kept(fields)
@@ -119,15 +116,13 @@ def test_what_is_cached_opens_as_it_was(
         {"scalars": {"nu": [1, np.nan, 3]}},
     ],
 )
-def test_arrays_that_do_not_fit(
-    changes: dict[str, Any], one_line: Callable[..., str]
-) -> None:
+def test_arrays_that_do_not_fit(changes, one_line):
     arrays: dict[str, Any] = {"u": np.zeros((3, 4, 2)), "pos": np.random.rand(4, 2)}
     arrays |= {"t": [0.0, 1.0]} | changes
     one_line(nfsgeo.from_arrays, **arrays)
 
 
-def test_what_a_mask_hides_is_missing() -> None:
+def test_what_a_mask_hides_is_missing():
     mask = np.random.default_rng(0).random((3, 4, 2)) < 0.3
     hidden = np.ma.array(np.ones(mask.shape), mask=mask)
     file = nfsgeo.from_arrays(hidden, np.random.rand(4, 2), [0, 1])
@@ -135,7 +130,7 @@ def test_what_a_mask_hides_is_missing() -> None:
     np.testing.assert_array_equal(found, mask)
 
 
-def test_a_data_set_of_xarray(one_line: Callable[..., str]) -> None:
+def test_a_data_set_of_xarray(one_line):
     values = np.random.default_rng(0).normal(size=(3, 4, 5)).astype("f4")
     days = np.array(["2024-01-01", "2024-01-02", "2024-01-03"], "M8[ns]")
     dataset = xarray.Dataset(
@@ -164,7 +159,7 @@ def test_a_data_set_of_xarray(one_line: Callable[..., str]) -> None:
         assert message in one_line(nfsgeo.from_xarray, wrong)
 
 
-def test_a_list_of_graphs(one_line: Callable[..., str]) -> None:
+def test_a_list_of_graphs(one_line):
     graphs = [
         Data(pos=torch.rand(4 + i, 2), x=torch.randn(4 + i, 3, 1), t=torch.arange(3.0))
         for i in range(3)
@@ -185,7 +180,7 @@ def test_a_list_of_graphs(one_line: Callable[..., str]) -> None:
         assert message in one_line(nfsgeo.from_pyg, wrong)
 
 
-def test_tensors_of_any_kind() -> None:
+def test_tensors_of_any_kind():
     u, pos = torch.randn(3, 5, 2, requires_grad=True), torch.rand(5, 2).bfloat16()
     file = nfsgeo.from_arrays(u, pos, torch.arange(2.0, requires_grad=True))
     np.testing.assert_array_equal(file.read(1, slice(None))[..., 0], u[1].detach())

@@ -41,13 +41,13 @@ def grid(domain: Domain) -> Fields:
 
 
 @pytest.mark.parametrize("ending", [".npz", ".nc"])
-def test_formats_that_hold_a_grid_hold_its_region(ending: str, tmp_path: Path) -> None:
+def test_formats_that_hold_a_grid_hold_its_region(ending, tmp_path):
     out = grid(OBSTACLE).write(tmp_path / f"b{ending}")
     with nfsgeo.data.open(out) as file:
         assert file.domain == OBSTACLE
 
 
-def test_samplers_leave_obstacles_out() -> None:
+def test_samplers_leave_obstacles_out():
     file = grid(OBSTACLE)
     whole = every_point(file)
     assert whole.grid_shape is None
@@ -65,7 +65,7 @@ def test_samplers_leave_obstacles_out() -> None:
         random_subset(file, len(whole) + 1, seed=0)
 
 
-def test_samplers_without_a_region_take_the_points_that_they_took() -> None:
+def test_samplers_without_a_region_take_the_points_that_they_took():
     between = Region.polygons([1e-3 * np.array(BLOCK) + 0.3 / SIDE])
     plain, walled = grid(BOX), grid(replace(BOX, region=between))
     assert every_point(walled).grid_shape == (SIDE, SIDE)
@@ -80,7 +80,7 @@ def geojson(path: Path, shape: dict[str, Any]) -> Path:
     return path
 
 
-def test_geojson(tmp_path: Path) -> None:
+def test_geojson(tmp_path):
     closed = [[*ring, ring[0]] for ring in (BLOCK, HOLE)]
     polygon = {"type": "Polygon", "coordinates": closed}
     several = {"type": "MultiPolygon", "coordinates": [closed]}
@@ -104,7 +104,7 @@ def test_geojson(tmp_path: Path) -> None:
     assert torch.equal(replace(BOX, region=region).contains(points), ~there)
 
 
-def test_a_signed_distance_from_a_file(tmp_path: Path) -> None:
+def test_a_signed_distance_from_a_file(tmp_path):
     axis = np.linspace(0, 1, 41)
     x, y = np.meshgrid(axis, axis, indexing="ij")
     distance = np.maximum(abs(x - 0.5), abs(y - 0.5)) - 0.2
@@ -118,7 +118,7 @@ def test_a_signed_distance_from_a_file(tmp_path: Path) -> None:
         read_region(tmp_path / "d.npz", inside=True)
 
 
-def test_a_surface_from_a_file(tmp_path: Path) -> None:
+def test_a_surface_from_a_file(tmp_path):
     corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], float)
     triangles = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
     trimesh.Trimesh(corners, triangles).export(tmp_path / "a.stl")
@@ -133,6 +133,6 @@ def test_a_surface_from_a_file(tmp_path: Path) -> None:
     [{}, [], {"type": "Point", "coordinates": [0, 0]}, {"type": "Polygon"}]
     + [{"type": "Polygon", "coordinates": ring} for ring in ([], [[[0, 0]]], [["a"]])],
 )
-def test_geojson_without_polygons_is_refused(shape: Any, tmp_path: Path) -> None:
+def test_geojson_without_polygons_is_refused(shape, tmp_path):
     with pytest.raises(UserError):
         read_region(geojson(tmp_path / "a.geojson", shape))

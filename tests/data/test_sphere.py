@@ -32,7 +32,7 @@ def globe() -> Fields:
 
 
 @pytest.mark.parametrize("ending", [".nc", ".npz"])
-def test_files_say_that_they_are_spheres(ending: str, tmp_path: Path) -> None:
+def test_files_say_that_they_are_spheres(ending, tmp_path):
     waves = tmp_path / "w.nc"
     generate("sphere-waves", waves, samples=5, resolution=16, num_steps=3)
     pos = np.array([[10.0, 90.0], [-180.0, 0.0]])
@@ -42,12 +42,12 @@ def test_files_say_that_they_are_spheres(ending: str, tmp_path: Path) -> None:
         assert nfsgeo.open(path).domain == fields.domain == SPHERE
 
 
-def test_latitudes_beyond_the_poles() -> None:
+def test_latitudes_beyond_the_poles():
     with pytest.raises(UserError, match="95"):
         nfsgeo.from_arrays(np.ones((1, 1)), [[10.0, 95.0]], domain=SPHERE)
 
 
-def test_subsets_are_even_on_the_sphere() -> None:
+def test_subsets_are_even_on_the_sphere():
     fields = globe()
     mesh = random_subset(fields, 400, seed=0)
     several = [

@@ -7,9 +7,6 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -32,9 +29,7 @@ relaxed = settings(
 
 @relaxed
 @given(data=st.data())
-def test_every_layout_comes_back(
-    any_fields: Any, contents: Any, tmp_path: Path, data: st.DataObject
-) -> None:
+def test_every_layout_comes_back(any_fields, contents, tmp_path, data):
     fields, samples = data.draw(any_fields)
     path, once, again = (tmp_path / f"{name}.nc" for name in "abc")
     for each in (path, once, again):
@@ -56,7 +51,7 @@ def test_every_layout_comes_back(
         assert sorted(found.forcing_names) == ["sun", "u1"]
 
 
-def test_chunks_are_small_and_have_checksums(tmp_path: Path) -> None:
+def test_chunks_are_small_and_have_checksums(tmp_path):
     u = np.zeros((2, 600, 1000), "f4")
     axes, path = [np.arange(1000.0)], tmp_path / "a.nc"
     fields = build(path, [Array(u, "ntx", ["u"])], axes=axes, times=np.arange(600))
@@ -78,13 +73,7 @@ def broken(raw: bytes, data: st.DataObject) -> bytes:
 
 @relaxed
 @given(data=st.data(), kind=st.sampled_from(["grid_case", "point_case"]))
-def test_damage_is_found(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    contents: Any,
-    data: st.DataObject,
-    kind: str,
-) -> None:
+def test_damage_is_found(request, tmp_path, contents, data, kind):
     path = request.getfixturevalue(kind).path
     other = tmp_path / "broken.nc"
     other.write_bytes(broken(path.read_bytes(), data))
@@ -100,9 +89,7 @@ HEAP = b"GCOL\x01\0\0\0"  # signature of a global heap
 
 
 @pytest.mark.parametrize("length", [0, 2**64 - 16, 2**64 - 8])
-def test_heaps_without_an_end_are_refused(
-    point_case: Any, tmp_path: Path, length: int
-) -> None:
+def test_heaps_without_an_end_are_refused(point_case, tmp_path, length):
     """In which HDF5 2.0 goes round for ever."""
     raw = bytearray(point_case.path.read_bytes())
     struct.pack_into("<Q", raw, raw.index(HEAP) + 16 + 8, length)
@@ -122,15 +109,13 @@ def test_heaps_without_an_end_are_refused(
         lambda f: [f.pop(name) for name in "uv"],
     ],
 )
-def test_contradictions_are_found(
-    grid_case: Any, one_line: Callable[..., str], change: Callable[[h5py.File], None]
-) -> None:
+def test_contradictions_are_found(grid_case, one_line, change):
     with h5py.File(grid_case.path, "r+") as file:
         change(file)
     assert str(grid_case.path) in one_line(nfsgeo.data.open, grid_case.path)
 
 
-def test_other_files_are_refused(tmp_path: Path, one_line: Callable[..., str]) -> None:
+def test_other_files_are_refused(tmp_path, one_line):
     path = tmp_path / "other.h5"
     for content in (b"", b"not fields", b"\x89HDF\r\n\x1a\n"):
         path.write_bytes(content)
@@ -143,9 +128,7 @@ def test_other_files_are_refused(tmp_path: Path, one_line: Callable[..., str]) -
         assert "an older nfsgeo" in one_line(nfsgeo.data.open, path)
 
 
-def test_names_that_are_not_free(
-    grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_names_that_are_not_free(grid_case, tmp_path, one_line):
     taken = tmp_path / "taken.nc"
     taken.write_text("mine")
     fields = grid_case.make()
@@ -157,9 +140,7 @@ def test_names_that_are_not_free(
     assert {each.name for each in tmp_path.iterdir()} == {"grid.nc", "taken.nc"}
 
 
-def test_a_disk_that_fills_up(
-    mounted: Callable[[str], Path], one_line: Callable[..., str]
-) -> None:
+def test_a_disk_that_fills_up(mounted, one_line):
     folder, axes = mounted("4m"), [np.arange(1000.0)]
     u = np.random.default_rng(0).random((40, 50, 1000))
 
@@ -197,7 +178,7 @@ fields.write(sys.argv[1], progress=wait)
 
 
 @pytest.mark.slow
-def test_a_killed_writer_leaves_no_file(tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_no_file(tmp_path):
     path = tmp_path / "a.nc"
     command = [sys.executable, "-c", KILLED, str(path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
@@ -81,9 +80,7 @@ def values(file: Fields) -> np.ndarray:
     axes=st.sampled_from(["".join(letters) for letters in permutations("ntpc")]),
     reverse=st.booleans(),
 )
-def test_clouds_in_any_order_of_axes(
-    name: str, tmp_path: Path, axes: str, reverse: bool
-) -> None:
+def test_clouds_in_any_order_of_axes(name, tmp_path, axes, reverse):
     path = tmp_path / name
     arrays = {
         "flow": U.transpose(["ntpc".index(letter) for letter in axes]),
@@ -110,7 +107,7 @@ def test_clouds_in_any_order_of_axes(
 
 
 @pytest.mark.parametrize("name", SAVES)
-def test_grids(name: str, tmp_path: Path) -> None:
+def test_grids(name, tmp_path):
     u, a = single(4, 6, N, T), single(N, 6, 4)
     SAVES[name](tmp_path / name, {"w": u, "k": a, "tt": TIMES, "north": np.arange(4.0)})
     columns = {
@@ -130,7 +127,7 @@ def test_grids(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(file.read_static(1)[:, 0], a[1].ravel())
 
 
-def test_meshes_of_their_own_and_arrays_in_groups(tmp_path: Path) -> None:
+def test_meshes_of_their_own_and_arrays_in_groups(tmp_path):
     meshes = RANDOM.random((N, P, 2))
     save_h5(
         tmp_path / "a.h5", {"out/u": U[:, 0, :, 0], "in/xy": meshes, "in/k": U[:, 1]}
@@ -143,7 +140,7 @@ def test_meshes_of_their_own_and_arrays_in_groups(tmp_path: Path) -> None:
             np.testing.assert_array_equal(file.read_static(sample), U[sample, 1])
 
 
-def test_names_of_a_format_give_way_to_what_is_told(tmp_path: Path) -> None:
+def test_names_of_a_format_give_way_to_what_is_told(tmp_path):
     """Without words these are pairs of the FNO paper, on [0, 1] at t = 0 and 1."""
     a, u = single(2, N, 8)
     scipy.io.savemat(tmp_path / "burgers_data_R10.mat", {"a": a, "u": u})
@@ -180,12 +177,7 @@ def test_names_of_a_format_give_way_to_what_is_told(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_told_and_does_not_fit(
-    tmp_path: Path,
-    one_line: Callable[..., str],
-    columns: dict[str, Any],
-    words: list[str],
-) -> None:
+def test_what_is_told_and_does_not_fit(tmp_path, one_line, columns, words):
     np.savez(tmp_path / "a.npz", flow=U, nodes=POINTS, clock=TIMES)
     message = one_line(nfsgeo.open, tmp_path / "a.npz", columns=columns)
     assert all(word in message for word in words), message
@@ -203,9 +195,7 @@ def test_what_is_told_and_does_not_fit(
     ],
 )
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])
-def test_values_that_hdf5_marks_as_missing(
-    attrs: dict[str, Any], dtype: str, tmp_path: Path
-) -> None:
+def test_values_that_hdf5_marks_as_missing(attrs, dtype, tmp_path):
     stored = np.arange(60).reshape(3, T, P).astype(dtype)
     stored[1, 2, 3], stored[2, 3, 4] = -9, 70
     save_h5(tmp_path / "a.h5", {"u": stored, "xy": POINTS, "t": TIMES})
@@ -231,9 +221,7 @@ def test_values_that_hdf5_marks_as_missing(
     st.booleans(),
     st.text("abcxyz_", min_size=1, max_size=20).filter(lambda s: s[0] != "_"),
 )
-def test_arrays_of_matlab_come_back(
-    tmp_path: Path, stored: np.ndarray, compress: bool, name: str
-) -> None:
+def test_arrays_of_matlab_come_back(tmp_path, stored, compress, name):
     path = tmp_path / "a.mat"
     others = {"text": "none of ours", "cell": np.array([1, "x"], object)}
     others.pop(name, None)
@@ -244,7 +232,7 @@ def test_arrays_of_matlab_come_back(
     assert found.dtype == stored.dtype
 
 
-def test_matlab_files_without_arrays(tmp_path: Path) -> None:
+def test_matlab_files_without_arrays(tmp_path):
     path = tmp_path / "a.mat"
     scipy.io.savemat(path, {"u": np.ones((2, 3))}, format="4")
     for content in (b"", b"MATLAB 5.0", bytes(200), path.read_bytes()):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +21,7 @@ def format_of(path: Path) -> Format:
     return next(each for each in FORMATS if each.recognises(Look(path)))
 
 
-def test_every_format_has_an_example(
-    tmp_path: Path, examples: dict[str, Callable[[Path], Any]]
-) -> None:
+def test_every_format_has_an_example(tmp_path, examples):
     found = set()
     for name, make in examples.items():
         path = tmp_path / f"{len(found)}-{name}" / name
@@ -36,7 +32,7 @@ def test_every_format_has_an_example(
     assert not read - found, "add an example of each format to conftest.py"
 
 
-def test_values_are_in_their_places(grid_format: Any, sent: Any) -> None:
+def test_values_are_in_their_places(grid_format, sent):
     path, expected = grid_format
     opened = nfsgeo.data.open(path)
     for file in (opened, sent(opened)):
@@ -70,7 +66,7 @@ def test_values_are_in_their_places(grid_format: Any, sent: Any) -> None:
             np.testing.assert_array_equal(file.parameters[name], values)
 
 
-def test_conversion_keeps_everything(example: Path, tmp_path: Path) -> None:
+def test_conversion_keeps_everything(example, tmp_path):
     out = nfsgeo.data.convert(example, tmp_path / "out.nc")
     with nfsgeo.data.open(example) as a, nfsgeo.data.open(out) as b:
         assert format_of(out) is FORMATS[0]
@@ -96,7 +92,7 @@ def test_conversion_keeps_everything(example: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("writer", [each for each in FORMATS if each.write])
-def test_every_writer_is_read_back(writer: Format, tmp_path: Path) -> None:
+def test_every_writer_is_read_back(writer, tmp_path):
     pos, u = np.random.default_rng(0).random((7, 2)), np.arange(28.0).reshape(1, 7, 4)
     for ending in writer.endings:
         steps = 1 if ending == ".vtu" else 4
@@ -117,7 +113,7 @@ def test_every_writer_is_read_back(writer: Format, tmp_path: Path) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
-def test_damage_gives_one_line(example: Path, data: st.DataObject) -> None:
+def test_damage_gives_one_line(example, data):
     victims = sorted(each for each in example.parent.rglob("*") if each.is_file())
     victim = data.draw(st.sampled_from(victims))
     raw = victim.read_bytes()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +31,7 @@ def saved(path: Path, graphs: Any) -> Path:
     steps=st.integers(1, 4),
     ahead=st.integers(0, 2),
 )
-def test_graphs_are_samples(
-    sizes: list[int], steps: int, ahead: int, sent: Any
-) -> None:
+def test_graphs_are_samples(sizes, steps, ahead, sent):
     graphs = [
         Data(
             x=torch.randn(n, steps, 2, dtype=torch.float64),
@@ -63,7 +60,7 @@ def test_graphs_are_samples(
                 assert each.cells(sample)["triangle"].tolist() == [[0, 1, 2]]
 
 
-def test_from_coefficient_to_solution() -> None:
+def test_from_coefficient_to_solution():
     graphs = [
         Data(x=torch.randn(n, 2), y=torch.randn(n), pos=torch.rand(n, 2))
         for n in (5, 6)
@@ -81,7 +78,7 @@ def steps_of(u: torch.Tensor, **more: Any) -> list[Data]:
 
 @FAST
 @given(n=st.integers(2, 6), steps=st.integers(2, 5))
-def test_graphs_that_are_time_steps(n: int, steps: int) -> None:
+def test_graphs_that_are_time_steps(n, steps):
     u, times = torch.randn(n, steps, 1), np.arange(steps) / 2
     graphs = steps_of(u, nu=0.1)
     with tempfile.TemporaryDirectory() as folder:
@@ -133,9 +130,7 @@ def graph(**attributes: Any) -> Data:
         ((Data(), {"x": 1}), "torch.save([*dataset], path)"),
     ],
 )
-def test_graphs_that_would_be_misread(
-    graphs: Any, words: str, tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_graphs_that_would_be_misread(graphs, words, tmp_path, one_line):
     assert words in one_line(nfsgeo.data.open, saved(tmp_path / "a.pt", graphs))
 
 
@@ -144,9 +139,7 @@ class Planted:
         return print, ("this must never be printed",)
 
 
-def test_no_code_runs(
-    tmp_path: Path, one_line: Callable[..., str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_code_runs(tmp_path, one_line, capsys):
     whole = graph()
     whole.extra = Planted()
     one_line(nfsgeo.data.open, saved(tmp_path / "a.pt", [whole]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +52,7 @@ def trajectories(
     cells=st.booleans(),
     name=st.sampled_from(["a.h5", "a.npz"]),
 )
-def test_mesh_graph_nets(
-    sizes: list[int], steps: int, tiled: bool, cells: bool, name: str
-) -> None:
+def test_mesh_graph_nets(sizes, steps, tiled, cells, name):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         made = trajectories(path, sizes, steps, tiled, cells)
@@ -87,9 +84,7 @@ def test_mesh_graph_nets(
                 assert (marks.sum(axis=1) == 1).all()
 
 
-def test_moving_meshes_are_refused(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_moving_meshes_are_refused(tmp_path, one_line):
     trajectories(tmp_path / "a.h5", [5], 3, True)
     with h5py.File(tmp_path / "a.h5", "r+") as file:
         file["0/mesh_pos"][1] += 1
@@ -97,9 +92,7 @@ def test_moving_meshes_are_refused(
 
 
 @pytest.mark.parametrize("name", ["mesh_pos", "node_type"])
-def test_fill_values_of_places_are_refused(
-    name: str, tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_fill_values_of_places_are_refused(name, tmp_path, one_line):
     trajectories(tmp_path / "a.h5", [5], 1, False)
     with h5py.File(tmp_path / "a.h5", "r+") as file:
         file[f"0/{name}"][2, 0] = -999

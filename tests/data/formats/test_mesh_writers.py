@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -57,7 +56,7 @@ def rows(fields: Fields, sample: int) -> list[np.ndarray]:
 
 @FAST
 @given(places=PLACES, steps=st.integers(1, 3), samples=st.integers(0, 3))
-def test_out_and_in_again(places: list[int], steps: int, samples: int) -> None:
+def test_out_and_in_again(places, steps, samples):
     fields = made(places, steps, samples)
     with tempfile.TemporaryDirectory() as folder:
         back = nfsgeo.data.open(fields.write(Path(folder) / "out.pvd"))
@@ -72,9 +71,7 @@ def test_out_and_in_again(places: list[int], steps: int, samples: int) -> None:
         assert not list(Path(folder).glob("*partial*"))
 
 
-def test_one_time_step_of_one_sample(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_one_time_step_of_one_sample(tmp_path, one_line):
     fields = made([3, 4], 1, 1)
     back = nfsgeo.data.open(fields.write(tmp_path / "out.vtu"))
     for one, other in zip(rows(fields, 0), rows(back, 0), strict=True):
@@ -86,7 +83,7 @@ def test_one_time_step_of_one_sample(
 
 
 @pytest.mark.parametrize("shape", [[5], [3, 4], [2, 3, 4]])
-def test_cells_of_a_grid_fill_it(shape: list[int], tmp_path: Path) -> None:
+def test_cells_of_a_grid_fill_it(shape, tmp_path):
     fields = made(shape, 2, 2)
     out = fields.write(tmp_path / "out.pvd")
     listed = list(ElementTree.parse(out).getroot().iter("DataSet"))
@@ -112,7 +109,7 @@ def test_cells_of_a_grid_fill_it(shape: list[int], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.nc", "out.pvd", "out.csv"])
-def test_nothing_is_left_of_a_writer_that_is_stopped(name: str, tmp_path: Path) -> None:
+def test_nothing_is_left_of_a_writer_that_is_stopped(name, tmp_path):
     def stop(what: str, done: int, total: int) -> None:
         assert total == 2
         raise KeyboardInterrupt

@@ -69,7 +69,7 @@ def values(fields: nfsgeo.data.Fields, sample: int = 0) -> np.ndarray:
 
 @FAST
 @given(blocks=st.lists(st.integers(1, 4), min_size=1, max_size=3))
-def test_cells_of_several_types_in_any_order(blocks: list[int]) -> None:
+def test_cells_of_several_types_in_any_order(blocks):
     random = np.random.default_rng(sum(blocks))
     points, kinds = random.random((9, 3)), ["triangle", "quad", "triangle"]
     sizes = [
@@ -88,7 +88,7 @@ def test_cells_of_several_types_in_any_order(blocks: list[int]) -> None:
         np.testing.assert_array_equal(values(fields)[:, 0], np.concatenate(p))
 
 
-def test_points_or_cells_have_to_be_chosen(tmp_path: Path, one_line: OneLine) -> None:
+def test_points_or_cells_have_to_be_chosen(tmp_path, one_line):
     q, ids = np.array([7.0, 8.0]), {"material": np.array([1, 2])}
     path = saved(tmp_path / "a.vtu", {"p": P}, {"q": q, **ids})
     message = one_line(nfsgeo.data.open, path)
@@ -124,7 +124,7 @@ def blocks_of(path: Path, cuts: list[int], seed: int) -> tuple[np.ndarray, np.nd
 
 @FAST
 @given(cuts=st.lists(st.integers(1, 4), min_size=1, max_size=4), seed=st.integers(0, 9))
-def test_blocks_become_one_mesh(cuts: list[int], seed: int) -> None:
+def test_blocks_become_one_mesh(cuts, seed):
     with tempfile.TemporaryDirectory() as folder:
         points, p = blocks_of(Path(folder) / "a.vtm", cuts, seed)
         fields = nfsgeo.data.open(Path(folder) / "a.vtm")
@@ -134,7 +134,7 @@ def test_blocks_become_one_mesh(cuts: list[int], seed: int) -> None:
         assert len(quads) == sum(cuts) and (np.ptp(quads, axis=1) == [1, 2]).all()
 
 
-def test_blocks_that_contradict_each_other(tmp_path: Path, one_line: OneLine) -> None:
+def test_blocks_that_contradict_each_other(tmp_path, one_line):
     path = tmp_path / "a.vtm"
     blocks_of(path, [2, 2], 0)
     for number in range(2):  # values that are missing at both do not
@@ -157,7 +157,7 @@ def test_blocks_that_contradict_each_other(tmp_path: Path, one_line: OneLine) ->
 
 
 @pytest.mark.parametrize("name", ["run.pvd", "run.vtu.series"])
-def test_series(name: str, tmp_path: Path, one_line: OneLine, sent: Any) -> None:
+def test_series(name, tmp_path, one_line, sent):
     times = [0.5, 0.75, 2.0]
     names = [f"s{k}.vtu" for k in range(3)]
     for k, each in enumerate(names):
@@ -176,7 +176,7 @@ def test_series(name: str, tmp_path: Path, one_line: OneLine, sent: Any) -> None
     assert names[1] in one_line(nfsgeo.data.open, path, at="points")
 
 
-def test_parts_and_groups_of_a_list(tmp_path: Path, one_line: OneLine) -> None:
+def test_parts_and_groups_of_a_list(tmp_path, one_line):
     """Parts at one time are one mesh, groups are samples, which may begin alike."""
     entries = []
     for group, time, part in np.ndindex(2, 3, 2):
@@ -199,7 +199,7 @@ def test_parts_and_groups_of_a_list(tmp_path: Path, one_line: OneLine) -> None:
     assert "several files at one time" in message and "part" in message
 
 
-def test_many_files_are_not_read_at_once(tmp_path: Path) -> None:
+def test_many_files_are_not_read_at_once(tmp_path):
     names = [f"s{k}.vtu" for k in range(40)]
     for k, name in enumerate(names):
         saved(tmp_path / name, {"p": P + k, "k": P})
@@ -213,7 +213,7 @@ def test_many_files_are_not_read_at_once(tmp_path: Path) -> None:
         fields.read(0, slice(3, 4))
 
 
-def test_static_inputs_stay_as_they_are(tmp_path: Path, one_line: OneLine) -> None:
+def test_static_inputs_stay_as_they_are(tmp_path, one_line):
     a = np.array([1.0, 2.0, 2.0, 5.0])
     paths = [saved(tmp_path / f"s{k}.vtu", {"p": P + k, "a_k": a}) for k in range(2)]
     steps: dict[str, Any] = {"series": "time-steps", "times": [0.0, 1.0]}
@@ -237,13 +237,7 @@ def xdmf(path: Path, form: str, *arrays: dict[str, np.ndarray]) -> Path:
 
 
 @pytest.mark.parametrize("form", ["XML", "HDF"])
-def test_xdmf_in_time(
-    form: str,
-    tmp_path: Path,
-    one_line: OneLine,
-    monkeypatch: pytest.MonkeyPatch,
-    sent: Any,
-) -> None:
+def test_xdmf_in_time(form, tmp_path, one_line, monkeypatch, sent):
     monkeypatch.chdir(tmp_path)  # where meshio puts the arrays
     v = np.random.default_rng(0).normal(size=(3, 4, 3))
     steps = [{"v": v[k], "p": P * k, "a_k": P} for k in range(3)]
@@ -261,9 +255,7 @@ def test_xdmf_in_time(
     assert "with a_k, which changes in time" in one_line(nfsgeo.data.open, path)
 
 
-def test_several_functions_and_meshes_of_xdmf(
-    tmp_path: Path, one_line: OneLine
-) -> None:
+def test_several_functions_and_meshes_of_xdmf(tmp_path, one_line):
     whole = ElementTree.parse(xdmf(tmp_path / "a.xdmf", "XML", {"p": P}, {"p": P + 1}))
     (series,) = whole.findall("Domain/Grid[@GridType='Collection']")
 
@@ -294,9 +286,7 @@ def test_several_functions_and_meshes_of_xdmf(
 @pytest.mark.parametrize("ending", [".vtu", ".vtk", ".xdmf"])
 @pytest.mark.parametrize("center", ["points", "cells"])
 @pytest.mark.parametrize("name", ["vtkValidPointMask", "vtkGhostType"])
-def test_what_paraview_marks(
-    name: str, center: str, ending: str, tmp_path: Path, one_line: OneLine
-) -> None:
+def test_what_paraview_marks(name, center, ending, tmp_path, one_line):
     p = P if center == "points" else P[:2]
     fine = int(name == "vtkValidPointMask")
     marks = np.full(len(p), fine, np.int32)
@@ -316,7 +306,7 @@ def test_what_paraview_marks(
         np.testing.assert_array_equal(fields.read_static(0)[:, 0], p)
 
 
-def test_times_in_files(tmp_path: Path, one_line: OneLine) -> None:
+def test_times_in_files(tmp_path, one_line):
     times, paths = [0.0, 0.25, 0.75], []
     for number, time in enumerate(times):
         paths.append(
@@ -332,7 +322,7 @@ def test_times_in_files(tmp_path: Path, one_line: OneLine) -> None:
     assert fields.times.tolist() == times and values(fields)[0].tolist() == [0, 1, 2]
 
 
-def test_what_is_lost_in_a_file_of_pieces(tmp_path: Path, one_line: OneLine) -> None:
+def test_what_is_lost_in_a_file_of_pieces(tmp_path, one_line):
     """Of which meshio reads the arrays of the first."""
     texts = []
     for number in range(2):
@@ -348,7 +338,7 @@ def test_what_is_lost_in_a_file_of_pieces(tmp_path: Path, one_line: OneLine) -> 
 
 @FAST
 @given(data=st.data())
-def test_damage_gives_one_line(data: st.DataObject) -> None:
+def test_damage_gives_one_line(data):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.vtm"
         blocks_of(path, [2, 1], 0)

@@ -87,7 +87,7 @@ def check_grid(fields: nfsgeo.data.Fields, dataset: Any) -> None:
     kind=st.sampled_from(KINDS),
     size=st.tuples(*[st.integers(2, 5)] * 2, st.integers(1, 4), st.integers(0, 99)),
 )
-def test_grids_are_read(kind: str, size: tuple[int, int, int, int], sent: Any) -> None:
+def test_grids_are_read(kind, size, sent):
     dataset = weather(*size)
     with tempfile.TemporaryDirectory() as folder:
         path = saved(dataset, Path(folder) / kind)
@@ -104,7 +104,7 @@ def test_grids_are_read(kind: str, size: tuple[int, int, int, int], sent: Any) -
 
 @FAST
 @given(num=st.integers(2, 9), seed=st.integers(0, 99), kind=st.sampled_from(KINDS[:3]))
-def test_stations_are_read(num: int, seed: int, kind: str, sent: Any) -> None:
+def test_stations_are_read(num, seed, kind, sent):
     dataset = stations(num, seed)
     with tempfile.TemporaryDirectory() as folder:
         path = saved(dataset, Path(folder) / kind)
@@ -119,7 +119,7 @@ def test_stations_are_read(num: int, seed: int, kind: str, sent: Any) -> None:
             assert fields.units["level"] == "m" and not fields.domain_is_known
 
 
-def test_files_of_nfsgeo_by_xarray(tmp_path: Path) -> None:
+def test_files_of_nfsgeo_by_xarray(tmp_path):
     """What xarray opens of them is what nfsgeo opens, on meshes of their own too."""
     random = np.random.default_rng(0)
     meshes, more = [random.random((n, 2)) for n in (5, 7)], {"equation": "heat"}
@@ -153,7 +153,7 @@ def test_files_of_nfsgeo_by_xarray(tmp_path: Path) -> None:
             (tmp_path / name).unlink()
 
 
-def test_packed_values_and_fill_values(tmp_path: Path) -> None:
+def test_packed_values_and_fill_values(tmp_path):
     dataset = weather()
     dataset["temp"] = dataset.temp.round(1)
     dataset.temp[1, 2, 3] = np.nan
@@ -170,7 +170,7 @@ def test_packed_values_and_fill_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize("decoded", [False, True])
 @pytest.mark.parametrize("of", ["stored", "decoded"])
 @pytest.mark.parametrize("scale", [0.5, -0.5])
-def test_ranges_of_packed_values(scale: float, of: str, decoded: bool) -> None:
+def test_ranges_of_packed_values(scale, of, decoded):
     """In stored numbers, unless they are floats of packed integers."""
     stored = np.arange(60, dtype="i2").reshape(3, 4, 5)
     ends = np.array([10, 50], "i2")
@@ -187,7 +187,7 @@ def test_ranges_of_packed_values(scale: float, of: str, decoded: bool) -> None:
 
 
 @pytest.mark.parametrize("mark", ["_FillValue", "missing_value"])
-def test_values_that_are_not_decoded(mark: str) -> None:
+def test_values_that_are_not_decoded(mark):
     dataset = weather()
     dataset["temp"] = (100 * dataset.temp).astype("i2")
     dataset.temp[1, 2, 3] = -999
@@ -208,9 +208,7 @@ def test_values_that_are_not_decoded(mark: str) -> None:
         {"units": "years since the flood"},
     ],
 )
-def test_times_that_are_not_clear_have_to_be_given(
-    attrs: dict[str, str], tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_times_that_are_not_clear_have_to_be_given(attrs, tmp_path, one_line):
     dataset = weather().assign_coords(time=np.arange(3))
     dataset.time.attrs = attrs
     path = saved(dataset, tmp_path / "a.nc")
@@ -220,7 +218,7 @@ def test_times_that_are_not_clear_have_to_be_given(
 
 
 @pytest.mark.parametrize("along", [(), ("time",), ("member",)])
-def test_curvilinear_grids_are_points(along: tuple[str, ...], tmp_path: Path) -> None:
+def test_curvilinear_grids_are_points(along, tmp_path):
     """Also with coordinates along time that stay, and with those of each sample."""
     dataset = weather().rename(lat="j", lon="i").drop_vars(["i", "j"])
     dataset = dataset.assign(
@@ -247,7 +245,7 @@ def test_curvilinear_grids_are_points(along: tuple[str, ...], tmp_path: Path) ->
             np.testing.assert_array_equal(fields.read_static(sample), elev)
 
 
-def test_points_that_move_are_refused() -> None:
+def test_points_that_move_are_refused():
     dataset = weather().drop_vars(["lon", "lat"])
     dims = ("time", "lat", "lon")
     for name in ("lon", "lat"):
@@ -259,7 +257,7 @@ def test_points_that_move_are_refused() -> None:
         nfsgeo.from_xarray(dataset, columns=names)
 
 
-def test_samples_and_their_parameters(tmp_path: Path) -> None:
+def test_samples_and_their_parameters(tmp_path):
     parts = [weather(seed=0).assign_coords(time=DAYS) + k for k in range(4)]
     dataset = xarray.concat(parts, "member")
     dataset["elev"] = dataset.elev[0]
@@ -274,9 +272,7 @@ def test_samples_and_their_parameters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["grid", "stations"])
-def test_longitudes_around_the_globe_need_a_domain(
-    kind: str, tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_longitudes_around_the_globe_need_a_domain(kind, tmp_path, one_line):
     dataset = weather(lon=8) if kind == "grid" else stations()
     around = dataset.lon * 0 + np.linspace(0, 350, dataset.lon.size)
     path = saved(dataset.assign_coords(lon=around), tmp_path / "a.nc")
@@ -311,9 +307,7 @@ def test_longitudes_around_the_globe_need_a_domain(
         ),
     ],
 )
-def test_what_can_be_read_in_two_ways(
-    change: Change, words: str | None, tmp_path: Path
-) -> None:
+def test_what_can_be_read_in_two_ways(change, words, tmp_path):
     path = saved(change(weather()), tmp_path / "a.nc")
     if words is None:
         assert nfsgeo.open(path).shape == (5, 4)
@@ -322,7 +316,7 @@ def test_what_can_be_read_in_two_ways(
             nfsgeo.open(path)
 
 
-def test_fields_along_time_alone_are_known_ahead(tmp_path: Path) -> None:
+def test_fields_along_time_alone_are_known_ahead(tmp_path):
     dataset = stations().assign(co2=("time", np.arange(3.0)))
     path, out = saved(dataset, tmp_path / "a.nc"), tmp_path / "out.nc"
     for call in (
@@ -343,7 +337,7 @@ def test_fields_along_time_alone_are_known_ahead(tmp_path: Path) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data(), kind=st.sampled_from(["a.nc", "classic.nc"]))
-def test_damage_gives_one_line(tmp_path: Path, data: st.DataObject, kind: str) -> None:
+def test_damage_gives_one_line(tmp_path, data, kind):
     path = tmp_path / kind
     if not path.exists():
         saved(weather(), path)
@@ -365,14 +359,12 @@ def read_or_refuse(path: Path) -> None:
         assert "\n" not in str(error)
 
 
-def test_names_of_several_lines_are_told_in_one(one_line: Callable[..., str]) -> None:
+def test_names_of_several_lines_are_told_in_one(one_line):
     dataset = weather().rename(temp="te\nmp").expand_dims({"le\nvel": 3})
     assert "te mp" in one_line(nfsgeo.from_xarray, dataset)
 
 
-def test_damaged_stores_give_one_line(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_damaged_stores_give_one_line(tmp_path, one_line):
     whole = saved(weather(), tmp_path / "a.zarr")
     for path in sorted(each for each in whole.rglob("*") if each.is_file()):
         for content in (b"", b"{", path.read_bytes()[: path.stat().st_size // 2]):

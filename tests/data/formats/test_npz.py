@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,7 @@ def grid(**more: Any) -> dict[str, Any]:
         ({"periodic": [True, False], "lower": [0, -1]}, "a periodic axis, and no"),
     ],
 )
-def test_boxes_of_grids(more: Any, domain: Any, tmp_path: Path) -> None:
+def test_boxes_of_grids(more, domain, tmp_path):
     path = saved(tmp_path / "a.npz", **grid(**more))
     if isinstance(domain, str):
         with pytest.raises(UserError, match=domain):
@@ -52,7 +51,7 @@ def test_boxes_of_grids(more: Any, domain: Any, tmp_path: Path) -> None:
         )
 
 
-def test_a_mask_is_true_where_a_value_is_missing(tmp_path: Path) -> None:
+def test_a_mask_is_true_where_a_value_is_missing(tmp_path):
     u = RNG.random((2, 5, 3, 1)).astype(np.float32)
     mask, u[0, 1, 2, 0] = u > 0.7, np.nan
     path = saved(tmp_path / "a.npz", coords=RNG.random((5, 2)), u=u, t=T, mask=mask)
@@ -65,9 +64,7 @@ def test_a_mask_is_true_where_a_value_is_missing(tmp_path: Path) -> None:
             nfsgeo.open(path)
 
 
-def test_what_is_written_is_read_back(
-    grid_case: Any, point_case: Any, contents: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_what_is_written_is_read_back(grid_case, point_case, contents, tmp_path):
     dates = np.array(["2020-01-01", "2020-01-02T12:00", "2020-01-05"], "M8[us]")
     units = {"u": "hPa", "x": "km"}
     part = {"train": np.array([1]), "valid": np.array([0]), "test": np.array([2])}
@@ -111,8 +108,6 @@ POS, U, ENDS = np.eye(7, 2), RNG.random((4, 7, 3, 2)), np.array([0, 3, 7])
         {"x": np.array([0.0, 2.0, 1.0]), "u": U, "t": np.arange(7.0)},
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(
-    arrays: dict[str, Any], tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_arrays_that_do_not_fit_are_refused(arrays, tmp_path, one_line):
     arrays = {"t": T} | arrays if "coords" in arrays else {"t": np.arange(7.0)} | arrays
     assert "a.npz" in one_line(nfsgeo.open, saved(tmp_path / "a.npz", **arrays))

@@ -64,15 +64,8 @@ def on_grid(
 @settings(max_examples=30, **unhurried)
 @given(sizes, sizes, sizes, sizes, st.integers(1, 3), st.booleans(), st.integers(0, 2))
 def test_camlab_of_any_size(
-    tmp_path: Path,
-    samples: int,
-    steps: int,
-    points: int,
-    width: int,
-    dim: int,
-    shared: bool,
-    static: int,
-) -> None:
+    tmp_path, samples, steps, points, width, dim, shared, static
+):
     u = normal(samples, steps, points, width)
     x = RNG.random((1 if shared else samples, 1, points, dim))
     c = normal(samples, 1, points, static)
@@ -89,7 +82,7 @@ def test_camlab_of_any_size(
             np.testing.assert_array_equal(pos, x[sample % len(x), 0])
 
 
-def test_times_domains_and_names_of_published_sets(tmp_path: Path) -> None:
+def test_times_domains_and_names_of_published_sets(tmp_path):
     x, u = RNG.random((1, 1, 6, 2)), normal(3, 21, 6, 5)
     for name, end, names in (
         ("NS-Gauss", 1.0, ["velocity_x", "velocity_y"]),
@@ -112,9 +105,7 @@ def test_times_domains_and_names_of_published_sets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "steps"), [("own", 21), ("NS-Gauss", 15)])
-def test_times_of_camlab_are_never_guessed(
-    tmp_path: Path, one_line: OneLine, name: str, steps: int
-) -> None:
+def test_times_of_camlab_are_never_guessed(tmp_path, one_line, name, steps):
     arrays = {"u": normal(3, steps, 6, 2), "x": RNG.random((1, 1, 6, 2))}
     path = camlab(tmp_path / f"{name}.nc", **arrays)
     assert "--times" in one_line(nfsgeo.data.open, path)
@@ -136,12 +127,8 @@ def test_times_of_camlab_are_never_guessed(
     ],
 )
 def test_sets_of_camlab_that_contradict_themselves(
-    tmp_path: Path,
-    one_line: OneLine,
-    name: str,
-    change: dict[str, np.ndarray],
-    word: str,
-) -> None:
+    tmp_path, one_line, name, change, word
+):
     steps = 21 if name == "NS-SL" else 1
     arrays = {"u": normal(3, steps, 6, 2), "x": RNG.random((1, 1, 6, 2))}
     path = camlab(tmp_path / f"{name}.nc", **(arrays | change))
@@ -150,9 +137,7 @@ def test_sets_of_camlab_that_contradict_themselves(
 
 @settings(max_examples=20, **unhurried)
 @given(sizes, sizes, sizes, sizes)
-def test_geo_fno_of_any_size(
-    tmp_path: Path, samples: int, points: int, rows: int, columns: int
-) -> None:
+def test_geo_fno_of_any_size(tmp_path, samples, points, rows, columns):
     path = elasticity(tmp_path, samples, points)
     stress, pos = np.load(path), np.load(tmp_path / "Random_UnitCell_XY_10.npy")
     wanted = [(path, "stress", stress.T[..., None], pos.transpose(2, 0, 1))]
@@ -189,9 +174,7 @@ def test_geo_fno_of_any_size(
         ("Random_UnitCell_sigma_10.npy", (4, 7)),
     ],
 )
-def test_arrays_of_geo_fno_that_do_not_fit(
-    tmp_path: Path, one_line: OneLine, file: str, shape: tuple[int, ...]
-) -> None:
+def test_arrays_of_geo_fno_that_do_not_fit(tmp_path, one_line, file, shape):
     paths = [elasticity(tmp_path), on_grid(tmp_path)]
     paths.append(on_grid(tmp_path, "NACA_Cylinder"))
     np.save(tmp_path / file, np.zeros(shape))
@@ -199,14 +182,14 @@ def test_arrays_of_geo_fno_that_do_not_fit(
     one_line(nfsgeo.data.open, path)
 
 
-def test_no_code_in_arrays_is_run(tmp_path: Path, one_line: OneLine) -> None:
+def test_no_code_in_arrays_is_run(tmp_path, one_line):
     path = on_grid(tmp_path)
     np.save(path, np.array([print, "never"], dtype=object), allow_pickle=True)
     one_line(nfsgeo.data.open, path)
 
 
 @given(st.integers(1, 3000), st.booleans())
-def test_published_splits(num: int, test_last: bool) -> None:
+def test_published_splits(num, test_last):
     split = published_split(num, 1000, 100, 200, test_last=test_last)
     if num < 1300:
         expected = split_in_order(num)
@@ -247,13 +230,8 @@ def rewritten(path: Path, name: str, change: Callable[[np.ndarray], Any]) -> Non
     ],
 )
 def test_reordered_arrays_are_refused(
-    examples: Examples,
-    tmp_path: Path,
-    one_line: OneLine,
-    name: str,
-    array: str,
-    change: Callable[[np.ndarray], Any],
-) -> None:
+    examples, tmp_path, one_line, name, array, change
+):
     path = tmp_path / name
     examples[name](path)
     rewritten(path, array, change)
@@ -276,13 +254,7 @@ class Planted:
         ({"x": Planted(), "y": torch.zeros(3)}, "print"),
     ],
 )
-def test_torch_files_of_something_else(
-    tmp_path: Path,
-    one_line: OneLine,
-    content: Any,
-    words: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_torch_files_of_something_else(tmp_path, one_line, content, words, capsys):
     torch.save(content, tmp_path / "darcy_train_16.pt")
     assert words in one_line(nfsgeo.data.open, tmp_path / "darcy_train_16.pt")
     assert capsys.readouterr().out == ""
@@ -298,9 +270,7 @@ def test_torch_files_of_something_else(
         ("dataset_sr128.pkl", {"field": "u:nxyt", "static": "a:nxy"}),
     ],
 )
-def test_files_of_other_names_are_asked_about(
-    name: str, told: Any, examples: Examples, tmp_path: Path, one_line: OneLine
-) -> None:
+def test_files_of_other_names_are_asked_about(name, told, examples, tmp_path, one_line):
     """The published sets are known by their names."""
     path = tmp_path / f"own{Path(name).suffix}"
     expected = examples[name](path)
@@ -315,9 +285,7 @@ def test_files_of_other_names_are_asked_about(
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_pdebench_of_another_name_has_no_domain(
-    examples: Examples, tmp_path: Path
-) -> None:
+def test_pdebench_of_another_name_has_no_domain(examples, tmp_path):
     for name in ("1D_Burgers_Sols_Nu0.02.hdf5", "2D_DarcyFlow.hdf5"):
         expected = examples[name](tmp_path / "own.hdf5")
         with nfsgeo.data.open(tmp_path / "own.hdf5") as file:
@@ -338,9 +306,7 @@ def test_pdebench_of_another_name_has_no_domain(
         ("dataset_sr64.pkl", None),
     ],
 )
-def test_times_that_names_tell(
-    name: str, times: np.ndarray | None, tmp_path: Path, one_line: OneLine
-) -> None:
+def test_times_that_names_tell(name, times, tmp_path, one_line):
     path = tmp_path / name
     if name.endswith("pkl"):
         import pickle
@@ -365,9 +331,7 @@ def test_times_that_names_tell(
 
 @settings(deadline=None)
 @given(st.integers(2, 2048), st.floats(-100, 100), st.floats(1e-3, 1e3), st.booleans())
-def test_even_axis_undoes_single_precision(
-    num: int, lower: float, length: float, centred: bool
-) -> None:
+def test_even_axis_undoes_single_precision(num, lower, length, centred):
     lower *= length / 1000
     exact = lower + (np.arange(num) + centred / 2) / num * length
     axis, low, high = even_axis(exact.astype(np.float32), centred=centred)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -26,9 +25,7 @@ FAST = settings(max_examples=60, deadline=None, suppress_health_check=HEALTH)
 WORDS = st.text("abcdefgh", min_size=3, max_size=6).map("q".__add__)
 
 
-def test_a_static_input_that_changes_in_time_is_no_static_input(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_a_static_input_that_changes_in_time_is_no_static_input(tmp_path, one_line):
     path = tmp_path / "a.csv"
     path.write_text("x,t,p,a_k,a_q\n0,0,1,5,1\n0,1,1,5,2\n1,0,1,4,3\n1,1,1,4,3\n")
     message = one_line(nfsgeo.data.open, path)
@@ -37,9 +34,7 @@ def test_a_static_input_that_changes_in_time_is_no_static_input(
     assert "no field to predict but the inputs q" in one_line(nfsgeo.data.open, path)
 
 
-def test_columns_that_never_change_are_asked_about(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_columns_that_never_change_are_asked_about(tmp_path, one_line):
     """Elevations and numbers of stations, which would be predicted otherwise."""
     names, path = ["x", "t", "p", "height", "id", "w"], tmp_path / "a.csv"
     rows = [[x, t, x + t, 10 * x, x, 0] for x in (1.0, 2.0) for t in (0.0, 1.0, 2.0)]
@@ -99,9 +94,7 @@ sizes = st.tuples(st.integers(2, 8), st.integers(1, 5), st.integers(0, 99))
 
 @FAST
 @given(size=sizes, data=st.data())
-def test_names_and_order_change_nothing(
-    tmp_path: Path, size: tuple[int, int, int], data: st.DataObject
-) -> None:
+def test_names_and_order_change_nothing(tmp_path, size, data):
     """Known names in any case and with a unit, columns and rows in any order."""
     rows = rows_of(*size)
     names = []
@@ -125,9 +118,7 @@ def test_names_and_order_change_nothing(
 
 @FAST
 @given(size=sizes, names=st.lists(WORDS, min_size=4, max_size=4, unique=True))
-def test_names_that_say_nothing_have_to_be_explained(
-    tmp_path: Path, size: tuple[int, int, int], names: list[str]
-) -> None:
+def test_names_that_say_nothing_have_to_be_explained(tmp_path, size, names):
     rows = rows_of(*size)
     path = written(tmp_path / "a.csv", names, rows)
     with pytest.raises(UserError, match="--columns x=COLUMN"):
@@ -140,8 +131,8 @@ def test_names_that_say_nothing_have_to_be_explained(
 @FAST
 @given(size=sizes, data=st.data())
 def test_rows_that_are_missing_are_gaps_and_those_there_twice_are_named(
-    tmp_path: Path, size: tuple[int, int, int], data: st.DataObject
-) -> None:
+    tmp_path, size, data
+):
     rows = rows_of(size[0], size[1] + 1, size[2])
     at = data.draw(st.integers(0, len(rows) - 1))
     x, y, t, _ = rows[at]
@@ -165,13 +156,7 @@ def test_rows_that_are_missing_are_gaps_and_those_there_twice_are_named(
     mark=st.sampled_from(["", "NA", "NaN", "null", "-", "nan", " "]),
     data=st.data(),
 )
-def test_cells_without_a_value_are_counted(
-    tmp_path: Path,
-    size: tuple[int, int, int],
-    column: int,
-    mark: str,
-    data: st.DataObject,
-) -> None:
+def test_cells_without_a_value_are_counted(tmp_path, size, column, mark, data):
     rows = rows_of(*size).astype(object)
     places = st.sets(st.integers(0, len(rows) - 1), min_size=1)
     bad = sorted(data.draw(places))
@@ -186,7 +171,7 @@ def test_cells_without_a_value_are_counted(
         nfsgeo.data.open(path)
 
 
-def test_a_time_that_went_for_a_field(tmp_path: Path) -> None:
+def test_a_time_that_went_for_a_field(tmp_path):
     """3600 points and one time step, where there are 60 of each."""
     t, x = np.meshgrid(np.arange(60.0), np.arange(60.0))
     rows = np.c_[x.ravel(), t.ravel(), (x + t).ravel()]
@@ -211,16 +196,14 @@ def test_a_time_that_went_for_a_field(tmp_path: Path) -> None:
         (["x", "y", "frame", "u"], "time=COLUMN"),
     ],
 )
-def test_names_that_can_be_read_in_two_ways(
-    tmp_path: Path, one_line: Callable[..., str], names: list[str], words: str
-) -> None:
+def test_names_that_can_be_read_in_two_ways(tmp_path, one_line, names, words):
     path = written(tmp_path / "a.csv", names, rows_of(3, 4, 0))
     assert words in one_line(nfsgeo.data.open, path)
 
 
 @pytest.mark.parametrize("form", ["{}", "{}Z", "{}+00:00"])
 @pytest.mark.parametrize("separator", [" ", "T"])
-def test_dates_become_seconds(tmp_path: Path, form: str, separator: str) -> None:
+def test_dates_become_seconds(tmp_path, form, separator):
     dates = ["2026-01-01 00:00:00", "2026-01-01 06:00:00", "2026-01-02 00:00:00"]
     texts = [form.format(date.replace(" ", separator)) for date in dates]
     rows = [[x, text, 1.0] for x in (0.0, 1.0) for text in texts]
@@ -230,9 +213,7 @@ def test_dates_become_seconds(tmp_path: Path, form: str, separator: str) -> None
 
 
 @pytest.mark.parametrize("name", ["date", "t"])
-def test_days_without_hyphens_are_not_numbers(
-    tmp_path: Path, one_line: Callable[..., str], name: str
-) -> None:
+def test_days_without_hyphens_are_not_numbers(tmp_path, one_line, name):
     days = [20260630, 20260701]
     rows = [[x, day, 1.0] for x in (0.0, 1.0) for day in days]
     path = written(tmp_path / "a.csv", ["x", name, "u"], rows)
@@ -246,7 +227,7 @@ def test_days_without_hyphens_are_not_numbers(
         assert file.times.tolist() == [20260631, 20260701]
 
 
-def test_comments_ahead_of_the_names(tmp_path: Path) -> None:
+def test_comments_ahead_of_the_names(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("# made by a model, 2020\n# twice\nx,u\n0,1\n# half\n1,2\n")
     with nfsgeo.data.open(path) as file:
@@ -257,9 +238,7 @@ def test_comments_ahead_of_the_names(tmp_path: Path) -> None:
         assert file.component_names == ["u"] and file.num_points() == 2
 
 
-def test_dates_with_offsets_are_in_utc(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_dates_with_offsets_are_in_utc(tmp_path, one_line):
     dates = ["2026-01-01T02:00:00.5+02:00", "2026-01-01T06:00-0100", "20260102T000000Z"]
     seconds = [0.5, 25200.0, 86400.0]
     rows = [[x, text, 1.0] for x in (0.0, 1.0) for text in dates]
@@ -276,9 +255,7 @@ def test_dates_with_offsets_are_in_utc(
 
 
 @pytest.mark.parametrize("cell", ["today", "1,5", "01/02/2026", "2026-01-01T00:00+05"])
-def test_cells_that_are_no_numbers(
-    tmp_path: Path, one_line: Callable[..., str], cell: str
-) -> None:
+def test_cells_that_are_no_numbers(tmp_path, one_line, cell):
     rows = [[0.0, 0.0, 1.0], [1.0, 0.0, cell]]
     path = written(tmp_path / "a.csv", ["x", "t", "u"], rows, ";")
     assert f"{cell!r} in column u" in one_line(nfsgeo.data.open, path)
@@ -287,9 +264,7 @@ def test_cells_that_are_no_numbers(
     assert f"{cell!r} in column u" in one_line(nfsgeo.data.open, path)
 
 
-def test_parquet_with_dates_and_nulls(
-    tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_parquet_with_dates_and_nulls(tmp_path, one_line):
     days = np.array(["2026-01-01", "2026-01-02"] * 2, "datetime64[ns]")
     table = {"lon": [0.0, 0.0, 1.0, 1.0], "date": days, "u": [1, 2, 3, 4]}
     for unit in ("s", "ms", "us", "ns"):
@@ -331,7 +306,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-def test_samples_are_told_apart_by_text_in_the_order_of_the_rows(table: Path) -> None:
+def test_samples_are_told_apart_by_text_in_the_order_of_the_rows(table):
     columns = {"sample": "run", "ignore": "station"}
     with nfsgeo.data.open(table, columns=columns) as file:
         assert file.num_samples == 3 and file.component_names == ["p"]
@@ -349,7 +324,7 @@ def test_samples_are_told_apart_by_text_in_the_order_of_the_rows(table: Path) ->
         "# x y t p\n0. 0. 0. 1.\n1e0 0 0 2\n# more\n0 0 1 3\n1 0 1 4",
     ],
 )
-def test_columns_apart_by_white_space(tmp_path: Path, text: str) -> None:
+def test_columns_apart_by_white_space(tmp_path, text):
     """As ``numpy.savetxt`` and many solvers write them."""
     (tmp_path / "a.txt").write_text(text)
     with nfsgeo.data.open(tmp_path / "a.txt") as file:
@@ -357,9 +332,7 @@ def test_columns_apart_by_white_space(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("separator", [",", ";", " ", "\t"])
-def test_numbers_without_names(
-    tmp_path: Path, one_line: Callable[..., str], separator: str
-) -> None:
+def test_numbers_without_names(tmp_path, one_line, separator):
     lines = [separator.join(f"{x}.5" for x in range(k, k + 3)) for k in range(2)]
     (tmp_path / "a.csv").write_text("\n".join(lines))
     message = one_line(nfsgeo.data.open, tmp_path / "a.csv")
@@ -394,9 +367,7 @@ def sensors(tmp_path: Path) -> Path:
     return path
 
 
-def test_samples_and_columns_that_are_no_stations(
-    tmp_path: Path, sensors: Path
-) -> None:
+def test_samples_and_columns_that_are_no_stations(tmp_path, sensors):
     path = tmp_path / "levels.csv"
     header, rows = ["day", "hour", "remark", *PLACES], []
     for day in ("mon", "tue"):
@@ -415,9 +386,7 @@ def test_samples_and_columns_that_are_no_stations(
             ]
 
 
-def test_what_is_told_must_be_there(
-    speeds: Path, sensors: Path, one_line: Callable[..., str]
-) -> None:
+def test_what_is_told_must_be_there(speeds, sensors, one_line):
     def message(**told: str) -> str:
         return one_line(
             nfsgeo.data.open, speeds, columns={"points": str(sensors)} | told
@@ -441,7 +410,7 @@ def test_what_is_told_must_be_there(
 
 @settings(FAST, max_examples=40)
 @given(data=st.data())
-def test_any_table_is_that_of_its_rows(tmp_path: Path, data: st.DataObject) -> None:
+def test_any_table_is_that_of_its_rows(tmp_path, data):
     """The same fields as from a table with a row for each point and time step."""
     num = data.draw(st.integers(1, 4))
     times = data.draw(st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True))
@@ -478,7 +447,7 @@ def test_any_table_is_that_of_its_rows(tmp_path: Path, data: st.DataObject) -> N
         )
 
 
-def test_text_that_looks_like_numbers_in_most_rows(tmp_path: Path) -> None:
+def test_text_that_looks_like_numbers_in_most_rows(tmp_path):
     """In whatever pieces the rows are parsed: 007 is no 7, and no digit is lost."""
     runs = ["007"] * 150_000 + ["7"] * 150_000 + ["last"] * 2
     lines = [f"{run},{k % 150_000},{k + 0.1}" for k, run in enumerate(runs)]
@@ -488,7 +457,7 @@ def test_text_that_looks_like_numbers_in_most_rows(tmp_path: Path) -> None:
         assert file.read(2, slice(None)).ravel().tolist() == [300_000.1, 300_001.1]
 
 
-def test_points_that_move(tmp_path: Path, one_line: Callable[..., str]) -> None:
+def test_points_that_move(tmp_path, one_line):
     path = written(tmp_path / "a.csv", ["x", "t", "u"], [[k, k, 1] for k in range(9)])
     assert "points that stay where they are" in one_line(nfsgeo.data.open, path)
     rows = [[s, x, t, 1] for s in (0, 1) for x in (0, 1) for t in (s, 2)]
@@ -496,9 +465,7 @@ def test_points_that_move(tmp_path: Path, one_line: Callable[..., str]) -> None:
     assert "every sample at the same times" in one_line(nfsgeo.data.open, path)
 
 
-def test_a_large_table_is_read_nearly_as_fast_as_pandas_reads_it(
-    tmp_path: Path,
-) -> None:
+def test_a_large_table_is_read_nearly_as_fast_as_pandas_reads_it(tmp_path):
     """In at most twice the time and four times the memory; here with room for noise."""
     places, t = np.random.default_rng(0).random((100, 2)), np.arange(2000) / 2
     frame = pandas.DataFrame(np.repeat(t, 100), columns=["t"])
@@ -545,9 +512,7 @@ def cloud(sizes: list[int], steps: int, dim: int, seed: int, **names: Any) -> Fi
     dim=st.integers(1, 3),
     seed=st.integers(0, 99),
 )
-def test_out_and_in_again(
-    tmp_path: Path, ending: str, sizes: list[int], steps: int, dim: int, seed: int
-) -> None:
+def test_out_and_in_again(tmp_path, ending, sizes, steps, dim, seed):
     first, out = cloud(sizes, steps, dim, seed), tmp_path / f"a{ending}"
     out.unlink(missing_ok=True)
     with nfsgeo.data.open(nfsgeo.data.write(first, out)) as last:
@@ -580,9 +545,7 @@ NAMES |= st.text("aà_ p0,;#\"'<&\t\n[](", min_size=1, max_size=4)
     kinds=st.tuples(st.integers(0, 1), st.integers(0, 1)),
     steps=st.integers(1, 2),
 )
-def test_names_come_back_or_are_refused(
-    tmp_path: Path, ending: str, names: list[str], kinds: tuple[int, int], steps: int
-) -> None:
+def test_names_come_back_or_are_refused(tmp_path, ending, names, kinds, steps):
     """Whatever they are: no file is written that is refused or misread later."""
     out = tmp_path / f"a{ending}"
     out.unlink(missing_ok=True)

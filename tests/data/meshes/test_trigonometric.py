@@ -23,7 +23,7 @@ from nfsgeo.geometry import Domain
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
-def test_weights_are_exact_below_the_highest_mode(num: int, seed: int) -> None:
+def test_weights_are_exact_below_the_highest_mode(num, seed):
     rng = np.random.default_rng(seed)
     phase = np.concatenate([rng.random(20), np.arange(num) / num, [1e-14, 1 - 1e-14]])
     weights = periodic_weights(num, phase)
@@ -81,9 +81,7 @@ class Waves:
         ((9, 3, 10), (True, False, True)),
     ],
 )
-def test_fields_are_exact_off_the_grid(
-    shape: tuple[int, ...], periodic: tuple[bool, ...]
-) -> None:
+def test_fields_are_exact_off_the_grid(shape, periodic):
     waves = Waves(shape, periodic)
     file = waves.file
     mesh = off_grid(file, 37, seed=1)
@@ -92,7 +90,7 @@ def test_fields_are_exact_off_the_grid(
     np.testing.assert_allclose(found, waves.exact(mesh.pos), atol=2e-6)
 
 
-def test_what_cannot_be_interpolated_is_refused() -> None:
+def test_what_cannot_be_interpolated_is_refused():
     waves = Waves((8, 9), (True, False))
     file = waves.file
     with pytest.raises(UserError, match="not periodic"):
@@ -126,9 +124,7 @@ def bumps(axis: np.ndarray, ratio: float, *, periodic: bool = True) -> Fields:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(8, 300), st.floats(0.05, 0.99))
-def test_band_limited_fields_are_known_between_the_points(
-    num: int, ratio: float
-) -> None:
+def test_band_limited_fields_are_known_between_the_points(num, ratio):
     axis, x = np.arange(num) / num, (np.arange(999) + 0.5) / 999
     found, exact = periodic_weights(num, x) @ bump(axis, ratio), bump(x, ratio)
     error = np.sqrt(np.mean((found - exact) ** 2)) / exact.std()
@@ -138,7 +134,7 @@ def test_band_limited_fields_are_known_between_the_points(
         assert error > 1e-5  # nothing is refused that is as good as exact
 
 
-def test_which_files_are_band_limited() -> None:
+def test_which_files_are_band_limited():
     axis = np.arange(128) / 128
     assert is_band_limited(bumps(axis, 0.8), [0])
     assert not is_band_limited(bumps(axis, 0.99), [0])

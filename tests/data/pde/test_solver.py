@@ -44,16 +44,14 @@ class Guarded(Burgers):
         return {}
 
 
-def test_only_the_sample_that_needs_it_gets_a_smaller_step() -> None:
+def test_only_the_sample_that_needs_it_gets_a_smaller_step():
     found = Guarded().solve(0, range(3), resolution=1024, num_steps=2)
     assert (found.dt / 0.005).tolist() == pytest.approx([1.0, 0.25, 1.0])
     assert_close(found.u[:, 1], found.a)
 
 
 @pytest.mark.parametrize("start", [100.0, torch.nan])
-def test_a_guard_that_cannot_be_met(
-    start: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_guard_that_cannot_be_met(start, monkeypatch):
     monkeypatch.setattr(Guarded, "starts", [1.0, start])
     with pytest.raises(UserError, match="burgers sample 8 with"):
         Guarded().solve(0, [4, 8], resolution=1024, num_steps=2)
@@ -78,13 +76,13 @@ class Limited(Darcy):
         ("12/4", "darcy sample 12 with number of infinite values 16: expected at most"),
     ],
 )
-def test_checks_name_the_sample(case: Any, message: str) -> None:
+def test_checks_name_the_sample(case, message):
     with pytest.raises(UserError, match=message):
         Limited(coefficient=case).solve(0, range(10, 13), resolution=4)
 
 
 @pytest.mark.parametrize("name", EQUATIONS)
-def test_a_sample_does_not_depend_on_its_batch(name: str) -> None:
+def test_a_sample_does_not_depend_on_its_batch(name):
     resolution, steps = SIZES[name]
     size = {"resolution": resolution, "num_steps": steps}
     together = EQUATIONS[name].solve(7, range(5), **size)
@@ -98,7 +96,7 @@ def test_a_sample_does_not_depend_on_its_batch(name: str) -> None:
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("name", EQUATIONS)
-def test_cuda_agrees(name: str) -> None:
+def test_cuda_agrees(name):
     resolution, steps = SIZES[name]
     here, there = (
         EQUATIONS[name].solve(
@@ -118,9 +116,7 @@ def test_cuda_agrees(name: str) -> None:
         ("navier-stokes", 4, 128, (64, 32), 1e-5),
     ],
 )
-def test_resolution_does_not_matter(
-    name: str, steps: int, finest: int, coarser: tuple[int, ...], atol: float
-) -> None:
+def test_resolution_does_not_matter(name, steps, finest, coarser, atol):
     equation = EQUATIONS[name]
     fine = equation.solve(0, range(2), resolution=finest, num_steps=steps)
     for resolution in coarser:
@@ -142,9 +138,7 @@ def test_resolution_does_not_matter(
         ("darcy", 256, 64, (0.00575, 0.0038, 0.017), 0.05),
     ],
 )
-def test_scale_of_the_fields(
-    name: str, num: int, resolution: int, expected: tuple[float, ...], rel: float
-) -> None:
+def test_scale_of_the_fields(name, num, resolution, expected, rel):
     equation, found = EQUATIONS[name], []
     size = {"resolution": resolution, "num_steps": equation.num_steps}
     for start in range(0, num, 16):
