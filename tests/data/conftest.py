@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from xarray import Variable
 
@@ -19,6 +20,14 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
+
+# Fixtures of functions serve all examples, of which some write large files.
+settings.register_profile(
+    "data",
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("data")
 
 
 @dataclass

@@ -109,7 +109,7 @@ def test_files_become_time_steps(tmp_path, one_line):
     np.testing.assert_array_equal(fields.read(0, slice(None)), whole)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     steps=st.lists(st.integers(1, 3), min_size=1, max_size=4),
     timed=st.lists(st.booleans(), min_size=4, max_size=4),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nfsgeo.data import Fields
@@ -17,11 +17,7 @@ from nfsgeo.data.fields import STATIC
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
-few = settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+few = settings(max_examples=30)
 
 
 @few

@@ -132,7 +132,7 @@ def test_arrays_data_sets_and_graphs_name_them(tmp_path):
         nfsgeo.from_pyg(graphs)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(*map(st.integers, (1, 1, 0, 1), (4, 4, 3, 2)), st.booleans())
 def test_windows_have_the_values_of_their_own_time_steps(
     n_in, n_out, first, stride, drop

@@ -26,7 +26,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_file_holds_what_the_arrays_do(data):
     least, most = (1, 2, 1, 1, 0, 1, 0), (4, 6, 3, 2, 2, 3, 99)
@@ -86,7 +86,7 @@ def test_the_same_content_is_cached_once():
     assert len({first, *made_of}) == 1 + len(others)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_what_is_cached_opens_as_it_was(any_fields, contents, data):
     fields, _ = data.draw(any_fields)

@@ -8,7 +8,6 @@ import xarray
 
 import nfsgeo
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain
 
 RANDOM = np.random.default_rng(0)
 HOURS = {"units": "hours since 2001-01-01"}
@@ -24,22 +23,6 @@ TINY = {
 }
 
 
-@pytest.mark.parametrize("scale", [[8.0, 5.0], [1.0, 3.0], [0.5, 1.2]])
-def test_points_over_more_than_a_period(scale):
-    points, times = np.array(scale) * RANDOM.random((60, 2)), np.arange(4.0)
-    points[:2] = [[0, 0], scale]
-    u = RANDOM.random((3, 60, 4))
-    with pytest.raises(UserError, match="domain"):
-        nfsgeo.from_arrays(u, points, times, domain=Domain.unit(2))
-
-
-def test_longitudes_on_either_side_are_one_period():
-    points = np.array([[-180.0, 0.0], [-10.0, 5.0], [179.0, -5.0]])
-    box = Domain((0.0, -10.0), (360.0, 10.0), (True, False))
-    made = nfsgeo.from_arrays(np.ones((1, 3, 1)), points, domain=box)
-    assert made.domain == box
-
-
 @pytest.mark.parametrize(("offset", "size"), [(101325.0, 0.01), (-2.5e9, 10.0)])
 def test_small_changes_of_a_large_value(offset, size, tmp_path):
     points, phase = RANDOM.random((12, 2)), RANDOM.random((4, 1, 1))
@@ -49,23 +32,6 @@ def test_small_changes_of_a_large_value(offset, size, tmp_path):
     for fields in (made, again):
         found = (fields.read(2, slice(None))[..., 0] - offset) / size
         np.testing.assert_allclose(found, wave[2], atol=1e-4)
-
-
-@pytest.mark.parametrize("key", ["valid_min", "valid_range", "_FillValue"])
-def test_values_that_are_not_valid(key, tmp_path):
-    field = 280 + RANDOM.random((6, 5, 4))
-    field[2:4, 2, 3] = -9999.0
-    value = {"valid_min": 150.0, "valid_range": np.array([150.0, 350.0])}.get(key)
-    data = xarray.Dataset(
-        {"t": (("time", "lat", "lon"), field, {} if value is None else {key: value})},
-        {"time": ("time", np.arange(6), HOURS), "lat": range(5), "lon": range(4)},
-    )
-    data.to_netcdf(
-        tmp_path / "t.nc",
-        encoding={"t": {"_FillValue": -9999.0 if key == "_FillValue" else None}},
-    )
-    u = nfsgeo.open(tmp_path / "t.nc").read(0, slice(None))
-    assert np.isnan(u).sum() == 2 and np.nanmin(u) >= 280
 
 
 def test_zeros_of_zarr_are_values(tmp_path):
@@ -91,22 +57,6 @@ def test_staggered_grids(tmp_path):
         nfsgeo.from_xarray(data)
     for columns in ({"field": "u"}, {"ignore": "v"}):
         assert nfsgeo.from_xarray(data, columns=columns).component_names == ["u"]
-
-
-def test_arrays_of_a_series_of_meshes_that_never_change(tmp_path):
-    meshio = pytest.importorskip("meshio")
-    points, cells = RANDOM.random((9, 3)), [("vertex", np.arange(9)[:, None])]
-    steps = []
-    for k in range(4):
-        data = {"head": RANDOM.random(9), "permeability": points[:, 1]}
-        meshio.Mesh(points, cells, data).write(tmp_path / f"{k}.vtu")
-        steps.append(f'<DataSet timestep="{k}" file="{k}.vtu"/>')
-    listed = f'<VTKFile type="Collection"><Collection>{"".join(steps)}</Collection>'
-    (tmp_path / "soil.pvd").write_text(f"{listed}</VTKFile>")
-    with pytest.raises(UserError, match="permeability"):
-        nfsgeo.open(tmp_path / "soil.pvd")
-    made = nfsgeo.open(tmp_path / "soil.pvd", columns={"static": "permeability"})
-    assert (made.component_names, made.static_names) == (["head"], ["permeability"])
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])

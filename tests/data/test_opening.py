@@ -12,29 +12,6 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.data.opening import settled
 from nfsgeo.geometry import Domain
 
-RNG = np.random.default_rng(0)
-
-
-def cloud(path: Path, points: np.ndarray, records: int = 2) -> np.ndarray:
-    u = RNG.normal(size=(1, len(points), records, 1)).astype(np.float32)
-    np.savez(path, coords=points, u=u, t=np.arange(records))
-    return u
-
-
-def test_a_domain_is_drawn_or_given(tmp_path):
-    points = np.array([[0.0, 1.0], [2.0, 5.0], [1.0, 2.0]])
-    cloud(tmp_path / "a.npz", points)
-    box = Domain((0.0, 0.0), (2.0, 8.0), (True, False))
-    for number, (options, lower, upper) in enumerate(
-        [({}, (-0.1, 0.8), (2.1, 5.2)), ({"domain": box}, (0.0, 0.0), (2.0, 8.0))]
-    ):
-        out = tmp_path / f"{number}.nc"
-        assert nfsgeo.data.convert(tmp_path / "a.npz", out, **options) == out
-        with nfsgeo.data.open(out) as fields:
-            np.testing.assert_allclose(fields.domain.lower, lower)
-            np.testing.assert_allclose(fields.domain.upper, upper)
-            np.testing.assert_array_equal(fields.coordinates(), points)
-
 
 def test_domains_that_do_not_hold_the_points(grid_case, tmp_path, one_line):
     out = tmp_path / "b.nc"

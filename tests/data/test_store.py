@@ -11,7 +11,7 @@ import sys
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
@@ -20,11 +20,7 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 
 TIMES = np.arange(50.0)
-relaxed = settings(
-    max_examples=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+relaxed = settings(max_examples=20)
 
 
 @relaxed

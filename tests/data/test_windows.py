@@ -33,21 +33,6 @@ def file(grid_case: Any) -> Iterator[Fields]:
         yield opened
 
 
-def test_window_holds_inputs_targets_and_coefficient(grid_case, file):
-    mesh = random_subset(file, 9, seed=0)
-    data = WindowDataset(file, [5, 1], 2, 2, mesh, first_step=1)[0]
-    u = grid_case.u[5].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
-    a = grid_case.a[5].reshape(24, 1)[mesh.index]
-    assert data.x.shape == (9, 2, 3) and data.y.shape == (9, 2, 2)
-    np.testing.assert_array_equal(data.x[..., :2], u[:, 1:3])
-    np.testing.assert_array_equal(data.x[..., 2], np.repeat(a, 2, axis=1))
-    np.testing.assert_array_equal(data.y, u[:, 3:5])
-    np.testing.assert_array_equal(data.pos, mesh.pos)
-    assert data.sample == 5 and data.x.dtype == torch.float32
-    assert data.pos.dtype == torch.float64
-    np.testing.assert_array_equal(data.times, file.times[1:5])
-
-
 def test_static_problem_maps_coefficient_to_solution():
     u, a = (np.random.rand(3, 12, n).astype("f4") for n in (1, 2))
     arrays = [Array(u, "npc", ["u"]), Array(a, "npc", ["a", "b"], STATIC)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,6 @@ def burgers_series(path: Path, save: Save = scipy.io.savemat) -> Expected:
     return Expected(u[..., None], [unit(X)], np.linspace(0, 1, T), (True,))
 
 
-def burgers_series_73(path: Path) -> Expected:
-    return burgers_series(path, save_mat73)
-
-
 def navier_stokes(path: Path, save: Save = save_mat73) -> Expected:
     a, u = normal(N, X, Y), normal(N, X, Y, T)
     save(path, {"a": a, "u": u, "t": np.arange(1.0, T + 1)[None]})
@@ -83,21 +80,12 @@ def navier_stokes(path: Path, save: Save = save_mat73) -> Expected:
     return Expected(moved, axes, times, (True, True), a[..., None], role)
 
 
-def navier_stokes_5(path: Path) -> Expected:
-    return navier_stokes(path, scipy.io.savemat)
-
-
 def darcy(path: Path, save: Save = scipy.io.savemat) -> Expected:
     a, u = normal(N, X, Y), normal(N, X, Y)
     save(path, {"coeff": a, "sol": u, "Kcoeff": a})
     axes = [np.linspace(0, 1, X), np.linspace(0, 1, Y)]
-    return Expected(
-        u[:, None, ..., None], axes, np.zeros(1), (False, False), a[..., None], "static"
-    )
-
-
-def darcy_73(path: Path) -> Expected:
-    return darcy(path, save_mat73)
+    u, zero = u[:, None, ..., None], np.zeros(1)
+    return Expected(u, axes, zero, (False, False), a[..., None], "static")
 
 
 def combined_equation(path: Path) -> Expected:
@@ -140,28 +128,16 @@ def wave_equation(path: Path) -> Expected:
 def neuraloperator_darcy(path: Path) -> Expected:
     x, y = torch.rand(N, X, Y) > 0.5, torch.randn(N, X, Y)
     torch.save({"x": x, "y": y}, path)
-    return Expected(
-        y.numpy()[:, None, ..., None],
-        [unit(X), unit(Y)],
-        np.zeros(1),
-        (False, False),
-        x.numpy().astype(np.float32)[..., None],
-        "static",
-    )
+    u, a = y.numpy()[:, None, ..., None], x.numpy().astype(np.float32)[..., None]
+    return Expected(u, [unit(X), unit(Y)], np.zeros(1), (False, False), a, "static")
 
 
 def neuraloperator_burgers(path: Path) -> Expected:
     y = torch.randn(N, 17, X, dtype=torch.float64)
     save = {"x": y[:, 0].clone(), "y": y, "visc": torch.tensor([[0.01]])}
     torch.save(save, path, _use_new_zipfile_serialization=False)
-    return Expected(
-        y.numpy()[..., None],
-        [unit(X)],
-        0.06 * np.arange(17),
-        (True,),
-        y.numpy()[:, 0, :, None],
-        "initial condition",
-    )
+    u, times, role = y.numpy()[..., None], 0.06 * np.arange(17), "initial condition"
+    return Expected(u, [unit(X)], times, (True,), u[:, 0], role)
 
 
 def pdebench_burgers(path: Path) -> Expected:
@@ -324,14 +300,31 @@ def zarr(path: Path) -> None:
         whole.load().to_zarr(path, consolidated=False, zarr_format=2)
 
 
+def blocks(path: Path) -> None:
+    listed = ""
+    for name in "ab":
+        written(path.with_name(f"{name}.vtu"))
+        listed += f'<DataSet file="{name}.vtu"/>'
+    kind = "vtkMultiBlockDataSet"
+    path.write_text(f'<VTKFile type="{kind}"><{kind}>{listed}</{kind}></VTKFile>')
+
+
+def steps(path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    with meshio.xdmf.TimeSeriesWriter(path, data_format="XML") as out:
+        out.write_points_cells(RNG.random((4, 3)), [("triangle", [[0, 1, 2]])])
+        for time in (0.0, 0.5):
+            out.write_data(time, point_data={"p": RNG.random(4)})
+
+
 GRIDS: dict[str, Callable[[Path], Expected]] = {
     "burgers_data_R10.mat": burgers_pairs,
     "burgers_v100_t3.mat": burgers_series,
-    "burgers_v100_t3_73.mat": burgers_series_73,
+    "burgers_v100_t3_73.mat": partial(burgers_series, save=save_mat73),
     "NavierStokes_V1e-3_N5_T4.mat": navier_stokes,
-    "ns_V1e-4_N5_T4.mat": navier_stokes_5,
+    "ns_V1e-4_N5_T4.mat": partial(navier_stokes, save=scipy.io.savemat),
     "piececonst_r6_N5_smooth1.mat": darcy,
-    "piececonst_r6_N5_smooth1_73.mat": darcy_73,
+    "piececonst_r6_N5_smooth1_73.mat": partial(darcy, save=save_mat73),
     "CE.h5": combined_equation,
     "WE.h5": wave_equation,
     "darcy_train_16.pt": neuraloperator_darcy,
@@ -348,28 +341,30 @@ GRIDS: dict[str, Callable[[Path], Expected]] = {
 def netcdf(path: Path) -> None:
     axis, u = np.arange(4.0), np.random.default_rng(3).random((3, 4, 4))
     coords = {"time": np.arange(3.0), "x": axis, "y": axis}
-    xarray.Dataset({"u": (("time", "x", "y"), u)}, coords).to_netcdf(path)
+    dataset = xarray.Dataset({"u": (("time", "x", "y"), u)}, coords)
+    dataset.to_netcdf(path, engine="scipy" if path.stem == "classic" else "h5netcdf")
 
 
 # Every format has an example, here or above.
 EXAMPLES: dict[str, Callable[[Path], Any]] = {
     **GRIDS,
     "Wave-Layer.nc": camlab,
-    "Random_UnitCell_sigma_10.npy": geo_fno,
-    "Pipe_Q.npy": geo_fno,
+    **dict.fromkeys(("Random_UnitCell_sigma_10.npy", "Pipe_Q.npy"), geo_fno),
     "NACA_Cylinder_Q.npy": geo_fno,
     "trajectories.h5": trajectories,
     "trajectory.npz": trajectories,
     "dataset_sr64.pkl": authors_points,
     "graphs.pt": graphs,
     "own.nc": written,
-    "points.npz": written,
-    "points.csv": written,
-    "points.parquet": written,
-    "points.pvd": written,
-    "points.vtu": written,
+    **{
+        f"points.{ending}": written
+        for ending in ["npz", "csv", "parquet", "pvd", "vtu"]
+    },
+    "blocks.vtm": blocks,
+    "steps.xdmf": steps,
     "points.zarr": zarr,
     "plain.nc": netcdf,
+    "classic.nc": netcdf,
 }
 
 

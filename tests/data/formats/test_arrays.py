@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 import scipy.io
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 from hypothesis.extra.numpy import arrays as any_arrays
@@ -71,11 +71,7 @@ def values(file: Fields) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", SAVES)
-@settings(
-    max_examples=12,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=12)
 @given(
     axes=st.sampled_from(["".join(letters) for letters in permutations("ntpc")]),
     reverse=st.booleans(),
@@ -213,7 +209,6 @@ def test_values_that_hdf5_marks_as_missing(attrs, dtype, tmp_path):
     np.testing.assert_array_equal(found[rest], stored[rest])
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(KINDS).flatmap(
         lambda kind: any_arrays(kind, array_shapes(min_dims=2, max_dims=4, max_side=5))

@@ -17,7 +17,7 @@ import nfsgeo.data
 from nfsgeo.data.formats.graphs import fields_of_graphs
 from nfsgeo.errors import UserError
 
-FAST = settings(max_examples=15, deadline=None)
+FAST = settings(max_examples=15)
 
 
 def saved(path: Path, graphs: Any) -> Path:

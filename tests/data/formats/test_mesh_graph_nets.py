@@ -44,7 +44,7 @@ def trajectories(
     return made
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     sizes=st.lists(st.integers(3, 9), min_size=1, max_size=12),
     steps=st.integers(1, 4),

@@ -19,7 +19,7 @@ from nfsgeo.data.fields import KNOWN, STATIC
 
 meshio = pytest.importorskip("meshio")
 
-FAST = settings(max_examples=12, deadline=None)
+FAST = settings(max_examples=12)
 PLACES = st.lists(st.integers(2, 4), min_size=1, max_size=3)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.io
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
@@ -19,10 +19,6 @@ from nfsgeo.data.build import even_axis
 from nfsgeo.data.splits import published_split, split_in_order
 
 RNG = np.random.default_rng(2)
-unhurried = {
-    "deadline": None,
-    "suppress_health_check": [HealthCheck.function_scoped_fixture],
-}
 sizes = st.integers(1, 5)
 OneLine = Callable[..., str]
 Examples = dict[str, Callable[[Path], Any]]
@@ -61,7 +57,7 @@ def on_grid(
     return folder / f"{name}_Q.npy"
 
 
-@settings(max_examples=30, **unhurried)
+@settings(max_examples=30)
 @given(sizes, sizes, sizes, sizes, st.integers(1, 3), st.booleans(), st.integers(0, 2))
 def test_camlab_of_any_size(
     tmp_path, samples, steps, points, width, dim, shared, static
@@ -135,7 +131,7 @@ def test_sets_of_camlab_that_contradict_themselves(
     assert word in one_line(read_all, path)
 
 
-@settings(max_examples=20, **unhurried)
+@settings(max_examples=20)
 @given(sizes, sizes, sizes, sizes)
 def test_geo_fno_of_any_size(tmp_path, samples, points, rows, columns):
     path = elasticity(tmp_path, samples, points)
@@ -329,7 +325,6 @@ def test_times_that_names_tell(name, times, tmp_path, one_line):
             np.testing.assert_allclose(file.times, times)
 
 
-@settings(deadline=None)
 @given(st.integers(2, 2048), st.floats(-100, 100), st.floats(1e-3, 1e3), st.booleans())
 def test_even_axis_undoes_single_precision(num, lower, length, centred):
     lower *= length / 1000

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
@@ -20,8 +20,7 @@ from nfsgeo.data.fields import KNOWN, STATIC, Fields
 from nfsgeo.data.formats.columns import ROLES
 from nfsgeo.errors import UserError
 
-HEALTH = [HealthCheck.function_scoped_fixture]
-FAST = settings(max_examples=60, deadline=None, suppress_health_check=HEALTH)
+FAST = settings(max_examples=60)
 WORDS = st.text("abcdefgh", min_size=3, max_size=6).map("q".__add__)
 
 
@@ -169,17 +168,6 @@ def test_cells_without_a_value_are_counted(tmp_path, size, column, mark, data):
     what = f"column {'xytu'[column]} with {len(bad)} of {len(rows)} values missing"
     with pytest.raises(UserError, match=what):
         nfsgeo.data.open(path)
-
-
-def test_a_time_that_went_for_a_field(tmp_path):
-    """3600 points and one time step, where there are 60 of each."""
-    t, x = np.meshgrid(np.arange(60.0), np.arange(60.0))
-    rows = np.c_[x.ravel(), t.ravel(), (x + t).ravel()]
-    for name in ("time", "Time [s]", "t", "timestamp"):
-        path = written(tmp_path / "a.csv", ["x", name, "u"], rows)
-        with nfsgeo.data.open(path) as file:
-            assert (file.num_points(), len(file.times)) == (60, 60)
-            assert file.component_names == ["u"]
 
 
 @pytest.mark.parametrize(

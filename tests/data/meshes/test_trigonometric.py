@@ -21,7 +21,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_weights_are_exact_below_the_highest_mode(num, seed):
     rng = np.random.default_rng(seed)
@@ -122,7 +122,7 @@ def bumps(axis: np.ndarray, ratio: float, *, periodic: bool = True) -> Fields:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(8, 300), st.floats(0.05, 0.99))
 def test_band_limited_fields_are_known_between_the_points(num, ratio):
     axis, x = np.arange(num) / num, (np.arange(999) + 0.5) / 999

@@ -143,7 +143,7 @@ def test_von_mises():
     np.testing.assert_allclose(fem.von_mises(stress, 0.5)[3], 0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32))
 def test_holes(seed):
     """Within the cell, closed, and no triangle of their mesh folds over."""
