@@ -27,11 +27,7 @@ OneLine = Callable[..., str]
 
 
 def saved(
-    path: Path,
-    points: Any = None,
-    cells: Any = None,
-    shift: float = 0.0,
-    **options: Any,
+    path: Path, points: Any = None, cells: Any = None, shift: float = 0, **options: Any
 ) -> Path:
     """A unit square of two triangles, with such data."""
     of_cells = {name: [values] for name, values in (cells or {}).items()}
@@ -72,11 +68,8 @@ def values(fields: nfsgeo.data.Fields, sample: int = 0) -> np.ndarray:
 def test_cells_of_several_types_in_any_order(blocks):
     random = np.random.default_rng(sum(blocks))
     points, kinds = random.random((9, 3)), ["triangle", "quad", "triangle"]
-    sizes = [
-        (num, 3 + (kind == "quad")) for num, kind in zip(blocks, kinds, strict=False)
-    ]
-    nodes = [random.integers(0, 9, size) for size in sizes]
-    p = [random.random(num) for num in blocks]
+    corners, p = [3, 4, 3], [random.random(num) for num in blocks]
+    nodes = [random.integers(0, 9, z) for z in zip(blocks, corners, strict=False)]
     cells = list(zip(kinds, nodes, strict=False))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.vtu"
@@ -141,11 +134,8 @@ def test_blocks_that_contradict_each_other(tmp_path, one_line):
         mesh = meshio.read(tmp_path / f"a_{number}.vtu")
         mesh.point_data["p"][:] = np.nan
         mesh.write(tmp_path / f"b_{number}.vtu")
-    pvd(
-        tmp_path / "b.vtm",
-        [{"file": f"b_{k}.vtu"} for k in (0, 1)],
-        "vtkMultiBlockDataSet",
-    )
+    files = [{"file": f"b_{k}.vtu"} for k in (0, 1)]
+    pvd(tmp_path / "b.vtm", files, "vtkMultiBlockDataSet")
     assert np.isnan(values(nfsgeo.data.open(tmp_path / "b.vtm"))).all()
     (tmp_path / "a_1.vtu").unlink()
     assert "a_1.vtu" in one_line(nfsgeo.data.open, path)
@@ -188,10 +178,7 @@ def test_parts_and_groups_of_a_list(tmp_path, one_line):
         entries.append(about | {"file": name})
     fields = nfsgeo.data.open(pvd(tmp_path / "a.pvd", entries))
     assert (fields.num_samples, fields.num_points()) == (2, 8)
-    assert fields.times.tolist() == [0, 0.5, 1] and fields.sample_mesh.tolist() == [
-        0,
-        0,
-    ]
+    assert fields.times.tolist() == [0, 0.5, 1] and not fields.sample_mesh.any()
     assert values(fields, 1)[0].tolist() == [0, 110, 120]
     assert len(fields.cells(1)["triangle"]) == 4
     twice = [entries[0], entries[0] | {"file": entries[1]["file"]}]
@@ -204,6 +191,8 @@ def test_many_files_are_not_read_at_once(tmp_path):
     for k, name in enumerate(names):
         saved(tmp_path / name, {"p": P + k, "k": P})
     path = listed(tmp_path / "a.pvd", names, range(40))
+    with pytest.raises(UserError, match="k, which never changes"):
+        nfsgeo.data.open(path)
     fields = nfsgeo.data.open(path, columns={"static": "k"})
     for name in names[1:35]:
         (tmp_path / name).write_text("no mesh")
@@ -294,15 +283,11 @@ def test_what_paraview_marks(name, center, ending, tmp_path, one_line):
 def test_times_in_files(tmp_path, one_line):
     times, paths = [0.0, 0.25, 0.75], []
     for number, time in enumerate(times):
-        paths.append(
-            saved(tmp_path / f"s_{number}.vtu", {"p": P + number}, binary=False)
-        )
-        given = (
-            '<FieldData><DataArray type="Float64" Name="TimeValue" NumberOfTuples="1"'
-        )
-        data = f'{given} format="ascii">{time}</DataArray></FieldData>'
-        text = paths[-1].read_text()
-        paths[-1].write_text(text.replace("<Piece", f"{data}<Piece"))
+        path = saved(tmp_path / f"s_{number}.vtu", {"p": P + number}, binary=False)
+        about = 'type="Float64" Name="TimeValue" NumberOfTuples="1" format="ascii"'
+        data = f"<FieldData><DataArray {about}>{time}</DataArray></FieldData>"
+        path.write_text(path.read_text().replace("<Piece", f"{data}<Piece"))
+        paths.append(path)
     fields = nfsgeo.data.open(paths, series="time-steps")
     assert fields.times.tolist() == times and values(fields)[0].tolist() == [0, 1, 2]
 
@@ -315,7 +300,6 @@ def test_what_is_lost_in_a_file_of_pieces(tmp_path, one_line):
         path = saved(tmp_path / "a.vtu", data, shift=2.0 * number, binary=False)
         texts.append(path.read_text())
     start, end = (texts[1].index(f) for f in ("<Piece", "</Piece>"))
-    path.write_text(
-        texts[0].replace("</Piece>", "</Piece>" + texts[1][start : end + 8])
-    )
+    piece = texts[1][start : end + len("</Piece>")]
+    path.write_text(texts[0].replace("</Piece>", f"</Piece>{piece}"))
     assert "q" in one_line(nfsgeo.data.open, path).split("a.vtu")[1]
