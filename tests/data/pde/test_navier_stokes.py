@@ -78,12 +78,8 @@ def test_translation_along_the_forcing():
 def test_shipped_batch():
     equation = NavierStokes()
     solution = equation.solve(0, range(2), resolution=128, num_steps=8)
-    assert solution.u.shape == (2, 8, 128, 128, 1)
-    assert solution.a.shape == (2, 128, 128, 1)
     assert solution.u.mean(dim=(2, 3)).abs().max() < 1e-13
     assert solution.dt.tolist() == [0.025, 0.025]
-    assert equation.times(50)[[0, -1]].tolist() == [0.25, 12.5]
-    assert equation.times(200)[-1] == 50
 
 
 def test_fast_flow_gets_a_smaller_step():
