@@ -23,9 +23,7 @@ from nfsgeo.geometry import Domain, Region
 
 # Fixtures of functions serve all examples, of which some write large files.
 settings.register_profile(
-    "data",
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    "data", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("data")
 

@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.domains import (
-    check_within,
-    domain_of,
-    with_domain,
-)
+from nfsgeo.data.domains import check_within, domain_of, with_domain
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 

@@ -11,7 +11,6 @@ import pytest
 import torch
 import trimesh
 
-import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.meshes import MESH_KINDS, disjoint, every_point, random_subset
@@ -35,13 +34,6 @@ def grid(domain: Domain) -> Fields:
     u[:, :, hidden] = np.nan
     about = {"axes": [AXIS, AXIS], "times": np.arange(4.0), "domain": domain}
     return build(Path("grid"), [Array(u, "ntxy", ["u"])], **about)
-
-
-@pytest.mark.parametrize("ending", [".npz", ".nc"])
-def test_formats_that_hold_a_grid_hold_its_region(ending, tmp_path):
-    out = grid(OBSTACLE).write(tmp_path / f"b{ending}")
-    with nfsgeo.data.open(out) as file:
-        assert file.domain == OBSTACLE
 
 
 def test_samplers_leave_obstacles_out():

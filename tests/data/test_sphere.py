@@ -10,7 +10,6 @@ import pytest
 import nfsgeo
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import (
     disjoint,
     every_point,
@@ -29,17 +28,6 @@ def globe() -> Fields:
     axes = [np.arange(-180.0, 180.0, 4.0), np.linspace(-90, 90, 91)]
     u = Array(np.zeros((90, 91)), "xy", ["u"])
     return build(Path("globe"), [u], axes=axes, domain=SPHERE)
-
-
-@pytest.mark.parametrize("ending", [".nc", ".npz"])
-def test_files_say_that_they_are_spheres(ending, tmp_path):
-    waves = tmp_path / "w.nc"
-    generate("sphere-waves", waves, samples=5, resolution=16, num_steps=3)
-    pos = np.array([[10.0, 90.0], [-180.0, 0.0]])
-    points = nfsgeo.from_arrays(np.ones((1, 2)), pos, domain=SPHERE)
-    for number, fields in enumerate((nfsgeo.open(waves), points)):
-        path = fields.write(tmp_path / f"{number}{ending}")
-        assert nfsgeo.open(path).domain == fields.domain == SPHERE
 
 
 def test_latitudes_beyond_the_poles():

@@ -191,21 +191,19 @@ def the_well(path: Path) -> Expected:
             group.attrs["associated_dims"], group.attrs["bc_type"] = [name], kind
         file["scalars/Re"] = 100.0
         file["scalars/Re"].attrs.update(sample_varying=False, time_varying=False)
-        fields: list[list[tuple[str, np.ndarray, bool, bool, list[bool]]]] = [
-            [
-                ("density", density, True, True, [True, True]),
-                ("depth", depth, True, False, [False, True]),
-            ],
-            [("velocity", velocity, True, True, [True, True])],
-            [("strain", strain, False, True, [True, False])],
-        ]
-        for order, members in enumerate(fields):
-            group = file.create_group(f"t{order}_fields")
-            group.attrs["field_names"] = [name for name, *_ in members]
-            for name, values, samples, times, dims_vary in members:
-                group[name] = values
-                group[name].attrs.update(sample_varying=samples, time_varying=times)
-                group[name].attrs["dim_varying"] = dims_vary
+        varied = {  # order, values, and whether they vary by sample, time, x and y
+            "density": (0, density, True, True, [True, True]),
+            "depth": (0, depth, True, False, [False, True]),
+            "velocity": (1, velocity, True, True, [True, True]),
+            "strain": (2, strain, False, True, [True, False]),
+        }
+        for order, names in enumerate((["density", "depth"], ["velocity"], ["strain"])):
+            file.create_group(f"t{order}_fields").attrs["field_names"] = names
+        for name, (order, values, samples, times, dims_vary) in varied.items():
+            file[f"t{order}_fields/{name}"] = values
+            about = {"sample_varying": samples, "time_varying": times}
+            about |= {"dim_varying": dims_vary}
+            file[f"t{order}_fields/{name}"].attrs.update(about)
     wide = np.broadcast_to(strain[None, :, :, None], (N, T, X, Y, 2, 2))
     u = [density[..., None], velocity, wide.reshape(N, T, X, Y, 4)]
     return Expected(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ def saved(path: Path, graphs: Any) -> Path:
     steps=st.integers(1, 4),
     ahead=st.integers(0, 2),
 )
-def test_graphs_are_samples(sizes, steps, ahead, sent):
+def test_graphs_are_samples(tmp_path, sizes, steps, ahead, sent):
     graphs = [
         Data(
             x=torch.randn(n, steps, 2, dtype=torch.float64),
@@ -46,18 +45,17 @@ def test_graphs_are_samples(sizes, steps, ahead, sent):
     for graph in graphs:
         if ahead:
             graph.y = torch.randn(len(graph.pos), ahead, 2, dtype=torch.float64)
-    with tempfile.TemporaryDirectory() as folder:
-        fields = nfsgeo.data.open(saved(Path(folder) / "a.pt", graphs))
-        batches = fields_of_graphs(Path("a"), [Batch.from_data_list(graphs)])
-        for each in (fields, sent(fields), batches):
-            assert each.num_samples == len(sizes)
-            assert each.times.tolist() == [k / 4 for k in range(steps + ahead)]
-            assert each.parameters["viscosity"].tolist() == [n / 2 for n in sizes]
-            for sample, graph in enumerate(graphs):
-                u = torch.cat([graph.x, graph.y], 1) if ahead else graph.x
-                np.testing.assert_array_equal(each.read(sample, slice(None)), u)
-                np.testing.assert_array_equal(each.coordinates(sample), graph.pos)
-                assert each.cells(sample)["triangle"].tolist() == [[0, 1, 2]]
+    fields = nfsgeo.data.open(saved(tmp_path / "a.pt", graphs))
+    batches = fields_of_graphs(Path("a"), [Batch.from_data_list(graphs)])
+    for each in (fields, sent(fields), batches):
+        assert each.num_samples == len(sizes)
+        assert each.times.tolist() == [k / 4 for k in range(steps + ahead)]
+        assert each.parameters["viscosity"].tolist() == [n / 2 for n in sizes]
+        for sample, graph in enumerate(graphs):
+            u = torch.cat([graph.x, graph.y], 1) if ahead else graph.x
+            np.testing.assert_array_equal(each.read(sample, slice(None)), u)
+            np.testing.assert_array_equal(each.coordinates(sample), graph.pos)
+            assert each.cells(sample)["triangle"].tolist() == [[0, 1, 2]]
 
 
 def test_from_coefficient_to_solution():
@@ -76,16 +74,15 @@ def steps_of(u: torch.Tensor, **more: Any) -> list[Data]:
 
 @FAST
 @given(n=st.integers(2, 6), steps=st.integers(2, 5))
-def test_graphs_that_are_time_steps(n, steps):
+def test_graphs_that_are_time_steps(tmp_path, n, steps):
     u, times = torch.randn(n, steps, 1), np.arange(steps) / 2
     graphs = steps_of(u, nu=0.1)
-    with tempfile.TemporaryDirectory() as folder:
-        path = saved(Path(folder) / "a.pt", graphs)
-        with pytest.raises(UserError, match="--series samples.*time-steps"):
-            nfsgeo.data.open(path, times=times)
-        fields = nfsgeo.data.open(path, series="time-steps", times=times)
-        np.testing.assert_array_equal(fields.read(0, slice(None)), u)
-        assert fields.parameters["nu"].tolist() == [graphs[0].nu]
+    path = saved(tmp_path / "a.pt", graphs)
+    with pytest.raises(UserError, match="--series samples.*time-steps"):
+        nfsgeo.data.open(path, times=times)
+    fields = nfsgeo.data.open(path, series="time-steps", times=times)
+    np.testing.assert_array_equal(fields.read(0, slice(None)), u)
+    assert fields.parameters["nu"].tolist() == [graphs[0].nu]
     for k, graph in enumerate(graphs):
         graph.time, graph.forcing = k / 2, u[:, k] + k
     fields = fields_of_graphs(Path("a"), graphs, "time-steps")

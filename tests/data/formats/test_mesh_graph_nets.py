@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -52,36 +51,31 @@ def trajectories(
     cells=st.booleans(),
     name=st.sampled_from(["a.h5", "a.npz"]),
 )
-def test_mesh_graph_nets(sizes, steps, tiled, cells, name):
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / name
-        made = trajectories(path, sizes, steps, tiled, cells)
-        times = np.arange(steps) / 100
-        kinds = np.unique(
-            np.concatenate([np.ravel(each["node_type"]) for each in made])
-        )
-        with nfsgeo.data.open(path, times=times) as file:
-            assert file.component_names == ["pressure", "velocity_0", "velocity_1"]
-            assert file.static_names == [f"node_type_{kind}" for kind in kinds]
-            for sample, arrays in enumerate(made):
-                first = {k: v[0] if tiled else v for k, v in arrays.items()}
-                u = np.concatenate([arrays["pressure"], arrays["velocity"]], axis=-1)
-                found = file.read(sample, slice(None))
-                np.testing.assert_array_equal(found, u.swapaxes(0, 1))
-                np.testing.assert_array_equal(
-                    found[:, -1:], file.read(sample, slice(steps - 1, steps))
-                )
-                np.testing.assert_array_equal(
-                    file.coordinates(sample), first["mesh_pos"]
-                )
-                assert file.cells(sample).keys() == ({"triangle"} if cells else set())
-                for nodes in file.cells(sample).values():
-                    np.testing.assert_array_equal(nodes, first["cells"])
-                marks = file.read_static(sample)
-                np.testing.assert_array_equal(
-                    kinds[marks.argmax(1)], first["node_type"][:, 0]
-                )
-                assert (marks.sum(axis=1) == 1).all()
+def test_mesh_graph_nets(tmp_path, sizes, steps, tiled, cells, name):
+    path = tmp_path / name
+    made = trajectories(path, sizes, steps, tiled, cells)
+    times = np.arange(steps) / 100
+    kinds = np.unique(np.concatenate([np.ravel(each["node_type"]) for each in made]))
+    with nfsgeo.data.open(path, times=times) as file:
+        assert file.component_names == ["pressure", "velocity_0", "velocity_1"]
+        assert file.static_names == [f"node_type_{kind}" for kind in kinds]
+        for sample, arrays in enumerate(made):
+            first = {k: v[0] if tiled else v for k, v in arrays.items()}
+            u = np.concatenate([arrays["pressure"], arrays["velocity"]], axis=-1)
+            found = file.read(sample, slice(None))
+            np.testing.assert_array_equal(found, u.swapaxes(0, 1))
+            np.testing.assert_array_equal(
+                found[:, -1:], file.read(sample, slice(steps - 1, steps))
+            )
+            np.testing.assert_array_equal(file.coordinates(sample), first["mesh_pos"])
+            assert file.cells(sample).keys() == ({"triangle"} if cells else set())
+            for nodes in file.cells(sample).values():
+                np.testing.assert_array_equal(nodes, first["cells"])
+            marks = file.read_static(sample)
+            np.testing.assert_array_equal(
+                kinds[marks.argmax(1)], first["node_type"][:, 0]
+            )
+            assert (marks.sum(axis=1) == 1).all()
 
 
 def test_moving_meshes_are_refused(tmp_path, one_line):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,20 +64,19 @@ def values(fields: nfsgeo.data.Fields, sample: int = 0) -> np.ndarray:
 
 @FAST
 @given(blocks=st.lists(st.integers(1, 4), min_size=1, max_size=3))
-def test_cells_of_several_types_in_any_order(blocks):
+def test_cells_of_several_types_in_any_order(tmp_path, blocks):
     random = np.random.default_rng(sum(blocks))
     points, kinds = random.random((9, 3)), ["triangle", "quad", "triangle"]
     corners, p = [3, 4, 3], [random.random(num) for num in blocks]
     nodes = [random.integers(0, 9, z) for z in zip(blocks, corners, strict=False)]
     cells = list(zip(kinds, nodes, strict=False))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "a.vtu"
-        meshio.Mesh(points, cells, cell_data={"p": p}).write(path)
-        fields = nfsgeo.data.open(path)
-        wanted = np.concatenate([points[each].mean(axis=1) for each in nodes])
-        if sum(blocks) > 1:
-            np.testing.assert_allclose(fields.coordinates(), wanted)
-        np.testing.assert_array_equal(values(fields)[:, 0], np.concatenate(p))
+    path = tmp_path / "a.vtu"
+    meshio.Mesh(points, cells, cell_data={"p": p}).write(path)
+    fields = nfsgeo.data.open(path)
+    wanted = np.concatenate([points[each].mean(axis=1) for each in nodes])
+    if sum(blocks) > 1:
+        np.testing.assert_allclose(fields.coordinates(), wanted)
+    np.testing.assert_array_equal(values(fields)[:, 0], np.concatenate(p))
 
 
 def test_points_or_cells_have_to_be_chosen(tmp_path, one_line):
@@ -117,14 +115,13 @@ def blocks_of(path: Path, cuts: list[int], seed: int) -> tuple[np.ndarray, np.nd
 
 @FAST
 @given(cuts=st.lists(st.integers(1, 4), min_size=1, max_size=4), seed=st.integers(0, 9))
-def test_blocks_become_one_mesh(cuts, seed):
-    with tempfile.TemporaryDirectory() as folder:
-        points, p = blocks_of(Path(folder) / "a.vtm", cuts, seed)
-        fields = nfsgeo.data.open(Path(folder) / "a.vtm")
-        np.testing.assert_array_equal(fields.coordinates(), points)
-        np.testing.assert_array_equal(values(fields)[:, 0], p)
-        quads = points[fields.cells()["quad"]]
-        assert len(quads) == sum(cuts) and (np.ptp(quads, axis=1) == [1, 2]).all()
+def test_blocks_become_one_mesh(tmp_path, cuts, seed):
+    points, p = blocks_of(tmp_path / "a.vtm", cuts, seed)
+    fields = nfsgeo.data.open(tmp_path / "a.vtm")
+    np.testing.assert_array_equal(fields.coordinates(), points)
+    np.testing.assert_array_equal(values(fields)[:, 0], p)
+    quads = points[fields.cells()["quad"]]
+    assert len(quads) == sum(cuts) and (np.ptp(quads, axis=1) == [1, 2]).all()
 
 
 def test_blocks_that_contradict_each_other(tmp_path, one_line):

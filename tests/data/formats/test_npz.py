@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import nfsgeo
 import nfsgeo.data
@@ -64,20 +66,15 @@ def test_a_mask_is_true_where_a_value_is_missing(tmp_path):
             nfsgeo.open(path)
 
 
-def test_what_is_written_is_read_back(grid_case, point_case, contents, tmp_path):
-    dates = np.array(["2020-01-01", "2020-01-02T12:00", "2020-01-05"], "M8[us]")
-    units = {"u": "hPa", "x": "km"}
-    part = {"train": np.array([1]), "valid": np.array([0]), "test": np.array([2])}
-    for number, made in enumerate(
-        (
-            grid_case.make(known=["nu", "v"], units=units),
-            point_case.make(times=dates, split=part),
-        )
-    ):
-        out = made.write(tmp_path / f"{number}.npz")
-        assert contents(out) == contents(made)
-        with nfsgeo.open(out) as found:
-            assert found.dataset.identical(made.dataset.compute())
+@settings(max_examples=30)
+@given(data=st.data())
+def test_what_is_written_is_read_back(any_fields, contents, tmp_path, data):
+    fields, _ = data.draw(any_fields)
+    (tmp_path / "a.npz").unlink(missing_ok=True)
+    out = fields.write(tmp_path / "a.npz")
+    assert contents(out) == contents(fields)
+    with nfsgeo.open(out) as found:
+        assert found.dataset.identical(fields.dataset.compute())
 
 
 POS, U, ENDS = np.eye(7, 2), RNG.random((4, 7, 3, 2)), np.array([0, 3, 7])

@@ -43,9 +43,7 @@ def made(
     """A grid of five samples: periodic axes leave out their end point."""
     low = tuple(0.5 * i for i in range(len(shape)))
     axes = [
-        v + (np.arange(n) / n * 2 if wraps else np.linspace(0, 2, n))
-        if not cells
-        else v + (np.arange(n) + 0.5) / n * 2
+        v + (np.arange(n) + 0.5 * cells) / (n if wraps or cells else n - 1) * 2
         for v, n, wraps in zip(low, shape, periodic, strict=True)
     ]
     letters = "nxyz"[: 1 + len(shape)]
