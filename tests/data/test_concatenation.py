@@ -89,20 +89,11 @@ def test_files_become_samples_in_the_order_of_their_numbers(tmp_path, sent):
         assert each.domain.lower[0] < 2 and each.domain.upper[0] > 10
 
 
-def test_files_become_time_steps(tmp_path, one_line):
-    points = RNG.random((4, 2))
-    paths = [tmp_path / f"{k}.nc" for k in range(3)]
-    parts = [cloud(p, points, k + 1, first=(0, 1, 3)[k]) for k, p in enumerate(paths)]
-    whole = np.concatenate(parts, axis=2)[0]
-    steps: dict[str, Any] = {"series": "time-steps"}
-    fields = nfsgeo.data.open(paths, **steps)
-    assert fields.num_samples == 1 and fields.times.tolist() == list(range(6))
-    for some in (slice(None), slice(1, 5), slice(0, 6, 2), slice(2, 6, 3)):
-        np.testing.assert_array_equal(fields.read(0, some), whole[:, some])
+def test_times_that_do_not_fit(tmp_path, one_line):
+    paths = [snapshot(tmp_path / f"{k}.csv", [2 * k, 2 * k + 1], k) for k in range(3)]
+    assert len(values(paths, times=2 * np.arange(6.0))) == 6
     for times in (np.arange(5.0), np.arange(6.0)[::-1], [0.0, np.nan, 2, 3, 4, 5]):
-        one_line(nfsgeo.data.open, paths, times=times, **steps)
-    fields = nfsgeo.data.open(fields.write(tmp_path / "out.nc"))
-    np.testing.assert_array_equal(fields.read(0, slice(None)), whole)
+        one_line(nfsgeo.data.open, paths, times=times, series="time-steps")
 
 
 @settings(max_examples=20)
@@ -129,8 +120,10 @@ def test_what_a_file_does_not_vary_along(steps, timed, spaced):
     fields = concatenated(list(made), made.__getitem__, "time-steps")
     found = fields.read(0, slice(None))[..., 0].T
     np.testing.assert_array_equal(found, np.concatenate(whole))
-    some = fields.read(0, slice(0, None, 2))[..., 1]
-    np.testing.assert_array_equal(some[3], np.repeat(range(len(steps)), steps)[::2])
+    assert fields.times.tolist() == list(range(sum(steps)))
+    each = np.repeat(range(len(steps)), steps)
+    for some in (slice(0, None, 2), slice(0, 5), slice(len(each) // 2, None, 3)):
+        np.testing.assert_array_equal(fields.read(0, some)[3, :, 1], each[some])
 
 
 def test_samples_have_the_same_times_and_grid_but_for_rounding(
@@ -149,7 +142,11 @@ def test_samples_have_the_same_times_and_grid_but_for_rounding(
         domain = Domain((0.0, -1.0), (3.0, 1.0), (True, False))
         moved = grid_case.make(axes=axes, domain=domain).write(tmp_path / f"{shift}.nc")
         if fine:
-            assert nfsgeo.data.open([grid_case.path, moved]).num_samples == 14
+            fields = nfsgeo.data.open([grid_case.path, moved])
+            u = grid_case.u[2].reshape(5, 24, 2).swapaxes(0, 1)
+            np.testing.assert_array_equal(fields.read(9, slice(None)), u)
+            nu = fields.parameters["nu"]
+            np.testing.assert_array_equal(nu, np.tile(np.arange(7) / 10, 2))
         else:
             message = one_line(nfsgeo.data.open, [grid_case.path, moved])
             assert "other grid" in message
@@ -178,19 +175,16 @@ def test_files_of_different_kinds_are_refused(
     for path in (grid_case.path, point_case.path):
         assert "one sample a file" in one_line(opened, [path, path], **steps)
     a, b, points = tmp_path / "a.nc", tmp_path / "b.nc", RNG.random((4, 2))
-
-    def with_b(points: np.ndarray, **options: Any) -> str:
-        b.unlink(missing_ok=True)
-        cloud(b, points, **options)
-        return one_line(opened, [a, b])
-
-    cloud(a, points)
-    assert "other times" in with_b(points, steps=3)
-    assert "--series time-steps" in with_b(points, first=2)
-    one_line(opened, [a, b], series="time-steps", times=[0.0, 1.0])
-    a.unlink()
-    cloud(a, points, steps=1)
-    assert "--series samples or --series time-steps" in with_b(points, steps=1)
+    for first, second, options, words in (
+        ({}, {"steps": 3}, {}, "other times"),
+        ({}, {"first": 2}, {}, "--series time-steps"),
+        ({}, {"first": 2}, steps | {"times": [0.0, 1.0]}, "times"),
+        ({"steps": 1}, {"steps": 1}, {}, "--series samples or --series time-steps"),
+    ):
+        for path, made in ((a, first), (b, second)):
+            path.unlink(missing_ok=True)
+            cloud(path, points, **made)
+        assert words in one_line(opened, [a, b], **options)
     with pytest.raises(ValueError, match="time-steps"):
         opened(a, series="others")
     (tmp_path / "empty").mkdir()
@@ -213,16 +207,6 @@ def test_inputs_do_not_change_in_time(one_line):
     still[1] = np.zeros(4)
     message = one_line(concatenated, paths, lambda path: made(path), "time-steps")
     assert "1 with k, which changes in time" in message
-
-
-def test_gridded_files_are_joined(grid_case, tmp_path):
-    fields = nfsgeo.data.open([grid_case.path, grid_case.path])
-    assert fields.num_samples == 14 and fields.shape == (6, 4)
-    found = fields.read(9, slice(None)).swapaxes(0, 1).reshape(5, 6, 4, 2)
-    np.testing.assert_array_equal(found, grid_case.u[2])
-    np.testing.assert_array_equal(fields.parameters["nu"][7:], np.arange(7) / 10)
-    np.testing.assert_array_equal(fields.read_static(9), grid_case.a[2].reshape(24, 1))
-    assert fields.domain == nfsgeo.data.open(grid_case.path).domain
 
 
 def test_decimal_numbers_in_names(tmp_path, one_line):

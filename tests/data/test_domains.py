@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.domains import check_within, domain_of, with_domain
+from nfsgeo.data.domains import check_within
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import Domain, Region
+from nfsgeo.geometry import Domain
 
-SQUARE = [[0.3, 0.3], [0.7, 0.3], [0.7, 0.7], [0.3, 0.7]]
 WAVED = Domain((0.0, 0.0), (1.0, 2.0), (True, False))
 
 
@@ -27,19 +26,6 @@ def cloud(points: np.ndarray) -> Fields:
 def line(axis: np.ndarray, domain: Domain | None = None) -> Fields:
     u = Array(np.sin(axis)[None], "tx", ["u"])
     return build(Path("line"), [u], axes=[axis], domain=domain)
-
-
-@pytest.mark.parametrize("inside", [True, False])
-@pytest.mark.parametrize("first", [Domain.unit(2), Domain.sphere()])
-def test_a_data_set_tells_its_domain(first, inside):
-    dataset = cloud(np.array([[0.1, 0.2]])).dataset
-    assert domain_of(dataset) is None
-    region = Region.polygons([SQUARE], inside=inside)
-    walled = Domain((0.0, 0.0), (1.0, 1.0), (False, False), region)
-    for domain in (first, walled, WAVED, Domain.sphere(0.0)):
-        dataset = with_domain(dataset, domain)
-        assert domain_of(dataset) == domain
-    assert "region" not in dataset
 
 
 @given(st.floats(-1.5, 2.5), st.floats(-1.5, 2.5), st.floats(-1, 3))

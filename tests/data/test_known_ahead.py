@@ -22,11 +22,6 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-
 def stations() -> Fields:
     """Two samples of five stations at twelve time steps."""
     rng = np.random.default_rng(0)
@@ -42,19 +37,6 @@ def stations() -> Fields:
         parameters={"nu": [0.5, 1.5], "dt": [0.1, 0.1]},
         known=["nu"],
     )
-
-
-def test_what_is_known_can_be_told_and_chosen(tmp_path):
-    made, out = stations(), tmp_path / "b.nc"
-    nfsgeo.data.convert(made.write(tmp_path / "a.nc"), out, known=["q", "dt"])
-    with nfsgeo.open(out) as file:
-        assert file.component_names == ["p"] and set(file.scalar_names) == {"nu", "dt"}
-        assert sorted(file.forcing_names) == ["q", "sun", "tide"]
-        chosen = file.select(["p", "height", "tide", "q", "dt"])
-        assert chosen.forcing_names == ["tide", "q"]
-        assert chosen.input_names == ["height", "dt"]
-        expected = made.read_all(0, slice(None))[..., [0, 3, 1]]
-        np.testing.assert_array_equal(chosen.read_all(0, slice(None)), expected)
 
 
 @given(st.integers(0, 12), st.integers(0, 1), st.booleans())

@@ -11,16 +11,6 @@ from nfsgeo.errors import UserError
 
 RANDOM = np.random.default_rng(0)
 HOURS = {"units": "hours since 2001-01-01"}
-TINY = {
-    "trainer.epochs": 1,
-    "trainer.device": "cpu",
-    "data.query_points": 0,
-    "data.n_in": 3,
-    "data.n_out": 2,
-    "model.settings.modes": 2,
-    "model.settings.width": 4,
-    "model.settings.grid": 8,
-}
 
 
 @pytest.mark.parametrize(("offset", "size"), [(101325.0, 0.01), (-2.5e9, 10.0)])
@@ -71,22 +61,24 @@ def test_encodings_of_tables(encoding, tmp_path):
             nfsgeo.open(path)
 
 
-def test_the_box_of_a_run_serves_for_fewer_stations(tmp_path):
+def test_the_box_of_a_run_serves_for_fewer_stations(tiny, tmp_path):
     points = RANDOM.random((15, 2)) * [4, 3] + [5, 47]
     points[0] = [4.9, 48.3]  # at the edge of the network
     times = np.arange(60.0)
     u = np.sin(times / 4 + points[:, :1])[None]
     network = nfsgeo.from_arrays(u, points, times)
-    run = nfsgeo.fit(nfsgeo.prepare(network, TINY), tmp_path / "run")
+    settings = tiny | {"data.n_in": 3, "data.n_out": 2}
+    run = nfsgeo.fit(nfsgeo.prepare(network, settings), tmp_path / "run")
     absent = nfsgeo.from_arrays(u[:, 1:, :12], points[1:], times[:12])
     ahead = nfsgeo.predict(run, absent, tmp_path / "ahead.nc")
     assert ahead.num_points(0) == 14 and ahead.domain == network.domain
 
 
 @pytest.mark.parametrize("num", [1, 2, 15])
-def test_few_series_train_on_a_grid(num):
+def test_few_series_train_on_a_grid(tiny, num):
     x, t = np.linspace(0, 1, 40), np.arange(80.0)
     u = np.stack([np.sin(7 * x - t[:, None] / 9 + k) for k in range(num)])
     data = xarray.Dataset({"u": (("sample", "time", "x"), u)}, {"time": t, "x": x})
     fields = nfsgeo.from_xarray(data)
-    assert len(nfsgeo.prepare(fields, TINY).data.parts["train"]) > 0
+    settings = tiny | {"data.n_in": 3, "data.n_out": 2}
+    assert len(nfsgeo.prepare(fields, settings).data.parts["train"]) > 0

@@ -244,10 +244,14 @@ def npz_grid(path: Path) -> Expected:
     )
 
 
-def camlab(path: Path) -> None:
+def camlab(path: Path, **arrays: np.ndarray) -> Path:
+    if not arrays:
+        arrays = {"u": normal(N, 21, 7, 1), "x": RNG.random((1, 1, 7, 2))}
+        arrays["c"] = np.repeat(RNG.random((N, 1, 7, 1)), 21, axis=1)
     with h5py.File(path, "w") as file:
-        file["u"], file["x"] = normal(N, 21, 7, 1), RNG.random((1, 1, 7, 2))
-        file["c"] = np.repeat(RNG.random((N, 1, 7, 1)), 21, axis=1)
+        for name, values in arrays.items():
+            file[name] = values
+    return path
 
 
 def geo_fno(path: Path, num: int = N, points: int = 7, grid: Any = (X, Y)) -> Path:
@@ -263,15 +267,34 @@ def geo_fno(path: Path, num: int = N, points: int = 7, grid: Any = (X, Y)) -> Pa
     return path
 
 
-def trajectories(path: Path) -> None:
-    arrays = {"mesh_pos": RNG.random((7, 2)), "node_type": np.arange(7)[:, None] % 2}
-    arrays |= {"cells": np.array([[0, 1, 2], [2, 3, 4]]), "velocity": normal(1, 7, 2)}
+def trajectories(
+    path: Path,
+    sizes: Any = (7, 7),
+    steps: int = 1,
+    tiled: Any = False,
+    cells: Any = True,
+) -> list[dict[str, np.ndarray]]:
+    """As the converted files of cylinder_flow: a group for each trajectory."""
+    made = []
+    for n in sizes:
+        arrays = {
+            "mesh_pos": RNG.random((n, 2)),
+            "node_type": RNG.choice([0, 4], (n, 1)),
+        }
+        if cells:
+            arrays["cells"] = RNG.integers(0, n, (n + 1, 3)).astype("i4")
+        if tiled:
+            arrays = {k: np.tile(v, (steps, 1, 1)) for k, v in arrays.items()}
+        arrays |= {"velocity": normal(steps, n, 2), "pressure": normal(steps, n, 1)}
+        made.append(arrays)
     if path.suffix == ".npz":
-        np.savez(path, **arrays)
-        return
+        np.savez(path, **made[0])
+        return made[:1]
     with h5py.File(path, "w") as file:
-        for name, values in arrays.items():
-            file[f"0/{name}"] = file[f"1/{name}"] = values
+        for number, arrays in enumerate(made):
+            for name, values in arrays.items():
+                file[f"{number}/{name}"] = values
+    return made
 
 
 def authors_points(path: Path) -> None:
@@ -346,7 +369,7 @@ def netcdf(path: Path) -> None:
 
 
 # Every format has an example, here or above.
-EXAMPLES: dict[str, Callable[[Path], Any]] = {
+EXAMPLES: dict[str, Callable[..., Any]] = {
     **GRIDS,
     "Wave-Layer.nc": camlab,
     **dict.fromkeys(("Random_UnitCell_sigma_10.npy", "Pipe_Q.npy"), geo_fno),

@@ -67,16 +67,12 @@ def test_from_coefficient_to_solution():
     np.testing.assert_array_equal(fields.read(1, slice(None))[:, 0, 0], graphs[1].y)
 
 
-def steps_of(u: torch.Tensor, **more: Any) -> list[Data]:
-    pos = torch.arange(2.0 * len(u)).reshape(-1, 2)
-    return [Data(x=u[:, k], pos=pos, **more) for k in range(u.shape[1])]
-
-
 @FAST
 @given(n=st.integers(2, 6), steps=st.integers(2, 5))
 def test_graphs_that_are_time_steps(tmp_path, n, steps):
     u, times = torch.randn(n, steps, 1), np.arange(steps) / 2
-    graphs = steps_of(u, nu=0.1)
+    pos = torch.arange(2.0 * n).reshape(n, 2)
+    graphs = [Data(x=u[:, k], pos=pos, nu=0.1) for k in range(steps)]
     path = saved(tmp_path / "a.pt", graphs)
     with pytest.raises(UserError, match="--series samples.*time-steps"):
         nfsgeo.data.open(path, times=times)

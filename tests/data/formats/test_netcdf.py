@@ -226,20 +226,6 @@ def test_points_that_move_are_refused():
         nfsgeo.from_xarray(dataset, columns=names)
 
 
-def test_samples_and_their_parameters(tmp_path):
-    parts = [weather(seed=0).assign_coords(time=DAYS) + k for k in range(4)]
-    dataset = xarray.concat(parts, "member")
-    dataset["elev"] = dataset.elev[0]
-    dataset["viscosity"] = "member", np.arange(4.0)
-    path = saved(dataset, tmp_path / "a.nc")
-    with nfsgeo.open(path, columns={"sample": "member"}) as fields:
-        np.testing.assert_array_equal(fields.parameters["viscosity"], np.arange(4.0))
-        for sample, part in enumerate(parts):
-            wanted = part.temp.sortby("lat").transpose("lon", "lat", "time")
-            u = fields.read(sample, slice(None))[..., 0].reshape(5, 4, 3)
-            np.testing.assert_array_equal(u, wanted.values)
-
-
 @pytest.mark.parametrize("kind", ["grid", "stations"])
 def test_longitudes_around_the_globe_need_a_domain(kind, tmp_path, one_line):
     dataset = weather(lon=8) if kind == "grid" else stations()

@@ -19,6 +19,7 @@ from nfsgeo.data.build import even_axis
 from nfsgeo.data.splits import published_split, split_in_order
 
 RNG = np.random.default_rng(2)
+CAMLAB = "Wave-Layer.nc"
 sizes = st.integers(1, 5)
 OneLine = Callable[..., str]
 Examples = dict[str, Callable[[Path], Any]]
@@ -35,23 +36,16 @@ def read_all(path: Path) -> None:
             file.read_static(sample)
 
 
-def camlab(path: Path, **arrays: np.ndarray) -> Path:
-    with h5py.File(path, "w") as file:
-        for name, values in arrays.items():
-            file[name] = values
-    return path
-
-
 @settings(max_examples=30)
 @given(sizes, sizes, sizes, sizes, st.integers(1, 3), st.booleans(), st.integers(0, 2))
 def test_camlab_of_any_size(
-    tmp_path, samples, steps, points, width, dim, shared, static
+    examples, tmp_path, samples, steps, points, width, dim, shared, static
 ):
     u = normal(samples, steps, points, width)
     x = RNG.random((1 if shared else samples, 1, points, dim))
     c = normal(samples, 1, points, static)
     arrays = {"u": u, "x": x} | ({"c": c.repeat(steps, axis=1)} if static else {})
-    path = camlab(tmp_path / "own.nc", **arrays)
+    path = examples[CAMLAB](tmp_path / "own.nc", **arrays)
     with nfsgeo.data.open(path, times=np.arange(float(steps))) as file:
         assert (file.num_samples, file.components) == (samples, width)
         assert len(set(file.sample_mesh)) == len(x) and not file.domain_is_known
@@ -63,7 +57,7 @@ def test_camlab_of_any_size(
             np.testing.assert_array_equal(pos, x[sample % len(x), 0])
 
 
-def test_times_domains_and_names_of_published_sets(tmp_path):
+def test_times_domains_and_names_of_published_sets(examples, tmp_path):
     x, u = RNG.random((1, 1, 6, 2)), normal(3, 21, 6, 5)
     for name, end, names in (
         ("NS-Gauss", 1.0, ["velocity_x", "velocity_y"]),
@@ -71,7 +65,9 @@ def test_times_domains_and_names_of_published_sets(tmp_path):
         ("CE-Gauss", 1.0, ["density", "velocity_x", "velocity_y", "pressure"]),
         ("wave_c_sines", 0.1, ["u"]),
     ):
-        with nfsgeo.data.open(camlab(tmp_path / f"{name}.nc", u=u, x=x)) as file:
+        with nfsgeo.data.open(
+            examples[CAMLAB](tmp_path / f"{name}.nc", u=u, x=x)
+        ) as file:
             np.testing.assert_allclose(file.times, np.linspace(0, end, 21))
             assert file.component_names == names
             flow = "wave" not in name
@@ -80,7 +76,7 @@ def test_times_domains_and_names_of_published_sets(tmp_path):
             found = file.read(1, slice(14, 15))[:, 0]
             np.testing.assert_array_equal(found, u[1, 14, :, : len(names)])
     c = normal(3, 1, 6, 1)
-    path = camlab(tmp_path / "Poisson-Gauss.nc", u=u[:, :1, :, :1], x=x, c=c)
+    path = examples[CAMLAB](tmp_path / "Poisson-Gauss.nc", u=u[:, :1, :, :1], x=x, c=c)
     with nfsgeo.data.open(path) as file:
         assert file.times.tolist() == [0.0] and file.static_names == ["source"]
 
@@ -103,11 +99,11 @@ def test_times_domains_and_names_of_published_sets(tmp_path):
     ],
 )
 def test_sets_of_camlab_that_contradict_themselves(
-    tmp_path, one_line, name, change, word
+    examples, tmp_path, one_line, name, change, word
 ):
     steps = 21 if name == "NS-SL" else 1
     arrays = {"u": normal(3, steps, 6, 2), "x": RNG.random((1, 1, 6, 2))}
-    path = camlab(tmp_path / f"{name}.nc", **(arrays | change))
+    path = examples[CAMLAB](tmp_path / f"{name}.nc", **(arrays | change))
     assert word in one_line(read_all, path)
 
 
@@ -180,14 +176,6 @@ def test_published_splits(num, test_last):
     assert len(set(np.concatenate(list(split.values())))) == 1300
 
 
-def rewritten(path: Path, name: str, change: Callable[[np.ndarray], Any]) -> None:
-    with h5py.File(path, "r+") as file:
-        values, about = file[name][()], dict(file[name].attrs)
-        del file[name]
-        file[name] = change(values)
-        file[name].attrs.update(about)
-
-
 @pytest.mark.parametrize(
     ("name", "array", "change"),
     [
@@ -213,7 +201,11 @@ def test_reordered_arrays_are_refused(
 ):
     path = tmp_path / name
     examples[name](path)
-    rewritten(path, array, change)
+    with h5py.File(path, "r+") as file:
+        values, about = file[array][()], dict(file[array].attrs)
+        del file[array]
+        file[array] = change(values)
+        file[array].attrs.update(about)
     assert str(path) in one_line(read_all, path)
 
 

@@ -27,7 +27,6 @@ from nfsgeo.data.meshes import (
 from nfsgeo.data.streams import Stream, philox
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.training.config import DataSection
 
 
 class Silent:
@@ -184,8 +183,6 @@ def test_every_kind_of_mesh(name):
     mesh = kind.sampler(file, size, 1, 0)
     check_inside(file, mesh)
     assert len(mesh) == {"points": 20, "grid": 4, None: 120}[kind.size]
-    assert DataSection(mesh=name).mesh == name
     again, other = kind.sampler(file, size, 1, 0), kind.sampler(file, size, 2, 0)
     np.testing.assert_array_equal(mesh.pos, again.pos)
     assert np.array_equal(mesh.pos, other.pos) != kind.drawn
-    assert kind.help and "\n" not in kind.help

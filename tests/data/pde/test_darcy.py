@@ -40,20 +40,16 @@ def direct(a: np.ndarray) -> np.ndarray:
     """The same scheme, cell by cell, as a sparse matrix."""
     n = len(a)
     cell = np.arange(n * n).reshape(n, n)
-    rows, columns, entries = [], [], []
+    entries = []
     for i, j in np.ndindex(n, n):
         for k, m in ((i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)):
-            if 0 <= k < n and 0 <= m < n:
-                flux = 2 / (1 / a[i, j] + 1 / a[k, m])
-                rows.append(cell[i, j])
-                columns.append(cell[k, m])
-                entries.append(-flux)
-            else:
-                flux = 2 * a[i, j]
-            rows.append(cell[i, j])
-            columns.append(cell[i, j])
-            entries.append(flux)
-    matrix = scipy.sparse.csc_array((np.array(entries) * n**2, (rows, columns)))
+            inside = 0 <= k < n and 0 <= m < n
+            flux = 2 / (1 / a[i, j] + 1 / a[k, m]) if inside else 2 * a[i, j]
+            entries.append((flux, cell[i, j], cell[i, j]))
+            if inside:
+                entries.append((-flux, cell[i, j], cell[k, m]))
+    values, *places = map(np.array, zip(*entries, strict=True))
+    matrix = scipy.sparse.csc_array((values * n**2, tuple(places)))
     return scipy.sparse.linalg.spsolve(matrix, np.ones(n * n)).reshape(n, n)
 
 
