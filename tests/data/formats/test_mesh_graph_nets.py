@@ -40,24 +40,21 @@ def test_mesh_graph_nets(examples, tmp_path, sizes, steps, tiled, cells, name):
             for nodes in file.cells(sample).values():
                 np.testing.assert_array_equal(nodes, first["cells"])
             marks = file.read_static(sample)
-            np.testing.assert_array_equal(
-                kinds[marks.argmax(1)], first["node_type"][:, 0]
-            )
+            found = kinds[marks.argmax(1)]
+            np.testing.assert_array_equal(found, first["node_type"][:, 0])
             assert (marks.sum(axis=1) == 1).all()
 
 
-def test_moving_meshes_are_refused(examples, tmp_path, one_line):
-    examples["trajectories.h5"](tmp_path / "a.h5", [5], 3, True)
-    with h5py.File(tmp_path / "a.h5", "r+") as file:
-        file["0/mesh_pos"][1] += 1
-    assert "change in time" in one_line(nfsgeo.data.open, tmp_path / "a.h5")
-
-
-@pytest.mark.parametrize("name", ["mesh_pos", "node_type"])
-def test_fill_values_of_places_are_refused(examples, name, tmp_path, one_line):
-    examples["trajectories.h5"](tmp_path / "a.h5", [5], 1, False)
-    with h5py.File(tmp_path / "a.h5", "r+") as file:
-        file[f"0/{name}"][2, 0] = -999
-        file[f"0/{name}"].attrs["missing_value"] = -999.0
-    message = one_line(nfsgeo.data.open, tmp_path / "a.h5")
-    assert "1 of" in message and "missing" in message
+@pytest.mark.parametrize("name", ["moving", "mesh_pos", "node_type"])
+def test_moving_and_missing_places_are_refused(examples, name, tmp_path, one_line):
+    path = tmp_path / "a.h5"
+    examples["trajectories.h5"](path, [5], 3, name == "moving")
+    with h5py.File(path, "r+") as file:
+        if name == "moving":
+            file["0/mesh_pos"][1] += 1
+        else:
+            file[f"0/{name}"][2, 0] = -999
+            file[f"0/{name}"].attrs["missing_value"] = -999.0
+    words = "change in time" if name == "moving" else "1 of"
+    assert words in (message := one_line(nfsgeo.data.open, path, times=range(3)))
+    assert name == "moving" or "missing" in message

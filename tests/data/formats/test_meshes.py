@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
-from nfsgeo.errors import UserError
 
 meshio = pytest.importorskip("meshio")
 
@@ -183,20 +182,18 @@ def test_parts_and_groups_of_a_list(tmp_path, one_line):
     assert "several files at one time" in message and "part" in message
 
 
-def test_many_files_are_not_read_at_once(tmp_path):
+def test_many_files_are_not_read_at_once(tmp_path, one_line):
     names = [f"s{k}.vtu" for k in range(40)]
     for k, name in enumerate(names):
         saved(tmp_path / name, {"p": P + k, "k": P})
     path = listed(tmp_path / "a.pvd", names, range(40))
-    with pytest.raises(UserError, match="k, which never changes"):
-        nfsgeo.data.open(path)
+    assert "k, which never changes" in one_line(nfsgeo.data.open, path)
     fields = nfsgeo.data.open(path, columns={"static": "k"})
     for name in names[1:35]:
         (tmp_path / name).write_text("no mesh")
     last = fields.read(0, slice(38, 40))[..., 0]
     np.testing.assert_array_equal(last, P[:, None] + [38, 39])
-    with pytest.raises(UserError, match="s3.vtu"):
-        fields.read(0, slice(3, 4))
+    assert "s3.vtu" in one_line(fields.read, 0, slice(3, 4))
 
 
 def xdmf(path: Path, form: str, *arrays: dict[str, np.ndarray]) -> Path:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import nfsgeo
 import nfsgeo.data
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 RNG = np.random.default_rng(0)
@@ -40,11 +39,10 @@ def grid(**more: Any) -> dict[str, Any]:
         ({"periodic": [True, False], "lower": [0, -1]}, "a periodic axis, and no"),
     ],
 )
-def test_boxes_of_grids(more, domain, tmp_path):
+def test_boxes_of_grids(more, domain, tmp_path, one_line):
     path = saved(tmp_path / "a.npz", **grid(**more))
     if isinstance(domain, str):
-        with pytest.raises(UserError, match=domain):
-            nfsgeo.open(path)
+        assert domain in one_line(nfsgeo.open, path)
         return
     with nfsgeo.open(path) as fields:
         assert fields.domain_is_known == (domain is not None) and fields.shape == (4, 5)
@@ -53,7 +51,7 @@ def test_boxes_of_grids(more, domain, tmp_path):
         )
 
 
-def test_a_mask_is_true_where_a_value_is_missing(tmp_path):
+def test_a_mask_is_true_where_a_value_is_missing(tmp_path, one_line):
     u = RNG.random((2, 5, 3, 1)).astype(np.float32)
     mask, u[0, 1, 2, 0] = u > 0.7, np.nan
     path = saved(tmp_path / "a.npz", coords=RNG.random((5, 2)), u=u, t=T, mask=mask)
@@ -62,8 +60,7 @@ def test_a_mask_is_true_where_a_value_is_missing(tmp_path):
     np.testing.assert_array_equal(np.isnan(found), mask | np.isnan(u))
     for wrong in (mask[0], mask.astype(int)):
         saved(path, coords=RNG.random((5, 2)), u=u, t=T, mask=wrong)
-        with pytest.raises(UserError, match="mask of "):
-            nfsgeo.open(path)
+        assert "mask of " in one_line(nfsgeo.open, path)
 
 
 @settings(max_examples=30)

@@ -119,11 +119,10 @@ def test_names_and_order_change_nothing(tmp_path, size, data):
 
 @FAST
 @given(size=sizes, names=st.lists(WORDS, min_size=4, max_size=4, unique=True))
-def test_names_that_say_nothing_have_to_be_explained(tmp_path, size, names):
+def test_names_that_say_nothing_have_to_be_explained(tmp_path, size, names, one_line):
     rows = rows_of(*size)
     path = written(tmp_path / "a.csv", names, rows)
-    with pytest.raises(UserError, match="--columns x=COLUMN"):
-        nfsgeo.data.open(path)
+    assert "--columns x=COLUMN" in one_line(nfsgeo.data.open, path)
     columns = dict(zip(("x", "y", "time"), names, strict=False))
     with nfsgeo.data.open(path, columns=columns) as file:
         check(file, rows, names[3])
