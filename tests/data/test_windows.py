@@ -109,6 +109,7 @@ def test_in_every_turn_a_sample_is_on_another_mesh(grid_case, file):
             mesh = meshes[(sample + turn) % 3]
             u = grid_case.u[sample].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
             data = dataset[item]
+            assert data.x.dtype == torch.float32
             np.testing.assert_array_equal(data.pos, mesh.pos)
             np.testing.assert_array_equal(data.x[..., :2], u[:, :2])
             np.testing.assert_array_equal(data.y, u[:, 2:4])
