@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from xarray import Variable
 
@@ -19,6 +21,12 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
+
+# Fixtures of functions serve all examples, of which some write large files.
+settings.register_profile(
+    "data", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("data")
 
 
 @dataclass
@@ -119,17 +127,20 @@ def contents() -> Callable[[Path | Fields], list[Any]]:
     return listed
 
 
-SQUARE = [[1.4, 1.4], [1.6, 1.4], [1.6, 1.6], [1.4, 1.6]]
+def box(dim: int, side: float, inside: bool) -> Domain:
+    """With a square hole in the plane, or bounded by a square."""
+    square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]) * side
+    region = Region.polygons([square if inside else square + 1.4], inside=inside)
+    ends = (0.0,) * dim, (2.0,) * dim, (False,) * dim
+    return Domain(*ends, region if dim == 2 else None)
+
+
 DOMAINS = [
     None,
     lambda dim: Domain((-1.0,) * dim, (2.0,) * dim, (True,) + (False,) * (dim - 1)),
-    lambda dim: Domain.sphere() if dim == 2 else Domain.unit(dim, periodic=False),
-    lambda dim: Domain(
-        (0.0,) * dim,
-        (2.0,) * dim,
-        (False,) * dim,
-        Region.polygons([SQUARE]) if dim == 2 else None,
-    ),
+    lambda dim: Domain.sphere(0.0) if dim == 2 else Domain.unit(dim, periodic=False),
+    partial(box, side=0.2, inside=False),
+    partial(box, side=1.9, inside=True),
 ]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from nfsgeo.data.cache import Cache
 
 
-def test_memory_is_bounded() -> None:
+def test_memory_is_bounded():
     made: list[int] = []
 
     def make(key: int) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,23 +29,21 @@ from nfsgeo.errors import UserError
         (np.array(["2020-01-01"], "datetime64[D]"), "real numbers"),
     ],
 )
-def test_what_is_no_real_number(values: np.ndarray, complaint: str) -> None:
-    with pytest.raises(UserError, match=complaint):
-        as_real(values, "u")
+def test_what_is_no_real_number(values, complaint, one_line):
+    assert complaint in one_line(as_real, values, "u")
 
 
 @pytest.mark.parametrize("unit", ["D", "h", "s", "ms", "ns"])
-def test_dates_become_seconds_whatever_their_unit(unit: str) -> None:
+def test_dates_become_seconds_whatever_their_unit(unit, one_line):
     dates = np.array(["2020-01-01", "2020-01-03"], f"datetime64[{unit}]")
     assert as_times(dates, "t").tolist() == [1577836800.0, 1577836800.0 + 2 * 86400]
     spans = dates - dates[0]
     assert as_times(spans, "t").tolist() == [0.0, 2 * 86400.0]
     missing = np.append(dates, np.datetime64("NaT"))
-    with pytest.raises(UserError, match="1 of 3 values missing"):
-        as_times(missing, "t")
+    assert "1 of 3 values missing" in one_line(as_times, missing, "t")
 
 
-def test_masked_values_of_fields_are_gaps(grid_case: Any) -> None:
+def test_masked_values_of_fields_are_gaps(grid_case):
     u = np.ma.masked_array(grid_case.u, grid_case.u > 1.5)
     fields = grid_case.make(u)
     for sample in range(7):
@@ -71,7 +68,7 @@ def test_masked_values_of_fields_are_gaps(grid_case: Any) -> None:
         ([10101010.5, 1e9], False),
     ],
 )
-def test_numbers_that_may_be_dates(times: list[float], asks: bool) -> None:
+def test_numbers_that_may_be_dates(times, asks):
     if asks:
         with pytest.raises(UserError, match="a number or the date 20"):
             check_no_dates(np.array(times), "t", "tell")
@@ -79,7 +76,7 @@ def test_numbers_that_may_be_dates(times: list[float], asks: bool) -> None:
         check_no_dates(np.array(times), "t", "tell")
 
 
-def test_dates_of_every_kind() -> None:
+def test_dates_of_every_kind(one_line):
     days = [datetime(2026, 1, 1), datetime(2026, 1, 1, 0, 0, 0, 500_000)]
     found = as_times(np.array(days, object), "t")
     assert np.diff(found).tolist() == [0.5]
@@ -88,8 +85,7 @@ def test_dates_of_every_kind() -> None:
     np.testing.assert_array_equal(dates(found, EPOCH), np.array(days, "M8[us]"))
     np.testing.assert_array_equal(dates(found, "s"), found)
     zoned = np.array([days[0].replace(tzinfo=UTC)], object)
-    with pytest.raises(UserError, match="without a time zone"):
-        as_times(zoned, "t")
+    assert "without a time zone" in one_line(as_times, zoned, "t")
     for texts, unit, times in (
         (["t = 0.25 h", "t = 0.26 h"], "h", [0.25, 0.26]),
         (["2026-01-01", "2026-01-02"], EPOCH, [1767225600, 1767312000]),

@@ -34,10 +34,8 @@ def cloud(
 
 def snapshot(path: Path, times: Sequence[float], value: float) -> Path:
     """A table of two points whose field counts on from ``value``."""
-    named = bool(times)
-    rows = [f"x,{'t,' * named}u"]
-    for step in range(len(times) or 1):
-        time = f"{times[step]}," if named else ""
+    rows = ["x,t,u" if times else "x,u"]
+    for step, time in enumerate([f"{t}," for t in times] or [""]):
         rows += [f"{x},{time}{value + step + x / 4}" for x in (0.0, 1.0)]
     path.write_text("\n".join(rows))
     return path
@@ -48,9 +46,7 @@ def values(sources: list[Path] | Path, **options: Any) -> list[float]:
     return np.floor(fields.read(0, slice(None))[0, :, 0]).tolist()
 
 
-def test_a_list_as_a_shell_gives_it_is_in_the_order_of_the_numbers(
-    tmp_path: Path,
-) -> None:
+def test_a_list_as_a_shell_gives_it_is_in_the_order_of_the_numbers(tmp_path):
     paths = [snapshot(tmp_path / f"step_{k}.csv", [], k) for k in range(12)]
     times = np.arange(12.0)
     for given_ in (sorted(paths, key=str), paths, tmp_path):
@@ -59,7 +55,7 @@ def test_a_list_as_a_shell_gives_it_is_in_the_order_of_the_numbers(
     assert values(paths[::-1], times=times) == backwards  # as somebody chose
 
 
-def test_times_tell_the_order(tmp_path: Path, one_line: OneLine) -> None:
+def test_times_tell_the_order(tmp_path, one_line):
     for k, month in enumerate(("jan", "feb", "mar", "apr")):
         snapshot(tmp_path / f"{month}.csv", [2 * k, 2 * k + 1], 2 * k)
     fields = nfsgeo.data.open(tmp_path, series="time-steps")
@@ -71,9 +67,7 @@ def test_times_tell_the_order(tmp_path: Path, one_line: OneLine) -> None:
     assert "apr.csv ends" in message and "repeated" in message
 
 
-def test_files_become_samples_in_the_order_of_their_numbers(
-    tmp_path: Path, sent: Any
-) -> None:
+def test_files_become_samples_in_the_order_of_their_numbers(tmp_path, sent):
     folder, made = tmp_path / "run", {}
     folder.mkdir()
     for number in (10, 2, 1):
@@ -95,63 +89,46 @@ def test_files_become_samples_in_the_order_of_their_numbers(
         assert each.domain.lower[0] < 2 and each.domain.upper[0] > 10
 
 
-def test_files_become_time_steps(tmp_path: Path, one_line: OneLine) -> None:
-    points = RNG.random((4, 2))
-    paths = [tmp_path / f"{k}.nc" for k in range(3)]
-    parts = [cloud(p, points, k + 1, first=(0, 1, 3)[k]) for k, p in enumerate(paths)]
-    whole = np.concatenate(parts, axis=2)[0]
-    steps: dict[str, Any] = {"series": "time-steps"}
-    fields = nfsgeo.data.open(paths, **steps)
-    assert fields.num_samples == 1 and fields.times.tolist() == list(range(6))
-    for some in (slice(None), slice(1, 5), slice(0, 6, 2), slice(2, 6, 3)):
-        np.testing.assert_array_equal(fields.read(0, some), whole[:, some])
+def test_times_that_do_not_fit(tmp_path, one_line):
+    paths = [snapshot(tmp_path / f"{k}.csv", [2 * k, 2 * k + 1], k) for k in range(3)]
+    assert len(values(paths, times=2 * np.arange(6.0))) == 6
     for times in (np.arange(5.0), np.arange(6.0)[::-1], [0.0, np.nan, 2, 3, 4, 5]):
-        one_line(nfsgeo.data.open, paths, times=times, **steps)
-    fields = nfsgeo.data.open(paths, times=2 * np.arange(6.0), **steps)
-    np.testing.assert_array_equal(fields.times, 2 * np.arange(6.0))
-    fields = nfsgeo.data.open(fields.write(tmp_path / "out.nc"))
-    np.testing.assert_array_equal(fields.read(0, slice(None)), whole)
+        one_line(nfsgeo.data.open, paths, times=times, series="time-steps")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     steps=st.lists(st.integers(1, 3), min_size=1, max_size=4),
     timed=st.lists(st.booleans(), min_size=4, max_size=4),
     spaced=st.lists(st.sampled_from(["xy", "x", "yx"]), min_size=4, max_size=4),
 )
-def test_what_a_file_does_not_vary_along(
-    steps: list[int], timed: list[bool], spaced: list[str]
-) -> None:
+def test_what_a_file_does_not_vary_along(steps, timed, spaced):
     """A variable may be constant in some files, or have its axes in another order."""
-    axes, sizes, made, whole = (
-        [np.arange(3.0), np.arange(2.0)],
-        {"x": 3, "y": 2},
-        {},
-        [],
-    )
+    axes, made, whole = [np.arange(3.0), np.arange(2.0)], {}, []
     for k, num in enumerate(steps):
         letters = "t" * timed[k] + spaced[k]
-        u = RNG.normal(size=[{"t": num, **sizes}[letter] for letter in letters])
+        full = {"t": num, "x": 3, "y": 2}
+        u = RNG.normal(size=[full[letter] for letter in letters])
         times = sum(steps[:k]) + np.arange(float(num))
         path, v = Path(f"{k}.nc"), np.zeros(num) + k
         arrays = [Array(u, letters, ["u"]), Array(v, "t", ["v"])]
         made[path] = build(path, arrays, axes=axes, times=times)
-        full = {"t": num, **sizes}
         order = [letters.index(letter) for letter in "txy" if letter in letters]
         shape = [full[letter] if letter in letters else 1 for letter in "txy"]
         wide = np.broadcast_to(u.transpose(order).reshape(shape), (num, 3, 2))
         whole.append(wide.reshape(num, 6))
     fields = concatenated(list(made), made.__getitem__, "time-steps")
-    np.testing.assert_array_equal(
-        fields.read(0, slice(None))[..., 0].T, np.concatenate(whole)
-    )
-    some = fields.read(0, slice(0, None, 2))[..., 1]
-    np.testing.assert_array_equal(some[3], np.repeat(range(len(steps)), steps)[::2])
+    found = fields.read(0, slice(None))[..., 0].T
+    np.testing.assert_array_equal(found, np.concatenate(whole))
+    assert fields.times.tolist() == list(range(sum(steps)))
+    each = np.repeat(range(len(steps)), steps)
+    for some in (slice(0, None, 2), slice(0, 5), slice(len(each) // 2, None, 3)):
+        np.testing.assert_array_equal(fields.read(0, some)[3, :, 1], each[some])
 
 
 def test_samples_have_the_same_times_and_grid_but_for_rounding(
-    grid_case: Any, tmp_path: Path, one_line: OneLine
-) -> None:
+    grid_case, tmp_path, one_line
+):
     """Hours are less than a millionth of the seconds since 1970."""
     day, made = np.datetime64("2026-06-30"), []
     for name, hour in (("a", 0), ("b", 3)):
@@ -165,74 +142,61 @@ def test_samples_have_the_same_times_and_grid_but_for_rounding(
         domain = Domain((0.0, -1.0), (3.0, 1.0), (True, False))
         moved = grid_case.make(axes=axes, domain=domain).write(tmp_path / f"{shift}.nc")
         if fine:
-            assert nfsgeo.data.open([grid_case.path, moved]).num_samples == 14
+            fields = nfsgeo.data.open([grid_case.path, moved])
+            u = grid_case.u[2].reshape(5, 24, 2).swapaxes(0, 1)
+            np.testing.assert_array_equal(fields.read(9, slice(None)), u)
+            nu = fields.parameters["nu"]
+            np.testing.assert_array_equal(nu, np.tile(np.arange(7) / 10, 2))
         else:
             message = one_line(nfsgeo.data.open, [grid_case.path, moved])
             assert "other grid" in message
 
 
-def test_files_of_other_units_or_domains_are_refused(
-    grid_case: Any, tmp_path: Path, one_line: OneLine
-) -> None:
-    options: list[dict[str, Any]] = [{"units": {"u": "K"}}, {"units": {"u": "degC"}}]
-    options += [{"units": {"v": "Pa"}}, {"units": {"u": "K", "time": "h"}}]
-    options += [{"domain": Domain((0.0, -1.0), (4.0, 1.0), (True, False))}]
-    options += [{"domain": Domain((0.0, -2.0), (3.0, 1.0), (False, False))}]
-    paths = [
-        grid_case.make(**each).write(tmp_path / f"{number}.nc")
-        for number, each in enumerate(options)
-    ]
-    message = one_line(nfsgeo.data.open, paths[:2])
-    assert "other units of u (degC, not K)" in message
-    assert nfsgeo.data.open([paths[0], paths[2]]).units == {"u": "K"}
-    message = one_line(nfsgeo.data.open, [paths[0], paths[3]])
-    assert "other units of time (h, not none)" in message
-    for other in (4, 5):
-        assert "other domain" in one_line(nfsgeo.data.open, [paths[2], paths[other]])
+def test_files_of_other_units_or_domains_are_refused(grid_case, tmp_path, one_line):
+    first = grid_case.make(units={"u": "K"}).write(tmp_path / "first.nc")
+    for options, words in (
+        ({"units": {"u": "degC"}}, "other units of u (degC, not K)"),
+        ({"units": {"u": "K", "time": "h"}}, "other units of time (h, not none)"),
+        ({"domain": Domain((0.0, -1.0), (4.0, 1.0), (True, False))}, "other domain"),
+        ({"domain": Domain((0.0, -2.0), (3.0, 1.0), (False, False))}, "other domain"),
+    ):
+        other = grid_case.make(**options).write(tmp_path / "other.nc")
+        assert words in one_line(nfsgeo.data.open, [first, other])
+        other.unlink()
+    other = grid_case.make(units={"v": "Pa"}).write(tmp_path / "other.nc")
+    assert nfsgeo.data.open([first, other]).units == {"u": "K"}
 
 
 def test_files_of_different_kinds_are_refused(
-    grid_case: Any, point_case: Any, tmp_path: Path, one_line: OneLine
-) -> None:
+    grid_case, point_case, tmp_path, one_line
+):
     opened, steps = nfsgeo.data.open, {"series": "time-steps"}
     assert "with other" in one_line(opened, [grid_case.path, point_case.path])
     for path in (grid_case.path, point_case.path):
         assert "one sample a file" in one_line(opened, [path, path], **steps)
     a, b, points = tmp_path / "a.nc", tmp_path / "b.nc", RNG.random((4, 2))
-
-    def with_b(points: np.ndarray, **options: Any) -> str:
-        b.unlink(missing_ok=True)
-        cloud(b, points, **options)
-        return one_line(opened, [a, b])
-
-    cloud(a, points)
-    assert "other times" in with_b(points, steps=3)
-    assert "--series time-steps" in with_b(points, first=2)
-    one_line(opened, [a, b], series="time-steps", times=[0.0, 1.0])
-    a.unlink()
-    cloud(a, points, steps=1)
-    assert "--series samples or --series time-steps" in with_b(points, steps=1)
+    for first, second, options, words in (
+        ({}, {"steps": 3}, {}, "other times"),
+        ({}, {"first": 2}, {}, "--series time-steps"),
+        ({}, {"first": 2}, steps | {"times": [0.0, 1.0]}, "times"),
+        ({"steps": 1}, {"steps": 1}, {}, "--series samples or --series time-steps"),
+    ):
+        for path, made in ((a, first), (b, second)):
+            path.unlink(missing_ok=True)
+            cloud(path, points, **made)
+        assert words in one_line(opened, [a, b], **options)
     with pytest.raises(ValueError, match="time-steps"):
         opened(a, series="others")
     (tmp_path / "empty").mkdir()
     assert "at least one file" in one_line(opened, tmp_path / "empty")
 
 
-def test_inputs_do_not_change_in_time(one_line: OneLine) -> None:
+def test_inputs_do_not_change_in_time(one_line):
     def made(path: Path) -> Fields:
         k = float(path.stem)
-        arrays = [
-            Array(np.arange(4.0) + k, "p", ["u"]),
-            Array(still[k], "p", ["k"], STATIC),
-        ]
-        return build(
-            path,
-            arrays,
-            points=np.eye(4, 2),
-            times=[k],
-            parameters={"nu": [1.0], "seed": [k]},
-            known=["nu"],
-        )
+        u, a = Array(np.arange(4.0), "p", ["u"]), Array(still[k], "p", ["k"], STATIC)
+        about = {"parameters": {"nu": [1.0], "seed": [k]}, "known": ["nu"]}
+        return build(path, [u, a], points=np.eye(4, 2), times=[k], **about)
 
     still = {0: np.ones(4), 1: np.ones(4)}
     paths = [Path("1"), Path("0")]
@@ -245,17 +209,7 @@ def test_inputs_do_not_change_in_time(one_line: OneLine) -> None:
     assert "1 with k, which changes in time" in message
 
 
-def test_gridded_files_are_joined(grid_case: Any, tmp_path: Path) -> None:
-    fields = nfsgeo.data.open([grid_case.path, grid_case.path])
-    assert fields.num_samples == 14 and fields.shape == (6, 4)
-    found = fields.read(9, slice(None)).swapaxes(0, 1).reshape(5, 6, 4, 2)
-    np.testing.assert_array_equal(found, grid_case.u[2])
-    np.testing.assert_array_equal(fields.parameters["nu"][7:], np.arange(7) / 10)
-    np.testing.assert_array_equal(fields.read_static(9), grid_case.a[2].reshape(24, 1))
-    assert fields.domain == nfsgeo.data.open(grid_case.path).domain
-
-
-def test_decimal_numbers_in_names(tmp_path: Path, one_line: OneLine) -> None:
+def test_decimal_numbers_in_names(tmp_path, one_line):
     times = [0.25, 0.5, 0.75, 1.0]
     for k, time in enumerate(times):
         snapshot(tmp_path / f"u_{time}.csv", [], k)

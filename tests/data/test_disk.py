@@ -20,7 +20,7 @@ from nfsgeo.errors import UserError
         RuntimeError("Can't decrement id ref count (No space left on device)"),
     ],
 )
-def test_a_full_disk_is_told_in_one_way(error: Exception) -> None:
+def test_a_full_disk_is_told_in_one_way(error):
     message = "disk is full: expected room to write a.nc"
     with pytest.raises(UserError, match=message), disk.writing(Path("a.nc")):
         raise error

@@ -45,9 +45,7 @@ def numbered(shape: tuple[int, ...], first: int = 0) -> np.ndarray:
 
 
 @given(shapes, st.data())
-def test_deferred_values_are_those_of_numpy(
-    sent: Any, shape: Any, data: st.DataObject
-) -> None:
+def test_deferred_values_are_those_of_numpy(sent, shape, data):
     values = numbered(shape)
     read = Read(values)
     variable = deferred(DIMS, shape, values.dtype, read)
@@ -63,9 +61,7 @@ def test_deferred_values_are_those_of_numpy(
 
 
 @given(shapes, st.integers(0, 2), st.lists(st.integers(0, 4), min_size=1), st.data())
-def test_stacked_variables_are_concatenated_arrays(
-    shape: Any, axis: int, lengths: list[int], data: st.DataObject
-) -> None:
+def test_stacked_variables_are_concatenated_arrays(shape, axis, lengths, data):
     parts = []
     for number, length in enumerate(lengths):
         one = (*shape[:axis], length, *shape[axis + 1 :])
@@ -80,7 +76,7 @@ def test_stacked_variables_are_concatenated_arrays(
     np.testing.assert_array_equal(found.values, whole)
 
 
-def test_only_the_parts_that_are_asked_for_are_read() -> None:
+def test_only_the_parts_that_are_asked_for_are_read():
     reads = [Read(numbered((4, 2))) for _ in range(3)]
     parts = [deferred(("a", "b"), (4, 2), int, read) for read in reads]
     whole = stacked(parts, "a")

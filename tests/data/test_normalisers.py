@@ -7,7 +7,7 @@ import torch
 from nfsgeo.data.normalisers import FieldNormaliser, Moments
 
 
-def test_normalised_fields_have_unit_scale_on_any_mesh() -> None:
+def test_normalised_fields_have_unit_scale_on_any_mesh():
     field, moments = 3 + 0.1 * torch.randn(50, 4, 2, dtype=torch.float64), Moments()
     moments.add(field)
     normaliser = FieldNormaliser(moments.mean, moments.scale)
@@ -17,7 +17,7 @@ def test_normalised_fields_have_unit_scale_on_any_mesh() -> None:
     torch.testing.assert_close(back.float(), field[::2].float())
 
 
-def test_a_constant_component_is_only_shifted() -> None:
+def test_a_constant_component_is_only_shifted():
     moments = Moments()
     moments.add(torch.full((10, 1, 1), 12.0))
     normaliser = FieldNormaliser(moments.mean, moments.scale)

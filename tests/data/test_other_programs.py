@@ -25,7 +25,7 @@ def grid(tmp_path: Path) -> Path:
     return made.write(tmp_path / "grid.nc")
 
 
-def test_xarray_reads_fields_dates_and_units(grid: Path) -> None:
+def test_xarray_reads_fields_dates_and_units(grid):
     with xarray.open_dataset(grid) as found:
         np.testing.assert_array_equal(found.u.transpose("time", "x", "y"), U)
         np.testing.assert_array_equal(found.time.values.astype("M8[D]"), DAYS)
@@ -41,7 +41,7 @@ def test_xarray_reads_fields_dates_and_units(grid: Path) -> None:
         assert found.u.encoding["coordinates"] == "x"
 
 
-def test_paraview_reads_fields_and_times(grid: Path) -> None:
+def test_paraview_reads_fields_and_times(grid):
     netcdf = pytest.importorskip("vtkmodules.vtkIONetCDF")
     pipeline = pytest.importorskip("vtkmodules.vtkCommonExecutionModel")
     support = pytest.importorskip("vtkmodules.util.numpy_support")

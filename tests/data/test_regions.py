@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import trimesh
 
-import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
 from nfsgeo.data.meshes import MESH_KINDS, disjoint, every_point, random_subset
@@ -34,20 +32,11 @@ def grid(domain: Domain) -> Fields:
     hidden = (abs(x - 0.5) < 0.2) & (abs(y - 0.5) < 0.2)
     u = np.random.default_rng(0).normal(size=(6, 4, SIDE, SIDE))
     u[:, :, hidden] = np.nan
-    arrays = [Array(u, "ntxy", ["u"])]
-    return build(
-        Path("grid"), arrays, axes=[AXIS, AXIS], times=np.arange(4.0), domain=domain
-    )
+    about = {"axes": [AXIS, AXIS], "times": np.arange(4.0), "domain": domain}
+    return build(Path("grid"), [Array(u, "ntxy", ["u"])], **about)
 
 
-@pytest.mark.parametrize("ending", [".npz", ".nc"])
-def test_formats_that_hold_a_grid_hold_its_region(ending: str, tmp_path: Path) -> None:
-    out = grid(OBSTACLE).write(tmp_path / f"b{ending}")
-    with nfsgeo.data.open(out) as file:
-        assert file.domain == OBSTACLE
-
-
-def test_samplers_leave_obstacles_out() -> None:
+def test_samplers_leave_obstacles_out():
     file = grid(OBSTACLE)
     whole = every_point(file)
     assert whole.grid_shape is None
@@ -65,7 +54,7 @@ def test_samplers_leave_obstacles_out() -> None:
         random_subset(file, len(whole) + 1, seed=0)
 
 
-def test_samplers_without_a_region_take_the_points_that_they_took() -> None:
+def test_samplers_without_a_region_take_the_points_that_they_took():
     between = Region.polygons([1e-3 * np.array(BLOCK) + 0.3 / SIDE])
     plain, walled = grid(BOX), grid(replace(BOX, region=between))
     assert every_point(walled).grid_shape == (SIDE, SIDE)
@@ -75,36 +64,29 @@ def test_samplers_without_a_region_take_the_points_that_they_took() -> None:
         np.testing.assert_array_equal(a.index, b.index)
 
 
-def geojson(path: Path, shape: dict[str, Any]) -> Path:
-    path.write_text(json.dumps(shape))
-    return path
-
-
-def test_geojson(tmp_path: Path) -> None:
+def test_geojson(tmp_path):
     closed = [[*ring, ring[0]] for ring in (BLOCK, HOLE)]
     polygon = {"type": "Polygon", "coordinates": closed}
     several = {"type": "MultiPolygon", "coordinates": [closed]}
+    feature = {"type": "Feature", "properties": {}, "geometry": polygon}
     expected = Region.polygons([BLOCK, HOLE])
     points = torch.rand(300, 2, dtype=torch.float64)
     there = replace(BOX, region=expected).contains(points)
     for shape in (
-        polygon,
         several,
-        {"type": "Feature", "properties": {}, "geometry": polygon},
-        {
-            "type": "FeatureCollection",
-            "features": [{"type": "Feature", "geometry": several}],
-        },
+        feature,
+        {"type": "FeatureCollection", "features": [feature]},
         {"type": "GeometryCollection", "geometries": [polygon]},
         {"type": "Polygon", "coordinates": [BLOCK, HOLE]},  # left open
     ):
-        region = read_region(geojson(tmp_path / "a.geojson", shape))
+        (tmp_path / "a.geojson").write_text(json.dumps(shape))
+        region = read_region(tmp_path / "a.geojson")
         assert torch.equal(replace(BOX, region=region).contains(points), there)
     region = read_region(tmp_path / "a.geojson", inside=True)
     assert torch.equal(replace(BOX, region=region).contains(points), ~there)
 
 
-def test_a_signed_distance_from_a_file(tmp_path: Path) -> None:
+def test_a_signed_distance_from_a_file(tmp_path, one_line):
     axis = np.linspace(0, 1, 41)
     x, y = np.meshgrid(axis, axis, indexing="ij")
     distance = np.maximum(abs(x - 0.5), abs(y - 0.5)) - 0.2
@@ -114,11 +96,10 @@ def test_a_signed_distance_from_a_file(tmp_path: Path) -> None:
     sure = (points - 0.5).abs().amax(1).sub(0.2).abs() > 0.02
     found = replace(BOX, region=region).contains(points)
     assert torch.equal(found[sure], OBSTACLE.contains(points)[sure])
-    with pytest.raises(UserError, match="its sign alone"):
-        read_region(tmp_path / "d.npz", inside=True)
+    assert "its sign alone" in one_line(read_region, tmp_path / "d.npz", inside=True)
 
 
-def test_a_surface_from_a_file(tmp_path: Path) -> None:
+def test_a_surface_from_a_file(tmp_path):
     corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], float)
     triangles = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
     trimesh.Trimesh(corners, triangles).export(tmp_path / "a.stl")
@@ -133,6 +114,6 @@ def test_a_surface_from_a_file(tmp_path: Path) -> None:
     [{}, [], {"type": "Point", "coordinates": [0, 0]}, {"type": "Polygon"}]
     + [{"type": "Polygon", "coordinates": ring} for ring in ([], [[[0, 0]]], [["a"]])],
 )
-def test_geojson_without_polygons_is_refused(shape: Any, tmp_path: Path) -> None:
-    with pytest.raises(UserError):
-        read_region(geojson(tmp_path / "a.geojson", shape))
+def test_geojson_without_polygons_is_refused(shape, tmp_path, one_line):
+    (tmp_path / "a.geojson").write_text(json.dumps(shape))
+    one_line(read_region, tmp_path / "a.geojson")

@@ -1,16 +1,13 @@
-"""Fields on a sphere: read, written, told by a user, and drawn from."""
+"""Fields on a sphere: where they are, and what is drawn from them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import nfsgeo
-from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import (
     disjoint,
     every_point,
@@ -18,37 +15,20 @@ from nfsgeo.data.meshes import (
     random_subset,
     with_queries,
 )
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 SPHERE = Domain.sphere()
 
 
-def globe() -> Fields:
-    """A grid with both poles."""
-    axes = [np.arange(-180.0, 180.0, 4.0), np.linspace(-90, 90, 91)]
+def test_latitudes_beyond_the_poles(one_line):
+    u, pos = np.ones((1, 1)), [[10.0, 95.0]]
+    assert "95" in one_line(nfsgeo.from_arrays, u, pos, domain=SPHERE)
+
+
+def test_subsets_are_even_on_the_sphere():
+    axes = [np.arange(-180.0, 180.0, 4.0), np.linspace(-90, 90, 91)]  # both poles
     u = Array(np.zeros((90, 91)), "xy", ["u"])
-    return build(Path("globe"), [u], axes=axes, domain=SPHERE)
-
-
-@pytest.mark.parametrize("ending", [".nc", ".npz"])
-def test_files_say_that_they_are_spheres(ending: str, tmp_path: Path) -> None:
-    waves = tmp_path / "w.nc"
-    generate("sphere-waves", waves, samples=5, resolution=16, num_steps=3)
-    pos = np.array([[10.0, 90.0], [-180.0, 0.0]])
-    points = nfsgeo.from_arrays(np.ones((1, 2)), pos, domain=SPHERE)
-    for number, fields in enumerate((nfsgeo.open(waves), points)):
-        path = fields.write(tmp_path / f"{number}{ending}")
-        assert nfsgeo.open(path).domain == fields.domain == SPHERE
-
-
-def test_latitudes_beyond_the_poles() -> None:
-    with pytest.raises(UserError, match="95"):
-        nfsgeo.from_arrays(np.ones((1, 1)), [[10.0, 95.0]], domain=SPHERE)
-
-
-def test_subsets_are_even_on_the_sphere() -> None:
-    fields = globe()
+    fields = build(Path("globe"), [u], axes=axes, domain=SPHERE)
     mesh = random_subset(fields, 400, seed=0)
     several = [
         mesh,

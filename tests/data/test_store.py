@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import struct
-import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
@@ -23,18 +17,12 @@ from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 
 TIMES = np.arange(50.0)
-relaxed = settings(
-    max_examples=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+relaxed = settings(max_examples=20)
 
 
 @relaxed
 @given(data=st.data())
-def test_every_layout_comes_back(
-    any_fields: Any, contents: Any, tmp_path: Path, data: st.DataObject
-) -> None:
+def test_every_layout_comes_back(any_fields, contents, tmp_path, data):
     fields, samples = data.draw(any_fields)
     path, once, again = (tmp_path / f"{name}.nc" for name in "abc")
     for each in (path, once, again):
@@ -56,7 +44,7 @@ def test_every_layout_comes_back(
         assert sorted(found.forcing_names) == ["sun", "u1"]
 
 
-def test_chunks_are_small_and_have_checksums(tmp_path: Path) -> None:
+def test_chunks_are_small_and_have_checksums(tmp_path):
     u = np.zeros((2, 600, 1000), "f4")
     axes, path = [np.arange(1000.0)], tmp_path / "a.nc"
     fields = build(path, [Array(u, "ntx", ["u"])], axes=axes, times=np.arange(600))
@@ -68,26 +56,15 @@ def test_chunks_are_small_and_have_checksums(tmp_path: Path) -> None:
     assert path.stat().st_size < 1.05 * u.nbytes
 
 
-def broken(raw: bytes, data: st.DataObject) -> bytes:
-    place = data.draw(st.integers(0, len(raw) - 1))
-    if data.draw(st.booleans()):
-        return raw[:place]
-    noise = data.draw(st.binary(min_size=1, max_size=16))
-    return raw[:place] + noise + raw[place + len(noise) :]
-
-
 @relaxed
 @given(data=st.data(), kind=st.sampled_from(["grid_case", "point_case"]))
-def test_damage_is_found(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    contents: Any,
-    data: st.DataObject,
-    kind: str,
-) -> None:
+def test_damage_is_found(request, tmp_path, contents, data, kind):
     path = request.getfixturevalue(kind).path
     other = tmp_path / "broken.nc"
-    other.write_bytes(broken(path.read_bytes(), data))
+    raw = path.read_bytes()
+    place = data.draw(st.integers(0, len(raw) - 1))
+    noise = data.draw(st.binary(max_size=16))  # without any the file ends there
+    other.write_bytes(raw[:place] + noise + raw[place + len(noise) :] * bool(noise))
     try:
         found = contents(other)
     except UserError as error:
@@ -100,9 +77,7 @@ HEAP = b"GCOL\x01\0\0\0"  # signature of a global heap
 
 
 @pytest.mark.parametrize("length", [0, 2**64 - 16, 2**64 - 8])
-def test_heaps_without_an_end_are_refused(
-    point_case: Any, tmp_path: Path, length: int
-) -> None:
+def test_heaps_without_an_end_are_refused(point_case, tmp_path, length):
     """In which HDF5 2.0 goes round for ever."""
     raw = bytearray(point_case.path.read_bytes())
     struct.pack_into("<Q", raw, raw.index(HEAP) + 16 + 8, length)
@@ -115,22 +90,18 @@ def test_heaps_without_an_end_are_refused(
     "change",
     [
         lambda f: f["x"].write_direct(np.arange(6.0)[::-1].copy()),
-        lambda f: f["y"].write_direct(np.full(4, np.nan)),
         lambda f: f.attrs.update(nfsgeo_layout=5),
         lambda f: f.attrs.update(nfsgeo_layout="x"),
         lambda f: f["u"].attrs.__delitem__("role"),
-        lambda f: [f.pop(name) for name in "uv"],
     ],
 )
-def test_contradictions_are_found(
-    grid_case: Any, one_line: Callable[..., str], change: Callable[[h5py.File], None]
-) -> None:
+def test_contradictions_are_found(grid_case, one_line, change):
     with h5py.File(grid_case.path, "r+") as file:
         change(file)
     assert str(grid_case.path) in one_line(nfsgeo.data.open, grid_case.path)
 
 
-def test_other_files_are_refused(tmp_path: Path, one_line: Callable[..., str]) -> None:
+def test_other_files_are_refused(tmp_path, one_line):
     path = tmp_path / "other.h5"
     for content in (b"", b"not fields", b"\x89HDF\r\n\x1a\n"):
         path.write_bytes(content)
@@ -143,9 +114,7 @@ def test_other_files_are_refused(tmp_path: Path, one_line: Callable[..., str]) -
         assert "an older nfsgeo" in one_line(nfsgeo.data.open, path)
 
 
-def test_names_that_are_not_free(
-    grid_case: Any, tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_names_that_are_not_free(grid_case, tmp_path, one_line):
     taken = tmp_path / "taken.nc"
     taken.write_text("mine")
     fields = grid_case.make()
@@ -157,9 +126,7 @@ def test_names_that_are_not_free(
     assert {each.name for each in tmp_path.iterdir()} == {"grid.nc", "taken.nc"}
 
 
-def test_a_disk_that_fills_up(
-    mounted: Callable[[str], Path], one_line: Callable[..., str]
-) -> None:
+def test_a_disk_that_fills_up(mounted, one_line):
     folder, axes = mounted("4m"), [np.arange(1000.0)]
     u = np.random.default_rng(0).random((40, 50, 1000))
 
@@ -177,35 +144,3 @@ def test_a_disk_that_fills_up(
     assert [each.name for each in folder.iterdir()] == ["other"]
     (folder / "other").unlink()
     assert fields(5).write(folder / "a.nc").exists()
-
-
-KILLED = """
-import sys
-import numpy as np
-from pathlib import Path
-from nfsgeo.data import Fields
-from nfsgeo.data.build import Array, build
-
-def wait(what, done, total):
-    print(done, flush=True)
-    input() if done == 2 else None
-
-u = Array(np.zeros((6, 3, 5)), "ntx", ["u"])
-fields = build(Path("a"), [u], axes=[np.arange(5.0)], times=np.arange(3.0))
-fields.write(sys.argv[1], progress=wait)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_writer_leaves_no_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.nc"
-    command = [sys.executable, "-c", KILLED, str(path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **pipes) as process:  # type: ignore[call-overload]
-        assert [process.stdout.readline() for _ in range(2)] == ["1\n", "2\n"]
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    assert not path.exists()
-    subprocess.run(command, input="\n", text=True, check=True, capture_output=True)
-    with nfsgeo.data.open(path) as fields:
-        assert fields.num_samples == 6

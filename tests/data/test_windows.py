@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,24 +33,7 @@ def file(grid_case: Any) -> Iterator[Fields]:
         yield opened
 
 
-def test_window_holds_inputs_targets_and_coefficient(
-    grid_case: Any, file: Fields
-) -> None:
-    mesh = random_subset(file, 9, seed=0)
-    data = WindowDataset(file, [5, 1], 2, 2, mesh, first_step=1)[0]
-    u = grid_case.u[5].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
-    a = grid_case.a[5].reshape(24, 1)[mesh.index]
-    assert data.x.shape == (9, 2, 3) and data.y.shape == (9, 2, 2)
-    np.testing.assert_array_equal(data.x[..., :2], u[:, 1:3])
-    np.testing.assert_array_equal(data.x[..., 2], np.repeat(a, 2, axis=1))
-    np.testing.assert_array_equal(data.y, u[:, 3:5])
-    np.testing.assert_array_equal(data.pos, mesh.pos)
-    assert data.sample == 5 and data.x.dtype == torch.float32
-    assert data.pos.dtype == torch.float64
-    np.testing.assert_array_equal(data.times, file.times[1:5])
-
-
-def test_static_problem_maps_coefficient_to_solution() -> None:
+def test_static_problem_maps_coefficient_to_solution():
     u, a = (np.random.rand(3, 12, n).astype("f4") for n in (1, 2))
     arrays = [Array(u, "npc", ["u"]), Array(a, "npc", ["a", "b"], STATIC)]
     file = build(Path("darcy"), arrays, points=np.random.rand(12, 2), times=[0.0])
@@ -59,7 +42,7 @@ def test_static_problem_maps_coefficient_to_solution() -> None:
     np.testing.assert_array_equal(data.y, u[2][:, None])
 
 
-def test_off_grid_mesh_is_interpolated() -> None:
+def test_off_grid_mesh_is_interpolated():
     x, y = np.arange(8) / 8, np.arange(6) / 6
     wave = np.cos(2 * np.pi * (x[:, None] + 2 * y))
     u, domain = Array(np.stack([wave, 2 * wave]), "txy", ["u"]), Domain.unit(2)
@@ -73,7 +56,7 @@ def test_off_grid_mesh_is_interpolated() -> None:
         torch.testing.assert_close(data.y[:, 0, 0], 2 * exact, atol=1e-5, rtol=0)
 
 
-def test_positions_keep_their_digits_far_from_the_origin() -> None:
+def test_positions_keep_their_digits_far_from_the_origin():
     axis, domain = 1e6 + np.arange(512) / 512, Domain((1e6,), (1e6 + 1,), (True,))
     u = Array(np.zeros((2, 512), "f4"), "tx", ["u"])
     file = build(Path("a"), [u], axes=[axis], times=[0.0, 1.0], domain=domain)
@@ -84,7 +67,7 @@ def test_positions_keep_their_digits_far_from_the_origin() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("method", "workers"), [("fork", 2), ("spawn", 1)])
-def test_workers_read_the_same(file: Fields, method: str, workers: int) -> None:
+def test_workers_read_the_same(file, method, workers):
     mesh = partial(random_subset, file, 8, 0)
     dataset = WindowDataset(file, range(7), 2, 3, mesh)
     alone = list(DataLoader(dataset, batch_size=2))
@@ -99,9 +82,7 @@ def test_workers_read_the_same(file: Fields, method: str, workers: int) -> None:
     torch.testing.assert_close(again[3].x, dataset[3].x)
 
 
-def test_values_that_are_not_finite_name_file_and_sample(
-    grid_case: Any, one_line: Callable[..., str]
-) -> None:
+def test_values_that_are_not_finite_name_file_and_sample(grid_case, one_line):
     grid_case.u[4, 0, 0, 0, 0] = np.inf
     file = grid_case.make(grid_case.u)
     dataset = WindowDataset(file, range(7), 1, 1, every_point(file))
@@ -110,9 +91,7 @@ def test_values_that_are_not_finite_name_file_and_sample(
     assert "sample 4" in message and str(file.path) in message
 
 
-def test_windows_that_do_not_fit_are_refused(
-    file: Fields, point_case: Any, one_line: Callable[..., str]
-) -> None:
+def test_windows_that_do_not_fit_are_refused(file, point_case, one_line):
     mesh = every_point(file)
     assert "5 time steps" in one_line(WindowDataset, file, [0], 2, 4, mesh)
     one_line(WindowDataset, file, [0], 2, 3, mesh, first_step=1)
@@ -121,9 +100,7 @@ def test_windows_that_do_not_fit_are_refused(
         one_line(WindowDataset, points, [0], 0, 1, every_point(points))
 
 
-def test_in_every_turn_a_sample_is_on_another_mesh(
-    grid_case: Any, file: Fields
-) -> None:
+def test_in_every_turn_a_sample_is_on_another_mesh(grid_case, file):
     meshes = [random_subset(file, 9, 0, each) for each in range(3)]
     dataset = WindowDataset(file, [5, 1], 2, 2, MeshesInTurn(tuple(meshes)))
     for turn in (0, 1, 2, 4, 0):
@@ -132,12 +109,13 @@ def test_in_every_turn_a_sample_is_on_another_mesh(
             mesh = meshes[(sample + turn) % 3]
             u = grid_case.u[sample].reshape(5, 24, 2)[:, mesh.index].swapaxes(0, 1)
             data = dataset[item]
+            assert data.x.dtype == torch.float32
             np.testing.assert_array_equal(data.pos, mesh.pos)
             np.testing.assert_array_equal(data.x[..., :2], u[:, :2])
             np.testing.assert_array_equal(data.y, u[:, 2:4])
 
 
-def test_items_tell_the_volumes_of_their_points(file: Fields) -> None:
+def test_items_tell_the_volumes_of_their_points(file):
     mesh = random_subset(file, 9, 0)
     dataset = WindowDataset(file, [5, 1], 2, 2, mesh, volumes=True)
     expected = 9 * quadrature_weights(torch.from_numpy(mesh.pos), file.domain)
@@ -148,9 +126,7 @@ def test_items_tell_the_volumes_of_their_points(file: Fields) -> None:
     assert "volume" not in WindowDataset(file, [5], 2, 2, mesh)[0]
 
 
-def test_items_hold_unobserved_query_points_and_their_targets(
-    grid_case: Any, file: Fields
-) -> None:
+def test_items_hold_unobserved_query_points_and_their_targets(grid_case, file):
     mesh = with_queries(random_subset(file, 9, seed=0), file, 6, seed=0)
     assert mesh.queries is not None and mesh.queries.index is not None
     assert not set(mesh.queries.index) & set(mesh.index)
@@ -167,7 +143,7 @@ def test_items_hold_unobserved_query_points_and_their_targets(
     assert "query_pos" not in plain
 
 
-def test_noise_is_on_the_inputs_alone_and_new_in_every_turn(file: Fields) -> None:
+def test_noise_is_on_the_inputs_alone_and_new_in_every_turn(file):
     mesh = random_subset(file, 9, seed=0)
     clean, noisy = (WindowDataset(file, [5, 1], 2, 2, mesh) for _ in range(2))
     noisy.noise = torch.tensor([0.5, 0.0, 2.0])  # the last is of the coefficient

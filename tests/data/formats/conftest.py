@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,6 @@ def burgers_series(path: Path, save: Save = scipy.io.savemat) -> Expected:
     return Expected(u[..., None], [unit(X)], np.linspace(0, 1, T), (True,))
 
 
-def burgers_series_73(path: Path) -> Expected:
-    return burgers_series(path, save_mat73)
-
-
 def navier_stokes(path: Path, save: Save = save_mat73) -> Expected:
     a, u = normal(N, X, Y), normal(N, X, Y, T)
     save(path, {"a": a, "u": u, "t": np.arange(1.0, T + 1)[None]})
@@ -83,21 +80,12 @@ def navier_stokes(path: Path, save: Save = save_mat73) -> Expected:
     return Expected(moved, axes, times, (True, True), a[..., None], role)
 
 
-def navier_stokes_5(path: Path) -> Expected:
-    return navier_stokes(path, scipy.io.savemat)
-
-
 def darcy(path: Path, save: Save = scipy.io.savemat) -> Expected:
     a, u = normal(N, X, Y), normal(N, X, Y)
     save(path, {"coeff": a, "sol": u, "Kcoeff": a})
     axes = [np.linspace(0, 1, X), np.linspace(0, 1, Y)]
-    return Expected(
-        u[:, None, ..., None], axes, np.zeros(1), (False, False), a[..., None], "static"
-    )
-
-
-def darcy_73(path: Path) -> Expected:
-    return darcy(path, save_mat73)
+    u, zero = u[:, None, ..., None], np.zeros(1)
+    return Expected(u, axes, zero, (False, False), a[..., None], "static")
 
 
 def combined_equation(path: Path) -> Expected:
@@ -140,28 +128,16 @@ def wave_equation(path: Path) -> Expected:
 def neuraloperator_darcy(path: Path) -> Expected:
     x, y = torch.rand(N, X, Y) > 0.5, torch.randn(N, X, Y)
     torch.save({"x": x, "y": y}, path)
-    return Expected(
-        y.numpy()[:, None, ..., None],
-        [unit(X), unit(Y)],
-        np.zeros(1),
-        (False, False),
-        x.numpy().astype(np.float32)[..., None],
-        "static",
-    )
+    u, a = y.numpy()[:, None, ..., None], x.numpy().astype(np.float32)[..., None]
+    return Expected(u, [unit(X), unit(Y)], np.zeros(1), (False, False), a, "static")
 
 
 def neuraloperator_burgers(path: Path) -> Expected:
     y = torch.randn(N, 17, X, dtype=torch.float64)
     save = {"x": y[:, 0].clone(), "y": y, "visc": torch.tensor([[0.01]])}
     torch.save(save, path, _use_new_zipfile_serialization=False)
-    return Expected(
-        y.numpy()[..., None],
-        [unit(X)],
-        0.06 * np.arange(17),
-        (True,),
-        y.numpy()[:, 0, :, None],
-        "initial condition",
-    )
+    u, times, role = y.numpy()[..., None], 0.06 * np.arange(17), "initial condition"
+    return Expected(u, [unit(X)], times, (True,), u[:, 0], role)
 
 
 def pdebench_burgers(path: Path) -> Expected:
@@ -215,21 +191,19 @@ def the_well(path: Path) -> Expected:
             group.attrs["associated_dims"], group.attrs["bc_type"] = [name], kind
         file["scalars/Re"] = 100.0
         file["scalars/Re"].attrs.update(sample_varying=False, time_varying=False)
-        fields: list[list[tuple[str, np.ndarray, bool, bool, list[bool]]]] = [
-            [
-                ("density", density, True, True, [True, True]),
-                ("depth", depth, True, False, [False, True]),
-            ],
-            [("velocity", velocity, True, True, [True, True])],
-            [("strain", strain, False, True, [True, False])],
-        ]
-        for order, members in enumerate(fields):
-            group = file.create_group(f"t{order}_fields")
-            group.attrs["field_names"] = [name for name, *_ in members]
-            for name, values, samples, times, dims_vary in members:
-                group[name] = values
-                group[name].attrs.update(sample_varying=samples, time_varying=times)
-                group[name].attrs["dim_varying"] = dims_vary
+        varied = {  # order, values, and whether they vary by sample, time, x and y
+            "density": (0, density, True, True, [True, True]),
+            "depth": (0, depth, True, False, [False, True]),
+            "velocity": (1, velocity, True, True, [True, True]),
+            "strain": (2, strain, False, True, [True, False]),
+        }
+        for order, names in enumerate((["density", "depth"], ["velocity"], ["strain"])):
+            file.create_group(f"t{order}_fields").attrs["field_names"] = names
+        for name, (order, values, samples, times, dims_vary) in varied.items():
+            file[f"t{order}_fields/{name}"] = values
+            about = {"sample_varying": samples, "time_varying": times}
+            about |= {"dim_varying": dims_vary}
+            file[f"t{order}_fields/{name}"].attrs.update(about)
     wide = np.broadcast_to(strain[None, :, :, None], (N, T, X, Y, 2, 2))
     u = [density[..., None], velocity, wide.reshape(N, T, X, Y, 4)]
     return Expected(
@@ -270,32 +244,57 @@ def npz_grid(path: Path) -> Expected:
     )
 
 
-def camlab(path: Path) -> None:
-    with h5py.File(path, "w") as file:
-        file["u"], file["x"] = normal(N, 21, 7, 1), RNG.random((1, 1, 7, 2))
-        file["c"] = np.repeat(RNG.random((N, 1, 7, 1)), 21, axis=1)
-
-
-def geo_fno(path: Path) -> None:
-    stem = path.name.rpartition("_Q")[0]
-    if not stem:
-        np.save(path, RNG.random((7, N)))
-        np.save(path.with_name("Random_UnitCell_XY_10.npy"), RNG.random((7, 2, N)))
-        return
-    np.save(path, RNG.random((N, 5, X, Y)))
-    for axis in "XY":
-        np.save(path.with_name(f"{stem}_{axis}.npy"), RNG.random((N, X, Y)))
-
-
-def trajectories(path: Path) -> None:
-    arrays = {"mesh_pos": RNG.random((7, 2)), "node_type": np.arange(7)[:, None] % 2}
-    arrays |= {"cells": np.array([[0, 1, 2], [2, 3, 4]]), "velocity": normal(1, 7, 2)}
-    if path.suffix == ".npz":
-        np.savez(path, **arrays)
-        return
+def camlab(path: Path, **arrays: np.ndarray) -> Path:
+    if not arrays:
+        arrays = {"u": normal(N, 21, 7, 1), "x": RNG.random((1, 1, 7, 2))}
+        arrays["c"] = np.repeat(RNG.random((N, 1, 7, 1)), 21, axis=1)
     with h5py.File(path, "w") as file:
         for name, values in arrays.items():
-            file[f"0/{name}"] = file[f"1/{name}"] = values
+            file[name] = values
+    return path
+
+
+def geo_fno(path: Path, num: int = N, points: int = 7, grid: Any = (X, Y)) -> Path:
+    stem = path.name.rpartition("_Q")[0]
+    if not stem:
+        np.save(path, RNG.random((points, num)))
+        places = RNG.random((points, 2, num))
+        np.save(path.with_name("Random_UnitCell_XY_10.npy"), places)
+        return path
+    np.save(path, RNG.random((num, 5, *grid)))
+    for axis in "XY":
+        np.save(path.with_name(f"{stem}_{axis}.npy"), RNG.random((num, *grid)))
+    return path
+
+
+def trajectories(
+    path: Path,
+    sizes: Any = (7, 7),
+    steps: int = 1,
+    tiled: Any = False,
+    cells: Any = True,
+) -> list[dict[str, np.ndarray]]:
+    """As the converted files of cylinder_flow: a group for each trajectory."""
+    made = []
+    for n in sizes:
+        arrays = {
+            "mesh_pos": RNG.random((n, 2)),
+            "node_type": RNG.choice([0, 4], (n, 1)),
+        }
+        if cells:
+            arrays["cells"] = RNG.integers(0, n, (n + 1, 3)).astype("i4")
+        if tiled:
+            arrays = {k: np.tile(v, (steps, 1, 1)) for k, v in arrays.items()}
+        arrays |= {"velocity": normal(steps, n, 2), "pressure": normal(steps, n, 1)}
+        made.append(arrays)
+    if path.suffix == ".npz":
+        np.savez(path, **made[0])
+        return made[:1]
+    with h5py.File(path, "w") as file:
+        for number, arrays in enumerate(made):
+            for name, values in arrays.items():
+                file[f"{number}/{name}"] = values
+    return made
 
 
 def authors_points(path: Path) -> None:
@@ -324,14 +323,31 @@ def zarr(path: Path) -> None:
         whole.load().to_zarr(path, consolidated=False, zarr_format=2)
 
 
+def blocks(path: Path) -> None:
+    listed = ""
+    for name in "ab":
+        written(path.with_name(f"{name}.vtu"))
+        listed += f'<DataSet file="{name}.vtu"/>'
+    kind = "vtkMultiBlockDataSet"
+    path.write_text(f'<VTKFile type="{kind}"><{kind}>{listed}</{kind}></VTKFile>')
+
+
+def steps(path: Path) -> None:
+    meshio = pytest.importorskip("meshio")
+    with meshio.xdmf.TimeSeriesWriter(path, data_format="XML") as out:
+        out.write_points_cells(RNG.random((4, 3)), [("triangle", [[0, 1, 2]])])
+        for time in (0.0, 0.5):
+            out.write_data(time, point_data={"p": RNG.random(4)})
+
+
 GRIDS: dict[str, Callable[[Path], Expected]] = {
     "burgers_data_R10.mat": burgers_pairs,
     "burgers_v100_t3.mat": burgers_series,
-    "burgers_v100_t3_73.mat": burgers_series_73,
+    "burgers_v100_t3_73.mat": partial(burgers_series, save=save_mat73),
     "NavierStokes_V1e-3_N5_T4.mat": navier_stokes,
-    "ns_V1e-4_N5_T4.mat": navier_stokes_5,
+    "ns_V1e-4_N5_T4.mat": partial(navier_stokes, save=scipy.io.savemat),
     "piececonst_r6_N5_smooth1.mat": darcy,
-    "piececonst_r6_N5_smooth1_73.mat": darcy_73,
+    "piececonst_r6_N5_smooth1_73.mat": partial(darcy, save=save_mat73),
     "CE.h5": combined_equation,
     "WE.h5": wave_equation,
     "darcy_train_16.pt": neuraloperator_darcy,
@@ -348,28 +364,30 @@ GRIDS: dict[str, Callable[[Path], Expected]] = {
 def netcdf(path: Path) -> None:
     axis, u = np.arange(4.0), np.random.default_rng(3).random((3, 4, 4))
     coords = {"time": np.arange(3.0), "x": axis, "y": axis}
-    xarray.Dataset({"u": (("time", "x", "y"), u)}, coords).to_netcdf(path)
+    dataset = xarray.Dataset({"u": (("time", "x", "y"), u)}, coords)
+    dataset.to_netcdf(path, engine="scipy" if path.stem == "classic" else "h5netcdf")
 
 
 # Every format has an example, here or above.
-EXAMPLES: dict[str, Callable[[Path], Any]] = {
+EXAMPLES: dict[str, Callable[..., Any]] = {
     **GRIDS,
     "Wave-Layer.nc": camlab,
-    "Random_UnitCell_sigma_10.npy": geo_fno,
-    "Pipe_Q.npy": geo_fno,
+    **dict.fromkeys(("Random_UnitCell_sigma_10.npy", "Pipe_Q.npy"), geo_fno),
     "NACA_Cylinder_Q.npy": geo_fno,
     "trajectories.h5": trajectories,
     "trajectory.npz": trajectories,
     "dataset_sr64.pkl": authors_points,
     "graphs.pt": graphs,
     "own.nc": written,
-    "points.npz": written,
-    "points.csv": written,
-    "points.parquet": written,
-    "points.pvd": written,
-    "points.vtu": written,
+    **{
+        f"points.{ending}": written
+        for ending in ["npz", "csv", "parquet", "pvd", "vtu"]
+    },
+    "blocks.vtm": blocks,
+    "steps.xdmf": steps,
     "points.zarr": zarr,
     "plain.nc": netcdf,
+    "classic.nc": netcdf,
 }
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 import pytest
 import scipy.io
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 from hypothesis.extra.numpy import arrays as any_arrays
@@ -37,10 +36,6 @@ POINTS = RANDOM.random((P, 2))
 TIMES = np.array([0.0, 0.5, 1.0, 1.5])
 
 
-def save_npz(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    np.savez(path, **arrays)
-
-
 def save_h5(path: Path, arrays: dict[str, np.ndarray]) -> None:
     with h5py.File(path, "w") as file:
         for name, values in arrays.items():
@@ -58,7 +53,7 @@ def save_mat73(path: Path, arrays: dict[str, np.ndarray]) -> None:
 
 
 SAVES: dict[str, Callable[[Path, dict[str, np.ndarray]], None]] = {
-    "a.npz": save_npz,
+    "a.npz": lambda path, arrays: np.savez(path, **arrays),
     "a.h5": save_h5,
     "old.mat": scipy.io.savemat,
     "new.mat": save_mat73,
@@ -72,18 +67,12 @@ def values(file: Fields) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", SAVES)
-@settings(
-    max_examples=12,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=12)
 @given(
     axes=st.sampled_from(["".join(letters) for letters in permutations("ntpc")]),
     reverse=st.booleans(),
 )
-def test_clouds_in_any_order_of_axes(
-    name: str, tmp_path: Path, axes: str, reverse: bool
-) -> None:
+def test_clouds_in_any_order_of_axes(name, tmp_path, axes, reverse):
     path = tmp_path / name
     arrays = {
         "flow": U.transpose(["ntpc".index(letter) for letter in axes]),
@@ -110,7 +99,7 @@ def test_clouds_in_any_order_of_axes(
 
 
 @pytest.mark.parametrize("name", SAVES)
-def test_grids(name: str, tmp_path: Path) -> None:
+def test_grids(name, tmp_path):
     u, a = single(4, 6, N, T), single(N, 6, 4)
     SAVES[name](tmp_path / name, {"w": u, "k": a, "tt": TIMES, "north": np.arange(4.0)})
     columns = {
@@ -130,7 +119,7 @@ def test_grids(name: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(file.read_static(1)[:, 0], a[1].ravel())
 
 
-def test_meshes_of_their_own_and_arrays_in_groups(tmp_path: Path) -> None:
+def test_meshes_of_their_own_and_arrays_in_groups(tmp_path):
     meshes = RANDOM.random((N, P, 2))
     save_h5(
         tmp_path / "a.h5", {"out/u": U[:, 0, :, 0], "in/xy": meshes, "in/k": U[:, 1]}
@@ -143,7 +132,7 @@ def test_meshes_of_their_own_and_arrays_in_groups(tmp_path: Path) -> None:
             np.testing.assert_array_equal(file.read_static(sample), U[sample, 1])
 
 
-def test_names_of_a_format_give_way_to_what_is_told(tmp_path: Path) -> None:
+def test_names_of_a_format_give_way_to_what_is_told(tmp_path):
     """Without words these are pairs of the FNO paper, on [0, 1] at t = 0 and 1."""
     a, u = single(2, N, 8)
     scipy.io.savemat(tmp_path / "burgers_data_R10.mat", {"a": a, "u": u})
@@ -180,12 +169,7 @@ def test_names_of_a_format_give_way_to_what_is_told(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_told_and_does_not_fit(
-    tmp_path: Path,
-    one_line: Callable[..., str],
-    columns: dict[str, Any],
-    words: list[str],
-) -> None:
+def test_what_is_told_and_does_not_fit(tmp_path, one_line, columns, words):
     np.savez(tmp_path / "a.npz", flow=U, nodes=POINTS, clock=TIMES)
     message = one_line(nfsgeo.open, tmp_path / "a.npz", columns=columns)
     assert all(word in message for word in words), message
@@ -203,9 +187,7 @@ def test_what_is_told_and_does_not_fit(
     ],
 )
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i2"])
-def test_values_that_hdf5_marks_as_missing(
-    attrs: dict[str, Any], dtype: str, tmp_path: Path
-) -> None:
+def test_values_that_hdf5_marks_as_missing(attrs, dtype, tmp_path):
     stored = np.arange(60).reshape(3, T, P).astype(dtype)
     stored[1, 2, 3], stored[2, 3, 4] = -9, 70
     save_h5(tmp_path / "a.h5", {"u": stored, "xy": POINTS, "t": TIMES})
@@ -216,14 +198,11 @@ def test_values_that_hdf5_marks_as_missing(
         found = values(file)[..., 0]
     low, high = (np.isnan(found[place]) for place in ((1, 2, 3), (2, 3, 4)))
     assert low == ("none" not in attrs.values()), found
-    assert high == any(
-        k in attrs for k in ("missing_value", "valid_range", "valid_max")
-    )
+    assert high == any(np.isin([60.0, 70.0], v).any() for v in attrs.values())
     rest = ~np.isnan(found)
     np.testing.assert_array_equal(found[rest], stored[rest])
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(KINDS).flatmap(
         lambda kind: any_arrays(kind, array_shapes(min_dims=2, max_dims=4, max_side=5))
@@ -231,9 +210,7 @@ def test_values_that_hdf5_marks_as_missing(
     st.booleans(),
     st.text("abcxyz_", min_size=1, max_size=20).filter(lambda s: s[0] != "_"),
 )
-def test_arrays_of_matlab_come_back(
-    tmp_path: Path, stored: np.ndarray, compress: bool, name: str
-) -> None:
+def test_arrays_of_matlab_come_back(tmp_path, stored, compress, name):
     path = tmp_path / "a.mat"
     others = {"text": "none of ours", "cell": np.array([1, "x"], object)}
     others.pop(name, None)
@@ -244,7 +221,7 @@ def test_arrays_of_matlab_come_back(
     assert found.dtype == stored.dtype
 
 
-def test_matlab_files_without_arrays(tmp_path: Path) -> None:
+def test_matlab_files_without_arrays(tmp_path):
     path = tmp_path / "a.mat"
     scipy.io.savemat(path, {"u": np.ones((2, 3))}, format="4")
     for content in (b"", b"MATLAB 5.0", bytes(200), path.read_bytes()):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import faulthandler
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo
@@ -23,9 +20,7 @@ def format_of(path: Path) -> Format:
     return next(each for each in FORMATS if each.recognises(Look(path)))
 
 
-def test_every_format_has_an_example(
-    tmp_path: Path, examples: dict[str, Callable[[Path], Any]]
-) -> None:
+def test_every_format_has_an_example(tmp_path, examples):
     found = set()
     for name, make in examples.items():
         path = tmp_path / f"{len(found)}-{name}" / name
@@ -36,7 +31,7 @@ def test_every_format_has_an_example(
     assert not read - found, "add an example of each format to conftest.py"
 
 
-def test_values_are_in_their_places(grid_format: Any, sent: Any) -> None:
+def test_values_are_in_their_places(grid_format, sent):
     path, expected = grid_format
     opened = nfsgeo.data.open(path)
     for file in (opened, sent(opened)):
@@ -70,54 +65,19 @@ def test_values_are_in_their_places(grid_format: Any, sent: Any) -> None:
             np.testing.assert_array_equal(file.parameters[name], values)
 
 
-def test_conversion_keeps_everything(example: Path, tmp_path: Path) -> None:
+def test_conversion_keeps_everything(example, contents, tmp_path):
     out = nfsgeo.data.convert(example, tmp_path / "out.nc")
+    assert format_of(out) is FORMATS[0]
     with nfsgeo.data.open(example) as a, nfsgeo.data.open(out) as b:
-        assert format_of(out) is FORMATS[0]
         assert a.domain_is_known == b.domain_is_known
-        assert a.domain_is_known <= (a.domain == b.domain)
-        for name in ("equation", "component_names", "static_names", "times_are_known"):
-            assert getattr(a, name) == getattr(b, name), name
-        np.testing.assert_array_equal(a.times, b.times)
-        assert sorted(a.parameters) == sorted(b.parameters)
-        np.testing.assert_array_equal(a.sample_mesh, b.sample_mesh)
-        for part in ("train", "valid", "test"):
-            np.testing.assert_array_equal(a.split[part], b.split[part])
-        for sample in range(a.num_samples):
-            for read in (
-                lambda f, s=sample: f.read(s, slice(None)),
-                lambda f, s=sample: f.read_static(s),
-                lambda f, s=sample: f.coordinates(s),
-            ):
-                np.testing.assert_array_equal(read(a), read(b))
-            cells, again = a.cells(sample), b.cells(sample)
-            assert cells.keys() == again.keys()
-            assert all(np.array_equal(cells[kind], again[kind]) for kind in cells)
+        assert a.times_are_known == b.times_are_known
+        domain = b.domain if a.domain_is_known else a.domain
+        assert contents(a) == contents(b.with_domain(domain))
 
 
-@pytest.mark.parametrize("writer", [each for each in FORMATS if each.write])
-def test_every_writer_is_read_back(writer: Format, tmp_path: Path) -> None:
-    pos, u = np.random.default_rng(0).random((7, 2)), np.arange(28.0).reshape(1, 7, 4)
-    for ending in writer.endings:
-        steps = 1 if ending == ".vtu" else 4
-        file = nfsgeo.from_arrays(u[..., :steps], pos, np.arange(float(steps)))
-        again = nfsgeo.data.open(nfsgeo.data.write(file, tmp_path / f"out{ending}"))
-        np.testing.assert_array_equal(again.times, file.times)
-        # Tables are in the order of their coordinates.
-        order, here = (np.lexsort(f.coordinates(0).T) for f in (again, file))
-        found, wanted = again.coordinates(0)[order], file.coordinates(0)[here]
-        np.testing.assert_allclose(found, wanted, rtol=1e-6)
-        found, wanted = (f.read(0, slice(None)) for f in (again, file))
-        np.testing.assert_allclose(found[order], wanted[here])
-
-
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@settings(max_examples=30)
 @given(data=st.data())
-def test_damage_gives_one_line(example: Path, data: st.DataObject) -> None:
+def test_damage_gives_one_line(example, data):
     victims = sorted(each for each in example.parent.rglob("*") if each.is_file())
     victim = data.draw(st.sampled_from(victims))
     raw = victim.read_bytes()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import builtins
 import os
 import pickle
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,12 +47,8 @@ U, A = np.zeros((2, 4, 3)), np.zeros((2, 4))
     ],
 )
 def test_nothing_but_arrays_of_numbers_is_built(
-    planted: Any,
-    protocol: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    one_line: Callable[..., str],
-) -> None:
+    planted, protocol, tmp_path, monkeypatch, one_line
+):
     monkeypatch.chdir(tmp_path)
     for content in ({"u": planted, "a": A}, {"u": U, "a": A, "more": planted}):
         raw = pickle.dumps(content, protocol=protocol)
@@ -65,7 +59,7 @@ def test_nothing_but_arrays_of_numbers_is_built(
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 @pytest.mark.parametrize("dtype", ["f4", "f8", ">f4", "i2", "?"])
-def test_arrays_come_back(tmp_path: Path, protocol: int, dtype: str) -> None:
+def test_arrays_come_back(tmp_path, protocol, dtype):
     values = np.random.default_rng(0).normal(size=(3, 4, 2))
     for u in (values.astype(dtype), np.asfortranarray(values.astype(dtype))):
         path = tmp_path / "dataset_sr8.pkl"
@@ -86,8 +80,6 @@ def test_arrays_come_back(tmp_path: Path, protocol: int, dtype: str) -> None:
         {"u": [1, 2], "a": A},
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(
-    tmp_path: Path, one_line: Callable[..., str], content: Any
-) -> None:
+def test_arrays_that_do_not_fit_are_refused(tmp_path, one_line, content):
     (tmp_path / "dataset_sr8.pkl").write_bytes(pickle.dumps(content))
     one_line(nfsgeo.data.open, tmp_path / "dataset_sr8.pkl")

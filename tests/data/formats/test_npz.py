@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import nfsgeo
 import nfsgeo.data
-from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 
 RNG = np.random.default_rng(0)
@@ -39,11 +39,10 @@ def grid(**more: Any) -> dict[str, Any]:
         ({"periodic": [True, False], "lower": [0, -1]}, "a periodic axis, and no"),
     ],
 )
-def test_boxes_of_grids(more: Any, domain: Any, tmp_path: Path) -> None:
+def test_boxes_of_grids(more, domain, tmp_path, one_line):
     path = saved(tmp_path / "a.npz", **grid(**more))
     if isinstance(domain, str):
-        with pytest.raises(UserError, match=domain):
-            nfsgeo.open(path)
+        assert domain in one_line(nfsgeo.open, path)
         return
     with nfsgeo.open(path) as fields:
         assert fields.domain_is_known == (domain is not None) and fields.shape == (4, 5)
@@ -52,7 +51,7 @@ def test_boxes_of_grids(more: Any, domain: Any, tmp_path: Path) -> None:
         )
 
 
-def test_a_mask_is_true_where_a_value_is_missing(tmp_path: Path) -> None:
+def test_a_mask_is_true_where_a_value_is_missing(tmp_path, one_line):
     u = RNG.random((2, 5, 3, 1)).astype(np.float32)
     mask, u[0, 1, 2, 0] = u > 0.7, np.nan
     path = saved(tmp_path / "a.npz", coords=RNG.random((5, 2)), u=u, t=T, mask=mask)
@@ -61,26 +60,18 @@ def test_a_mask_is_true_where_a_value_is_missing(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.isnan(found), mask | np.isnan(u))
     for wrong in (mask[0], mask.astype(int)):
         saved(path, coords=RNG.random((5, 2)), u=u, t=T, mask=wrong)
-        with pytest.raises(UserError, match="mask of "):
-            nfsgeo.open(path)
+        assert "mask of " in one_line(nfsgeo.open, path)
 
 
-def test_what_is_written_is_read_back(
-    grid_case: Any, point_case: Any, contents: Callable[..., Any], tmp_path: Path
-) -> None:
-    dates = np.array(["2020-01-01", "2020-01-02T12:00", "2020-01-05"], "M8[us]")
-    units = {"u": "hPa", "x": "km"}
-    part = {"train": np.array([1]), "valid": np.array([0]), "test": np.array([2])}
-    for number, made in enumerate(
-        (
-            grid_case.make(known=["nu", "v"], units=units),
-            point_case.make(times=dates, split=part),
-        )
-    ):
-        out = made.write(tmp_path / f"{number}.npz")
-        assert contents(out) == contents(made)
-        with nfsgeo.open(out) as found:
-            assert found.dataset.identical(made.dataset.compute())
+@settings(max_examples=30)
+@given(data=st.data())
+def test_what_is_written_is_read_back(any_fields, contents, tmp_path, data):
+    fields, _ = data.draw(any_fields)
+    (tmp_path / "a.npz").unlink(missing_ok=True)
+    out = fields.write(tmp_path / "a.npz")
+    assert contents(out) == contents(fields)
+    with nfsgeo.open(out) as found:
+        assert found.dataset.identical(fields.dataset.compute())
 
 
 POS, U, ENDS = np.eye(7, 2), RNG.random((4, 7, 3, 2)), np.array([0, 3, 7])
@@ -111,8 +102,6 @@ POS, U, ENDS = np.eye(7, 2), RNG.random((4, 7, 3, 2)), np.array([0, 3, 7])
         {"x": np.array([0.0, 2.0, 1.0]), "u": U, "t": np.arange(7.0)},
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(
-    arrays: dict[str, Any], tmp_path: Path, one_line: Callable[..., str]
-) -> None:
+def test_arrays_that_do_not_fit_are_refused(arrays, tmp_path, one_line):
     arrays = {"t": T} | arrays if "coords" in arrays else {"t": np.arange(7.0)} | arrays
     assert "a.npz" in one_line(nfsgeo.open, saved(tmp_path / "a.npz", **arrays))

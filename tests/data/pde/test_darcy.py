@@ -40,24 +40,20 @@ def direct(a: np.ndarray) -> np.ndarray:
     """The same scheme, cell by cell, as a sparse matrix."""
     n = len(a)
     cell = np.arange(n * n).reshape(n, n)
-    rows, columns, entries = [], [], []
+    entries = []
     for i, j in np.ndindex(n, n):
         for k, m in ((i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)):
-            if 0 <= k < n and 0 <= m < n:
-                flux = 2 / (1 / a[i, j] + 1 / a[k, m])
-                rows.append(cell[i, j])
-                columns.append(cell[k, m])
-                entries.append(-flux)
-            else:
-                flux = 2 * a[i, j]
-            rows.append(cell[i, j])
-            columns.append(cell[i, j])
-            entries.append(flux)
-    matrix = scipy.sparse.csc_array((np.array(entries) * n**2, (rows, columns)))
+            inside = 0 <= k < n and 0 <= m < n
+            flux = 2 / (1 / a[i, j] + 1 / a[k, m]) if inside else 2 * a[i, j]
+            entries.append((flux, cell[i, j], cell[i, j]))
+            if inside:
+                entries.append((-flux, cell[i, j], cell[k, m]))
+    values, *places = map(np.array, zip(*entries, strict=True))
+    matrix = scipy.sparse.csc_array((values * n**2, tuple(places)))
     return scipy.sparse.linalg.spsolve(matrix, np.ones(n * n)).reshape(n, n)
 
 
-def test_manufactured_solution() -> None:
+def test_manufactured_solution():
     errors = []
     for n, bound in ((64, 8e-4), (128, 2e-4), (256, 5e-5)):
         a, f, u = manufactured(n)
@@ -68,7 +64,7 @@ def test_manufactured_solution() -> None:
     assert orders == pytest.approx([2, 2], abs=0.1)
 
 
-def test_centre_of_the_homogeneous_square() -> None:
+def test_centre_of_the_homogeneous_square():
     ones = torch.ones(1, 255, 255, dtype=torch.float64)
     u, iterations = solve_pressure(ones, ones)
     assert float(u[0, 127, 127]) == pytest.approx(0.07367, abs=1e-5)
@@ -76,7 +72,7 @@ def test_centre_of_the_homogeneous_square() -> None:
 
 
 @pytest.mark.parametrize("coefficient", ["12/3", "12/4", "lognormal"])
-def test_direct_solve(coefficient: str) -> None:
+def test_direct_solve(coefficient):
     equation = Darcy(coefficient=coefficient)
     assert equation.axes(64)[0][[0, -1]].tolist() == [0.5 / 64, 63.5 / 64]
     solution = equation.solve(0, [0], resolution=64)
@@ -85,7 +81,7 @@ def test_direct_solve(coefficient: str) -> None:
     assert error < 1e-9
 
 
-def test_symmetry_scaling_and_sign() -> None:
+def test_symmetry_scaling_and_sign():
     a = permeability(1, 64)
     f = torch.ones_like(a)
     u, _ = solve_pressure(a, f)
@@ -95,7 +91,7 @@ def test_symmetry_scaling_and_sign() -> None:
         assert_close(7 * moved, move(u), rtol=1e-9, atol=0)
 
 
-def test_coefficients() -> None:
+def test_coefficients():
     rngs = [sample_rng(0, "darcy", 0)]
     field = neumann_field(rngs, resolution=64, cutoff=128, tau=3.0)
     for name, high, low in (("12/3", 12.0, 3.0), ("12/4", 12.0, 4.0)):

@@ -92,7 +92,7 @@ def orders(errors: list[float]) -> list[float]:
     return [math.log2(a / b) for a, b in zip(errors, errors[1:], strict=False)]
 
 
-def test_manufactured_solution() -> None:
+def test_manufactured_solution():
     displacements, stresses = [], []
     for resolution in (8, 16, 32):
         basis = fem.displacements(a_mesh(resolution))
@@ -109,7 +109,7 @@ def test_manufactured_solution() -> None:
     assert orders(stresses)[-1] == pytest.approx(2, abs=0.2)
 
 
-def test_kirsch() -> None:
+def test_kirsch():
     """His displacement on the sides, a free hole: his stress, three times at most."""
     errors = []
     for resolution in (8, 16, 32):
@@ -125,7 +125,7 @@ def test_kirsch() -> None:
     assert float(found[0].max()) == pytest.approx(3, rel=0.01)
 
 
-def test_planes_of_stress_and_strain() -> None:
+def test_planes_of_stress_and_strain():
     """Stress of plane strain is that of plane stress at another Poisson's ratio."""
     basis = fem.displacements(a_mesh(8))
     found = [
@@ -135,7 +135,7 @@ def test_planes_of_stress_and_strain() -> None:
     np.testing.assert_allclose(*found, atol=1e-9)
 
 
-def test_von_mises() -> None:
+def test_von_mises():
     stress = np.array([[1.0, 2.0, 0.0, 1.0], [0.0, 2.0, 0.0, 1.0], [0, 0, 1.0, 0]])
     expected = [1, 2, math.sqrt(3), 1]
     np.testing.assert_allclose(fem.von_mises(stress, 0.0), expected)
@@ -143,9 +143,9 @@ def test_von_mises() -> None:
     np.testing.assert_allclose(fem.von_mises(stress, 0.5)[3], 0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32))
-def test_holes(seed: int) -> None:
+def test_holes(seed):
     """Within the cell, closed, and no triangle of their mesh folds over."""
     radius = hole_radius(np.random.default_rng(seed), Elasticity.cutoff)
     angle = np.linspace(-np.pi, np.pi, 200)
@@ -159,11 +159,9 @@ def test_holes(seed: int) -> None:
     assert (mesh.p >= 0).all() and (mesh.p <= 1).all()
 
 
-def test_shipped_batch() -> None:
+def test_shipped_batch():
     equation = Elasticity()
     solution = equation.solve(0, range(2), resolution=8)
-    assert solution.u.shape == (2, 1, 120, 1) and equation.shape(8) == (120,)
-    assert solution.pos is not None and solution.pos.shape == (2, 120, 2)
     assert (solution.u > 0).all()
     assert equation.cells(8)["triangle"].max() == 119
     for points, away, number in zip(solution.pos, solution.a, (0, 1), strict=True):
@@ -176,11 +174,10 @@ def test_shipped_batch() -> None:
 
 
 @pytest.mark.slow
-def test_accuracy_at_the_shipped_size() -> None:
+def test_accuracy_at_the_shipped_size():
     equation = Elasticity()
     fine = equation.solve(0, [1], resolution=72)
     found = equation.solve(0, [1], resolution=24)
-    assert fine.pos is not None and found.pos is not None
     away, same = cKDTree(fine.pos[0]).query(found.pos[0])
     assert away.max() < 1e-9
     lower = found.pos[0, :, 1] == 0

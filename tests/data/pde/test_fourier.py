@@ -9,15 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.data.pde.fourier import (
-    ETDRK4,
-    FourierGrid,
-    flush_denormals,
-    spectral_tail,
-)
+from nfsgeo.data.pde.fourier import ETDRK4, FourierGrid, flush_denormals, spectral_tail
 
 
-def test_mask_is_strict() -> None:
+def test_mask_is_strict():
     assert FourierGrid(12, 1).mask.tolist() == [True] * 4 + [False] * 3
     both = FourierGrid(12, 2).mask
     assert both[:, 0].nonzero().flatten().tolist() == [0, 1, 2, 3, 9, 10, 11]
@@ -25,7 +20,7 @@ def test_mask_is_strict() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, 1e-9, -1e-3, -1.0, -50.0, -1e6, 3j, 200j])
-def test_a_constant_force_is_exact(rate: complex) -> None:
+def test_a_constant_force_is_exact(rate):
     linear = torch.tensor([rate], dtype=torch.complex128)
     if isinstance(rate, float):
         linear = linear.real
@@ -36,7 +31,7 @@ def test_a_constant_force_is_exact(rate: complex) -> None:
 
 
 @pytest.mark.parametrize("rate", [-2.0, 20j])
-def test_fourth_order(rate: complex) -> None:
+def test_fourth_order(rate):
     """v' = rate v + cos(t) v, time carried as a second unknown."""
     linear = torch.tensor([rate, 0.0], dtype=torch.complex128)
     if linear.imag.abs().max() == 0:
@@ -58,7 +53,7 @@ def test_fourth_order(rate: complex) -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 2])
-def test_spectral_tail(dim: int) -> None:
+def test_spectral_tail(dim):
     x = torch.arange(60, dtype=torch.float64) / 60
     low, high = torch.sin(2 * torch.pi * 3 * x), torch.sin(2 * torch.pi * 19 * x)
     u = torch.stack([low, low + 0.1 * high]).reshape(2, 1, *[1] * (dim - 1), 60)
@@ -68,7 +63,7 @@ def test_spectral_tail(dim: int) -> None:
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_flushing_is_restored(before: bool) -> None:
+def test_flushing_is_restored(before):
     tiny = torch.full((1,), torch.finfo(torch.float64).tiny, dtype=torch.float64)
     if not torch.set_flush_denormal(before):
         pytest.skip("this processor cannot flush denormals")

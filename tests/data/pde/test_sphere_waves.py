@@ -10,7 +10,7 @@ from nfsgeo.data.pde import SphereWaves
 from nfsgeo.geometry import quadrature_weights
 
 
-def test_satisfies_the_wave_equation() -> None:
+def test_satisfies_the_wave_equation():
     """By finite differences of second order, away from the poles."""
     size, speed = 360, 1.3
     waves = SphereWaves(speed=speed, degree=4)
@@ -30,7 +30,7 @@ def test_satisfies_the_wave_equation() -> None:
     assert np.abs(error[:, inside]).max() < 0.01 * scale
 
 
-def test_fields_are_even_in_space_and_of_variance_one() -> None:
+def test_fields_are_even_in_space_and_of_variance_one():
     waves = SphereWaves()
     u = waves.solve(0, range(300), resolution=12, num_steps=2).u[..., 0]
     longitude, latitude = waves.axes(12)
@@ -43,7 +43,7 @@ def test_fields_are_even_in_space_and_of_variance_one() -> None:
     assert (u[..., 0].std(dim=2).mean() < 0.5 * u[..., 6].std(dim=2).mean()).item()
 
 
-def test_samples_do_not_depend_on_the_batch_or_resolution() -> None:
+def test_samples_do_not_depend_on_the_batch_or_resolution():
     waves = SphereWaves()
     several = waves.solve(1, [4, 7], resolution=8, num_steps=3)
     alone = waves.solve(1, [7], resolution=24, num_steps=5)
