@@ -92,11 +92,6 @@ def ring(num_nodes: int) -> Tensor:
     return torch.cat([forth, forth.flip(0)], dim=1)
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 def test_a_module_of_ones_own_on_a_batch_equals_the_loop(device):
     model, data = Solver().to(device), [each.to(device) for each in samples()]
     together = model(Batch.from_data_list(data))
