@@ -173,11 +173,7 @@ def chebyshev_weights(cell: ChebConvGRU) -> dict[str, Tensor]:
     """As a GConvGRU names them."""
     weights = {}
     from_x = cell.inputs.weight.chunk(3, -1), cell.inputs.bias.chunk(3)
-    from_h = (
-        [*cell.gates.weight.chunk(2, -1), cell.candidate.weight],
-        [*cell.gates.bias.chunk(2), cell.candidate.bias],
-    )
-    for letter, (matrices, biases) in (("x", from_x), ("h", from_h)):
+    for letter, (matrices, biases) in (("x", from_x), ("h", gates_of(cell))):
         for gate, matrix, bias in zip(NAMES, matrices, biases, strict=True):
             weights[f"conv_{letter}_{gate}.bias"] = bias
             for k, term in enumerate(matrix):
@@ -187,41 +183,35 @@ def chebyshev_weights(cell: ChebConvGRU) -> dict[str, Tensor]:
 
 def diffusion_weights(cell: DiffusionGRU) -> dict[str, Tensor]:
     """As a DCRNN names them."""
-    matrices = [*cell.gates.weight.chunk(2, -1), cell.candidate.weight]
-    biases = [*cell.gates.bias.chunk(2), cell.candidate.bias]
     weights = {}
-    for gate, matrix, bias in zip(NAMES, matrices, biases, strict=True):
+    for gate, matrix, bias in zip(NAMES, *gates_of(cell), strict=True):
         weights |= {f"conv_x_{gate}.weight": matrix, f"conv_x_{gate}.bias": bias}
     return weights
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_chebyshev_cell_is_the_published_one(order):
-    theirs = published("gconv_gru").GConvGRU(INPUTS, HIDDEN, order)
-    cell, edges = awaken(ChebConvGRU(INPUTS, HIDDEN, order)), random_edges()
-    laplacian = scaled_laplacian(node_graph(edges, NODES))
-    assert_same(
-        lambda x, h: cell(x, h, laplacian),
-        lambda x, h: functional_call(
-            theirs, chebyshev_weights(cell), (x, edges), {"H": h}
-        ),
-        fields(),
-        cell.parameters(),
+def gates_of(cell: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+    return (
+        [*cell.gates.weight.chunk(2, -1), cell.candidate.weight],
+        [*cell.gates.bias.chunk(2), cell.candidate.bias],
     )
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_diffusion_cell_is_the_published_one(order):
-    """On symmetric graphs: on others it takes in-degrees in the wrong order."""
-    theirs = published("dcrnn").DCRNN(INPUTS, HIDDEN, order)
-    cell, edges = awaken(DiffusionGRU(INPUTS, HIDDEN, order)), random_edges()
-    walks = transition_matrices(node_graph(edges, NODES))
-    assert walks[0] is walks[1]
+@pytest.mark.parametrize(
+    ("kind", "file", "name", "connect", "weights"),
+    [
+        (ChebConvGRU, "gconv_gru", "GConvGRU", scaled_laplacian, chebyshev_weights),
+        # On symmetric graphs: on others it takes in-degrees in the wrong order.
+        (DiffusionGRU, "dcrnn", "DCRNN", transition_matrices, diffusion_weights),
+    ],
+)
+def test_cells_are_the_published_ones(order, kind, file, name, connect, weights):
+    theirs = getattr(published(file), name)(INPUTS, HIDDEN, order)
+    cell, edges = awaken(kind(INPUTS, HIDDEN, order)), random_edges()
+    graph = connect(node_graph(edges, NODES))
     assert_same(
-        lambda x, h: cell(x, h, walks),
-        lambda x, h: functional_call(
-            theirs, diffusion_weights(cell), (x, edges), {"H": h}
-        ),
+        lambda x, h: cell(x, h, graph),
+        lambda x, h: functional_call(theirs, weights(cell), (x, edges), {"H": h}),
         fields(),
         cell.parameters(),
     )

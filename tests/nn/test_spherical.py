@@ -62,15 +62,11 @@ def test_commutes_with_rotations(time_modes, rotation):
     torch.testing.assert_close(turn @ turn.T, torch.eye(DEGREES**2), atol=1e-9, rtol=0)
     coefficients = torch.randn(2, 2, DEGREES**2, 6)
     field, turned = transform(coefficients), transform(turn @ coefficients)
-    if time_modes is None:
-        out, of_turned = (
-            layer(field[..., 0])[..., None],
-            layer(turned[..., 0])[..., None],
-        )
-    else:
-        out, of_turned = layer(field), layer(turned)
-    expected = transform(turn @ transform.analyse(out))
-    torch.testing.assert_close(of_turned, expected)
+    out, of_turned = (
+        layer(each) if time_modes else layer(each[..., 0])[..., None]
+        for each in (field, turned)
+    )
+    torch.testing.assert_close(of_turned, transform(turn @ transform.analyse(out)))
 
 
 def test_weights_of_the_degrees():
@@ -86,6 +82,7 @@ def test_weights_of_the_degrees():
 
 @pytest.mark.parametrize("steps", [1, 4, 7, 12])
 def test_is_the_fourier_layer_in_time(steps):
+    """Of degree zero; in half precision it is transformed in single."""
     layer = SphericalConv(2, 3, SphericalTransform(GRID, 1), time_modes=4)
     other = SpectralConv(2, 3, (4,))
     real, imaginary = layer.weight.detach()[0].unflatten(0, (-1, 2)).unbind(1)
@@ -94,24 +91,14 @@ def test_is_the_fourier_layer_in_time(steps):
     out = layer(x.expand(-1, -1, NODES, -1))
     expected = other(x[:, :, 0])[:, :, None].expand(-1, -1, NODES, -1)
     torch.testing.assert_close(out, expected)
-
-
-def test_half_precision_and_gradients():
-    transform = SphericalTransform(GRID, 4)
-    layer = SphericalConv(2, 2, transform, 3)
-    x = torch.randn(1, 2, NODES, 5)
-    exact = layer(x)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = layer(x.bfloat16())
+        found = layer(x.expand(-1, -1, NODES, -1).bfloat16())
     assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found.double(), exact, atol=0.1, rtol=0.1)
-    exact.square().sum().backward()
-    assert layer.weight.grad is not None and layer.weight.grad.isfinite().all()
+    torch.testing.assert_close(found.double(), out, atol=0.1, rtol=0.1)
 
 
-def test_what_does_not_fit():
+@pytest.mark.parametrize("shape", [(1, 2, NODES), (2, 2, 9, 5)])
+def test_what_does_not_fit(shape):
     layer = SphericalConv(2, 2, SphericalTransform(GRID, 4), 3)
     with pytest.raises(ValueError, match=r"expected \[B, 2, 160, T\]"):
-        layer(torch.randn(1, 2, NODES))
-    with pytest.raises(ValueError, match=r"expected \[B, 2, 160, T\]"):
-        layer(torch.randn(1, 2, 9, 5))
+        layer(torch.randn(shape))
