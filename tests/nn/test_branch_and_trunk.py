@@ -8,8 +8,6 @@ from torch import nn
 
 from nfsgeo.nn import Trunk, UNet
 
-SIZES = {1: (13,), 2: (8, 5), 3: (4, 3, 6)}
-
 
 @pytest.mark.parametrize("levels", [1, 2])
 def test_periodic_unet_commutes_with_shifts_of_its_coarsest_grid(levels):

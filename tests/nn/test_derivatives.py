@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -59,31 +61,27 @@ def test_along_a_graph_of_the_positions(case, kernel, base) -> None:
 
 def test_fused_sums_have_second_derivatives(case, kernel) -> None:
     """On a constant graph, in fields and parameters."""
-    fused = KernelInterpolation(kernel).double()
-    plain = KernelInterpolation(kernel, fused=False).double()
-    plain.bias = fused.bias
-
-    def penalty(layer: KernelInterpolation):
-        def slopes(x: Tensor, features: Tensor) -> Tensor:
-            out = layer(x, case.source, case.graph, features).sin().sum()
-            return torch.autograd.grad(out, (x, features), create_graph=True)[0]
-
-        return slopes
-
     if not hasattr(kernel, "network"):
         pytest.skip("the Gaussian does not depend on the inputs")
-    assert_same(
-        penalty(fused), penalty(plain), (case.x, case.features), fused.parameters()
+    fused, plain = (
+        KernelInterpolation(kernel, fused=f).double() for f in (True, False)
     )
+    plain.bias = fused.bias
+
+    def slopes(layer: KernelInterpolation, x: Tensor, features: Tensor) -> Tensor:
+        out = layer(x, case.source, case.graph, features).sin().sum()
+        return torch.autograd.grad(out, (x, features), create_graph=True)[0]
+
+    pair = [partial(slopes, layer) for layer in (fused, plain)]
+    assert_same(*pair, (case.x, case.features), fused.parameters())
 
 
-def test_sums_and_projectors_have_second_derivatives(case) -> None:
-    graph = case.graph
-    x, weight = torch.randn(2, 8, 3).double(), torch.randn(2, graph.num_edges).double()
-    check(
-        lambda *given: neighbour_sum(*given, graph),
-        [t.requires_grad_() for t in (x, weight)],
-    )
+def test_plain_layers_have_second_derivatives(case) -> None:
+    x, _, *ends = leaves(case)
+    check(lambda x, s, t: interpolate(x, s, t, case.domain), [x, *ends])
+    x, weight = torch.randn(2, 8, 3).double(), torch.randn(2, case.graph.num_edges)
+    leaf = [each.double().requires_grad_() for each in (x, weight)]
+    check(lambda *given: neighbour_sum(*given, case.graph), leaf)
     projector = Projector(3, 2, hidden=4).double()
     check(projector, [torch.randn(5, 3).double().requires_grad_()])
 
@@ -160,14 +158,6 @@ def test_no_gradient_is_lost_in_silence(case, kernel) -> None:
             layer(case.x, pos, case.graph, case.features)
     with torch.no_grad():
         layer(case.x, source, case.graph, case.features)
-
-
-def test_interpolation_without_learning(case) -> None:
-    def interpolated(x: Tensor, source: Tensor, target: Tensor) -> Tensor:
-        return interpolate(x, source, target, case.domain)
-
-    x, _, *ends = leaves(case)
-    check(interpolated, [x, *ends])
 
 
 def test_a_second_backward_pass_needs_no_retained_graph(case, kernel) -> None:
