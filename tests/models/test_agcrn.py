@@ -19,11 +19,6 @@ def sample(num_points: int = 20) -> tuple[Tensor, Tensor]:
     return torch.randn(num_points, 3, 1), torch.rand(num_points, 2)
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 def test_agcrn_knows_its_mesh():
     made, (x, pos) = build_model("agcrn", PROBLEM, {"width": 8}), sample()
     first = made(x, pos)

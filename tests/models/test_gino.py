@@ -27,11 +27,6 @@ def sample(p: Problem, num_points: int) -> tuple[Tensor, Tensor]:
     return x, 2 * torch.rand(num_points, p.domain.dim)
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 def test_it_is_the_library_s():
     """Where that can do it: one open domain, no empty neighbourhood."""
     from neuralop.models import GINO

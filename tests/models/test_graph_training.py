@@ -24,11 +24,6 @@ SMALL = {
 }
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 def waves(p: Problem = PROBLEM) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Travelling waves on one mesh: input, positions, samples, target."""
     pos = torch.rand(POINTS, 2).repeat(SAMPLES, 1)

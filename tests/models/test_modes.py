@@ -11,16 +11,7 @@ from nfsgeo.nn import SpectralConv
 
 
 def problem(dim: int, num_points: int) -> Problem:
-    return Problem(
-        domain=Domain.unit(dim, periodic=True),
-        in_components=1,
-        out_components=1,
-        n_in=2,
-        n_out=3,
-        num_points=num_points,
-        grid_shape=None,
-        has_time=True,
-    )
+    return Problem(Domain.unit(dim), 1, 1, 2, 3, num_points, None, True)
 
 
 @pytest.mark.parametrize(
