@@ -20,9 +20,9 @@ def sample(num_points: int = 20) -> tuple[Tensor, Tensor]:
 
 
 def test_agcrn_knows_its_mesh():
-    made, (x, pos) = build_model("agcrn", PROBLEM, {"width": 8}), sample()
+    x, pos = sample()
+    made, again = (build_model("agcrn", PROBLEM, {"width": 8}) for _ in range(2))
     first = made(x, pos)
-    again = build_model("agcrn", PROBLEM, {"width": 8})
     again.load_state_dict(made.state_dict())
     torch.testing.assert_close(again(x, pos), first)
     both = made(torch.cat([x, x]), torch.cat([pos, pos]), torch.arange(40) // 20)

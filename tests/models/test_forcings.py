@@ -50,12 +50,10 @@ def test_what_is_put_into_the_input_can_be_had_back(
 
 
 def small(name: str, **changes: Any) -> tuple[Model, Problem]:
-    fields = MODELS[name].config.model_fields
     chosen = {"width": 32, "depth": 1, "window": 3, "grid": 8, "patch": 2} | changes
     chosen |= {"time_patch": 1, "residual": False, "sampling_decay": None}
+    fields, problem = MODELS[name].config.model_fields, problem_of(N_IN, N_OUT, 2, 1)
     chosen = {key: value for key, value in chosen.items() if key in fields}
-    problem = problem_of(N_IN, N_OUT, 2, 1)
-    torch.manual_seed(0)
     return build_model(name, problem, chosen).eval(), problem
 
 
@@ -98,7 +96,6 @@ def test_windows_of_mppde_in_training_have_their_own_forcing() -> None:
     network replaced by that sum.
     """
     model, problem = small("mppde", pushforward=False)
-    torch.manual_seed(1)
     forcing = torch.randn(64, N_IN + N_OUT, 2)
     true = forcing.cumsum(1)
 
