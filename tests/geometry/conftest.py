@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 from torch import Tensor
 
 from nfsgeo.geometry import Domain
@@ -31,6 +32,11 @@ def all_pairs(
 @pytest.fixture(scope="session")
 def brute_force() -> Reference:
     return all_pairs
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
 
 
 @pytest.fixture(

@@ -8,7 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry import Domain, GraphBuilder, Graphs, bipartite_graph
+from nfsgeo.geometry import (
+    BipartiteGraph,
+    Domain,
+    GraphBuilder,
+    Graphs,
+    bipartite_graph,
+)
 from nfsgeo.geometry.graphs import sample_sizes
 
 TORUS = Domain.unit(2)
@@ -28,17 +34,16 @@ def graphs_of(pos: Tensor, query_pos: Tensor | None = None) -> Graphs:
 
 @pytest.mark.parametrize("seeds", [(0, 1, 2), (0, 0, 0), (0, 0, 1)])
 def test_joined_samples_are_the_graph_of_the_batch(seeds):
-    joined = Graphs.join([graphs_of(mesh(seed, 20 + seed)) for seed in seeds])
-    sizes = torch.tensor([20 + seed for seed in seeds])
+    meshes = [mesh(seed, 20 + seed) for seed in seeds]
+    joined, pos = Graphs.join([graphs_of(each) for each in meshes]), torch.cat(meshes)
+    sizes = torch.tensor([len(each) for each in meshes])
     batch = torch.arange(len(seeds)).repeat_interleave(sizes)
-    pos = torch.cat([mesh(seed, 20 + seed) for seed in seeds])
     direct = bipartite_graph(
         pos, pos, BUILDER.radius, TORUS, source_batch=batch, target_batch=batch
     )
     near = joined.edges["near"]
-    assert torch.equal(near.edge_index, direct.edge_index)
-    assert torch.equal(near.displacement, direct.displacement)
-    assert torch.equal(near.base_weight, direct.base_weight)
+    for name in ("edge_index", "displacement", "base_weight"):
+        assert torch.equal(getattr(near, name), getattr(direct, name))
     assert torch.equal(near.transpose.permutation, direct.transpose.permutation)
     assert torch.equal(joined.batch, batch) and joined.sizes == tuple(sizes.tolist())
     assert torch.equal(joined.pos, pos) and joined.queries is joined.pos
@@ -76,18 +81,17 @@ def test_a_copy_holds_the_edges_and_not_what_is_made_of_them():
 
 
 def test_rows_are_some_of_the_targets():
-    near = graphs_of(mesh(0), mesh(1, 11)).edges["near"]
-    part = near.rows(3, 8)
-    assert (part.num_source, part.num_target) == (30, 5)
-    x = torch.randn(30)
-    for graph, wanted in ((part, slice(3, 8)), (near.rows(0, 11), slice(0, 11))):
+    near, x = graphs_of(mesh(0), mesh(1, 11)).edges["near"], torch.randn(30)
+
+    def sums(graph: BipartiteGraph) -> Tensor:
         source, target = graph.edge_index
-        sums = torch.zeros(graph.num_target).index_add(
-            0, target, graph.base_weight * x[source]
-        )
-        source, target = near.edge_index
-        whole = torch.zeros(11).index_add(0, target, near.base_weight * x[source])
-        torch.testing.assert_close(sums, whole[wanted])
+        value = graph.base_weight * x[source]
+        return torch.zeros(graph.num_target).index_add(0, target, value)
+
+    for rows in ((3, 8), (0, 11)):
+        part = near.rows(*rows)
+        assert part.num_source == 30
+        torch.testing.assert_close(sums(part), sums(near)[slice(*rows)])
 
 
 def test_sizes_of_samples():

@@ -45,11 +45,6 @@ def interpolate(graph, weight: Tensor, values: Tensor) -> Tensor:
     return out.index_add(0, graph.edge_index[1], weight * values[graph.edge_index[0]])
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 @pytest.mark.parametrize("degree", [0, 1, 2])
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_polynomials_are_exact(dim, degree):

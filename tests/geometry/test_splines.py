@@ -15,11 +15,6 @@ from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.geometry.splines import LARGEST_GAIN, spline_neighbours
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 def neighbours(source: Tensor, target: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
     """Indices and displacements of the neighbours of every target."""
     query = RadiusQuery.create(source, target, domain)

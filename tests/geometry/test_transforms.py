@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.loader import DataLoader
@@ -38,11 +37,6 @@ def fields(graph: BipartiteGraph) -> dict:
 
 def graphs_of(data: HeteroData) -> list[dict]:
     return [fields(graph_between(data, t)) for t in (POINT_TO_GRID, GRID_TO_POINT)]
-
-
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
 
 
 def test_nodes_and_edges_are_those_of_a_graph_built_by_hand():
