@@ -34,20 +34,6 @@ def assert_equal(a: BipartiteGraph, b: BipartiteGraph) -> None:
         assert torch.equal(mine, other)
 
 
-def test_batches_equal_the_graph_of_all_samples() -> None:
-    sizes = [(20, 30), (40, 10), (1, 5)]
-    parts = [(cloud(n, i), cloud(m, i + 10)) for i, (n, m) in enumerate(sizes)]
-    graphs = [bipartite_graph(s, t, 0.2, MIXED) for s, t in parts]
-    source, target = map(torch.cat, zip(*parts, strict=True))
-    batches = (
-        torch.arange(3).repeat_interleave(torch.tensor(num))
-        for num in zip(*sizes, strict=True)
-    )
-    of = dict(zip(("source_batch", "target_batch"), batches, strict=True))
-    whole = bipartite_graph(source, target, 0.2, MIXED, **of)
-    assert_equal(batch_graphs(graphs), whole)
-
-
 def test_to_device(device: torch.device) -> None:
     graph = bipartite_graph(cloud(20, 0), cloud(10, 1), 0.4, MIXED)
     untouched = copy.copy(graph)

@@ -69,16 +69,6 @@ def test_predictions_are_those_of_graphs_made_on_the_spot(name):
         model(x[:-1], pos, batch, graphs=graphs)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_warm_step_searches_nothing_and_copies_nothing_to_the_host(name, monkeypatch):
-    model, x, pos, batch = batch_for(name)
-    graphs = model.connect(pos, batch)
-    step(model, x, pos, batch, graphs)  # makes what is kept of the edges
-    monkeypatch.setattr(radius_graph, "radius_edges", None)
-    with NoCopyToTheHost():
-        step(model, x, pos, batch, graphs)
-
-
 class NothingOnTheHost(TorchDispatchMode):
     """Fails where a tensor is made on the CPU, or one that is there is used."""
 
@@ -90,19 +80,20 @@ class NothingOnTheHost(TorchDispatchMode):
         return out
 
 
-@pytest.fixture
-def meta(monkeypatch):
-    """Lets models run on the meta device, which has no autocast and no CSR products."""
-    monkeypatch.setattr(torch, "autocast", lambda *given, **more: nullcontext())
-    monkeypatch.setattr(torch, "is_autocast_enabled", lambda *given: False)
-    monkeypatch.setattr(_NeighbourSum, "apply", neighbour_sum_reference)
-
-
 @pytest.mark.parametrize("name", MODELS)
-def test_a_warm_step_makes_no_tensor_on_the_host(name, meta):
+def test_a_warm_step_needs_no_search_and_nothing_of_the_host(name, monkeypatch):
+    """The second part is shown on the meta device, as if all were on a GPU."""
     model, x, pos, batch = batch_for(name)
     graphs = model.connect(pos, batch)
     step(model, x, pos, batch, graphs)  # makes what is kept of the edges
+    monkeypatch.setattr(radius_graph, "radius_edges", None)
+    with NoCopyToTheHost():
+        step(model, x, pos, batch, graphs)
+    # It has no autocast and no CSR products.
+    monkeypatch.setattr(torch, "autocast", lambda *given, **more: nullcontext())
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda *given: False)
+    monkeypatch.setattr(_NeighbourSum, "apply", neighbour_sum_reference)
+    model.zero_grad()
     given = [each.to("meta") for each in (model, x, pos, batch, graphs)]
     with NothingOnTheHost():
         step(*given)

@@ -67,18 +67,3 @@ def test_says_what_does_not_fit():
     batch = torch.arange(2).repeat_interleave(30)
     with pytest.raises(ValueError, match="query_batch is None"):
         build_model("nfs", problem(), SMALL)(x, pos, batch, query_pos=pos.clone())
-
-
-@pytest.mark.parametrize(
-    ("domain", "grid", "shape"),
-    [
-        (Domain((0, 0), (1, 2), (True, True)), None, (6, 12)),
-        (Domain((0, 0), (1, 2), (True, True)), 5, (5, 10)),
-        (Domain.unit(1), None, (60,)),
-        (Domain.unit(3, False), None, (4, 4, 4)),
-    ],
-)
-def test_grid_suits_the_domain(domain, grid, shape):
-    p = problem(domain.dim, domain=domain)
-    model = build_model("nfs", p, {**SMALL, "grid": grid})
-    assert model.resampling.shape == shape

@@ -11,35 +11,38 @@ import torch
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model, mixer
+from nfsgeo.models.settings import SpectralSettings
+from nfsgeo.nn import SpectralConv
 
+SQUARE = Domain.unit(2)
 SMALL_GRID = ("nfs-vit", "nfs-mlpmixer", "nfs-fnet", "nfs-gfn", "nfs-pfno")
 
 
-def problem(dim: int = 2, *, n_out: int = 10, num_points: int = 4096) -> Problem:
-    return Problem(Domain.unit(dim), 1, 1, 3, n_out, num_points, None, True)
+def problem(num_points: int = 4096, **changes) -> Problem:
+    return replace(Problem(SQUARE, 1, 1, 3, 10, num_points, None, True), **changes)
 
 
 @pytest.mark.parametrize(
-    ("name", "dim", "n_out", "shape"),
+    ("name", "domain", "changes", "shape"),
     [
-        *((name, 2, 10, (16, 16)) for name in SMALL_GRID),
-        *((name, 2, 40, (16, 16)) for name in SMALL_GRID[1:]),
-        ("nfs-vit", 2, 40, (8, 8)),
-        ("nfs-vit", 1, 40, (64,)),
-        ("nfs-gfn", 1, 10, (256,)),
-        ("nfs", 2, 10, (64, 64)),
+        *((name, SQUARE, {}, (16, 16)) for name in SMALL_GRID),
+        *((name, SQUARE, {"n_out": 40}, (16, 16)) for name in SMALL_GRID[1:]),
+        # None is finer than the points.
+        *((name, SQUARE, {"num_points": 100}, (10, 10)) for name in SMALL_GRID),
+        ("nfs-vit", SQUARE, {"n_out": 40}, (8, 8)),
+        ("nfs-vit", Domain.unit(1), {"n_out": 40}, (64,)),
+        ("nfs-gfn", Domain.unit(1), {}, (256,)),
+        ("nfs", SQUARE, {}, (64, 64)),
+        ("nfs", Domain((0, 0), (1, 2), (True, True)), {"num_points": 60}, (6, 12)),
+        ("nfs", Domain.unit(1), {"num_points": 60}, (60,)),
+        ("nfs", Domain.unit(3, False), {"num_points": 60}, (4, 4, 4)),
     ],
 )
-def test_grid(name, dim, n_out, shape):
+def test_grid(name, domain, changes, shape):
+    p = replace(problem(), domain=domain, **changes)
     with torch.device("meta"):
-        model = build_model(name, problem(dim, n_out=n_out), {"width": 8})
+        model = build_model(name, p, {"width": 8})
     assert model.resampling.shape == shape
-
-
-@pytest.mark.parametrize("name", SMALL_GRID)
-def test_no_grid_is_finer_than_the_points(name):
-    model = build_model(name, problem(num_points=100), {"width": 8})
-    assert model.resampling.shape == (10, 10)
 
 
 @pytest.mark.parametrize("num_points", [256, 1024, 4096])
@@ -54,27 +57,6 @@ def test_every_point_has_neighbours_on_the_grid(name, num_points):
     wanted = 2.3 * math.log(min(math.prod(resampling.shape), num_points))
     assert graph.degree().double().mean() == pytest.approx(wanted, rel=0.1)
     assert graph.degree().min() >= 4
-
-
-@pytest.mark.parametrize(
-    ("settings", "has_time", "base", "kernel_at", "channels"),
-    [
-        ({}, True, "spline", "nodes", 8),
-        ({}, False, "linear", "nodes", 32),
-        ({"base": "spline"}, False, "spline", "nodes", 32),
-        ({"base": "mean", "back_width": None}, True, "mean", "points", 32),
-        ({"kernel_at": "points"}, True, "spline", "points", 8),
-        ({"base": "mean", "radii": 2}, True, "mean", "nodes", 8),
-    ],
-)
-def test_what_is_left_open_follows_from_the_problem(
-    settings, has_time, base, kernel_at, channels
-):
-    p = replace(problem(num_points=64), has_time=has_time, n_out=10 if has_time else 1)
-    tokens = {"time": "tokens", "kernel": "channel", "width": 32}
-    resampling = build_model("nfs", p, tokens | settings).resampling
-    found = resampling.builder.interpolation, resampling.kernel_at
-    assert (*found, resampling.from_grid.kernel.channels) == (base, kernel_at, channels)
 
 
 @pytest.mark.parametrize("periodic", [True, False])
@@ -138,3 +120,17 @@ def test_without_a_kernel_the_base_interpolation_is_left(kernel_at, has_time):
     torch.testing.assert_close(found, learned(x, pos, query_pos=query_pos))
     edges = [m.connect(pos).edges["down"].edge_index.size(1) for m in (plain, learned)]
     assert edges[0] < edges[1] or not has_time
+
+
+@pytest.mark.parametrize(
+    ("modes", "dim", "num_points", "expected"),
+    [(None, 1, 512, 64), (None, 1, 20, 10), (None, 1, 1, 1), (7, 1, 512, 7)]
+    + [(None, 2, 4096, 8), (12, 2, 64, 12), (None, 3, 64, 8)],
+)
+def test_modes(modes, dim, num_points, expected):
+    p = problem(num_points, domain=Domain.unit(dim))
+    assert SpectralSettings(modes=modes).modes_of(p) == expected
+    if dim == 1 < num_points:
+        model = build_model("nfs", p, {"modes": modes})
+        mixers = [m for m in model.modules() if isinstance(m, SpectralConv)]
+        assert mixers and all(mixer.modes[0] == expected for mixer in mixers)

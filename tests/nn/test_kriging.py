@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph, Domain
-from nfsgeo.nn import interpolate, kriging
+from nfsgeo.nn import kriging
 from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.kriging import (
     NEIGHBOURS,
@@ -94,18 +94,6 @@ def test_neighbours_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     by_all = others @ torch.linalg.solve(own, field(pos)[:, 0])
     error = (found[:, 0] - field(queries)[:, 0]).abs().mean()
     assert error < 4 * (by_all - field(queries)[:, 0]).abs().mean() + 1e-6
-
-
-def test_sparse_points_tell_more_of_a_field_whose_covariance_is_known() -> None:
-    """Fields drawn from the covariance: kriging is ahead of a spline."""
-    model, pos, queries = covariance(), points(64), points(100, 1)
-    matrix = model.matrices(64, torch.cat([pos, queries]))[0] + 1e-9 * torch.eye(164)
-    normal = torch.randn(164, 20, generator=torch.Generator().manual_seed(2)).double()
-    fields = (torch.linalg.cholesky(matrix) @ normal)[:, None]
-    truth = fields[64:]
-    kriged = interpolate_along(fields[:64], kriging_graph(model, pos, queries))
-    spline = interpolate(fields[:64], pos, queries, BOX)
-    assert (kriged - truth).square().mean() < (spline - truth).square().mean()
 
 
 @pytest.mark.parametrize("shift, scale", [(1e6, 1.0), (0.0, 1e-3), (-7.0, 360.0)])

@@ -58,29 +58,6 @@ def mixer() -> MixerBlock:
     )
 
 
-def to_field(x: Tensor) -> Tensor:
-    """Nodes of all grids ``[B m, 1, C]`` to fields ``[B, C, 6, 6]``."""
-    return x.squeeze(1).unflatten(0, (-1, *SHAPE)).movedim(-1, 1)
-
-
-def to_nodes(x: Tensor) -> Tensor:
-    return x.movedim(1, -1).flatten(0, 2).unsqueeze(1)
-
-
-class Solver(nn.Module):
-    """To the grid, a mixer block there, and back: written by hand."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.up, self.block, self.down = interpolation(), mixer(), interpolation()
-
-    def forward(self, data: HeteroData) -> Tensor:
-        point, grid = data["point"], data["grid"]
-        x = self.up(point.x[:, :1], point.pos, graph_between(data, POINT_TO_GRID))
-        x = to_nodes(self.block(to_field(x)))
-        return self.down(x, grid.pos, graph_between(data, GRID_TO_POINT))
-
-
 def tensors_of(data: HeteroData) -> tuple[Tensor, Tensor, GraphTensors]:
     graph = graph_between(data, POINT_TO_GRID)
     return data["point"].x, data["point"].pos, graph.tensors()
@@ -92,33 +69,24 @@ def ring(num_nodes: int) -> Tensor:
     return torch.cat([forth, forth.flip(0)], dim=1)
 
 
-def test_a_module_of_ones_own_on_a_batch_equals_the_loop(device):
-    model, data = Solver().to(device), [each.to(device) for each in samples()]
-    together = model(Batch.from_data_list(data))
-    assert together.shape == (sum(SIZES), 1, CHANNELS)
-    torch.testing.assert_close(together, torch.cat([model(each) for each in data]))
-    together.square().sum().backward()
-    assert all(
-        p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters()
-    )
-
-
-def test_in_a_hetero_conv():
-    """Fields and positions go by node type, graphs by edge type."""
-    up, down = interpolation(), interpolation()
-    model = pyg.HeteroConv({POINT_TO_GRID: up, GRID_TO_POINT: down})
-    data = Batch.from_data_list(samples())
-    nodes = torch.randn(data["grid"].num_nodes, STEPS, CHANNELS)
-    graphs = {t: graph_between(data, t) for t in (POINT_TO_GRID, GRID_TO_POINT)}
-    fields = {"point": data["point"].x, "grid": nodes}
+def test_in_a_hetero_conv(device):
+    """Fields go by node type, graphs by edge type; a batch equals the loop."""
+    ways = {POINT_TO_GRID: interpolation(), GRID_TO_POINT: interpolation()}
+    model, data = pyg.HeteroConv(ways).to(device), [d.to(device) for d in samples()]
+    for each in data:
+        each["grid"].x = torch.randn(36, STEPS, CHANNELS, device=device)
     expected = {
-        "grid": up(data["point"].x, data["point"].pos, graphs[POINT_TO_GRID]),
-        "point": down(nodes, data["grid"].pos, graphs[GRID_TO_POINT]),
+        way[2]: torch.cat(
+            [layer(d[way[0]].x, d[way[0]].pos, graph_between(d, way)) for d in data]
+        )
+        for way, layer in ways.items()
     }
-    found = model(fields, data.pos_dict, graphs)
-    torch.testing.assert_close(found, expected, rtol=0, atol=0)
-    found = model(fields, data.pos_dict, data.edge_index_dict)
-    torch.testing.assert_close(found, expected)
+    batch = Batch.from_data_list(data)
+    for graphs in ({t: graph_between(batch, t) for t in ways}, batch.edge_index_dict):
+        found = model(batch.x_dict, batch.pos_dict, graphs)
+        torch.testing.assert_close(found, expected)
+    sum(each.square().sum() for each in found.values()).backward()
+    assert all(p.grad.abs().sum() > 0 for p in model.parameters())
 
 
 @pytest.mark.slow
