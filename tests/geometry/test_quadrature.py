@@ -55,21 +55,17 @@ def test_a_point_without_a_node_counts_for_one() -> None:
 
 
 def test_shares_of_a_neighbourhood_add_up_to_one() -> None:
-    meshes = [clustered(60), clustered(90, 1)]
-    nodes = equispaced_grid(TORUS, (5, 5))
-    graphs = [
-        bipartite_graph(
-            pos, nodes, 0.3, TORUS, quadrature_weights=quadrature_weights(pos, TORUS)
-        )
-        for pos in meshes
-    ]
+    nodes, graphs = equispaced_grid(TORUS, (5, 5)), []
+    for pos in (clustered(60), clustered(90, 1)):
+        volumes = quadrature_weights(pos, TORUS)
+        graph = bipartite_graph(pos, nodes, 0.3, TORUS, quadrature_weights=volumes)
+        graphs.append(graph)
     joined = batch_graphs(graphs)
     share = joined.mean_weight(torch.float64)
     total = share.new_zeros(50).index_add(0, joined.edge_index[1], share)
     torch.testing.assert_close(total, torch.ones_like(total))
-    torch.testing.assert_close(
-        share, torch.cat([graph.mean_weight(torch.float64) for graph in graphs])
-    )
+    alone = [graph.mean_weight(torch.float64) for graph in graphs]
+    torch.testing.assert_close(share, torch.cat(alone))
     # Neighbours count in proportion to their volumes.
     volume = joined.quadrature_weights[joined.edge_index[0]]
     first = joined.edge_index[1] == 0

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, equispaced_grid
-from nfsgeo.models import MODELS, Problem, build_model, num_parameters
+from nfsgeo.models import MODELS, Problem, build_model
 
 NAMES = [name for name, info in MODELS.items() if info.points]
 AT_OWN_POINTS = [n for n in NAMES if not MODELS[n].model.predicts_anywhere]
@@ -35,20 +35,6 @@ def make(name: str, p: Problem, **settings) -> torch.nn.Module:
     fields = MODELS[name].config.model_fields
     small = {key: value for key, value in SMALL.items() if key in fields}
     return build_model(name, p, {**small, **OTHERWISE.get(name, {}), **settings})
-
-
-@pytest.mark.parametrize(
-    ("model", "count"),
-    # dse has as many as fno, whose modes it has.
-    [("gcgru", 74_945), ("dcrnn", 148_673), ("agcrn", 165_441), ("mppde", 622_161)]
-    + [("dse", 6_299_425)],
-)
-def test_parameters_at_the_setting_of_the_paper(model, count):
-    p = problem(n_in=10, n_out=40, num_points=4096)
-    with torch.device("meta"):
-        made = build_model(model, p, dict(MODELS[model].paper))
-    assert num_parameters(made) == count
-    assert MODELS[model].parameters_paper in (count, None)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 import torch_geometric.nn as pyg
@@ -29,6 +31,7 @@ from nfsgeo.nn import (
     node_graph,
     scaled_laplacian,
 )
+from nfsgeo.testing import assert_same
 
 CHANNELS, STEPS, SHAPE, RADIUS = 4, 2, (6, 6), 0.3
 SIZES = (25, 40, 11)
@@ -58,17 +61,6 @@ def mixer() -> MixerBlock:
     )
 
 
-def tensors_of(data: HeteroData) -> tuple[Tensor, Tensor, GraphTensors]:
-    graph = graph_between(data, POINT_TO_GRID)
-    return data["point"].x, data["point"].pos, graph.tensors()
-
-
-def ring(num_nodes: int) -> Tensor:
-    nodes = torch.arange(num_nodes)
-    forth = torch.stack([nodes, nodes.roll(-1)])
-    return torch.cat([forth, forth.flip(0)], dim=1)
-
-
 def test_in_a_hetero_conv(device):
     """Fields go by node type, graphs by edge type; a batch equals the loop."""
     ways = {POINT_TO_GRID: interpolation(), GRID_TO_POINT: interpolation()}
@@ -93,38 +85,26 @@ def test_in_a_hetero_conv(device):
 @pytest.mark.parametrize("fused", [True, False])
 def test_compiles_with_gradients_on_meshes_of_any_size(fused):
     """What is written out is one graph; sparse products break it, and still agree."""
-    layer = interpolation(fused=fused)
+    layer = interpolation(fused=fused).double()
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=not fused)
     for data in samples():
-        x, pos = data["point"].x, data["point"].pos
-        graph = graph_between(data, POINT_TO_GRID)
-        results = []
-        for call in (layer, compiled):
-            own = x.clone().requires_grad_()
-            out = call(own, pos, graph)
-            layer.zero_grad()
-            out.square().sum().backward()
-            grads = [p.grad.clone() for p in layer.parameters()]
-            results.append([out.detach(), own.grad, *grads])
-        torch.testing.assert_close(*results)
-
-
-def exported(fused: bool, data: HeteroData) -> tuple[nn.Module, KernelInterpolation]:
-    layer = interpolation(fused=fused)
-    points, edges, ends = Dim("points"), Dim("edges"), Dim("ends", min=3)
-    of_graph = GraphTensors({1: edges}, {0: ends}, {0: edges}, {0: edges}, {0: points})
-    sizes = ({0: points}, {0: points}, of_graph)
-    with torch.no_grad():
-        program = export(layer, tensors_of(data), dynamic_shapes=sizes)
-    return program.module(), layer
+        point, graph = data["point"], graph_between(data, POINT_TO_GRID)
+        calls = [partial(f, pos=point.pos, graph=graph) for f in (layer, compiled)]
+        assert_same(*calls, (point.x.double(),), layer.parameters())
 
 
 @pytest.mark.parametrize("fused", [True, False])
 def test_exports_with_meshes_of_any_size(fused):
-    first, *others = samples()
-    program, model = exported(fused, first)
-    for data in others:
-        inputs = tensors_of(data)
+    first, *others = (
+        (d["point"].x, d["point"].pos, graph_between(d, POINT_TO_GRID).tensors())
+        for d in samples()
+    )
+    points, edges, ends = Dim("points"), Dim("edges"), Dim("ends", min=3)
+    of_graph = GraphTensors({1: edges}, {0: ends}, {0: edges}, {0: edges}, {0: points})
+    sizes, model = ({0: points}, {0: points}, of_graph), interpolation(fused=fused)
+    with torch.no_grad():
+        program = export(model, first, dynamic_shapes=sizes).module()
+    for inputs in others:
         torch.testing.assert_close(program(*inputs), model(*inputs))
 
 
@@ -145,7 +125,9 @@ class CellFromTensors(nn.Module):
 
 
 def cell_inputs(num_nodes: int) -> tuple[Tensor, ...]:
-    graph = node_graph(ring(num_nodes), num_nodes)
+    """On a ring."""
+    forth = torch.stack([torch.arange(num_nodes), torch.arange(num_nodes).roll(-1)])
+    graph = node_graph(torch.cat([forth, forth.flip(0)], dim=1), num_nodes)
     fields = torch.randn(num_nodes, 3), torch.randn(num_nodes, CHANNELS)
     return *fields, graph.edge_index, graph.ptr, scaled_laplacian(graph).base_weight
 

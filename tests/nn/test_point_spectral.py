@@ -81,18 +81,6 @@ def test_elsewhere_it_is_a_sum_over_waves(domain, time_modes):
     torch.testing.assert_close(made(x, waves_of(made, domain, pos)), total)
 
 
-@pytest.mark.parametrize("sizes", [(5, 5), (4, 7, 2)])
-def test_samples_do_not_mix(domain, sizes):
-    made = layer(domain, 3)
-    x, pos, _ = inputs(domain, sum(sizes), RECORDS)
-    together = made(x, waves_of(made, domain, pos, *sizes))
-    alone = [
-        made(field, waves_of(made, domain, points))
-        for field, points in zip(x.split(sizes), pos.split(sizes), strict=True)
-    ]
-    torch.testing.assert_close(together, torch.cat(alone))
-
-
 def test_gradients_are_those_of_finite_differences(domain):
     made = layer(domain, 2, modes=1)
     x, pos, _ = inputs(domain, 6, 4)
