@@ -130,12 +130,11 @@ def test_quadrature_weights_are_voronoi_areas() -> None:
 @pytest.mark.parametrize("base", BASES)
 def test_base_interpolation_commutes_with_rotations(base: str) -> None:
     pos, query = (normalised(n, seed=n) for n in (300, 150))
-    weights = []
-    for ends in ((pos, query), (turned(pos), turned(query))):
-        graph = bipartite_graph(*ends, 0.6, BALL, interpolation=base)  # type: ignore[arg-type]
-        dense = torch.zeros(150, 300, dtype=torch.float64)
-        dense[graph.edge_index[1], graph.edge_index[0]] = graph.base_weight
-        weights.append(dense)
+    weights = torch.zeros(2, 300, 150, dtype=torch.float64)
+    pairs = (pos, query), (turned(pos), turned(query))
+    for dense, ends in zip(weights, pairs, strict=True):
+        graph = bipartite_graph(*ends, 0.6, BALL, interpolation=base)
+        dense[*graph.edge_index] = graph.base_weight
     torch.testing.assert_close(*weights, atol=1e-6, rtol=0)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 from nfsgeo.geometry import (
@@ -36,13 +36,8 @@ def transform() -> PointsAndGrid:
 
 
 def fields(graph: BipartiteGraph) -> dict:
-    names = ("edge_index", "ptr", "displacement", "base_weight")
-    names += ("num_source", "num_target")
-    return {name: getattr(graph, name) for name in names}
-
-
-def graphs_of(data: HeteroData) -> list[dict]:
-    return [fields(graph_between(data, t)) for t in (POINT_TO_GRID, GRID_TO_POINT)]
+    sizes = {"num_source": graph.num_source, "num_target": graph.num_target}
+    return sizes | graph.tensors()._asdict()
 
 
 def test_nodes_and_edges_are_those_of_a_graph_built_by_hand():

@@ -74,30 +74,26 @@ def test_network(name):
     weights = dict(theirs.named_parameters())
     assert sum(p.numel() for p in weights.values()) == num_parameters(ours)
 
-    def linear(prefix: str, weight: Tensor, bias: Tensor) -> dict[str, Tensor]:
-        return {f"{prefix}.weight": weight[..., None], f"{prefix}.bias": bias}
-
     def copied() -> dict[str, Tensor]:
         lift, (first, _, second) = ours.lift, ours.projector
         weight = lift.space.weight
         if lift.time is not None:
             weight = torch.cat([weight, lift.time[:, None]], dim=1)
-        found = linear("lifting.fcs.0", weight, lift.space.bias)
-        found |= linear("projection.fcs.0", first.weight, first.bias)
-        found |= linear("projection.fcs.1", second.weight, second.bias)
+        found = {"lifting.fcs.0.weight": weight, "lifting.fcs.0.bias": lift.space.bias}
+        for i, layer in enumerate((first, second)):
+            found[f"projection.fcs.{i}.weight"] = layer.weight
+            found[f"projection.fcs.{i}.bias"] = layer.bias
         for i, block in enumerate(ours.blocks):
             prefix = f"fno_blocks.convs.{i}"
             found[f"{prefix}.weight.tensor"] = their_weight(block.mix)
             found[f"{prefix}.bias"] = block.residual.bias.view(-1, *(1,) * axes)
-            skip = f"fno_blocks.fno_skips.{i}.conv.weight"
-            found[skip] = block.residual.weight[..., None]
+            found[f"fno_blocks.fno_skips.{i}.conv.weight"] = block.residual.weight
         assert found.keys() == weights.keys()
-        return found
+        return {key: found[key].view(weight.shape) for key, weight in weights.items()}
 
     shape, records = problem.grid_shape, problem.n_out
-    grid = equispaced_grid(problem.domain, shape)
-    pos = grid.repeat(SAMPLES, 1)
-    batch = torch.arange(SAMPLES).repeat_interleave(len(grid))
+    pos = equispaced_grid(problem.domain, shape).repeat(SAMPLES, 1)
+    batch = torch.arange(SAMPLES).repeat_interleave(problem.num_points)
 
     def plain(x: Tensor) -> Tensor:
         """Inputs and coordinates copied to every record, as theirs wants them."""
@@ -125,12 +121,9 @@ def test_neuralop_fno_is_the_library_s(name):
         hidden_channels=8,
         n_layers=2,
     )
-    for part, other in (
-        (theirs.lifting, model.lifting),
-        (theirs.fno_blocks, model.blocks),
-        (theirs.projection, model.projection),
-    ):
-        part.load_state_dict(other.state_dict())
+    for name in ("lifting", "fno_blocks", "projection"):
+        own = getattr(model, name.removeprefix("fno_"))
+        getattr(theirs, name).load_state_dict(own.state_dict())
     pos = equispaced_grid(p.domain, p.grid_shape)
     x = torch.randn(2, p.num_points, p.n_in, p.in_components)
     batch = torch.arange(2).repeat_interleave(p.num_points)

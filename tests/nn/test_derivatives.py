@@ -132,17 +132,14 @@ def test_any_network_may_be_the_kernels(make_case, kind: type) -> None:
     own.mix = theirs.mix
     layers = [KernelInterpolation(kernel).double() for kernel in (own, theirs)]
     layers[0].bias = layers[1].bias
-    first, second = (
-        lambda x, a, layer=layer: layer(x, case.source, case.graph, features=a)
-        for layer in layers
+    assert_same(
+        lambda x, a: layers[0](x, case.source, case.graph, a),
+        lambda x, a: layers[1](x, case.source, case.graph, a),
+        (case.x, case.features),
+        (*own.mix.parameters(), layers[0].bias),
     )
-    shared = (*own.mix.parameters(), layers[0].bias)
-    assert_same(first, second, (case.x, case.features), shared)
     edges = case.graph.edge_index
-    check(
-        lambda x, a, s, t: layers[0](x, (s, t), edges, features=a),
-        leaves(make_case(2, num_source=14, num_target=9)),
-    )
+    check(lambda x, a, s, t: layers[0](x, (s, t), edges, features=a), leaves(case))
     before = linear.weight.clone()
     layers[0].reset_parameters()
     assert not torch.equal(before, linear.weight)

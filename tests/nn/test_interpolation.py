@@ -27,22 +27,17 @@ def written_out(layer: KernelInterpolation, case, weight: Tensor | None) -> Tens
     kernel = layer.kernel
     rows, edge = [], 0
     for target in case.target:
-        total = torch.zeros(case.x.shape[1:], dtype=torch.float64)
-        degree = sum(
-            bool(case.domain.displacement(source, target).norm() <= RADIUS)
-            for source in case.source
-        )
-        if degree == 0:
+        away = case.domain.displacement(case.source, target.expand_as(case.source))
+        near = (away.norm(dim=1) <= RADIUS).nonzero()[:, 0].tolist()
+        if not near:
             pytest.skip("a neighbourhood is empty")
-        for i, source in enumerate(case.source):
-            delta = case.domain.displacement(source, target)
-            if delta.norm() > RADIUS:
-                continue
-            base = 1.0 if weight is None else degree * float(weight[edge])
-            kernel_matrix = matrix(kernel, delta, source, case.features[i], base)
-            total += case.x[i] @ kernel_matrix.T
+        total = torch.zeros(case.x.shape[1:], dtype=torch.float64)
+        for i in near:
+            base = 1.0 if weight is None else len(near) * float(weight[edge])
+            given = away[i], case.source[i], case.features[i], base
+            total += case.x[i] @ matrix(kernel, *given).T
             edge += 1
-        rows.append(total / degree + layer.bias)
+        rows.append(total / len(near) + layer.bias)
     return torch.stack(rows)
 
 

@@ -89,7 +89,7 @@ def test_compiles_with_gradients_on_meshes_of_any_size(fused):
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=not fused)
     for data in samples():
         point, graph = data["point"], graph_between(data, POINT_TO_GRID)
-        calls = [partial(f, pos=point.pos, graph=graph) for f in (layer, compiled)]
+        calls = [partial(f, pos=point.pos, edge_index=graph) for f in (layer, compiled)]
         assert_same(*calls, (point.x.double(),), layer.parameters())
 
 

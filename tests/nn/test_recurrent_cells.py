@@ -35,8 +35,7 @@ NAMES = ("z", "r", "h")
 def random_edges(*, symmetric: bool = True) -> Tensor:
     """Of a random graph without self-loops, every node with an edge, sorted."""
     adjacency = torch.rand(NODES, NODES) < 0.3
-    ring = torch.eye(NODES, dtype=torch.bool).roll(1, 0)
-    adjacency |= ring
+    adjacency |= torch.eye(NODES, dtype=torch.bool).roll(1, 0)
     if symmetric:
         adjacency |= adjacency.T.clone()
     adjacency.fill_diagonal_(False)
@@ -130,11 +129,9 @@ def test_adaptive_cell_is_its_equations():
         graph = torch.softmax(torch.relu(cell.embedding @ cell.embedding.T), 1)
         rows = []
         for n in range(NODES):
-            weight = sum(
-                e * w for e, w in zip(cell.embedding[n], part.weight, strict=True)
-            )
+            near, far = torch.tensordot(cell.embedding[n], part.weight, 1)
             bias = cell.embedding[n] @ part.bias
-            rows.append(x[n] @ weight[0] + (graph[n] @ x) @ weight[1] + bias)
+            rows.append(x[n] @ near + (graph[n] @ x) @ far + bias)
         return torch.stack(rows)
 
     def plain(x: Tensor, h: Tensor) -> Tensor:

@@ -92,21 +92,11 @@ def unmentioned(names: list[str], text: str) -> list[str]:
 def raised(function: Any) -> set[str]:
     """Names of the exceptions that a function raises itself and does not catch."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    caught = {
-        inner
-        for part in ast.walk(tree)
-        if isinstance(part, ast.Try) and part.handlers
-        for statement in part.body
-        for inner in ast.walk(statement)
-    }
-    return {
-        ast.unparse(part.exc.func)
-        for part in ast.walk(tree)
-        if part not in caught
-        and isinstance(part, ast.Raise)
-        and isinstance(part.exc, ast.Call)
-        and ast.unparse(part.exc.func)[0].isupper()
-    }
+    tries = [n for n in ast.walk(tree) if isinstance(n, ast.Try) and n.handlers]
+    caught = {n for part in tries for line in part.body for n in ast.walk(line)}
+    left = [n.exc for n in {*ast.walk(tree)} - caught if isinstance(n, ast.Raise)]
+    names = [ast.unparse(each.func) for each in left if isinstance(each, ast.Call)]
+    return {name for name in names if name[0].isupper()}
 
 
 def test_modules_and_everything_public_have_docstrings() -> None:

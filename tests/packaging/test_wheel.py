@@ -60,12 +60,9 @@ def contents(wheel: Path) -> set[str]:
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # A copy, because setuptools leaves build folders beside the sources.
     work = tmp_path_factory.mktemp("sources")
+    ignored = shutil.ignore_patterns("__pycache__", "*.partial")
     for folder in SOURCES.values():
-        shutil.copytree(
-            ROOT / folder,
-            work / folder,
-            ignore=shutil.ignore_patterns("__pycache__", "*.partial"),
-        )
+        shutil.copytree(ROOT / folder, work / folder, ignore=ignored)
     for file in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, work)
     return work
