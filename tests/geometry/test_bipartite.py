@@ -10,12 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nfsgeo.geometry import (
-    BipartiteGraph,
-    Domain,
-    batch_graphs,
-    bipartite_graph,
-)
+from nfsgeo.geometry import BipartiteGraph, Domain, batch_graphs, bipartite_graph
 
 MIXED = Domain((0.0, -1.0), (1.0, 1.0), (True, False))
 

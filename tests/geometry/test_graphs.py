@@ -8,12 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry import (
-    BipartiteGraph,
-    Domain,
-    Graphs,
-    bipartite_graph,
-)
+from nfsgeo.geometry import BipartiteGraph, Domain, Graphs, bipartite_graph
 from nfsgeo.geometry.graphs import sample_sizes
 
 TORUS = Domain.unit(2)

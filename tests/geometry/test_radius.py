@@ -14,12 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nfsgeo.errors import UserError
-from nfsgeo.geometry import (
-    Domain,
-    radius_edges,
-    radius_for,
-    search_torch_cluster,
-)
+from nfsgeo.geometry import Domain, radius_edges, radius_for, search_torch_cluster
 
 Reference = Callable[..., Tensor]
 CPU = torch.device("cpu")

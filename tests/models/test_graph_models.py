@@ -139,13 +139,6 @@ def test_residual_adds_the_last_record(residual):
     torch.testing.assert_close(made(x, pos), expected)
 
 
-def test_radius_follows_from_the_points():
-    """On average c log n neighbours."""
-    p = problem(num_points=4096)
-    radius = build_model("mppde", p, {"radius_factor": 2}).builder.radius
-    assert 4096 * 3.1416 * radius**2 == pytest.approx(16.6, abs=0.1)
-
-
 def test_dse_on_a_grid_is_fno():
     p = problem(num_points=64, grid_shape=(8, 8))
     settings = {"width": 8, "modes": 3, "time_modes": 3, "depth": 2}

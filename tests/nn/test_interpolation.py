@@ -96,14 +96,6 @@ def test_sparse_sums_equal_messages(case, kernel, quadrature):
     )
 
 
-def test_order_of_sources_and_targets_does_not_matter(case, layer):
-    out = layer(case.x, case.source, case.graph, case.features)
-    p, q = torch.randperm(len(case.source)), torch.randperm(len(case.target))
-    graph = bipartite_graph(case.source[p], case.target[q], RADIUS, case.domain)
-    permuted = layer(case.x[p], case.source[p], graph, case.features[p])
-    torch.testing.assert_close(permuted, out[q])
-
-
 def test_commutes_with_translations_of_the_torus(case, blind_kernel):
     layer = KernelInterpolation(blind_kernel).double()
     out = layer(case.x, case.source, case.graph, case.features)

@@ -9,11 +9,7 @@ from torch import Tensor
 from nfsgeo.geometry import BipartiteGraph, Domain
 from nfsgeo.nn import kriging
 from nfsgeo.nn.base_interpolation import interpolate_along
-from nfsgeo.nn.kriging import (
-    NEIGHBOURS,
-    StationaryCovariance,
-    kriging_graph,
-)
+from nfsgeo.nn.kriging import NEIGHBOURS, StationaryCovariance, kriging_graph
 
 BOX = Domain.unit(2)
 

@@ -12,11 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nfsgeo.geometry import Domain
-from nfsgeo.nn.missing_values import (
-    fill_in_space,
-    fill_in_time,
-    neighbour_graph,
-)
+from nfsgeo.nn.missing_values import fill_in_space, fill_in_time, neighbour_graph
 
 NAN = float("nan")
 

@@ -11,12 +11,7 @@ from nfsgeo.nn import PatchEmbedding, PatchUnembedding
 from nfsgeo.testing import assert_same
 
 CHANNELS = 3
-CASES = {
-    (4,): (8,),
-    (4, 2): (8, 6),
-    (4, 4): (8, 12),
-    (4, 4, 2): (8, 4, 6),
-}
+CASES = {(4,): (8,), (4, 2): (8, 6), (4, 4): (8, 12), (4, 4, 2): (8, 4, 6)}
 CONVOLUTIONS = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 TRANSPOSED = {1: nn.ConvTranspose1d, 2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}
 

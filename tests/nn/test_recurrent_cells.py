@@ -16,6 +16,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch_geometric.utils import to_dense_adj
 
 from nfsgeo.errors import UserError
 from nfsgeo.nn import (
@@ -42,13 +43,6 @@ def random_edges(*, symmetric: bool = True) -> Tensor:
     return adjacency.nonzero().T
 
 
-def dense(edge_index: Tensor) -> Tensor:
-    """``W[i, j]`` is 1 for an edge from i to j."""
-    matrix = torch.zeros(NODES, NODES)
-    matrix[edge_index[0], edge_index[1]] = 1
-    return matrix
-
-
 def fields(samples: int = 1) -> tuple[Tensor, Tensor]:
     num = samples * NODES
     return torch.randn(num, INPUTS), torch.randn(num, HIDDEN)
@@ -71,7 +65,7 @@ def written_out(
 
 def test_chebyshev_cell_is_its_equations():
     cell, edges = awaken(ChebConvGRU(INPUTS, HIDDEN)), random_edges()
-    adjacency = dense(edges)
+    adjacency = to_dense_adj(edges, max_num_nodes=NODES)[0]
     degree = adjacency.sum(1)
     laplacian = torch.eye(NODES) - adjacency / (degree[:, None] * degree).sqrt()
     scaled = laplacian - torch.eye(NODES)
@@ -98,7 +92,7 @@ def test_chebyshev_cell_is_its_equations():
 def test_diffusion_cell_is_its_equations(symmetric):
     cell = awaken(DiffusionGRU(INPUTS, HIDDEN))
     edges = random_edges(symmetric=symmetric)
-    adjacency = dense(edges)
+    adjacency = to_dense_adj(edges, max_num_nodes=NODES)[0]
     along = (adjacency / adjacency.sum(1, keepdim=True)).T
     against = (adjacency.T / adjacency.sum(0)[:, None]).T
 

@@ -47,10 +47,6 @@ def test_commands_run_one_after_the_other(
         assert done.exit_code == 0, f"{line}\n{done.output}"
 
 
-def test_it_fits_on_two_screens() -> None:
-    assert len(README.splitlines()) <= 90
-
-
 def test_table_lists_every_verb() -> None:
     assert sorted(TABLE) == sorted(main.commands)
 
