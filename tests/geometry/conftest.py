@@ -39,13 +39,10 @@ def seed() -> None:
     torch.manual_seed(0)
 
 
-@pytest.fixture(
-    params=[
-        "scipy",
-        "cell_list",
-        pytest.param("torch_cluster", marks=pytest.mark.cluster),
-    ]
-)
+CLUSTER = pytest.param("torch_cluster", marks=pytest.mark.cluster)
+
+
+@pytest.fixture(params=["scipy", "cell_list", CLUSTER])
 def backend(request: pytest.FixtureRequest) -> str:
     if request.param == "torch_cluster":
         pytest.importorskip("torch_cluster")

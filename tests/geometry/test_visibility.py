@@ -140,9 +140,8 @@ def test_no_base_interpolation_reaches_through_a_wall(interpolation: str) -> Non
         torch.testing.assert_close(total, torch.ones(graph.num_target))
     # Two constants, one in each chamber, are followed exactly.
     value = side(pos).float()
-    at_nodes = torch.zeros(len(grid)).index_add(
-        0, up.edge_index[1], up.base_weight * value[up.edge_index[0]]
-    )
+    edge = up.base_weight * value[up.edge_index[0]]
+    at_nodes = torch.zeros(len(grid)).index_add(0, up.edge_index[1], edge)
     torch.testing.assert_close(at_nodes, side(grid).float(), atol=1e-5, rtol=0)
 
 

@@ -41,10 +41,8 @@ def small(name: str, **changes) -> dict:
     """Settings for a grid of eight nodes."""
     fields = MODELS[name].config.model_fields
     values = {"width": 8, "modes": 3, "time_modes": 2, "heads": 2, "hidden": 8}
-    values |= {"levels": 2, "basis": 6, "patch": 2, "grid": SIZE, "dropout": 0.0}
-    if name in POINTS:
-        del values["patch"]
-    values |= changes
+    values |= {"levels": 2, "basis": 6, "grid": SIZE, "dropout": 0.0}
+    values |= ({} if name in POINTS else {"patch": 2}) | changes
     return {key: value for key, value in values.items() if key in fields}
 
 

@@ -87,12 +87,11 @@ def test_many_queries_are_answered_some_at_a_time(rows, monkeypatch):
     model = build_model("nfs", p, {"width": 8, "hidden": 8, "grid": 6}).eval()
     answered: list[int] = []
     model.projector.register_forward_hook(lambda *call: answered.append(len(call[2])))
-    x, pos, queries = torch.randn(100, 3, 1), torch.rand(100, 2), torch.rand(25, 2)
-    batch = torch.arange(2).repeat_interleave(50)
-    of = torch.cat([torch.zeros(9), torch.ones(16)]).long()
-    wanted = model(x, pos, batch, query_pos=queries, query_batch=of)
+    points = torch.randn(100, 3, 1), torch.rand(100, 2), torch.arange(100) // 50
+    queries = {"query_pos": torch.rand(25, 2), "query_batch": torch.arange(25) // 13}
+    wanted = model(*points, **queries)
     with torch.no_grad():
-        out = model(x, pos, batch, query_pos=queries, query_batch=of)
+        out = model(*points, **queries)
     torch.testing.assert_close(out, wanted)
     # Ten records are as many rows.
     assert max(answered[1:]) == min(25, rows // 10)

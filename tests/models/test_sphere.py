@@ -60,10 +60,9 @@ def test_a_pole_is_one_place_and_the_order_does_not_matter(name, has_time) -> No
     model, pos = made(name, problem), scattered(NUM)
     x = torch.randn(NUM, problem.n_in, 2)
     with torch.no_grad():
-        out = model(x, pos)
-        moved = pos.clone()
-        moved[:2, 0] = torch.tensor([133.0, -8.0])  # longitudes of the poles
-        moved[2, 0] = 180 - 1e-10  # the other side of the date line
+        out, moved = model(x, pos), pos.clone()
+        # Longitudes of the poles, and the other side of the date line.
+        moved[:3, 0] = torch.tensor([133.0, -8.0, 180 - 1e-10], dtype=pos.dtype)
         again = model(x, moved)
         assert out.shape == (NUM, problem.n_out, 2) and out.isfinite().all()
         torch.testing.assert_close(again, out, rtol=1e-3, atol=1e-4)

@@ -30,16 +30,9 @@ def test_the_same_facts_are_the_same_task_also_from_a_checkpoint() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"domain": Domain((0, -1), (2, 1), (True, False))},
-        {"components": ("p", "T")},
-        {"units": {"T": "°C"}},
-        {"n_out": 2},
-        {"times": (-0.1, 0.0, 0.1, 0.2, 0.4)},
-        {"forcings": ()},
-        {"any_time": True},
-        {"fingerprint": "abd"},
-    ],
+    [{"domain": Domain((0, -1), (2, 1), (True, False))}, {"components": ("p", "T")}]
+    + [{"units": {"T": "°C"}}, {"times": (-0.1, 0.0, 0.1, 0.2, 0.4)}, {"n_out": 2}]
+    + [{"forcings": ()}, {"any_time": True}, {"fingerprint": "abd"}],
 )
 def test_another_fact_makes_another_task(change: dict[str, Any]) -> None:
     assert task(**change) != task()

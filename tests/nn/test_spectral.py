@@ -15,12 +15,6 @@ SIZES = {1: (12,), 2: (10, 12), 3: (6, 10, 8)}
 MODES = {1: (4,), 2: (3, 4), 3: (2, 4, 3)}
 
 
-def frequencies(modes: tuple[int, ...]) -> list[Tensor]:
-    """Of each row of the weights: 0 .. m-1, -m .. -1, and 0 .. m-1 on the last axis."""
-    full = [torch.cat([torch.arange(m), torch.arange(-m, 0)]) for m in modes[:-1]]
-    return [*full, torch.arange(modes[-1])]
-
-
 def coordinates(sizes: tuple[int, ...]) -> list[Tensor]:
     axes = [torch.arange(n, dtype=torch.float64) / n for n in sizes]
     return list(torch.meshgrid(*axes, indexing="ij"))
@@ -35,7 +29,10 @@ def dim(request: pytest.FixtureRequest) -> int:
 def test_differentiates_trigonometric_polynomials(dim, axis):
     modes, sizes = MODES[dim], SIZES[dim]
     layer = SpectralConv(1, 1, modes).double()
-    wave = torch.meshgrid(*frequencies(modes), indexing="ij")[axis]
+    # Rows of the weights: 0 .. m-1, -m .. -1, and 0 .. m-1 on the last axis.
+    rows = [torch.arange(2 * m) - 2 * m * (torch.arange(2 * m) >= m) for m in modes]
+    rows[-1] = torch.arange(modes[-1])
+    wave = torch.meshgrid(*rows, indexing="ij")[axis]
     layer.weight.data[..., 0, 0, :] = (
         2 * math.pi * torch.stack([0 * wave, wave], -1).double()
     )
