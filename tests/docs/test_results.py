@@ -28,10 +28,8 @@ def page(name: str) -> str:
 
 def rows(text: str, head: str) -> list[list[str]]:
     """Cells of the table whose first line begins so, without its two first lines."""
-    table = text[text.index(head) :].split("\n\n")[0]
-    return [
-        [c.strip() for c in line.split("|")[1:-1]] for line in table.splitlines()[2:]
-    ]
+    lines = text[text.index(head) :].split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
 
 
 @pytest.fixture(scope="module")

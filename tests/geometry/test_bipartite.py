@@ -15,10 +15,9 @@ from nfsgeo.geometry import BipartiteGraph, Domain, batch_graphs, bipartite_grap
 MIXED = Domain((0.0, -1.0), (1.0, 1.0), (True, False))
 
 
-def cloud(num: int, seed: int, domain: Domain = MIXED) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    low, lengths = torch.tensor(domain.lower), torch.tensor(domain.lengths)
-    return low + lengths * torch.rand(num, domain.dim, generator=generator)
+def cloud(num: int, seed: int) -> Tensor:
+    unit = torch.rand(num, 2, generator=torch.Generator().manual_seed(seed))
+    return torch.tensor(MIXED.lower) + torch.tensor(MIXED.lengths) * unit
 
 
 def assert_equal(a: BipartiteGraph, b: BipartiteGraph) -> None:

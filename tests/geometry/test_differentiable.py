@@ -74,8 +74,7 @@ def test_targets_at_a_source_have_the_derivatives_of_targets_nearby() -> None:
 
 
 def test_given_edges_make_the_graph_that_a_search_makes() -> None:
-    source, target = points(2)
-    domain = Domain.unit(2)
+    (source, target), domain = points(2), Domain.unit(2)
     searched = bipartite_graph(source, target, 0.3, domain)
     shuffled = searched.edge_index[:, torch.randperm(searched.num_edges)]
     made = BipartiteGraph.from_edges(shuffled, (source, target), domain)

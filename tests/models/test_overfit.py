@@ -50,11 +50,7 @@ def field(pos: Tensor, t: float, shape: tuple[float, float, float]) -> Tensor:
 
 
 def samples(*, irregular: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """``x``, ``pos``, ``batch``, ``y``.
-
-    All samples have the same points: with points of its own, a sample could be told by
-    them alone.
-    """
+    """On the same points: with points of its own, a sample could be told by them."""
     pos = equispaced_grid(PROBLEM.domain, (SIZE, SIZE))
     if irregular:
         pos = torch.rand_like(pos)

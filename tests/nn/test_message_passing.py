@@ -15,11 +15,6 @@ CHANNELS, FIELDS, VARIABLES, RADIUS = 6, 4, 2, 0.35
 SIZES = (9, 13)
 
 
-@pytest.fixture(params=[1, 2, 3], ids="{}d".format)
-def domain(request: pytest.FixtureRequest) -> Domain:
-    return Domain.unit(request.param)
-
-
 def written_out(
     layer: MPPDELayer, domain: Domain, pos: Tensor, h: Tensor, u: Tensor, v: Tensor
 ) -> Tensor:
@@ -40,13 +35,13 @@ def written_out(
     return (out - out.mean(0)) / (variance + 1e-5).sqrt()
 
 
-def test_layer_is_its_equations(domain):
-    layer = MPPDELayer(CHANNELS, FIELDS, domain.dim, VARIABLES).double()
-    pos = torch.rand(sum(SIZES), domain.dim, dtype=torch.float64)
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_layer_is_its_equations(dim):
+    layer = MPPDELayer(CHANNELS, FIELDS, dim, VARIABLES).double()
+    domain, pos = Domain.unit(dim), torch.rand(sum(SIZES), dim, dtype=torch.float64)
     batch = torch.arange(2).repeat_interleave(torch.tensor(SIZES))
-    graph = bipartite_graph(
-        pos, pos, RADIUS, domain, source_batch=batch, target_batch=batch
-    )
+    samples = {"source_batch": batch, "target_batch": batch}
+    graph = bipartite_graph(pos, pos, RADIUS, domain, **samples)
     source, target = graph.edge_index
     exact = domain.displacement(pos[source], pos[target])
 
