@@ -25,20 +25,10 @@ from nfsgeo.training import covariance
 covariance.TRIALS = 20
 
 
-@pytest.fixture(
-    params=[
-        "cpu",
-        pytest.param(
-            "cuda",
-            marks=[
-                pytest.mark.cuda,
-                pytest.mark.skipif(
-                    not torch.cuda.is_available(), reason="no CUDA device"
-                ),
-            ],
-        ),
-    ]
-)
+NO_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=[pytest.mark.cuda, NO_CUDA])])
 def device(request: pytest.FixtureRequest) -> torch.device:
     """Every device that this machine has."""
     return torch.device(request.param)
@@ -60,24 +50,17 @@ def sent() -> Callable[[Any], Any]:
 def waves(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twenty travelling waves on a periodic 16 x 16 grid, 24 time steps 0.25 apart."""
     path = tmp_path_factory.mktemp("data") / "waves.nc"
-    axis = np.arange(16) / 16
+    axis, times = np.arange(16) / 16, 0.25 * np.arange(1, 25)
     x, y = np.meshgrid(axis, axis, indexing="ij")
-    times = 0.25 * np.arange(1, 25)
     random = np.random.default_rng(0)
     u = np.empty((20, 24, 16, 16), np.float32)
     for sample in range(20):
         k, size, phase = random.integers(1, 3, 2), random.normal(), random.random()
         turns = k[0] * x + k[1] * y - 0.1 * times[:, None, None] + phase
         u[sample] = size * np.sin(2 * np.pi * turns)
-    return build(
-        path,
-        [Array(u, "ntxy", ["u"])],
-        axes=[axis, axis],
-        times=times,
-        domain=Domain.unit(2),
-        equation="waves",
-        provenance={"seed": 0},
-    ).write(path)
+    facts: dict[str, Any] = {"equation": "waves", "provenance": {"seed": 0}}
+    facts |= {"axes": [axis, axis], "times": times, "domain": Domain.unit(2)}
+    return build(path, [Array(u, "ntxy", ["u"])], **facts).write(path)
 
 
 @pytest.fixture
@@ -89,8 +72,11 @@ def tiny() -> dict[str, Any]:
     settings = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1}
     settings |= {"grid": 8, "hidden": 8}
     chosen = {f"model.settings.{key}": value for key, value in settings.items()}
-    chosen |= {"trainer.epochs": 3, "trainer.device": "cpu"}
-    return chosen | {"data.query_points": 0}
+    return chosen | {
+        "trainer.epochs": 3,
+        "trainer.device": "cpu",
+        "data.query_points": 0,
+    }
 
 
 class Formula(Model):

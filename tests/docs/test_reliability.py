@@ -19,23 +19,16 @@ ROWS = re.findall(r"\| (\d+) (?:\| (\d+) )?\| `(tests/[\w/]+\.py)::(\w+)` \|", P
 
 def tries(file: str, name: str) -> int | None:
     """``max_examples`` of a test, in its decorator or in settings of its module."""
-    tree = ast.parse((ROOT / file).read_text())
+    body = ast.parse((ROOT / file).read_text()).body
     found = {
-        node.targets[0].id: node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        ast.unparse(n.targets[0]): n.value for n in body if isinstance(n, ast.Assign)
     }
-    (test,) = (
-        n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name
-    )
+    (test,) = (n for n in body if isinstance(n, ast.FunctionDef) and n.name == name)
     for decorator in test.decorator_list:
-        call = decorator
-        if isinstance(call, ast.Name):
-            call = found.get(call.id, call)
-        if isinstance(call, ast.Call):
-            for keyword in call.keywords:
-                if keyword.arg == "max_examples":
-                    return ast.literal_eval(keyword.value)
+        call = found.get(ast.unparse(decorator), decorator)
+        for keyword in getattr(call, "keywords", ()):
+            if keyword.arg == "max_examples":
+                return ast.literal_eval(keyword.value)
     return None
 
 

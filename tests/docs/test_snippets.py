@@ -16,6 +16,13 @@ from nfsgeo.models import MODELS
 from nfsgeo.training.losses import LOSSES
 from nfsgeo_cli import main
 
+DOCS = Path(__file__).parents[2] / "docs"
+# Those that show something to type.
+PAGES = [
+    str(page.relative_to(DOCS))
+    for page in sorted(DOCS.rglob("*.md"))
+    if "```" in page.read_text()
+]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -31,32 +38,26 @@ def catalogues() -> Iterator[None]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
 def test_snippets_run(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``python`` and ``console`` are run, ``sh`` takes too long and is parsed."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    for language, content in BLOCK.findall(page.read_text()):
+    for language, content in BLOCK.findall((DOCS / page).read_text()):
         if language == "python":
-            exec(compile(content, str(page), "exec", dont_inherit=True), names)
+            exec(compile(content, page, "exec", dont_inherit=True), names)
             continue
         assert language in ("console", "sh"), f"nobody runs {language}"
         for line in content.splitlines():
+            words = shlex.split(line.removeprefix("$ "), comments=True)
+            program, *arguments = words or [""]
             if language == "console":
-                run(line.removeprefix("$ "))
-            elif line.startswith("nfsgeo "):
-                parse(line)
-
-
-def run(line: str) -> None:
-    program, *arguments = shlex.split(line)
-    assert program == "nfsgeo"
-    done = CliRunner().invoke(main, arguments)
-    assert done.exit_code == 0, f"{line}\n{done.output}"
-
-
-def parse(line: str) -> None:
-    verb, *arguments = shlex.split(line, comments=True)[1:]
-    with main.commands[verb].make_context(verb, arguments) as context:
-        assert context.params
+                assert program == "nfsgeo"
+                done = CliRunner().invoke(main, arguments)
+                assert done.exit_code == 0, f"{line}\n{done.output}"
+            elif program == "nfsgeo":
+                verb, *arguments = arguments
+                with main.commands[verb].make_context(verb, arguments) as context:
+                    assert context.params

@@ -23,22 +23,19 @@ def numbers(name: str) -> list[float]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["own_core", "graph_forecast"])
-def test_forecasts_beat_the_plain_one_by_far(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "factor"), [("own_core", 5), ("graph_forecast", 5), ("two_chambers", 2)]
+)
+def test_forecasts_beat_the_plain_one_by_far(name: str, factor: int) -> None:
+    """The plain one of two_chambers does not know the wall."""
     error, plain = numbers(name)
-    assert 0 < error < plain / 5
+    assert 0 < error < plain / factor
 
 
 @pytest.mark.slow
 def test_both_classifiers_classify() -> None:
     pooling, grid = numbers("point_cloud_classifier")
     assert pooling > 90 and grid > 90
-
-
-@pytest.mark.slow
-def test_errors_beside_a_wall_are_half_once_it_is_known() -> None:
-    known, unknown = numbers("two_chambers")
-    assert 0 < known < unknown / 2
 
 
 @pytest.mark.slow

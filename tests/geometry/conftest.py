@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 from torch import Tensor
 
 from nfsgeo.geometry import Domain
@@ -33,13 +34,15 @@ def brute_force() -> Reference:
     return all_pairs
 
 
-@pytest.fixture(
-    params=[
-        "scipy",
-        "cell_list",
-        pytest.param("torch_cluster", marks=pytest.mark.cluster),
-    ]
-)
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+CLUSTER = pytest.param("torch_cluster", marks=pytest.mark.cluster)
+
+
+@pytest.fixture(params=["scipy", "cell_list", CLUSTER])
 def backend(request: pytest.FixtureRequest) -> str:
     if request.param == "torch_cluster":
         pytest.importorskip("torch_cluster")

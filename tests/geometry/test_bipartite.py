@@ -10,20 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nfsgeo.geometry import (
-    BipartiteGraph,
-    Domain,
-    batch_graphs,
-    bipartite_graph,
-)
+from nfsgeo.geometry import BipartiteGraph, Domain, batch_graphs, bipartite_graph
 
 MIXED = Domain((0.0, -1.0), (1.0, 1.0), (True, False))
 
 
-def cloud(num: int, seed: int, domain: Domain = MIXED) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    low, lengths = torch.tensor(domain.lower), torch.tensor(domain.lengths)
-    return low + lengths * torch.rand(num, domain.dim, generator=generator)
+def cloud(num: int, seed: int) -> Tensor:
+    unit = torch.rand(num, 2, generator=torch.Generator().manual_seed(seed))
+    return torch.tensor(MIXED.lower) + torch.tensor(MIXED.lengths) * unit
 
 
 def assert_equal(a: BipartiteGraph, b: BipartiteGraph) -> None:
@@ -32,23 +26,6 @@ def assert_equal(a: BipartiteGraph, b: BipartiteGraph) -> None:
         assert torch.equal(getattr(a, name), getattr(b, name)), name
     for mine, other in zip(a.transpose, b.transpose, strict=True):
         assert torch.equal(mine, other)
-
-
-class TestBatches:
-    def test_equal_the_graph_of_all_samples(self) -> None:
-        sizes = [(20, 30), (40, 10), (1, 5)]
-        parts = [(cloud(n, i), cloud(m, i + 10)) for i, (n, m) in enumerate(sizes)]
-        graphs = [bipartite_graph(s, t, 0.2, MIXED) for s, t in parts]
-        samples = torch.arange(3)
-        whole = bipartite_graph(
-            torch.cat([s for s, _ in parts]),
-            torch.cat([t for _, t in parts]),
-            0.2,
-            MIXED,
-            source_batch=samples.repeat_interleave(torch.tensor([20, 40, 1])),
-            target_batch=samples.repeat_interleave(torch.tensor([30, 10, 5])),
-        )
-        assert_equal(batch_graphs(graphs), whole)
 
 
 def test_to_device(device: torch.device) -> None:
@@ -78,14 +55,12 @@ def test_graph_built_in_inference_mode_serves_training() -> None:
 
 
 def test_offsets_are_displacements_and_their_lengths_and_are_kept():
-    domain = Domain.unit(2)
-    graph = bipartite_graph(torch.rand(20, 2), torch.rand(10, 2), 0.3, domain)
+    graph = bipartite_graph(cloud(20, 0), cloud(10, 1), 0.3, MIXED)
     with torch.inference_mode():
         offset = graph.offset(torch.float64)
-    expected = torch.cat(
-        [graph.displacement, torch.linalg.norm(graph.displacement, dim=1)[:, None]], 1
-    )
-    torch.testing.assert_close(offset, expected.double(), rtol=0, atol=1e-7)
+    length = torch.linalg.norm(graph.displacement, dim=1)[:, None]
+    expected = torch.cat([graph.displacement, length], 1).double()
+    torch.testing.assert_close(offset, expected, rtol=0, atol=1e-7)
     assert graph.offset(torch.float64) is offset and not offset.is_inference()
     assert graph.offset(torch.float32).dtype == torch.float32
 
@@ -100,11 +75,6 @@ def test_displacement_is_computed_in_float64() -> None:
     assert float(graph.displacement) == pytest.approx(2e-6, rel=1e-3)
 
 
-def nearest(source: Tensor, target: Tensor, domain: Domain) -> Tensor:
-    distance = domain.distance(source.double()[None], target.double()[:, None])
-    return distance.argmin(dim=1)
-
-
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 1000), radius=st.sampled_from([1e-3, 0.05, 0.1]))
 def test_empty_neighbourhoods_get_the_nearest_source(seed: int, radius: float) -> None:
@@ -115,19 +85,14 @@ def test_empty_neighbourhoods_get_the_nearest_source(seed: int, radius: float) -
     empty = (distance > radius).all(dim=1)
     assert empty.any()
     given_source = graph.edge_index[0, graph.ptr[:-1][empty]]
-    assert torch.equal(given_source, nearest(source, target, MIXED)[empty])
+    assert torch.equal(given_source, distance.argmin(dim=1)[empty])
     assert (graph.degree()[empty] == 1).all()
     kept = ~empty[graph.edge_index[1]]
     assert (distance <= radius).sum() == kept.sum()
 
 
 def test_sample_without_a_source_is_refused() -> None:
+    batches = {"source_batch": torch.tensor([0, 0, 0, 2])}
+    batches["target_batch"] = torch.tensor([0, 1, 1, 1, 2, 2])
     with pytest.raises(ValueError, match="a sample without a source"):
-        bipartite_graph(
-            cloud(4, 0),
-            cloud(6, 1),
-            0.1,
-            MIXED,
-            source_batch=torch.tensor([0, 0, 0, 2]),
-            target_batch=torch.tensor([0, 1, 1, 1, 2, 2]),
-        )
+        bipartite_graph(cloud(4, 0), cloud(6, 1), 0.1, MIXED, **batches)

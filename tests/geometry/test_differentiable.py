@@ -12,13 +12,9 @@ from nfsgeo.geometry.radius_graph import Interpolation
 INTERPOLATIONS: tuple[Interpolation, ...] = ("mean", "linear", "quadratic", "spline")
 
 
-def points(dim: int, seed: int = 0) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    sizes = (30, dim), (4, dim)
-    source, target = (
-        torch.rand(*size, dtype=torch.float64, generator=generator) for size in sizes
-    )
-    return source.requires_grad_(), target.requires_grad_()
+def points(dim: int) -> list[Tensor]:
+    ends = (torch.rand(num, dim, dtype=torch.float64) for num in (30, 4))
+    return [pos.requires_grad_() for pos in ends]
 
 
 @pytest.mark.slow
@@ -32,9 +28,8 @@ def test_derivatives_are_those_of_finite_differences(
     domain, values = Domain.unit(dim, periodic), torch.randn(30, dtype=torch.float64)
 
     def interpolated(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        graph = bipartite_graph(
-            source, target, 0.4, domain, interpolation=interpolation
-        )
+        given = source, target, 0.4, domain
+        graph = bipartite_graph(*given, interpolation=interpolation)
         edge = graph.base_weight * values[graph.edge_index[0]]
         found = edge.new_zeros(4).index_add(0, graph.edge_index[1], edge)
         return found, graph.displacement.square().sum()
@@ -45,11 +40,11 @@ def test_derivatives_are_those_of_finite_differences(
 
 
 def test_values_are_those_of_the_constant_graph() -> None:
-    source, target = points(2)
+    ends = points(2)
     for interpolation in INTERPOLATIONS:
         differentiable, constant = (
-            bipartite_graph(*ends, 0.3, Domain.unit(2), interpolation=interpolation)
-            for ends in ((source, target), (source.detach(), target.detach()))
+            bipartite_graph(*given, 0.3, Domain.unit(2), interpolation=interpolation)
+            for given in (ends, [pos.detach() for pos in ends])
         )
         assert differentiable.differentiable and not constant.differentiable
         assert torch.equal(differentiable.edge_index, constant.edge_index)
@@ -59,7 +54,7 @@ def test_values_are_those_of_the_constant_graph() -> None:
                 found, getattr(constant, name), check_dtype=False, rtol=1e-6, atol=1e-7
             )
     with torch.no_grad():
-        assert not bipartite_graph(source, target, 0.3, Domain.unit(2)).differentiable
+        assert not bipartite_graph(*ends, 0.3, Domain.unit(2)).differentiable
 
 
 def test_targets_at_a_source_have_the_derivatives_of_targets_nearby() -> None:
@@ -79,8 +74,7 @@ def test_targets_at_a_source_have_the_derivatives_of_targets_nearby() -> None:
 
 
 def test_given_edges_make_the_graph_that_a_search_makes() -> None:
-    source, target = points(2)
-    domain = Domain.unit(2)
+    (source, target), domain = points(2), Domain.unit(2)
     searched = bipartite_graph(source, target, 0.3, domain)
     shuffled = searched.edge_index[:, torch.randperm(searched.num_edges)]
     made = BipartiteGraph.from_edges(shuffled, (source, target), domain)

@@ -8,11 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry import Domain, GraphBuilder, Graphs, bipartite_graph
+from nfsgeo.geometry import BipartiteGraph, Domain, Graphs, bipartite_graph
 from nfsgeo.geometry.graphs import sample_sizes
 
 TORUS = Domain.unit(2)
-BUILDER = GraphBuilder(TORUS, 0.2)
 
 
 def mesh(seed: int, num: int = 30) -> Tensor:
@@ -21,27 +20,35 @@ def mesh(seed: int, num: int = 30) -> Tensor:
 
 def graphs_of(pos: Tensor, query_pos: Tensor | None = None) -> Graphs:
     queries = pos if query_pos is None else query_pos
-    near = bipartite_graph(pos, queries, BUILDER.radius, TORUS)
+    near = bipartite_graph(pos, queries, 0.2, TORUS)
     sizes = None if query_pos is None else (len(query_pos),)
     return Graphs(pos, (len(pos),), query_pos, sizes, {"near": near})
 
 
 @pytest.mark.parametrize("seeds", [(0, 1, 2), (0, 0, 0), (0, 0, 1)])
-def test_joined_samples_are_the_graph_of_the_batch(seeds):
-    joined = Graphs.join([graphs_of(mesh(seed, 20 + seed)) for seed in seeds])
-    sizes = torch.tensor([20 + seed for seed in seeds])
-    batch = torch.arange(len(seeds)).repeat_interleave(sizes)
-    pos = torch.cat([mesh(seed, 20 + seed) for seed in seeds])
-    direct = bipartite_graph(
-        pos, pos, BUILDER.radius, TORUS, source_batch=batch, target_batch=batch
-    )
-    near = joined.edges["near"]
-    assert torch.equal(near.edge_index, direct.edge_index)
-    assert torch.equal(near.displacement, direct.displacement)
-    assert torch.equal(near.base_weight, direct.base_weight)
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_joined_samples_are_the_graph_of_the_batch(seeds, elsewhere):
+    meshes = [mesh(seed, 20 + seed) for seed in seeds]
+    queries = [mesh(seed + 9, 5 + seed) if elsewhere else None for seed in seeds]
+    joined = Graphs.join(list(map(graphs_of, meshes, queries)))
+    ends, sizes, batches = [], [], []
+    for parts in (meshes, queries if elsewhere else meshes):
+        sizes.append(tuple(map(len, parts)))
+        batches.append(torch.arange(3).repeat_interleave(torch.tensor(sizes[-1])))
+        ends.append(torch.cat(parts))
+    of = dict(zip(("source_batch", "target_batch"), batches, strict=True))
+    direct, near = bipartite_graph(*ends, 0.2, TORUS, **of), joined.edges["near"]
+    for name in ("edge_index", "ptr", "displacement", "base_weight"):
+        assert torch.equal(getattr(near, name), getattr(direct, name))
     assert torch.equal(near.transpose.permutation, direct.transpose.permutation)
-    assert torch.equal(joined.batch, batch) and joined.sizes == tuple(sizes.tolist())
-    assert torch.equal(joined.pos, pos) and joined.queries is joined.pos
+    assert torch.equal(joined.pos, ends[0]) and torch.equal(joined.queries, ends[1])
+    assert torch.equal(joined.batch, batches[0]) and joined.sizes == sizes[0]
+    assert elsewhere or joined.queries is joined.pos
+    if elsewhere:
+        assert joined.query_sizes == sizes[1]
+        assert torch.equal(joined.query_batch, batches[1])
+        with pytest.raises(ValueError, match="in all or none"):
+            Graphs.join([graphs_of(meshes[0]), graphs_of(meshes[0], queries[0])])
 
 
 def test_copies_of_one_mesh_are_put_side_by_side_once():
@@ -50,15 +57,6 @@ def test_copies_of_one_mesh_are_put_side_by_side_once():
     assert Graphs.join([one, one]).edges["near"] is twice
     assert Graphs.join([one] * 3).edges["near"].num_source == 90
     assert Graphs.join([one]) is one and one.batch is None
-
-
-def test_queries_are_joined_as_points_are():
-    parts = [graphs_of(mesh(0), mesh(1, 7)), graphs_of(mesh(2), mesh(3, 5))]
-    joined = Graphs.join(parts)
-    assert joined.query_sizes == (7, 5) and len(joined.queries) == 12
-    assert joined.query_batch.tolist() == [0] * 7 + [1] * 5
-    with pytest.raises(ValueError, match="in all or none"):
-        Graphs.join([parts[0], graphs_of(mesh(2))])
 
 
 def test_a_copy_holds_the_edges_and_not_what_is_made_of_them():
@@ -76,18 +74,17 @@ def test_a_copy_holds_the_edges_and_not_what_is_made_of_them():
 
 
 def test_rows_are_some_of_the_targets():
-    near = graphs_of(mesh(0), mesh(1, 11)).edges["near"]
-    part = near.rows(3, 8)
-    assert (part.num_source, part.num_target) == (30, 5)
-    x = torch.randn(30)
-    for graph, wanted in ((part, slice(3, 8)), (near.rows(0, 11), slice(0, 11))):
+    near, x = graphs_of(mesh(0), mesh(1, 11)).edges["near"], torch.randn(30)
+
+    def sums(graph: BipartiteGraph) -> Tensor:
         source, target = graph.edge_index
-        sums = torch.zeros(graph.num_target).index_add(
-            0, target, graph.base_weight * x[source]
-        )
-        source, target = near.edge_index
-        whole = torch.zeros(11).index_add(0, target, near.base_weight * x[source])
-        torch.testing.assert_close(sums, whole[wanted])
+        value = graph.base_weight * x[source]
+        return torch.zeros(graph.num_target).index_add(0, target, value)
+
+    for rows in ((3, 8), (0, 11)):
+        part = near.rows(*rows)
+        assert part.num_source == 30
+        torch.testing.assert_close(sums(part), sums(near)[slice(*rows)])
 
 
 def test_sizes_of_samples():

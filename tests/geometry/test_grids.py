@@ -19,12 +19,11 @@ def test_periodic_axes_leave_the_end_point_out_and_others_hold_both() -> None:
 
 @pytest.mark.parametrize("periodic", [True, False])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_nodes_lie_in_their_domain(periodic: bool, dtype: torch.dtype) -> None:
-    for upper in (2 * math.pi, 0.1, 1e3):
-        for size in (3, 10, 49, 64):
-            domain = Domain((-upper / 3,), (upper,), (periodic,))
-            grid = equispaced_grid(domain, (size,), dtype=dtype)
-            assert domain.contains(grid).all()
+@pytest.mark.parametrize("upper", [2 * math.pi, 0.1, 1e3])
+def test_nodes_lie_in_their_domain(upper: float, periodic: bool, dtype) -> None:
+    domain = Domain((-upper / 3,), (upper,), (periodic,))
+    for size in (3, 10, 49, 64):
+        assert domain.contains(equispaced_grid(domain, (size,), dtype=dtype)).all()
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 0), (4, 1)])

@@ -46,6 +46,11 @@ def scattered(num: int, seed: int = 0) -> Tensor:
     return torch.from_numpy(points)
 
 
+def normalised(num: int, seed: int = 0) -> Tensor:
+    """The same as unit vectors."""
+    return SPHERE.normalise(scattered(num, seed), torch.float64)
+
+
 def turned(points: Tensor, seed: int = 1) -> Tensor:
     """Unit vectors after a rotation."""
     return points @ torch.from_numpy(Rotation.random(random_state=seed).as_matrix()).T
@@ -103,18 +108,16 @@ def test_neighbours_are_those_of_brute_force(
     assert torch.equal(found, radius_edges(*ends, chord, BALL, backend=backend))
 
 
-def test_nodes_are_spread_evenly() -> None:
-    for num in (50, 1000):
-        nodes = equispaced_grid(BALL, (num,), torch.float64)
-        least = torch.pdist(nodes).min().item()
-        assert least > 0.8 * math.sqrt(4 * math.pi / num)
-        volumes = quadrature_weights(nodes, BALL) * num
-        assert volumes.min() > 0.75 and volumes.max() < 1.25
+@pytest.mark.parametrize("num", [50, 1000])
+def test_nodes_are_spread_evenly(num: int) -> None:
+    nodes = equispaced_grid(BALL, (num,), torch.float64)
+    assert torch.pdist(nodes).min() > 0.8 * math.sqrt(4 * math.pi / num)
+    volumes = quadrature_weights(nodes, BALL) * num
+    assert volumes.min() > 0.75 and volumes.max() < 1.25
 
 
 def test_quadrature_weights_are_voronoi_areas() -> None:
-    points = scattered(200)
-    vectors = SPHERE.normalise(points, torch.float64)
+    points, vectors = scattered(200), normalised(200)
     areas = SphericalVoronoi(vectors.numpy()).calculate_areas() / (4 * math.pi)
     found = quadrature_weights(points, SPHERE)
     assert found.sum().item() == pytest.approx(1)
@@ -126,15 +129,12 @@ def test_quadrature_weights_are_voronoi_areas() -> None:
 
 @pytest.mark.parametrize("base", BASES)
 def test_base_interpolation_commutes_with_rotations(base: str) -> None:
-    pos, query = (
-        SPHERE.normalise(scattered(n, seed=n), torch.float64) for n in (300, 150)
-    )
-    weights = []
-    for ends in ((pos, query), (turned(pos), turned(query))):
-        graph = bipartite_graph(*ends, 0.6, BALL, interpolation=base)  # type: ignore[arg-type]
-        dense = torch.zeros(150, 300, dtype=torch.float64)
-        dense[graph.edge_index[1], graph.edge_index[0]] = graph.base_weight
-        weights.append(dense)
+    pos, query = (normalised(n, seed=n) for n in (300, 150))
+    weights = torch.zeros(2, 300, 150, dtype=torch.float64)
+    pairs = (pos, query), (turned(pos), turned(query))
+    for dense, ends in zip(weights, pairs, strict=True):
+        graph = bipartite_graph(*ends, 0.6, BALL, interpolation=base)
+        dense[*graph.edge_index] = graph.base_weight
     torch.testing.assert_close(*weights, atol=1e-6, rtol=0)
 
 
@@ -144,18 +144,18 @@ def test_splines_know_neither_the_date_line_nor_the_poles() -> None:
     date = torch.tensor([[-180.0, 3.0], [179.9999, 3.0]], dtype=pos.dtype)
     queries = torch.cat([scattered(1000, seed=2), pole, date])
     true = smooth(SPHERE.normalise(queries, torch.float64))
-    values = smooth(SPHERE.normalise(pos, torch.float64))
-    error = (interpolate(values, pos, queries, SPHERE) - true).abs().flatten()
-    latitude = queries[:, 1].abs()
+    values = smooth(normalised(2000))
+    found = interpolate(values, pos, queries, SPHERE)
+    error, latitude = (found - true).abs().flatten(), queries[:, 1].abs()
     assert error.max() < 3e-3
     assert error[latitude > 60].mean() < 1.5 * error[latitude < 30].mean()
     mixed = torch.randperm(len(pos))
     again = interpolate(values[mixed], pos[mixed], queries, SPHERE)
-    torch.testing.assert_close(again, interpolate(values, pos, queries, SPHERE))
+    torch.testing.assert_close(again, found)
 
 
 def test_splines_have_derivatives_at_the_poles() -> None:
-    pos = SPHERE.normalise(scattered(400), torch.float64)
+    pos = normalised(400)
     query = torch.tensor([[0.0, 0.0, 1.0], [0.6, 0.0, 0.8]]).double().requires_grad_()
     graph = GraphBuilder(BALL, 0.3, interpolation="spline").grid_to_points(pos, query)
     value = (graph.base_weight * smooth(pos)[graph.edge_index[0], 0, 0]).sum()
@@ -166,10 +166,9 @@ def test_splines_have_derivatives_at_the_poles() -> None:
 
 
 def test_spheres_travel_as_plain_numbers() -> None:
-    for west in (-180.0, 0.0):
-        sphere = Domain.sphere(west)
+    for sphere in (SPHERE, Domain.sphere(0.0)):
         assert Domain.from_dict(json.loads(json.dumps(sphere.to_dict()))) == sphere
-        assert copy.deepcopy(sphere) == sphere
+    assert copy.deepcopy(SPHERE) == SPHERE
     arrays = {k: np.array(v) for k, v in SPHERE.to_dict().items()}
     assert Domain.from_dict(arrays) == SPHERE
     assert Domain.from_dict(arrays | {"sphere": np.array(False)}) != SPHERE
@@ -185,7 +184,7 @@ def test_what_is_no_sphere() -> None:
 
 
 def test_harmonics_satisfy_the_addition_theorem() -> None:
-    pos = SPHERE.normalise(scattered(50), torch.float64)
+    pos = normalised(50)
     found = spherical_harmonics(pos, 9)
     for degree in range(9):
         part = found[:, degree**2 : (degree + 1) ** 2]

@@ -15,11 +15,6 @@ from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.geometry.splines import LARGEST_GAIN, spline_neighbours
 
 
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
 def neighbours(source: Tensor, target: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
     """Indices and displacements of the neighbours of every target."""
     query = RadiusQuery.create(source, target, domain)
@@ -42,23 +37,20 @@ def test_polynomials_are_exact_on_random_meshes(dim, clustered):
     target = 0.1 + 0.8 * torch.rand(60, dim, dtype=torch.float64)
     for powers in itertools.product(range(2), repeat=dim):
         if sum(powers) <= 1:
-            exponent = torch.tensor(powers)
-            exact = (target**exponent).prod(1)
-            out = interpolated(source, target, (source**exponent).prod(1))
+            exact, values = (
+                (x ** torch.tensor(powers)).prod(1) for x in (target, source)
+            )
+            out = interpolated(source, target, values)
             torch.testing.assert_close(out, exact, rtol=0, atol=1e-6)
 
 
 def test_converges_with_the_order_of_its_polynomials():
-    def field(x: Tensor) -> Tensor:
-        return torch.sin(3 * x[:, 0] + 2 * x[:, 1])
-
     errors = []
     target = 0.1 + 0.8 * torch.rand(400, 2, dtype=torch.float64)
     for num_points in (1000, 16000):
         source = torch.rand(num_points, 2, dtype=torch.float64)
-        errors.append(
-            (interpolated(source, target, field(source)) - field(target)).abs().mean()
-        )
+        values, exact = ((3 * x[:, 0] + 2 * x[:, 1]).sin() for x in (source, target))
+        errors.append((interpolated(source, target, values) - exact).abs().mean())
     # Four times finer in distance; polynomials of degree 2 alone have order 3.
     assert math.log(errors[0] / errors[1], 4) > 3
 
@@ -111,20 +103,12 @@ def test_order_of_points_does_not_matter(regular):
 
 
 def test_samples_of_a_batch_keep_to_themselves_and_may_be_small():
-    domain = Domain.unit(2)
-    source, target = torch.rand(33, 2), torch.rand(20, 2)
     batch, asking = (
         torch.arange(2).repeat_interleave(torch.tensor(n)) for n in ([30, 3], [12, 8])
     )
-    graph = bipartite_graph(
-        source,
-        target,
-        0.1,
-        domain,
-        interpolation="spline",
-        source_batch=batch,
-        target_batch=asking,
-    )
+    given = torch.rand(33, 2), torch.rand(20, 2), 0.1, Domain.unit(2)
+    batches = {"source_batch": batch, "target_batch": asking}
+    graph = bipartite_graph(*given, interpolation="spline", **batches)
     assert (batch[graph.edge_index[0]] == asking[graph.edge_index[1]]).all()
     total = torch.zeros(20).index_add(0, graph.edge_index[1], graph.base_weight)
     torch.testing.assert_close(total, torch.ones(20))

@@ -27,9 +27,8 @@ UNIT = (0.0, 0.0), (1.0, 1.0), (False, False)
 # A wall across the unit square, with a gap at its upper end.
 WALL = [[0.495, -0.1], [0.505, -0.1], [0.505, 0.7], [0.495, 0.7]]
 CHAMBERS = Domain(*UNIT, Region.polygons([WALL]))
-CLOSED = Domain(
-    *UNIT, Region.polygons([[[0.49, -1], [0.51, -1], [0.51, 2], [0.49, 2]]])
-)
+WALLS = [[[0.49, -1], [0.51, -1], [0.51, 2], [0.49, 2]]]
+CLOSED = Domain(*UNIT, Region.polygons(WALLS))
 
 
 def convex(dim: int, seed: int) -> tuple[Region, np.ndarray]:
@@ -51,12 +50,15 @@ def clipped(a: Tensor, b: Tensor, planes: np.ndarray) -> Tensor:
     return leaves - enters
 
 
+def height(points: Tensor, planes: np.ndarray) -> Tensor:
+    """Above the highest of the planes; below zero in the obstacle."""
+    normal, offset = (torch.from_numpy(p) for p in (planes[:, :-1], planes[:, -1]))
+    return (points @ normal.T + offset).amax(1)
+
+
 def free_points(dim: int, planes: np.ndarray, num: int, seed: int) -> Tensor:
     points = torch.from_numpy(np.random.default_rng(seed).random((num, dim)))
-    height = points @ torch.from_numpy(planes[:, :-1]).T + torch.from_numpy(
-        planes[:, -1]
-    )
-    return points[height.amax(1) > 1e-3]
+    return points[height(points, planes) > 1e-3]
 
 
 @settings(deadline=None, max_examples=20)
@@ -84,16 +86,10 @@ def test_corners_of_a_convex_obstacle_see_each_other_along_its_sides(
     facets = torch.tensor(region.facets)
     assert domain.visible(facets[:, 0], facets[:, 1]).all()
     middles = facets.mean(1)
-    a, b = (
-        each.flatten(0, 1)
-        for each in (
-            middles[:, None].expand(-1, len(middles), -1),
-            middles[None].expand(len(middles), -1, -1),
-        )
-    )
+    num = len(middles)
+    a, b = middles.repeat_interleave(num, 0), middles.repeat(num, 1)
     hidden = clipped(a, b, planes) > 0.5
-    inner = (a + b) / 2 @ torch.from_numpy(planes[:, :-1]).T
-    deep = (inner + torch.from_numpy(planes[:, -1])).amax(1) < -1e-4
+    deep = height((a + b) / 2, planes) < -1e-4
     assert not domain.visible(a, b)[hidden & deep].any()
 
 
@@ -103,8 +99,7 @@ def test_radius_edges_are_those_of_brute_force(
 ) -> None:
     region, planes = convex(2, 3)
     domain = Domain(*UNIT, region)
-    source = free_points(2, planes, 120, 1)
-    target = free_points(2, planes, 90, 2)
+    source, target = free_points(2, planes, 120, 1), free_points(2, planes, 90, 2)
     everywhere = brute_force(source, target, radius, Domain(*UNIT))
     free = clipped(source[everywhere[0]], target[everywhere[1]], planes) < 0
     found = radius_edges(source, target, radius, domain, backend=backend)
@@ -121,14 +116,10 @@ def brute_nearest(source: Tensor, target: Tensor, domain: Domain, num: int) -> T
 
 @pytest.mark.parametrize("num", [1, 6, 24])
 def test_nearest_neighbours_are_those_of_brute_force(num: int) -> None:
-    generator = torch.Generator().manual_seed(1)
-    source, target = (
-        torch.rand(n, 2, generator=generator, dtype=torch.float64) for n in (150, 200)
-    )
-    source, target = (each[CHAMBERS.contains(each)] for each in (source, target))
-    query = RadiusQuery.create(source, target, CHAMBERS)
-    found = nearest_neighbours(query, num)
-    assert torch.equal(found, brute_nearest(source, target, CHAMBERS, num))
+    ends = (torch.rand(n, 2, dtype=torch.float64) for n in (150, 200))
+    given = *(each[CHAMBERS.contains(each)] for each in ends), CHAMBERS
+    found = nearest_neighbours(RadiusQuery.create(*given), num)
+    assert torch.equal(found, brute_nearest(*given, num))
 
 
 def side(points: Tensor) -> Tensor:
@@ -137,8 +128,7 @@ def side(points: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("interpolation", ["mean", "linear", "quadratic", "spline"])
 def test_no_base_interpolation_reaches_through_a_wall(interpolation: str) -> None:
-    generator = torch.Generator().manual_seed(2)
-    pos = torch.rand(60, 2, generator=generator)
+    pos = torch.rand(60, 2)
     pos = pos[CLOSED.contains(pos)]
     grid = equispaced_grid(CLOSED, (12, 12))
     builder = GraphBuilder(CLOSED, 0.2, interpolation=interpolation, quadrature=True)
@@ -150,9 +140,8 @@ def test_no_base_interpolation_reaches_through_a_wall(interpolation: str) -> Non
         torch.testing.assert_close(total, torch.ones(graph.num_target))
     # Two constants, one in each chamber, are followed exactly.
     value = side(pos).float()
-    at_nodes = torch.zeros(len(grid)).index_add(
-        0, up.edge_index[1], up.base_weight * value[up.edge_index[0]]
-    )
+    edge = up.base_weight * value[up.edge_index[0]]
+    at_nodes = torch.zeros(len(grid)).index_add(0, up.edge_index[1], edge)
     torch.testing.assert_close(at_nodes, side(grid).float(), atol=1e-5, rtol=0)
 
 

@@ -17,11 +17,19 @@ AT_QUERIES = [n for n in NAMES if MODELS[n].model.predicts_anywhere]
 BY_RADIUS = [n for n in NAMES if "radius" in MODELS[n].config.model_fields]
 
 
-def made(name: str, domain: Domain, has_time: bool = True) -> Model:
+def made(name: str, domain: Domain, has_time: bool = True, **settings) -> Model:
     times = (3, 4) if has_time else (1, 1)
     problem = Problem(domain, 2, 1, *times, POINTS, None, has_time)
     torch.manual_seed(0)
-    return build_model(name, problem).eval()
+    return build_model(name, problem, settings).eval()
+
+
+def in_units(origin: float, unit: float, periodic: bool = True) -> Domain:
+    return Domain((origin,) * 2, (origin + unit,) * 2, (periodic,) * 2)
+
+
+def assert_near(found: Tensor, expected: Tensor) -> None:
+    assert (found - expected).abs().max() < 1e-5 * expected.abs().max()
 
 
 def cloud() -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -45,23 +53,19 @@ def test_predictions_know_neither_origin_nor_units(name, periodic, has_time):
     x = x if has_time else x[:, :1]
     expected = made(name, Domain.unit(2, periodic), has_time)(x, pos, batch)
     for origin, unit in UNITS:
-        box = Domain((origin,) * 2, (origin + unit,) * 2, (periodic,) * 2)
-        found = made(name, box, has_time)(x, origin + unit * pos, batch)
-        error = (found - expected).abs().max() / expected.abs().max()
-        assert error < 1e-5, (origin, unit)
+        model = made(name, in_units(origin, unit, periodic), has_time)
+        assert_near(model(x, origin + unit * pos, batch), expected)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("name", AT_QUERIES)
 def test_nor_do_predictions_elsewhere(name):
-    x, pos, batch, queries = cloud()
-    x, pos = x[:POINTS], pos[:POINTS]
+    x, pos, _, queries = (each[:POINTS] for each in cloud())
     expected = made(name, Domain.unit(2))(x, pos, query_pos=queries)
     for origin, unit in UNITS:
-        model = made(name, Domain((origin,) * 2, (origin + unit,) * 2, (True,) * 2))
-        found = model(x, origin + unit * pos, query_pos=origin + unit * queries)
-        error = (found - expected).abs().max() / expected.abs().max()
-        assert error < 1e-5, (origin, unit)
+        ends = origin + unit * pos, origin + unit * queries
+        found = made(name, in_units(origin, unit))(x, ends[0], query_pos=ends[1])
+        assert_near(found, expected)
 
 
 @torch.no_grad()
@@ -78,14 +82,12 @@ def test_networks_see_numbers_of_order_one_in_degrees(name):
 
 @pytest.mark.parametrize("name", BY_RADIUS)
 def test_a_radius_is_in_the_units_of_the_positions(name):
-    x, pos, batch, _ = cloud()
-    box = Domain((0, 0), (20, 20), (True, True))
-    problem = Problem(box, 2, 1, 3, 4, POINTS, None, True)
-    graphs = build_model(name, problem, {"radius": 6.0}).connect(20 * pos, batch)
+    _, pos, batch, _ = cloud()
+    graphs, unit = (
+        made(name, in_units(0, size), radius=0.3 * size).connect(size * pos, batch)
+        for size in (20, 1)
+    )
     reach = max(g.displacement.norm(dim=1).max() for g in graphs.edges.values())
-    if name == "gino":
-        assert 0.25 < reach <= 0.3
-    problem = Problem(Domain.unit(2), 2, 1, 3, 4, POINTS, None, True)
-    unit = build_model(name, problem, {"radius": 0.3}).connect(pos, batch)
+    assert name != "gino" or 0.25 < reach <= 0.3
     for key, graph in unit.edges.items():
         assert torch.equal(graph.edge_index, graphs.edges[key].edge_index)

@@ -10,29 +10,21 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nfsgeo.geometry import Domain
+from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MODELS, Model, Problem, build_model
 
 N_IN, N_OUT = 4, 6
 
 
-def problem_of(
-    n_in: int, n_out: int, forcings: int, static: int, has_time: bool = True
-) -> Problem:
-    problem = Problem(
-        Domain.unit(2), 2 + static, 2, n_in, n_out, 64, (8, 8), has_time, forcings
-    )
+def problem_of(n_in: int, n_out: int, forcings: int, static: int) -> Problem:
+    sizes = 2 + static, 2, n_in, n_out, 64, (8, 8)
+    problem = Problem(Domain.unit(2), *sizes, True, forcings)
     known = problem.folds * forcings
     return replace(problem, in_components=2 + known + static)
 
 
 @settings(max_examples=50, deadline=None)
-@given(
-    n_in=st.integers(1, 6),
-    n_out=st.integers(1, 9),
-    forcings=st.integers(0, 3),
-    static=st.integers(0, 2),
-)
+@given(st.integers(1, 6), st.integers(1, 9), st.integers(0, 3), st.integers(0, 2))
 def test_what_is_put_into_the_input_can_be_had_back(
     n_in: int, n_out: int, forcings: int, static: int
 ) -> None:
@@ -50,12 +42,10 @@ def test_what_is_put_into_the_input_can_be_had_back(
 
 
 def small(name: str, **changes: Any) -> tuple[Model, Problem]:
-    fields = MODELS[name].config.model_fields
     chosen = {"width": 32, "depth": 1, "window": 3, "grid": 8, "patch": 2} | changes
     chosen |= {"time_patch": 1, "residual": False, "sampling_decay": None}
+    fields, problem = MODELS[name].config.model_fields, problem_of(N_IN, N_OUT, 2, 1)
     chosen = {key: value for key, value in chosen.items() if key in fields}
-    problem = problem_of(N_IN, N_OUT, 2, 1)
-    torch.manual_seed(0)
     return build_model(name, problem, chosen).eval(), problem
 
 
@@ -64,14 +54,11 @@ def test_every_model_depends_on_the_forcing_at_every_time_step(name: str) -> Non
     if name in ("gino", "neuralop-fno"):
         pytest.importorskip("neuralop")
     model, problem = small(name)
-    axis = torch.arange(8) / 8
-    pos = torch.cartesian_prod(axis, axis)
-    x = torch.randn(64, N_IN, 3)
+    pos, x = equispaced_grid(problem.domain, (8, 8)), torch.randn(64, N_IN, 3)
     forcing = torch.randn(64, N_IN + N_OUT, 2, requires_grad=True)
     result = model(problem.with_forcing(x, forcing), pos)
     assert result.shape == (64, N_OUT, 2)
     result.square().sum().backward()
-    assert forcing.grad is not None
     reached = forcing.grad.abs().amax(dim=0)
     if name == "mppde":  # sees a window of three before the result
         assert (reached[0] == 0).all()
@@ -94,11 +81,8 @@ def test_time_steps_do_not_depend_on_later_forcings(name: str) -> None:
 
 
 def test_windows_of_mppde_in_training_have_their_own_forcing() -> None:
-    """Its loss vanishes for a field that is the running sum of the forcing, with the
-    network replaced by that sum.
-    """
+    """Its loss is zero for sums of the forcing, and these in place of the network."""
     model, problem = small("mppde", pushforward=False)
-    torch.manual_seed(1)
     forcing = torch.randn(64, N_IN + N_OUT, 2)
     true = forcing.cumsum(1)
 
@@ -114,15 +98,9 @@ def test_windows_of_mppde_in_training_have_their_own_forcing() -> None:
 
     model.step = Sums()
     x = torch.cat([true[:, :N_IN], torch.zeros(64, N_IN, 1)], dim=-1)
-    x = problem.with_forcing(x, forcing)
-    pos = torch.rand(64, 2)
-    graphs = model.connect(pos)
-    torch.testing.assert_close(model(x, pos, graphs=graphs), true[:, N_IN:])
-
-    def largest(prediction: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        return (prediction - target).abs().max()
-
+    x, graphs = problem.with_forcing(x, forcing), model.connect(torch.rand(64, 2))
+    torch.testing.assert_close(model.predict(x, graphs), true[:, N_IN:])
     assert model.steps_beyond == 0
     for _ in range(8):
-        loss = model.training_loss(x, true[:, N_IN:], graphs, largest)
+        loss = model.training_loss(x, true[:, N_IN:], graphs, torch.dist)
         assert loss < 1e-5

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from nfsgeo.geometry import Domain, equispaced_grid, radius_graph
+from nfsgeo.geometry import Domain, Graphs, equispaced_grid, radius_graph
 from nfsgeo.models import MODELS, Model, OwnLoss, Problem, build_model
 from nfsgeo.nn.neighbour_sum import _NeighbourSum, neighbour_sum_reference
 
@@ -30,66 +30,43 @@ class NoCopyToTheHost(TorchDispatchMode):
 
 def batch_for(name: str) -> tuple[Model, Tensor, Tensor, Tensor]:
     torch.manual_seed(0)
-    shape = (SIZE, SIZE)
-    grid = None if MODELS[name].points else shape
+    info, shape = MODELS[name], (SIZE, SIZE)
+    grid = None if info.points else shape
     problem = Problem(Domain.unit(2), 1, 1, 3, 4, SIZE**2, grid, True)
-    fields = MODELS[name].config.model_fields
-    small = {"width": 32, "patch": 2, "sampling_decay": 10.0, "levels": 1}
     # The pushforward trick tosses a coin on the host, where random numbers are.
+    small = {"width": 32, "patch": 2, "sampling_decay": 10.0, "levels": 1}
     small |= {"window": 2, "depth": 1, "pushforward": False}
-    model = build_model(name, problem, {k: v for k, v in small.items() if k in fields})
-    pos = (
-        torch.rand(SIZE**2, 2)
-        if grid is None
-        else equispaced_grid(problem.domain, shape)
-    )
-    pos = pos.repeat(SAMPLES, 1)
+    small = {k: v for k, v in small.items() if k in info.config.model_fields}
+    nodes = equispaced_grid(problem.domain, shape)
+    pos = (torch.rand(SIZE**2, 2) if info.points else nodes).repeat(SAMPLES, 1)
     batch = torch.arange(SAMPLES).repeat_interleave(SIZE**2)
-    return model, torch.randn(len(pos), 3, 1), pos, batch
+    return build_model(name, problem, small), torch.randn(len(pos), 3, 1), pos, batch
 
 
-def step(
-    model: Model, x: Tensor, pos: Tensor, batch: Tensor, graphs, target=None
-) -> Tensor:
-    target = torch.zeros(len(x), 4, 1) if target is None else target
+def step(model: Model, x: Tensor, pos: Tensor, batch: Tensor, graphs: Graphs) -> None:
+    target = x.new_zeros(len(x), 4, 1)
     if isinstance(model, OwnLoss):
-        return model.training_loss(x, target, graphs, nn.functional.mse_loss)
-    return nn.functional.mse_loss(model(x, pos, batch, graphs=graphs), target)
+        loss = model.training_loss(x, target, graphs, nn.functional.mse_loss)
+    else:
+        loss = nn.functional.mse_loss(model(x, pos, batch, graphs=graphs), target)
+    loss.backward()
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_predictions_are_those_of_graphs_made_on_the_spot(name):
+    """Making them changes neither the model nor the state of random numbers."""
     model, x, pos, batch = batch_for(name)
     model.eval()
+    before = {k: v.nan_to_num().clone() for k, v in model.state_dict().items()}
+    random = torch.get_rng_state()
     graphs = model.connect(pos, batch)
+    assert torch.equal(torch.get_rng_state(), random)
+    after = model.state_dict()
+    assert all(torch.equal(v, after[k].nan_to_num()) for k, v in before.items())
     with torch.no_grad():
         assert torch.equal(model(x, pos, batch, graphs=graphs), model(x, pos, batch))
     with pytest.raises(ValueError, match="expected the 108"):
         model(x[:-1], pos, batch, graphs=graphs)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_a_warm_step_searches_nothing_and_copies_nothing_to_the_host(name, monkeypatch):
-    model, x, pos, batch = batch_for(name)
-    graphs = model.connect(pos, batch)
-    step(model, x, pos, batch, graphs).backward()  # makes what is kept of the edges
-    monkeypatch.setattr(radius_graph, "radius_edges", None)
-    with NoCopyToTheHost():
-        step(model, x, pos, batch, graphs).backward()
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_connecting_leaves_the_model_as_it_is(name):
-    """A function of positions: no state, no random number."""
-    model, x, pos, batch = batch_for(name)
-    before = {key: value.clone() for key, value in model.state_dict().items()}
-    random = torch.get_rng_state()
-    model.connect(pos, batch)
-    assert torch.equal(torch.get_rng_state(), random)
-    after = model.state_dict()
-    assert all(
-        torch.equal(before[k].nan_to_num(), after[k].nan_to_num()) for k in after
-    )
 
 
 class NothingOnTheHost(TorchDispatchMode):
@@ -103,22 +80,20 @@ class NothingOnTheHost(TorchDispatchMode):
         return out
 
 
-@pytest.fixture
-def meta(monkeypatch):
-    """Lets models run on the meta device, which has no autocast and no CSR products."""
+@pytest.mark.parametrize("name", MODELS)
+def test_a_warm_step_needs_no_search_and_nothing_of_the_host(name, monkeypatch):
+    """The second part is shown on the meta device, as if all were on a GPU."""
+    model, x, pos, batch = batch_for(name)
+    graphs = model.connect(pos, batch)
+    step(model, x, pos, batch, graphs)  # makes what is kept of the edges
+    monkeypatch.setattr(radius_graph, "radius_edges", None)
+    with NoCopyToTheHost():
+        step(model, x, pos, batch, graphs)
+    # It has no autocast and no CSR products.
     monkeypatch.setattr(torch, "autocast", lambda *given, **more: nullcontext())
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda *given: False)
     monkeypatch.setattr(_NeighbourSum, "apply", neighbour_sum_reference)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_a_warm_step_makes_no_tensor_on_the_host(name, meta):
-    model, x, pos, batch = batch_for(name)
-    graphs = model.connect(pos, batch)
-    step(model, x, pos, batch, graphs).backward()  # makes what is kept of the edges
-    model, graphs = model.to("meta"), graphs.to("meta")
-    x, pos, batch, target = (
-        each.to("meta") for each in (x, pos, batch, torch.zeros(len(x), 4, 1))
-    )
+    model.zero_grad()
+    given = [each.to("meta") for each in (model, x, pos, batch, graphs)]
     with NothingOnTheHost():
-        step(model, x, pos, batch, graphs, target).backward()
+        step(*given)

@@ -11,82 +11,52 @@ import torch
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model, mixer
+from nfsgeo.models.settings import SpectralSettings
+from nfsgeo.nn import SpectralConv
 
+SQUARE = Domain.unit(2)
 SMALL_GRID = ("nfs-vit", "nfs-mlpmixer", "nfs-fnet", "nfs-gfn", "nfs-pfno")
 
 
-def problem(dim: int = 2, *, n_out: int = 10, num_points: int = 4096) -> Problem:
-    return Problem(Domain.unit(dim), 1, 1, 3, n_out, num_points, None, True)
-
-
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
+def problem(num_points: int = 4096, **changes) -> Problem:
+    return replace(Problem(SQUARE, 1, 1, 3, 10, num_points, None, True), **changes)
 
 
 @pytest.mark.parametrize(
-    ("name", "dim", "n_out", "shape"),
+    ("name", "domain", "changes", "shape"),
     [
-        *((name, 2, 10, (16, 16)) for name in SMALL_GRID),
-        *((name, 2, 40, (16, 16)) for name in SMALL_GRID[1:]),
-        ("nfs-vit", 2, 40, (8, 8)),
-        ("nfs-vit", 1, 40, (64,)),
-        ("nfs-gfn", 1, 10, (256,)),
-        ("nfs", 2, 10, (64, 64)),
+        *((name, SQUARE, {}, (16, 16)) for name in SMALL_GRID),
+        *((name, SQUARE, {"n_out": 40}, (16, 16)) for name in SMALL_GRID[1:]),
+        # None is finer than the points.
+        *((name, SQUARE, {"num_points": 100}, (10, 10)) for name in SMALL_GRID),
+        ("nfs-vit", SQUARE, {"n_out": 40}, (8, 8)),
+        ("nfs-vit", Domain.unit(1), {"n_out": 40}, (64,)),
+        ("nfs-gfn", Domain.unit(1), {}, (256,)),
+        ("nfs", SQUARE, {}, (64, 64)),
+        ("nfs", Domain((0, 0), (1, 2), (True, True)), {"num_points": 60}, (6, 12)),
+        ("nfs", Domain.unit(1), {"num_points": 60}, (60,)),
+        ("nfs", Domain.unit(3, False), {"num_points": 60}, (4, 4, 4)),
     ],
 )
-def test_grid(name, dim, n_out, shape):
+def test_grid(name, domain, changes, shape):
+    p = replace(problem(), domain=domain, **changes)
     with torch.device("meta"):
-        model = build_model(name, problem(dim, n_out=n_out), {"width": 8})
+        model = build_model(name, p, {"width": 8})
     assert model.resampling.shape == shape
-
-
-@pytest.mark.parametrize("name", SMALL_GRID)
-def test_no_grid_is_finer_than_the_points(name):
-    model = build_model(name, problem(num_points=100), {"width": 8})
-    assert model.resampling.shape == (10, 10)
 
 
 @pytest.mark.parametrize("num_points", [256, 1024, 4096])
 @pytest.mark.parametrize("name", ["nfs", "nfs-vit"])
 def test_every_point_has_neighbours_on_the_grid(name, num_points):
-    """About as many as the setting says, and none is left to be widened.
-
-    Splines have neighbours of their own besides.
-    """
-    p = problem(num_points=num_points)
+    """About as many as the setting says, of a base that looks for none of its own."""
     settings = {"width": 8, "base": "quadratic"}
-    resampling = build_model(name, p, settings).resampling
-    pos = torch.rand(num_points, 2)
-    graph = resampling.builder.grid_to_points(resampling.grid, pos)
-    nodes = math.prod(resampling.shape)
-    wanted = 2.3 * math.log(min(nodes, num_points))
+    resampling = build_model(name, problem(num_points=num_points), settings).resampling
+    graph = resampling.builder.grid_to_points(
+        resampling.grid, torch.rand(num_points, 2)
+    )
+    wanted = 2.3 * math.log(min(math.prod(resampling.shape), num_points))
     assert graph.degree().double().mean() == pytest.approx(wanted, rel=0.1)
     assert graph.degree().min() >= 4
-
-
-@pytest.mark.parametrize(
-    ("settings", "has_time", "base", "kernel_at", "channels"),
-    [
-        ({}, True, "spline", "nodes", 8),
-        ({}, False, "linear", "nodes", 32),
-        ({"base": "spline"}, False, "spline", "nodes", 32),
-        ({"base": "mean", "back_width": None}, True, "mean", "points", 32),
-        ({"kernel_at": "points"}, True, "spline", "points", 8),
-        ({"base": "mean", "radii": 2}, True, "mean", "nodes", 8),
-    ],
-)
-def test_what_is_left_open_follows_from_the_problem(
-    settings, has_time, base, kernel_at, channels
-):
-    p = replace(problem(num_points=64), has_time=has_time, n_out=10 if has_time else 1)
-    tokens = {"time": "tokens", "kernel": "channel", "width": 32}
-    resampling = build_model("nfs", p, tokens | settings).resampling
-    assert (resampling.builder.interpolation, resampling.kernel_at) == (
-        base,
-        kernel_at,
-    )
-    assert resampling.from_grid.kernel.channels == channels
 
 
 @pytest.mark.parametrize("periodic", [True, False])
@@ -98,10 +68,7 @@ def test_kernels_of_several_radii(periodic):
     x, pos = torch.randn(100, 3, 1), torch.rand(100, 2)
     model(x, pos, torch.arange(2).repeat_interleave(50)).square().mean().backward()
     for kernel in (model.resampling.to_grid, *model.resampling.wider):
-        gradients = [parameter.grad for parameter in kernel.parameters()]
-        assert gradients and all(
-            g is not None and g.isfinite().all() for g in gradients
-        )
+        assert all(p.grad.isfinite().all() for p in kernel.parameters())
     graphs = model.resampling.among_nodes(pos.device).values()
     sizes = [graph.num_edges / 144 for graph in graphs]
     assert 1 < sizes[0] < sizes[1] < sizes[2] == 144
@@ -120,12 +87,11 @@ def test_many_queries_are_answered_some_at_a_time(rows, monkeypatch):
     model = build_model("nfs", p, {"width": 8, "hidden": 8, "grid": 6}).eval()
     answered: list[int] = []
     model.projector.register_forward_hook(lambda *call: answered.append(len(call[2])))
-    x, pos, queries = torch.randn(100, 3, 1), torch.rand(100, 2), torch.rand(25, 2)
-    batch = torch.arange(2).repeat_interleave(50)
-    of = torch.cat([torch.zeros(9), torch.ones(16)]).long()
-    wanted = model(x, pos, batch, query_pos=queries, query_batch=of)
+    points = torch.randn(100, 3, 1), torch.rand(100, 2), torch.arange(100) // 50
+    queries = {"query_pos": torch.rand(25, 2), "query_batch": torch.arange(25) // 13}
+    wanted = model(*points, **queries)
     with torch.no_grad():
-        out = model(x, pos, batch, query_pos=queries, query_batch=of)
+        out = model(*points, **queries)
     torch.testing.assert_close(out, wanted)
     # Ten records are as many rows.
     assert max(answered[1:]) == min(25, rows // 10)
@@ -145,25 +111,24 @@ def test_without_a_kernel_the_base_interpolation_is_left(kernel_at, has_time):
             torch.nn.init.zeros_(parameter)
     plain = build_model("nfs", p, {**sizes, "kernel": "none"})
     missing, unexpected = plain.load_state_dict(learned.state_dict(), strict=False)
-    assert not missing and {name.split(".")[1] for name in unexpected} == {
-        "to_grid",
-        "from_grid",
-    }
-    x, pos = torch.randn(60, 1, 1), torch.rand(60, 2)
-    query_pos = torch.rand(7, 2)
+    left = {name.split(".")[1] for name in unexpected}
+    assert not missing and left == {"to_grid", "from_grid"}
+    x, pos, query_pos = torch.randn(60, 1, 1), torch.rand(60, 2), torch.rand(7, 2)
     found = plain(x, pos, query_pos=query_pos)
     torch.testing.assert_close(found, learned(x, pos, query_pos=query_pos))
     edges = [m.connect(pos).edges["down"].edge_index.size(1) for m in (plain, learned)]
     assert edges[0] < edges[1] or not has_time
 
 
-@pytest.mark.parametrize("dim", [1, 2])
-def test_dimensions_decide_what_nfs_leaves_open(dim):
-    p = problem(dim, num_points=64)
-    chosen = build_model("nfs", p).settings
-    one = (32, 2, "tokens", "channel")
-    more = (64, 4, "channels", "none")
-    found = (chosen.width, chosen.depth, chosen.time, chosen.kernel)
-    assert found == (one if dim == 1 else more)
-    asked = build_model("nfs", p, {"width": 8, "kernel": "gaussian"}).settings
-    assert (asked.width, asked.depth, asked.kernel) == (8, chosen.depth, "gaussian")
+@pytest.mark.parametrize(
+    ("modes", "dim", "num_points", "expected"),
+    [(None, 1, 512, 64), (None, 1, 20, 10), (None, 1, 1, 1), (7, 1, 512, 7)]
+    + [(None, 2, 4096, 8), (12, 2, 64, 12), (None, 3, 64, 8)],
+)
+def test_modes(modes, dim, num_points, expected):
+    p = problem(num_points, domain=Domain.unit(dim))
+    assert SpectralSettings(modes=modes).modes_of(p) == expected
+    if dim == 1 < num_points:
+        model = build_model("nfs", p, {"modes": modes})
+        mixers = [m for m in model.modules() if isinstance(m, SpectralConv)]
+        assert mixers and all(mixer.modes[0] == expected for mixer in mixers)

@@ -14,16 +14,7 @@ from nfsgeo.models import MODELS, Problem, build_model
 pytestmark = pytest.mark.slow
 
 SIZE, RECORDS, STEPS = 8, 4, 1000
-PROBLEM = Problem(
-    domain=Domain.unit(2),
-    in_components=1,
-    out_components=1,
-    n_in=1,
-    n_out=RECORDS,
-    num_points=SIZE**2,
-    grid_shape=(SIZE, SIZE),
-    has_time=True,
-)
+PROBLEM = Problem(Domain.unit(2), 1, 1, 1, RECORDS, SIZE**2, (SIZE, SIZE), True)
 # Of each sample: mean along y, and the two parts of its first wave.
 SHAPES = ((1, 0.5, 0), (1, 0, -0.8), (-0.6, 0.3, 0.6), (0.4, -1, 0))
 
@@ -59,11 +50,7 @@ def field(pos: Tensor, t: float, shape: tuple[float, float, float]) -> Tensor:
 
 
 def samples(*, irregular: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """``x``, ``pos``, ``batch``, ``y``.
-
-    All samples have the same points: with points of its own, a sample could be told by
-    them alone.
-    """
+    """On the same points: with points of its own, a sample could be told by them."""
     pos = equispaced_grid(PROBLEM.domain, (SIZE, SIZE))
     if irregular:
         pos = torch.rand_like(pos)
@@ -100,12 +87,3 @@ def test_four_samples_to_two_per_cent(name):
     model.eval()
     with torch.no_grad():
         assert relative(model(x, pos, batch, graphs=graphs) - y, y) < 0.02
-
-
-def test_what_a_point_knows_is_not_enough():
-    """Where all samples show the same, what does not look elsewhere errs by a third."""
-    x, _, _, y = samples(irregular=False)
-    x, y = x.view(len(SHAPES), -1), y.view(len(SHAPES), -1, RECORDS)
-    alike = (x - x[0]).abs().amax(0) < 1e-6
-    error = (y - y.mean(0))[:, alike]
-    assert relative(error, y) > 0.33

@@ -13,39 +13,37 @@ from nfsgeo.models import Model, Problem, build_model
 SMALL = {"width": 4, "depth": 1, "modes": 2, "hidden": 4, "back_width": 4}
 
 
+PROBLEM = Problem(Domain.unit(2), 1, 1, 2, 2, 36, None, True)
+
+
 def nfs(**settings: object) -> Model:
     torch.manual_seed(0)
-    problem = Problem(Domain.unit(2), 1, 1, 2, 2, 36, None, True)
-    model = build_model("nfs", problem, {**SMALL, **settings}).double()
+    model = build_model("nfs", PROBLEM, {**SMALL, **settings}).double()
     for part in model.modules():
         if type(part).__name__ == "SpectralConv":
             part.weight = nn.Parameter(part.weight.double())
     return model.eval()
 
 
-def case(model: Model) -> tuple[Tensor, Tensor, Tensor]:
+def case() -> tuple[Tensor, Tensor, Tensor]:
+    """Fields, observed positions, query positions."""
     generator = torch.Generator().manual_seed(1)
     sizes = (36, 2, 1), (36, 2), (3, 2)
-    x, pos, query_pos = (
-        torch.rand(*size, generator=generator, dtype=torch.float64) for size in sizes
+    return tuple(
+        torch.rand(size, generator=generator, dtype=torch.float64) for size in sizes
     )
-    return x, pos, query_pos
 
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {"kernel": "dense", "base": "mean"},
-        {"base": "quadratic", "kernel_at": "points"},
-        {"kernel": "gaussian", "base": "linear"},
-    ],
-    ids=["default", "paper", "at points", "gaussian"],
+    [{}, {"kernel": "dense", "base": "mean"}, {"kernel": "gaussian", "base": "linear"}]
+    + [{"base": "quadratic", "kernel_at": "points"}],
+    ids=["default", "paper", "gaussian", "at points"],
 )
 def test_derivatives_are_those_of_finite_differences(settings: dict) -> None:
     """In inputs, observed positions and query positions, first and second."""
     model = nfs(**settings)
-    inputs = [tensor.requires_grad_() for tensor in case(model)]
+    inputs = [tensor.requires_grad_() for tensor in case()]
 
     def predicted(x: Tensor, pos: Tensor, query_pos: Tensor) -> Tensor:
         return model(x, pos, query_pos=query_pos)
@@ -56,7 +54,7 @@ def test_derivatives_are_those_of_finite_differences(settings: dict) -> None:
 
 def test_predictions_do_not_depend_on_whether_gradients_are_wanted() -> None:
     model = nfs()
-    x, pos, query_pos = case(model)
+    x, pos, query_pos = case()
     constant = model(x, pos, query_pos=query_pos)
     found = model(x, pos, query_pos=query_pos.requires_grad_())
     # The displacements of a constant graph are of single precision.
@@ -69,7 +67,7 @@ def test_predictions_do_not_depend_on_whether_gradients_are_wanted() -> None:
 
 def test_samples_on_one_mesh_have_gradients_of_their_own() -> None:
     model = nfs()
-    x, pos, query_pos = case(model)
+    x, pos, query_pos = case()
     both = query_pos.repeat(2, 1).requires_grad_()
     batch, query_batch = (torch.arange(2).repeat_interleave(n) for n in (36, 3))
     x = torch.cat([x, 2 * x])
@@ -82,10 +80,9 @@ def test_samples_on_one_mesh_have_gradients_of_their_own() -> None:
 
 
 def test_what_has_no_full_gradient_says_what_to_use() -> None:
-    problem = Problem(Domain.unit(2), 1, 1, 2, 2, 36, None, True)
-    x, pos, query_pos = case(nfs())
+    x, pos, _ = case()
     x, moving = x.float(), pos.float().requires_grad_()
-    mppde = build_model("mppde", problem, {"width": 32, "window": 2})
+    mppde = build_model("mppde", PROBLEM, {"width": 32, "window": 2})
     with pytest.raises(UserError, match=r"observed positions.*\n?.*nfs"):
         mppde(x, moving)
     with pytest.raises(UserError, match=r"query positions.*\n?.*such as nfs"):

@@ -3,39 +3,27 @@
 from __future__ import annotations
 
 import inspect
-import json
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from click.testing import CliRunner
 
 import nfsgeo.models
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.models import MODELS, NFS, Model, Problem, build_model
-from nfsgeo_cli import main
 
 ROOT = Path(__file__).parents[2]
 PROBLEM = Problem(Domain.unit(2), 1, 1, 2, 2, 64, (8, 8), True)
 
 
 def test_every_entry_is_an_exported_class_and_every_class_an_entry() -> None:
-    exported = {
-        name
-        for name in nfsgeo.models.__all__
-        if inspect.isclass(getattr(nfsgeo.models, name))
-        and issubclass(getattr(nfsgeo.models, name), Model)
-        and not inspect.isabstract(getattr(nfsgeo.models, name))
-    }
-    assert exported == {info.model.__name__ for info in MODELS.values()}
+    each = [getattr(nfsgeo.models, name) for name in nfsgeo.models.__all__]
+    classes = [one for one in each if inspect.isclass(one) and issubclass(one, Model)]
+    exported = {one for one in classes if not inspect.isabstract(one)}
+    assert exported == {info.model for info in MODELS.values()}
     assert all(name == info.name for name, info in MODELS.items())
-
-
-def test_the_command_lists_them() -> None:
-    done = CliRunner().invoke(main, ["models", "--json"])
-    assert [row["name"] for row in json.loads(done.output)] == list(MODELS)
 
 
 def test_the_docs_list_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,16 +37,13 @@ def test_the_docs_list_them(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_signatures_show_the_settings(name: str) -> None:
-    model, fields = MODELS[name].model, MODELS[name].config.model_fields
-    problem, settings, *rest = inspect.signature(model).parameters.values()
-    assert (problem.name, settings.name, settings.default) == (
-        "problem",
-        "settings",
-        None,
-    )
-    assert {each.name: each.default for each in rest} == {
-        key: field.default for key, field in fields.items()
-    }
+    fields = MODELS[name].config.model_fields.items()
+    given = inspect.signature(MODELS[name].model).parameters.values()
+    problem, settings, *rest = given
+    assert (problem.name, settings.name) == ("problem", "settings")
+    assert settings.default is None
+    shown = {each.name: each.default for each in rest}
+    assert shown == {key: field.default for key, field in fields}
     assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in rest)
 
 
@@ -86,21 +71,15 @@ def test_keywords_an_instance_and_a_name_build_the_same(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("keywords", "message"),
-    [
-        ({"widht": 3}, r"NFS\.widht: expected a known key; the nearest is width$"),
-        ({"width": -1}, r"NFS\.width=-1: expected greater than 0; change it$"),
-        ({"base": "cubic"}, r"NFS\.base='cubic': expected 'mean', .* or 'spline'"),
-    ],
+    [({"widht": 3}, r"NFS\.widht: expected a known key; the nearest is width$")]
+    + [({"width": -1}, r"NFS\.width=-1: expected greater than 0; change it$")],
 )
 def test_a_wrong_keyword_is_one_line(keywords: dict, message: str) -> None:
-    with pytest.raises(UserError, match=message) as caught:
+    with pytest.raises(UserError, match=f"^{message}"):
         NFS(PROBLEM, **keywords)
-    assert "\n" not in str(caught.value)
 
 
 def test_settings_come_in_one_way() -> None:
-    settings = MODELS["nfs"].config()
-    with pytest.raises(TypeError, match="either NFSSettings or its fields"):
-        NFS(PROBLEM, settings, width=8)
-    with pytest.raises(TypeError, match="either NFSSettings or its fields"):
-        NFS(PROBLEM, MODELS["fno"].config())
+    for kind, more in (("nfs", {"width": 8}), ("fno", {})):
+        with pytest.raises(TypeError, match="either NFSSettings or its fields"):
+            NFS(PROBLEM, MODELS[kind].config(), **more)

@@ -11,19 +11,13 @@ from nfsgeo.testing import assert_same
 CHANNELS, HEADS = 16, 8
 
 
-def pair() -> tuple[Attention, torch.nn.MultiheadAttention]:
-    """Ours, and torch's with the same weights."""
-    ours = Attention(CHANNELS, HEADS).double()
-    theirs = torch.nn.MultiheadAttention(CHANNELS, HEADS, batch_first=True).double()
-    theirs.in_proj_weight, theirs.in_proj_bias = ours.input.weight, ours.input.bias
-    torch.nn.init.normal_(ours.input.bias)
-    theirs.out_proj.weight, theirs.out_proj.bias = ours.output.weight, ours.output.bias
-    return ours, theirs
-
-
 @pytest.mark.parametrize("sizes", [(6,), (4, 3), (2, 3, 4)])
 def test_equals_multihead_attention(sizes):
-    ours, theirs = pair()
+    ours = Attention(CHANNELS, HEADS).double()
+    theirs = torch.nn.MultiheadAttention(CHANNELS, HEADS, batch_first=True).double()
+    torch.nn.init.normal_(ours.input.bias)
+    theirs.in_proj_weight, theirs.in_proj_bias = ours.input.weight, ours.input.bias
+    theirs.out_proj.weight, theirs.out_proj.bias = ours.output.weight, ours.output.bias
     # Scores far below zero count too: nothing clips them.
     x = 5 * torch.randn(2, CHANNELS, *sizes, dtype=torch.float64)
 

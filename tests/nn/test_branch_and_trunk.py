@@ -8,8 +8,6 @@ from torch import nn
 
 from nfsgeo.nn import Trunk, UNet
 
-SIZES = {1: (13,), 2: (8, 5), 3: (4, 3, 6)}
-
 
 @pytest.mark.parametrize("levels", [1, 2])
 def test_periodic_unet_commutes_with_shifts_of_its_coarsest_grid(levels):
@@ -44,13 +42,10 @@ def test_trunk_is_a_perceptron_of_position_and_time(dim, time):
     trunk = Trunk(dim, 5, hidden=8, depth=3, time=time)
     pos, times = torch.rand(4, dim), torch.tensor([0.0, 0.3, 1.0])
     out = trunk(pos, times)
-    first = trunk.first
     linear = [layer for layer in trunk.rest if isinstance(layer, nn.Linear)]
     assert len(linear) == 3 and out.shape == (4, 3 if time else 1, 5)
     for j, t in enumerate(times if time else [0.0]):
-        inner = pos @ first.space.weight.T + first.space.bias
-        if time:
-            inner = inner + t * first.time
+        inner = trunk.first.space(pos) + (t * trunk.first.time if time else 0)
         for layer in linear:
             inner = layer(nn.functional.gelu(inner))
         torch.testing.assert_close(out[:, j], inner)

@@ -5,18 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
+from nfsgeo.geometry import Domain, bipartite_graph
 from nfsgeo.nn import node_graph, scaled_laplacian, transition_matrices
 from nfsgeo.nn.graph_shift import shifted
 
 
-def ball_graph(num_points: int) -> BipartiteGraph:
-    pos = torch.rand(num_points, 2)
-    return bipartite_graph(pos, pos, 0.3, Domain.unit(2))
-
-
 def test_self_loops_belong_to_the_walk_but_not_to_the_laplacian():
-    graph = ball_graph(30)
+    pos = torch.rand(30, 2)
+    graph = bipartite_graph(pos, pos, 0.3, Domain.unit(2))
     loop = graph.edge_index[0] == graph.edge_index[1]
     assert int(loop.sum()) == 30
     assert (scaled_laplacian(graph).base_weight[loop] == 0).all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -20,17 +22,31 @@ def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "BLOCK_CUDA", request.param)
 
 
-def arguments(out: int, transposed: bool = False) -> list[torch.Tensor]:
-    sizes = ((ROWS, CHANNELS), (HIDDEN, CHANNELS), (HIDDEN,), (out, HIDDEN), (out,))
-    x, *others = (torch.randn(*size, dtype=torch.float64) for size in sizes)
-    return [x.t().contiguous().t() if transposed else x, *others]
+def arguments(out: int, *, edges: bool = False) -> list[torch.Tensor]:
+    """With ``edges``, a bias for each of four sources."""
+    bias = (4, HIDDEN) if edges else (HIDDEN,)
+    sizes = ((ROWS, CHANNELS), (HIDDEN, CHANNELS), bias, (out, HIDDEN), (out,))
+    return [torch.randn(*size, dtype=torch.float64) for size in sizes]
 
 
+@pytest.mark.parametrize("edges", [False, True])
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("out", [1, 2])
-def test_equals_all_rows_at_a_time(block, out, transposed, device):
-    given = [a.to(device) for a in arguments(out, transposed)]
-    assert_same(hidden_layer, hidden_layer_reference, given)
+def test_equals_all_rows_at_a_time(block, out, transposed, edges, device):
+    """Results, first and second derivatives."""
+    given = [a.to(device) for a in arguments(out, edges=edges)]
+    if transposed:
+        given[0] = given[0].t().contiguous().t()
+    source = torch.randint(4, (ROWS,), device=device) if edges else None
+    pair = [partial(f, source=source) for f in (hidden_layer, hidden_layer_reference)]
+    assert_same(*pair, given)
+
+    def slopes(*given: torch.Tensor, layer) -> torch.Tensor:
+        out = layer(*given).sin().sum()
+        grads = torch.autograd.grad(out, given, create_graph=True)
+        return torch.cat([grad.flatten() for grad in grads])
+
+    assert_same(*(partial(slopes, layer=each) for each in pair), given)
 
 
 def test_no_rows():
@@ -61,10 +77,5 @@ def test_mixed_precision_is_that_of_plain_layers():
 def test_projector_is_its_layers_in_turn():
     projector = Projector(CHANNELS, 2, HIDDEN).double()
     x = torch.randn(CHANNELS, 4, 6, dtype=torch.float64).permute(1, 2, 0)
-
-    def in_turn(x: torch.Tensor) -> torch.Tensor:
-        for layer in projector:
-            x = layer(x)
-        return x
-
+    in_turn = torch.nn.Sequential(*projector)
     assert_same(projector, in_turn, (x,), projector.parameters())

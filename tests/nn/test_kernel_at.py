@@ -36,13 +36,10 @@ def resampling(
     )
 
 
-def field(pos: Tensor) -> Tensor:
-    phase = 2 * torch.pi * (pos @ torch.tensor([[1.0, 0, 1, 2], [0, 1, 1, -1]]))
-    return torch.sin(phase)
-
-
-def on_grid(layer: InterpolationResampling, pos: Tensor) -> Tensor:
-    return lifted(layer, *points_of(layer, pos))
+def on_grid(layer: InterpolationResampling, *samples: Tensor) -> Tensor:
+    slope, times = torch.ones(CHANNELS), torch.arange(3) / 2
+    points = points_of(layer, *samples)
+    return layer(*points, lambda values, _: (values, slope), times)
 
 
 def points_of(
@@ -51,12 +48,8 @@ def points_of(
     graphs = [
         Graphs(pos, (len(pos),), edges=layer.connect(pos, pos)) for pos in samples
     ]
-    return field(torch.cat(samples)), Graphs.join(graphs)
-
-
-def lifted(layer: InterpolationResampling, x: Tensor, graphs: Graphs) -> Tensor:
-    slope, times = torch.ones(CHANNELS), torch.arange(3) / 2
-    return layer(x, graphs, lambda v, _: (v, slope), times)
+    turns = torch.cat(samples) @ torch.tensor([[1.0, 0, 1, 2], [0, 1, 1, -1]])
+    return torch.sin(2 * torch.pi * turns), Graphs.join(graphs)
 
 
 @torch.no_grad()
@@ -82,17 +75,12 @@ def test_points_on_the_nodes_are_the_nodes() -> None:
 
 @pytest.mark.parametrize("kernel_at", ["points", "nodes"])
 def test_a_batch_of_meshes_is_its_samples(kernel_at: str) -> None:
-    layer = resampling(kernel_at)
-    sizes = (60, 90)
-    pos = torch.rand(sum(sizes), 2)
-    together = lifted(layer, *points_of(layer, *pos.split(sizes)))
-    for each, part in enumerate(pos.split(sizes)):
-        torch.testing.assert_close(together[each], on_grid(layer, part)[0])
+    layer, samples = resampling(kernel_at), (torch.rand(60, 2), torch.rand(90, 2))
+    together = on_grid(layer, *samples)
+    for found, sample in zip(together, samples, strict=True):
+        torch.testing.assert_close(found, on_grid(layer, sample)[0])
     together.sum().backward()
-    assert all(
-        p.grad is not None and p.grad.isfinite().all()
-        for p in layer.to_grid.parameters()
-    )
+    assert all(p.grad.isfinite().all() for p in layer.to_grid.parameters())
 
 
 @torch.no_grad()
@@ -119,18 +107,14 @@ def test_wider_kernels_are_among_nodes() -> None:
 @torch.no_grad()
 def test_wider_kernels_add_to_the_field(base: str) -> None:
     """Each adds as much as it does alone, whatever the others add."""
-    pos = torch.rand(200, 2)
-    layer = resampling("nodes", base, (3 * RADIUS, 9 * RADIUS))
-    plain = resampling("nodes", base)
-    plain.load_state_dict(layer.state_dict(), strict=False)
-    narrow, together = on_grid(plain, pos), on_grid(layer, pos)
-    added = []
+    pos, radii = torch.rand(200, 2), (3 * RADIUS, 9 * RADIUS)
+    together, plain = resampling("nodes", base, radii), resampling("nodes", base)
+    plain.load_state_dict(together.state_dict(), strict=False)
+    narrow, added = on_grid(plain, pos), []
     for number in range(2):
-        for each, kernel in enumerate(layer.wider):
-            if each != number:
-                for parameter in kernel.parameters():
-                    parameter.zero_()
-        added.append(on_grid(layer, pos) - narrow)
-        layer = resampling("nodes", base, (3 * RADIUS, 9 * RADIUS))
+        alone = resampling("nodes", base, radii)
+        for parameter in alone.wider[1 - number].parameters():
+            parameter.zero_()
+        added.append(on_grid(alone, pos) - narrow)
     assert all(each.abs().max() > 0.01 for each in added)
-    torch.testing.assert_close(together, narrow + added[0] + added[1])
+    torch.testing.assert_close(on_grid(together, pos), narrow + added[0] + added[1])

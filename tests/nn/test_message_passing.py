@@ -15,17 +15,6 @@ CHANNELS, FIELDS, VARIABLES, RADIUS = 6, 4, 2, 0.35
 SIZES = (9, 13)
 
 
-@pytest.fixture(params=[1, 2, 3], ids="{}d".format)
-def domain(request: pytest.FixtureRequest) -> Domain:
-    return Domain.unit(request.param)
-
-
-def inputs() -> tuple[Tensor, Tensor, Tensor]:
-    """Hidden state, fields, variables."""
-    number = sum(SIZES)
-    return tuple(torch.randn(number, c) for c in (CHANNELS, FIELDS, VARIABLES))
-
-
 def written_out(
     layer: MPPDELayer, domain: Domain, pos: Tensor, h: Tensor, u: Tensor, v: Tensor
 ) -> Tensor:
@@ -46,13 +35,13 @@ def written_out(
     return (out - out.mean(0)) / (variance + 1e-5).sqrt()
 
 
-def test_layer_is_its_equations(domain):
-    layer = MPPDELayer(CHANNELS, FIELDS, domain.dim, VARIABLES).double()
-    pos = torch.rand(sum(SIZES), domain.dim, dtype=torch.float64)
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_layer_is_its_equations(dim):
+    layer = MPPDELayer(CHANNELS, FIELDS, dim, VARIABLES).double()
+    domain, pos = Domain.unit(dim), torch.rand(sum(SIZES), dim, dtype=torch.float64)
     batch = torch.arange(2).repeat_interleave(torch.tensor(SIZES))
-    graph = bipartite_graph(
-        pos, pos, RADIUS, domain, source_batch=batch, target_batch=batch
-    )
+    samples = {"source_batch": batch, "target_batch": batch}
+    graph = bipartite_graph(pos, pos, RADIUS, domain, **samples)
     source, target = graph.edge_index
     exact = domain.displacement(pos[source], pos[target])
 
@@ -63,7 +52,8 @@ def test_layer_is_its_equations(domain):
         samples = zip(*(f.split(SIZES) for f in (pos, h, u, v)), strict=True)
         return torch.cat([written_out(layer, domain, *sample) for sample in samples])
 
-    assert_same(fast, plain, [f.double() for f in inputs()], layer.parameters())
+    given = [torch.randn(len(pos), c).double() for c in (CHANNELS, FIELDS, VARIABLES)]
+    assert_same(fast, plain, given, layer.parameters())
 
 
 def test_decoder_is_its_convolutions():

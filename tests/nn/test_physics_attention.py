@@ -16,7 +16,6 @@ CHANNELS, HEADS, SLICES = 12, 3, 5
 
 @pytest.fixture
 def layer() -> PhysicsAttention:
-    torch.manual_seed(0)
     layer = PhysicsAttention(CHANNELS, HEADS, SLICES).double()
     for parameter in layer.parameters():
         parameter.data.normal_()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 import torch_geometric.nn as pyg
@@ -29,6 +31,7 @@ from nfsgeo.nn import (
     node_graph,
     scaled_laplacian,
 )
+from nfsgeo.testing import assert_same
 
 CHANNELS, STEPS, SHAPE, RADIUS = 4, 2, (6, 6), 0.3
 SIZES = (25, 40, 11)
@@ -49,119 +52,50 @@ def interpolation(*, fused: bool = True) -> KernelInterpolation:
     return KernelInterpolation(kernel, fused=fused, domain=DOMAIN)
 
 
-def mixer() -> MixerBlock:
-    return MixerBlock(
-        SpectralConv(CHANNELS, CHANNELS, (3, 3)),
-        norm=FieldLayerNorm(CHANNELS),
-        residual=Pointwise(CHANNELS, CHANNELS),
-        activation=nn.GELU(),
-    )
-
-
-def to_field(x: Tensor) -> Tensor:
-    """Nodes of all grids ``[B m, 1, C]`` to fields ``[B, C, 6, 6]``."""
-    return x.squeeze(1).unflatten(0, (-1, *SHAPE)).movedim(-1, 1)
-
-
-def to_nodes(x: Tensor) -> Tensor:
-    return x.movedim(1, -1).flatten(0, 2).unsqueeze(1)
-
-
-class Solver(nn.Module):
-    """To the grid, a mixer block there, and back: written by hand."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.up, self.block, self.down = interpolation(), mixer(), interpolation()
-
-    def forward(self, data: HeteroData) -> Tensor:
-        point, grid = data["point"], data["grid"]
-        x = self.up(point.x[:, :1], point.pos, graph_between(data, POINT_TO_GRID))
-        x = to_nodes(self.block(to_field(x)))
-        return self.down(x, grid.pos, graph_between(data, GRID_TO_POINT))
-
-
-def tensors_of(data: HeteroData) -> tuple[Tensor, Tensor, GraphTensors]:
-    graph = graph_between(data, POINT_TO_GRID)
-    return data["point"].x, data["point"].pos, graph.tensors()
-
-
-def ring(num_nodes: int) -> Tensor:
-    nodes = torch.arange(num_nodes)
-    forth = torch.stack([nodes, nodes.roll(-1)])
-    return torch.cat([forth, forth.flip(0)], dim=1)
-
-
-@pytest.fixture(autouse=True)
-def seed() -> None:
-    torch.manual_seed(0)
-
-
-def test_a_module_of_ones_own_on_a_batch_equals_the_loop(device):
-    model, data = Solver().to(device), [each.to(device) for each in samples()]
-    together = model(Batch.from_data_list(data))
-    assert together.shape == (sum(SIZES), 1, CHANNELS)
-    torch.testing.assert_close(together, torch.cat([model(each) for each in data]))
-    together.square().sum().backward()
-    assert all(
-        p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters()
-    )
-
-
-def test_in_a_hetero_conv():
-    """Fields and positions go by node type, graphs by edge type."""
-    up, down = interpolation(), interpolation()
-    model = pyg.HeteroConv({POINT_TO_GRID: up, GRID_TO_POINT: down})
-    data = Batch.from_data_list(samples())
-    nodes = torch.randn(data["grid"].num_nodes, STEPS, CHANNELS)
-    graphs = {t: graph_between(data, t) for t in (POINT_TO_GRID, GRID_TO_POINT)}
-    fields = {"point": data["point"].x, "grid": nodes}
+def test_in_a_hetero_conv(device):
+    """Fields go by node type, graphs by edge type; a batch equals the loop."""
+    ways = {POINT_TO_GRID: interpolation(), GRID_TO_POINT: interpolation()}
+    model, data = pyg.HeteroConv(ways).to(device), [d.to(device) for d in samples()]
+    for each in data:
+        each["grid"].x = torch.randn(36, STEPS, CHANNELS, device=device)
     expected = {
-        "grid": up(data["point"].x, data["point"].pos, graphs[POINT_TO_GRID]),
-        "point": down(nodes, data["grid"].pos, graphs[GRID_TO_POINT]),
+        way[2]: torch.cat(
+            [layer(d[way[0]].x, d[way[0]].pos, graph_between(d, way)) for d in data]
+        )
+        for way, layer in ways.items()
     }
-    found = model(fields, data.pos_dict, graphs)
-    torch.testing.assert_close(found, expected, rtol=0, atol=0)
-    found = model(fields, data.pos_dict, data.edge_index_dict)
-    torch.testing.assert_close(found, expected)
+    batch = Batch.from_data_list(data)
+    for graphs in ({t: graph_between(batch, t) for t in ways}, batch.edge_index_dict):
+        found = model(batch.x_dict, batch.pos_dict, graphs)
+        torch.testing.assert_close(found, expected)
+    sum(each.square().sum() for each in found.values()).backward()
+    assert all(p.grad.abs().sum() > 0 for p in model.parameters())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fused", [True, False])
 def test_compiles_with_gradients_on_meshes_of_any_size(fused):
     """What is written out is one graph; sparse products break it, and still agree."""
-    layer = interpolation(fused=fused)
+    layer = interpolation(fused=fused).double()
     compiled = torch.compile(layer, backend="aot_eager", fullgraph=not fused)
     for data in samples():
-        x, pos = data["point"].x, data["point"].pos
-        graph = graph_between(data, POINT_TO_GRID)
-        results = []
-        for call in (layer, compiled):
-            own = x.clone().requires_grad_()
-            out = call(own, pos, graph)
-            layer.zero_grad()
-            out.square().sum().backward()
-            grads = [p.grad.clone() for p in layer.parameters()]
-            results.append([out.detach(), own.grad, *grads])
-        torch.testing.assert_close(*results)
-
-
-def exported(fused: bool, data: HeteroData) -> tuple[nn.Module, KernelInterpolation]:
-    layer = interpolation(fused=fused)
-    points, edges, ends = Dim("points"), Dim("edges"), Dim("ends", min=3)
-    of_graph = GraphTensors({1: edges}, {0: ends}, {0: edges}, {0: edges}, {0: points})
-    sizes = ({0: points}, {0: points}, of_graph)
-    with torch.no_grad():
-        program = export(layer, tensors_of(data), dynamic_shapes=sizes)
-    return program.module(), layer
+        point, graph = data["point"], graph_between(data, POINT_TO_GRID)
+        calls = [partial(f, pos=point.pos, edge_index=graph) for f in (layer, compiled)]
+        assert_same(*calls, (point.x.double(),), layer.parameters())
 
 
 @pytest.mark.parametrize("fused", [True, False])
 def test_exports_with_meshes_of_any_size(fused):
-    first, *others = samples()
-    program, model = exported(fused, first)
-    for data in others:
-        inputs = tensors_of(data)
+    first, *others = (
+        (d["point"].x, d["point"].pos, graph_between(d, POINT_TO_GRID).tensors())
+        for d in samples()
+    )
+    points, edges, ends = Dim("points"), Dim("edges"), Dim("ends", min=3)
+    of_graph = GraphTensors({1: edges}, {0: ends}, {0: edges}, {0: edges}, {0: points})
+    sizes, model = ({0: points}, {0: points}, of_graph), interpolation(fused=fused)
+    with torch.no_grad():
+        program = export(model, first, dynamic_shapes=sizes).module()
+    for inputs in others:
         torch.testing.assert_close(program(*inputs), model(*inputs))
 
 
@@ -182,7 +116,9 @@ class CellFromTensors(nn.Module):
 
 
 def cell_inputs(num_nodes: int) -> tuple[Tensor, ...]:
-    graph = node_graph(ring(num_nodes), num_nodes)
+    """On a ring."""
+    forth = torch.stack([torch.arange(num_nodes), torch.arange(num_nodes).roll(-1)])
+    graph = node_graph(torch.cat([forth, forth.flip(0)], dim=1), num_nodes)
     fields = torch.randn(num_nodes, 3), torch.randn(num_nodes, CHANNELS)
     return *fields, graph.edge_index, graph.ptr, scaled_laplacian(graph).base_weight
 
@@ -200,7 +136,10 @@ def test_cells_export_with_graphs_of_any_size(kind):
 
 
 def test_the_mixer_block_compiles_and_exports_at_any_batch():
-    block, x = mixer(), torch.randn(2, CHANNELS, 8, 8)
+    mix, residual = SpectralConv(4, 4, (3, 3)), Pointwise(4, 4)
+    norm = FieldLayerNorm(4)
+    block = MixerBlock(mix, norm=norm, residual=residual, activation=nn.GELU())
+    x = torch.randn(2, CHANNELS, 8, 8)
     torch.testing.assert_close(torch.compile(block, backend="aot_eager")(x), block(x))
     with torch.no_grad():
         program = export(block, (x,), dynamic_shapes=({0: Dim("batch")},)).module()

@@ -31,10 +31,16 @@ def layer(domain: Domain, time_modes: int | None, modes: int = 2) -> PointSpectr
 
 
 def waves_of(
-    made: PointSpectralConv, domain: Domain, pos: Tensor, batch: Tensor | None = None
+    made: PointSpectralConv, domain: Domain, pos: Tensor, *sizes: int
 ) -> PointWaves:
-    sizes = [len(pos)] if batch is None else torch.bincount(batch).tolist()
-    return PointWaves.of(pos, sizes, domain, made.frequencies())
+    return PointWaves.of(pos, sizes or [len(pos)], domain, made.frequencies())
+
+
+def inputs(domain: Domain, num: int, records: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Fields, positions, and these as shares of the box."""
+    share = torch.rand(num, domain.dim, dtype=torch.float64)
+    pos = torch.tensor(domain.lower) + share * torch.tensor(domain.lengths)
+    return torch.randn(num, records, CHANNELS, dtype=torch.float64), pos, share
 
 
 @pytest.mark.parametrize("time_modes", [3, None])
@@ -60,19 +66,9 @@ def test_elsewhere_it_is_a_sum_over_waves(domain, time_modes):
     """Over all frequencies and their negatives, one by one."""
     made = layer(domain, time_modes, modes=1)
     records = 1 if time_modes is None else RECORDS
-    pos = torch.tensor(domain.lower) + torch.rand(7, domain.dim) * torch.tensor(
-        domain.lengths
-    )
-    pos = pos.double()
-    x = torch.randn(7, records, CHANNELS, dtype=torch.float64)
-    place = (pos - torch.tensor(domain.lower)) / torch.tensor(domain.lengths)
-    at = torch.cat(
-        [
-            place[:, None].expand(-1, records, -1),
-            (torch.arange(records) / records)[:, None].expand(7, -1, 1),
-        ],
-        dim=-1,
-    ).double()
+    x, pos, share = inputs(domain, 7, records)
+    time = (torch.arange(records).double() / records)[:, None].expand(7, -1, 1)
+    at = torch.cat([share[:, None].expand(-1, records, -1), time], dim=-1)
     total = torch.zeros_like(x)
     kept = itertools.product(*made.frequencies(), range(made.weight.size(1)))
     weights = torch.view_as_complex(made.weight).flatten(0, 1)
@@ -85,24 +81,8 @@ def test_elsewhere_it_is_a_sum_over_waves(domain, time_modes):
     torch.testing.assert_close(made(x, waves_of(made, domain, pos)), total)
 
 
-@pytest.mark.parametrize("sizes", [(5, 5), (4, 7, 2)])
-def test_samples_do_not_mix(domain, sizes):
-    made = layer(domain, 3)
-    low, length = torch.tensor(domain.lower), torch.tensor(domain.lengths)
-    pos = (low + torch.rand(sum(sizes), domain.dim) * length).double()
-    x = torch.randn(sum(sizes), RECORDS, CHANNELS, dtype=torch.float64)
-    batch = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
-    together = made(x, waves_of(made, domain, pos, batch))
-    alone = [
-        made(field, waves_of(made, domain, points))
-        for field, points in zip(x.split(sizes), pos.split(sizes), strict=True)
-    ]
-    torch.testing.assert_close(together, torch.cat(alone))
-
-
 def test_gradients_are_those_of_finite_differences(domain):
     made = layer(domain, 2, modes=1)
-    pos = torch.rand(6, domain.dim, dtype=torch.float64)
-    waves = waves_of(made, domain, pos, torch.tensor([0, 0, 1, 1, 1, 1]))
-    x = torch.randn(6, 4, CHANNELS, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x: made(x, waves), (x,))
+    x, pos, _ = inputs(domain, 6, 4)
+    waves = waves_of(made, domain, pos, 2, 4)
+    assert torch.autograd.gradcheck(lambda x: made(x, waves), (x.requires_grad_(),))

@@ -16,6 +16,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch_geometric.utils import to_dense_adj
 
 from nfsgeo.errors import UserError
 from nfsgeo.nn import (
@@ -35,19 +36,11 @@ NAMES = ("z", "r", "h")
 def random_edges(*, symmetric: bool = True) -> Tensor:
     """Of a random graph without self-loops, every node with an edge, sorted."""
     adjacency = torch.rand(NODES, NODES) < 0.3
-    ring = torch.eye(NODES, dtype=torch.bool).roll(1, 0)
-    adjacency |= ring
+    adjacency |= torch.eye(NODES, dtype=torch.bool).roll(1, 0)
     if symmetric:
         adjacency |= adjacency.T.clone()
     adjacency.fill_diagonal_(False)
     return adjacency.nonzero().T
-
-
-def dense(edge_index: Tensor) -> Tensor:
-    """``W[i, j]`` is 1 for an edge from i to j."""
-    matrix = torch.zeros(NODES, NODES)
-    matrix[edge_index[0], edge_index[1]] = 1
-    return matrix
 
 
 def fields(samples: int = 1) -> tuple[Tensor, Tensor]:
@@ -72,7 +65,7 @@ def written_out(
 
 def test_chebyshev_cell_is_its_equations():
     cell, edges = awaken(ChebConvGRU(INPUTS, HIDDEN)), random_edges()
-    adjacency = dense(edges)
+    adjacency = to_dense_adj(edges, max_num_nodes=NODES)[0]
     degree = adjacency.sum(1)
     laplacian = torch.eye(NODES) - adjacency / (degree[:, None] * degree).sqrt()
     scaled = laplacian - torch.eye(NODES)
@@ -99,7 +92,7 @@ def test_chebyshev_cell_is_its_equations():
 def test_diffusion_cell_is_its_equations(symmetric):
     cell = awaken(DiffusionGRU(INPUTS, HIDDEN))
     edges = random_edges(symmetric=symmetric)
-    adjacency = dense(edges)
+    adjacency = to_dense_adj(edges, max_num_nodes=NODES)[0]
     along = (adjacency / adjacency.sum(1, keepdim=True)).T
     against = (adjacency.T / adjacency.sum(0)[:, None]).T
 
@@ -130,11 +123,9 @@ def test_adaptive_cell_is_its_equations():
         graph = torch.softmax(torch.relu(cell.embedding @ cell.embedding.T), 1)
         rows = []
         for n in range(NODES):
-            weight = sum(
-                e * w for e, w in zip(cell.embedding[n], part.weight, strict=True)
-            )
+            near, far = torch.tensordot(cell.embedding[n], part.weight, 1)
             bias = cell.embedding[n] @ part.bias
-            rows.append(x[n] @ weight[0] + (graph[n] @ x) @ weight[1] + bias)
+            rows.append(x[n] @ near + (graph[n] @ x) @ far + bias)
         return torch.stack(rows)
 
     def plain(x: Tensor, h: Tensor) -> Tensor:
@@ -173,11 +164,7 @@ def chebyshev_weights(cell: ChebConvGRU) -> dict[str, Tensor]:
     """As a GConvGRU names them."""
     weights = {}
     from_x = cell.inputs.weight.chunk(3, -1), cell.inputs.bias.chunk(3)
-    from_h = (
-        [*cell.gates.weight.chunk(2, -1), cell.candidate.weight],
-        [*cell.gates.bias.chunk(2), cell.candidate.bias],
-    )
-    for letter, (matrices, biases) in (("x", from_x), ("h", from_h)):
+    for letter, (matrices, biases) in (("x", from_x), ("h", gates_of(cell))):
         for gate, matrix, bias in zip(NAMES, matrices, biases, strict=True):
             weights[f"conv_{letter}_{gate}.bias"] = bias
             for k, term in enumerate(matrix):
@@ -187,41 +174,35 @@ def chebyshev_weights(cell: ChebConvGRU) -> dict[str, Tensor]:
 
 def diffusion_weights(cell: DiffusionGRU) -> dict[str, Tensor]:
     """As a DCRNN names them."""
-    matrices = [*cell.gates.weight.chunk(2, -1), cell.candidate.weight]
-    biases = [*cell.gates.bias.chunk(2), cell.candidate.bias]
     weights = {}
-    for gate, matrix, bias in zip(NAMES, matrices, biases, strict=True):
+    for gate, matrix, bias in zip(NAMES, *gates_of(cell), strict=True):
         weights |= {f"conv_x_{gate}.weight": matrix, f"conv_x_{gate}.bias": bias}
     return weights
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
-def test_chebyshev_cell_is_the_published_one(order):
-    theirs = published("gconv_gru").GConvGRU(INPUTS, HIDDEN, order)
-    cell, edges = awaken(ChebConvGRU(INPUTS, HIDDEN, order)), random_edges()
-    laplacian = scaled_laplacian(node_graph(edges, NODES))
-    assert_same(
-        lambda x, h: cell(x, h, laplacian),
-        lambda x, h: functional_call(
-            theirs, chebyshev_weights(cell), (x, edges), {"H": h}
-        ),
-        fields(),
-        cell.parameters(),
+def gates_of(cell: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+    return (
+        [*cell.gates.weight.chunk(2, -1), cell.candidate.weight],
+        [*cell.gates.bias.chunk(2), cell.candidate.bias],
     )
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_diffusion_cell_is_the_published_one(order):
-    """On symmetric graphs: on others it takes in-degrees in the wrong order."""
-    theirs = published("dcrnn").DCRNN(INPUTS, HIDDEN, order)
-    cell, edges = awaken(DiffusionGRU(INPUTS, HIDDEN, order)), random_edges()
-    walks = transition_matrices(node_graph(edges, NODES))
-    assert walks[0] is walks[1]
+@pytest.mark.parametrize(
+    ("kind", "file", "name", "connect", "weights"),
+    [
+        (ChebConvGRU, "gconv_gru", "GConvGRU", scaled_laplacian, chebyshev_weights),
+        # On symmetric graphs: on others it takes in-degrees in the wrong order.
+        (DiffusionGRU, "dcrnn", "DCRNN", transition_matrices, diffusion_weights),
+    ],
+)
+def test_cells_are_the_published_ones(order, kind, file, name, connect, weights):
+    theirs = getattr(published(file), name)(INPUTS, HIDDEN, order)
+    cell, edges = awaken(kind(INPUTS, HIDDEN, order)), random_edges()
+    graph = connect(node_graph(edges, NODES))
     assert_same(
-        lambda x, h: cell(x, h, walks),
-        lambda x, h: functional_call(
-            theirs, diffusion_weights(cell), (x, edges), {"H": h}
-        ),
+        lambda x, h: cell(x, h, graph),
+        lambda x, h: functional_call(theirs, weights(cell), (x, edges), {"H": h}),
         fields(),
         cell.parameters(),
     )

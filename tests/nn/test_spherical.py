@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from scipy.spatial.transform import Rotation
-from torch import Tensor
 
 from nfsgeo.geometry import Domain, equispaced_grid, spherical_harmonics
 from nfsgeo.nn import SpectralConv, SphericalConv, SphericalTransform
@@ -20,15 +19,6 @@ def double():
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
-
-
-def rotation_of_coefficients(rotation: Rotation) -> Tensor:
-    """Those of a rotated field from those of the field."""
-    pos = equispaced_grid(BALL, (400,), torch.float64)
-    turned = pos @ torch.from_numpy(rotation.as_matrix()).T
-    return SphericalTransform(pos, DEGREES).analyse(
-        spherical_harmonics(turned, DEGREES)
-    )
 
 
 def test_analysis_inverts_synthesis():
@@ -50,27 +40,22 @@ def test_least_squares_are_close_to_quadrature():
 
 
 @pytest.mark.parametrize("time_modes", [None, 3])
-@pytest.mark.parametrize(
-    "rotation",
-    [Rotation.from_euler("z", 37, degrees=True), Rotation.random(random_state=0)],
-    ids=["in longitude", "general"],
-)
-def test_commutes_with_rotations(time_modes, rotation):
+def test_commutes_with_rotations(time_modes):
     transform = SphericalTransform(GRID, DEGREES)
     layer = SphericalConv(2, 3, transform, time_modes)
-    turn = rotation_of_coefficients(rotation)
+    # Coefficients of a rotated field from those of the field.
+    pos = equispaced_grid(BALL, (400,), torch.float64)
+    turned = pos @ torch.from_numpy(Rotation.random(random_state=0).as_matrix()).T
+    harmonics = spherical_harmonics(turned, DEGREES)
+    turn = SphericalTransform(pos, DEGREES).analyse(harmonics)
     torch.testing.assert_close(turn @ turn.T, torch.eye(DEGREES**2), atol=1e-9, rtol=0)
     coefficients = torch.randn(2, 2, DEGREES**2, 6)
     field, turned = transform(coefficients), transform(turn @ coefficients)
-    if time_modes is None:
-        out, of_turned = (
-            layer(field[..., 0])[..., None],
-            layer(turned[..., 0])[..., None],
-        )
-    else:
-        out, of_turned = layer(field), layer(turned)
-    expected = transform(turn @ transform.analyse(out))
-    torch.testing.assert_close(of_turned, expected)
+    out, of_turned = (
+        layer(each) if time_modes else layer(each[..., 0])[..., None]
+        for each in (field, turned)
+    )
+    torch.testing.assert_close(of_turned, transform(turn @ transform.analyse(out)))
 
 
 def test_weights_of_the_degrees():
@@ -86,6 +71,7 @@ def test_weights_of_the_degrees():
 
 @pytest.mark.parametrize("steps", [1, 4, 7, 12])
 def test_is_the_fourier_layer_in_time(steps):
+    """Of degree zero; in half precision it is transformed in single."""
     layer = SphericalConv(2, 3, SphericalTransform(GRID, 1), time_modes=4)
     other = SpectralConv(2, 3, (4,))
     real, imaginary = layer.weight.detach()[0].unflatten(0, (-1, 2)).unbind(1)
@@ -94,24 +80,14 @@ def test_is_the_fourier_layer_in_time(steps):
     out = layer(x.expand(-1, -1, NODES, -1))
     expected = other(x[:, :, 0])[:, :, None].expand(-1, -1, NODES, -1)
     torch.testing.assert_close(out, expected)
-
-
-def test_half_precision_and_gradients():
-    transform = SphericalTransform(GRID, 4)
-    layer = SphericalConv(2, 2, transform, 3)
-    x = torch.randn(1, 2, NODES, 5)
-    exact = layer(x)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = layer(x.bfloat16())
+        found = layer(x.expand(-1, -1, NODES, -1).bfloat16())
     assert found.dtype == torch.bfloat16
-    torch.testing.assert_close(found.double(), exact, atol=0.1, rtol=0.1)
-    exact.square().sum().backward()
-    assert layer.weight.grad is not None and layer.weight.grad.isfinite().all()
+    torch.testing.assert_close(found.double(), out, atol=0.1, rtol=0.1)
 
 
-def test_what_does_not_fit():
+@pytest.mark.parametrize("shape", [(1, 2, NODES), (2, 2, 9, 5)])
+def test_what_does_not_fit(shape):
     layer = SphericalConv(2, 2, SphericalTransform(GRID, 4), 3)
     with pytest.raises(ValueError, match=r"expected \[B, 2, 160, T\]"):
-        layer(torch.randn(1, 2, NODES))
-    with pytest.raises(ValueError, match=r"expected \[B, 2, 160, T\]"):
-        layer(torch.randn(1, 2, 9, 5))
+        layer(torch.randn(shape))

@@ -17,24 +17,16 @@ import pytest
 import nfsgeo
 
 ROOT = Path(__file__).parents[2]
-SKIPPED = ("__main__",)
 HERE = Path(nfsgeo.__file__).parent
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(nfsgeo.__path__, "nfsgeo.")
-    if not module.name.endswith(SKIPPED)
+    if not module.name.endswith("__main__")
 ]
 
 # Layers that come from no paper: what they are is all that can be said.
-PLAIN = {
-    "GridResampling",
-    "InterpolationKernel",
-    "Lift",
-    "Pointwise",
-    "RealPart",
-    "Resampling",
-    "SplitComplex",
-}
+PLAIN = {"GridResampling", "InterpolationKernel", "Lift", "Pointwise", "RealPart"}
+PLAIN |= {"Resampling", "SplitComplex"}
 
 
 def public(modules: list[str]) -> dict[str, Any]:
@@ -53,11 +45,7 @@ PUBLIC = public(MODULES)
 PAGES = [page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")]
 # What the site shows: this is what others call.
 SHOWN = public(re.findall(r"^::: (\S+)$", "\n".join(PAGES), re.MULTILINE))
-LAYERS = {
-    name: each
-    for name, each in SHOWN.items()
-    if name.startswith("nfsgeo.nn.") and inspect.isclass(each)
-}
+LAYERS = [n for n in SHOWN if n.startswith("nfsgeo.nn.") and inspect.isclass(SHOWN[n])]
 
 
 def own(each: Any) -> str:
@@ -104,31 +92,16 @@ def unmentioned(names: list[str], text: str) -> list[str]:
 def raised(function: Any) -> set[str]:
     """Names of the exceptions that a function raises itself and does not catch."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    caught = {
-        inner
-        for part in ast.walk(tree)
-        if isinstance(part, ast.Try) and part.handlers
-        for statement in part.body
-        for inner in ast.walk(statement)
-    }
-    return {
-        ast.unparse(part.exc.func)
-        for part in ast.walk(tree)
-        if part not in caught
-        and isinstance(part, ast.Raise)
-        and isinstance(part.exc, ast.Call)
-        and ast.unparse(part.exc.func)[0].isupper()
-    }
+    tries = [n for n in ast.walk(tree) if isinstance(n, ast.Try) and n.handlers]
+    caught = {n for part in tries for line in part.body for n in ast.walk(line)}
+    left = [n.exc for n in {*ast.walk(tree)} - caught if isinstance(n, ast.Raise)]
+    names = [ast.unparse(each.func) for each in left if isinstance(each, ast.Call)]
+    return {name for name in names if name[0].isupper()}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_modules_have_docstrings(module: str) -> None:
-    assert import_module(module).__doc__
-
-
-@pytest.mark.parametrize("name", sorted(PUBLIC))
-def test_everything_public_has_a_docstring(name: str) -> None:
-    assert own(PUBLIC[name])
+def test_modules_and_everything_public_have_docstrings() -> None:
+    assert not [module for module in MODULES if not import_module(module).__doc__]
+    assert not [name for name, each in PUBLIC.items() if not own(each)]
 
 
 @pytest.mark.parametrize("name", sorted(SHOWN))
@@ -160,8 +133,8 @@ def test_fields_are_told(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(LAYERS))
 def test_layers_tell_shapes_and_their_source(name: str) -> None:
-    text = everything(LAYERS[name])
+    text = everything(SHOWN[name])
     assert re.search(r"``\[[^\]]+\]``", text)
     # A title in quotes; the paper that all of this is about may be called just that.
     told = re.search(r'"[A-Z][^"]{15,}"|\b[Pp]aper', text)
-    assert bool(told) != (LAYERS[name].__name__ in PLAIN)
+    assert bool(told) != (SHOWN[name].__name__ in PLAIN)

@@ -30,20 +30,14 @@ def requirements(*extras: str) -> dict[str, Requirement]:
     return {str(canonicalize_name(r.name)): r for r in map(Requirement, lines)}
 
 
-def test_every_package_on_disk_is_listed() -> None:
-    setuptools = PROJECT["tool"]["setuptools"]
-    found = set()
+def test_every_folder_of_modules_is_listed_as_a_package() -> None:
+    setuptools, found = PROJECT["tool"]["setuptools"], set()
     for package, folder in setuptools["package-dir"].items():
-        for init in (ROOT / folder).rglob("__init__.py"):
-            below = init.parent.relative_to(ROOT / folder).parts
-            found.add(".".join((package, *below)))
-    assert sorted(setuptools["packages"]) == sorted(found)
-
-
-def test_every_module_lies_in_a_package() -> None:
-    for folder in PROJECT["tool"]["setuptools"]["package-dir"].values():
         for module in (ROOT / folder).rglob("*.py"):
             assert (module.parent / "__init__.py").exists(), module
+            below = module.parent.relative_to(ROOT / folder).parts
+            found.add(".".join((package, *below)))
+    assert sorted(setuptools["packages"]) == sorted(found)
 
 
 def test_environment_yml_is_in_step_with_pyproject() -> None:

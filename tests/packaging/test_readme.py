@@ -19,15 +19,6 @@ COMMANDS = re.findall(r"^ {4}(nfsgeo .*)$", README, re.MULTILINE)
 TABLE = re.findall(r"^\| `nfsgeo ([a-z]+)` \|", README, re.MULTILINE)
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_commands_parse(line: str) -> None:
-    verb, *arguments = shlex.split(line, comments=True)[1:]
-    command = main.commands[verb]
-    # Parses and checks every option without running the command.
-    with command.make_context(verb, arguments) as context:
-        assert context.params
-
-
 SMALLER = {"--samples": "10", "--points": "64", "--n-in": "4", "--n-out": "4"}
 QUICK = {
     "generate": {"--resolution": "32", "--records": "8"},
@@ -56,18 +47,8 @@ def test_commands_run_one_after_the_other(
         assert done.exit_code == 0, f"{line}\n{done.output}"
 
 
-def test_it_fits_on_two_screens() -> None:
-    assert len(README.splitlines()) <= 90
-
-
 def test_table_lists_every_verb() -> None:
     assert sorted(TABLE) == sorted(main.commands)
-
-
-def test_make_targets_exist() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"^ {4}make ([a-z]+)", README, re.MULTILINE):
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
 
 
 def test_linked_files_exist() -> None:

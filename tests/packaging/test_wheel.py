@@ -60,12 +60,9 @@ def contents(wheel: Path) -> set[str]:
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # A copy, because setuptools leaves build folders beside the sources.
     work = tmp_path_factory.mktemp("sources")
+    ignored = shutil.ignore_patterns("__pycache__", "*.partial")
     for folder in SOURCES.values():
-        shutil.copytree(
-            ROOT / folder,
-            work / folder,
-            ignore=shutil.ignore_patterns("__pycache__", "*.partial"),
-        )
+        shutil.copytree(ROOT / folder, work / folder, ignore=ignored)
     for file in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / file, work)
     return work
@@ -126,14 +123,10 @@ def test_everything_runs_from_where_it_is_installed(
     def run(line: str) -> str:
         program, *arguments = line.split()
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        return subprocess.run(
-            [installed / "bin" / program, *arguments],
-            cwd=tmp_path,
-            env=environment,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        ).stdout
+        command = [installed / "bin" / program, *arguments]
+        return subprocess.check_output(
+            command, cwd=tmp_path, env=environment, text=True
+        )
 
     assert "train" in run("nfsgeo --help")
     assert "irregular" in run("nfsgeo bench --list")
