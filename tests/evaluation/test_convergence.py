@@ -10,12 +10,8 @@ import pytest
 import torch
 
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.convergence import (
-    KeepStates,
-    deviation,
-    grid_states,
-    kept_states,
-)
+from nfsgeo.evaluation import convergence
+from nfsgeo.evaluation.convergence import KeepStates, deviation, grid_states
 from nfsgeo.training import RunPaths, begin_run, fit, load_config, prepare
 
 
@@ -30,15 +26,9 @@ def test_the_deviation_is_what_the_formula_says() -> None:
 
 @pytest.fixture
 def settings(waves: Path) -> dict[str, Any]:
-    return {
-        "data.file": str(waves),
-        "data.points": 64,
-        "data.n_in": 2,
-        "data.n_out": 3,
-        "model.settings.width": 4,
-        "model.settings.depth": 1,
-        "trainer.epochs": 3,
-    }
+    chosen = {"data.file": str(waves), "data.points": 64, "data.n_in": 2}
+    chosen |= {"data.n_out": 3, "model.settings.width": 4, "model.settings.depth": 1}
+    return chosen | {"trainer.epochs": 3}
 
 
 def test_states_are_what_goes_into_the_blocks_and_comes_out(
@@ -87,7 +77,7 @@ def test_states_are_kept_every_few_epochs_and_change_no_training(
     window = experiment.data.parts["valid"][0]
     kept = rows("kept", KeepStates(tmp_path / "states", window, 2))
     assert kept == rows("plain")
-    files = kept_states(tmp_path / "states")
+    files = convergence.kept_states(tmp_path / "states")
     assert list(files) == [0, 2, 3]
     untrained = grid_states(experiment.forecaster, window)
     assert np.array_equal(files[0]["begin"], untrained["begin"])

@@ -6,33 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import nfsgeo.data
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import predict, read_points
 from nfsgeo.geometry import Domain
-from nfsgeo.training import RunPaths, read_config
-from nfsgeo.training.run_data import RunData
-
-
-def test_predictions_are_those_of_the_model(
-    run: RunPaths, waves: Path, tmp_path: Path
-) -> None:
-    predict(run.root, waves, tmp_path / "out.nc", first=0)
-    config = read_config(run.config)
-    forecaster = nfsgeo.load(run)
-    with nfsgeo.data.open(waves) as file, nfsgeo.data.open(tmp_path / "out.nc") as out:
-        mesh = RunData(config, file).mesh
-        test = RunData(config, file).windows("test")
-        assert out.num_samples == file.num_samples
-        assert np.allclose(out.times, file.times[10:20])
-        assert np.array_equal(out.coordinates(3), mesh(3).pos)
-        data = test[0]
-        with torch.no_grad():
-            expected = forecaster(data.x, data.pos)
-        found = out.read(int(data.sample), slice(None))
-    assert np.allclose(found, expected.numpy(), atol=1e-6)
+from nfsgeo.training import RunPaths
 
 
 def test_query_points_that_were_observed_change_nothing(

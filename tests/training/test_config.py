@@ -92,20 +92,15 @@ def test_a_setting_needs_key_and_value(setting: str) -> None:
         parse_settings([setting])
 
 
-@pytest.mark.parametrize("content", ["a: [", "- 1\n- 2\n", "3"])
+@pytest.mark.parametrize(
+    "content",
+    ["a: [", "- 1\n- 2\n", "3", "seed: !!python/object/apply:os.getpid []\n"]
+    + ["[" * 5000, "{a: " * 5000, "a: &a [*a]", "\0"],
+)
 def test_a_file_that_is_no_configuration(tmp_path: Path, content: str) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(content)
-    with pytest.raises(UserError) as caught:
-        load_config(file)
-    assert "\n" not in str(caught.value)
-
-
-def test_yaml_builds_no_objects(tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text("seed: !!python/object/apply:os.getpid []\n")
-    with pytest.raises(UserError, match="YAML"):
-        load_config(file)
+    (tmp_path / "c.yaml").write_text(content)
+    with pytest.raises(UserError, match=r"^[^\n]+$"):
+        load_config(tmp_path / "c.yaml")
 
 
 def test_a_saved_configuration_reads_back_the_same(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,6 @@ from nfsgeo_cli import main
 
 LEADS = {"data.lead_times": True, "data.n_in": 3, "data.n_out": 4}
 UNEQUAL = np.array([0, 1, 3, 3.5, 6, 7, 7.5, 10, 12, 13, 15, 15.5])
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 def unequal(samples: int = 10, times: Any = UNEQUAL, **more: Any) -> Fields:
@@ -175,24 +168,6 @@ def test_lead_times_are_refused_where_they_mean_nothing(waves: Path) -> None:
     ):
         with pytest.raises(UserError, match=what):
             prepare(load_config(overrides={"data.file": str(waves)} | settings_))
-
-
-@pytest.mark.slow
-def test_a_stopped_run_goes_on_with_the_very_pairs(
-    train: Callable[..., Any], resume: Callable[..., Any]
-) -> None:
-    whole = train("whole", LEADS | {"trainer.epochs": 3})
-
-    from lightning.pytorch import Callback
-
-    class Stop(Callback):
-        def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
-            if trainer.current_epoch == 1:
-                raise KeyboardInterrupt
-
-    with pytest.raises((KeyboardInterrupt, SystemExit)):
-        train("stopped", LEADS | {"trainer.epochs": 3}, Stop())
-    assert resume(whole.paths.root.parent / "stopped").is_the_same_as(whole)
 
 
 @pytest.mark.slow

@@ -26,13 +26,10 @@ def module_of(forecaster_of: Callable[..., Forecaster]) -> Make:
     """Training of a formula that a forecaster puts in the place of a network."""
 
     def make(formula: Any, std: float, **fields: Any) -> TrainingModule:
-        scales = Normalise(
-            mean=[1.0, 5.0][: 1 + len(fields)],
-            std=[std, 10.0][: 1 + len(fields)],
-            out_mean=[1.0],
-            out_std=[std],
-        )
-        forecaster = forecaster_of(formula, scales, **fields)
+        num = 1 + len(fields)
+        scales = {"mean": [1.0, 5.0][:num], "std": [std, 10.0][:num]}
+        normalise = Normalise(**scales, out_mean=[1.0], out_std=[std])
+        forecaster = forecaster_of(formula, normalise, **fields)
         module = TrainingModule(forecaster, OptimiserSection())
         module.log = lambda *_, **__: None  # type: ignore[method-assign]
         return module

@@ -23,13 +23,10 @@ def rates(epochs: int, steps: int, **settings: Any) -> list[float]:
     return seen
 
 
-def test_step_schedule_counts_epochs() -> None:
+def test_constant_and_step_schedules_count_epochs() -> None:
+    assert rates(3, 2, lr=0.1, schedule="constant") == [0.1] * 6
     seen = rates(6, 3, lr=1.0, schedule="step", step_epochs=2, step_factor=0.5)
     assert seen == pytest.approx([1.0] * 6 + [0.5] * 6 + [0.25] * 6)
-
-
-def test_constant() -> None:
-    assert rates(3, 2, lr=0.1, schedule="constant") == [0.1] * 6
 
 
 def test_one_cycle_rises_to_the_rate_and_falls_to_nothing() -> None:

@@ -14,12 +14,7 @@ import nfsgeo
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Residual
-from nfsgeo.training import (
-    RunPaths,
-    begin_run,
-    load_config,
-    prepare,
-)
+from nfsgeo.training import RunPaths, begin_run, load_config, prepare
 from nfsgeo.training.checkpoints import read_checkpoint
 
 Train = Callable[..., Any]
@@ -78,16 +73,12 @@ def test_a_loss_that_is_not_finite_keeps_the_last_good_checkpoint(
     assert all(torch.isfinite(value).all() for value in values)
 
 
-@pytest.mark.parametrize("damage", ["cut", "pickle", "missing"])
-def test_a_damaged_checkpoint_is_refused(train: Train, damage: str) -> None:
+def test_a_checkpoint_that_is_a_pickle_or_missing_is_refused(train: Train) -> None:
     run = train("run", {"trainer.epochs": 1})
-    best = run.paths.best
-    if damage == "cut":
-        best.write_bytes(best.read_bytes()[:1000])
-    elif damage == "pickle":
-        torch.save({"nfsgeo": Path("/")}, best)
-    else:
-        best.unlink()
+    torch.save({"nfsgeo": Path("/")}, run.paths.best)
+    with pytest.raises(UserError, match="best.ckpt"):
+        nfsgeo.load(run.paths)
+    run.paths.best.unlink()
     with pytest.raises(UserError, match="best.ckpt"):
         nfsgeo.load(run.paths)
 
@@ -123,12 +114,8 @@ def test_a_folder_that_holds_something_is_refused(train: Train, tmp_path: Path) 
     assert [path.name for path in (tmp_path / "home").iterdir()] == ["thesis.tex"]
 
 
-def test_folders_are_numbered(
-    tmp_path: Path, waves: Path, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    config = load_config(overrides={"data.file": str(waves)} | tiny)
-    made = [begin_run(prepare(config)).root for _ in range(2)]
+def test_folders_are_numbered(waves: Path, tiny: dict[str, Any]) -> None:
+    made = [begin_run(nfsgeo.prepare(waves, tiny)).root for _ in range(2)]
     assert made == [Path("runs/nfs-waves-1"), Path("runs/nfs-waves-2")]
 
 

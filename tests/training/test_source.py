@@ -40,11 +40,8 @@ def test_the_split_is_that_of_the_file_or_of_the_settings(tmp_path: Path) -> Non
     with nfsgeo.open(path) as fields:
         other = fields.with_split(own).write(tmp_path / "b.nc")
     assert parts(file=other) == {"train": [3, 5], "valid": [4], "test": [0, 1]}
-    for split, wanted in (
-        ([0.5, 0.25, 0.25], [10, 5, 5]),
-        ([11, 4, 5], [11, 4, 5]),
-        ([4, 2, 3], [4, 2, 3]),
-    ):
+    shares = [0.5, 0.25, 0.25], [10, 5, 5]
+    for split, wanted in (shares, ([11, 4, 5],) * 2, ([4, 2, 3],) * 2):
         found = parts(file=other, split=split)
         assert [len(part) for part in found.values()] == wanted
         assert found["train"][0] == 0 and found["test"][-1] == 19
@@ -53,17 +50,8 @@ def test_the_split_is_that_of_the_file_or_of_the_settings(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "split",
-    [
-        [0.5, 0.5, 0.5],
-        [12, 5, 4],
-        [1.5, 1, 1],
-        [0.8, 0.2, 0.0],
-        [0, 10, 10],
-        [10, 0, 10],
-        [-1, 10, 10],
-        [0.5, 0.5],
-        "half",
-    ],
+    [[0.5, 0.5, 0.5], [1.5, 1, 1], [0.8, 0.2, 0.0], [0.5, 0.5], "half"]
+    + [[12, 5, 4], [0, 10, 10], [10, 0, 10], [-1, 10, 10]],
 )
 def test_splits_that_are_none(tmp_path: Path, split: Any) -> None:
     with pytest.raises(UserError, match="split"):
@@ -71,17 +59,14 @@ def test_splits_that_are_none(tmp_path: Path, split: Any) -> None:
 
 
 def test_a_test_file_of_its_own(tmp_path: Path) -> None:
-    train, test = (
-        written(tmp_path / f"{n}.nc", u) for n, u in (("a", WAVE), ("b", -WAVE))
-    )
+    train, test = (written(tmp_path / f"{k}.nc", k * WAVE) for k in (1, -1))
     found = parts(train_file=train, test_file=test)
     assert [len(part) for part in found.values()] == [18, 2, 20]
     assert found["test"] == list(range(20, 40))
     for split in ([0.75, 0.25, 0.0], [15, 5, 0]):
         assert sizes(file=train, test_file=test, split=split) == [15, 5, 20]
-    with open_source(
-        load_config(overrides={"data.file": train, "data.test_file": test}).data
-    ) as fields:
+    both = load_config(overrides={"data.file": train, "data.test_file": test})
+    with open_source(both.data) as fields:
         np.testing.assert_array_equal(fields.read(20, slice(None))[..., 0], -WAVE[0])
 
 
@@ -90,12 +75,11 @@ def test_a_run_with_a_test_file_is_evaluated_on_it(
 ) -> None:
     train, test = (written(tmp_path / f"{k}.nc", k * WAVE) for k in (1, 3))
     chosen = tiny | {"data.n_in": 3, "data.n_out": 3, "trainer.epochs": 1}
-    run = nfsgeo.fit(
-        nfsgeo.prepare(train, chosen | {"data.test_file": test}), tmp_path / "run"
+    run, alone = (
+        nfsgeo.fit(nfsgeo.prepare(train, chosen | more))
+        for more in ({"data.test_file": test}, {})
     )
-    config = read_config(run.config)
-    assert config.data.test_file == test.resolve()
-    alone = nfsgeo.fit(nfsgeo.prepare(train, chosen), tmp_path / "alone")
+    assert read_config(run.config).data.test_file == test.resolve()
     found, other = nfsgeo.evaluate(run), nfsgeo.evaluate(alone, data=test)
     assert found["scored"]["samples"] == 20
     for name in ("persistence", "linear_extrapolation"):

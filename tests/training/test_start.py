@@ -78,18 +78,16 @@ def test_what_does_not_fit_is_new(train: Train, waves: Path, tiny: Any) -> None:
 def test_scales_go_by_names_that_are_not_made_up(
     train: Train, tiny: dict[str, Any], tmp_path: Path, name: str, taken: bool
 ) -> None:
-    u = np.random.default_rng(0).random((12, 50, 30))
-    more = {"domain": nfsgeo.geometry.Domain.unit(2), "component_names": [name]}
-    fields = nfsgeo.from_arrays(u, POINTS, 0.25 * np.arange(30.0), **more)
-    path = fields.write(tmp_path / "named.nc")
-    if taken:  # those of the waves are called u
-        run = train("run", {"trainer.epochs": 1}).paths
-    else:
-        other = nfsgeo.from_arrays(
-            u, POINTS, 0.25 * np.arange(30.0), **more | {"component_names": ["p"]}
-        ).write(tmp_path / "p.nc")
-        run = nfsgeo.fit(nfsgeo.prepare(other, tiny), tmp_path / "other")
-    found = nfsgeo.prepare(path, tiny | {"model.start_from": str(run.root)})
+    def named(name: str) -> Path:
+        u, times = np.random.default_rng(0).random((12, 50, 30)), 0.25 * np.arange(30.0)
+        more = {"domain": nfsgeo.geometry.Domain.unit(2), "component_names": [name]}
+        fields = nfsgeo.from_arrays(u, POINTS, times, **more)
+        return fields.write(tmp_path / f"{name}.nc")
+
+    # Those of the waves are called u.
+    data = {} if taken else {"data.file": str(named("p"))}
+    run = train("run", {"trainer.epochs": 1} | data).paths
+    found = nfsgeo.prepare(named(name), tiny | {"model.start_from": str(run.root)})
     assert ("taken as well" in found.lines[-1]) == taken
     assert ("components differ" in found.lines[-1]) != taken
 

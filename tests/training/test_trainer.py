@@ -85,16 +85,10 @@ def test_a_range_test_finds_a_learning_rate(waves: Path, tiny: dict[str, Any]) -
 
 def test_a_trainer_of_ones_own(train: Train, tiny: dict[str, Any]) -> None:
     run = train("run", {"trainer.epochs": 2})
-    options: dict[str, Any] = {
-        "max_epochs": 2,
-        "accelerator": "cpu",
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-        "inference_mode": False,
-        "num_sanity_val_steps": 0,
-    }
+    shown = ("checkpointing", "progress_bar", "model_summary")
+    options: dict[str, Any] = {f"enable_{each}": False for each in shown}
+    options |= {"max_epochs": 2, "accelerator": "cpu", "logger": False}
+    options |= {"inference_mode": False, "num_sanity_val_steps": 0}
     experiment = prepare(run.experiment.config)
     ours = {"reload_dataloaders_every_n_epochs": 1, "use_distributed_sampler": False}
     clipped = Trainer(**options, **ours, gradient_clip_val=5.0)
