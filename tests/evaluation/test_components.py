@@ -90,24 +90,20 @@ def test_each_component_has_errors_in_its_own_unit(
     assert 0.1 < summary["test"]["rel_l2"] < 2
 
 
-def test_units_do_not_change_pooled_errors(
-    tmp_path: Path, summary: dict[str, Any]
-) -> None:
-    other = trained(weather(tmp_path / "pascals.nc", 100.0), tmp_path / "pascals")
+def test_units_do_not_change_pooled_errors(summary: dict[str, Any]) -> None:
+    other = trained(weather(Path("pascals.nc"), 100.0), Path("pascals"))
     found = nfsgeo.evaluate(other)["baselines"]
     # Extrapolation of a higher degree amplifies how each file rounds its values.
     for name in ("persistence", "linear_extrapolation", "mean"):
         assert found[name] == pytest.approx(summary["baselines"][name], rel=1e-2)
 
 
-def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets(
-    tmp_path: Path,
-) -> None:
+def test_a_component_that_starts_at_zero_has_the_deviation_of_its_targets() -> None:
     u = np.random.default_rng(0).normal(size=(10, 8, 8, 2))
     u[:, :, :4, 1] = 0
     u[..., 1] *= 1e-3
     pos, domain = np.arange(8.0)[:, None] / 8, Domain.unit(1)
     fields = nfsgeo.from_arrays(u, pos, np.arange(8.0), domain=domain)
-    run = trained(fields.write(tmp_path / "d.nc"), tmp_path / "run")
+    run = trained(fields.write(Path("d.nc")), Path("run"))
     std = nfsgeo.evaluate(run)["components"]["u_1"]["std"]
     assert std == pytest.approx(u[:7, ..., 1].std(), rel=1e-4)

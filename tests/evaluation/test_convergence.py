@@ -65,19 +65,19 @@ def test_weights_and_points_have_seeds_of_their_own(settings: dict[str, Any]) ->
 
 @pytest.mark.slow
 def test_states_are_kept_every_few_epochs_and_change_no_training(
-    settings: dict[str, Any], tmp_path: Path
+    settings: dict[str, Any],
 ) -> None:
     def rows(name: str, *callbacks: KeepStates) -> str:
         experiment = prepare(load_config(overrides=settings))
-        fit(experiment, begin_run(experiment, tmp_path / name), callbacks)
-        text = RunPaths(tmp_path / name).metrics.read_text()
+        fit(experiment, begin_run(experiment, Path(name)), callbacks)
+        text = RunPaths(Path(name)).metrics.read_text()
         return "\n".join(line.rpartition(",")[0] for line in text.splitlines())
 
     experiment = prepare(load_config(overrides=settings))
     window = experiment.data.parts["valid"][0]
-    kept = rows("kept", KeepStates(tmp_path / "states", window, 2))
+    kept = rows("kept", KeepStates(Path("states"), window, 2))
     assert kept == rows("plain")
-    files = convergence.kept_states(tmp_path / "states")
+    files = convergence.kept_states(Path("states"))
     assert list(files) == [0, 2, 3]
     untrained = grid_states(experiment.forecaster, window)
     assert np.array_equal(files[0]["begin"], untrained["begin"])

@@ -21,9 +21,9 @@ from nfsgeo.training import RunPaths
 MAKING = Path(__file__).parents[2] / "docs" / "making" / "pretrained.py"
 
 
-def test_a_shipped_run_predicts_the_same(run: RunPaths, waves: Path, tmp_path: Path):
+def test_a_shipped_run_predicts_the_same(run: RunPaths, waves: Path):
     evaluate_run(run)
-    shipped = runpy.run_path(str(MAKING))["ship"](run, tmp_path / "shipped")
+    shipped = runpy.run_path(str(MAKING))["ship"](run, Path("shipped"))
     assert shipped.best.stat().st_size < 0.7 * run.best.stat().st_size
     torch.manual_seed(0)
     x, pos, query_pos = torch.randn(90, 10, 1), torch.rand(90, 2), torch.rand(40, 2)
@@ -31,7 +31,7 @@ def test_a_shipped_run_predicts_the_same(run: RunPaths, waves: Path, tmp_path: P
         found = nfsgeo.load(shipped)(x, pos, query_pos=query_pos)
         expected = nfsgeo.load(run)(x, pos, query_pos=query_pos)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
-    with nfsgeo.predict(shipped, waves, tmp_path / "p.nc") as predicted:
+    with nfsgeo.predict(shipped, waves, Path("p.nc")) as predicted:
         assert predicted.num_points() == 256  # all of the grid's
     summary = evaluate_run(shipped, data=waves)
     assert summary["test"]["mae"] > 0 and summary["peak_memory_bytes"] is None
@@ -61,14 +61,14 @@ def test_what_comes_along(name: str):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_on_data_of_another_seed(name: str, tmp_path: Path):
+def test_on_data_of_another_seed(name: str):
     """Better than extrapolation on the grid; from disjoint meshes alike."""
     equation, resolution, num = {
         "burgers-small": ("burgers", 1024, 256),
         "ns-small": ("navier-stokes", 64, 1024),
     }[name]
     options = {"samples": 20, "records": 20, "seed": 7, "workers": 1}
-    path = generate(equation, tmp_path / "new.nc", resolution=resolution, **options)
+    path = generate(equation, Path("new.nc"), resolution=resolution, **options)
     summary = nfsgeo.evaluate(name, data=path)
     baseline = summary["baselines"]["linear_extrapolation"]["mae"]
     assert summary["test"]["mae"] < 0.5 * baseline

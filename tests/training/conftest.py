@@ -54,7 +54,7 @@ class Trained:
 
 
 @pytest.fixture
-def train(tmp_path: Path, waves: Path, tiny: dict[str, Any]) -> Callable[..., Trained]:
+def train(waves: Path, tiny: dict[str, Any]) -> Callable[..., Trained]:
     """Trains in a folder of the given name, with overrides and callbacks."""
 
     def run(
@@ -62,7 +62,7 @@ def train(tmp_path: Path, waves: Path, tiny: dict[str, Any]) -> Callable[..., Tr
     ) -> Trained:
         chosen = {"data.file": str(waves)} | tiny | (overrides or {})
         experiment = prepare(load_config(overrides=chosen))
-        paths = begin_run(experiment, tmp_path / name)
+        paths = begin_run(experiment, Path(name))
         fit(experiment, paths, callbacks)
         return Trained(experiment, paths)
 
@@ -89,7 +89,7 @@ class Interrupt(Callback):
 
 @pytest.fixture
 def interrupt_and_resume(
-    train: Callable[..., Trained], resume: Callable[[Path], Trained], tmp_path: Path
+    train: Callable[..., Trained], resume: Callable[[Path], Trained]
 ) -> Callable[[dict[str, Any], int], None]:
     """A run cut short in an epoch goes on to the numbers of one that was not."""
 
@@ -97,8 +97,8 @@ def interrupt_and_resume(
         undisturbed = train("undisturbed", overrides)
         with pytest.raises(KeyboardInterrupt):
             train("run", overrides, Interrupt(epoch))
-        assert len(read_history(RunPaths(tmp_path / "run").metrics)) == epoch
-        assert resume(tmp_path / "run").is_the_same_as(undisturbed)
+        assert len(read_history(RunPaths(Path("run")).metrics)) == epoch
+        assert resume(Path("run")).is_the_same_as(undisturbed)
 
     return check
 

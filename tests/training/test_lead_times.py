@@ -19,7 +19,6 @@ from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.training import load_config, prepare
 from nfsgeo_cli import main
 
 LEADS = {"data.lead_times": True, "data.n_in": 3, "data.n_out": 4}
@@ -161,15 +160,6 @@ def test_the_command_line_asks_by_time(tiny: dict[str, Any]) -> None:
         nfsgeo.predict(plain, data, "d.nc", lead_times=[1])
 
 
-def test_lead_times_are_refused_where_they_mean_nothing(waves: Path) -> None:
-    for settings_, what in (
-        ({"model.prediction": "rate"}, "model.prediction=rate with"),
-        (LEADS | {"model.prediction": "damped"}, "model.prediction=damped with"),
-    ):
-        with pytest.raises(UserError, match=what):
-            prepare(load_config(overrides={"data.file": str(waves)} | settings_))
-
-
 @pytest.mark.slow
 def test_unequal_time_steps_cost_little(tmp_path: Path) -> None:
     """The figures of docs/tutorials/any-horizon.md."""
@@ -182,10 +172,7 @@ def test_unequal_time_steps_cost_little(tmp_path: Path) -> None:
     assert found["unequal"] < 1.3 * found["equal"], found
 
 
-THINNED = {
-    "data.lead_times": True,
-    "data.n_in": 4,
-    "data.n_out": 8,
+THINNED = {"data.lead_times": True, "data.n_in": 4, "data.n_out": 8} | {
     "data.window_stride": 2,
     "data.query_points": 0,
     "loss.name": "mse",

@@ -1,8 +1,10 @@
-"""The training step around a forecaster."""
+"""The training step around a forecaster, its optimiser and schedule."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+import nfsgeo
 from nfsgeo.data.connected_batches import ConnectedBatches
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
@@ -17,6 +20,7 @@ from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.training import TrainingModule
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.losses import LOSSES
+from nfsgeo.training.module import make_optimiser, make_schedule
 
 Make = Callable[..., Any]
 
@@ -120,9 +124,7 @@ def test_a_loss_that_is_not_finite_names_the_samples(
         module.validation_step(batch(X, zeros, [5, 6]), 0)
 
 
-def test_a_model_with_a_loss_of_its_own_sees_normalised_fields(
-    module_of: Make,
-) -> None:
+def test_a_model_with_a_loss_of_its_own_sees_normalised_fields(module_of: Make) -> None:
     module, seen = module_of(last, 2.0), []
     model = module.forecaster.model
 
@@ -138,3 +140,67 @@ def test_a_model_with_a_loss_of_its_own_sees_normalised_fields(
     assert seen[1].flatten().tolist() == [4.0] * 4
     assert seen[2].tolist() == [0, 1]
     assert loss.item() == 1.0
+
+
+def test_a_step_on_a_batch_with_its_graphs(waves: Path, tiny: dict[str, Any]) -> None:
+    """It goes through few files of nfsgeo, the second time."""
+    experiment = nfsgeo.prepare(waves, tiny)
+    module, train = experiment.module, experiment.data.parts["train"]
+    module.log = lambda *_, **__: None  # type: ignore[method-assign]
+    batch = experiment.data.collate["train"]([train[0], train[1]])
+    optimiser = torch.optim.Adam(module.parameters())
+    files, root = set[str](), Path(nfsgeo.__file__).parent
+
+    def entered(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and Path(frame.f_code.co_filename).is_relative_to(root):
+            files.add(frame.f_code.co_filename)
+
+    def step() -> None:
+        optimiser.zero_grad()
+        module.training_step(batch, 0).backward()
+        optimiser.step()
+
+    step()
+    sys.setprofile(entered)
+    try:
+        step()
+    finally:
+        sys.setprofile(None)
+    assert 10 < len(files) <= 25, sorted(files)
+
+
+def rates(epochs: int, steps: int, **settings: Any) -> list[float]:
+    section = OptimiserSection(**settings)
+    optimiser = make_optimiser([torch.nn.Parameter(torch.ones(1))], section)
+    schedule = make_schedule(optimiser, section, epochs=epochs, steps_per_epoch=steps)
+    seen = []
+    for _ in range(epochs * steps):
+        seen.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    return seen
+
+
+def test_constant_and_step_schedules_count_epochs() -> None:
+    assert rates(3, 2, lr=0.1, schedule="constant") == [0.1] * 6
+    seen = rates(6, 3, lr=1.0, schedule="step", step_epochs=2, step_factor=0.5)
+    assert seen == pytest.approx([1.0] * 6 + [0.5] * 6 + [0.25] * 6)
+
+
+def test_one_cycle_rises_to_the_rate_and_falls_to_nothing() -> None:
+    seen = rates(10, 10, lr=1.0, schedule="one-cycle", one_cycle_rise=0.3)
+    top = seen.index(max(seen))
+    assert max(seen) == pytest.approx(1.0, rel=1e-3)
+    assert 28 <= top <= 30
+    assert seen[:top] == sorted(seen[:top])
+    assert seen[top:] == sorted(seen[top:], reverse=True)
+    assert seen[-1] < 1e-4
+
+
+def test_betas_are_those_asked_for() -> None:
+    section = OptimiserSection(name="adamw", betas=(0.8, 0.9), weight_decay=0.1)
+    optimiser = make_optimiser([torch.nn.Parameter(torch.ones(1))], section)
+    make_schedule(optimiser, section, epochs=2, steps_per_epoch=2)
+    assert isinstance(optimiser, torch.optim.AdamW)
+    group = optimiser.param_groups[0]
+    assert (group["betas"], group["weight_decay"]) == ((0.8, 0.9), 0.1)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 import nfsgeo.data
 from nfsgeo.training import load_config
@@ -56,10 +55,8 @@ def test_every_model_trains_and_predicts(train: Train, model: str) -> None:
     # The pushforward trick wants three windows of four records.
     assert parts["train"][0].y.size(1) == (8 if model == "mppde" else 4)
     assert len(run.experiment.task.times) == 8
-    best = nfsgeo.load(run.paths)
-    with torch.no_grad():
-        result = best(parts["valid"][0].x, parts["valid"][0].pos)
-    assert result.shape == (30, 4, 1)
+    item = parts["valid"][0]
+    assert nfsgeo.load(run.paths).predict(item.x, item.pos).shape == (30, 4, 1)
 
 
 @pytest.mark.parametrize("model", ["gcgru", "mppde"])

@@ -42,10 +42,10 @@ def settings(tiny: dict[str, Any]) -> dict[str, Any]:
     return tiny | SIZES | {"model.name": "nfs"}
 
 
-def test_a_run_keeps_its_walls(tmp_path: Path, settings: dict[str, Any]) -> None:
-    data = chambers(tmp_path / "a.nc", CHAMBERS)
+def test_a_run_keeps_its_walls(settings: dict[str, Any]) -> None:
+    data = chambers(Path("a.nc"), CHAMBERS)
     settings |= {"data.boundary_inputs": True, "trainer.epochs": 1}
-    run = nfsgeo.fit(nfsgeo.prepare(data, settings), tmp_path / "run")
+    run = nfsgeo.fit(nfsgeo.prepare(data, settings), Path("run"))
     assert nfsgeo.evaluate(run)["test"]["mae"] < 1
     forecaster = nfsgeo.load(run)
     assert forecaster.model.problem.domain == CHAMBERS
@@ -59,38 +59,36 @@ def test_a_run_keeps_its_walls(tmp_path: Path, settings: dict[str, Any]) -> None
         forecaster.predict(x, pos, query_pos=torch.tensor([[1.0, 0.5]]))
     # Data without the wall are on another domain.
     with pytest.raises(UserError, match="a region with 4 facets, as in training"):
-        nfsgeo.evaluate(run, data=chambers(tmp_path / "b.nc", BOX))
-    np.savetxt(tmp_path / "q.csv", [[0.5, 0.5], [1.0, 0.2]], delimiter=",")
-    options = ["--input", str(data), "--output", str(tmp_path / "p.nc")]
-    options += ["--query-points", str(tmp_path / "q.csv")]
+        nfsgeo.evaluate(run, data=chambers(Path("b.nc"), BOX))
+    np.savetxt(Path("q.csv"), [[0.5, 0.5], [1.0, 0.2]], delimiter=",")
+    options = ["--input", str(data), "--output", str(Path("p.nc"))]
+    options += ["--query-points", str(Path("q.csv"))]
     done = CliRunner().invoke(main, ["predict", str(run.root), *options])
     assert done.exit_code == 2
     assert "1 of 2 points in an obstacle, the first is number 1" in done.output
     assert len(done.output.strip().splitlines()) == 1
 
 
-def test_walls_out_of_reach_change_nothing(
-    tmp_path: Path, settings: dict[str, Any]
-) -> None:
+def test_walls_out_of_reach_change_nothing(settings: dict[str, Any]) -> None:
     predicted = []
     for name, domain in (("plain", BOX), ("far", FAR)):
-        data = chambers(tmp_path / f"{name}.nc", domain)
+        data = chambers(Path(f"{name}.nc"), domain)
         chosen = settings | {"data.points": 50, "loss.weighting": "quadrature"}
-        run = nfsgeo.fit(nfsgeo.prepare(data, chosen), tmp_path / name)
+        run = nfsgeo.fit(nfsgeo.prepare(data, chosen), Path(name))
         errors = nfsgeo.evaluate(run)["test"]
         predicted.append([errors[key] for key in ("mae", "rmse", "rel_l2")])
     assert predicted[0] == predicted[1]
 
 
-def test_boundary_inputs_need_a_region(tmp_path: Path) -> None:
-    data = chambers(tmp_path / "a.nc", BOX)
+def test_boundary_inputs_need_a_region() -> None:
+    data = chambers(Path("a.nc"), BOX)
     with pytest.raises(UserError, match="whose domain has no region"):
         nfsgeo.prepare(data, SIZES | {"data.boundary_inputs": True})
 
 
 @pytest.mark.parametrize("model", ["mppde", "transolver", "dse", "gcgru"])
-def test_other_models_train_beside_a_wall(model: str, tmp_path: Path) -> None:
-    data = chambers(tmp_path / "a.nc", CHAMBERS)
+def test_other_models_train_beside_a_wall(model: str) -> None:
+    data = chambers(Path("a.nc"), CHAMBERS)
     chosen = SIZES | {"data.boundary_inputs": True}
     chosen |= {"model.name": model, "data.max_train": 2, "data.query_points": 0}
     forecaster = nfsgeo.prepare(data, chosen).forecaster.eval()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,97 +12,92 @@ import nfsgeo.data
 from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.training import load_config
+from nfsgeo.training import load_config, parse_settings
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import RunData
 
 
-def resolve(path: Path, overrides: dict[str, Any] | None = None) -> RunConfig:
+def resolve(path: Path, given: str = "") -> RunConfig:
     with nfsgeo.data.open(path) as file:
-        return resolved(load_config(overrides=overrides), file)
+        return resolved(load_config(overrides=parse_settings(given.split())), file)
 
 
 @pytest.fixture
-def cloud(tmp_path: Path) -> Path:
+def cloud() -> Path:
     """Ten samples on two meshes of 30 and 40 points."""
     random = np.random.default_rng(0)
     meshes = 5 * [random.random((num, 2)) for num in (30, 40)]
     u, domain = [random.random((len(mesh), 24)) for mesh in meshes], Domain.unit(2)
     fields = nfsgeo.from_arrays(u, meshes, np.arange(24.0), domain=domain)
-    return fields.write(tmp_path / "cloud.nc")
+    return fields.write(Path("cloud.nc"))
 
 
 @pytest.mark.parametrize(
-    ("overrides", "chosen"),
+    ("given", "chosen"),
     [
+        ("", "data.mesh=random-subset data.points=64 data.point_sets=16"),
+        ("", "data.n_in=10 data.n_out=10 loss.weighting=quadrature"),
+        ("model.name=fno", "data.mesh=grid data.grid=8"),
         (
-            {},
-            {"data.mesh": "random-subset", "data.points": 64, "data.point_sets": 16}
-            | {"data.n_in": 10, "data.n_out": 10, "loss.weighting": "quadrature"},
+            "model.name=fno data.points=16",
+            "data.mesh=grid data.grid=4 data.points=null",
         ),
-        ({"model.name": "fno"}, {"data.mesh": "grid", "data.grid": 8}),
-        (
-            {"model.name": "fno", "data.points": 16},
-            {"data.mesh": "grid", "data.grid": 4, "data.points": None},
-        ),
-        ({"data.point_sets": 1}, {"data.point_sets": 1}),
-        ({"data.mesh": "grid"}, {"data.point_sets": 1, "loss.weighting": "uniform"}),
-        ({"data.mesh_per_sample": True}, {"data.point_sets": 1}),
-        ({"model.name": "mppde"}, {"data.point_sets": 1}),
-        ({"preset": "paper"}, {"data.point_sets": 1, "loss.weighting": "uniform"}),
-        ({"data.mesh": "off-grid"}, {"loss.weighting": "quadrature"}),
-        (
-            {"data.mesh": "clustered", "data.points": 64},
-            {"loss.weighting": "uniform"},
-        ),
-        ({"model.name": "dse"}, {"loss.weighting": "uniform"}),
-        ({"loss.weighting": "uniform"}, {"loss.weighting": "uniform"}),
+        ("data.point_sets=1", "data.point_sets=1"),
+        ("data.mesh=grid", "data.point_sets=1 loss.weighting=uniform"),
+        ("data.mesh_per_sample=true", "data.point_sets=1"),
+        ("model.name=mppde", "data.point_sets=1"),
+        ("preset=paper", "data.point_sets=1 loss.weighting=uniform"),
+        ("data.mesh=off-grid", "loss.weighting=quadrature"),
+        ("data.mesh=clustered data.points=64", "loss.weighting=uniform"),
+        ("model.name=dse", "loss.weighting=uniform"),
+        ("loss.weighting=uniform", "loss.weighting=uniform"),
         # Noise in the last time step is not to be predicted.
-        ({"data.input_noise": 0.05}, {"model.prediction": "direct"}),
+        ("data.input_noise=0.05", "model.prediction=direct"),
         (
-            {"data.input_noise": 0.05, "model.prediction": "residual"},
-            {"model.prediction": "residual"},
+            "data.input_noise=0.05 model.prediction=residual",
+            "model.prediction=residual",
         ),
-        ({"data.training_noise": 0.05}, {"model.prediction": "residual"}),
+        ("data.training_noise=0.05", "model.prediction=residual"),
     ],
 )
-def test_nothing_is_left_open(
-    waves: Path, overrides: dict[str, Any], chosen: dict[str, Any]
-) -> None:
-    config = resolve(waves, overrides)
-    assert {key: attrgetter(key)(config) for key in chosen} == chosen
+def test_nothing_is_left_open(waves: Path, given: str, chosen: str) -> None:
+    config, wanted = resolve(waves, given), parse_settings(chosen.split())
+    assert {key: attrgetter(key)(config) for key in wanted} == wanted
     assert config.data.file == waves.resolve()
 
 
 @pytest.mark.parametrize(
-    ("overrides", "message"),
+    ("given", "message"),
     [
-        ({"data.n_out": 15}, "at most the 24 time steps"),
-        ({"data.first_step": 5}, "at most the 24 time steps"),
-        ({"data.time_stride": 2}, "at most the 24 time steps"),
-        ({"model.name": "fno", "data.points": 60}, r"give --grid 8 \(64 points\)"),
+        ("data.n_out=15", "at most the 24 time steps"),
+        ("data.first_step=5", "at most the 24 time steps"),
+        ("data.time_stride=2", "at most the 24 time steps"),
+        ("model.name=fno data.points=60", r"give --grid 8 \(64 points\)"),
         (
-            {"data.point_sets": 3, "data.mesh": "grid", "data.grid": 8},
-            r"data\.point_sets with --mesh grid",
+            "data.point_sets=3 data.mesh=grid data.grid=8",
+            r"data\.point_sets with --mesh",
+        ),
+        ("model.prediction=rate", "model.prediction=rate with"),
+        (
+            "data.lead_times=true data.n_out=4 model.prediction=damped",
+            "model.prediction=damped with",
         ),
     ],
 )
-def test_what_data_do_not_allow(
-    waves: Path, overrides: dict[str, Any], message: str
-) -> None:
+def test_what_data_do_not_allow(waves: Path, given: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        resolve(waves, overrides)
+        resolve(waves, given)
 
 
-def test_the_default_grid_fits_one_of_any_size(tmp_path: Path) -> None:
+def test_the_default_grid_fits_one_of_any_size() -> None:
     axis = np.arange(22) / 22
-    path = tmp_path / "odd.nc"
+    path = Path("odd.nc")
     u = [Array(np.random.default_rng(0).random((10, 24, 22)), "ntx", ["u"])]
     domain = Domain.unit(1)
     build(path, u, axes=[axis], times=np.arange(24.0), domain=domain).write(path)
     # A quarter would be 5 points, which do not divide 22.
-    config = resolve(path, {"model.name": "fno"})
+    config = resolve(path, "model.name=fno")
     with nfsgeo.data.open(path) as file:
         assert len(RunData(config, file).mesh(0)) == config.data.grid == 2
 
@@ -112,10 +106,9 @@ def test_points_of_a_cloud_are_all_of_them(cloud: Path) -> None:
     config = resolve(cloud)
     assert (config.data.mesh, config.data.point_sets) == ("all", 1)
     assert config.loss.weighting == "uniform"
-    chosen = {"loss.weighting": "quadrature"}
-    assert resolve(cloud, chosen).loss.weighting == "quadrature"
+    assert resolve(cloud, "loss.weighting=quadrature").loss.weighting == "quadrature"
     with pytest.raises(UserError, match="fields on a grid"):
-        resolve(cloud, {"model.name": "fno"})
+        resolve(cloud, "model.name=fno")
     with nfsgeo.data.open(cloud) as file:
         used = RunData(config, file)
         for mesh in (used.mesh, used.training_mesh):
@@ -126,7 +119,7 @@ def test_points_of_a_cloud_are_all_of_them(cloud: Path) -> None:
 def test_meshes_follow_the_seed(waves: Path, mesh: str) -> None:
     with nfsgeo.data.open(waves) as file:
         first, again, other = (
-            RunData(resolve(waves, {"data.mesh": mesh, "seed": seed}), file).mesh(0).pos
+            RunData(resolve(waves, f"data.mesh={mesh} seed={seed}"), file).mesh(0).pos
             for seed in (0, 0, 1)
         )
     assert len(first) == 64
@@ -135,14 +128,14 @@ def test_meshes_follow_the_seed(waves: Path, mesh: str) -> None:
 
 
 def test_a_mesh_for_every_sample(waves: Path) -> None:
-    config = resolve(waves, {"data.mesh_per_sample": True})
+    config = resolve(waves, "data.mesh_per_sample=true")
     with nfsgeo.data.open(waves) as file:
         one, other = map(RunData(config, file).mesh, (0, 1))
     assert not np.array_equal(one.pos, other.pos)
 
 
 def test_samples_take_turns_on_meshes(waves: Path) -> None:
-    config = resolve(waves, {"data.point_sets": 3})
+    config = resolve(waves, "data.point_sets=3")
     with nfsgeo.data.open(waves) as file:
         used = RunData(config, file)
         meshes = [used.training_mesh(sample).pos for sample in range(6)]

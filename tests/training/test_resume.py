@@ -42,10 +42,10 @@ fit(experiment, begin_run(experiment, out), [Kill()])
 
 @pytest.mark.slow
 def test_killed_in_mid_epoch_and_resumed_gives_the_very_numbers(
-    train: Train, resume: Train, tmp_path: Path
+    train: Train, resume: Train
 ) -> None:
     undisturbed = train("undisturbed", {"trainer.epochs": 6})
-    out = tmp_path / "killed"
+    out = Path("killed")
     command = [sys.executable, "-c", KILLED, str(undisturbed.paths.config), str(out)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -83,14 +83,12 @@ def test_a_finished_run_is_left_alone(train: Train, resume: Train) -> None:
     assert (paths.metrics.read_bytes(), paths.last.read_bytes()) == before
 
 
-def test_a_run_whose_folder_moved_keeps_its_best(
-    train: Train, resume: Train, tmp_path: Path
-) -> None:
+def test_a_run_whose_folder_moved_keeps_its_best(train: Train, resume: Train) -> None:
     """The best epoch came before the move; those after it are worse."""
     constant = {"optimiser.schedule": "constant"}
     first = train("run", constant | {"trainer.epochs": 2})
     best = first.paths.best.read_bytes()
-    moved = first.paths.root.rename(tmp_path / "moved")
+    moved = first.paths.root.rename(Path("moved"))
     config = yaml.safe_load((moved / "config.yaml").read_text())
     config["trainer"]["epochs"], config["optimiser"]["lr"] = 4, 10.0
     (moved / "config.yaml").write_text(yaml.safe_dump(config))
@@ -117,15 +115,15 @@ def test_a_checkpoint_of_another_model_is_refused(train: Train, resume: Train) -
 
 
 def test_data_that_have_changed_are_noticed(
-    train: Train, resume: Train, waves: Path, tmp_path: Path
+    train: Train, resume: Train, waves: Path
 ) -> None:
-    own = tmp_path / "own.nc"
+    own = Path("own.nc")
     shutil.copy(waves, own)
     paths = train("run", {"data.file": str(own), "trainer.epochs": 1}).paths
     evaluate_run(paths.root)
     config = paths.config.read_text()
     paths.config.write_text(config.replace("  epochs: 1\n", "  epochs: 2\n"))
-    other = tmp_path / "other.nc"
+    other = Path("other.nc")
     shutil.copy(waves, other)
     with h5py.File(other, "r+") as file:
         file["u"][-1] *= 2

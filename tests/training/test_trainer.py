@@ -14,6 +14,7 @@ from torch_geometric.loader import DataLoader
 
 import nfsgeo
 from nfsgeo.training import load_config, prepare
+from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import progress_callback
 
 Train = Callable[..., Any]
@@ -53,16 +54,16 @@ class Worse(Callback):
                     parameter *= 3
 
 
-def test_early_stopping_says_so(
+def test_the_best_epoch_is_kept_and_early_stopping_says_so(
     train: Train, resume: Train, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = {"trainer.patience": 2, "trainer.epochs": 9}
     run = train("run", chosen, Worse(), progress_callback())
     lines = capsys.readouterr().err.splitlines()
-    assert lines[-1] == (
-        "stopped early after epoch 3 of 9: no lower valid_rmse in 2 epochs"
-    )
+    assert "epoch 3 of 9: no lower valid_rmse in 2 epochs" in lines[-1]
     rmse = run.rmse()
+    for name, epoch in (("best", 0), ("last", 2)):
+        assert read_checkpoint(getattr(run.paths, name))["epoch"] == epoch
     assert rmse[0] == min(rmse) and resume(run.paths.root).rmse() == rmse
     summary = nfsgeo.evaluate(run.paths)
     assert (summary["epochs"], summary["stopped_early"]) == (3, True)
@@ -106,9 +107,9 @@ def test_a_trainer_of_ones_own(train: Train, tiny: dict[str, Any]) -> None:
 
 
 def test_lightnings_own_checkpoints_make_their_folder(
-    waves: Path, tiny: dict[str, Any], tmp_path: Path
+    waves: Path, tiny: dict[str, Any]
 ) -> None:
-    kept = ModelCheckpoint(dirpath=tmp_path / "kept", monitor="valid_rmse")
+    kept = ModelCheckpoint(dirpath=Path("kept"), monitor="valid_rmse")
     experiment = nfsgeo.prepare(nfsgeo.open(waves), tiny)
-    nfsgeo.fit(experiment, tmp_path / "run", callbacks=[kept])
+    nfsgeo.fit(experiment, Path("run"), callbacks=[kept])
     assert Path(kept.best_model_path).is_file()

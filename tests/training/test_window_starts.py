@@ -33,9 +33,9 @@ def write_series(path: Path, times: Any, num_series: int = 1) -> Path:
 
 
 @pytest.fixture
-def series(tmp_path: Path) -> Path:
+def series() -> Path:
     """One series of 60 time steps."""
-    return write_series(tmp_path / "series.nc", 0.5 * np.arange(60))
+    return write_series(Path("series.nc"), 0.5 * np.arange(60))
 
 
 @given(
@@ -96,9 +96,9 @@ def test_windows_of_one_series_are_those_of_the_file(series: Path) -> None:
     assert seen["valid"] == [42] and seen["test"] == [48, 50, 52, 54]
 
 
-def test_windows_do_not_slide_over_gaps_in_time(tmp_path: Path) -> None:
+def test_windows_do_not_slide_over_gaps_in_time() -> None:
     times = np.delete(np.arange(80.0), [20, 33])
-    path = write_series(tmp_path / "gaps.nc", times)
+    path = write_series(Path("gaps.nc"), times)
     with nfsgeo.open(path) as file:
         found = used_of(file, window_stride=1).windows("train")
         for number in range(len(found)):
@@ -119,10 +119,8 @@ def test_longer_windows_stay_in_their_part(series: Path) -> None:
 
 
 @pytest.mark.parametrize("num_series", [1, 2])
-def test_windows_slide_over_one_series_unless_told_otherwise(
-    tmp_path: Path, num_series: int
-) -> None:
-    path = write_series(tmp_path / "series.nc", np.arange(60), num_series)
+def test_windows_slide_over_one_series_unless_told_otherwise(num_series: int) -> None:
+    path = write_series(Path("series.nc"), np.arange(60), num_series)
     with nfsgeo.open(path) as file:
         data = used_of(file).config.data
         assert (data.split_by, data.window_stride) == ("time", 1)
@@ -151,17 +149,17 @@ def test_series_that_cannot_be_divided_are_refused(
         used_of(file, **settings)
 
 
-def test_samples_of_one_part_stay_there(tmp_path: Path) -> None:
+def test_samples_of_one_part_stay_there() -> None:
     """Test samples of a published file become no training data."""
-    path = write_series(tmp_path / "parts.nc", np.arange(60.0), num_series=2)
+    path = write_series(Path("parts.nc"), np.arange(60.0), num_series=2)
     with nfsgeo.open(path) as file:
         file = file.with_split({"train": [0], "valid": [], "test": [1]})
         with pytest.raises(UserError, match="2 samples.*data.split_by=time"):
             used_of(file)
 
 
-def test_several_series_stay_whole_unless_told_otherwise(tmp_path: Path) -> None:
-    path = write_series(tmp_path / "many.nc", np.arange(30.0), num_series=5)
+def test_several_series_stay_whole_unless_told_otherwise() -> None:
+    path = write_series(Path("many.nc"), np.arange(30.0), num_series=5)
     with nfsgeo.open(path) as file:
         used = used_of(file, window_stride=1)
         data = used.config.data
@@ -202,9 +200,9 @@ def write_field(path: Path, kind: str, num_series: int) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["grid", "cloud", "sphere", "grid of a sphere"])
-def test_any_number_of_series_has_all_point_sets(tmp_path: Path, kind: str) -> None:
+def test_any_number_of_series_has_all_point_sets(kind: str) -> None:
     def point_sets(num_series: int) -> Any:
-        path = write_field(tmp_path / f"{num_series}.nc", kind, num_series)
+        path = write_field(Path(f"{num_series}.nc"), kind, num_series)
         with nfsgeo.open(path) as file:
             used = used_of(file, mesh=None, points=12, window_stride=1)
             assert used.config.data.point_sets == 16
@@ -219,15 +217,13 @@ def test_any_number_of_series_has_all_point_sets(tmp_path: Path, kind: str) -> N
             np.testing.assert_array_equal(mesh.queries.index, same.queries.index)
 
 
-def test_a_run_on_one_series_is_evaluated(
-    series: Path, tiny: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_run_on_one_series_is_evaluated(series: Path, tiny: dict[str, Any]) -> None:
     chosen = tiny | {f"data.{key}": value for key, value in NAMES.items()}
     chosen |= {"data.window_stride": 1, "trainer.epochs": 1}
-    run = nfsgeo.fit(nfsgeo.prepare(series, chosen), tmp_path / "run")
+    run = nfsgeo.fit(nfsgeo.prepare(series, chosen), Path("run"))
     scored = nfsgeo.evaluate(run)["scored"]
     assert scored["windows"] == 8 and scored["samples"] == 1
-    copy = tmp_path / "copy.nc"
+    copy = Path("copy.nc")
     copy.write_bytes(series.read_bytes())
     scored = nfsgeo.evaluate(run, data=copy)["scored"]
     assert (scored["windows"], scored["part"]) == (56, "all")
