@@ -12,44 +12,24 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from nfsgeo_benchmarks.suites import (
-    Run,
-    collect,
-    read_suite,
-    runs_of,
-    shipped_scales,
-    suite,
-)
+from nfsgeo_benchmarks import suites
+from nfsgeo_benchmarks.suites import Run, read_suite, runs_of, shipped_scales
 from nfsgeo_cli import main
 
+CLAIM = {"title": "wide is far ahead", "variant": "wide", "over": ["dse"]}
 SUITE: dict[str, Any] = {
     "title": "small",
     "problems": {"waves": {"data": "waves", "at": {"tiny": {"data.batch_size": 2}}}},
     "variants": {"dse": {}, "wide": {"model.name": "dse", "model.settings.width": 8}},
-    "claims": [
-        {
-            "title": "wide is far ahead",
-            "variant": "wide",
-            "over": ["dse"],
-            "at_most": 1e-9,
-            "tried": {"waves": "more epochs"},
-        }
-    ],
+    "claims": [CLAIM | {"at_most": 1e-9, "tried": {"waves": "more epochs"}}],
 }
+SIZES = {"data.n_in": 2, "data.n_out": 2, "data.points": 32, "trainer.epochs": 2}
+WAVES = {"equation": "burgers", "samples": 12, "resolution": 64, "records": 4}
 SCALES: dict[str, Any] = {
     "tiny": {
         "title": "moments",
-        "data": {
-            "waves": dict(equation="burgers", samples=12, resolution=64, records=4)
-        },
-        "settings": {
-            "data.n_in": 2,
-            "data.n_out": 2,
-            "data.points": 32,
-            "model.settings.width": 4,
-            "model.settings.depth": 1,
-            "trainer.epochs": 2,
-        },
+        "data": {"waves": WAVES},
+        "settings": SIZES | {"model.settings.width": 4, "model.settings.depth": 1},
     }
 }
 
@@ -66,7 +46,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "suites").mkdir()
     write(tmp_path / "suites" / "small.yaml", SUITE)
     write(tmp_path / "scales.yaml", SCALES)
-    monkeypatch.setattr(suite, "FOLDER", tmp_path)
+    monkeypatch.setattr(suites.suite, "FOLDER", tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "suites" / "small.yaml"
 
@@ -109,7 +89,7 @@ def table() -> Callable[[list[Run], Path], list[dict[str, Any]]]:
     """Rows of finished runs without what differs from time to time."""
 
     def rows(runs: list[Run], out: Path) -> list[dict[str, Any]]:
-        found = collect(runs, out)
+        found = suites.collect(runs, out)
         for row in found:
             del row["seconds_per_epoch"], row["peak_memory_bytes"]
         return found

@@ -27,9 +27,8 @@ def test_cells_that_contradict_themselves_are_doubted() -> None:
     table = pd.read_csv(FILE)
     table = table[table["doubt"].isna() & (table["value"] != "OOM")]
     keys = [*table.columns[: table.columns.get_loc("measure")]]
-    errors = table.astype({"value": float}).pivot(
-        index=keys, columns="measure", values="value"
-    )
+    table["value"] = table["value"].astype(float)
+    errors = table.pivot(index=keys, columns="measure", values="value")
     pairs = errors.dropna(subset=["mae", "rmse"])
     assert len(pairs) > 200 and (pairs["mae"] <= pairs["rmse"]).all()
 

@@ -39,14 +39,11 @@ def busy(folder: Path, *, seconds: float) -> Callable[[], object]:
     return run
 
 
-FOUR_TIMES = Entry(
-    name="four-times",
-    title="",
-    variant=partial(busy, seconds=0.2),
-    reference=partial(busy, seconds=0.05),
-    bound=20,
-    repeats=3,
-)
+WORKS = {
+    "variant": partial(busy, seconds=0.2),
+    "reference": partial(busy, seconds=0.05),
+}
+FOUR_TIMES = Entry(name="four-times", title="", bound=20, repeats=3, **WORKS)
 
 
 def test_four_times_the_work_takes_four_times_as_long(tmp_path: Path) -> None:
@@ -72,13 +69,9 @@ def takes(folder: Path, *, before: int, during: int) -> Callable[[], object]:
 
 
 def test_memory_is_that_of_the_work_alone(tmp_path: Path) -> None:
-    entry = replace(
-        FOUR_TIMES,
-        variant=partial(takes, before=3 * 10**8, during=10**8),
-        reference=partial(takes, before=0, during=2 * 10**8),
-        repeats=1,
-        memory_bound=0.4,
-    )
+    works = {"variant": partial(takes, before=3 * 10**8, during=10**8)}
+    works["reference"] = partial(takes, before=0, during=2 * 10**8)
+    entry = replace(FOUR_TIMES, **works, repeats=1, memory_bound=0.4)
     measured = measure(entry, tmp_path)
     assert measured["variant_peak_memory_bytes"] == pytest.approx(10**8, rel=0.1)
     assert measured["reference_peak_memory_bytes"] == pytest.approx(2 * 10**8, rel=0.1)
@@ -131,10 +124,8 @@ def test_steps_learn(make: Callable[[Path], Callable[[], float]]) -> None:
 def test_searches_find_the_same() -> None:
     names = ["scipy", "cell_list"]
     names += ["torch_cluster"] if find_spec("torch_cluster") else []
-    found = {
-        entries.search(Path(), points=300, neighbours=8, backend=name)().shape[1]
-        for name in names
-    }
+    search = partial(entries.search, Path(), points=300, neighbours=8)
+    found = {search(backend=name)().shape[1] for name in names}
     assert len(found) == 1 and found.pop() > 1000
 
 
@@ -149,9 +140,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     fails = replace(FOUR_TIMES, name="fails", variant=broken)
     monkeypatch.setitem(ENTRIES, "fails", fails)
     monkeypatch.chdir(tmp_path)
-    return lambda *options: CliRunner().invoke(
-        main, ["bench", "perf", "--out", "o", *options]
-    )
+    command = ["bench", "perf", "--out", "o"]
+    return lambda *options: CliRunner().invoke(main, [*command, *options])
 
 
 def broken(folder: Path) -> Callable[[], float]:

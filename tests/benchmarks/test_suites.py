@@ -12,15 +12,7 @@ import pytest
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo_benchmarks import suites
-from nfsgeo_benchmarks.suites import (
-    Run,
-    carry_out_all,
-    collect,
-    read_suite,
-    read_table,
-    runs_of,
-    write_tables,
-)
+from nfsgeo_benchmarks.suites import Run, carry_out_all, collect, read_suite, runs_of
 from nfsgeo_benchmarks.suites.suite import DIFFERENCES
 from nfsgeo_benchmarks.suites.tables import judge, seed_means
 
@@ -44,15 +36,6 @@ def test_shipped_suites_are_sound(name: str, scale: str) -> None:
     assert {run.settings["model.name"] for run in found} <= set(MODELS)
 
 
-def test_shipped_suites_have_every_model() -> None:
-    """But those that are there for other data."""
-    scales, found = suites.shipped_scales(), set()
-    for path in suites.shipped_suites().values():
-        for run in runs_of(read_suite(path), "smoke", scales):
-            found.add(run.settings["model.name"])
-    assert found == set(MODELS)
-
-
 def test_later_settings_override_earlier_ones(runs_with: RunsWith) -> None:
     changes = {
         "scales/tiny/seeds": 2,
@@ -61,21 +44,13 @@ def test_later_settings_override_earlier_ones(runs_with: RunsWith) -> None:
         "problems/waves/models_at": {"tiny": {"dse": {"model.settings.width": 9}}},
     }
     found = runs_with(**changes)
-    assert [(run.seed, run.variant) for run in found] == [
-        (seed, variant) for seed in (0, 1) for variant in ("dse", "wide")
-    ]
+    variants = [(run.seed, run.variant) for run in found]
+    assert variants == [(seed, name) for seed in (0, 1) for name in ("dse", "wide")]
     assert found[0].settings["model.settings.width"] == 9
-    assert found[3].settings == {
-        "model.name": "dse",
-        "data.n_in": 1,
-        "data.n_out": 2,
-        "data.points": 16,
-        "data.batch_size": 2,
-        "model.settings.width": 8,
-        "model.settings.depth": 1,
-        "trainer.epochs": 2,
-        "seed": 1,
-    }
+    expected = {"data.n_in": 1, "data.n_out": 2, "data.points": 16, "seed": 1}
+    expected |= {"data.batch_size": 2, "trainer.epochs": 2, "model.name": "dse"}
+    expected |= {"model.settings.width": 8, "model.settings.depth": 1}
+    assert found[3].settings == expected
     (only,) = runs_with(**{"problems/waves/variants": ["wide"]})
     assert only.variant == "wide"
 
@@ -169,8 +144,10 @@ def test_other_meshes_memory_and_states_have_columns_of_their_own(
     )
     carry_out_all(found, tmp_path, jobs=2)
     rows = collect(found, tmp_path)
-    write_tables(rows, tmp_path, {"suite": "small", "scale": "tiny", "command": ""})
-    written = read_table(tmp_path / "results.csv")
+    suites.write_tables(
+        rows, tmp_path, {"suite": "small", "scale": "tiny", "command": ""}
+    )
+    written = suites.read_table(tmp_path / "results.csv")
     for row, text in zip(rows[:2], written[:2], strict=True):
         assert row["mae_seen"] == pytest.approx(row["mae"], rel=1e-5)
         for name in ("mae_1.5", "mae_half", "mae_unobserved_seen", "kernel_bytes"):
@@ -182,14 +159,18 @@ def test_other_meshes_memory_and_states_have_columns_of_their_own(
     assert verdict.ratio == rows[0]["diff_end"] / rows[0]["diff_end_0"]
 
 
+def test_shipped_suites_have_every_model_and_stand_on_the_site() -> None:
+    scales, shipped = suites.shipped_scales(), suites.shipped_suites()
+    all_of = [runs_of(read_suite(path), "smoke", scales) for path in shipped.values()]
+    found = {run.settings["model.name"] for runs in all_of for run in runs}
+    assert found == set(MODELS)
+    page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
+    listed = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
+    assert sorted(listed) == sorted(shipped)
+
+
 def test_names_stay_the_same_from_version_to_version() -> None:
     """Else results that were kept would no longer be found."""
     suite = read_suite(suites.shipped_suites()["irregular"])
     found = {run.name for run in runs_of(suite, "cpu", suites.shipped_scales())}
     assert "navier-stokes-10-to-10-nfs-seed0-8b373acb" in found
-
-
-def test_the_site_names_every_suite() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
-    listed = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
-    assert sorted(listed) == sorted(suites.shipped_suites())

@@ -12,12 +12,7 @@ import numpy as np
 import pytest
 
 from nfsgeo_benchmarks.sources import published
-from nfsgeo_benchmarks.suites import (
-    read_suite,
-    runs_of,
-    shipped_scales,
-    shipped_suites,
-)
+from nfsgeo_benchmarks.suites import read_suite, runs_of, shipped_scales, shipped_suites
 from nfsgeo_benchmarks.suites.report import TITLES
 
 SUITE = shipped_suites()["foreign"]

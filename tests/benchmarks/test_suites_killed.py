@@ -13,15 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from nfsgeo_benchmarks.suites import (
-    Run,
-    is_finished,
-    read_suite,
-    runs_of,
-    shipped_scales,
-)
+from nfsgeo_benchmarks.suites import Run, is_finished
 
 # Forked from a process that has imported everything, so that kills hit work, not
 # imports. A group that is killed as a whole forks its own processes.
@@ -42,7 +35,7 @@ def attempt(runs, out, cache, group):
 @pytest.mark.slow
 @pytest.mark.parametrize(("kills", "group"), [(10, True), (3, False)])
 def test_kills_at_random_moments(
-    small: Path,
+    runs_with: Callable[..., list[Run]],
     tmp_path: Path,
     table: Callable[[list[Run], Path], list[dict[str, Any]]],
     monkeypatch: pytest.MonkeyPatch,
@@ -50,12 +43,8 @@ def test_kills_at_random_moments(
     group: bool,
 ) -> None:
     """Of all processes, or of the first one alone, whose own then notice."""
-    scales = yaml.safe_load((tmp_path / "scales.yaml").read_text())
-    scales["tiny"] |= {"seeds": 3}
-    scales["tiny"]["settings"]["trainer.epochs"] = 6
-    (tmp_path / "scales.yaml").write_text(yaml.safe_dump(scales))
-    runs = runs_of(read_suite(small), "tiny", shipped_scales())
-
+    longer = {"scales/tiny/seeds": 3, "scales/tiny/settings/trainer.epochs": 6}
+    runs = runs_with(**longer)
     name = "attempt" if group else "attempt_alone"
     (tmp_path / f"{name}.py").write_text(ATTEMPT)
     monkeypatch.syspath_prepend(tmp_path)

@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,8 @@ import pytest
 
 from nfsgeo.training.artifacts import write_rows
 from nfsgeo.training.history import COLUMNS
-from nfsgeo_benchmarks.suites import (
-    read_suite,
-    runs_of,
-    shipped_scales,
-    trials_of,
-    write_choices,
-)
+from nfsgeo_benchmarks import suites
+from nfsgeo_benchmarks.suites import read_suite, runs_of, shipped_scales, trials_of
 from nfsgeo_benchmarks.suites.work import TRAINED
 
 SEARCH = """
@@ -68,7 +64,7 @@ def test_what_costs_three_times_as_much_is_not_chosen(
         row = dict.fromkeys(COLUMNS, 0.0) | {"seconds": seconds, "valid_rmse": error}
         write_rows(folder / "metrics.csv", COLUMNS, [row | {"epoch": 0}])
         (folder / TRAINED).touch()
-    rows = write_choices(suite, trials, tmp_path)
+    rows = suites.write_choices(suite, trials, tmp_path)
     chosen = {row["trial"]: row["chosen"] for row in rows}
     assert chosen == {"default": 0, "slow": 0, "deep": 1}
 
@@ -80,27 +76,23 @@ def test_the_best_on_validation_samples_is_used_in_every_run(
     # Whatever the trials cost: the times of runs as short as these mean nothing.
     text = searched.read_text()
     searched.write_text(text.replace("epochs: 0.5", "epochs: 0.5\n  cost: 1000"))
-    plan = bench("tune", "small", "--scale", "tiny", "--out", "t", "--dry-run")
-    assert [line.split()[:2] for line in plan.stdout.splitlines()] == [
-        ["to", "run"]
-    ] * 3
-    done = bench("tune", "small", "--scale", "tiny", "--out", "t")
+    tune = partial(bench, "tune", "small", "--scale", "tiny", "--out", "t")
+    plan = tune("--dry-run").stdout.splitlines()
+    assert [line.split()[:2] for line in plan] == [["to", "run"]] * 3
+    done = tune()
     assert done.exit_code == 0, done.output
     assert max(map(len, done.stdout.splitlines())) <= 80
     with open("t/tuned.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     errors = [float(row["valid_rmse"]) for row in rows]
-    assert [row["chosen"] for row in rows] == [
-        str(int(error == min(errors))) for error in errors
-    ]
+    best = [str(int(error == min(errors))) for error in errors]
+    assert [row["chosen"] for row in rows] == best
     assert not list(Path("t").glob("runs/*/summary.json"))  # no look at test samples
-    again = json.loads(
-        bench("tune", "small", "--scale", "tiny", "--out", "t", "--json").stdout
-    )
+    again = json.loads(tune("--json").stdout)
     assert [row["valid_rmse"] for row in again["trials"]] == errors
     # The table alone is enough to go on from.
     shutil.rmtree("t/runs")
-    again = bench("tune", "small", "--scale", "tiny", "--out", "t")
+    again = tune()
     assert again.exit_code == 0 and not Path("t/runs").exists()
     with open("t/tuned.csv", newline="") as file:
         assert list(csv.DictReader(file)) == rows

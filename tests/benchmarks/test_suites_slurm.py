@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +31,14 @@ def local(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("local")
 def test_every_run_is_a_job(small_runs: list[Run], tmp_path: Path) -> None:
     ended: list[str] = []
-    carry_out_all(
-        small_runs,
-        tmp_path,
-        jobs=2,
-        slurm={"partition": "gpu", "timeout_min": 5},
-        ended=lambda run: ended.append(run.variant),
+    work_off = partial(
+        carry_out_all, small_runs, tmp_path, ended=lambda run: ended.append(run.variant)
     )
+    work_off(jobs=2, slurm={"partition": "gpu", "timeout_min": 5})
     assert sorted(ended) == ["dse", "wide"]
     rows = collect(small_runs, tmp_path)
     assert [row["status"] for row in rows if row["model"]] == ["ok", "ok"]
-    carry_out_all(
-        small_runs, tmp_path, slurm={}, ended=lambda run: ended.append(run.variant)
-    )
+    work_off(slurm={})
     assert len(ended) == 2  # nothing was left to do
     assert not (tmp_path / work.SUBMITTED).exists()
 
@@ -76,14 +72,11 @@ def test_what_a_launcher_lacks_is_said_in_one_line(
     bench: Bench, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = ("small", "--scale", "tiny", "--out", "o")
-    here = bench(*options, "--slurm", "partition=gpu")
-    without_srun = bench(*options, "--launcher", "slurm")
-    monkeypatch.setitem(sys.modules, "submitit", None)
-    without = bench(*options, "--launcher", "slurm")
-    for result, word in (
-        (here, "--launcher slurm"),
-        (without_srun, "srun"),
-        (without, "nfsgeo[slurm]"),
-    ):
+    results = [bench(*options, "--slurm", "partition=gpu")]
+    for _ in range(2):  # without srun, and then without submitit
+        results.append(bench(*options, "--launcher", "slurm"))
+        monkeypatch.setitem(sys.modules, "submitit", None)
+    words = ("--launcher slurm", "srun", "nfsgeo[slurm]")
+    for result, word in zip(results, words, strict=True):
         assert result.exit_code == 2 and word in result.stderr
         assert len(result.stderr.splitlines()) == 1

@@ -15,11 +15,16 @@ from nfsgeo_cli import main
 Command = Callable[..., Result]
 
 
-@pytest.fixture
-def nfsgeo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs a command in an empty folder, with a cache that is empty too."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder, and a cache that is empty too."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def nfsgeo() -> Command:
+    """Runs a command."""
 
     def run(*arguments: object) -> Result:
         result = CliRunner().invoke(main, [str(each) for each in arguments])
@@ -52,6 +57,6 @@ def trained(training: Result, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(trained: Path, tmp_path: Path) -> Path:
+def run(trained: Path) -> Path:
     """A run that a test may spoil."""
-    return Path(shutil.copytree(trained, tmp_path / "a-run"))
+    return Path(shutil.copytree(trained, Path("a-run")))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from nfsgeo.data.build import Array, build
+import nfsgeo as library
 from nfsgeo.geometry import Domain
 from nfsgeo_cli.evaluate import rollout_table
 from nfsgeo_cli.terminal import show
@@ -30,50 +30,41 @@ def lines(result: Result) -> list[str]:
     return found
 
 
-def test_a_named_file_is_scored_whole(
-    nfsgeo: Command, run: Path, waves: Path, tmp_path: Path
-) -> None:
-    other = tmp_path / "other.nc"
-    other.write_bytes(waves.read_bytes())
-    shown = lines(nfsgeo("evaluate", run, "--data", other))
+def test_a_named_file_is_scored_whole(nfsgeo: Command, run: Path, waves: Path) -> None:
+    Path("other.nc").write_bytes(waves.read_bytes())
+    other = ("evaluate", run, "--data", "other.nc")
+    shown = lines(nfsgeo(*other))
     assert "Scored all 20 samples at all 256 points each." in shown
     assert any(line.strip().startswith("mean of these samples") for line in shown)
-    shown = lines(nfsgeo("evaluate", run, "--data", other, "--part", "test"))
+    shown = lines(nfsgeo(*other, "--part", "test"))
     assert "Scored 4 of 20 samples at all 256 points each." in shown
-    found = nfsgeo("evaluate", run, "--data", other, "--json")
+    found = nfsgeo(*other, "--json")
     assert json.loads(found.stdout)["scored"]["samples"] == 20
-
-
-def test_the_own_file_is_scored_on_its_test_part(nfsgeo: Command, run: Path) -> None:
-    shown = lines(nfsgeo("evaluate", run))
-    assert "Scored 4 of 20 samples at 64 of 256 points each." in shown
-    assert any(line.strip().startswith("training mean") for line in shown)
-
-
-def test_samples_of_training_are_told(nfsgeo: Command, run: Path, waves: Path) -> None:
     shown = " ".join(lines(nfsgeo("evaluate", run, "--data", waves)))
     assert "trained or validated on 12 of them." in " ".join(shown.split())
 
 
+def test_the_own_file_is_scored_on_its_test_part(nfsgeo: Command, run: Path) -> None:
+    shown = "\n".join(lines(nfsgeo("evaluate", run, "--unseen", 2, "--repeats", 2)))
+    assert "Scored 4 of 20 samples at 64 of 256 points each." in shown
+    for words in ("training mean", "persistence", "relative L1", "2 x points"):
+        assert words in shown
+    assert len((run / "unseen.csv").read_text().splitlines()) == 3
+
+
 @pytest.fixture
-def weather(tmp_path: Path) -> Path:
+def weather() -> Path:
     """Ten samples of two quantities, one of them with markup in its name."""
-    path, axis = tmp_path / "weather.nc", np.arange(8) / 8
-    u = np.random.default_rng(0).normal([15, 1013], [4, 0.6], (10, 8, 8, 8, 2))
-    return build(
-        path,
-        [Array(u.astype("f4"), "ntxyc", ["temperature [bold]", "pressure"])],
-        axes=[axis, axis],
-        times=np.arange(8.0),
-        domain=Domain.unit(2),
-        units={"temperature [bold]": "°C", "pressure": "hPa"},
-    ).write(path)
+    random, units = np.random.default_rng(0), {"temperature [bold]": "°C"}
+    u = random.normal([15, 1013], [4, 0.6], (10, 64, 8, 2)).astype("f4")
+    more = {"units": units | {"pressure": "hPa"}, "domain": Domain.unit(2)}
+    more["component_names"] = ["temperature [bold]", "pressure"]
+    fields = library.from_arrays(u, random.random((64, 2)), np.arange(8.0), **more)
+    return fields.write(Path("weather.nc"))
 
 
 @pytest.mark.slow
-def test_each_component_is_shown_in_its_unit(
-    nfsgeo: Command, weather: Path, tmp_path: Path
-) -> None:
+def test_each_component_is_shown_in_its_unit(nfsgeo: Command, weather: Path) -> None:
     options = ("--n-in", 4, "--n-out", 4, "--epochs", 1, "--out", "w", *SMALL)
     trained = nfsgeo("train", "--data", weather, *options)
     assert "pooled valid RMSE" in trained.stderr
@@ -100,6 +91,5 @@ def test_errors_of_a_long_rollout_fit_into_80_columns(
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     (row,) = (line for line in lines if "quadratic extrapolation" in line)
-    assert row.split()[2:] == [
-        f"{1.23456e-3 * n:.3e}" for n in (50, 100, 200, 500, 700)
-    ]
+    shown = [f"{1.23456e-3 * n:.3e}" for n in (50, 100, 200, 500, 700)]
+    assert row.split()[2:] == shown

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,32 +20,21 @@ SIZES = [40 + 3 * k for k in range(12)]  # points of each sample
 TINY = {"width": 8, "modes": 2, "depth": 1, "grid": 8, "hidden": 8, "time_modes": 2}
 
 
-def mesh_of(num: int) -> tuple[np.ndarray, list[Any]]:
-    """Random points of a plane at z = 3, and the triangles between them."""
-    plane = RNG.random((num, 2)) * [4, 1] + [10, -2]
-    points = np.concatenate([plane, np.full((num, 1), 3.0)], axis=1)
-    return points, [("triangle", Delaunay(plane).simplices)]
-
-
-def moving(folder: Path) -> str:
-    """Two components in time, an ``.xdmf`` series for each sample."""
+@pytest.mark.slow
+def test_train_on_meshes_of_different_sizes(nfsgeo: Command, tmp_path: Path) -> None:
+    """Two components in time on triangles at z = 3, a series of files a sample."""
     for number, num in enumerate(SIZES):
-        points, cells = mesh_of(num)
-        path = folder / f"case_{number}.xdmf"
+        plane = RNG.random((num, 2)) * [4, 1] + [10, -2]
+        points = np.concatenate([plane, np.full((num, 1), 3.0)], axis=1)
+        cells = [meshio.CellBlock("triangle", Delaunay(plane).simplices)]
+        path = tmp_path / f"case_{number:02}.xdmf"
         with meshio.xdmf.TimeSeriesWriter(path, data_format="XML") as series:
-            series.write_points_cells(points, [meshio.CellBlock(*cells[0])])
+            series.write_points_cells(points, cells)
             for t in range(4):
                 wave = np.sin(points[:, 0] + 0.1 * number - 0.3 * t)
                 flow = np.stack([wave, -wave], axis=1)
                 series.write_data(float(t), point_data={"flow": flow})
-    return "*.xdmf"
-
-
-@pytest.mark.slow
-def test_train_on_meshes_of_different_sizes(nfsgeo: Command, tmp_path: Path) -> None:
-    folder = tmp_path / "cases"
-    folder.mkdir()
-    sources = sorted(folder.glob(moving(folder)))
+    sources = sorted(tmp_path.glob("*.xdmf"))
     assert nfsgeo("convert", *sources, "--out", "own.nc").exit_code == 0
     with open_file(tmp_path / "own.nc") as file:
         found = {file.num_points(sample) for sample in range(file.num_samples)}

@@ -10,12 +10,8 @@ import pytest
 import torch
 
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation.convergence import (
-    KeepStates,
-    deviation,
-    grid_states,
-    kept_states,
-)
+from nfsgeo.evaluation import convergence
+from nfsgeo.evaluation.convergence import KeepStates, deviation, grid_states
 from nfsgeo.training import RunPaths, begin_run, fit, load_config, prepare
 
 
@@ -30,15 +26,9 @@ def test_the_deviation_is_what_the_formula_says() -> None:
 
 @pytest.fixture
 def settings(waves: Path) -> dict[str, Any]:
-    return {
-        "data.file": str(waves),
-        "data.points": 64,
-        "data.n_in": 2,
-        "data.n_out": 3,
-        "model.settings.width": 4,
-        "model.settings.depth": 1,
-        "trainer.epochs": 3,
-    }
+    chosen = {"data.file": str(waves), "data.points": 64, "data.n_in": 2}
+    chosen |= {"data.n_out": 3, "model.settings.width": 4, "model.settings.depth": 1}
+    return chosen | {"trainer.epochs": 3}
 
 
 def test_states_are_what_goes_into_the_blocks_and_comes_out(
@@ -75,19 +65,19 @@ def test_weights_and_points_have_seeds_of_their_own(settings: dict[str, Any]) ->
 
 @pytest.mark.slow
 def test_states_are_kept_every_few_epochs_and_change_no_training(
-    settings: dict[str, Any], tmp_path: Path
+    settings: dict[str, Any],
 ) -> None:
     def rows(name: str, *callbacks: KeepStates) -> str:
         experiment = prepare(load_config(overrides=settings))
-        fit(experiment, begin_run(experiment, tmp_path / name), callbacks)
-        text = RunPaths(tmp_path / name).metrics.read_text()
+        fit(experiment, begin_run(experiment, Path(name)), callbacks)
+        text = RunPaths(Path(name)).metrics.read_text()
         return "\n".join(line.rpartition(",")[0] for line in text.splitlines())
 
     experiment = prepare(load_config(overrides=settings))
     window = experiment.data.parts["valid"][0]
-    kept = rows("kept", KeepStates(tmp_path / "states", window, 2))
+    kept = rows("kept", KeepStates(Path("states"), window, 2))
     assert kept == rows("plain")
-    files = kept_states(tmp_path / "states")
+    files = convergence.kept_states(Path("states"))
     assert list(files) == [0, 2, 3]
     untrained = grid_states(experiment.forecaster, window)
     assert np.array_equal(files[0]["begin"], untrained["begin"])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import nfsgeo.data
+import nfsgeo
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation import evaluate_run, predict
+from nfsgeo.evaluation import evaluate_run
 from nfsgeo.training import RunPaths
 from nfsgeo_cli import main
 
@@ -30,37 +30,30 @@ def test_as_far_as_training_it_is_the_prediction(run: RunPaths, waves: Path) -> 
         evaluate_run(run.root, steps=15)
 
 
-def test_predictions_of_any_length(run: RunPaths, waves: Path, tmp_path: Path) -> None:
-    predict(run.root, waves, tmp_path / "usual.nc")
-    predict(run.root, waves, tmp_path / "long.nc", steps=25)
-    predict(run.root, waves, tmp_path / "short.nc", steps=4)
-    np.save(tmp_path / "q.npy", np.random.default_rng(0).random((6, 2)))
-    queries = tmp_path / "q.npy"
-    predict(run.root, waves, tmp_path / "q.nc", query_points=queries, steps=25)
-    with (
-        nfsgeo.data.open(waves) as file,
-        nfsgeo.data.open(tmp_path / "usual.nc") as usual,
-        nfsgeo.data.open(tmp_path / "long.nc") as long,
-        nfsgeo.data.open(tmp_path / "short.nc") as short,
-        nfsgeo.data.open(tmp_path / "q.nc") as elsewhere,
-    ):
-        last = file.times[-1]
-        np.testing.assert_allclose(long.times, last + 0.25 * np.arange(1, 26))
-        whole, expected = long.read(3, slice(None)), usual.read(3, slice(None))
-        np.testing.assert_allclose(whole[:, :10], expected, atol=1e-6)
-        np.testing.assert_array_equal(short.read(3, slice(None)), whole[:, :4])
-        assert elsewhere.read(3, slice(None)).shape == (6, 25, 1)
+def test_predictions_of_any_length(run: RunPaths, waves: Path) -> None:
+    usual, long, short = (
+        nfsgeo.predict(run, waves, Path(f"{n}.nc"), steps=n) for n in (None, 25, 4)
+    )
+    last = nfsgeo.open(waves).times[-1]
+    np.testing.assert_allclose(long.times, last + 0.25 * np.arange(1, 26))
+    whole, expected = long.read(3, slice(None)), usual.read(3, slice(None))
+    np.testing.assert_allclose(whole[:, :10], expected, atol=1e-6)
+    np.testing.assert_array_equal(short.read(3, slice(None)), whole[:, :4])
+    np.save(Path("q.npy"), np.random.default_rng(0).random((6, 2)))
+    more = {"query_points": Path("q.npy"), "steps": 25}
+    elsewhere = nfsgeo.predict(run, waves, Path("q.nc"), **more)
+    assert elsewhere.read(3, slice(None)).shape == (6, 25, 1)
 
 
 @pytest.mark.slow
-def test_the_commands(run: RunPaths, waves: Path, tmp_path: Path) -> None:
+def test_the_commands(run: RunPaths, waves: Path) -> None:
     evaluated = CliRunner().invoke(main, ["evaluate", str(run.root), "--steps", "14"])
     assert evaluated.exit_code == 0, evaluated.output
     lines = evaluated.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     (head,) = (line for line in lines if "MAE at time step" in line)
     assert head.split()[4:] == ["1", "2", "5", "10", "14"]
-    target = str(tmp_path / "o.nc")
+    target = str(Path("o.nc"))
     options = ["--input", str(waves), "--output", target, "--steps", "200"]
     predicted = CliRunner().invoke(main, ["predict", str(run.root), *options])
     assert predicted.exit_code == 0, predicted.output

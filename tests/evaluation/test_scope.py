@@ -7,30 +7,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-import nfsgeo.data
-from nfsgeo.data.build import Array, build
+import nfsgeo
+from nfsgeo.data import Fields
 from nfsgeo.errors import UserError
-from nfsgeo.evaluation import evaluate_run
 from nfsgeo.geometry import Domain
 from nfsgeo.training import RunPaths
 
-WHOLE = {
-    "part": "all",
-    "samples": 20,
-    "of_samples": 20,
+WHOLE = {"part": "all", "samples": 20, "of_samples": 20, "trained_on": 0} | {
     "points": 256,
     "of_points": 256,
-    "trained_on": 0,
     "tied": False,
 }
 
 
 @pytest.fixture
-def others(waves: Path, tmp_path: Path) -> Path:
+def others(waves: Path) -> Path:
     """The waves under another name."""
-    path = tmp_path / "others.nc"
+    path = Path("others.nc")
     path.write_bytes(waves.read_bytes())
     return path
 
@@ -42,51 +36,31 @@ def train(waves: Path, out: Path, model: str, **settings: Any) -> RunPaths:
     return nfsgeo.fit(nfsgeo.prepare(waves, chosen), out)
 
 
-def written(path: Path, resolution: int, dt: float = 0.25) -> Path:
-    """Four samples of noise on a grid, all of them called test samples."""
-    axis = np.arange(resolution) / resolution
-    u = np.random.default_rng(0).normal(size=(4, 24, resolution, resolution))
-    return build(
-        path,
-        [Array(u.astype("f4"), "ntxy", ["u"])],
-        axes=[axis, axis],
-        times=dt * np.arange(1, 25),
-        domain=Domain.unit(2),
-        split={"train": [], "valid": [], "test": [0, 1, 2, 3]},
-    ).write(path)
-
-
-def noise_at_points(path: Path, samples: int) -> Path:
-    """Noise at 30 points."""
+def noise(samples: int) -> Fields:
+    """Noise at 80 points."""
     random, times = np.random.default_rng(0), 0.25 * np.arange(1, 25)
-    u, points = random.normal(size=(samples, 30, 24)), random.random((30, 2))
-    return nfsgeo.from_arrays(u, points, times, domain=Domain.unit(2)).write(path)
+    u, points = random.normal(size=(samples, 80, 24)), random.random((80, 2))
+    return nfsgeo.from_arrays(u, points, times, domain=Domain.unit(2))
 
 
 def test_a_named_file_is_scored_whole(run: RunPaths, others: Path) -> None:
-    summary = evaluate_run(run.root, data=others)
+    summary = nfsgeo.evaluate(run, data=others)
     assert summary["scored"] == WHOLE
     forecaster = nfsgeo.load(run)
-    errors = []
-    with nfsgeo.data.open(others) as file, torch.no_grad():
-        pos = torch.from_numpy(file.coordinates()).float()
-        for sample in range(20):
-            u = torch.from_numpy(file.read(sample, slice(0, 20)))
-            predicted = forecaster(u[:, :10], pos)
-            errors.append(float((predicted - u[:, 10:]).abs().mean()))
-    assert summary["test"]["mae"] == pytest.approx(np.mean(errors), rel=1e-5)
-
-
-def test_the_test_part_of_a_named_file(run: RunPaths, others: Path) -> None:
-    scored = evaluate_run(run.root, data=others, part="test")["scored"]
+    with nfsgeo.open(others) as file:
+        u = np.stack([file.read(sample, slice(0, 20)) for sample in range(20)])
+        found = forecaster.predict(list(u[:, :, :10]), file.coordinates())
+    mae = np.abs(np.stack(found) - u[:, :, 10:]).mean()
+    assert summary["test"]["mae"] == pytest.approx(mae, rel=1e-5)
+    scored = nfsgeo.evaluate(run, data=others, part="test")["scored"]
     assert scored == WHOLE | {"part": "test", "samples": 4}
 
 
 def test_the_own_file_is_scored_as_the_run_was_set_up(run: RunPaths) -> None:
-    scored = evaluate_run(run.root)["scored"]
+    scored = nfsgeo.evaluate(run)["scored"]
     assert scored == WHOLE | {"part": "test", "samples": 4, "points": 64}
     with pytest.raises(UserError, match="--part all.*--data FILE"):
-        evaluate_run(run.root, part="all")
+        nfsgeo.evaluate(run, part="all")
 
 
 def test_limits_of_the_run_are_not_those_of_a_named_file(
@@ -94,47 +68,43 @@ def test_limits_of_the_run_are_not_those_of_a_named_file(
 ) -> None:
     text = run.config.read_text().replace("max_test: null", "max_test: 1")
     run.config.write_text(text)
-    assert evaluate_run(run.root)["scored"]["samples"] == 1
-    assert evaluate_run(run.root, data=others)["scored"] == WHOLE
+    assert nfsgeo.evaluate(run)["scored"]["samples"] == 1
+    assert nfsgeo.evaluate(run, data=others)["scored"] == WHOLE
 
 
 def test_larger_meshes_are_around_that_of_training(run: RunPaths, others: Path) -> None:
-    summary = evaluate_run(run.root, data=others, factors=[2], repeats=1)
+    summary = nfsgeo.evaluate(run, data=others, factors=[2], repeats=1)
     assert summary["scored"] == WHOLE | {"points": 64}
     assert summary["unseen"].keys() == {"2"}
 
 
-def test_a_model_of_grids_takes_the_whole_grid(
-    waves: Path, others: Path, tmp_path: Path
-) -> None:
-    run = train(waves, tmp_path / "fno", "fno", width=4, modes=2, depth=1)
-    assert evaluate_run(run.root, data=others)["scored"] == WHOLE
-    cloud = noise_at_points(tmp_path / "cloud.nc", 1)
+def test_a_model_of_grids_takes_the_whole_grid(waves: Path, others: Path) -> None:
+    run = train(waves, Path("fno"), "fno", width=4, modes=2, depth=1)
+    assert nfsgeo.evaluate(run, data=others)["scored"] == WHOLE
     with pytest.raises(UserError, match="no grid"):
-        evaluate_run(run.root, data=cloud)
+        nfsgeo.evaluate(run, data=noise(1))
 
 
 def test_a_model_that_is_tied_to_its_points_keeps_them(
-    waves: Path, others: Path, tmp_path: Path
+    waves: Path, others: Path
 ) -> None:
-    run = train(waves, tmp_path / "tied", "agcrn", width=4, depth=1)
-    scored = evaluate_run(run.root, data=others)["scored"]
+    run = train(waves, Path("tied"), "agcrn", width=4, depth=1)
+    scored = nfsgeo.evaluate(run, data=others)["scored"]
     assert scored == WHOLE | {"points": 64, "tied": True}
-    finer = written(tmp_path / "finer.nc", 32)
     with pytest.raises(UserError, match="other points.*64, which agcrn is tied to"):
-        evaluate_run(run.root, data=finer)
+        nfsgeo.evaluate(run, data=noise(1))
 
 
-def test_a_file_of_test_samples_alone(run: RunPaths, tmp_path: Path) -> None:
-    data = written(tmp_path / "d.nc", 16)
+def test_a_file_of_test_samples_alone(run: RunPaths) -> None:
+    data = noise(4).with_split({"train": [], "valid": [], "test": [0, 1, 2, 3]})
     for part in (None, "test"):
-        summary = evaluate_run(run.root, data=data, part=part)
+        summary = nfsgeo.evaluate(run, data=data, part=part)
         assert summary["scored"]["samples"] == 4
         assert np.isfinite(summary["baselines"]["mean"]["mae"])
 
 
-def test_a_file_without_test_samples(run: RunPaths, tmp_path: Path) -> None:
-    data = noise_at_points(tmp_path / "two.nc", 2)
-    assert evaluate_run(run.root, data=data)["scored"]["samples"] == 2
+def test_a_file_without_test_samples(run: RunPaths) -> None:
+    data = noise(2)
+    assert nfsgeo.evaluate(run, data=data)["scored"]["samples"] == 2
     with pytest.raises(UserError, match="without test samples.*--part all"):
-        evaluate_run(run.root, data=data, part="test")
+        nfsgeo.evaluate(run, data=data, part="test")

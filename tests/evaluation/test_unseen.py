@@ -114,9 +114,9 @@ def test_samples_with_meshes_of_their_own(waves: Path, tiny: Any) -> None:
     assert not unseen(e, [2], at="file")[0] & trained_on(e)
 
 
-def test_clouds_are_told_apart_by_coordinates(tmp_path: Path, tiny: Any) -> None:
+def test_clouds_are_told_apart_by_coordinates(tiny: Any) -> None:
     """Each sample on a mesh of the file that shares points with all others."""
-    random, path = np.random.default_rng(0), tmp_path / "clouds.nc"
+    random, path = np.random.default_rng(0), Path("clouds.nc")
     shared = random.random((60, 2))
     clouds = [np.concatenate([shared, random.random((60, 2))]) for _ in range(20)]
     u, domain = random.normal(size=(20, 120, 20)), Domain.unit(2, periodic=False)

@@ -124,30 +124,25 @@ def test_what_is_described_predicts_the_same_bit_for_bit(stack: Forecaster) -> N
 
 def test_a_batch_is_a_loop_over_its_samples(stack: Forecaster) -> None:
     samples = [inputs_of(stack, num) for num in (30, 27, 40)]
-    queries = [
-        torch.tensor([[0.2, 0.9], [0.8, 0.1]]).double() + 0.01 * i for i in (1, 2, 3)
-    ]
-    batch, at = (
-        torch.arange(3).repeat_interleave(torch.tensor([len(each) for each in many]))
-        for many in ([each["pos"] for each in samples], queries)
-    )
-    joint: dict[str, Any] = {
-        name: torch.cat([each[name] for each in samples])
+    for number, each in enumerate(samples):
+        each["query_pos"] = torch.tensor([[0.2, 0.9], [0.8, 0.1]]).double()
+        each["query_pos"] += 0.01 * number
+        if "times" in each:
+            each["times"] = (number + 1.0) * each["times"]
+    joint = {
+        name: (torch.stack if name == "times" else torch.cat)(
+            [each[name] for each in samples]
+        )
         for name in samples[0]
-        if name != "times"
     }
-    if "times" in samples[0]:
-        joint["times"] = torch.stack(
-            [(i + 1.0) * each["times"] for i, each in enumerate(samples)]
-        )
+    joint["batch"], at = (
+        torch.arange(3).repeat_interleave(torch.tensor([len(s[name]) for s in samples]))
+        for name in ("pos", "query_pos")
+    )
     with torch.no_grad():
-        found = stack(
-            **joint, batch=batch, query_pos=torch.cat(queries), query_batch=at
-        )
+        found = stack(**joint, query_batch=at)
         for number, each in enumerate(samples):
-            if "times" in each:
-                each["times"] = (number + 1.0) * each["times"]
-            alone = stack(**each, query_pos=queries[number])
+            alone = stack(**each)
             torch.testing.assert_close(found[at == number], alone, rtol=1e-4, atol=1e-5)
 
 
@@ -157,20 +152,14 @@ def test_every_transform_is_in_one_of_these_stacks() -> None:
     assert names == set(TRANSFORMS)
 
 
-@pytest.mark.parametrize(
-    ("shape", "words"),
-    [
-        ((4, 1, 1), "x of shape [4, 1, 1]: expected x [points, 1, 2] (u, a)"),
-        ((4, 1, 3), "x of shape [4, 1, 3]: expected"),
-        ((4, 2), "x of shape [4, 2]: expected"),
-    ],
-)
+@pytest.mark.parametrize("shape", [(4, 1, 1), (4, 1, 3), (4, 2)])
 def test_inputs_unlike_those_of_training(
-    forecaster_of: Make, shape: tuple[int, ...], words: str
+    forecaster_of: Make, shape: tuple[int, ...]
 ) -> None:
     module = forecaster_of(lambda x, graphs: x, static=("a",))
     with pytest.raises(UserError) as caught:
         module(torch.zeros(shape), torch.zeros(4, 2))
+    words = f"x of shape {list(shape)}: expected x [points, 1, 2] (u, a)"
     assert words in str(caught.value)
 
 
@@ -192,12 +181,8 @@ def test_predicts_in_memory_what_it_was_given(everything: Forecaster) -> None:
     found = module.predict(x, pos, **known)
     assert isinstance(found, Tensor) and module.training
     assert torch.equal(found, expected) and not found.requires_grad
-    arrays = module.predict(
-        [x.numpy()] * 2,
-        pos.numpy(),
-        **{name: value.numpy() for name, value in known.items()},
-    )
-    for array in arrays:
+    of_arrays = {name: value.numpy() for name, value in known.items()}
+    for array in module.predict([x.numpy()] * 2, pos.numpy(), **of_arrays):
         assert isinstance(array, np.ndarray)
         np.testing.assert_array_equal(array, expected)
     graph = Data(x=x, pos=pos, name="here", **known)

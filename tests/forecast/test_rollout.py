@@ -31,7 +31,7 @@ def sums(make: Make, n_in: int, n_out: int) -> Forecaster:
 
 
 @pytest.mark.parametrize(("n_in", "n_out"), [(3, 2), (2, 3), (1, 1), (2, 2)])
-@pytest.mark.parametrize("steps", [1, 2, 5, 6])
+@pytest.mark.parametrize("steps", [1, 5, 6])
 def test_each_window_sees_the_last_steps(
     forecaster_of: Make, n_in: int, n_out: int, steps: int
 ) -> None:

@@ -72,8 +72,7 @@ def test_the_trend_is_the_least_squares_factor_between_changes() -> None:
         u = random.normal(size=(8, 6, 1)).cumsum(1).cumsum(1)
         u[random.random(u.shape) < 0.2] = np.nan
         u = torch.tensor(u)
-        times = torch.arange(6.0)
-        statistics.add(Data(x=u[:, :3], y=u[:, 3:], times=times))
+        statistics.add(Data(x=u[:, :3], y=u[:, 3:], times=torch.arange(6.0)))
         change = np.diff(u[..., 0], axis=1)
         both = np.stack([change[:, :-1], change[:, 1:]], -1).reshape(-1, 2)
         pairs.append(both[~np.isnan(both).any(1)])

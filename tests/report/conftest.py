@@ -14,25 +14,23 @@ import yaml
 
 from nfsgeo.report import write_report
 
-SUMMARY: dict[str, Any] = {
-    "model": "nfs",
-    "data": "cache/navier-stokes-1e-3.nc",
-    "n_s": 1024,
-    "n_t": 10,
-    "n_t_out": 10,
-    "epochs": 12,
-    "parameters": 1234567,
-    "seconds_per_epoch": 19.4,
-    "peak_memory_bytes": 1288490188,
-    "test": {"mae": 0.0027134, "rmse": 0.0041, "rel_l2": 0.0081},
+
+def errors(*values: float) -> dict[str, float]:
+    return dict(zip(("mae", "rmse", "rel_l2"), values, strict=True))
+
+
+SUMMARY: dict[str, Any] = {"model": "nfs", "data": "cache/navier-stokes-1e-3.nc"} | {
+    "test": errors(0.0027134, 0.0041, 0.0081),
     "baselines": {
-        "persistence": {"mae": 0.0983, "rmse": 0.131, "rel_l2": 0.242},
-        "mean": {"mae": 0.412, "rmse": 0.522, "rel_l2": 0.981},
-        "linear_extrapolation": {"mae": 0.0112, "rmse": 0.0173, "rel_l2": 0.0312},
+        "persistence": errors(0.0983, 0.131, 0.242),
+        "mean": errors(0.412, 0.522, 0.981),
+        "linear_extrapolation": errors(0.0112, 0.0173, 0.0312),
     },
     "equation": "navier-stokes",
     "provenance": {"seed": 0, "solver": "ETDRK4", "resolution": [64, 64]},
 }
+SUMMARY |= {"n_s": 1024, "n_t": 10, "n_t_out": 10, "epochs": 12, "parameters": 1234567}
+SUMMARY |= {"seconds_per_epoch": 19.4, "peak_memory_bytes": 1288490188}
 
 
 def random_field(pos: np.ndarray, times: np.ndarray, seed: int) -> np.ndarray:
@@ -55,9 +53,11 @@ def save_evaluation(path: Path, dim: int, n: int, n_in: int, n_out: int) -> None
     fields = np.stack([random_field(pos, times, seed) for seed in range(3)])[..., None]
     truth = fields[:, :, -n_out:]
     noise = np.stack([random_field(pos, times, 50 + s) for s in range(3)])
-    growth = np.linspace(0.5, 1.5, n_out)
-    prediction = truth + 0.02 * growth[:, None] * noise[:, :, -n_out:, None]
-    error = np.abs(prediction - truth).mean(axis=(0, 1, 3))
+    prediction = truth + 0.02 * noise[:, :, -n_out:, None]
+    by_record = {"error": np.abs(prediction - truth).mean(axis=(0, 1, 3))}
+    by_record |= {"persistence": 0.1 * np.arange(1, n_out + 1) / n_out}
+    by_record |= {"linear": by_record["persistence"] ** 2}
+    box = {"lower": np.zeros(dim), "upper": np.ones(dim), "periodic": np.ones(dim) > 0}
     np.savez(
         path,
         pos=pos,
@@ -66,60 +66,37 @@ def save_evaluation(path: Path, dim: int, n: int, n_in: int, n_out: int) -> None
         x=(fields[:, :, :n_in] if n_in else np.exp(fields[:, :, :1])),
         truth=truth.astype(np.float32),
         prediction=prediction.astype(np.float32),
-        error_by_record=error,
-        persistence_by_record=0.1 * np.arange(1, n_out + 1) / n_out,
-        linear_by_record=0.04 * (np.arange(1, n_out + 1) / n_out) ** 2,
-        lower=np.zeros(dim),
-        upper=np.ones(dim),
-        periodic=np.ones(dim, dtype=bool),
         component_names=np.array(["vorticity"]),
+        **box,
+        **{f"{name}_by_record": error for name, error in by_record.items()},
     )
 
 
 def save_tables(folder: Path, n: int) -> None:
-    epoch = np.arange(12)
-    decay = np.exp(-epoch / 3)
-    metrics = {
-        "epoch": epoch,
-        "train_loss": 0.3 * decay + 0.004,
-        "valid_loss": 0.32 * decay + 0.005,
-        "valid_mae": 0.16 * decay + 0.0026,
-        "valid_rmse": 0.2 * decay + 0.004,
-        "learning_rate": 2e-3 * np.sin(np.pi * (epoch + 0.5) / 12),
-    }
+    epoch, names = np.arange(12), ("train_loss", "valid_loss", "valid_mae")
+    metrics = {"epoch": epoch, "learning_rate": np.sin(np.pi * (epoch + 0.5) / 12)}
+    metrics |= {name: 0.2 * np.exp(-epoch / 3) for name in (*names, "valid_rmse")}
     pd.DataFrame(metrics).to_csv(folder / "metrics.csv", index=False)
     factor = np.repeat([1.3, 1.7, 2, 3, 4], 5)
     spread = 8e-5 * np.random.default_rng(0).normal(size=len(factor))
     mae = 0.0027 * (1 + 0.09 * factor) + spread
-    unseen = {
-        "factor": factor,
-        "num_points": (factor * n).astype(int),
-        "mae": mae,
-        "mae_seen": 0.93 * mae,
-        "mae_unseen": 1.04 * mae,
-    }
+    unseen = {"factor": factor, "num_points": (factor * n).astype(int), "mae": mae}
+    unseen |= {"mae_seen": 0.93 * mae, "mae_unseen": 1.04 * mae}
     pd.DataFrame(unseen).to_csv(folder / "unseen.csv", index=False)
 
 
-def save_run(
-    folder: Path,
-    dim: int = 2,
-    n: int = 1024,
-    n_in: int = 10,
-    n_out: int = 10,
-    drawn: bool = True,
-) -> Path:
+def save_run(folder: Path, drawn: bool = True, **kind: int) -> Path:
     """Makes a run folder, without anything to draw where ``drawn`` is false."""
+    kind = {"dim": 2, "n": 1024, "n_in": 10, "n_out": 10} | kind
     folder.mkdir()
     (folder / "summary.json").write_text(json.dumps(SUMMARY))
     config = {"model": {"name": "nfs", "width": 32}, "seed": 0, "optimiser": None}
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    versions = {"torch": "2.13.0", "python": "3.11.7"}
-    environment = {"device": "cpu", "commit": "41a8c70", "versions": versions}
+    environment = {"commit": "41a8c70", "versions": {"torch": "2.13.0"}}
     (folder / "environment.json").write_text(json.dumps(environment))
     if drawn:
-        save_evaluation(folder / "evaluation.npz", dim, n, n_in, n_out)
-        save_tables(folder, n)
+        save_evaluation(folder / "evaluation.npz", **kind)
+        save_tables(folder, kind["n"])
     return folder
 
 

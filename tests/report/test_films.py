@@ -48,13 +48,10 @@ def test_long_films_have_fewer_frames(make_run: MakeRun) -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 2])
-def test_an_animation_has_a_frame_for_each_time_step(
-    make_run: MakeRun, dim: int
-) -> None:
+def test_an_animation_has_a_frame_a_time_step(make_run: MakeRun, dim: int) -> None:
     run = make_run(dim=dim, n=150, n_out=4)
-    done = CliRunner().invoke(
-        main, ["plot", str(run), "--animate", str(run / "a.gif"), "--json"]
-    )
+    command = ["plot", str(run), "--animate", str(run / "a.gif"), "--json"]
+    done = CliRunner().invoke(main, command)
     assert done.exit_code == 0, done.output
     assert json.loads(done.output) == {"written": [str(run / "a.gif")]}
     with Image.open(run / "a.gif") as image:

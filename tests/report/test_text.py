@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,54 +15,42 @@ NOON = 1704283200.0  # 2024-01-03 12:00 UTC
 
 
 @pytest.mark.parametrize(
-    ("time", "unit", "text"),
-    [
-        (2.75, "", "t = 2.75"),
-        (2.75, "h", "t = 2.75 h"),
-        (NOON, EPOCH, "2024-01-03 12:00"),
-        (-1.0, EPOCH, "1969-12-31 23:59"),
-    ],
-)
-def test_times_have_a_unit_or_are_dates(time: float, unit: str, text: str) -> None:
-    assert time_text(time, unit) == text
-
-
-@pytest.mark.parametrize(
     ("times", "unit", "texts"),
     [
+        ([2.75], "", ["t = 2.75"]),
+        ([2.75], "h", ["t = 2.75 h"]),
+        ([-1.0], EPOCH, ["1969-12-31 23:59"]),
         ([1000.01, 1000.02], "s", ["t = 1000.01 s", "t = 1000.02 s"]),
         ([NOON, NOON + 1], EPOCH, ["2024-01-03 12:00:00", "2024-01-03 12:00:01"]),
         ([NOON, NOON + 1e-3], EPOCH, [f"2024-01-03 12:00:00.00{k}" for k in (0, 1)]),
         ([2.0, 2.0], "", ["t = 2", "t = 2"]),
     ],
 )
-def test_digits_tell_times_apart(
+def test_times_have_units_or_are_dates_and_digits_tell_them_apart(
     times: list[float], unit: str, texts: list[str]
 ) -> None:
     assert time_texts(times, unit) == texts
+    if len(times) == 1:
+        assert time_text(times[0], unit) == texts[0]
 
 
 @pytest.mark.parametrize(
-    ("step", "num", "values", "name"),
+    ("times", "unit", "values", "name"),
     [
-        (86400, 2, [1, 2], "days"),
-        (3600, 10, range(1, 11), "hours"),
-        (600, 1, [10], "minutes"),
-        (0.5, 1, [0.5], "seconds"),
+        ([86400, 2 * 86400], EPOCH, [1, 2], "days {}"),
+        (3600 * np.arange(1, 11), EPOCH, np.arange(1, 11), "hours {}"),
+        ([600], EPOCH, [10], "minutes {}"),
+        ([0.5], EPOCH, [0.5], "seconds {}"),
+        ([0.5, 1.0], "s", [0.5, 1.0], "time {} (s)"),
+        ([0.5, 1.0], "", [0.5, 1.0], "time {}"),
     ],
 )
-def test_an_axis_of_dates_counts_from_the_last_input(
-    step: float, num: int, values: list[float], name: str
+def test_an_axis_of_time_counts_from_the_last_input(
+    times: Any, unit: str, values: Any, name: str
 ) -> None:
-    found, label = time_axis(step * np.arange(1, num + 1), EPOCH)
-    np.testing.assert_allclose(found, list(values))
-    assert label == f"{name} after the last input"
-
-
-def test_an_axis_of_times_has_their_unit() -> None:
-    times = np.array([0.5, 1.0])
-    assert time_axis(times, "s") == (times, "time after the last input (s)")
-    assert time_axis(times) == (times, "time after the last input")
+    found, label = time_axis(np.array(times), unit)
+    np.testing.assert_allclose(found, values)
+    assert label == name.format("after the last input")
 
 
 def test_axes_have_names_and_units() -> None:

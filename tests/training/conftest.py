@@ -54,7 +54,7 @@ class Trained:
 
 
 @pytest.fixture
-def train(tmp_path: Path, waves: Path, tiny: dict[str, Any]) -> Callable[..., Trained]:
+def train(waves: Path, tiny: dict[str, Any]) -> Callable[..., Trained]:
     """Trains in a folder of the given name, with overrides and callbacks."""
 
     def run(
@@ -62,11 +62,45 @@ def train(tmp_path: Path, waves: Path, tiny: dict[str, Any]) -> Callable[..., Tr
     ) -> Trained:
         chosen = {"data.file": str(waves)} | tiny | (overrides or {})
         experiment = prepare(load_config(overrides=chosen))
-        paths = begin_run(experiment, tmp_path / name)
+        paths = begin_run(experiment, Path(name))
         fit(experiment, paths, callbacks)
         return Trained(experiment, paths)
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty folder, and a cache that is empty too."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+class Interrupt(Callback):
+    """Ctrl-C in the middle of an epoch."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def on_train_batch_end(self, trainer: Any, *arguments: Any) -> None:
+        if (trainer.current_epoch, arguments[-1]) == (self.epoch, 1):
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def interrupt_and_resume(
+    train: Callable[..., Trained], resume: Callable[[Path], Trained]
+) -> Callable[[dict[str, Any], int], None]:
+    """A run cut short in an epoch goes on to the numbers of one that was not."""
+
+    def check(overrides: dict[str, Any], epoch: int) -> None:
+        undisturbed = train("undisturbed", overrides)
+        with pytest.raises(KeyboardInterrupt):
+            train("run", overrides, Interrupt(epoch))
+        assert len(read_history(RunPaths(Path("run")).metrics)) == epoch
+        assert resume(Path("run")).is_the_same_as(undisturbed)
+
+    return check
 
 
 @pytest.fixture

@@ -13,10 +13,8 @@ from nfsgeo.training.artifacts import write_yaml
 from nfsgeo.training.loading import paper_learning_rate
 
 
-def test_single_values_win_over_the_file_and_the_file_over_the_preset(
-    tmp_path: Path,
-) -> None:
-    file = tmp_path / "c.yaml"
+def test_single_values_win_over_the_file_and_the_file_over_the_preset() -> None:
+    file = Path("c.yaml")
     file.write_text("preset: paper\ntrainer: {epochs: 7, patience: 3}\nseed: 1\n")
     config = load_config(file, {"trainer.patience": 5, "optimiser.eps": "1e-6"})
     assert (config.trainer.epochs, config.trainer.patience) == (7, 5)
@@ -92,23 +90,18 @@ def test_a_setting_needs_key_and_value(setting: str) -> None:
         parse_settings([setting])
 
 
-@pytest.mark.parametrize("content", ["a: [", "- 1\n- 2\n", "3"])
-def test_a_file_that_is_no_configuration(tmp_path: Path, content: str) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text(content)
-    with pytest.raises(UserError) as caught:
-        load_config(file)
-    assert "\n" not in str(caught.value)
+@pytest.mark.parametrize(
+    "content",
+    ["a: [", "- 1\n- 2\n", "3", "seed: !!python/object/apply:os.getpid []\n"]
+    + ["[" * 5000, "{a: " * 5000, "a: &a [*a]", "\0"],
+)
+def test_a_file_that_is_no_configuration(content: str) -> None:
+    Path("c.yaml").write_text(content)
+    with pytest.raises(UserError, match=r"^[^\n]+$"):
+        load_config(Path("c.yaml"))
 
 
-def test_yaml_builds_no_objects(tmp_path: Path) -> None:
-    file = tmp_path / "c.yaml"
-    file.write_text("seed: !!python/object/apply:os.getpid []\n")
-    with pytest.raises(UserError, match="YAML"):
-        load_config(file)
-
-
-def test_a_saved_configuration_reads_back_the_same(tmp_path: Path) -> None:
+def test_a_saved_configuration_reads_back_the_same() -> None:
     config = load_config(overrides={"preset": "paper", "optimiser.lr": 3e-4})
-    write_yaml(tmp_path / "config.yaml", config.model_dump(mode="json"))
-    assert read_config(tmp_path / "config.yaml") == config
+    write_yaml(Path("config.yaml"), config.model_dump(mode="json"))
+    assert read_config(Path("config.yaml")) == config

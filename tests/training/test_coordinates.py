@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 import nfsgeo
-from nfsgeo.data.build import Array, build
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS
 
 POINTS, SAMPLES, RECORDS = 64, 20, 6
-NAMES = [name for name, info in MODELS.items() if info.points]
 SETTINGS = {"data.n_in": 3, "data.n_out": 3, "trainer.device": "cpu", "seed": 0}
 
 
@@ -30,8 +28,7 @@ def cloud(path: Path, origin: tuple[float, float], unit: tuple[float, float]) ->
         u[sample] = size * np.sin(2 * np.pi * turns)
     domain = Domain(tuple(lower), tuple(lower + lengths), (True, True))
     points = lower + lengths * place
-    arrays = [Array(u, "npt", ["u"])]
-    return build(path, arrays, points=points, times=times, domain=domain).write(path)
+    return nfsgeo.from_arrays(u, points, times, domain=domain).write(path)
 
 
 def error(name: str, data: Path, out: Path, epochs: int) -> float:
@@ -46,18 +43,14 @@ def error(name: str, data: Path, out: Path, epochs: int) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [n if n == "nfs" else pytest.param(n, marks=pytest.mark.slow) for n in NAMES],
-)
+@pytest.mark.parametrize("name", [name for name in MODELS if MODELS[name].points])
 def test_errors_after_training_know_neither_origin_nor_units(name, tmp_path):
-    expected = error(
-        name, cloud(tmp_path / "unit.nc", (0, 0), (1, 1)), tmp_path / "0", 2
-    )
-    for number, (origin, unit) in enumerate([(1e6, 1), (0, 1e-3), (0, 1e3)]):
-        data = cloud(tmp_path / f"{number}.nc", (origin, origin), (unit, unit))
+    unit = cloud(tmp_path / "unit.nc", (0, 0), (1, 1))
+    expected = error(name, unit, tmp_path / "0", 2)
+    for number, (origin, size) in enumerate([(1e6, 1), (0, 1e-3), (0, 1e3)]):
+        data = cloud(tmp_path / f"{number}.nc", (origin, origin), (size, size))
         found = error(name, data, tmp_path / f"run{number}", 2)
-        assert found == pytest.approx(expected, rel=0.01), (origin, unit)
+        assert found == pytest.approx(expected, rel=0.01), (origin, size)
 
 
 @pytest.mark.slow

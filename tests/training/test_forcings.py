@@ -22,12 +22,6 @@ SMALL = {"data.query_points": 0, "trainer.device": "cpu"} | {
 }
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-
-
 def driven(samples: int, *, given: bool, ahead: int = 0, **more: Any) -> Fields:
     """Fields that are the running sum of a forcing that nobody could foresee."""
     rng = np.random.default_rng(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +19,10 @@ from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.training import load_config, prepare
 from nfsgeo_cli import main
 
 LEADS = {"data.lead_times": True, "data.n_in": 3, "data.n_out": 4}
 UNEQUAL = np.array([0, 1, 3, 3.5, 6, 7, 7.5, 10, 12, 13, 15, 15.5])
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
 
 
 def unequal(samples: int = 10, times: Any = UNEQUAL, **more: Any) -> Fields:
@@ -168,33 +160,6 @@ def test_the_command_line_asks_by_time(tiny: dict[str, Any]) -> None:
         nfsgeo.predict(plain, data, "d.nc", lead_times=[1])
 
 
-def test_lead_times_are_refused_where_they_mean_nothing(waves: Path) -> None:
-    for settings_, what in (
-        ({"model.prediction": "rate"}, "model.prediction=rate with"),
-        (LEADS | {"model.prediction": "damped"}, "model.prediction=damped with"),
-    ):
-        with pytest.raises(UserError, match=what):
-            prepare(load_config(overrides={"data.file": str(waves)} | settings_))
-
-
-@pytest.mark.slow
-def test_a_stopped_run_goes_on_with_the_very_pairs(
-    train: Callable[..., Any], resume: Callable[..., Any]
-) -> None:
-    whole = train("whole", LEADS | {"trainer.epochs": 3})
-
-    from lightning.pytorch import Callback
-
-    class Stop(Callback):
-        def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
-            if trainer.current_epoch == 1:
-                raise KeyboardInterrupt
-
-    with pytest.raises((KeyboardInterrupt, SystemExit)):
-        train("stopped", LEADS | {"trainer.epochs": 3}, Stop())
-    assert resume(whole.paths.root.parent / "stopped").is_the_same_as(whole)
-
-
 @pytest.mark.slow
 def test_unequal_time_steps_cost_little(tmp_path: Path) -> None:
     """The figures of docs/tutorials/any-horizon.md."""
@@ -207,10 +172,7 @@ def test_unequal_time_steps_cost_little(tmp_path: Path) -> None:
     assert found["unequal"] < 1.3 * found["equal"], found
 
 
-THINNED = {
-    "data.lead_times": True,
-    "data.n_in": 4,
-    "data.n_out": 8,
+THINNED = {"data.lead_times": True, "data.n_in": 4, "data.n_out": 8} | {
     "data.window_stride": 2,
     "data.query_points": 0,
     "loss.name": "mse",

@@ -67,18 +67,6 @@ def test_weights_are_those_of_an_integral(name: str) -> None:
     assert value.item() == pytest.approx(exact[name], rel=1e-4)
 
 
-def test_the_relative_loss_counts_samples_alike_and_mse_points() -> None:
-    """The second sample has three times as many points as the first."""
-    error = torch.tensor([1.0, 0.0, 0.0, 0.0])[:, None, None].expand(-1, 1, 2)
-    ones = torch.ones(4, 1, 2)
-
-    def value(name: str) -> float:
-        return LOSSES[name](ones + error, ones, LossPoints(SIZES)).item()
-
-    assert value("relative_l2") == pytest.approx(1 / 2)
-    assert value("mse") == pytest.approx(1 / 4)
-
-
 @pytest.mark.parametrize("name", LOSSES)
 def test_units_and_offsets_change_nothing(name: str) -> None:
     """Pascals for hectopascals, degrees Celsius for kelvins, in double precision."""

@@ -1,4 +1,4 @@
-"""The training step around a forecaster."""
+"""The training step around a forecaster, its optimiser and schedule."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.training import TrainingModule
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.losses import LOSSES
+from nfsgeo.training.module import make_optimiser, make_schedule
 
 Make = Callable[..., Any]
 
@@ -26,13 +27,10 @@ def module_of(forecaster_of: Callable[..., Forecaster]) -> Make:
     """Training of a formula that a forecaster puts in the place of a network."""
 
     def make(formula: Any, std: float, **fields: Any) -> TrainingModule:
-        scales = Normalise(
-            mean=[1.0, 5.0][: 1 + len(fields)],
-            std=[std, 10.0][: 1 + len(fields)],
-            out_mean=[1.0],
-            out_std=[std],
-        )
-        forecaster = forecaster_of(formula, scales, **fields)
+        num = 1 + len(fields)
+        scales = {"mean": [1.0, 5.0][:num], "std": [std, 10.0][:num]}
+        normalise = Normalise(**scales, out_mean=[1.0], out_std=[std])
+        forecaster = forecaster_of(formula, normalise, **fields)
         module = TrainingModule(forecaster, OptimiserSection())
         module.log = lambda *_, **__: None  # type: ignore[method-assign]
         return module
@@ -123,9 +121,7 @@ def test_a_loss_that_is_not_finite_names_the_samples(
         module.validation_step(batch(X, zeros, [5, 6]), 0)
 
 
-def test_a_model_with_a_loss_of_its_own_sees_normalised_fields(
-    module_of: Make,
-) -> None:
+def test_a_model_with_a_loss_of_its_own_sees_normalised_fields(module_of: Make) -> None:
     module, seen = module_of(last, 2.0), []
     model = module.forecaster.model
 
@@ -141,3 +137,40 @@ def test_a_model_with_a_loss_of_its_own_sees_normalised_fields(
     assert seen[1].flatten().tolist() == [4.0] * 4
     assert seen[2].tolist() == [0, 1]
     assert loss.item() == 1.0
+
+
+def rates(epochs: int, steps: int, **settings: Any) -> list[float]:
+    section = OptimiserSection(**settings)
+    optimiser = make_optimiser([torch.nn.Parameter(torch.ones(1))], section)
+    schedule = make_schedule(optimiser, section, epochs=epochs, steps_per_epoch=steps)
+    seen = []
+    for _ in range(epochs * steps):
+        seen.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    return seen
+
+
+def test_constant_and_step_schedules_count_epochs() -> None:
+    assert rates(3, 2, lr=0.1, schedule="constant") == [0.1] * 6
+    seen = rates(6, 3, lr=1.0, schedule="step", step_epochs=2, step_factor=0.5)
+    assert seen == pytest.approx([1.0] * 6 + [0.5] * 6 + [0.25] * 6)
+
+
+def test_one_cycle_rises_to_the_rate_and_falls_to_nothing() -> None:
+    seen = rates(10, 10, lr=1.0, schedule="one-cycle", one_cycle_rise=0.3)
+    top = seen.index(max(seen))
+    assert max(seen) == pytest.approx(1.0, rel=1e-3)
+    assert 28 <= top <= 30
+    assert seen[:top] == sorted(seen[:top])
+    assert seen[top:] == sorted(seen[top:], reverse=True)
+    assert seen[-1] < 1e-4
+
+
+def test_betas_are_those_asked_for() -> None:
+    section = OptimiserSection(name="adamw", betas=(0.8, 0.9), weight_decay=0.1)
+    optimiser = make_optimiser([torch.nn.Parameter(torch.ones(1))], section)
+    make_schedule(optimiser, section, epochs=2, steps_per_epoch=2)
+    assert isinstance(optimiser, torch.optim.AdamW)
+    group = optimiser.param_groups[0]
+    assert (group["betas"], group["weight_decay"]) == ((0.8, 0.9), 0.1)

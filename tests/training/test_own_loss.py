@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from lightning.pytorch import Callback
 
 import nfsgeo.data
 from nfsgeo.training import load_config
@@ -23,7 +21,6 @@ SMALL: dict[str, dict[str, Any]] = {
     "mppde": {"width": 18, "depth": 1, "window": 4},
     "dse": {"width": 4, "depth": 1, "modes": 2, "time_modes": 2},
 }
-
 
 Train = Callable[..., Any]
 
@@ -44,31 +41,10 @@ def test_steps_beyond_are_as_many_as_there_are(waves: Path) -> None:
     assert lengths == [10, 14, 19]
 
 
-@pytest.mark.parametrize(
-    ("settings", "prediction"),
-    [
-        ({"data.input_noise": 0.05}, "direct"),
-        ({"data.input_noise": 0.05, "model.prediction": "residual"}, "residual"),
-        ({"data.training_noise": 0.05}, "residual"),
-    ],
-)
-def test_noise_in_the_last_time_step_is_not_predicted(
-    waves: Path, settings: dict[str, Any], prediction: str
-) -> None:
-    with nfsgeo.data.open(waves) as file:
-        config = load_config(overrides=settings)
-        assert resolved(config, file).model.prediction == prediction
-
-
 @pytest.fixture
 def tiny() -> dict[str, Any]:
-    return {
-        "trainer.epochs": 3,
-        "trainer.device": "cpu",
-        "data.points": 30,
-        "data.n_in": 4,
-        "data.n_out": 4,
-    }
+    sizes = {"data.points": 30, "data.n_in": 4, "data.n_out": 4}
+    return sizes | {"trainer.epochs": 3, "trainer.device": "cpu"}
 
 
 @pytest.mark.parametrize("model", SMALL)
@@ -79,29 +55,14 @@ def test_every_model_trains_and_predicts(train: Train, model: str) -> None:
     # The pushforward trick wants three windows of four records.
     assert parts["train"][0].y.size(1) == (8 if model == "mppde" else 4)
     assert len(run.experiment.task.times) == 8
-    best = nfsgeo.load(run.paths)
-    with torch.no_grad():
-        result = best(parts["valid"][0].x, parts["valid"][0].pos)
-    assert result.shape == (30, 4, 1)
-
-
-class Interrupt(Callback):
-    """Ctrl-C in the middle of the second epoch."""
-
-    def on_train_batch_end(self, trainer: Any, *_: Any) -> None:
-        if (trainer.current_epoch, trainer.global_step % 4) == (1, 2):
-            raise KeyboardInterrupt
+    item = parts["valid"][0]
+    assert nfsgeo.load(run.paths).predict(item.x, item.pos).shape == (30, 4, 1)
 
 
 @pytest.mark.parametrize("model", ["gcgru", "mppde"])
-def test_what_was_drawn_is_drawn_again(
-    train: Train, resume: Train, tmp_path: Path, model: str
-) -> None:
+def test_what_was_drawn_is_drawn_again(interrupt_and_resume: Any, model: str) -> None:
     """Scheduled sampling and windows, in a run that was cut short and went on."""
-    undisturbed = train("undisturbed", chosen(model))
-    with pytest.raises(KeyboardInterrupt):
-        train("run", chosen(model), Interrupt())
-    assert resume(tmp_path / "run").is_the_same_as(undisturbed)
+    interrupt_and_resume(chosen(model), 1)
 
 
 def test_it_takes_the_loss_and_the_weights_of_the_configuration(
@@ -116,10 +77,6 @@ def test_it_takes_the_loss_and_the_weights_of_the_configuration(
         collate = experiment.data.collate["train"]
         return module.training_step(collate([train[0], train[1]]), 0).item()
 
-    values = [
-        loss(),
-        loss(name="mae"),
-        loss(name="mse"),
-        loss(weighting="quadrature"),
-    ]
+    values = [loss(), *(loss(name=name) for name in ("mae", "mse"))]
+    values.append(loss(weighting="quadrature"))
     assert len(set(values)) == 4 and values[0] == loss(weighting="uniform")

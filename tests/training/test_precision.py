@@ -19,15 +19,15 @@ WAVE = np.sin(6 * POINTS[:, :1] + 6 * RNG.random((20, 1, 1)) + TIMES / 4)
 @pytest.mark.parametrize("prediction", ["residual", "direct"])
 @pytest.mark.parametrize(("offset", "size"), [(101325.0, 0.01), (-2.5e9, 10.0)])
 def test_an_offset_changes_no_error(
-    tmp_path: Path, tiny: dict[str, Any], offset: float, size: float, prediction: str
+    tiny: dict[str, Any], offset: float, size: float, prediction: str
 ) -> None:
     chosen = tiny | {"data.n_in": 3, "data.n_out": 3, "model.prediction": prediction}
     found, predicted = [], []
     for number, u in enumerate((WAVE, offset + size * WAVE)):
         fields = nfsgeo.from_arrays(u, POINTS, TIMES)
-        run = nfsgeo.fit(nfsgeo.prepare(fields, chosen), tmp_path / f"run-{number}")
+        run = nfsgeo.fit(nfsgeo.prepare(fields, chosen), Path(f"run-{number}"))
         found.append(nfsgeo.evaluate(run))
-        ahead = nfsgeo.predict(run, fields, tmp_path / f"{number}.nc")
+        ahead = nfsgeo.predict(run, fields, Path(f"{number}.nc"))
         predicted.append(ahead.read(0, slice(None)))
     plain, shifted = found
     for name in ("persistence", "linear_extrapolation", "mean"):
@@ -41,7 +41,7 @@ def test_an_offset_changes_no_error(
 
 
 def test_values_and_predictions_have_the_precision_of_the_file(
-    tmp_path: Path, tiny: dict[str, Any]
+    tiny: dict[str, Any],
 ) -> None:
     chosen = tiny | {"data.n_in": 3, "data.n_out": 3, "trainer.epochs": 1}
     for kind in (np.float32, np.float64):

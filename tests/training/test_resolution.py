@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,60 +12,92 @@ import nfsgeo.data
 from nfsgeo.data.build import Array, build
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
-from nfsgeo.training import load_config
+from nfsgeo.training import load_config, parse_settings
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import RunData
 
 
-def resolve(path: Path, **overrides: Any) -> RunConfig:
-    keys = {name.replace("__", "."): value for name, value in overrides.items()}
+def resolve(path: Path, given: str = "") -> RunConfig:
     with nfsgeo.data.open(path) as file:
-        return resolved(load_config(overrides=keys), file)
+        return resolved(load_config(overrides=parse_settings(given.split())), file)
 
 
 @pytest.fixture
-def cloud(tmp_path: Path) -> Path:
+def cloud() -> Path:
     """Ten samples on two meshes of 30 and 40 points."""
-    path = tmp_path / "cloud.nc"
     random = np.random.default_rng(0)
     meshes = 5 * [random.random((num, 2)) for num in (30, 40)]
-    u = [random.random((len(mesh), 24)) for mesh in meshes]
-    domain = Domain.unit(2, periodic=False)
-    fields = build(
-        path,
-        [Array(u, "pt", ["u"])],
-        points=meshes,
-        times=np.arange(24.0),
-        domain=domain,
-    )
-    return fields.write(path)
+    u, domain = [random.random((len(mesh), 24)) for mesh in meshes], Domain.unit(2)
+    fields = nfsgeo.from_arrays(u, meshes, np.arange(24.0), domain=domain)
+    return fields.write(Path("cloud.nc"))
 
 
-def test_nothing_is_left_open(waves: Path) -> None:
-    data = resolve(waves).data
-    assert (data.mesh, data.points) == ("random-subset", 64)
-    assert (data.n_in, data.n_out) == (10, 10)
-    assert data.file == waves.resolve()
+@pytest.mark.parametrize(
+    ("given", "chosen"),
+    [
+        ("", "data.mesh=random-subset data.points=64 data.point_sets=16"),
+        ("", "data.n_in=10 data.n_out=10 loss.weighting=quadrature"),
+        ("model.name=fno", "data.mesh=grid data.grid=8"),
+        (
+            "model.name=fno data.points=16",
+            "data.mesh=grid data.grid=4 data.points=null",
+        ),
+        ("data.point_sets=1", "data.point_sets=1"),
+        ("data.mesh=grid", "data.point_sets=1 loss.weighting=uniform"),
+        ("data.mesh_per_sample=true", "data.point_sets=1"),
+        ("model.name=mppde", "data.point_sets=1"),
+        ("preset=paper", "data.point_sets=1 loss.weighting=uniform"),
+        ("data.mesh=off-grid", "loss.weighting=quadrature"),
+        ("data.mesh=clustered data.points=64", "loss.weighting=uniform"),
+        ("model.name=dse", "loss.weighting=uniform"),
+        ("loss.weighting=uniform", "loss.weighting=uniform"),
+        # Noise in the last time step is not to be predicted.
+        ("data.input_noise=0.05", "model.prediction=direct"),
+        (
+            "data.input_noise=0.05 model.prediction=residual",
+            "model.prediction=residual",
+        ),
+        ("data.training_noise=0.05", "model.prediction=residual"),
+    ],
+)
+def test_nothing_is_left_open(waves: Path, given: str, chosen: str) -> None:
+    config, wanted = resolve(waves, given), parse_settings(chosen.split())
+    assert {key: attrgetter(key)(config) for key in wanted} == wanted
+    assert config.data.file == waves.resolve()
 
 
-def test_a_model_of_grids_gets_a_grid(waves: Path) -> None:
-    data = resolve(waves, model__name="fno").data
-    assert (data.mesh, data.grid) == ("grid", 8)
-    data = resolve(waves, model__name="fno", data__points=16).data
-    assert (data.mesh, data.grid, data.points) == ("grid", 4, None)
-    with pytest.raises(UserError, match=r"give --grid 8 \(64 points\)"):
-        resolve(waves, model__name="fno", data__points=60)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("data.n_out=15", "at most the 24 time steps"),
+        ("data.first_step=5", "at most the 24 time steps"),
+        ("data.time_stride=2", "at most the 24 time steps"),
+        ("model.name=fno data.points=60", r"give --grid 8 \(64 points\)"),
+        (
+            "data.point_sets=3 data.mesh=grid data.grid=8",
+            r"data\.point_sets with --mesh",
+        ),
+        ("model.prediction=rate", "model.prediction=rate with"),
+        (
+            "data.lead_times=true data.n_out=4 model.prediction=damped",
+            "model.prediction=damped with",
+        ),
+    ],
+)
+def test_what_data_do_not_allow(waves: Path, given: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        resolve(waves, given)
 
 
-def test_the_default_grid_fits_one_of_any_size(tmp_path: Path) -> None:
+def test_the_default_grid_fits_one_of_any_size() -> None:
     axis = np.arange(22) / 22
-    path = tmp_path / "odd.nc"
+    path = Path("odd.nc")
     u = [Array(np.random.default_rng(0).random((10, 24, 22)), "ntx", ["u"])]
     domain = Domain.unit(1)
     build(path, u, axes=[axis], times=np.arange(24.0), domain=domain).write(path)
     # A quarter would be 5 points, which do not divide 22.
-    config = resolve(path, model__name="fno")
+    config = resolve(path, "model.name=fno")
     with nfsgeo.data.open(path) as file:
         assert len(RunData(config, file).mesh(0)) == config.data.grid == 2
 
@@ -73,31 +105,21 @@ def test_the_default_grid_fits_one_of_any_size(tmp_path: Path) -> None:
 def test_points_of_a_cloud_are_all_of_them(cloud: Path) -> None:
     config = resolve(cloud)
     assert (config.data.mesh, config.data.point_sets) == ("all", 1)
+    assert config.loss.weighting == "uniform"
+    assert resolve(cloud, "loss.weighting=quadrature").loss.weighting == "quadrature"
+    with pytest.raises(UserError, match="fields on a grid"):
+        resolve(cloud, "model.name=fno")
     with nfsgeo.data.open(cloud) as file:
         used = RunData(config, file)
         for mesh in (used.mesh, used.training_mesh):
             assert [len(mesh(sample)) for sample in (0, 1)] == [30, 40]
 
 
-def test_a_grid_of_a_cloud_is_refused(cloud: Path) -> None:
-    with pytest.raises(UserError, match="fields on a grid"):
-        resolve(cloud, model__name="fno")
-
-
-@pytest.mark.parametrize(
-    "records",
-    [{"data__n_out": 15}, {"data__first_step": 5}, {"data__time_stride": 2}],
-)
-def test_too_few_records(waves: Path, records: dict[str, int]) -> None:
-    with pytest.raises(UserError, match="at most the 24 time steps"):
-        resolve(waves, **records)
-
-
 @pytest.mark.parametrize("mesh", ["random-subset", "off-grid", "clustered", "jittered"])
 def test_meshes_follow_the_seed(waves: Path, mesh: str) -> None:
     with nfsgeo.data.open(waves) as file:
         first, again, other = (
-            RunData(resolve(waves, data__mesh=mesh, seed=seed), file).mesh(0).pos
+            RunData(resolve(waves, f"data.mesh={mesh} seed={seed}"), file).mesh(0).pos
             for seed in (0, 0, 1)
         )
     assert len(first) == 64
@@ -106,14 +128,14 @@ def test_meshes_follow_the_seed(waves: Path, mesh: str) -> None:
 
 
 def test_a_mesh_for_every_sample(waves: Path) -> None:
-    config = resolve(waves, data__mesh_per_sample=True)
+    config = resolve(waves, "data.mesh_per_sample=true")
     with nfsgeo.data.open(waves) as file:
         one, other = map(RunData(config, file).mesh, (0, 1))
     assert not np.array_equal(one.pos, other.pos)
 
 
 def test_samples_take_turns_on_meshes(waves: Path) -> None:
-    config = resolve(waves, data__point_sets=3)
+    config = resolve(waves, "data.point_sets=3")
     with nfsgeo.data.open(waves) as file:
         used = RunData(config, file)
         meshes = [used.training_mesh(sample).pos for sample in range(6)]
@@ -122,33 +144,3 @@ def test_samples_take_turns_on_meshes(waves: Path) -> None:
     assert np.array_equal(meshes[0], alone[0])
     assert np.array_equal(meshes[1], meshes[4])
     assert len({pos.tobytes() for pos in meshes}) == 3
-    with pytest.raises(UserError, match=r"data\.point_sets with --mesh grid"):
-        resolve(waves, data__point_sets=3, data__mesh="grid", data__grid=8)
-
-
-@pytest.mark.parametrize(
-    "changes, meshes",
-    [
-        ({}, 16),
-        ({"data__point_sets": 1}, 1),
-        ({"data__mesh": "grid"}, 1),
-        ({"data__mesh_per_sample": True}, 1),
-        ({"model__name": "mppde"}, 1),
-        ({"preset": "paper"}, 1),
-    ],
-)
-def test_how_many_meshes(waves: Path, changes: dict[str, Any], meshes: int) -> None:
-    assert resolve(waves, **changes).data.point_sets == meshes
-
-
-def test_which_weights_the_loss_has(waves: Path, cloud: Path) -> None:
-    def weighting(path: Path, **overrides: Any) -> str | None:
-        return resolve(path, **overrides).loss.weighting
-
-    assert weighting(waves) == weighting(waves, data__mesh="off-grid") == "quadrature"
-    assert weighting(waves, data__mesh="grid") == weighting(cloud) == "uniform"
-    assert weighting(waves, data__mesh="clustered", data__points=64) == "uniform"
-    assert weighting(waves, model__name="dse") == "uniform"
-    assert weighting(waves, loss__weighting="uniform") == "uniform"
-    assert weighting(cloud, loss__weighting="quadrature") == "quadrature"
-    assert weighting(waves, preset="paper") == "uniform"

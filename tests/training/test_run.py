@@ -14,12 +14,7 @@ import nfsgeo
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Residual
-from nfsgeo.training import (
-    RunPaths,
-    begin_run,
-    load_config,
-    prepare,
-)
+from nfsgeo.training import RunPaths, begin_run, load_config, prepare
 from nfsgeo.training.checkpoints import read_checkpoint
 
 Train = Callable[..., Any]
@@ -29,23 +24,6 @@ def covariance_of(forecaster: Forecaster) -> Any:
     residual = forecaster.find(Residual)
     assert residual is not None
     return residual.covariance
-
-
-class Spoil(Callback):
-    """Makes all weights ten times as large after two epochs."""
-
-    def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
-        if trainer.current_epoch == 2:
-            with torch.no_grad():
-                for parameter in module.forecaster.model.parameters():
-                    parameter *= 10
-
-
-def test_best_is_the_epoch_with_the_lowest_rmse(train: Train) -> None:
-    run = train("run", {"trainer.epochs": 4}, Spoil())
-    assert min(run.rmse()) == run.rmse()[1]
-    assert read_checkpoint(run.paths.best)["epoch"] == 1
-    assert read_checkpoint(run.paths.last)["epoch"] == 3
 
 
 @pytest.mark.slow
@@ -67,27 +45,21 @@ class Poison(Callback):
                 next(module.forecaster.model.parameters()).fill_(float("inf"))
 
 
-def test_a_loss_that_is_not_finite_keeps_the_last_good_checkpoint(
-    train: Train, tmp_path: Path
-) -> None:
+def test_a_loss_that_is_not_finite_keeps_the_last_good_checkpoint(train: Train) -> None:
     with pytest.raises(UserError, match=r"in epoch 1 on samples \[\d+, \d+"):
         train("run", {}, Poison())
-    checkpoint = read_checkpoint(RunPaths(tmp_path / "run").last)
+    checkpoint = read_checkpoint(RunPaths(Path("run")).last)
     assert checkpoint["epoch"] == 0
     values = checkpoint["state_dict"].values()
     assert all(torch.isfinite(value).all() for value in values)
 
 
-@pytest.mark.parametrize("damage", ["cut", "pickle", "missing"])
-def test_a_damaged_checkpoint_is_refused(train: Train, damage: str) -> None:
+def test_a_checkpoint_that_is_a_pickle_or_missing_is_refused(train: Train) -> None:
     run = train("run", {"trainer.epochs": 1})
-    best = run.paths.best
-    if damage == "cut":
-        best.write_bytes(best.read_bytes()[:1000])
-    elif damage == "pickle":
-        torch.save({"nfsgeo": Path("/")}, best)
-    else:
-        best.unlink()
+    torch.save({"nfsgeo": Path("/")}, run.paths.best)
+    with pytest.raises(UserError, match="best.ckpt"):
+        nfsgeo.load(run.paths)
+    run.paths.best.unlink()
     with pytest.raises(UserError, match="best.ckpt"):
         nfsgeo.load(run.paths)
 
@@ -115,20 +87,16 @@ def test_weights_of_another_version_are_refused(train: Train, resume: Train) -> 
         resume(run.paths.root)
 
 
-def test_a_folder_that_holds_something_is_refused(train: Train, tmp_path: Path) -> None:
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "thesis.tex").write_text("precious")
+def test_a_folder_that_holds_something_is_refused(train: Train) -> None:
+    Path("home").mkdir()
+    (Path("home") / "thesis.tex").write_text("precious")
     with pytest.raises(UserError, match="new or empty"):
         train("home")
-    assert [path.name for path in (tmp_path / "home").iterdir()] == ["thesis.tex"]
+    assert [path.name for path in Path("home").iterdir()] == ["thesis.tex"]
 
 
-def test_folders_are_numbered(
-    tmp_path: Path, waves: Path, tiny: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    config = load_config(overrides={"data.file": str(waves)} | tiny)
-    made = [begin_run(prepare(config)).root for _ in range(2)]
+def test_folders_are_numbered(waves: Path, tiny: dict[str, Any]) -> None:
+    made = [begin_run(nfsgeo.prepare(waves, tiny)).root for _ in range(2)]
     assert made == [Path("runs/nfs-waves-1"), Path("runs/nfs-waves-2")]
 
 

@@ -22,13 +22,13 @@ POINTS = np.random.default_rng(0).random((50, 2))
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Path:
+def other() -> Path:
     """Fields ten times as large as the waves, on other points, at other times."""
     phase = 6 * np.random.default_rng(1).random((12, 1, 1))
     u = 10 * np.sin(6 * POINTS[:, :1] + phase + 0.1 * np.arange(30.0))
     domain = nfsgeo.geometry.Domain.unit(2)
     fields = nfsgeo.from_arrays(u, POINTS, 0.25 * np.arange(30.0), domain=domain)
-    return fields.write(tmp_path / "other.nc")
+    return fields.write(Path("other.nc"))
 
 
 def test_weights_and_scales_are_taken_for_other_points_and_times(
@@ -76,26 +76,24 @@ def test_what_does_not_fit_is_new(train: Train, waves: Path, tiny: Any) -> None:
 
 @pytest.mark.parametrize(("name", "taken"), [("w", True), ("pressure", False)])
 def test_scales_go_by_names_that_are_not_made_up(
-    train: Train, tiny: dict[str, Any], tmp_path: Path, name: str, taken: bool
+    train: Train, tiny: dict[str, Any], name: str, taken: bool
 ) -> None:
-    u = np.random.default_rng(0).random((12, 50, 30))
-    more = {"domain": nfsgeo.geometry.Domain.unit(2), "component_names": [name]}
-    fields = nfsgeo.from_arrays(u, POINTS, 0.25 * np.arange(30.0), **more)
-    path = fields.write(tmp_path / "named.nc")
-    if taken:  # those of the waves are called u
-        run = train("run", {"trainer.epochs": 1}).paths
-    else:
-        other = nfsgeo.from_arrays(
-            u, POINTS, 0.25 * np.arange(30.0), **more | {"component_names": ["p"]}
-        ).write(tmp_path / "p.nc")
-        run = nfsgeo.fit(nfsgeo.prepare(other, tiny), tmp_path / "other")
-    found = nfsgeo.prepare(path, tiny | {"model.start_from": str(run.root)})
+    def named(name: str) -> Path:
+        u, times = np.random.default_rng(0).random((12, 50, 30)), 0.25 * np.arange(30.0)
+        more = {"domain": nfsgeo.geometry.Domain.unit(2), "component_names": [name]}
+        fields = nfsgeo.from_arrays(u, POINTS, times, **more)
+        return fields.write(Path(f"{name}.nc"))
+
+    # Those of the waves are called u.
+    data = {} if taken else {"data.file": str(named("p"))}
+    run = train("run", {"trainer.epochs": 1} | data).paths
+    found = nfsgeo.prepare(named(name), tiny | {"model.start_from": str(run.root)})
     assert ("taken as well" in found.lines[-1]) == taken
     assert ("components differ" in found.lines[-1]) != taken
 
 
 def test_frozen_parts_keep_their_weights_bit_for_bit(
-    train: Train, resume: Train, tmp_path: Path
+    train: Train, resume: Train
 ) -> None:
     run = train("run", {"trainer.epochs": 1}).paths
     chosen = {"model.start_from": str(run.root), "model.freeze": ["blocks"]}
@@ -113,7 +111,7 @@ def test_frozen_parts_keep_their_weights_bit_for_bit(
         moved += not same
     assert moved and any("blocks" in name for name in trained)
     # Going on needs the other run no more.
-    run.root.rename(tmp_path / "elsewhere")
+    run.root.rename(Path("elsewhere"))
     assert resume(started.paths.root).rows() == started.rows()
 
 

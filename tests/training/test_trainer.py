@@ -14,6 +14,7 @@ from torch_geometric.loader import DataLoader
 
 import nfsgeo
 from nfsgeo.training import load_config, prepare
+from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import progress_callback
 
 Train = Callable[..., Any]
@@ -53,16 +54,16 @@ class Worse(Callback):
                     parameter *= 3
 
 
-def test_early_stopping_says_so(
+def test_the_best_epoch_is_kept_and_early_stopping_says_so(
     train: Train, resume: Train, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = {"trainer.patience": 2, "trainer.epochs": 9}
     run = train("run", chosen, Worse(), progress_callback())
     lines = capsys.readouterr().err.splitlines()
-    assert lines[-1] == (
-        "stopped early after epoch 3 of 9: no lower valid_rmse in 2 epochs"
-    )
+    assert "epoch 3 of 9: no lower valid_rmse in 2 epochs" in lines[-1]
     rmse = run.rmse()
+    for name, epoch in (("best", 0), ("last", 2)):
+        assert read_checkpoint(getattr(run.paths, name))["epoch"] == epoch
     assert rmse[0] == min(rmse) and resume(run.paths.root).rmse() == rmse
     summary = nfsgeo.evaluate(run.paths)
     assert (summary["epochs"], summary["stopped_early"]) == (3, True)
@@ -85,16 +86,10 @@ def test_a_range_test_finds_a_learning_rate(waves: Path, tiny: dict[str, Any]) -
 
 def test_a_trainer_of_ones_own(train: Train, tiny: dict[str, Any]) -> None:
     run = train("run", {"trainer.epochs": 2})
-    options: dict[str, Any] = {
-        "max_epochs": 2,
-        "accelerator": "cpu",
-        "logger": False,
-        "enable_checkpointing": False,
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-        "inference_mode": False,
-        "num_sanity_val_steps": 0,
-    }
+    shown = ("checkpointing", "progress_bar", "model_summary")
+    options: dict[str, Any] = {f"enable_{each}": False for each in shown}
+    options |= {"max_epochs": 2, "accelerator": "cpu", "logger": False}
+    options |= {"inference_mode": False, "num_sanity_val_steps": 0}
     experiment = prepare(run.experiment.config)
     ours = {"reload_dataloaders_every_n_epochs": 1, "use_distributed_sampler": False}
     clipped = Trainer(**options, **ours, gradient_clip_val=5.0)
@@ -112,9 +107,9 @@ def test_a_trainer_of_ones_own(train: Train, tiny: dict[str, Any]) -> None:
 
 
 def test_lightnings_own_checkpoints_make_their_folder(
-    waves: Path, tiny: dict[str, Any], tmp_path: Path
+    waves: Path, tiny: dict[str, Any]
 ) -> None:
-    kept = ModelCheckpoint(dirpath=tmp_path / "kept", monitor="valid_rmse")
+    kept = ModelCheckpoint(dirpath=Path("kept"), monitor="valid_rmse")
     experiment = nfsgeo.prepare(nfsgeo.open(waves), tiny)
-    nfsgeo.fit(experiment, tmp_path / "run", callbacks=[kept])
+    nfsgeo.fit(experiment, Path("run"), callbacks=[kept])
     assert Path(kept.best_model_path).is_file()

@@ -25,17 +25,15 @@ pytestmark = pytest.mark.slow
 
 def whole(folder: Path) -> None:
     """Every file that has its name can be read, and nobody finds the others."""
-    for path in folder.rglob("*"):
-        if path.name.endswith(".partial") or path.is_dir():
-            continue
-        if path.suffix == ".ckpt":
-            read_checkpoint(path)
-        elif path.suffix == ".json":
-            json.loads(path.read_text())
-        elif path.suffix == ".yaml":
-            read_config(path)
-        elif path.name == "metrics.csv":
-            read_history(path)
+    reading: dict[str, Callable[[Path], Any]] = {
+        ".ckpt": read_checkpoint,
+        ".json": lambda path: json.loads(path.read_text()),
+        ".yaml": read_config,
+        ".csv": lambda path: path.name != "metrics.csv" or read_history(path),
+    }
+    for path in filter(Path.is_file, folder.rglob("*")):
+        if path.suffix in reading:
+            reading[path.suffix](path)
         elif path.name == "report.html":
             assert path.read_text().rstrip().endswith("</html>")
 
@@ -152,12 +150,11 @@ def test_two_processes_on_one_output(
     both = [spawn(tmp_path, *command) for _ in range(2)]
     codes = sorted(process.ended()[0] for process in both)
     assert codes in ([0, 0], [0, 2])
+    expected = nfsgeo.predict(trained, waves, tmp_path / "expected.nc")
     with nfsgeo.open(tmp_path / "out.nc") as found:
-        expected = nfsgeo.predict(trained, waves, tmp_path / "expected.nc")
         for sample in range(found.num_samples):
-            assert (
-                found.read(sample, slice(None)) == expected.read(sample, slice(None))
-            ).all()
+            one, other = (each.read(sample, slice(None)) for each in (found, expected))
+            assert (one == other).all()
     assert not list(tmp_path.glob("*.partial*"))
 
 

@@ -28,14 +28,9 @@ def seen(forecaster_of: Make) -> tuple[Forecaster, list[Tensor]]:
         told.append(module.model.problem.split(x)[1][..., 0])
         return x[:, :1, :1]
 
-    module = forecaster_of(
-        predict,
-        LeadTimes(),
-        Forcings(mean=[0.0], std=[1.0]),
-        n_in=2,
-        any_time=True,
-        longest_lead=4.0,
-    )
+    stack = LeadTimes(), Forcings(mean=[0.0], std=[1.0])
+    chosen = {"n_in": 2, "any_time": True, "longest_lead": 4.0}
+    module = forecaster_of(predict, *stack, **chosen)
     assert module.model.problem.n_out == 1 and module.model.problem.forcings == 1
     return module, told
 
@@ -76,17 +71,9 @@ def test_every_model_sees_the_lead_time(name: str) -> None:
     chosen: dict[str, Any] = {"width": 32, "depth": 1, "window": 3, "grid": 8}
     chosen |= {"patch": 2, "time_patch": 1}
     chosen = {key: value for key, value in chosen.items() if key in fields}
-    task = Task(
-        domain=Domain.unit(2),
-        components=("u",),
-        n_in=4,
-        n_out=4,
-        times=tuple(range(-3, 5)),
-        any_time=True,
-        longest_lead=4.0,
-        num_points=64,
-        grid_shape=(8, 8),
-    )
+    of: dict[str, Any] = {"n_in": 4, "n_out": 4, "any_time": True, "longest_lead": 4.0}
+    of |= {"domain": Domain.unit(2), "num_points": 64, "grid_shape": (8, 8)}
+    task = Task(components=("u",), times=tuple(range(-3, 5)), **of)
     torch.manual_seed(0)
     stack = [LeadTimes(), Forcings(mean=[0.0], std=[1.0])]
     module = Forecaster.build(name, chosen, task, stack).eval()

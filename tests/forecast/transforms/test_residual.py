@@ -94,15 +94,11 @@ def test_a_rate_is_multiplied_by_its_time(
     forecaster_of: Make, lead: float, std: float
 ) -> None:
     def of(form: str) -> Forecaster:
-        return forecaster_of(
-            lambda x, graphs: torch.ones(len(graphs.queries), 1, 1),
-            LeadTimes(),
-            Forcings(mean=[0.0], std=[std]),
-            residual(form=form, lead_std=std),
-            n_in=2,
-            any_time=True,
-            longest_lead=1e4,
-        )
+        stack: list[Any] = [LeadTimes(), Forcings(mean=[0.0], std=[std])]
+        stack.append(residual(form=form, lead_std=std))
+        chosen = {"n_in": 2, "any_time": True, "longest_lead": 1e4}
+        ones = torch.ones(5, 1, 1)
+        return forecaster_of(lambda x, graphs: ones, *stack, **chosen)
 
     x, pos = torch.randn(5, 2, 1), torch.rand(5, 2)
     times = torch.tensor([-3.0, 0.0, lead, 2 * lead], dtype=torch.float64)
@@ -133,15 +129,9 @@ def test_predictions_are_differentiable_in_query_positions(kriging: bool) -> Non
     parameters = [0.0, 0.0, 1.0, -5.0, -2.0, -9.0]
     krige = {"parameters": parameters, "expected": [0.5]} if kriging else None
     stack = [SCALES, residual(covariance=krige)]
-    domain = Domain((0.0, 0.0), (7.0, 7.0), (True, True))
-    task = Task(
-        domain=domain,
-        components=("u",),
-        n_in=3,
-        n_out=2,
-        times=(-2, -1, 0, 1, 2),
-        num_points=40,
-    )
+    of: dict[str, Any] = {"domain": Domain((0, 0), (7, 7), (True, True)), "n_in": 3}
+    of |= {"components": ("u",), "n_out": 2, "num_points": 40}
+    task = Task(times=(-2, -1, 0, 1, 2), **of)
     sizes = {"width": 8, "modes": 2, "time_modes": 2, "depth": 1, "hidden": 8}
     module = Forecaster.build("nfs", sizes | {"grid": 8}, task, stack).double()
     pos, x = 7 * torch.rand(40, 2).double(), torch.randn(40, 3, 1).double()
