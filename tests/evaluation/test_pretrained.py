@@ -67,7 +67,7 @@ def test_on_data_of_another_seed(name: str):
         "burgers-small": ("burgers", 1024, 256),
         "ns-small": ("navier-stokes", 64, 1024),
     }[name]
-    options = {"samples": 20, "records": 20, "seed": 7, "workers": 1}
+    options = {"samples": 20, "num_steps": 20, "seed": 7, "workers": 1}
     path = generate(equation, Path("new.nc"), resolution=resolution, **options)
     summary = nfsgeo.evaluate(name, data=path)
     baseline = summary["baselines"]["linear_extrapolation"]["mae"]
