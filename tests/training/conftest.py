@@ -62,7 +62,7 @@ def train(waves: Path, tiny: dict[str, Any]) -> Callable[..., Trained]:
     ) -> Trained:
         chosen = {"data.file": str(waves)} | tiny | (overrides or {})
         experiment = prepare(load_config(overrides=chosen))
-        paths = begin_run(experiment, Path(name))
+        paths = begin_run(experiment, Path(name).resolve())
         fit(experiment, paths, callbacks)
         return Trained(experiment, paths)
 

@@ -13,6 +13,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.training import load_config, read_config
 from nfsgeo.training.run_data import open_source
 
+SIZES = {"data.n_in": 3, "data.n_out": 3}
 POINTS = np.random.default_rng(0).random((12, 2))
 TIMES = np.arange(6.0)
 WAVE = np.sin(6 * POINTS[:, :1] + np.arange(20)[:, None, None] + TIMES / 4)
@@ -55,7 +56,7 @@ def test_the_split_is_that_of_the_file_or_of_the_settings() -> None:
 )
 def test_splits_that_are_none(split: Any) -> None:
     with pytest.raises(UserError, match="split"):
-        nfsgeo.prepare(written(Path("a.nc")), {"data.split": split})
+        nfsgeo.prepare(written(Path("a.nc")), SIZES | {"data.split": split})
 
 
 def test_a_test_file_of_its_own() -> None:
@@ -71,7 +72,7 @@ def test_a_test_file_of_its_own() -> None:
 
 
 def test_a_run_with_a_test_file_is_evaluated_on_it(tiny: dict[str, Any]) -> None:
-    train, test = (written(Path(f"{k}.nc"), k * WAVE) for k in (1, 3))
+    train, test = (written(Path(f"{k}.nc").resolve(), k * WAVE) for k in (1, 3))
     chosen = tiny | {"data.n_in": 3, "data.n_out": 3, "trainer.epochs": 1}
     run, alone = (
         nfsgeo.fit(nfsgeo.prepare(train, chosen | more))
