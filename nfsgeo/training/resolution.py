@@ -105,7 +105,10 @@ def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
             f"{file.path}",
             "ask for fewer or use a longer file",
         )
-    return data.changed(file=file.path.resolve(), n_in=n_in, n_out=n_out)
+    # The run may be continued from another folder.
+    test_file = data.test_file and data.test_file.resolve()
+    path = file.path.resolve()
+    return data.changed(file=path, test_file=test_file, n_in=n_in, n_out=n_out)
 
 
 def _with_windows(config: RunConfig, file: Fields) -> DataSection:
