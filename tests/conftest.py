@@ -1,7 +1,5 @@
 """Fixtures that all tests share."""
 
-from __future__ import annotations
-
 import multiprocessing
 import subprocess
 from collections.abc import Callable, Iterator

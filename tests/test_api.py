@@ -1,7 +1,5 @@
 """nfsgeo from Python, and what importing it costs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

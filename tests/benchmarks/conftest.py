@@ -1,7 +1,5 @@
 """A suite that runs within moments."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """The paper's numbers, and where they stand in the tables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

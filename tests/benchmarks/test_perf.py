@@ -1,7 +1,5 @@
 """The benchmark of speed and memory, at sizes that take a moment."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """Suites: what they consist of, how they run, and what a mistake in one says."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

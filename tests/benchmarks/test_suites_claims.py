@@ -1,7 +1,5 @@
 """Means over seeds, leads, and what suites claim about them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`nfsgeo bench SUITE` and `nfsgeo bench report`."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The suite of public data sets, on small files in their layouts."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from pathlib import Path

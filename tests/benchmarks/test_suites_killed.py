@@ -1,7 +1,5 @@
 """A suite that is killed again and again ends as if nothing had happened."""
 
-from __future__ import annotations
-
 import importlib
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Settings that short trials choose."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Runs as jobs, through submitit's local executor in place of Slurm's."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

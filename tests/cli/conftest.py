@@ -1,7 +1,5 @@
 """Commands in this process."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """User errors: exit status 2, one line that says what to do, and whole files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

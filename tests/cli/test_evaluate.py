@@ -1,7 +1,5 @@
 """What the commands say about errors: over how many samples, in which units."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files of every format through the commands: in, and out by their ending."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

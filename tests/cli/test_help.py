@@ -1,7 +1,5 @@
 """What the commands say about themselves."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """The verbs around training."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

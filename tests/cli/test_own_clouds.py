@@ -1,7 +1,5 @@
 """A person's own meshes, from files of another program to predictions."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`nfsgeo train` from end to end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Fixtures for the tests of data: small asymmetric fields, and their content."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

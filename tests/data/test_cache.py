@@ -1,7 +1,5 @@
 """What is unused for longest goes first, and other processes begin with nothing."""
 
-from __future__ import annotations
-
 import pickle
 from functools import partial
 

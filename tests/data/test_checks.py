@@ -1,7 +1,5 @@
 """Missing values and what is no real number are refused, with their count."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Several files as one: as samples or time steps, in order, all of one kind."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any

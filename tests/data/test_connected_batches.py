@@ -1,7 +1,5 @@
 """Batches that carry their graphs: one search for each mesh, within a bound."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

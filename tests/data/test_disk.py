@@ -1,7 +1,5 @@
 """A full disk: found beforehand, or told in one way. See also the command line's."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Domains around points, and where axes end."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

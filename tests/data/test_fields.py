@@ -1,7 +1,5 @@
 """Fields of every layout against plain arrays, and what they refuse."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Generated files hold what the solvers give, and survive interruption."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Inputs known ahead: named in every kind of file, and put where windows need them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

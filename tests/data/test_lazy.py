@@ -1,7 +1,5 @@
 """Deferred and stacked variables against numpy's own indexing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Fields in memory: the same content as the arrays, and one file for one content."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Healthy files that were misread in silence, and what is right for each kind."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import xarray

@@ -1,7 +1,5 @@
 """Normalisers: the same scale for each component at every point."""
 
-from __future__ import annotations
-
 import torch
 
 from nfsgeo.data.normalisers import FieldNormaliser, Moments

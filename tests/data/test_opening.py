@@ -1,7 +1,5 @@
 """Opening and conversion: sources, folders, and what a file leaves open."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What other programs read in files of nfsgeo."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

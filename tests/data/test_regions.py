@@ -1,7 +1,5 @@
 """Regions in files, and the points that samplers leave out for them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

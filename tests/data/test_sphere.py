@@ -1,7 +1,5 @@
 """Fields on a sphere: where they are, and what is drawn from them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

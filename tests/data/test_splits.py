@@ -1,7 +1,5 @@
 """Splits in order, never empty where there are samples enough."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """nfsgeo's own file gives back what was written, or says in a line what is wrong."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 

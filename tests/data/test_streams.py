@@ -1,7 +1,5 @@
 """Random streams keep their numbers: other points would be drawn otherwise."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nfsgeo.data.streams import Stream, derived_seed, epoch_order, philox

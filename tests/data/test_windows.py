@@ -1,7 +1,5 @@
 """Windows of records: right values in right places, few reads, bounded memory."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from functools import partial

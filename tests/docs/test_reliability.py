@@ -1,7 +1,5 @@
 """The counts of docs/reliability.md are those of the tests that it names."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Errors in the README and on the pages are those of the results that come along."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

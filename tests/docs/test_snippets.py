@@ -1,7 +1,5 @@
 """What the pages tell people to type, from top to bottom in one folder."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

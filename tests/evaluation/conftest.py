@@ -1,7 +1,5 @@
 """A trained run that tests may read, and a copy that they may spoil."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

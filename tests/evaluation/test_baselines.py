@@ -1,7 +1,5 @@
 """Baselines against fields that they predict exactly."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

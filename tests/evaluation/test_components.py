@@ -1,7 +1,5 @@
 """Errors of fields whose components are unlike quantities."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

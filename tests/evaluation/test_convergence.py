@@ -1,7 +1,5 @@
 """States on the grid, and how far those of two networks are apart."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exported programs against the models that they come from."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Memory of the parts of an interpolation."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

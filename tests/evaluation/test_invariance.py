@@ -1,7 +1,5 @@
 """Errors on meshes of every kind."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

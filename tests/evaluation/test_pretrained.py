@@ -1,7 +1,5 @@
 """Models that come with nfsgeo, and what is kept of a run to make one."""
 
-from __future__ import annotations
-
 import json
 import runpy
 from pathlib import Path

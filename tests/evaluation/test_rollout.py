@@ -1,7 +1,5 @@
 """Predictions further ahead than training went, window by window."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

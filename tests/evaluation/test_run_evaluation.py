@@ -1,7 +1,5 @@
 """What evaluating a run finds and writes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

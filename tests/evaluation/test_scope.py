@@ -1,7 +1,5 @@
 """Which samples and points of a file an evaluation scores."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

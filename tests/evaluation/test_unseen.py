@@ -1,7 +1,5 @@
 """Errors on larger meshes."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any

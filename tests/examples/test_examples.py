@@ -1,7 +1,5 @@
 """The examples run, within their time, and learn what they say."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Forecasters around networks whose predictions are known."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The composition of transforms around a network, and predictions in memory."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

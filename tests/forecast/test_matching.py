@@ -1,7 +1,5 @@
 """The task of a file against that of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Autoregressive rollouts of networks whose predictions are known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Statistics of one pass over windows against NumPy on all of them at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Backends of the neighbour search, and a plain reference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Bipartite graphs: displacements, transposes, and widened neighbourhoods."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """Derivatives of graphs with respect to positions."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

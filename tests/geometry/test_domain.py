@@ -1,7 +1,5 @@
 """Boxes, wrapping and the minimal image."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

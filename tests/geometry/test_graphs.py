@@ -1,7 +1,5 @@
 """Graphs of batches: joined samples, copies, devices, worker processes."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """Equispaced grids."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Base interpolation by moving least squares."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """How much of the domain every point stands for."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Every backend of the radius search against looking at every pair."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Boundaries, what they enclose, and what is refused."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Distances, neighbours, interpolation and quadrature on a sphere."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """Base interpolation by local polyharmonic splines."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

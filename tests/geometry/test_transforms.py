@@ -1,7 +1,5 @@
 """Points and grid as PyTorch Geometric's heterogeneous data."""
 
-from __future__ import annotations
-
 import torch
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader

@@ -1,7 +1,5 @@
 """Neighbours that walls separate are none, whatever looks for them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A seed for every test of models."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The model agcrn, which holds for one mesh and learns a dense graph."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Origin and units of the coordinates, of every model that takes points."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """DeepONets: inputs on a grid, results anywhere."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What holds for every mixer and DeepONet, in one and two dimensions of space."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

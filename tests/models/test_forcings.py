@@ -1,7 +1,5 @@
 """Forcings reach every model, each at the time step where it acts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

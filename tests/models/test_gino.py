@@ -1,7 +1,5 @@
 """The model gino, and the library that it takes its layers from."""
 
-from __future__ import annotations
-
 import io
 import sys
 

@@ -1,7 +1,5 @@
 """The models that take any points."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

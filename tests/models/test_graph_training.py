@@ -1,7 +1,5 @@
 """How the models on points learn: by heart, with true records, with pushed ones."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

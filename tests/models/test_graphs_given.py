@@ -1,7 +1,5 @@
 """Graphs made beforehand: the same predictions, and steps that compute alone."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import pytest

@@ -1,7 +1,5 @@
 """The models fno and nfs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

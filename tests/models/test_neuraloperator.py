@@ -1,7 +1,5 @@
 """SpectralConv and fno against neuraloperator's, with the same weights."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from neuralop.layers.spectral_convolution import SpectralConv as TheirSpectralConv

@@ -1,7 +1,5 @@
 """Mixers between interpolations: any points, a small grid that suits them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Each model memorises four samples."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

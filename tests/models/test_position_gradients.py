@@ -1,7 +1,5 @@
 """Derivatives of whole models with respect to positions."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

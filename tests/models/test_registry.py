@@ -1,7 +1,5 @@
 """MODELS, the exported classes, the command line and the docs agree."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models on a sphere: which work there, and that no place on it is special."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

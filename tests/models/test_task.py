@@ -1,7 +1,5 @@
 """What a model maps, as a checkpoint stores it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Graphs and fields for the tests of layers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

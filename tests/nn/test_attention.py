@@ -1,7 +1,5 @@
 """Attention over the tokens of a field."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

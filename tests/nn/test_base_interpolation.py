@@ -1,7 +1,5 @@
 """Interpolation of scattered data without anything learned."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

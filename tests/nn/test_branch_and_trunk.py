@@ -1,7 +1,5 @@
 """The networks of the DeepONets."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

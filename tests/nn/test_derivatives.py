@@ -1,7 +1,5 @@
 """Derivatives of the layer with respect to fields and positions."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

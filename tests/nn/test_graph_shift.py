@@ -1,7 +1,5 @@
 """Laplacians and random walks of graphs."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Layers on grids: normalisation, lift, pointwise maps, grid resampling."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Two linear maps with a GELU between."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

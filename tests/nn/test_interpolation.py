@@ -1,7 +1,5 @@
 """Learned interpolation between two sets of points."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Learned kernels among the nodes of the grid, and what they know of the mesh."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Interpolation by the covariance of the fields."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Sums over neighbourhoods under a matrix for every edge."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The message passing layer and the decoder of MP-PDE, written out."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

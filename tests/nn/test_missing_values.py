@@ -1,7 +1,5 @@
 """Missing values filled in: exact cases, and what is observed untouched."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Weighted sums over neighbourhoods."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

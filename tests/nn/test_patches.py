@@ -1,7 +1,5 @@
 """Patches to tokens and back."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

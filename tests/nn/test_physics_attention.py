@@ -1,7 +1,5 @@
 """Attention among slices: the equations written out, and its symmetries."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Layers inside PyTorch Geometric's containers, compiled and exported."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """Spectral convolution at points: sums written out, and the FFT on grids."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

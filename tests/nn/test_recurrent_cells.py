@@ -4,8 +4,6 @@ That package imports libraries that must be compiled, so the files of the three 
 are loaded by themselves: ``pip install --no-deps torch-geometric-temporal`` will do.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Convolution in Fourier space."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Spherical harmonics on a grid, and convolution with them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from scipy.spatial.transform import Rotation

@@ -1,7 +1,5 @@
 """Mixing of tokens by a matrix, a filter, a transform; complex layers."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What the README, CONTRIBUTING.md and SECURITY.md say of the repository."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Docstrings of everything public: arguments, errors, for layers shapes and source."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import pkgutil

@@ -1,7 +1,5 @@
 """Imports go one way: geometry -> nn -> models, and so on up to the command line."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What pyproject.toml, environment.yml and constraints.txt promise each other."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

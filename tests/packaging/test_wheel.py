@@ -1,7 +1,5 @@
 """What an installed nfsgeo consists of, and that it works."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Synthetic run folders, made of band-limited random fields."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pages in headless Chromium: the sliders, and what fits into the window."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The page that compares runs."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Reports that move, and animations."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

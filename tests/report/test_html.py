@@ -1,7 +1,5 @@
 """The page about a run, and the pictures in it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Maps of fields: interpolation to pixels, colours, views, and labels."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

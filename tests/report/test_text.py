@@ -1,7 +1,5 @@
 """Quantities and times as text, and the axes of pictures."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

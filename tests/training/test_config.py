@@ -1,7 +1,5 @@
 """Configurations: layers, presets, and errors that say what to do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Training on one cloud whose coordinates have another origin and other units."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

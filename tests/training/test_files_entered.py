@@ -1,7 +1,5 @@
 """How many files of nfsgeo a training step and a prediction go through."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Training with what is known ahead, and forecasts that ask for it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Models that are asked for any time after their inputs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

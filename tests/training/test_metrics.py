@@ -1,7 +1,5 @@
 """Errors against their closed forms."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Training on fields with gaps: filled in, told to the network, never scored."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

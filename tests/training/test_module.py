@@ -1,7 +1,5 @@
 """The training step around a forecaster, its optimiser and schedule."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models that are trained on a loss of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

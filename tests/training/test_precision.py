@@ -1,7 +1,5 @@
 """Small changes of a large value keep their digits, from the file to the errors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs in a domain with walls, and runs that must not notice them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

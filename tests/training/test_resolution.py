@@ -1,7 +1,5 @@
 """What a configuration leaves to the data."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 from pathlib import Path
 

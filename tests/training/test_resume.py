@@ -1,7 +1,5 @@
 """Runs that were cut short come out as if they had not been."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import subprocess

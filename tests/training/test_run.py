@@ -1,7 +1,5 @@
 """Whole runs: what they leave behind, and that they come out the same again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The order of the training samples."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

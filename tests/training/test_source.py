@@ -1,7 +1,5 @@
 """Which samples of which files a run is trained, validated and tested on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Training that starts from the weights of another run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

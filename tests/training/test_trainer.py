@@ -1,7 +1,5 @@
 """The knobs of Lightning's trainer, reached from the settings and from Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Windows that slide over the time steps: their parts, their order, their numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

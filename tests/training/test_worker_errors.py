@@ -1,7 +1,5 @@
 """Errors of the user that happen in another process."""
 
-from __future__ import annotations
-
 import pytest
 from torch.utils.data import DataLoader, Dataset
 

@@ -1,7 +1,5 @@
 """A trained run to spoil, and commands in this process or in one of their own."""
 
-from __future__ import annotations
-
 import importlib
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Commands in processes forked from a server that has imported everything."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Formats of fields are damaged in ``tests/data``.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

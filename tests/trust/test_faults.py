@@ -1,7 +1,5 @@
 """Faults at the moment when a file is written."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

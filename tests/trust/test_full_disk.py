@@ -1,7 +1,5 @@
 """A disk that fills up: one line, status 2, and nothing half-written."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

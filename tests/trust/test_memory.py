@@ -1,7 +1,5 @@
 """Memory of long trainings."""
 
-from __future__ import annotations
-
 import gc
 import json
 import subprocess

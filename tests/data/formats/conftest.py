@@ -1,7 +1,5 @@
 """A small file of every format, in that format's own layout, no two axes equal."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Arrays of any names and axes: the letters of the axes tell what they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path

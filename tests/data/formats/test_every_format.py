@@ -1,7 +1,5 @@
 """Every format is recognised, read, converted, and refused in one line when damaged."""
 
-from __future__ import annotations
-
 import faulthandler
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lists of PyTorch Geometric's Data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Trajectories of MeshGraphNets."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Meshes for ParaView, read back; names that a mesh cannot hold."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Data of cells, blocks and series of meshes: values in place, or one line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """NetCDF and Zarr as the CF conventions have them: values in place, or one line."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Pickles are read without running them."""
 
-from __future__ import annotations
-
 import builtins
 import os
 import pickle

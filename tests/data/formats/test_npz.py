@@ -1,7 +1,5 @@
 """Grids and point clouds in archives of numpy: read, written, or refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

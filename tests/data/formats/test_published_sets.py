@@ -1,7 +1,5 @@
 """Published sets on grids and at points: names, times, splits, what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tables of points and of stations: names, order, gaps, dates, text, and back again."""
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from pathlib import Path

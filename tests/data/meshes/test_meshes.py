@@ -1,7 +1,5 @@
 """Meshes: on the grid or exactly off it, seeded, and as dense as they claim."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

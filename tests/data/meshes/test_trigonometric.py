@@ -1,7 +1,5 @@
 """Interpolation off the grid is exact for band-limited fields."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

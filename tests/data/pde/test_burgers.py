@@ -1,7 +1,5 @@
 """Burgers' solver against Cole-Hopf, conservation laws and its own refinements."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Darcy's solver against closed forms and a direct solve."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plane elasticity against closed forms, and the random holes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

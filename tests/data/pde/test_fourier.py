@@ -1,7 +1,5 @@
 """Pseudo-spectral methods: order and exactness of steps, modes, unresolved ones."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

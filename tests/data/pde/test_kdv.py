@@ -1,7 +1,5 @@
 """KdV's solver against solitons, conservation laws and its own refinements."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Navier-Stokes solver against closed forms, a plain reference and refinements."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

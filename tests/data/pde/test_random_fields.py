@@ -1,7 +1,5 @@
 """Random fields have the covariance they claim, however they are computed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

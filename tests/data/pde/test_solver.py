@@ -1,7 +1,5 @@
 """What stands between a solver and a file, and what holds for every equation."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import pytest

@@ -1,7 +1,5 @@
 """Waves on a sphere against the wave equation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Distance and direction to the boundary as inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

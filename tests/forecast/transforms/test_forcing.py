@@ -1,7 +1,5 @@
 """What is known ahead reaches the network, normalised."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

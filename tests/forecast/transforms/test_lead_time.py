@@ -1,7 +1,5 @@
 """Each time that is asked for is predicted by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Missing values: filled in, and told to the network."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

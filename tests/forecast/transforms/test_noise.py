@@ -1,7 +1,5 @@
 """Noise on the inputs, in training alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

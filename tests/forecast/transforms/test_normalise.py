@@ -1,7 +1,5 @@
 """Normalisation of inputs and outputs, in double precision."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -1,7 +1,5 @@
 """Residual prediction: changes, damped persistence and rates, here and elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
