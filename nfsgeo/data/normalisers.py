@@ -22,7 +22,7 @@ class FieldNormaliser(nn.Module):
         std: Standard deviation of each component, ``[F]``, positive.
 
     Raises:
-        ValueError: They are of two lengths, or a deviation is not positive.
+        ValueError: They are of two lengths, or a std is not positive.
     """
 
     mean: Tensor

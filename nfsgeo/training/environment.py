@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from nfsgeo.errors import UserError
 from nfsgeo.training.config import RunConfig, TrainerSection
-from nfsgeo.version import __version__
+from nfsgeo.version import __version__, commit
 
 __all__ = ["check_device", "describe_environment", "device_of"]
 
@@ -65,7 +63,7 @@ def describe_environment(config: RunConfig) -> dict[str, Any]:
             packages[name] = version(name)
     return {
         "nfsgeo": __version__,
-        "commit": _commit(),
+        "commit": commit(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": packages,
@@ -76,13 +74,3 @@ def describe_environment(config: RunConfig) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "seed": config.seed,
     }
-
-
-def _commit() -> str | None:
-    root = Path(__file__).resolve().parents[2]
-    if (root / ".git").exists():
-        command = ["git", "-C", str(root), "rev-parse", "HEAD"]
-        with suppress(OSError):
-            found = subprocess.run(command, capture_output=True, text=True)
-            return found.stdout.strip() or None
-    return None

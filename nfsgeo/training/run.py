@@ -69,9 +69,8 @@ def resume_run(
     if paths.last.exists():  # what it started from is in there
         config = config.changed(model=config.model.changed(start_from=None))
     experiment = prepare(config, progress)
-    _last_checkpoint(
-        experiment, paths
-    )  # which is refused now, not when training begins
+    # A damaged one is refused before anything is announced.
+    _last_checkpoint(experiment, paths)
     return experiment, paths
 
 

@@ -1,4 +1,4 @@
-"""Windows of records: right values in right places, few reads, bounded memory."""
+"""Windows of time steps: right values in right places, few reads, bounded memory."""
 
 import copy
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How the models on points learn: by heart, with true records, with pushed ones."""
+"""How graph models learn: four samples, true time steps as inputs, the pushforward."""
 
 import math
 from dataclasses import replace
@@ -75,7 +75,7 @@ def test_a_recurrent_model_learns_from_what_it_predicts():
 
 @pytest.mark.parametrize(("steps", "true"), [(0, True), (10**6, False)])
 def test_scheduled_sampling_feeds_true_records_at_first(steps, true):
-    """What is fed matters to later records; the last is fed to none."""
+    """What is fed matters to later time steps; the last is fed to none."""
     settings = {**SMALL["gcgru"], "sampling_decay": 1e4}
     model = build_model("gcgru", PROBLEM, settings)
     model.steps.fill_(steps)
@@ -119,9 +119,9 @@ def recorded(**changes) -> tuple[nn.Module, Recorder, Tensor, Graphs, Tensor]:
     model = build_model("mppde", p, {**SMALL["mppde"], "window": 3})
     model.step = recorder = Recorder()
     numbers = torch.arange(-p.n_in, p.n_out + model.steps_beyond).float()
-    records = numbers[:, None].expand(POINTS, -1, 1)
+    series = numbers[:, None].expand(POINTS, -1, 1)
     graphs = model.connect(torch.rand(POINTS, 2))
-    return model, recorder, records[:, : p.n_in], graphs, records[:, p.n_in :]
+    return model, recorder, series[:, : p.n_in], graphs, series[:, p.n_in :]
 
 
 @pytest.mark.parametrize("n_in", [5, 1])

@@ -89,7 +89,7 @@ def test_network(name):
         assert found.keys() == weights.keys()
         return {key: found[key].view(weight.shape) for key, weight in weights.items()}
 
-    shape, records = problem.grid_shape, problem.n_out
+    shape, num_steps = problem.grid_shape, problem.n_out
     pos = equispaced_grid(problem.domain, shape).repeat(SAMPLES, 1)
     batch = torch.arange(SAMPLES).repeat_interleave(problem.num_points)
 
@@ -98,11 +98,11 @@ def test_network(name):
         inputs = torch.cat([x.flatten(1), pos], dim=1)
         inputs = inputs.view(SAMPLES, *shape, -1).movedim(-1, 1)
         if problem.has_time:
-            inputs = inputs[..., None].expand(*inputs.shape, records)
-            times = torch.linspace(0, 1, records).expand_as(inputs[:, :1])
+            inputs = inputs[..., None].expand(*inputs.shape, num_steps)
+            times = torch.linspace(0, 1, num_steps).expand_as(inputs[:, :1])
             inputs = torch.cat([inputs, times], dim=1)
         out = functional_call(theirs, copied(), (inputs,)).movedim(1, -1)
-        return out.reshape(len(pos), records, -1)
+        return out.reshape(len(pos), num_steps, -1)
 
     x = torch.randn(len(pos), problem.n_in, problem.in_components)
     assert_same(lambda x: ours(x, pos, batch), plain, (x,), ours.parameters())

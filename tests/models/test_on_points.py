@@ -91,7 +91,7 @@ def test_many_queries_are_answered_some_at_a_time(rows, monkeypatch):
     with torch.no_grad():
         out = model(*points, **queries)
     torch.testing.assert_close(out, wanted)
-    # Ten records are as many rows.
+    # Ten time steps are as many rows.
     assert max(answered[1:]) == min(25, rows // 10)
     assert sum(answered[1:]) == 25
 

@@ -11,8 +11,8 @@ from nfsgeo.models import MODELS, Problem, build_model
 
 pytestmark = pytest.mark.slow
 
-SIZE, RECORDS, STEPS = 8, 4, 1000
-PROBLEM = Problem(Domain.unit(2), 1, 1, 1, RECORDS, SIZE**2, (SIZE, SIZE), True)
+SIZE, NUM_STEPS, STEPS = 8, 4, 1000
+PROBLEM = Problem(Domain.unit(2), 1, 1, 1, NUM_STEPS, SIZE**2, (SIZE, SIZE), True)
 # Of each sample: mean along y, and the two parts of its first wave.
 SHAPES = ((1, 0.5, 0), (1, 0, -0.8), (-0.6, 0.3, 0.6), (0.4, -1, 0))
 
@@ -52,7 +52,7 @@ def samples(*, irregular: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     pos = equispaced_grid(PROBLEM.domain, (SIZE, SIZE))
     if irregular:
         pos = torch.rand_like(pos)
-    times = torch.linspace(0, 1, RECORDS)
+    times = torch.linspace(0, 1, NUM_STEPS)
     x = [field(pos, 0, shape)[:, None, None] for shape in SHAPES]
     y = [torch.stack([field(pos, t, s) for t in times], 1)[..., None] for s in SHAPES]
     batch = torch.arange(len(SHAPES)).repeat_interleave(len(pos))

@@ -8,7 +8,7 @@ from nfsgeo.nn import matrix_sum as module
 from nfsgeo.nn.matrix_sum import matrix_sum, matrix_sum_reference
 from nfsgeo.testing import assert_same
 
-CHANNELS, OUT, RANK, RECORDS = 4, 5, 3, 2
+CHANNELS, OUT, RANK, NUM_STEPS = 4, 5, 3, 2
 
 
 @pytest.fixture(params=[1, 200, 10**6], ids=["single", "blocks", "at once"])
@@ -24,7 +24,7 @@ def arguments(case) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
     graph = case.graph
     return (
-        draw(graph.num_source, RECORDS, CHANNELS),
+        draw(graph.num_source, NUM_STEPS, CHANNELS),
         draw(RANK, graph.num_edges),
         draw(RANK, CHANNELS, OUT),
     )

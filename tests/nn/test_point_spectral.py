@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.nn import PointSpectralConv, PointWaves, SpectralConv
 
-CHANNELS, RECORDS = 3, 6
+CHANNELS, NUM_STEPS = 3, 6
 BOXES = {
     1: Domain((-1.0,), (2.0,), (True,)),
     2: Domain((0.0, -1.0), (1.0, 1.0), (True, True)),
@@ -34,20 +34,20 @@ def waves_of(
     return PointWaves.of(pos, sizes or [len(pos)], domain, made.frequencies())
 
 
-def inputs(domain: Domain, num: int, records: int) -> tuple[Tensor, Tensor, Tensor]:
+def inputs(domain: Domain, num: int, num_steps: int) -> tuple[Tensor, Tensor, Tensor]:
     """Fields, positions, and these as shares of the box."""
     share = torch.rand(num, domain.dim, dtype=torch.float64)
     pos = torch.tensor(domain.lower) + share * torch.tensor(domain.lengths)
-    return torch.randn(num, records, CHANNELS, dtype=torch.float64), pos, share
+    return torch.randn(num, num_steps, CHANNELS, dtype=torch.float64), pos, share
 
 
 @pytest.mark.parametrize("time_modes", [3, None])
 def test_on_a_grid_it_is_the_fft(domain, time_modes):
     made = layer(domain, time_modes)
-    records = 1 if time_modes is None else RECORDS
+    num_steps = 1 if time_modes is None else NUM_STEPS
     shape = (6, 8, 6)[: domain.dim]
     pos = equispaced_grid(domain, shape, dtype=torch.float64)
-    x = torch.randn(len(pos), records, CHANNELS, dtype=torch.float64)
+    x = torch.randn(len(pos), num_steps, CHANNELS, dtype=torch.float64)
     modes = [*made.modes, time_modes] if time_modes else [*made.modes]
     fft = SpectralConv(CHANNELS, CHANNELS, modes)
     kept = [2 * m for m in modes[:-1]] + [modes[-1]]
@@ -55,7 +55,7 @@ def test_on_a_grid_it_is_the_fft(domain, time_modes):
     grid = x.movedim(-1, 0).unflatten(1, shape)[None]
     if time_modes is None:
         grid = grid.squeeze(-1)
-    expected = fft(grid)[0].reshape(CHANNELS, -1, records).movedim(0, -1)
+    expected = fft(grid)[0].reshape(CHANNELS, -1, num_steps).movedim(0, -1)
     torch.testing.assert_close(made(x, waves_of(made, domain, pos)), expected)
 
 
@@ -63,10 +63,10 @@ def test_on_a_grid_it_is_the_fft(domain, time_modes):
 def test_elsewhere_it_is_a_sum_over_waves(domain, time_modes):
     """Over all frequencies and their negatives, one by one."""
     made = layer(domain, time_modes, modes=1)
-    records = 1 if time_modes is None else RECORDS
-    x, pos, share = inputs(domain, 7, records)
-    time = (torch.arange(records).double() / records)[:, None].expand(7, -1, 1)
-    at = torch.cat([share[:, None].expand(-1, records, -1), time], dim=-1)
+    num_steps = 1 if time_modes is None else NUM_STEPS
+    x, pos, share = inputs(domain, 7, num_steps)
+    time = (torch.arange(num_steps).double() / num_steps)[:, None].expand(7, -1, 1)
+    at = torch.cat([share[:, None].expand(-1, num_steps, -1), time], dim=-1)
     total = torch.zeros_like(x)
     kept = itertools.product(*made.frequencies(), range(made.weight.size(1)))
     weights = torch.view_as_complex(made.weight).flatten(0, 1)

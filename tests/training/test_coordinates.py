@@ -9,7 +9,7 @@ import nfsgeo
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS
 
-POINTS, SAMPLES, RECORDS = 64, 20, 6
+POINTS, SAMPLES, NUM_STEPS = 64, 20, 6
 SETTINGS = {"data.n_in": 3, "data.n_out": 3, "trainer.device": "cpu", "seed": 0}
 
 
@@ -17,9 +17,9 @@ def cloud(path: Path, origin: tuple[float, float], unit: tuple[float, float]) ->
     """Travelling waves at scattered points of a torus."""
     random = np.random.default_rng(0)
     place = random.random((POINTS, 2))
-    times = 0.1 * np.arange(RECORDS)
+    times = 0.1 * np.arange(NUM_STEPS)
     lower, lengths = np.array(origin), np.array(unit)
-    u = np.empty((SAMPLES, POINTS, RECORDS), np.float32)
+    u = np.empty((SAMPLES, POINTS, NUM_STEPS), np.float32)
     for sample in range(SAMPLES):
         k, size, phase = random.integers(1, 3, 2), random.normal(), random.random()
         turns = (place @ k)[:, None] - times + phase

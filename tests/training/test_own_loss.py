@@ -32,7 +32,7 @@ def chosen(model: str) -> dict[str, Any]:
 def test_steps_beyond_are_as_many_as_there_are(waves: Path) -> None:
     with nfsgeo.data.open(waves) as file:
         used = RunData(resolved(load_config(overrides={"data.n_in": 5}), file), file)
-        # Of 24 records, 5 are observed and 10 predicted.
+        # Of 24 time steps, 5 are observed and 10 predicted.
         lengths = [
             used.windows("train", beyond=beyond)[0].y.size(1) for beyond in (0, 4, 100)
         ]
@@ -50,7 +50,7 @@ def test_every_model_trains_and_predicts(train: Train, model: str) -> None:
     run = train("run", chosen(model))
     assert run.rmse()[-1] < run.rmse()[0]
     parts = run.experiment.data.parts
-    # The pushforward trick wants three windows of four records.
+    # The pushforward trick wants three windows of four time steps.
     assert parts["train"][0].y.size(1) == (8 if model == "mppde" else 4)
     assert len(run.experiment.task.times) == 8
     item = parts["valid"][0]

@@ -23,7 +23,7 @@ NAMES = {"mesh": "all", "n_in": 3, "n_out": 2}
 
 
 def write_series(path: Path, times: Any, num_series: int = 1) -> Path:
-    """Station records, whose values tell the series, the station and the time step."""
+    """Stations, whose values tell the series, the station and the time step."""
     points = np.random.default_rng(0).random((6, 2))
     u = np.arange(len(times)) + 1000 * np.arange(6)[:, None]
     u = (u + 10**5 * np.arange(num_series)[:, None, None]).astype("f4")

@@ -14,6 +14,7 @@ import pandas
 
 from nfsgeo.data.disk import growing
 from nfsgeo.data.fields import Fields
+from nfsgeo.data.formats.cells import header
 from nfsgeo.data.formats.columns import roles_of
 from nfsgeo.data.formats.kinds import marked_names
 from nfsgeo.data.times import dates
@@ -44,7 +45,6 @@ def write_parquet(fields: Fields, out: Path, progress: Progress) -> None:
 
 def _header(fields: Fields, out: Path) -> tuple[list[str], list[str]]:
     """Names of the columns, once they are read back as what they are."""
-    from nfsgeo.data.formats.tables import header
 
     ahead = ["sample"] * (fields.num_samples > 1) + ["time", *fields.space]
     names = marked_names(fields, out, ahead)

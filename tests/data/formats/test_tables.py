@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nfsgeo.data
-from nfsgeo.data.build import Array, build
-from nfsgeo.data.fields import KNOWN, STATIC, Fields
+from nfsgeo.data.fields import Fields
 from nfsgeo.data.formats.columns import ROLES
 from nfsgeo.errors import UserError
 
@@ -295,56 +294,6 @@ def test_numbers_without_names(tmp_path, one_line, separator):
     assert "add a line with a name" in message
 
 
-PLACES = {"773869": (3.0, 1.0), "767541": (1.0, 2.0), "S 3": (2.0, 0.5)}
-
-
-@pytest.fixture
-def sensors(tmp_path: Path) -> Path:
-    """Their positions in another order, with a station that has no column."""
-    rows = [f"{i},{name},{x},{y}" for i, (name, (x, y)) in enumerate(PLACES.items())]
-    path = tmp_path / "sensors.csv"
-    path.write_text("\n".join(["index,id,x,y", "7,unused,9,9", *reversed(rows)]))
-    return path
-
-
-def test_samples_and_columns_that_are_no_stations(tmp_path, sensors):
-    names, x = ["day", "hour", "remark", *PLACES], [x for x, _ in PLACES.values()]
-    rows = [
-        [day, hour, "fine", *(place + 10 * hour + (day == "tue") for place in x)]
-        for day in ("mon", "tue")
-        for hour in (0, 1)
-    ]
-    path = tmp_path / "levels.csv"
-    path.write_text("\n".join(",".join(map(str, row)) for row in [names, *rows]))
-    told = {"points": str(sensors), "sample": "day", "time": "hour", "ignore": "remark"}
-    with nfsgeo.data.open(path, columns=told) as file:
-        assert file.num_samples == 2 and file.times.tolist() == [0.0, 1.0]
-        for sample in range(2):
-            at = file.coordinates(sample)[:, :1]
-            values = file.read(sample, slice(None))[..., 0]
-            assert np.array_equal(values, at + [sample, 10 + sample])
-
-
-def test_what_is_told_must_be_there(tmp_path, sensors, one_line):
-    names, days = ["timestamp", *PLACES], ["2012-03-01", "2012-03-02"]
-    speeds = written(tmp_path / "speeds.csv", names, [[day, 1, 2, 3] for day in days])
-    lines, ids = sensors.read_text(), "\n".join(f"{n},{n},1,2" for n in PLACES)
-    assert "points=FILE" in one_line(nfsgeo.data.open, speeds)
-    for told, places, words in (
-        ({"time": "when"}, lines, "no column 'when'"),
-        ({"x": "767541"}, lines, "x= beside points="),
-        ({"time": ""}, lines, "not once with timestamp"),
-        ({"points": "gone.csv"}, lines, "points=gone.csv"),
-        ({}, lines + "\n9,767541,5,5", "not once with 767541"),
-        ({}, f"id,again,x,y\n{ids}", "each station once"),
-        ({}, lines.replace("x,y", "x,z"), "x[, y[, z]]"),
-        ({}, lines.replace("767541", "1"), "not once with 767541"),
-    ):
-        sensors.write_text(places)
-        columns = {"points": str(sensors)} | told
-        assert words in one_line(nfsgeo.data.open, speeds, columns=columns)
-
-
 @settings(FAST, max_examples=40)
 @given(data=st.data())
 def test_any_table_is_that_of_its_rows(tmp_path, data):
@@ -408,80 +357,3 @@ def test_a_large_table_is_read_nearly_as_fast_as_pandas_reads_it(tmp_path):
     nfsgeo.data.open(path)
     assert tracemalloc.get_traced_memory()[1] < 4 * frame.memory_usage().sum()
     tracemalloc.stop()
-
-
-def cloud(sizes: list[int], steps: int, dim: int, seed: int, **names: Any) -> Fields:
-    """Samples on meshes of these sizes, with two fields, a forcing and a static one."""
-    random = np.random.default_rng(seed)
-    called = {"p": ["p", "q"], "k": ["k"], "sun": ["sun"]} | names
-
-    def drawn(*shape: int) -> list[np.ndarray]:
-        return [random.normal(size=(n, *shape)) for n in sizes]
-
-    arrays = [
-        Array(drawn(steps, len(called["p"])), "ptc", called["p"]),
-        Array(drawn(steps, len(called["sun"])), "ptc", called["sun"], KNOWN),
-        Array(drawn(len(called["k"])), "pc", called["k"], STATIC),
-    ]
-    points = [random.random((n, dim)) for n in sizes]
-    times = np.cumsum(random.random(steps) + 0.1)
-    return build(Path("cloud"), arrays, points=points, times=times)
-
-
-@settings(FAST, max_examples=25)
-@given(
-    ending=st.sampled_from([".csv", ".parquet"]),
-    sizes=st.lists(st.integers(2, 7), min_size=1, max_size=4),
-    steps=st.integers(1, 3),
-    dim=st.integers(1, 3),
-    seed=st.integers(0, 99),
-)
-def test_out_and_in_again(tmp_path, ending, sizes, steps, dim, seed):
-    first, out = cloud(sizes, steps, dim, seed), tmp_path / f"a{ending}"
-    out.unlink(missing_ok=True)
-    with nfsgeo.data.open(nfsgeo.data.write(first, out)) as last:
-        assert last.component_names == ["p", "q"] and last.static_names == ["k"]
-        assert last.forcing_names == ["sun"]
-        np.testing.assert_array_equal(last.times, first.times)
-        for sample in range(len(sizes)):
-            order = np.lexsort(first.coordinates(sample).T[::-1])
-            for read in (
-                lambda f, s=sample: f.coordinates(s),
-                lambda f, s=sample: f.read_static(s),
-                lambda f, s=sample: f.read_all(s, slice(None)),
-            ):
-                np.testing.assert_array_equal(read(first)[order], read(last))
-    assert not list(tmp_path.glob("*partial*"))
-
-
-TRICKY = "a a_ a_k a_a_k forcing_ forcing_sun T lat a/b p,q a;b;c;d;e # 1 p_0 k nan"
-NAMES = st.sampled_from([*TRICKY.split(), " p", "", "'p\"", "p\nq", "p [m/s]"])
-NAMES |= st.text("aà_ p0,;#\"'<&\t\n[](", min_size=1, max_size=4)
-
-
-@settings(FAST, max_examples=100)
-@given(
-    ending=st.sampled_from([".csv", ".parquet"]),
-    names=st.lists(NAMES, min_size=1, max_size=3, unique=True),
-    kinds=st.tuples(st.integers(0, 1), st.integers(0, 1)),
-    steps=st.integers(1, 2),
-)
-def test_names_come_back_or_are_refused(tmp_path, ending, names, kinds, steps):
-    """Whatever they are: no file is written that is refused or misread later."""
-    out = tmp_path / f"a{ending}"
-    out.unlink(missing_ok=True)
-    fields = names[: max(1, len(names) - sum(kinds))]
-    rest = names[len(fields) :]
-    k, sun = rest[: kinds[0]], rest[kinds[0] :]
-    try:
-        first = cloud([3], steps, 2, 0, p=fields, k=k, sun=sun)
-    except UserError:
-        return  # no names of fields anywhere
-    try:
-        nfsgeo.data.write(first, out)
-    except UserError as error:
-        assert "\n" not in str(error) and not out.exists()
-        return
-    with nfsgeo.data.open(out) as last:
-        assert last.component_names == first.component_names
-        assert (last.static_names, last.forcing_names) == (k, first.forcing_names)

@@ -1,0 +1,58 @@
+"""Tables with a column for each station, and their positions in another table."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nfsgeo.data
+
+PLACES = {"773869": (3.0, 1.0), "767541": (1.0, 2.0), "S 3": (2.0, 0.5)}
+
+
+@pytest.fixture
+def sensors(tmp_path: Path) -> Path:
+    """Their positions in another order, with a station that has no column."""
+    rows = [f"{i},{name},{x},{y}" for i, (name, (x, y)) in enumerate(PLACES.items())]
+    path = tmp_path / "sensors.csv"
+    path.write_text("\n".join(["index,id,x,y", "7,unused,9,9", *reversed(rows)]))
+    return path
+
+
+def test_samples_and_columns_that_are_no_stations(tmp_path, sensors):
+    names, x = ["day", "hour", "remark", *PLACES], [x for x, _ in PLACES.values()]
+    rows = [
+        [day, hour, "fine", *(place + 10 * hour + (day == "tue") for place in x)]
+        for day in ("mon", "tue")
+        for hour in (0, 1)
+    ]
+    path = tmp_path / "levels.csv"
+    path.write_text("\n".join(",".join(map(str, row)) for row in [names, *rows]))
+    told = {"points": str(sensors), "sample": "day", "time": "hour", "ignore": "remark"}
+    with nfsgeo.data.open(path, columns=told) as file:
+        assert file.num_samples == 2 and file.times.tolist() == [0.0, 1.0]
+        for sample in range(2):
+            at = file.coordinates(sample)[:, :1]
+            values = file.read(sample, slice(None))[..., 0]
+            assert np.array_equal(values, at + [sample, 10 + sample])
+
+
+def test_what_is_told_must_be_there(tmp_path, sensors, one_line):
+    names, days = ["timestamp", *PLACES], ["2012-03-01", "2012-03-02"]
+    speeds = tmp_path / "speeds.csv"
+    speeds.write_text("\n".join([",".join(names), *(f"{day},1,2,3" for day in days)]))
+    lines, ids = sensors.read_text(), "\n".join(f"{n},{n},1,2" for n in PLACES)
+    assert "points=FILE" in one_line(nfsgeo.data.open, speeds)
+    for told, places, words in (
+        ({"time": "when"}, lines, "no column 'when'"),
+        ({"x": "767541"}, lines, "x= beside points="),
+        ({"time": ""}, lines, "not once with timestamp"),
+        ({"points": "gone.csv"}, lines, "points=gone.csv"),
+        ({}, lines + "\n9,767541,5,5", "not once with 767541"),
+        ({}, f"id,again,x,y\n{ids}", "each station once"),
+        ({}, lines.replace("x,y", "x,z"), "x[, y[, z]]"),
+        ({}, lines.replace("767541", "1"), "not once with 767541"),
+    ):
+        sensors.write_text(places)
+        columns = {"points": str(sensors)} | told
+        assert words in one_line(nfsgeo.data.open, speeds, columns=columns)
