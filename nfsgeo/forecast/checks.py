@@ -36,13 +36,17 @@ def check_shapes(task: Task, num_samples: int, arrays: Mapping[str, Tensor]) -> 
             fits &= pos.ndim == 2 and pos.size(-1) == task.domain.dim and len(pos) > 0
             fits &= name == "query_pos" or pos.size(0) == x.size(0)
     times, steps, asked = arrays.get("times"), n_in + task.n_out, str(task.n_out)
-    fits &= (times is not None) == task.any_time
-    if task.any_time:
-        asked = "K"
-        wanted.append(f"times of the inputs and of what is asked for [{n_in} + K]")
+    fits &= (times is not None) == task.needs_times
+    if task.needs_times:
+        asked = "K" if task.any_time else asked
+        wanted.append(
+            f"times of the inputs and of what is asked for [{n_in} + {asked}]"
+        )
         if times is not None and fits:
-            steps = times.size(-1) if times.ndim else 0
-            fits = steps > n_in and times.shape[:-1] in ((), (1,), (num_samples,))
+            num = times.size(-1) if times.ndim else 0
+            fits = num > n_in if task.any_time else num == steps
+            fits &= times.shape[:-1] in ((), (1,), (num_samples,))
+            steps = num
     forcing = arrays.get("forcing")
     fits &= (forcing is not None) == bool(known)
     if known:
@@ -83,6 +87,8 @@ def check_values(task: Task, forcing: Tensor | None, times: Tensor | None) -> No
             "before",
             "sort them, and leave none out",
         )
+    if not task.any_time:
+        return
     ahead = (times[..., -1] - times[..., task.n_in - 1]).max()
     check_lead(task, float(ahead), "times of which")
 
@@ -139,6 +145,8 @@ def example(task: Task, num_points: int) -> dict[str, Tensor]:
     steps += 1 if task.any_time else task.n_out
     if task.any_time:
         found["times"] = torch.linspace(0, task.longest_lead, steps).double()
+    elif task.seasonal:
+        found["times"] = torch.tensor(task.times, dtype=torch.float64)
     if task.forcings:
         found["forcing"] = torch.zeros(num_points, steps, len(task.forcings))
     return found

@@ -262,9 +262,9 @@ class Forecaster(nn.Module):
         return Scale(mean, std if residual is None else std * residual.std)
 
     def known_ahead(self, batch: Batch) -> dict[str, Tensor | None]:
-        """The ``forcing`` and, for a model of lead times, the ``times`` of a batch."""
-        every = self.task.any_time
-        times = batch.times.view(batch.num_graphs, -1) if every else None
+        """The ``forcing`` and the ``times`` of a batch, where they are needed."""
+        needed = self.task.needs_times
+        times = batch.times.view(batch.num_graphs, -1) if needed else None
         return {"forcing": batch.get("forcing"), "times": times}
 
     def graphs_of(self, batch: Batch) -> Graphs:

@@ -26,6 +26,8 @@ def task_of(
     statistics: Statistics,
     num_points: int,
     grid_shape: tuple[int, ...] | None = None,
+    *,
+    seasonal: bool = False,
 ) -> Task:
     """What a model is to map that is trained on a file.
 
@@ -35,6 +37,7 @@ def task_of(
         statistics: of the training windows.
         num_points: number of points of the first training sample.
         grid_shape: of its points, where they form a grid.
+        seasonal: whether the prediction depends on the times themselves.
     """
     n_in = statistics.n_in
     last = times[n_in - 1] if n_in else 0.0
@@ -52,6 +55,7 @@ def task_of(
         n_out=len(times) - n_in,
         times=tuple(float(time - last) for time in times),
         any_time=statistics.any_time,
+        seasonal=seasonal,
         longest_lead=statistics.longest_lead,
         num_points=num_points,
         grid_shape=grid_shape,

@@ -40,9 +40,9 @@ def rollout(
         graphs: from ``forecaster.connect``, with the query points if there are any.
         forcing: what is known ahead, ``[N, n_in + steps, C_f]``; None where the model
             was trained without.
-        times: for a model of lead times, of the inputs and of what is predicted,
-            ``[n_in + steps]`` or those of each sample. A window has as many time steps
-            as in training.
+        times: for a model that depends on them, of the inputs and of what is
+            predicted, ``[n_in + steps]`` or those of each sample. A window has as many
+            time steps as in training.
 
     Returns:
         ``[M, steps, C]``, at the query points or else at the observed ones.
@@ -67,6 +67,11 @@ def rollout(
         known: dict[str, Tensor | None] = {"forcing": None, "times": None}
         if times is not None:
             known["times"] = times[..., done : done + num]
+            if not task.any_time and (lacking := num - known["times"].size(-1)) > 0:
+                step = times[..., -1:] - times[..., -2:-1]
+                more = step * torch.arange(1, lacking + 1).to(step)
+                more = known["times"][..., -1:] + more
+                known["times"] = torch.cat([known["times"], more], dim=-1)
         if forcing is not None:
             here = num if times is None else known["times"].size(-1)  # type: ignore[union-attr]
             last = torch.arange(done, done + here).clamp(max=forcing.size(1) - 1)

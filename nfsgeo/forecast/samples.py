@@ -63,7 +63,7 @@ def _predicted(
     if isinstance(sample, Data):
         given = {name: sample.get(name, value) for name, value in known.items()}
         given |= {"x": sample.x, "pos": sample.pos}
-        if not task.any_time:  # the samples of a data set have times for every model
+        if not task.needs_times:  # the samples of a data set have times for every model
             given["times"] = None
     if given["x"] is None or given["pos"] is None:
         raise UserError(
@@ -84,7 +84,7 @@ def _predicted(
             "the same finite value at all time steps",
             "repeat the static input, whose components follow those of the field",
         )
-    if task.any_time or "times" not in arrays:
+    if task.needs_times or "times" not in arrays:
         check_values(task, arrays.get("forcing"), arrays.get("times"))
     out = forecaster(**arrays)
     if isinstance(sample, Data):

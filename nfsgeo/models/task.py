@@ -34,6 +34,8 @@ class Task(BaseModel):
             without time, that of the solution.
         any_time: whether the model predicts one time step, at any time after its inputs
             that is asked for, see :attr:`longest_lead`.
+        seasonal: whether the prediction depends on the times themselves, as of a
+            climatology.
         longest_lead: time from the last input to the last target in training.
         num_points: number of points of a sample; of the first one where they differ.
         grid_shape: shape of the equispaced grid that the points form, or ``None``.
@@ -56,6 +58,7 @@ class Task(BaseModel):
     n_out: int
     times: tuple[float, ...]
     any_time: bool = False
+    seasonal: bool = False
     longest_lead: float = 0.0
     num_points: int
     grid_shape: tuple[int, ...] | None = None
@@ -65,6 +68,11 @@ class Task(BaseModel):
     def has_time(self) -> bool:
         """Whether the input has time steps of the field."""
         return self.n_in > 0
+
+    @property
+    def needs_times(self) -> bool:
+        """Whether a prediction needs the times of its inputs and of what is asked."""
+        return self.any_time or self.seasonal
 
     @property
     def statistics(self) -> dict[str, tuple[float, ...]]:

@@ -12,7 +12,7 @@ from nfsgeo.geometry.nearest import nearest_neighbours
 from nfsgeo.geometry.query import RadiusQuery
 from nfsgeo.nn.base_interpolation import interpolate_along
 
-__all__ = ["fill_in_space", "fill_in_time", "neighbour_graph"]
+__all__ = ["fill_in_space", "fill_in_time", "nearest_graph", "neighbour_graph"]
 
 NEIGHBOURS = 12
 
@@ -73,6 +73,28 @@ def fill_in_space(x: Tensor, graph: BipartiteGraph) -> Tensor:
     total, weight = interpolate_along(known, graph).chunk(2, dim=-1)
     found = total / weight.clamp_min(torch.finfo(x.dtype).tiny)
     return torch.where(observed, x, found.masked_fill(weight <= 0, 0))
+
+
+def nearest_graph(pos: Tensor, query_pos: Tensor, domain: Domain) -> BipartiteGraph:
+    """The nearest points of each query of one sample, weighted by 1 / distance².
+
+    The weights of a query add up to 1. One at a point has the value there.
+
+    Args:
+        pos: positions of the points ``[n, d]``.
+        query_pos: positions of the queries ``[m, d]``.
+        domain: the box, with its periodic axes.
+    """
+    ends = pos.detach().cpu().double(), query_pos.detach().cpu().double()
+    near = nearest_neighbours(
+        RadiusQuery.create(*ends, domain), min(NEIGHBOURS, len(pos))
+    )
+    source, target = near[near >= 0], (near >= 0).nonzero()[:, 0]
+    graph = BipartiteGraph.from_edges(torch.stack([source, target]), ends, domain)
+    weight = graph.displacement.square().sum(1).clamp_min(1e-12).reciprocal()
+    total = weight.new_zeros(len(query_pos)).index_add(0, graph.edge_index[1], weight)
+    weight = weight / total[graph.edge_index[1]]
+    return replace(graph, base_weight=weight).to(pos.device)
 
 
 def neighbour_graph(pos: Tensor, domain: Domain) -> BipartiteGraph:

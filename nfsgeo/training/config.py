@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from nfsgeo.data.meshes import MESH_KINDS
+from nfsgeo.forecast.transforms import Form
 from nfsgeo.models import MODELS, LossWeighting
 from nfsgeo.setting_errors import explained, unknown
 from nfsgeo.training.losses import LOSSES
@@ -167,12 +168,14 @@ class ModelSection(Section):
         settings: what its settings class holds.
         prediction: ``residual`` for the change since the last observed time step,
             ``damped`` for the difference from damped persistence, which suits noisy
-            inputs, see :class:`nfsgeo.forecast.transforms.Residual`, ``rate`` for the
-            change divided by the time that it takes, with lead times only, or
-            ``direct`` for the field itself, as in the paper. None for residual, and for
-            direct with ``data.input_noise``, which the last time step has. Always
-            direct where the input has no time steps, and for models with an
-            autoregressive rollout.
+            inputs, ``linear`` for that from a linear forecast of the anomalies of one
+            long series, see :class:`nfsgeo.forecast.transforms.Residual` and
+            :func:`nfsgeo.training.series.fitted_series`, ``rate`` for the change
+            divided by the time that it takes, with lead times only, or ``direct`` for
+            the field itself, as in the paper. None for linear where series are split by
+            time, else for residual, and for direct with ``data.input_noise``, which the
+            last time step has. Always direct where the input has no time steps, and for
+            models with an autoregressive rollout.
         start_from: A run, or the name of a model that comes with nfsgeo, whose weights
             and fitted scales training starts from, see
             :func:`nfsgeo.training.start.start_from`; None for random weights. Settings
@@ -182,7 +185,7 @@ class ModelSection(Section):
     """
 
     name: str = "nfs"
-    prediction: Literal["residual", "damped", "rate", "direct"] | None = None
+    prediction: Form | None = None
     settings: dict[str, Any] = {}
     start_from: Path | None = None
     freeze: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ import torch
 from nfsgeo.data import Fields
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster, Statistics, task_of
+from nfsgeo.forecast.series import SeriesFit
 from nfsgeo.forecast.transforms import Wanted, fitted
 from nfsgeo.models import MODELS, Problem, Task
 from nfsgeo.progress import Progress, silent
@@ -22,6 +23,7 @@ from nfsgeo.training.module import TrainingModule
 from nfsgeo.training.reading import read_windows
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import Observation, RunData, open_source
+from nfsgeo.training.series import fitted_series
 from nfsgeo.training.start import start_from
 from nfsgeo.training.trainer import check_logger, find_learning_rate
 
@@ -89,8 +91,11 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     statistics, gaps = read_windows(parts, config, progress)
     train, valid = parts["train"], parts["valid"]
     observed, times = used.mesh(train.samples[0]), valid[0].times.tolist()
-    task = task_of(file, times, statistics, len(observed), observed.grid_shape)
-    forecaster = _forecaster(used, task, statistics, gaps)
+    series = fitted_series(used)
+    seasonal = series is not None and bool(series.periods)
+    shape = observed.grid_shape
+    task = task_of(file, times, statistics, len(observed), shape, seasonal=seasonal)
+    forecaster = _forecaster(used, task, statistics, gaps, series)
     settings = forecaster.model.settings.model_dump(mode="json")
     config = config.changed(model=config.model.changed(settings=settings))
     lines = start_from(forecaster, config.model.start_from, config.model.freeze)
@@ -115,19 +120,25 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
 
 
 def _forecaster(
-    used: RunData, task: Task, statistics: Statistics, gaps: bool
+    used: RunData,
+    task: Task,
+    statistics: Statistics,
+    gaps: bool,
+    series: SeriesFit | None,
 ) -> Forecaster:
     """With the initial weights of the configuration's seed."""
     config, covariance = used.config, None
+    form = config.model.prediction or "residual"
     if task.has_time and config.model.prediction != "direct":
         mean = statistics.inputs.mean[: len(task.components)]
         covariance = fitted_covariance(used, mean, statistics.changes.scale)
     wanted = Wanted(
-        prediction=config.model.prediction or "residual",
+        prediction="residual" if form == "linear" else form,
         gaps=gaps,
         boundary=config.data.boundary_inputs,
         training_noise=config.data.training_noise,
         covariance=covariance,
+        series=series,
     )
     transforms = fitted(statistics, wanted)
     name, settings = config.model.name, config.model.settings

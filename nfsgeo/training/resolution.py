@@ -44,6 +44,8 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
         model = model.changed(prediction="direct")
     elif model.prediction is None:
         form = "direct" if data.input_noise > 0 else "residual"
+        if form == "residual" and data.split_by == "time" and not data.lead_times:
+            form = "linear"
         model = model.changed(prediction=form)
     if loss.weighting is None:
         # Elsewhere Voronoi cells may reach far beyond the points, or the points may be

@@ -1,6 +1,7 @@
 """What surrounds a network, one class a file; a feature is on where it is in the stack.
 
 ================  ==================================================================
+Climatology       anomalies from the season at each point of a long series
 Normalise         fields of mean zero and standard deviation one
 TrainingNoise     noise on the inputs in training
 MissingValues     fills in missing values, and tells the network where they were
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.boundary import BoundaryInputs
+from nfsgeo.forecast.transforms.climatology import Climatology
 from nfsgeo.forecast.transforms.forcings import Forcings
 from nfsgeo.forecast.transforms.lead_time import LeadTimes
 from nfsgeo.forecast.transforms.missing import MissingValues
@@ -30,6 +32,7 @@ from nfsgeo.forecast.transforms.transform import Form, Given, Transform, Wanted
 __all__ = [
     "TRANSFORMS",
     "BoundaryInputs",
+    "Climatology",
     "Forcings",
     "Form",
     "Given",
@@ -44,6 +47,7 @@ __all__ = [
 ]
 
 TRANSFORMS: dict[str, type[Transform]] = {
+    "climatology": Climatology,
     "normalise": Normalise,
     "training_noise": TrainingNoise,
     "missing_values": MissingValues,

@@ -39,6 +39,8 @@ class MissingValues(Transform):
     @classmethod
     def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
         gaps, trend = wanted.gaps, statistics.trend
+        if wanted.series is not None:  # as its forecast was fitted
+            trend = [0.0] * len(trend)
         return cls(trend=trend if gaps else [], indicators=len(trend) * gaps, gaps=gaps)
 
     def sizes(self, problem: Problem) -> Problem:

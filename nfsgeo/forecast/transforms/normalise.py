@@ -47,6 +47,9 @@ class Normalise(Transform):
         mean, std = inputs.mean.tolist(), inputs.scale.tolist()
         out_mean, out_std = results.mean.tolist(), results.scale.tolist()
         if statistics.n_in:  # a field that is predicted from itself keeps one scale
+            if wanted.series is not None:  # of anomalies
+                own = wanted.series.std.tolist()
+                mean[: len(own)], std[: len(own)] = [0.0] * len(own), own
             out_mean, out_std = mean[: len(out_mean)], std[: len(out_std)]
         return cls(mean=mean, std=std, out_mean=out_mean, out_std=out_std)
 

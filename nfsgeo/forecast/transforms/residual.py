@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -33,40 +33,78 @@ class Residual(Transform):
     persistence: a learned factor for each predicted time step and component, 1 before
     training, which also damps the noise of the last time step.
 
-    At query points the last time step comes from a local polyharmonic spline through
+    With ``linear`` the network corrects a linear forecast from all observed time steps,
+    fitted to the training data beforehand:
+
+    .. math:: \hat u_{tc}(x) = \sum_k w_{tkc} \, u_{kc}(x) + v_{tkc} \, \bar u_{kc}
+        + \gamma_{tc} \, s_c \, y_{tc}(x)
+
+    with the mean :math:`\bar u` over the observed points. The learned :math:`\gamma`
+    is 0 before training: the network starts as the linear forecast.
+
+    At query points observed time steps come from a local polyharmonic spline through
     the observed points, or from kriging where these are few.
 
     Args:
-        form: which of the three.
+        form: which of the four.
         mean: mean of the changes, in standard deviations of the fields, ``C``.
         std: their standard deviation, likewise.
         lead_std: standard deviation of the lead time, by which a rate is multiplied.
         covariance: ``parameters`` and normalised ``expected`` value of
             :class:`~nfsgeo.nn.kriging.StationaryCovariance`; ``None`` for the spline.
+        linear: ``own`` and ``regional`` weights of
+            :class:`~nfsgeo.forecast.series.LinearForecast`.
+        level: whether the network sees fields as they are; else, of each point, less
+            their mean over the observed time steps, so that it corrects a forecast
+            alike wherever the level has gone.
     """
 
     def __init__(
         self,
         *,
-        form: Literal["residual", "damped", "rate"],
+        form: Literal["residual", "damped", "linear", "rate"],
         mean: Sequence[float],
         std: Sequence[float],
         lead_std: float | None = None,
         covariance: Mapping[str, Any] | None = None,
+        linear: Mapping[str, Any] | None = None,
+        level: bool = True,
     ) -> None:
         super().__init__(
-            form=form, mean=mean, std=std, lead_std=lead_std, covariance=covariance
+            form=form,
+            mean=mean,
+            std=std,
+            lead_std=lead_std,
+            covariance=covariance,
+            linear=linear,
+            level=level,
         )
-        self.form, self.lead_std = form, lead_std
+        self.form, self.lead_std, self.level = form, lead_std, level
         for name, values in (("mean", mean), ("std", std)):
             doubles = torch.tensor(values, dtype=torch.float64)
             self.register_buffer(name, doubles)
+        for name in ("own", "regional"):
+            weights = None if linear is None else torch.tensor(linear[name]).double()
+            self.register_buffer(name, weights)
 
     @classmethod
     def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
         form = wanted.prediction
         if form == "direct" or not statistics.n_in:
             return None
+        if wanted.series is not None:
+            fit = wanted.series
+            weights = {
+                name: getattr(fit.linear, name).tolist() for name in ("own", "regional")
+            }
+            unit = (fit.linear.std / fit.std).tolist()
+            return cls(
+                form="linear",
+                mean=[0.0] * len(unit),
+                std=unit,
+                linear=weights,
+                level=fit.level,
+            )
         changes = statistics.rates if form == "rate" else statistics.changes
         own, lead_std = slice(len(changes.mean)), None
         offset, unit = statistics.inputs.mean[own], statistics.inputs.scale[own]
@@ -90,6 +128,8 @@ class Residual(Transform):
 
     mean: Tensor
     std: Tensor
+    own: Tensor
+    regional: Tensor
 
     def sizes(self, problem: Problem) -> Problem:
         self.domain = problem.domain.normalised
@@ -97,7 +137,7 @@ class Residual(Transform):
         if given is not None:
             values = (torch.tensor(given[key]) for key in ("parameters", "expected"))
             self.covariance = StationaryCovariance(self.domain, *values)
-        if self.form == "damped":
+        if self.form in ("damped", "linear"):
             zeros = torch.zeros(problem.n_out, problem.out_components)
             self.change = nn.Parameter(zeros)
         return problem
@@ -121,9 +161,18 @@ class Residual(Transform):
             last = batch_graphs([kriging_graph(self.covariance, *s) for s in samples])
         return replace(graphs, edges={**graphs.edges, "last": last})
 
+    def forward(self, given: Given, predict: Callable[[Given], Tensor]) -> Tensor:
+        seen = given
+        if not self.level:
+            num = self.own.size(-1)
+            fields = given.x[..., :num] - given.x[..., :num].mean(1, keepdim=True)
+            seen = replace(given, x=torch.cat([fields, given.x[..., num:]], dim=-1))
+        return self.outputs(predict(seen), given)
+
     def outputs(self, prediction: Tensor, given: Given) -> Tensor:
         prediction = self.mean + self.std * prediction.to(self.std.dtype)
-        last = given.x[:, -1:, : prediction.size(-1)]
+        seen, num = given.x[..., : prediction.size(-1)], given.graphs.num_samples
+        last = seen if self.form == "linear" else seen[:, -1:]
         if given.graphs.query_pos is not None:
             last = self._at_queries(last, given.graphs)
         if self.form == "rate":
@@ -131,6 +180,13 @@ class Residual(Transform):
             passed, at = given.lead.to(last) / self.lead_std, given.graphs.query_batch
             passed = passed if at is None else passed[at]
             prediction = prediction * passed[:, None, None]
+        if self.form == "linear":
+            at, here = given.graphs.batch, given.graphs.query_batch
+            mean = _mean(seen.double(), at, num)
+            mean = torch.einsum("tkc,skc->stc", self.regional, mean)
+            last = torch.einsum("tkc,nkc->ntc", self.own, last.double())
+            last = last + (mean if here is None else mean[here])
+            prediction = SPEED * self.change * prediction
         if self.form == "damped":
             last = self.damping.to(last) * last
         return last + prediction
@@ -148,3 +204,11 @@ class Residual(Transform):
             return interpolate_along(last, graph)
         expected = self.covariance.expected
         return expected + interpolate_along(last - expected, graph)
+
+
+def _mean(x: Tensor, batch: Tensor | None, num: int) -> Tensor:
+    """The mean ``[S, T, C]`` over the points of each sample."""
+    if batch is None:
+        return x.mean(0, keepdim=True)
+    total = x.new_zeros(num, *x.shape[1:]).index_add(0, batch, x)
+    return total / torch.bincount(batch, minlength=num)[:, None, None]

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from torch import Tensor, nn
 
+from nfsgeo.forecast.series import SeriesFit
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
@@ -15,7 +16,7 @@ from nfsgeo.nn.kriging import StationaryCovariance
 
 __all__ = ["Form", "Given", "Transform", "Wanted"]
 
-Form = Literal["residual", "damped", "rate", "direct"]
+Form = Literal["residual", "damped", "linear", "rate", "direct"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Wanted:
             those of the data.
         covariance: of the fields in the units of the data, where the last time step is
             better had at query points by kriging than by a spline.
+        series: what is fitted to a long series, where data are one.
     """
 
     prediction: Form = "residual"
@@ -37,6 +39,7 @@ class Wanted:
     boundary: bool = False
     training_noise: float = 0.0
     covariance: StationaryCovariance | None = None
+    series: SeriesFit | None = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Given:
         graphs: from :meth:`nfsgeo.forecast.Forecaster.connect`.
         known: forcings ``[N, n_in + n_out, C_f]``, or ``None``.
         times: of the inputs and of what is asked for ``[S, n_in + K]`` in each sample,
-            for a model of lead times, else ``None``.
+            for a model that depends on them, else ``None``.
         features: further inputs of the network, each ``[N, n_in, k]``.
         lead: lead time of each sample ``[S]``, or ``None``.
     """

@@ -1,0 +1,108 @@
+"""Climatology: the network sees and predicts anomalies from the season at a point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from nfsgeo.forecast.series import harmonics
+from nfsgeo.forecast.statistics import Statistics
+from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
+from nfsgeo.geometry import BipartiteGraph, Domain, Graphs, batch_graphs
+from nfsgeo.models import Problem
+from nfsgeo.nn.base_interpolation import interpolate_along
+from nfsgeo.nn.missing_values import nearest_graph
+
+__all__ = ["Climatology"]
+
+
+class Climatology(Transform):
+    r"""Takes the climatology of each point off the fields, and adds it in the end.
+
+    .. math:: m_c(x, t) = \sum_k \beta_{kc}(x) \, h_k(t)
+
+    with a constant and harmonics :math:`h` of the year and the day. At other points
+    than those of the training file the coefficients are means of the nearest ones,
+    weighted by 1 / distance².
+
+    Args:
+        pos: points of the training file ``[S, d]``, in the normalised domain.
+        periods: of the harmonics, in the unit of the times.
+        coefficients: ``[S, 1 + 2 P, C]``.
+    """
+
+    def __init__(
+        self,
+        *,
+        pos: Sequence[Sequence[float]],
+        periods: Sequence[float],
+        coefficients: Sequence[Sequence[Sequence[float]]],
+    ) -> None:
+        super().__init__(pos=pos, periods=periods, coefficients=coefficients)
+        self.periods = tuple(periods)
+        self.register_buffer("pos", torch.tensor(pos, dtype=torch.float64))
+        values = torch.tensor(coefficients, dtype=torch.float64)
+        self.register_buffer("coefficients", values)
+
+    pos: Tensor
+    coefficients: Tensor
+
+    @classmethod
+    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+        series = wanted.series
+        if series is None:
+            return None
+        pos, values = series.pos.tolist(), series.coefficients.tolist()
+        return cls(pos=pos, periods=series.periods, coefficients=values)
+
+    def sizes(self, problem: Problem) -> Problem:
+        self.domain: Domain = problem.domain.normalised
+        return problem
+
+    def connect(self, graphs: Graphs) -> Graphs:
+        edges = {**graphs.edges, "climatology": self._near(graphs.pos, graphs.sizes)}
+        if graphs.query_pos is not None:
+            assert graphs.query_sizes is not None
+            near = self._near(graphs.query_pos, graphs.query_sizes)
+            edges["climatology_queries"] = near
+        return replace(graphs, edges=edges)
+
+    def inputs(self, given: Given) -> Given:
+        num, steps = self.coefficients.size(-1), given.x.size(1)
+        times = None if given.times is None else given.times[:, :steps]
+        mean = self._mean(given.graphs, "climatology", times, steps)
+        x = torch.cat([given.x[..., :num] - mean, given.x[..., num:]], dim=-1)
+        return replace(given, x=x)
+
+    def outputs(self, prediction: Tensor, given: Given) -> Tensor:
+        steps, name = prediction.size(1), "climatology"
+        times = None if given.times is None else given.times[:, given.x.size(1) :]
+        if given.graphs.query_pos is not None:
+            name = "climatology_queries"
+        return prediction + self._mean(given.graphs, name, times, steps)
+
+    def _mean(
+        self, graphs: Graphs, name: str, times: Tensor | None, steps: int
+    ) -> Tensor:
+        """The climatology ``[N, T, C]`` of as many time steps."""
+        num = graphs.num_samples
+        if times is None:
+            times = self.coefficients.new_zeros(num, steps)
+        known = self.coefficients.repeat(num, 1, 1)
+        here = interpolate_along(known, graphs.edges[name])
+        basis = harmonics(times.to(here), self.periods).expand(num, -1, -1)
+        of = graphs.batch if name == "climatology" else graphs.query_batch
+        if of is None:
+            return torch.einsum("tk,nkc->ntc", basis[0], here)
+        return torch.einsum("ntk,nkc->ntc", basis[of], here)
+
+    def _near(self, pos: Tensor, sizes: Sequence[int]) -> BipartiteGraph:
+        stations = self.pos.to(pos.device)
+        parts = [
+            nearest_graph(stations, here, self.domain) for here in pos.split([*sizes])
+        ]
+        return batch_graphs(parts)
