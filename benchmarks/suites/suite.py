@@ -40,6 +40,12 @@ TRIVIAL = {
     "quadratic_extrapolation": "quadratic-extrapolation",
     "cubic_extrapolation": "cubic-extrapolation",
     "mean": "training-mean",
+    "climatology": "climatology",
+    "anomaly_persistence": "anomaly-persistence",
+    "damped_anomaly": "damped-anomaly",
+    "ridge": "ridge",
+    "ridge_each": "ridge-each",
+    "boosting": "gradient-boosting",
 }
 
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
