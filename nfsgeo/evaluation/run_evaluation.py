@@ -73,8 +73,8 @@ def evaluate_run(
             :func:`~nfsgeo.evaluation.unseen.evaluate_unseen`. On other data, training
             counts as having seen the points that it would have drawn.
         steps: Also evaluate so many time steps ahead, by an autoregressive rollout.
-        boosting: Whether gradient boosted trees are a reference for a single series,
-            which takes scikit-learn a minute.
+        boosting: Whether gradient boosted trees are a reference of a single series,
+            where scikit-learn is installed, within a minute.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.
         progress: Called with what is being done, how much is done and in all.
 

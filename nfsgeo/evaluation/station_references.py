@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class StationReferences:
         used: Data of the run, resolved.
         mesh: Where the series is observed, with the unobserved points of interest.
         n_out: Time steps to predict.
-        boosting: Whether to fit the trees, which takes scikit-learn a minute.
+        boosting: Whether to fit the trees, where scikit-learn is installed.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class StationReferences:
             each[:, t, :, c] = np.linalg.solve(gram + pull * one, own)[..., 0]
         self.weights = {"climatology": 0 * last, "anomaly_persistence": last}
         self.weights |= {"damped_anomaly": damped, "ridge": ridge, "ridge_each": each}
-        if boosting:
+        if boosting and find_spec("sklearn"):
             from sklearn.ensemble import HistGradientBoostingRegressor as Trees
 
             there = ~np.isnan(targets).any((2, 3))
