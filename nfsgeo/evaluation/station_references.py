@@ -7,7 +7,7 @@ go on. At unobserved points, anomalies come from ordinary kriging.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -37,7 +37,7 @@ ENOUGH = 4
 # counts for in that of one.
 RIDGE, COMMON = 1e-3, 50.0
 # Values of all windows that regressions are fitted to, at most, or thereabouts.
-MOST_VALUES = 2**25
+MOST_VALUES = 2**24
 # Points that kriging is from, and fields that it is fitted to.
 DONORS, FIELDS = 1500, 200
 # Of gradient boosting: rows to fit, and neighbours whose last anomalies it sees.
@@ -91,19 +91,25 @@ class StationReferences:
         design = season(times, self.periods)
         own = climatology(design, u)
         enough = (~np.isnan(u)).sum(1).min(1) >= ENOUGH * design.shape[1]
-        self.coefficients = self._everywhere(own, trend, enough)
-        if not enough.all():
-            own = climatology(design, u, self.coefficients[: self.num])
-        self.coefficients[: self.num] = own
+        self.coefficients = own
+        if len(pos) > self.num or not enough.all():
+            found = self._everywhere(own, trend, enough)
+            own = climatology(design, u, found[: self.num])
+            self.coefficients = np.concatenate([own, found[self.num :]])
         self.anomalies = u - np.einsum("tk,pkc->ptc", design, own)
-        some = np.linspace(0, len(times) - 1, min(FIELDS, len(times))).astype(int)
-        scaled = self.anomalies / (np.nanstd(self.anomalies, (0, 1)) + TINY)
-        fields = scaled[self.donors][:, some].reshape(len(self.donors), -1)
-        self.covariance = fitted_covariance(self.distance[self.donors], fields)
         # Points of the last window, and their weights at the others.
         self.known: tuple[Any, Doubles] = None, np.empty((0, 0))
         self.trees: list[list[Any]] = []
         self._fit(used, n_out, boosting)
+
+    @cached_property
+    def covariance(self) -> tuple[float, float]:
+        """Length and nugget of the anomalies."""
+        steps = self.anomalies.shape[1]
+        some = np.linspace(0, steps - 1, min(FIELDS, steps)).astype(int)
+        scaled = self.anomalies / (np.nanstd(self.anomalies, (0, 1)) + TINY)
+        fields = scaled[self.donors][:, some].reshape(len(self.donors), -1)
+        return fitted_covariance(self.distance[self.donors], fields)
 
     def _everywhere(self, own: Doubles, trend: Doubles, enough: Any) -> Doubles:
         """Coefficients at all points, from those of stations with enough values."""
