@@ -1,8 +1,8 @@
 """Gets the measurements of the suite ``stations`` from the CRAN packages they are in.
 
-``python -m nfsgeo_benchmarks.suites.fetch_stations FOLDER`` writes ``ozone.csv``,
-``wind.csv``, ``wind_stations.csv`` and ``colorado.csv.gz`` there. It needs
-``pip install rdata``. Files of R that the folder has already are not downloaded.
+``python docs/making/stations.py FOLDER`` writes ``ozone.csv``, ``wind.csv``,
+``wind_stations.csv`` and ``colorado.csv.gz`` there. It needs ``pip install rdata``.
+Files of R that the folder has already are not downloaded.
 """
 
 from __future__ import annotations
