@@ -49,6 +49,8 @@ from nfsgeo_benchmarks.suites.tables import (
 
 TITLES = MEASURES | {
     "rel_l1_last_median": "relative L1, last step, median",
+    "mae_unobserved": "MAE, unobserved",
+    "rmse_unobserved": "RMSE, unobserved",
     "diff_begin_0": "Diff before blocks, untrained",
     "diff_begin": "Diff before blocks, trained",
     "diff_end_0": "Diff after blocks, untrained",

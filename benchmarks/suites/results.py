@@ -21,7 +21,7 @@ from nfsgeo.training import RunPaths, read_config
 from nfsgeo.training.artifacts import write_json, write_rows
 from nfsgeo.training.history import read_history
 from nfsgeo_benchmarks.suites.runs import Run, trials_by_name
-from nfsgeo_benchmarks.suites.suite import TRIVIAL, Suite
+from nfsgeo_benchmarks.suites.suite import TRIVIAL, UNOBSERVED, Suite
 from nfsgeo_benchmarks.suites.tables import (
     ABOUT,
     CHOICES,
@@ -61,8 +61,10 @@ def collect(runs: Sequence[Run], folder: Path) -> list[dict[str, Any]]:
     known. Errors on larger meshes come in further ones, ``mae_4`` on four times as many
     points, and those on meshes of other kinds, ``mae_half``; where states are kept, so
     do their deviations from those of other variants, and where it is measured, the
-    memory of interpolations, ``kernel_bytes``. The references are on the points of the
-    first finished run. ``status`` is ``ok``, ``failed``, ``OOM`` or ``missing``.
+    memory of interpolations, ``kernel_bytes``. Of single series, ``mae_unobserved`` and
+    ``rmse_unobserved`` are errors at points of the file that are not observed. The
+    references are on the points of the first finished run. ``status`` is ``ok``,
+    ``failed``, ``OOM`` or ``missing``.
     """
     table = read_table(folder / RESULTS)
     earlier = {row["folder"]: row for row in table if row["status"] == "ok"}
@@ -97,6 +99,8 @@ def _row(
             row |= {f"{part}.{key}": config[part][key] for key in keys}
         summary = json.loads(paths.summary.read_text())
         row |= {name: summary[name] for name in OF_SUMMARY} | summary["test"]
+        if "baselines" in (away := summary.get("unobserved", {})):
+            row |= _unobserved(away)
         for factor, errors in summary.get("unseen", {}).items():
             row[f"mae_{factor}"] = errors["mae"]["mean"]
         if run.meshes:
@@ -117,16 +121,32 @@ def _row(
 
 
 def _trivial(rows: Sequence[Row], folder: Path) -> list[dict[str, Any]]:
-    """Rows of the references, from the first run that has a folder."""
+    """Rows of the references, from the first run of those with the most of them."""
     kept = ("problem", "equation", "n_s", "n_t", "n_t_out", "seed", "status")
+    found: list[dict[str, Any]] = []
     for row in rows:
         summary = RunPaths(folder / row["folder"]).summary
         if row["status"] == "ok" and summary.exists():
             same = dict.fromkeys(row) | {name: row[name] for name in kept}
             same |= {"epochs": 0, "parameters": 0}
-            errors = json.loads(summary.read_text())["baselines"].items()
-            return [{**same, "variant": TRIVIAL[name], **e} for name, e in errors]
-    return []
+            content = json.loads(summary.read_text())
+            away = content.get("unobserved", {}).get("baselines", {})
+            here = [
+                {
+                    **same,
+                    "variant": TRIVIAL[name],
+                    **e,
+                    **_unobserved(away.get(name, {})),
+                }
+                for name, e in content["baselines"].items()
+            ]
+            found = max(found, here, key=len)
+    return found
+
+
+def _unobserved(errors: Mapping[str, Any]) -> dict[str, Any]:
+    """Errors at unobserved points, by the names of their columns."""
+    return {name: errors.get(name.partition("_")[0]) for name in UNOBSERVED}
 
 
 def write_tables(rows: Sequence[Row], folder: Path, about: Mapping[str, str]) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import Field
 
+from nfsgeo.data import convert
+from nfsgeo.data.disk import cache_folder
 from nfsgeo.data.pde import find_equation
 from nfsgeo.errors import UserError
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 from nfsgeo.setting_errors import unknown
 from nfsgeo.training import load_config
+from nfsgeo.version import __version__
 from nfsgeo_benchmarks.suites.suite import (
     DataSet,
     Part,
@@ -34,16 +39,46 @@ class DataFiles(Part):
 
     Attributes:
         files: Their names; the first is the one to open.
+        columns: What columns of the first one are, see :func:`nfsgeo.data.open`, where
+            it is a table that does not tell; ``points`` is beside it.
         folder: Where they are, at any depth; no part of what determines a run.
         equation: Nothing, for the file may tell.
     """
 
     files: tuple[str, ...]
+    columns: dict[str, str | list[str]] = {}
     folder: Path | None = Field(None, exclude=True)
     equation: str = Field("", exclude=True)
 
     def obtain(self, progress: Progress = silent) -> Path:
-        """The file to open.
+        """The file to open, converted in the user's cache where columns are told.
+
+        Raises:
+            UserError: As :meth:`find`, or it cannot be read.
+        """
+        path = self.find()
+        if not self.columns:
+            return path
+        told = json.dumps([__version__, self.columns], sort_keys=True)
+        digest = hashlib.sha256(told.encode())
+        for name in self.files:
+            digest.update(path.with_name(name).read_bytes())
+        out = cache_folder() / f"{path.name.split('.')[0]}-{digest.hexdigest()[:8]}.nc"
+        if out.exists():
+            return out
+        out.parent.mkdir(parents=True, exist_ok=True)
+        columns = dict(self.columns)
+        if "points" in columns:
+            columns["points"] = str(path.with_name(str(columns["points"])))
+        with TemporaryDirectory() as folder:
+            if path.suffix == ".gz":
+                plain = Path(folder) / path.stem
+                plain.write_bytes(gzip.decompress(path.read_bytes()))
+                path = plain
+            return convert(path, out, columns=columns, progress=progress)
+
+    def find(self) -> Path:
+        """The first file.
 
         Raises:
             AbsentFile: One of the files is not there.
@@ -71,6 +106,7 @@ class Run:
     Attributes:
         settings: Settings that differ from the defaults, by dotted key.
         unseen, repeats, states, meshes, memory: As those of the suite, at its scale.
+        boosting: Whether gradient boosting is a reference.
         trial: Name of the trial of a search, whose test samples are not scored.
     """
 
@@ -84,16 +120,17 @@ class Run:
     states: int = 0
     meshes: tuple[str, ...] = ()
     memory: bool = False
+    boosting: bool = False
     trial: str = ""
 
     @property
     def name(self) -> str:
         """Name of the folder, with a digest of everything that determines the run."""
         data = self.data.model_dump()
-        data = {k: v for k, v in data.items() if k != "options" or v}
+        data = {k: v for k, v in data.items() if v or k not in ("options", "columns")}
         content = [data, self.settings, self.unseen, self.repeats]
         content += filter(None, (self.states, self.meshes, self.memory))
-        content += ["trial"] if self.trial else []
+        content += ["boosting"] * self.boosting + ["trial"] * bool(self.trial)
         text = json.dumps(content, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         variant = f"{self.variant}@{self.trial}" if self.trial else self.variant
@@ -119,7 +156,7 @@ def runs_of(
     """
     with in_file(suite.path):
         at = _AtScale(suite, scale_name, scales)
-        more = {
+        more: dict[str, Any] = {
             "unseen": suite.unseen,
             "repeats": suite.repeats.get(scale_name, 5) if suite.unseen else 0,
             "states": suite.states.get(scale_name, 0),
@@ -132,13 +169,17 @@ def runs_of(
                 if scale_name not in problem.at:
                     continue
                 data: DataSet | DataFiles
-                data = DataFiles(files=problem.files, folder=folder)
+                told = {"files": problem.files, "columns": problem.columns}
+                data = DataFiles(**told, folder=folder)
                 choices: Mapping[str, Settings] = {}
                 if problem.data:
                     data = at.scale.data[problem.data]
                     choices = at.choices(find_equation(data.equation).dim)
-                for variant in at.variants(name):
+                variants = at.variants(name)
+                for variant in variants:
                     settings = at.settings(name, variant, seed, choices.get(variant))
+                    # As slow as a training, and the same for all of them.
+                    more["boosting"] = suite.stations and variant == variants[0]
                     runs.append(Run(name, variant, seed, data, settings, **more))
         return runs
 
@@ -184,7 +225,7 @@ def with_files(
     for problem, data in {run.problem: run.data for run in runs}.items():
         try:
             if isinstance(data, DataFiles):
-                data.obtain()
+                data.find()
         except AbsentFile as error:
             absent[problem] = error.given
     left = [run for run in runs if run.problem not in absent or finished(run)]

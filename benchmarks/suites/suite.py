@@ -30,6 +30,9 @@ from nfsgeo.training.loading import read_yaml
 # the blocks, untrained and trained.
 DIFFERENCES = ("diff_begin_0", "diff_begin", "diff_end_0", "diff_end")
 
+# Errors at points of the file where nothing is observed.
+UNOBSERVED = ("mae_unobserved", "rmse_unobserved")
+
 # Where the suites are, their scales, and committed results.
 FOLDER = Path(__file__).parents[1]
 
@@ -40,6 +43,12 @@ TRIVIAL = {
     "quadratic_extrapolation": "quadratic-extrapolation",
     "cubic_extrapolation": "cubic-extrapolation",
     "mean": "training-mean",
+    "climatology": "climatology",
+    "anomaly_persistence": "anomaly-persistence",
+    "damped_anomaly": "damped-anomaly",
+    "ridge": "ridge",
+    "ridge_each": "ridge-each",
+    "boosting": "gradient-boosting",
 }
 
 # Settings of a run by dotted key, as `nfsgeo train --set` takes them.
@@ -86,6 +95,7 @@ class Problem(Part):
 
     data: str = ""  # a name in the scale
     files: tuple[str, ...] = ()  # that the user has, in place of it
+    columns: dict[str, str | list[str]] = {}  # of the first of them, where it needs it
     settings: Settings = {}
     models: dict[str, Settings] = {}
     at: dict[str, Settings]  # by scale; it does not run at others
@@ -149,6 +159,7 @@ class Suite(Part):
     seeds: dict[str, PositiveInt] = {}
     search: Search | None = None
     published: bool = False
+    stations: bool = False
     claims: tuple[Claim, ...] = ()
     path: Path | None = Field(None, exclude=True)  # of its file
 
@@ -162,7 +173,8 @@ class Suite(Part):
         """Columns: errors on the mesh of training, on larger meshes, deviations."""
         larger = (f"mae_{factor:g}" for factor in self.unseen)
         medians = ("rel_l1_last_median",) if self.published else ()
-        return (*MEASURES, *medians, *larger, *(DIFFERENCES if self.states else ()))
+        others = (*UNOBSERVED, *larger) if self.stations else larger
+        return (*MEASURES, *medians, *others, *(DIFFERENCES if self.states else ()))
 
     @property
     def needs_files(self) -> bool:

@@ -88,7 +88,8 @@ def carry_out(run: Run, folder: Path) -> None:
     if run.trial:
         (folder / TRAINED).touch()
     else:
-        evaluate_run(folder, factors=run.unseen, repeats=run.repeats)
+        more = {"repeats": run.repeats, "boosting": run.boosting}
+        evaluate_run(folder, factors=run.unseen, **more)
         if run.meshes:
             evaluate_meshes(folder, run.meshes)
         if run.memory:

@@ -11,6 +11,7 @@
   :func:`program_inputs`: its arguments
 - :func:`find_run`: the folder of a run, or of a model that comes with nfsgeo
 - :func:`persistence`, :func:`extrapolation`, :func:`training_mean`: baselines
+- :class:`StationReferences`: climatology and regressions, of a single series
 """
 
 from nfsgeo.evaluation.baselines import extrapolation, persistence, training_mean
@@ -25,11 +26,13 @@ from nfsgeo.evaluation.interpolation_memory import interpolation_memory
 from nfsgeo.evaluation.predict import predict
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.run_evaluation import evaluate_run
+from nfsgeo.evaluation.station_references import StationReferences
 from nfsgeo.evaluation.unseen import evaluate_meshes
 from nfsgeo.training.run_paths import find_run
 
 __all__ = [
     "KeepStates",
+    "StationReferences",
     "deviation",
     "evaluate_meshes",
     "evaluate_run",

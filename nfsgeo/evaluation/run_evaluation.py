@@ -15,7 +15,12 @@ from nfsgeo.data.memory import kept
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scope import Part, describe_scored, scoped
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
-from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
+from nfsgeo.evaluation.scores import (
+    Scores,
+    score,
+    station_references,
+    unobserved_errors,
+)
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
 from nfsgeo.forecast import matched
 from nfsgeo.models import num_parameters
@@ -47,6 +52,7 @@ def evaluate_run(
     repeats: int = 5,
     unseen_at: UnseenAt | None = None,
     steps: int | None = None,
+    boosting: bool = False,
     device: str | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
@@ -67,13 +73,17 @@ def evaluate_run(
             :func:`~nfsgeo.evaluation.unseen.evaluate_unseen`. On other data, training
             counts as having seen the points that it would have drawn.
         steps: Also evaluate so many time steps ahead, by an autoregressive rollout.
+        boosting: Whether gradient boosted trees are a reference of a single series,
+            where scikit-learn is installed, within a minute.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.
         progress: Called with what is being done, how much is done and in all.
 
     Returns:
         As ``summary.json`` holds them: the model's errors as ``"test"``, those of
-        simple predictions as ``"baselines"``, and of several components each one's in
-        its own unit as ``"components"``. ``"scored"`` says how many samples and points
+        simple predictions as ``"baselines"``, for a single series also those of
+        :class:`~nfsgeo.evaluation.StationReferences`, and of several components each
+        one's in its own unit as ``"components"``; ``"unobserved"`` where the file has
+        other points than the model sees. ``"scored"`` says how many samples and points
         they are over. With ``factors``, ``"unseen"`` holds the errors on larger meshes,
         and ``"unseen_points"`` where their further points lie. With ``steps``,
         ``"rollout"`` holds ``times`` after the last input, the ``errors`` over all of
@@ -104,12 +114,15 @@ def evaluate_run(
         )
         mesh = RunData(config, file).mesh
         scored = ScoredModel(forecaster, config, file, mesh)
-        found = score(scored, progress=progress)
+        references = station_references(scored, boosting=boosting)
+        found = score(scored, references=references, progress=progress)
         summary = _costs(paths, scored)
         summary["scored"] = describe_scored(trained, found.windows, part, found.points)
-        summary |= found.summary() | unobserved_errors(scored)
+        summary |= found.summary()
+        summary |= unobserved_errors(scored, references)
         if steps is not None:
-            further = score(scored, steps=steps, progress=progress)
+            ahead = station_references(scored, steps=steps)
+            further = score(scored, steps=steps, references=ahead, progress=progress)
             summary["rollout"] = further.rollout()
         rows: list[dict[str, Any]] = []
         if factors:

@@ -8,12 +8,15 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch_geometric.data import Batch
 
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.evaluation.baselines import baselines
 from nfsgeo.evaluation.scored_model import ScoredModel, predictions
+from nfsgeo.evaluation.station_references import StationReferences
 from nfsgeo.forecast import check_times
+from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import ErrorByTimeStep, FieldErrors
@@ -21,7 +24,7 @@ from nfsgeo.training.metrics import errors_by_sample
 from nfsgeo.training.reading import check_observed
 from nfsgeo.training.run_data import RunData, queried
 
-__all__ = ["Scores", "score", "unobserved_errors"]
+__all__ = ["Scores", "score", "station_references", "unobserved_errors"]
 
 POOLED = (
     "Pooled errors are means over the components: of MAE and RMSE divided by the "
@@ -31,6 +34,8 @@ POOLED = (
 EXAMPLES = 4
 # Query points per sample; more of them tell nothing new.
 MAX_QUERIES = 4096
+# Values of a series at its points that references are fitted to.
+MOST_VALUES = 2**26
 
 
 @dataclass(frozen=True)
@@ -103,9 +108,13 @@ class Scores:
 
 @torch.no_grad()
 def score(
-    scored: ScoredModel, *, steps: int | None = None, progress: Progress = silent
+    scored: ScoredModel,
+    *,
+    steps: int | None = None,
+    references: StationReferences | None = None,
+    progress: Progress = silent,
 ) -> Scores:
-    """Scores the model and the baselines on every test sample.
+    """Scores the model, the baselines and the references on every test sample.
 
     Time steps have to be those of training, but for a rollout of so many ``steps``.
     """
@@ -119,6 +128,8 @@ def score(
         check_times(forecaster.task, file, times)
         check_observed("test", test)
     predictors = baselines(train)
+    if references is not None:
+        predictors |= references.predictors()
     names = ("model", *predictors)
     errors = {name: scored.errors() for name in names}
     last: dict[str, list[Tensor]] = {name: [] for name in names}
@@ -131,8 +142,7 @@ def score(
     wanted, sizes = EXAMPLES if alike else 1, list[int]()
     size = scored.config.data.batch_size
     for batch, prediction in predictions(forecaster, test, size, steps=steps):
-        known = batch.clone()
-        known.x = forecaster.filled(batch.x, batch.graphs)
+        known = _known(scored, batch)
         fields = {"model": prediction}
         fields |= {name: predict(known) for name, predict in predictors.items()}
         mean = fields["mean"].double().mean(dim=(0, 1))
@@ -163,13 +173,38 @@ def score(
     )
 
 
-def unobserved_errors(scored: ScoredModel) -> dict[str, Any]:
+def station_references(
+    scored: ScoredModel, *, steps: int | None = None, boosting: bool = False
+) -> StationReferences | None:
+    """References of a single series that is split by time, None of other data.
+
+    Args:
+        scored: What is scored.
+        steps: Of a rollout; None for those of training.
+        boosting: As of :class:`~nfsgeo.evaluation.StationReferences`.
+    """
+    file, data, mesh = scored.file, scored.config.data, scored.mesh
+    used = RunData(scored.config, file)
+    if data.split_by != "time" or file.num_samples > 1 or not isinstance(mesh, Mesh):
+        return None
+    if len(mesh) * len(used.steps["train"]) * file.components > MOST_VALUES:
+        return None
+    seen = queried(mesh, file, MAX_QUERIES, 0)(0)
+    n_out = steps or data.n_out or 1
+    return StationReferences(used, seen, n_out, boosting=boosting)
+
+
+def unobserved_errors(
+    scored: ScoredModel, references: StationReferences | None = None
+) -> dict[str, Any]:
     """Errors at points of the file where samples are not observed, ``"unobserved"``.
 
-    Empty for a model that predicts at observed points alone, and where the file has no
-    other points.
+    With ``references``, those of these and of the baselines beside them, all followed
+    by kriging; so is a model that predicts at observed points alone, which has no
+    errors without. Empty where the file has no other points.
     """
-    if not MODELS[scored.config.model.name].query_points:
+    able = MODELS[scored.config.model.name].query_points
+    if not able and references is None:
         return {}
     # Where all samples share a mesh, its query points and graphs are made once.
     seen = queried(scored.mesh, scored.file, MAX_QUERIES, 0)
@@ -177,4 +212,31 @@ def unobserved_errors(scored: ScoredModel) -> dict[str, Any]:
     num = max(len(seen(s).queries or ()) for s in set(test.samples))
     if not num:
         return {}
-    return {"unobserved": {"num_points": num, **scored.errors_in_parts(test)[2]}}
+    if references is None:
+        return {"unobserved": {"num_points": num, **scored.errors_in_parts(test)[2]}}
+    predictors = baselines(scored.windows("train")) | references.predictors()
+    names = ("model", "persistence", "mean", *references.predictors())
+    errors = {name: scored.errors() for name in names}
+    connect = scored.forecaster.connect
+
+    def observed(pos: Tensor, **queries: Tensor) -> Graphs:
+        return connect(pos, **queries if able else {})
+
+    for batch, prediction in predictions(scored.forecaster, test, 1, connect=observed):
+        known, there = _known(scored, batch), len(batch.pos)
+        for name in names:
+            field = prediction if name == "model" else predictors[name](known)
+            if name != "model" or not able:
+                field = references.at_queries(known, field)
+            errors[name].update(field[there:], batch.query_y[there:])
+    found = {name: each.compute() for name, each in errors.items()}
+    own = found.pop("model") | {"kriging": not able}
+    return {"unobserved": {"num_points": num, **own, "baselines": found}}
+
+
+def _known(scored: ScoredModel, batch: Batch) -> Batch:
+    """The batch with gaps of the inputs filled in, which it keeps as ``given``."""
+    known = batch.clone()
+    known.given = batch.x
+    known.x = scored.forecaster.filled(batch.x, batch.graphs)
+    return known

@@ -1,4 +1,4 @@
-"""The suite of public data sets, on small files in their layouts."""
+"""Suites of data sets that the user has, on small files in their layouts."""
 
 import csv
 from collections.abc import Callable
@@ -7,11 +7,14 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
+import nfsgeo
 from nfsgeo_benchmarks.sources import published
 from nfsgeo_benchmarks.suites import read_suite, runs_of, shipped_scales, shipped_suites
 from nfsgeo_benchmarks.suites.report import TITLES
+from nfsgeo_benchmarks.suites.runs import DataFiles
 
 SUITE = shipped_suites()["foreign"]
 Bench = Callable[..., Any]
@@ -108,6 +111,50 @@ def test_the_suite_runs_on_files_of_every_layout(bench: Bench, files: Path) -> N
         path.unlink()
     again = bench(*foreign(files, "--only", "nfs", "--dry-run"))
     assert again.stdout.count("finished") == len(PROBLEMS)
+
+
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two sets of the suite ``stations``, with noise for measurements."""
+    monkeypatch.chdir(tmp_path)
+    random, folder = np.random.default_rng(0), tmp_path / "measured"
+    folder.mkdir()
+    names, days = [f"S{i}" for i in range(12)], pd.date_range("2001-01-01", periods=300)
+    pos = pd.DataFrame(random.random((12, 2)), names, ["lon", "lat"])
+    pos.rename_axis("Code").to_csv(folder / "wind_stations.csv")
+    wind = pd.DataFrame(random.random((300, 12)), days.rename("date"), names)
+    wind.to_csv(folder / "wind.csv")
+    table = pos.assign(elevation=random.random(12)).rename_axis("station").reset_index()
+    table = table.merge(pd.DataFrame({"date": days[::30]}), how="cross")
+    table[["ppt", "tmin", "tmax"]] = random.random((len(table), 3))
+    table.to_csv(folder / "colorado.csv.gz", index=False)
+    return folder
+
+
+def test_a_packed_table_is_read_as_its_columns_say(measured: Path) -> None:
+    runs = runs_of(read_suite(SUITE.with_stem("stations")), "cpu", shipped_scales())
+    data = next(run.data for run in runs if run.problem == "lowest")
+    assert isinstance(data, DataFiles)
+    with nfsgeo.open(data.model_copy(update={"folder": measured}).obtain()) as fields:
+        assert fields.component_names == ["tmin"]
+        assert fields.static_names == ["elevation"]
+        assert fields.num_points() == 12
+
+
+@pytest.mark.slow
+def test_stations_are_scored_where_they_are_held_out(
+    bench: Bench, measured: Path
+) -> None:
+    only = ("--only", "wind-held-out", "--only", "mppde", "--only", "nfs")
+    folder = ("--data-folder", str(measured), "--out", "o")
+    ran = bench("stations", "--scale", "smoke", *folder, *only)
+    assert ran.exit_code == 0, ran.output
+    with open("o/results.csv") as file:
+        rows = {r["variant"]: r for r in csv.DictReader(file) if r["status"] == "ok"}
+    best = 12**-0.5  # the standard deviation of the noise
+    for name in ("nfs", "mppde", "climatology", "ridge-each", "gradient-boosting"):
+        assert best / 2 < float(rows[name]["rmse_unobserved"]) < 4 * best
+    assert float(rows["climatology"]["rmse_unobserved"]) < 1.2 * best
 
 
 def test_published_figures_are_of_problems_and_measures_there_are() -> None:
