@@ -44,8 +44,14 @@ SETTINGS: dict[str, tuple[Any, str]] = {
         "Time steps from one training window of a sample to the next.  [one window]",
     ),
     "trainer.epochs": (int, "Passes over the training samples.  [12]"),
-    "data.batch_size": (int, "Samples of a step, on each device.  [4]"),
-    "optimiser.lr": (float, "Highest learning rate of the schedule.  [0.002]"),
+    "data.batch_size": (
+        int,
+        "Samples of a step, on each device.  [4; 32 of a series split by time]",
+    ),
+    "optimiser.lr": (
+        float,
+        "Highest learning rate of the schedule.  [0.002; 0.0005 of a series]",
+    ),
     "seed": (int, "Of points, weights and the order of samples.  [0]"),
     "preset": (["default", "paper"], "The paper's protocol, or ours.  [default]"),
     "trainer.device": (

@@ -22,6 +22,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.checks import example
+from nfsgeo.forecast.transforms import Climatology
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.csr import pointers
 from nfsgeo.models import MixerOperator
@@ -39,6 +40,8 @@ ENDS = {
     "down": ("nodes", "queries"),
     "last": ("points", "queries"),
     "neighbours": ("points", "points"),
+    "climatology": ("stations", "points"),
+    "climatology_queries": ("stations", "queries"),
 }
 PARTS = {"edges": "edge_index", "displacement": "displacement", "weight": "base_weight"}
 
@@ -125,7 +128,8 @@ def program_inputs(
         ``x``, ``pos`` and ``query_pos`` in the normalised domain, then ``edge_index
         [2, E]``, ``displacement [E, d]`` and ``weight [E]`` of graphs: from the points
         to the nodes of the grid and from these to the queries; from the points to the
-        queries, of residual prediction; among the points, with gaps in the data. Then,
+        queries, of residual prediction; among the points, with gaps in the data; from
+        the stations of a climatology to the points and the queries. Then,
         where the model has them, the boundary inputs ``[n, 1 + d]`` and ``known``.
 
     Raises:
@@ -148,6 +152,8 @@ def _inputs(
         # Without queries, the only neighbour of every point is itself.
         itself = torch.arange(len(graphs.pos)).expand(2, -1)
         edges["last"] = BipartiteGraph.from_edges(itself, (graphs.pos, graphs.pos))
+    if query_pos is None and "climatology" in edges:
+        edges["climatology_queries"] = edges["climatology"]
     if "last" in edges:  # weights of kriging may be large and cancel
         weight = edges["last"].base_weight.double()
         edges["last"] = replace(edges["last"], base_weight=weight)
@@ -173,14 +179,16 @@ class _Program(nn.Module):
         self.forecaster, self.names = copy.deepcopy(forecaster), names
         # The graphs among the nodes of the grid do not change.
         self.nodes = resampling.among_nodes(torch.device("cpu"))
-        self.num_nodes = resampling.grid.size(0)
+        season = forecaster.find(Climatology)
+        stations = 0 if season is None else season.pos.size(0)
+        self.fixed = {"nodes": resampling.grid.size(0), "stations": stations}
 
     def forward(
         self, x: Tensor, pos: Tensor, query_pos: Tensor, *rest: Tensor
     ) -> Tensor:
         known = dict(zip(self.names[3:], rest, strict=True))
         sizes = {"points": pos.size(0), "queries": query_pos.size(0)}
-        sizes["nodes"] = self.num_nodes
+        sizes |= self.fixed
         edges = dict(self.nodes)
         for name, (source, target) in ENDS.items():
             if f"{name}_edges" in known:

@@ -63,15 +63,14 @@ def rollout(
         observed = forecaster.connect(pos, graphs.batch)
     fields, num = len(task.components), task.n_in + task.n_out
     window, found, done = x, [], 0
+    if times is not None and not task.any_time:  # the last window may end later
+        step = times[..., -1:] - times[..., -2:-1]
+        later = times[..., -1:] + step * torch.arange(1, num + 1).to(step)
+        times = torch.cat([times, later], dim=-1)
     while True:
         known: dict[str, Tensor | None] = {"forcing": None, "times": None}
         if times is not None:
             known["times"] = times[..., done : done + num]
-            if not task.any_time and (lacking := num - known["times"].size(-1)) > 0:
-                step = times[..., -1:] - times[..., -2:-1]
-                more = step * torch.arange(1, lacking + 1).to(step)
-                more = known["times"][..., -1:] + more
-                known["times"] = torch.cat([known["times"], more], dim=-1)
         if forcing is not None:
             here = num if times is None else known["times"].size(-1)  # type: ignore[union-attr]
             last = torch.arange(done, done + here).clamp(max=forcing.size(1) - 1)

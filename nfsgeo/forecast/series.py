@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from nfsgeo.nn.kriging import StationaryCovariance
+
 __all__ = ["LinearForecast", "SeriesFit", "harmonics"]
 
 
@@ -56,6 +58,7 @@ class SeriesFit:
         coefficients: of :func:`harmonics` at each point, ``[S, 1 + 2 P, C]``.
         std: standard deviation of the anomalies from the climatology, ``[C]``.
         linear: forecast of the anomalies.
+        covariance: of the anomalies; None where a spline is as good.
         level: whether fields return to the climatology in the long run.
     """
 
@@ -64,4 +67,5 @@ class SeriesFit:
     coefficients: Tensor
     std: Tensor
     linear: LinearForecast
+    covariance: StationaryCovariance | None
     level: bool

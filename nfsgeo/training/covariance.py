@@ -25,7 +25,7 @@ from nfsgeo.nn.kriging import (
 )
 from nfsgeo.training.run_data import RunData
 
-__all__ = ["fitted_covariance"]
+__all__ = ["PointSet", "covariance_of", "fitted_covariance"]
 
 # Of the changes that are predicted: an error of the spline that is worth a covariance.
 WORTH_WHILE = 3e-3
@@ -67,7 +67,31 @@ def fitted_covariance(
     queried = used.config.changed(data=data.changed(query_points=QUERIES))
     used = RunData(queried, used.file)
     sets = _sets(used.windows("train", used.training_mesh), mean, scale)
-    if not sets or not within_reach(domain, len(sets[0].pos)):
+    return covariance_of(sets, domain, mean, scale)
+
+
+def covariance_of(
+    sets: Sequence[PointSet],
+    domain: Domain,
+    mean: Tensor,
+    scale: Tensor,
+    starts: Sequence[tuple[float, ...]] = STARTS,
+    trials: int = TRIALS,
+) -> StationaryCovariance | None:
+    """The covariance by which the values of sets best tell those at their queries.
+
+    Args:
+        sets: Less ``mean``, in units of ``scale``.
+        domain: Normalised.
+        mean: Of the fields, ``[C]``.
+        scale: Unit of the values, ``[C]``.
+        starts: Of the power, the decay, the mean and the noise.
+        trials: How often parameters are tried from each start.
+
+    Returns:
+        None where a spline is as good, and where there are too many points.
+    """
+    if not sets or not within_reach(domain, max(len(each.pos) for each in sets)):
         return None
     if _rms(each.spline_error(domain) for each in sets) < WORTH_WHILE:
         return None
@@ -78,14 +102,14 @@ def fitted_covariance(
 
     bounds = [*[LENGTHS] * domain.dim, *OTHERS]
     steps = np.diag([*[1.0] * (domain.dim + 2), -4.0, -4.0])
-    trials = []
-    for each in STARTS:
+    tried = []
+    for each in starts:
         start = np.array([*[0.0] * domain.dim, *each])
         simplex = np.concatenate([start[None], start + steps])
         how = {"method": "Nelder-Mead", "bounds": bounds}
-        options = {"initial_simplex": simplex, "maxfev": TRIALS}
-        trials.append(minimize(error, start, options=options, **how))
-    found = min(trials, key=lambda trial: float(trial.fun))
+        options = {"initial_simplex": simplex, "maxfev": trials}
+        tried.append(minimize(error, start, options=options, **how))
+    found = min(tried, key=lambda trial: float(trial.fun))
     if math.exp(found.fun) >= _rms(each.spline_error(domain) for each in sets):
         return None
     best = torch.tensor(found.x)
@@ -94,7 +118,7 @@ def fitted_covariance(
 
 
 @dataclass(frozen=True)
-class _Set:
+class PointSet:
     """Samples on one point set, values ``[n, S, C]`` in units of the changes.
 
     Walls hide points from queries that are not ``seen``.
@@ -110,7 +134,7 @@ class _Set:
         found = interpolate(self.values, self.pos, self.query_pos, domain)
         return found - self.query_values
 
-    def smaller(self, domain: Domain) -> _Set:
+    def smaller(self, domain: Domain) -> PointSet:
         """With fewer points, which tell as much; among walls also fewer queries."""
         here = _some(len(self.pos), POINTS, 0)
         there, seen = torch.arange(len(self.query_pos)), None
@@ -118,14 +142,14 @@ class _Set:
             there = _some(len(there), QUERIES_AMONG_WALLS, 1)
             seen = seen_points(domain, self.pos[here], self.query_pos[there])
         queries = self.query_pos[there], self.values[here], self.query_values[there]
-        return _Set(self.pos[here], *queries, seen)
+        return PointSet(self.pos[here], *queries, seen)
 
 
 def _some(num: int, most: int, seed: int) -> Tensor:
     return torch.from_numpy(shuffled(num, philox(seed, num))[:most])
 
 
-def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
+def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[PointSet]:
     """Some training samples, by point set."""
     found: dict[int, list[Data]] = {}
     for number in train.by_rank():
@@ -145,12 +169,12 @@ def _sets(train: WindowDataset, mean: Tensor, scale: Tensor) -> list[_Set]:
         values = torch.stack(fields, 1).double()
         if values.isnan().any():
             return []
-        sets.append(_Set(pos[:num], pos[num:], values[:num], values[num:]))
+        sets.append(PointSet(pos[:num], pos[num:], values[:num], values[num:]))
     return sets
 
 
 def _kriging(
-    sets: Sequence[_Set], domain: Domain, parameters: Tensor
+    sets: Sequence[PointSet], domain: Domain, parameters: Tensor
 ) -> tuple[float, Tensor]:
     """The error of kriging with the expected value that makes it least, ``[C]``."""
     covariance = StationaryCovariance(domain, parameters, torch.zeros(1))

@@ -99,7 +99,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     settings = forecaster.model.settings.model_dump(mode="json")
     config = config.changed(model=config.model.changed(settings=settings))
     lines = start_from(forecaster, config.model.start_from, config.model.freeze)
-    loss = LOSSES[config.loss.name]
+    loss = LOSSES[config.loss.name or ""]
     module = TrainingModule(forecaster, config.optimiser, loss=loss)
     if module.own_loss and (beyond := module.own_loss.steps_beyond):
         train = training(beyond=beyond)
@@ -129,7 +129,7 @@ def _forecaster(
     """With the initial weights of the configuration's seed."""
     config, covariance = used.config, None
     form = config.model.prediction or "residual"
-    if task.has_time and config.model.prediction != "direct":
+    if task.has_time and form != "direct" and series is None:
         mean = statistics.inputs.mean[: len(task.components)]
         covariance = fitted_covariance(used, mean, statistics.changes.scale)
     wanted = Wanted(

@@ -20,6 +20,8 @@ TIME_STEPS = 10
 FEW = 5
 # Further training windows of a long series mostly repeat the time steps of others.
 WINDOWS = 1000
+# Of a network that corrects a linear forecast, and soon fits noise.
+LINEAR_RATE, LINEAR_BATCH = 5e-4, 32
 ANY_POINTS = "a --model that takes any points, such as nfs"
 
 
@@ -47,6 +49,10 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
         if form == "residual" and data.split_by == "time" and not data.lead_times:
             form = "linear"
         model = model.changed(prediction=form)
+    linear = model.prediction == "linear"
+    if linear and "batch_size" not in config.data.model_fields_set:
+        data = data.changed(batch_size=LINEAR_BATCH)
+    loss = loss.changed(name=loss.name or ("mae" if linear else "relative_l2"))
     if loss.weighting is None:
         # Elsewhere Voronoi cells may reach far beyond the points, or the points may be
         # dense where errors matter most.
@@ -54,8 +60,10 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
         suits = kind.drawn and kind.even and file.shape is not None
         loss = loss.changed(weighting=info.loss_weighting if suits else "uniform")
     lr = config.optimiser.lr or paper_learning_rate(info.name, file.equation)
+    if linear and "lr" not in config.optimiser.model_fields_set:
+        lr = LINEAR_RATE
     optimiser = config.optimiser.changed(lr=lr)
-    return config.changed(model=model, loss=loss, optimiser=optimiser)
+    return config.changed(data=data, model=model, loss=loss, optimiser=optimiser)
 
 
 def _check_together(config: RunConfig, file: Fields, info: ModelInfo) -> None:

@@ -16,9 +16,11 @@ from torch import Tensor
 from nfsgeo.data.fields import Doubles
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.samples import read_sample
+from nfsgeo.data.streams import philox, shuffled
 from nfsgeo.data.times import EPOCH
 from nfsgeo.forecast.series import LinearForecast, SeriesFit, harmonics
 from nfsgeo.nn.missing_values import fill_in_time
+from nfsgeo.training.covariance import PointSet, covariance_of
 from nfsgeo.training.run_data import RunData
 
 __all__ = ["fitted_series"]
@@ -28,9 +30,15 @@ DAY, YEAR = 86400.0, 365.2425 * 86400.0
 MOST_VALUES = 5e7
 # Stations that a Gaussian process is fitted to, and trials of its three parameters.
 MOST_STATIONS, TRIALS = 600, 60
+# Of the logarithms of a length, of the odds of what is shared, and of a variance.
+BOUNDS = np.array([[-5.0, -7.0, -60.0], [3.0, 7.0, 60.0]])
 # Where a fit of the first time steps ends and is scored on the next fifth of them.
 ORIGINS = (0.4, 0.6, 0.8)
 RIDGE = 1e-2
+# Where that of measurements is looked for: power, decay, mean and noise.
+NOISY = 1.0, -5.0, -2.0, -2.0
+# Time steps, points and trials by which the covariance of anomalies is fitted.
+SETS, POINTS, COVARIANCES = 6, 60, 60
 
 
 def fitted_series(used: RunData) -> SeriesFit | None:
@@ -85,8 +93,12 @@ def fitted_series(used: RunData) -> SeriesFit | None:
     ]
     own, regional, std = (torch.stack(each, -1) for each in zip(*chosen, strict=True))
     linear = LinearForecast(own, regional, std)
-    spread = (u - torch.einsum("tk,skc->stc", basis, whole)).square().nanmean((0, 1))
-    return SeriesFit(pos, periods, whole, spread.sqrt(), linear, level)
+    anomalies = u - torch.einsum("tk,skc->stc", basis, whole)
+    spread = anomalies.square().nanmean((0, 1)).sqrt()
+    sets, domain = _point_sets(pos, anomalies / spread), file.domain.normalised
+    zero = torch.zeros_like(spread)
+    covariance = covariance_of(sets, domain, zero, spread, [NOISY], COVARIANCES)
+    return SeriesFit(pos, periods, whole, spread, linear, covariance, level)
 
 
 def _periods(times: Tensor, unit: str) -> tuple[tuple[float, ...], bool]:
@@ -104,6 +116,19 @@ def _periods(times: Tensor, unit: str) -> tuple[tuple[float, ...], bool]:
             level = span >= covers * period
             found += [period, period / 2] * level
     return tuple(found), level
+
+
+def _point_sets(pos: Tensor, a: Tensor) -> list[PointSet]:
+    """Complete points at some time steps, a fifth of them as queries of the others."""
+    sets, complete = list[PointSet](), ~a.isnan().any(2)
+    for step in philox(0, a.size(1)).permutation(a.size(1)):
+        there = shuffled(int(complete[:, step].sum()), philox(1, int(step)))
+        here = complete[:, step].nonzero()[:, 0][torch.from_numpy(there[:POINTS])]
+        num = len(here) // 5
+        if num and len(sets) < SETS:
+            fields, queries = a[here[num:], step, None], a[here[:num], step, None]
+            sets.append(PointSet(pos[here[num:]], pos[here[:num]], fields, queries))
+    return sets
 
 
 @dataclass
@@ -171,18 +196,20 @@ class _Points:
             return torch.zeros(len(value), dtype=torch.float64)
         if not self.distance.size or seen.sum() < 2 * self.trend.shape[1]:
             return torch.from_numpy(np.where(seen, value, value[seen].mean()))
+        # In units of their spread, so that those of the data do not matter.
+        unit = max(value[seen].std(), 1e-300)
+        value, noise = value / unit, noise / unit**2
         if refit:
-            scale = value[seen].var() + 1e-300
-            start = np.array([math.log(0.2), 0.0, math.log(scale)])
+            start = np.array([math.log(0.2), 0.0, 0.0])
+            simplex = start + np.concatenate([np.zeros((1, 3)), np.eye(3)])
             self.parameters[key] = minimize(
                 lambda p: self._solved(value, noise, seen, p)[0],
                 start,
                 method="Nelder-Mead",
-                options={"maxfev": TRIALS},
+                options={"maxfev": TRIALS, "initial_simplex": simplex},
             ).x
-        return torch.from_numpy(
-            self._solved(value, noise, seen, self.parameters[key])[1]
-        )
+        found = self._solved(value, noise, seen, self.parameters[key])[1]
+        return torch.from_numpy(unit * found)
 
     def _solved(
         self,
@@ -192,7 +219,7 @@ class _Points:
         parameters: NDArray[np.float64],
     ) -> tuple[float, Doubles]:
         """The negative log-likelihood, and the posterior mean at all points."""
-        length, share, variance = parameters
+        length, share, variance = np.clip(parameters, *BOUNDS)
         share = 1 / (1 + math.exp(-share))
         field = np.exp(-self.distance / math.exp(length))
         covariance = math.exp(variance) * (

@@ -51,7 +51,8 @@ def test_equals_the_model_on_meshes_of_any_size(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "kind", ["gaps", "forcing", "times and forcing", "damped", "boundary", "radii"]
+    "kind",
+    ["gaps", "forcing", "times and forcing", "damped", "season", "boundary", "radii"],
 )
 def test_programs_have_every_transform(kind: str) -> None:
     """Gaps, what is known ahead, lead times, damping, walls, and several radii."""
@@ -63,13 +64,17 @@ def test_programs_have_every_transform(kind: str) -> None:
     walls = Region.polygons(ring, inside=True) if kind == "boundary" else None
     known = {"forcing": random.normal(size=u.shape)} if "forcing" in kind else {}
     domain = Domain((0, 0), (1, 1), (False, False), walls)
-    data = nfsgeo.from_arrays(u, pos, np.arange(9.0), domain=domain, **known)
+    if kind == "season":
+        u = random.normal(size=(1, 40, 900)) + np.sin(np.arange(900) / 58)
+    times = np.arange(u.shape[2]).astype("M8[D]" if kind == "season" else float)
+    data = nfsgeo.from_arrays(u, pos, times, domain=domain, **known)
     small = {"width": 8, "modes": 2, "depth": 1, "grid": 8}
     settings = {f"model.settings.{key}": value for key, value in small.items()}
     settings |= {"data.n_in": 3, "data.n_out": 2, "trainer.epochs": 1}
     settings |= {"data.query_points": 0, "data.lead_times": "times" in kind}
     settings |= {"data.boundary_inputs": kind == "boundary"}
-    settings |= {"model.prediction": "damped" if kind == "damped" else "residual"}
+    forms = {"damped": "damped", "season": "linear"}
+    settings |= {"model.prediction": forms.get(kind, "residual")}
     if kind == "radii":  # the graphs among the nodes are constants of the program
         settings |= {"model.settings.kernel": "channel", "model.settings.radii": 2}
     run = nfsgeo.fit(nfsgeo.prepare(data, settings), Path("run")).root
@@ -79,6 +84,8 @@ def test_programs_have_every_transform(kind: str) -> None:
     if kind == "gaps":
         x[::3, 1:] = torch.nan
         x[5] = torch.nan
+    if kind == "season":
+        given["times"] = 86400.0 * torch.arange(800, 805).double()
     if "times" in kind:
         given["times"] = torch.tensor([0.0, 1.0, 1.5, 2.75]).double()
     if "forcing" in kind:

@@ -14,6 +14,7 @@ from torch_geometric.data import Batch, Data
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster, Statistics
+from nfsgeo.forecast.series import LinearForecast, SeriesFit
 from nfsgeo.forecast.transforms import TRANSFORMS, Given, Transform, Wanted, fitted
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.models import Task
@@ -44,7 +45,7 @@ def test_the_first_transform_is_next_to_the_data(forecaster_of: Make) -> None:
     assert module(x, torch.zeros(1, 2)).item() == 2 * (3 * 320 + 32) + 9
 
 
-@pytest.fixture(params=["change", "damped", "rate", "kriging", "steady"])
+@pytest.fixture(params=["change", "damped", "rate", "kriging", "series", "steady"])
 def stack(request: pytest.FixtureRequest) -> Forecaster:
     """Forecasters that have every transform between them, with random statistics."""
     kind, generator = request.param, torch.Generator().manual_seed(0)
@@ -61,17 +62,25 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         window = Data(x=x, y=y, times=torch.arange(5.0))
         window.forcing = forcing if known else None
         statistics.add(window)
-    covariance = None
-    if kind == "kriging":
+    covariance, series = None, None
+    if kind in ("kriging", "series"):
         parameters = torch.tensor([0.0, 0.0, 1.0, -5.0, -2.0, -9.0])
         covariance = StationaryCovariance(domain, parameters, torch.tensor([2.0]))
+    if kind == "series":
+        own, regional = torch.rand(2, 2, 3, 1, generator=generator).double()
+        linear = LinearForecast(own, regional, torch.tensor([0.5]).double())
+        pos, values = torch.rand(20, 2).double(), torch.rand(20, 3, 1).double()
+        std = torch.tensor([0.8]).double()
+        series = SeriesFit(pos, (5.0,), values, std, linear, covariance, False)
     form: Any = {"change": "residual", "kriging": "residual", "steady": "direct"}
+    form["series"] = "residual"
     wanted = Wanted(
         prediction=form.get(kind, kind),
-        gaps=kind in ("change", "damped"),
+        gaps=kind in ("change", "damped", "series"),
         boundary=True,
         training_noise=0.1,
         covariance=covariance,
+        series=series,
     )
     transforms = fitted(statistics, wanted)
     task = Task(
@@ -83,6 +92,7 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         n_out=statistics.n_out,
         times=tuple(range(1 - n_in, statistics.n_out + 1)),
         any_time=rate,
+        seasonal=series is not None,
         longest_lead=9.0,
         num_points=30,
     )
@@ -104,7 +114,7 @@ def inputs_of(forecaster: Forecaster, num: int = 30) -> dict[str, Any]:
     given = {"x": x, "pos": pos[task.domain.contains(pos)][:num]}
     if task.forcings:
         given["forcing"] = torch.randn(num, 5, len(task.forcings))
-    if task.any_time:
+    if task.needs_times:
         given["times"] = torch.tensor([0.0, 1.0, 2.5, 4.0, 7.0])
     return given
 
@@ -146,7 +156,7 @@ def test_a_batch_is_a_loop_over_its_samples(stack: Forecaster) -> None:
 
 def test_every_transform_is_in_one_of_these_stacks() -> None:
     names = {"training_noise", "missing_values", "lead_times", "forcings"}
-    names |= {"normalise", "boundary_inputs", "residual"}
+    names |= {"normalise", "boundary_inputs", "residual", "climatology"}
     assert names == set(TRANSFORMS)
 
 

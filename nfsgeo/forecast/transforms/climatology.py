@@ -57,7 +57,7 @@ class Climatology(Transform):
         if series is None:
             return None
         pos, values = series.pos.tolist(), series.coefficients.tolist()
-        return cls(pos=pos, periods=series.periods, coefficients=values)
+        return cls(pos=pos, periods=[*series.periods], coefficients=values)
 
     def sizes(self, problem: Problem) -> Problem:
         self.domain: Domain = problem.domain.normalised

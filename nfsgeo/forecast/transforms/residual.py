@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
+from nfsgeo.forecast.series import SeriesFit
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
 from nfsgeo.geometry import Graphs, batch_graphs
@@ -93,18 +94,7 @@ class Residual(Transform):
         if form == "direct" or not statistics.n_in:
             return None
         if wanted.series is not None:
-            fit = wanted.series
-            weights = {
-                name: getattr(fit.linear, name).tolist() for name in ("own", "regional")
-            }
-            unit = (fit.linear.std / fit.std).tolist()
-            return cls(
-                form="linear",
-                mean=[0.0] * len(unit),
-                std=unit,
-                linear=weights,
-                level=fit.level,
-            )
+            return cls._corrected(wanted.series)
         changes = statistics.rates if form == "rate" else statistics.changes
         own, lead_std = slice(len(changes.mean)), None
         offset, unit = statistics.inputs.mean[own], statistics.inputs.scale[own]
@@ -124,6 +114,23 @@ class Residual(Transform):
             std=(changes.scale / change).tolist(),
             lead_std=lead_std,
             covariance=krige,
+        )
+
+    @classmethod
+    def _corrected(cls, series: SeriesFit) -> Self:
+        """Of a linear forecast, in standard deviations of the anomalies."""
+        linear, covariance, krige = series.linear, series.covariance, None
+        if covariance is not None:
+            expected = (covariance.expected / series.std).tolist()
+            krige = {"parameters": covariance.fitted.tolist(), "expected": expected}
+        std = (linear.std / series.std).tolist()
+        return cls(
+            form="linear",
+            mean=[0.0] * len(std),
+            std=std,
+            covariance=krige,
+            linear={"own": linear.own.tolist(), "regional": linear.regional.tolist()},
+            level=series.level,
         )
 
     mean: Tensor

@@ -14,6 +14,8 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.kriging import StationaryCovariance
 
+LONG = 200  # a setting that is not shown
+
 __all__ = ["Form", "Given", "Transform", "Wanted"]
 
 Form = Literal["residual", "damped", "linear", "rate", "direct"]
@@ -129,4 +131,5 @@ class Transform(nn.Module):
         return self.outputs(predict(changed), changed)
 
     def extra_repr(self) -> str:
-        return ", ".join(f"{key}={value}" for key, value in self.settings.items())
+        short = {key: f"{value}" for key, value in self.settings.items()}
+        return ", ".join(f"{k}={v}" for k, v in short.items() if len(v) < LONG)
