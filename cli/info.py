@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nfsgeo.data import Fields
 
 LOOKED_AT = 8
+SHOWN = 3  # times
 
 
 @click.command(
@@ -46,8 +47,12 @@ def info(source: Path, as_json: bool) -> None:
             facts = _file_facts(file)
         first, last = facts["times"]
         span = span_text(first, last, facts["time_unit"])
-        shown = facts | {"times": span, "time_unit": None}
-    shown = {name.replace("records", "time steps"): of for name, of in shown.items()}
+        empty = facts["without_values"]
+        few = f"{len(empty)} time steps: {', '.join(empty[:SHOWN])}" if empty else ""
+        few += ", ..." * (len(empty) > SHOWN)
+        shown = facts | {"times": span, "time_unit": None, "without_values": few}
+    names = {name: name.replace("records", "time steps") for name in shown}
+    shown = {names[name].replace("_", " "): of for name, of in shown.items()}
     report(as_json, facts, listing(shown), *errors)
 
 
@@ -85,6 +90,8 @@ def _file_facts(file: Fields) -> dict[str, Any]:
     """Sizes, ranges of the first few samples, and provenance."""
     import numpy as np
 
+    from nfsgeo.data.times import spacing_text, time_texts
+
     def statistics(name: str, last: int) -> dict[str, Any]:
         of = values[:, :last, names.index(name)]
         known = of[~np.isnan(of)]
@@ -98,6 +105,8 @@ def _file_facts(file: Fields) -> dict[str, Any]:
     values = np.concatenate([file.read_all(s, slice(None)) for s in looked_at])
     sizes = sorted({file.num_points(s) for s in samples})
     observed = file.num_observed()
+    fields = values[:, :observed, : file.components]
+    empty = np.isnan(fields).all(axis=(0, 2))
     return {
         "file": str(file.path),
         "equation": file.equation,
@@ -110,6 +119,8 @@ def _file_facts(file: Fields) -> dict[str, Any]:
         "records": len(file.times),
         "observed": observed,
         "times": file.times[[0, -1]].tolist(),
+        "time_step": spacing_text(file.times, file.time_unit),
+        "without_values": time_texts(file.times[:observed][empty], file.time_unit),
         "components": {n: statistics(n, observed) for n in file.component_names},
         "forcings": {n: statistics(n, len(file.times)) for n in file.forcing_names},
         "scalars": {

@@ -19,7 +19,7 @@ import xarray
 from xarray import Variable
 
 from nfsgeo.data.disk import check_room, new_hdf5
-from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC, Fields, reading
+from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC, STATION, Fields, reading
 from nfsgeo.data.lazy import deferred, opened_hdf5, read_hdf5
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
@@ -56,7 +56,9 @@ def read_own(path: Path) -> Fields:
     with xarray.open_dataset(path, engine="h5netcdf", decode_cf=False) as dataset:
         for name, each in dataset.variables.items():
             found[str(name)] = each
-            if _is_large(each.dims, each.attrs):
+            if each.dtype.kind == "S":
+                found[str(name)] = _joined(each.load())
+            elif _is_large(each.dims, each.attrs):
                 # By h5py alone, in half the time that h5netcdf takes.
                 read = partial(read_hdf5, opened, str(name))
                 found[str(name)] = deferred(each.dims, each.shape, each.dtype, read)
@@ -65,6 +67,7 @@ def read_own(path: Path) -> Fields:
                 each.load()
         about = {k: v for k, v in dataset.attrs.items() if k != "nfsgeo_layout"}
     space = found.keys() & {"time", "x", "y", "z"}
+    space |= {STATION} & {n for n, each in found.items() if each.dtype.kind == "U"}
     whole = xarray.Dataset(found, attrs=about).set_coords(space)
     return Fields(whole, path, reopens=True)
 
@@ -79,12 +82,21 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
     if "time" not in source.variables:
         source = source.assign_coords(time=("time", fields.times, {"axis": "T"}))
     ahead = ("sample", "time", *fields.places)
+    places = [*fields.space, *[STATION] * bool(fields.stations())]
     with new_hdf5(out) as handle, h5netcdf.File(handle, "w") as file:
         file.dimensions = {str(dim): size for dim, size in source.sizes.items()}
         whole = {**source.attrs, "Conventions": "CF-1.11", "nfsgeo_layout": LAYOUT}
         _describe(file, whole)
         for name, each in source.variables.items():
             if each.dtype.kind not in "biuf":  # names of stations
+                file.dimensions["letter"] = (letters := _letters(each)).shape[-1]
+                made = file.create_variable(
+                    str(name), letters.dims, "S1", fletcher32=True, chunks=letters.shape
+                )
+                _describe(
+                    made, {"_Encoding": "utf-8", "coordinates": " ".join(fields.space)}
+                )
+                made[...] = letters.values
                 continue
             dims = [d for d in ahead if d in each.dims]
             dims += [d for d in map(str, each.dims) if d not in dims]
@@ -92,7 +104,7 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
             if name in fields.space:
                 about["axis"] = str(name).upper()
             elif fields.axes is None and {*dims}.intersection(fields.places):
-                about["coordinates"] = " ".join(fields.space)
+                about["coordinates"] = " ".join(places)
             _create(file, str(name), dims, each.dtype, fields.num_points(0), about)
         # Open until flushed: HDF5 closes what it cannot write without an error.
         held = [handle[name] for name in file.variables]
@@ -100,7 +112,7 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
         file["time"][...] = fields.times
         for sample in range(total):
             for name, index, values in of_each_sample(fields, sample):
-                if name in file.variables and name != "time":
+                if name in file.variables and name not in ("time", STATION):
                     dims = file[name].dimensions
                     key = tuple(index.get(dim, slice(None)) for dim in dims)
                     file[name][key] = values.transpose(*dims).values
@@ -130,6 +142,20 @@ def of_each_sample(
             taken = variable.isel(index)
             whole = Variable(taken.dims, np.asarray(taken.values))
         yield str(name), index, whole
+
+
+def _letters(names: Variable) -> Variable:
+    """Names as CF holds them for all programs, along a dimension of letters."""
+    coded = np.char.encode(names.values.astype(str), "utf-8")
+    apart = np.ascontiguousarray(coded)[..., None].view("S1")
+    return Variable((*names.dims, "letter"), apart)
+
+
+def _joined(letters: Variable) -> Variable:
+    """Names of letters."""
+    coded = np.ascontiguousarray(letters.values)
+    whole = coded.view(f"S{coded.shape[-1]}")[..., 0]
+    return Variable(letters.dims[:-1], np.char.decode(whole, "utf-8"))
 
 
 def _is_large(dims: Any, attrs: Mapping[str, Any]) -> bool:

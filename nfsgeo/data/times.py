@@ -15,10 +15,17 @@ from nfsgeo.errors import UserError
 
 __all__ = [
     "EPOCH",
+    "MONTHS",
     "as_times",
     "check_no_dates",
+    "clock",
     "dates",
+    "filled",
+    "later",
+    "same_steps",
+    "spacing_text",
     "span_text",
+    "step_text",
     "time_text",
     "time_texts",
     "time_variable",
@@ -26,6 +33,9 @@ __all__ = [
 ]
 
 EPOCH = "seconds since 1970-01-01"  # unit of times that were dates
+MONTHS = "months"  # unit of the steps of dates a month or a year apart
+DAY, MONTH = 86400.0, 30 * 86400.0
+STEPS = {"day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 # Letters of a date to days, minutes, seconds, ms, µs.
 LENGTHS = (10, 16, 19, 23, 26)
 DIGITS = range(4, 18)
@@ -148,6 +158,104 @@ def _is_even(steps: NDArray[Any]) -> bool:
     return bool(steps.max() <= steps.min() * (1 + 1e-9))
 
 
+def clock(times: NDArray[np.float64], unit: str) -> tuple[NDArray[np.float64], str]:
+    """Times of which regular ones have equal steps, and their unit.
+
+    Dates at one place of their months, as far from the beginning, from the end or from
+    the middle, are numbers of months since 1970; other times are as they are.
+    """
+    if unit == EPOCH and _place(times)[1] is not None:
+        return _months(times)[0], MONTHS
+    return times, unit
+
+
+def later(
+    steps: NDArray[np.float64], times: NDArray[np.float64], unit: str
+) -> NDArray[np.float64]:
+    """Times that are so much later than the last of ``times``, or earlier.
+
+    Args:
+        steps: In the ``unit``.
+        times: Increasing; dates at one place of their months where ``steps`` are
+            :data:`MONTHS`, see :func:`clock`.
+        unit: Of :func:`clock`.
+    """
+    if unit != MONTHS:
+        return times[-1] + steps
+    kind, place = _place(times)
+    month = np.round(_months(times)[0][-1] + steps).astype(int)
+    start, end = (_seconds((month + k).astype("M8[M]")) for k in (0, 1))
+    found = (start + place, end - place, start + place / MONTH * (end - start))
+    return found[kind]
+
+
+def same_steps(steps: Any, others: Any) -> NDArray[np.bool_]:
+    """Which steps in time are as long as others, but for rounding."""
+    return np.isclose(steps, others, rtol=1e-3, atol=0)
+
+
+def filled(times: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Dates with those between that a regular series lacks, and where ``times`` are.
+
+    A series is regular if at least half of its steps are equal, the others whole
+    multiples of these, and if it lacks fewer dates than it has.
+    """
+    at, unit = clock(times, EPOCH)
+    steps = np.diff(at)
+    usual = np.median(steps) if len(steps) else 0.0
+    number = np.cumsum([0, *np.round(steps / (usual or 1))]).astype(np.int64)
+    regular = len(steps) > 1 and same_steps(steps, usual * np.diff(number)).all()
+    if not regular or number[-1] >= 2 * len(times):
+        return times, np.arange(len(times))
+    whole = later(usual * np.arange(-number[-1], 1.0), times, unit)
+    whole[number] = times
+    return whole, number
+
+
+def _months(times: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Months of dates since 1970, and seconds from their beginning and to their end."""
+    month = dates(times, EPOCH).astype("M8[M]")
+    return month.astype(float), times - _seconds(month), _seconds(month + 1) - times
+
+
+def _seconds(months: NDArray[Any]) -> NDArray[np.float64]:
+    return months.astype("M8[s]").astype(float)
+
+
+def _place(times: NDArray[np.float64]) -> tuple[int, float | None]:
+    """The place of dates in their months, None where they are at several: seconds from
+    the beginning (0), to the end (1), or from it in months of 30 days (2).
+    """
+    months, since, left = _months(times)
+    found = [since, left, since / (since + left) * MONTH]
+    first = int(left[0] <= DAY)  # the last day of each month
+    for kind in (first, 1 - first, 2):
+        if np.diff(months).all() and np.ptp(found[kind]) < 0.5:
+            return kind, float(found[kind][0])
+    return 0, None
+
+
+def step_text(step: float, unit: str = "") -> str:
+    """A step in time with its unit: ``1 month``, ``6 hours``, ``0.25 h``."""
+    if unit == EPOCH:
+        unit = next((u for u, span in STEPS.items() if step % span == 0), "second")
+        step /= STEPS[unit]
+    elif unit == MONTHS:
+        unit, step = ("year", step / 12) if step % 12 == 0 else ("month", step)
+    else:
+        return f"{step:g} {unit}".rstrip()
+    return f"{step:g} {unit}{'s' * bool(step != 1)}"
+
+
+def spacing_text(times: NDArray[np.float64], unit: str = "") -> str:
+    """How far apart times are: ``1 month``, ``1 day to 3 days``, nothing for one."""
+    at, unit = clock(times, unit)
+    steps = np.unique(np.diff(at))
+    if len(steps) and same_steps(steps[0], steps[-1]):
+        steps = steps[:1]
+    return " to ".join(step_text(each, unit) for each in [*steps[:1], *steps[1:][-1:]])
+
+
 def time_text(time: float, unit: str = "") -> str:
     """A time with its unit, ``t = 2.75 h``, or a date in UTC."""
     return time_texts([time], unit)[0]
@@ -165,7 +273,8 @@ def time_texts(times: Iterable[float], unit: str = "") -> list[str]:
     behind = f" {unit}" * bool(unit)
     if unit == EPOCH:
         written = [str(np.datetime64(round(1e6 * time), "us")) for time in times]
-    for digits in LENGTHS[1:] if unit == EPOCH else DIGITS:
+    days = not any(time % DAY for time in times)
+    for digits in LENGTHS[not days :] if unit == EPOCH else DIGITS:
         if unit == EPOCH:
             texts = [date[:digits].replace("T", " ") for date in written]
         else:

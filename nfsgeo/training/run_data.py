@@ -24,6 +24,7 @@ from nfsgeo.data.meshes import (
     with_queries,
 )
 from nfsgeo.data.splits import SPLITS, published_split, split_in_order
+from nfsgeo.data.times import clock, same_steps
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
@@ -98,7 +99,8 @@ class RunData:
         some between them, are left out where there are others, unless lead times are
         known.
         """
-        data, times = self.config.data, self.file.times
+        data, file = self.config.data, self.file
+        times, _ = clock(file.times, file.time_unit)
         stride = data.window_stride if part == "train" else data.evaluation_stride
         if stride is None:
             return np.array([data.first_step])
@@ -108,7 +110,7 @@ class RunData:
             return starts
         usual = np.median(times[apart:] - times[:-apart])
         gaps = np.diff(times[starts[:, None] + apart * np.arange(num_steps)])
-        even = np.isclose(gaps, usual, rtol=1e-3, atol=0).all(axis=1)
+        even = same_steps(gaps, usual).all(axis=1)
         return starts[even] if even.any() else starts
 
     def windows(

@@ -105,7 +105,9 @@ def cells_of(path: Path, *, text: bool = False) -> dict[str, Any]:
             raise UserError(given, expected, "add a line with a name for each column")
         named.check_roles(path, names, {})
         options: dict[str, Any] = {"header": None, "names": names, "index_col": False}
-        options |= {"sep": separator, "skiprows": above, "dtype": str if text else None}
+        # Names of stations may begin with zeros.
+        kept = {n: str for n in names if named.bare_name(n) in named.STATIONS}
+        options |= {"sep": separator, "skiprows": above, "dtype": str if text else kept}
         with warnings.catch_warnings():
             for kind in (pandas.errors.ParserWarning, pandas.errors.DtypeWarning):
                 warnings.simplefilter("error", kind)
