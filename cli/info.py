@@ -10,7 +10,7 @@ import click
 
 from nfsgeo.errors import UserError
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.terminal import as_json, error_table, listing, report
+from nfsgeo_cli.terminal import as_json, columns, error_table, listing, report
 
 if TYPE_CHECKING:
     from nfsgeo.data import Fields
@@ -29,8 +29,11 @@ SHOWN = 3  # times
     """,
 )
 @click.argument("source", metavar="FILE|RUN|NAME", type=Path)
+@click.option(
+    "--columns", callback=columns, metavar="ROLE=NAME,...", help="As in convert."
+)
 @as_json
-def info(source: Path, as_json: bool) -> None:
+def info(source: Path, columns: Any, as_json: bool) -> None:
     """Describe a data file, a run folder or a pretrained model."""
     import nfsgeo.data
     from nfsgeo.data.opening import is_source
@@ -43,7 +46,7 @@ def info(source: Path, as_json: bool) -> None:
         facts, errors = _run_facts(source)
         shown = facts | {"summary": None}
     else:
-        with nfsgeo.data.open(source) as file:
+        with nfsgeo.data.open(source, columns=columns) as file:
             facts = _file_facts(file)
         first, last = facts["times"]
         span = span_text(first, last, facts["time_unit"])

@@ -35,7 +35,7 @@ from nfsgeo.forecast import matched, times_of
 from nfsgeo.forecast.checks import check_asked
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training.run_data import RunData
+from nfsgeo.training.run_data import RunData, open_as
 from nfsgeo.training.run_paths import Run
 
 __all__ = ["predict"]
@@ -95,7 +95,7 @@ def predict(
     task, data = forecaster.task, config.data
     with (
         tempfile.TemporaryDirectory(dir=target.parent, prefix=target.name) as scratch,
-        nfsgeo.data.open(source) as file,
+        open_as(data, source) as file,
     ):
         file, domain, num = matched(file, task), task.domain, file.num_samples
         # A point cloud is observed everywhere; a model that needs a grid refuses it.

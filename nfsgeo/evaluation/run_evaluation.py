@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.memory import kept
 from nfsgeo.errors import UserError
@@ -25,7 +24,7 @@ from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import read_history
 from nfsgeo.training.run import is_finished
-from nfsgeo.training.run_data import RunData, open_source
+from nfsgeo.training.run_data import RunData, open_as, open_source
 from nfsgeo.training.run_paths import Run, find_run
 
 __all__ = ["BY_TIME_STEP", "evaluate_run"]
@@ -90,7 +89,7 @@ def evaluate_run(
             f"{paths.root} without data", "a file to evaluate on", "give --data FILE"
         )
     with (
-        open_source(trained.data) if data is None else nfsgeo.data.open(kept(data))
+        open_source(trained.data) if data is None else open_as(trained.data, kept(data))
     ) as file:
         file, task = matched(file, forecaster.task), forecaster.task
         if own and task.fingerprint not in ("", file.fingerprint()):

@@ -11,6 +11,7 @@ import numpy as np
 from nfsgeo.data import Fields
 from nfsgeo.data.build import numbered
 from nfsgeo.data.fields import Doubles
+from nfsgeo.data.formats.columns import listed
 from nfsgeo.data.times import EPOCH, MONTHS, clock, same_steps, step_text
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.checks import check_lead
@@ -154,8 +155,12 @@ def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) ->
 
 
 def times_of(task: Task, file: Fields, times: Doubles) -> tuple[Doubles, str]:
-    """Times of a file, seen as those of a task, and their unit: months of a calendar
-    where the steps of training were.
+    """Times as a task counts them, in months where its steps are, and their unit.
+
+    Args:
+        task: of the model.
+        file: whose unit the times have.
+        times: increasing.
     """
     unit = file.time_unit
     return clock(times, unit) if task.units.get("time") == MONTHS else (times, unit)
@@ -175,7 +180,7 @@ def _found(trained: Sequence[str], there: Sequence[str], stem: str) -> list[str]
 def _counted(what: str, names: Sequence[str]) -> str:
     if not names:
         return f"no {what}"
-    return f"{len(names)} {what}{'s' * (len(names) > 1)} ({', '.join(names)})"
+    return f"{len(names)} {what}{'s' * (len(names) > 1)} ({listed(names)})"
 
 
 def _unit(unit: str) -> str:

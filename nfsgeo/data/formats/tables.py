@@ -25,6 +25,7 @@ from nfsgeo.data.formats.cells import (
     cells_of,
     first_lines,
     is_number,
+    opened,
     values_of,
 )
 from nfsgeo.data.formats.columns import Columns
@@ -45,8 +46,10 @@ def _is_table(look: Look) -> bool:
     if look.head.startswith(b"PAR1"):
         return True
     names, separator, _, encoding, first = first_lines(look.path, "replace")
-    binary = encoding == "utf-8-sig" and b"\0" in look.head
-    if binary or len(names) < 2 or look.head.lstrip()[:1] in (b"<", b"{"):
+    with opened(look.path) as stream:
+        head = stream.read(512)
+    binary = encoding == "utf-8-sig" and b"\0" in head
+    if binary or len(names) < 2 or head.lstrip()[:1] in (b"<", b"{"):
         return False
     # Words in a line are no names unless there are as many numbers in the next one.
     cells = first.split() if separator == SPACES else names
@@ -163,8 +166,9 @@ def _check_rows(
         first = at[np.argmax(pandas.Series(at).duplicated())]
         step, place = divmod(int(first), num)
         sample = np.searchsorted(starts, place, side="right") - 1
+        untimed = "no column of the time and " * (len(times) == 1)
         raise UserError(
-            f"{path} with {np.sum(at == first)} rows for the point "
+            f"{path} with {untimed}{np.sum(at == first)} rows for the point "
             f"{points[place].tolist()} {of[sample]}at t = {times[step]:g}",
             "one row for each point and time step of a sample",
             "leave the others out, or name the columns of time and sample, as in "
@@ -200,7 +204,7 @@ def _names(
 
 
 CSV = Format(
-    "tables of points (.csv, .parquet)",
+    "tables of points (.csv, .csv.gz, .parquet)",
     _is_table,
     _read,
     EXPECTED,
