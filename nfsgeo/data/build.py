@@ -123,8 +123,8 @@ def build(
         dims = ["sample", *(f"{name}_{i}" for i in range(1, given.ndim))]
         found[name] = Variable(dims, given, {"role": PARAMETER})
     if stations is not None:
-        names = np.asarray(stations, str)[: found["x"].size]
-        found[STATION] = Variable(found["x"].dims, names)
+        each = np.asarray(stations, str)[: found["x"].size]
+        found[STATION] = Variable(found["x"].dims, each)
     if times is not None:
         found["time"] = time_variable(times, f"times of {path}", units.get("time"))
     for name, unit in units.items():

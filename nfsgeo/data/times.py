@@ -13,6 +13,8 @@ from xarray import Variable
 from nfsgeo.data.checks import as_real, finite, missing_values, on_cpu
 from nfsgeo.errors import UserError
 
+Doubles = NDArray[np.float64]
+
 __all__ = [
     "EPOCH",
     "MONTHS",
@@ -34,7 +36,7 @@ __all__ = [
 
 EPOCH = "seconds since 1970-01-01"  # unit of times that were dates
 MONTHS = "months"  # unit of the steps of dates a month or a year apart
-DAY, MONTH = 86400.0, 30 * 86400.0
+DAY = 86400.0
 STEPS = {"day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 # Letters of a date to days, minutes, seconds, ms, µs.
 LENGTHS = (10, 16, 19, 23, 26)
@@ -158,35 +160,29 @@ def _is_even(steps: NDArray[Any]) -> bool:
     return bool(steps.max() <= steps.min() * (1 + 1e-9))
 
 
-def clock(times: NDArray[np.float64], unit: str) -> tuple[NDArray[np.float64], str]:
+def clock(times: Doubles, unit: str) -> tuple[Doubles, str]:
     """Times of which regular ones have equal steps, and their unit.
 
     Dates at one place of their months, as far from the beginning, from the end or from
     the middle, are numbers of months since 1970; other times are as they are.
     """
-    if unit == EPOCH and _place(times)[1] is not None:
-        return _months(times)[0], MONTHS
-    return times, unit
+    found = _calendar(times) if unit == EPOCH else None
+    return (times, unit) if found is None else (found[0].astype(float), MONTHS)
 
 
-def later(
-    steps: NDArray[np.float64], times: NDArray[np.float64], unit: str
-) -> NDArray[np.float64]:
+def later(steps: Doubles, times: Doubles, unit: str) -> Doubles:
     """Times that are so much later than the last of ``times``, or earlier.
 
     Args:
         steps: In the ``unit``.
-        times: Increasing; dates at one place of their months where ``steps`` are
-            :data:`MONTHS`, see :func:`clock`.
+        times: Increasing; those of a calendar where the unit is :data:`MONTHS`.
         unit: Of :func:`clock`.
     """
-    if unit != MONTHS:
+    found = _calendar(times) if unit == MONTHS else None
+    if found is None:
         return times[-1] + steps
-    kind, place = _place(times)
-    month = np.round(_months(times)[0][-1] + steps).astype(int)
-    start, end = (_seconds((month + k).astype("M8[M]")) for k in (0, 1))
-    found = (start + place, end - place, start + place / MONTH * (end - start))
-    return found[kind]
+    months, share, offset = found
+    return _within(months[-1] + np.round(steps).astype(int), share) + offset
 
 
 def same_steps(steps: Any, others: Any) -> NDArray[np.bool_]:
@@ -194,7 +190,7 @@ def same_steps(steps: Any, others: Any) -> NDArray[np.bool_]:
     return np.isclose(steps, others, rtol=1e-3, atol=0)
 
 
-def filled(times: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def filled(times: Doubles) -> tuple[Doubles, NDArray[np.int64]]:
     """Dates with those between that a regular series lacks, and where ``times`` are.
 
     A series is regular if at least half of its steps are equal, the others whole
@@ -202,9 +198,9 @@ def filled(times: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
     """
     at, unit = clock(times, EPOCH)
     steps = np.diff(at)
-    usual = np.median(steps) if len(steps) else 0.0
-    number = np.cumsum([0, *np.round(steps / (usual or 1))]).astype(np.int64)
-    regular = len(steps) > 1 and same_steps(steps, usual * np.diff(number)).all()
+    usual = np.median(steps) if len(steps) else 1.0
+    number = np.cumsum([0, *np.round(steps / usual)]).astype(np.int64)
+    regular = same_steps(steps, usual * np.diff(number)).all()
     if not regular or number[-1] >= 2 * len(times):
         return times, np.arange(len(times))
     whole = later(usual * np.arange(-number[-1], 1.0), times, unit)
@@ -212,27 +208,23 @@ def filled(times: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
     return whole, number
 
 
-def _months(times: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """Months of dates since 1970, and seconds from their beginning and to their end."""
-    month = dates(times, EPOCH).astype("M8[M]")
-    return month.astype(float), times - _seconds(month), _seconds(month + 1) - times
-
-
-def _seconds(months: NDArray[Any]) -> NDArray[np.float64]:
-    return months.astype("M8[s]").astype(float)
-
-
-def _place(times: NDArray[np.float64]) -> tuple[int, float | None]:
-    """The place of dates in their months, None where they are at several: seconds from
-    the beginning (0), to the end (1), or from it in months of 30 days (2).
+def _calendar(times: Doubles) -> tuple[NDArray[Any], float, float] | None:
+    """Months of dates and their one place there, as a share of the month and seconds
+    from there; None where they are at several places.
     """
-    months, since, left = _months(times)
-    found = [since, left, since / (since + left) * MONTH]
-    first = int(left[0] <= DAY)  # the last day of each month
-    for kind in (first, 1 - first, 2):
-        if np.diff(months).all() and np.ptp(found[kind]) < 0.5:
-            return kind, float(found[kind][0])
-    return 0, None
+    months = dates(times, EPOCH).astype("M8[M]")
+    last_day = times[0] >= _within(months[:1], 1)[0] - DAY
+    for share in (1.0, 0.0, 0.5) if last_day else (0.0, 1.0, 0.5):
+        offsets = times - _within(months, share)
+        if len(set(months)) == len(months) and np.ptp(offsets) < 0.5:
+            return months, share, float(offsets[0])
+    return None
+
+
+def _within(months: NDArray[Any], share: float) -> Doubles:
+    """The times at which a share of months is over."""
+    begin, end = ((months + k).astype("M8[s]").astype(float) for k in (0, 1))
+    return begin + share * (end - begin)
 
 
 def step_text(step: float, unit: str = "") -> str:
@@ -247,13 +239,13 @@ def step_text(step: float, unit: str = "") -> str:
     return f"{step:g} {unit}{'s' * bool(step != 1)}"
 
 
-def spacing_text(times: NDArray[np.float64], unit: str = "") -> str:
+def spacing_text(times: Doubles, unit: str = "") -> str:
     """How far apart times are: ``1 month``, ``1 day to 3 days``, nothing for one."""
     at, unit = clock(times, unit)
-    steps = np.unique(np.diff(at))
-    if len(steps) and same_steps(steps[0], steps[-1]):
-        steps = steps[:1]
-    return " to ".join(step_text(each, unit) for each in [*steps[:1], *steps[1:][-1:]])
+    steps = np.diff(at)
+    ends = [steps.min(), steps.max()] if len(steps) else []
+    shown = ends[:1] if len(steps) and same_steps(*ends) else ends
+    return " to ".join(step_text(each, unit) for each in shown)
 
 
 def time_text(time: float, unit: str = "") -> str:

@@ -99,7 +99,8 @@ def predict(
     ):
         file, domain, num = matched(file, task), task.domain, file.num_samples
         # A point cloud is observed everywhere; a model that needs a grid refuses it.
-        at_all = file.shape is None and MODELS[config.model.name].points
+        info = MODELS[config.model.name]
+        at_all = file.shape is None and info.points and info.unseen_meshes
         mesh = MeshOfFile(file) if at_all else RunData(config, file).mesh
         points, queries, most = None, None, max(map(file.num_points, range(num)))
         if query_points is not None:
@@ -121,9 +122,9 @@ def predict(
         windows = WindowDataset(
             file, range(num), len(observed), len(known), mesh, numbers=numbers
         )
-        names = [name for sample in range(num) for name in file.stations(sample)]
-        if points is not None or not at_all:
-            names = []
+        names: list[str] = []
+        for sample in range(num) if points is None and file.stations() else ():
+            names += [*np.array(file.stations(sample))[mesh(sample).index]]
         staging, where = Staging(Path(scratch) / "samples", {}), list[Doubles]()
         for batch, u in predictions(
             forecaster,

@@ -15,6 +15,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scope import Part, describe_scored, scoped
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
 from nfsgeo.evaluation.scores import Scores, score, unobserved_errors
+from nfsgeo.evaluation.station_series import station_series
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
 from nfsgeo.forecast import matched
 from nfsgeo.models import num_parameters
@@ -117,7 +118,7 @@ def evaluate_run(
             )
             summary |= {"unseen": spread(rows), "unseen_points": points}
         if own:
-            _write(paths, file, found)
+            _write(paths, file, found, station_series(scored))
             if rows:
                 write_rows(paths.unseen, COLUMNS, rows)
             write_json(paths.summary, summary)
@@ -156,17 +157,24 @@ def _costs(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
     }
 
 
-def _write(paths: RunPaths, file: Fields, found: Scores) -> None:
-    """Writes the examples and the errors in time, with what their figures need."""
+def _write(
+    paths: RunPaths, file: Fields, found: Scores, stations: dict[str, Any]
+) -> None:
+    """Writes examples, series and the errors in time, with what their figures need."""
     errors, names = found.by_time_step, file.component_names
     texts = {
         "component_names": names,
         "component_units": [file.units.get(name, "") for name in names],
         "input_names": file.static_names if len(file.times) == 1 else [],
+        "axis_names": [
+            str(file.dataset[axis].attrs.get("standard_name", ""))
+            for axis in file.space
+        ],
         "axis_units": [file.units.get(axis, "") for axis in file.space],
     }
     arrays: dict[str, Any] = {
         **found.examples,
+        **stations,
         **file.domain.to_dict(),
         **{key: errors[name] for name, key in BY_TIME_STEP.items() if name in errors},
         **{name: np.array(each) for name, each in texts.items() if any(each)},

@@ -39,10 +39,11 @@ def task_of(
         grid_shape: of its points, where they form a grid.
     """
     n_in, units = statistics.n_in, file.units
-    if len(times) > 1 and not statistics.any_time:
-        times, unit = clock(np.array(times), file.time_unit)
+    at, unit = np.array(times), file.time_unit
+    if len(at) > 1 and not statistics.any_time:
+        at, unit = clock(at, unit)
         units = units | ({"time": unit} if unit else {})
-    last = times[n_in - 1] if n_in else 0.0
+    last = at[n_in - 1] if n_in else 0.0
     static = file.input_names[: len(file.input_names) - len(file.scalar_names)]
     return Task(
         domain=file.domain,
@@ -55,7 +56,7 @@ def task_of(
         std=tuple(statistics.fields.std.tolist()),
         n_in=n_in,
         n_out=len(times) - n_in,
-        times=tuple(float(time - last) for time in times),
+        times=tuple(float(time - last) for time in at),
         any_time=statistics.any_time,
         longest_lead=statistics.longest_lead,
         num_points=num_points,
@@ -143,8 +144,8 @@ def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) ->
             ahead = float(times[-1] - times[task.n_in - 1])
             check_lead(task, ahead, f"{file.path} with a window of which")
         return
-    times, unit = times_of(task, file, np.array(next(iter(windows))))
-    found, usual = np.diff(times), np.diff(task.times)
+    at, unit = times_of(task, file, np.array(next(iter(windows))))
+    found, usual = np.diff(at), np.diff(task.times)
     if not same_steps(found, usual).all():
         raise UserError(
             f"{file.path} with time steps of {step_text(found.mean(), unit)}",
