@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from nfsgeo.data import Fields
 
 LOOKED_AT = 8
-SHOWN = 3  # times
 
 
 @click.command(
@@ -51,8 +50,7 @@ def info(source: Path, columns: Any, as_json: bool) -> None:
         first, last = facts["times"]
         span = span_text(first, last, facts["time_unit"])
         empty = facts["without_values"]
-        few = f"{len(empty)} time steps: {', '.join(empty[:SHOWN])}" if empty else ""
-        few += ", ..." * (len(empty) > SHOWN)
+        few = f"{len(empty)} time steps, the first {empty[0]}" if empty else ""
         shown = facts | {"times": span, "time_unit": None, "without_values": few}
     names = {name: name.replace("records", "time steps") for name in shown}
     shown = {names[name].replace("_", " "): of for name, of in shown.items()}

@@ -123,8 +123,8 @@ def build(
         dims = ["sample", *(f"{name}_{i}" for i in range(1, given.ndim))]
         found[name] = Variable(dims, given, {"role": PARAMETER})
     if stations is not None:
-        each = np.asarray(stations, str)[: found["x"].size]
-        found[STATION] = Variable(found["x"].dims, each)
+        along, num = [*found["x"].sizes.items()][-1]
+        found[STATION] = Variable(along, np.asarray(stations, str).reshape(-1)[:num])
     if times is not None:
         found["time"] = time_variable(times, f"times of {path}", units.get("time"))
     for name, unit in units.items():

@@ -88,7 +88,7 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
         whole = {**source.attrs, "Conventions": "CF-1.11", "nfsgeo_layout": LAYOUT}
         _describe(file, whole)
         for name, each in source.variables.items():
-            if each.dtype.kind not in "biuf":  # names of stations
+            if name == STATION and each.dtype.kind in "OSU":
                 file.dimensions["letter"] = (letters := _letters(each)).shape[-1]
                 made = file.create_variable(
                     str(name), letters.dims, "S1", fletcher32=True, chunks=letters.shape
@@ -97,6 +97,7 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
                     made, {"_Encoding": "utf-8", "coordinates": " ".join(fields.space)}
                 )
                 made[...] = letters.values
+            if each.dtype.kind not in "biuf":
                 continue
             dims = [d for d in ahead if d in each.dims]
             dims += [d for d in map(str, each.dims) if d not in dims]

@@ -79,7 +79,6 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
 
 def _station_pictures(e: Predictions) -> Iterator[Picture]:
     """What was observed and predicted at stations over time."""
-    assert e.stations is not None
     names, times, truth, prediction = e.stations
     at, n_out = dates(times, e.time_unit), len(e.times_out)
     # A line for each prediction; single time steps are dots.

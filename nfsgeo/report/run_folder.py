@@ -47,8 +47,8 @@ class Predictions:
     time_unit: str  # "" where it is not known
     triangles: Indices | None  # of a mesh in the plane, point numbers [m, 3]
     # Names of a few stations [K], times [T], and what was observed and predicted there
-    # [K, T, C], see nfsgeo.evaluation.station_series.
-    stations: tuple[NDArray[Any], ...] | None
+    # [K, T, C]; empty where points have no names.
+    stations: tuple[NDArray[Any], ...]
 
     @property
     def steady(self) -> bool:
@@ -167,9 +167,7 @@ def _predictions(file: Path) -> Predictions:
         input_names=[str(name) for name in arrays.get("input_names", ())],
         time_unit=str(arrays.get("time_unit", "")),
         triangles=arrays.get("triangles"),
-        stations=tuple(arrays[name] for name in SERIES)
-        if SERIES[0] in arrays
-        else None,
+        stations=tuple(arrays[name] for name in SERIES if name in arrays),
         axes=axis_labels(
             domain,
             [str(unit) for unit in arrays.get("axis_units", ())],

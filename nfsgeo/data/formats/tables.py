@@ -193,14 +193,11 @@ def _names(
         return None, of
     codes, found = pandas.factorize(column, sort=True)
     names = np.array([str(each).strip() for each in found])
-    if (
-        len(names) != num
-        or codes.min() < 0
-        or not (sure or not any(map(is_number, names)))
-    ):
-        return None, of
-    of[codes] = point
-    return (names if np.array_equal(of[codes], point) else None), of
+    if len(names) == num and (sure or not any(map(is_number, names))):
+        of[codes] = point
+        if codes.min() >= 0 and np.array_equal(of[codes], point):
+            return names, of
+    return None, of
 
 
 CSV = Format(
