@@ -50,7 +50,8 @@ SETTINGS: dict[str, tuple[Any, str]] = {
     "data.n_out": (int, "Time steps to predict.  [10, or 1 from a coefficient]"),
     "data.window_stride": (
         int,
-        "Time steps from one training window of a sample to the next.  [one window]",
+        "Time steps from one training window of a sample to the next.  [one window, or "
+        "all of a single series]",
     ),
     "trainer.epochs": (int, "Passes over the training samples.  [12]"),
     "data.batch_size": (int, "Samples of a step, on each device.  [4]"),

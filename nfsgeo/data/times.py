@@ -213,10 +213,11 @@ def _calendar(times: Doubles) -> tuple[NDArray[Any], float, float] | None:
     from there; None where they are at several places.
     """
     months = dates(times, EPOCH).astype("M8[M]")
+    apart = len(np.unique(months)) == len(months)
     last_day = times[0] >= _within(months[:1], 1)[0] - DAY
     for share in (1.0, 0.0, 0.5) if last_day else (0.0, 1.0, 0.5):
         offsets = times - _within(months, share)
-        if len(set(months)) == len(months) and np.ptp(offsets) < 0.5:
+        if apart and np.ptp(offsets) < 0.5:
             return months, share, float(offsets[0])
     return None
 

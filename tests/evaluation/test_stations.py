@@ -9,6 +9,7 @@ import pytest
 
 import nfsgeo
 from nfsgeo.errors import UserError
+from nfsgeo.training import RunPaths
 
 NAMES = [f"{number:03d}" for number in range(10)]
 COLUMNS = {"static": "height"}
@@ -26,6 +27,23 @@ def write_table(path: Path, months: Any) -> Path:
     names = ["station", "date", "lon", "lat", "height", "wave"]
     pandas.DataFrame(rows, columns=names).to_csv(path, index=False)
     return path
+
+
+def check_series(run: RunPaths, table: Path) -> None:
+    """The series of a report are the file's, and what is predicted from there."""
+    nfsgeo.evaluate(run)
+    with np.load(run.evaluation) as arrays, nfsgeo.open(table, columns=COLUMNS) as file:
+        names, last = arrays["station"].tolist(), arrays["station_times"][-2:]
+        first = int(np.searchsorted(file.times, last[0])) - 3
+        rows = [NAMES.index(name) for name in names]
+        with nfsgeo.predict(run, table, "again.nc", first=first) as found:
+            assert found.times.tolist() == last.tolist() and found.stations() == NAMES
+            for fields, steps, key in (
+                (found, slice(None), "station_prediction"),
+                (file, slice(first + 3, first + 5), "station_truth"),
+            ):
+                u = fields.read(0, steps)[rows]
+                np.testing.assert_allclose(arrays[key][:, -2:], u, rtol=1e-4, atol=1e-5)
 
 
 @pytest.fixture
@@ -61,6 +79,7 @@ def test_a_table_becomes_a_forecast_in_the_same_terms(
         assert (found["time"].dt.day == 1).all() and found["wave"].notna().all()
     scored = nfsgeo.evaluate(run, data=write_table(Path("c.csv"), months))["scored"]
     assert scored["windows"] == 56  # over the month that lacks, too
+    check_series(run, table)
     daily = write_table(Path("d.csv"), pandas.date_range("2015-01-01", periods=40))
     with pytest.raises(UserError, match="1 day.*1 month, as in training"):
         nfsgeo.evaluate(run, data=daily)
