@@ -25,10 +25,7 @@ SETTINGS: dict[str, tuple[Any, str]] = {
     ),
     "model.freeze": (str, "Part of the model that stays as it is; repeatable."),
     "data.file": (Path, "Data in a format of nfsgeo datasets.  [made and cached]"),
-    "data.columns": (
-        str,
-        "ROLE=NAME,... for columns that a table does not tell, as in convert.",
-    ),
+    "data.columns": (str, "ROLE=NAME,..., what columns are, as in convert."),
     "data.test_file": (Path, "A second file, of the test samples."),
     "data.points": (
         int,
@@ -81,10 +78,9 @@ def settings(command: Callable[..., Any]) -> Callable[..., Any]:
         kind, text = SETTINGS[key]
         kind = click.Choice(kind) if isinstance(kind, list) else kind
         names = [f"--{name.replace('_', '-')}", *ALSO.get(name, ())]
-        also: dict[str, Any] = {"multiple": name == "freeze"}
-        if name == "columns":
-            also = {"callback": columns, "metavar": "ROLE=NAME,..."}
-        command = click.option(*names, type=kind, help=text, **also)(command)
+        several, parse = name == "freeze", columns if name == "columns" else None
+        look: dict[str, Any] = {"multiple": several, "callback": parse}
+        command = click.option(*names, type=kind, help=text, **look)(command)
     return command
 
 

@@ -7,6 +7,7 @@ came in, and a checksum in each chunk.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -81,23 +82,17 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
     source, total = fields.dataset, fields.num_samples
     if "time" not in source.variables:
         source = source.assign_coords(time=("time", fields.times, {"axis": "T"}))
-    ahead = ("sample", "time", *fields.places)
-    places = [*fields.space, *[STATION] * bool(fields.stations())]
+    ahead, places = ("sample", "time", *fields.places), [*fields.space]
+    if fields.stations():
+        names = _letters(source[STATION].variable)
+        source, places = source.assign_coords(station=names), [*places, STATION]
+        fields = replace(fields, dataset=source)
     with new_hdf5(out) as handle, h5netcdf.File(handle, "w") as file:
         file.dimensions = {str(dim): size for dim, size in source.sizes.items()}
         whole = {**source.attrs, "Conventions": "CF-1.11", "nfsgeo_layout": LAYOUT}
         _describe(file, whole)
         for name, each in source.variables.items():
-            if name == STATION and each.dtype.kind in "OSU":
-                file.dimensions["letter"] = (letters := _letters(each)).shape[-1]
-                made = file.create_variable(
-                    str(name), letters.dims, "S1", fletcher32=True, chunks=letters.shape
-                )
-                _describe(
-                    made, {"_Encoding": "utf-8", "coordinates": " ".join(fields.space)}
-                )
-                made[...] = letters.values
-            if each.dtype.kind not in "biuf":
+            if each.dtype.kind not in "biuf" and each.dtype != "S1":
                 continue
             dims = [d for d in ahead if d in each.dims]
             dims += [d for d in map(str, each.dims) if d not in dims]
@@ -105,7 +100,7 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
             if name in fields.space:
                 about["axis"] = str(name).upper()
             elif fields.axes is None and {*dims}.intersection(fields.places):
-                about["coordinates"] = " ".join(places)
+                about["coordinates"] = " ".join(p for p in places if p != name)
             _create(file, str(name), dims, each.dtype, fields.num_points(0), about)
         # Open until flushed: HDF5 closes what it cannot write without an error.
         held = [handle[name] for name in file.variables]
@@ -113,7 +108,7 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
         file["time"][...] = fields.times
         for sample in range(total):
             for name, index, values in of_each_sample(fields, sample):
-                if name in file.variables and name not in ("time", STATION):
+                if name in file.variables and name != "time":
                     dims = file[name].dimensions
                     key = tuple(index.get(dim, slice(None)) for dim in dims)
                     file[name][key] = values.transpose(*dims).values
@@ -149,7 +144,7 @@ def _letters(names: Variable) -> Variable:
     """Names as CF holds them for all programs, along a dimension of letters."""
     coded = np.char.encode(names.values.astype(str), "utf-8")
     apart = np.ascontiguousarray(coded)[..., None].view("S1")
-    return Variable((*names.dims, "letter"), apart)
+    return Variable((*names.dims, "letter"), apart, {"_Encoding": "utf-8"})
 
 
 def _joined(letters: Variable) -> Variable:
@@ -174,7 +169,7 @@ def _create(
 ) -> None:
     """A variable to be filled, in chunks of about half a megabyte where it is large."""
     chunks = {dim: file.dimensions[dim].size for dim in dims}
-    if _is_large(dims, attrs):
+    if _is_large(dims, attrs) and dtype.kind != "S":
         dtype = np.result_type(dtype, np.float32)
         for dim, most in (("sample", 1), ("obs", rows)):
             if dim in chunks and len(dims) > 1 - (dim == "obs"):

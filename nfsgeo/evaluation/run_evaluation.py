@@ -166,10 +166,6 @@ def _write(
         "component_names": names,
         "component_units": [file.units.get(name, "") for name in names],
         "input_names": file.static_names if len(file.times) == 1 else [],
-        "axis_names": [
-            str(file.dataset[axis].attrs.get("standard_name", ""))
-            for axis in file.space
-        ],
         "axis_units": [file.units.get(axis, "") for axis in file.space],
     }
     arrays: dict[str, Any] = {

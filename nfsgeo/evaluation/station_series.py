@@ -13,22 +13,22 @@ from nfsgeo.data.windows import WindowDataset
 from nfsgeo.evaluation.scored_model import ScoredModel, predictions
 from nfsgeo.training.run_data import RunData
 
-__all__ = ["station_series"]
+__all__ = ["SERIES", "station_series"]
 
-STATIONS = 4
-TIME_STEPS = 120  # as many as can be told apart
-SHARE = 0.9  # of the values of the best observed station
+SERIES = ("station", "station_times", "station_truth", "station_prediction")
+
+STATIONS, TIME_STEPS = 4, 120  # as many as can be told apart
 
 
 def station_series(scored: ScoredModel) -> dict[str, NDArray[Any]]:
-    """The last part of the test series at stations that are observed there.
+    """The end of the test series at the stations with most values there.
 
     Predictions follow each other, each from the time steps before it, so that every
     time step is predicted once.
 
     Args:
-        scored: The model and the fields; empty where their points have no names, or
-            there is no time.
+        scored: The model and the fields; nothing is returned where their points have no
+            names, or there is no time.
 
     Returns:
         ``station``: names ``[K]``; ``station_times`` ``[T]``; ``station_truth`` and
@@ -42,25 +42,20 @@ def station_series(scored: ScoredModel) -> dict[str, NDArray[Any]]:
     used = RunData(scored.config.changed(data=apart), file)
     starts = used.starts("test", n_in + n_out)[-max(1, TIME_STEPS // n_out) :]
     samples = np.repeat(used.samples("test")[:1], len(starts))
-    look: dict[str, Any] = {"first_step": starts, "time_stride": data.time_stride}
-    look["drop_absent"] = forecaster.drops_absent
-    windows = WindowDataset(file, samples, n_in, n_out, mesh, **look)
-    ahead = data.time_stride * np.arange(n_in, n_in + n_out)
-    numbers = (starts[:, None] + ahead).ravel()
-    truth = file.read(int(samples[0]), slice(int(numbers[-1]) + 1), mesh.index)
-    truth = truth[:, numbers]
-    known = (~np.isnan(truth)).sum((1, 2))
-    able = np.flatnonzero(known >= SHARE * known.max())
-    chosen = able[np.unique(np.linspace(0, len(able) - 1, STATIONS).astype(int))]
+    steps = data.time_stride * np.arange(n_in + n_out)
+    absent = forecaster.drops_absent
+    look: dict[str, Any] = {"first_step": starts, "numbers": steps}
+    windows = WindowDataset(
+        file, samples, n_in, n_out, mesh, drop_absent=absent, **look
+    )
+    at = (starts[:, None] + steps[n_in:]).ravel()
+    truth = file.read(int(samples[0]), slice(int(at[-1]) + 1), mesh.index)[:, at]
+    chosen = np.argsort(np.isnan(truth).sum((1, 2)), kind="stable")[:STATIONS]
     found = np.full_like(truth[chosen], np.nan)
     places = torch.from_numpy(mesh.pos[chosen])[:, None]
     for window, (batch, u) in enumerate(predictions(forecaster, windows, 1)):
         # Windows may lack points.
         station, point = (batch.pos.cpu() == places).all(-1).nonzero(as_tuple=True)
         found[station, window * n_out : (window + 1) * n_out] = u.cpu()[point]
-    return {
-        "station": np.array(names)[mesh.index[chosen]],
-        "station_times": file.times[numbers],
-        "station_truth": truth[chosen],
-        "station_prediction": found,
-    }
+    arrays = (np.array(names)[mesh.index[chosen]], file.times[at], truth[chosen], found)
+    return dict(zip(SERIES, arrays, strict=True))

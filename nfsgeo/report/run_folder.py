@@ -17,11 +17,10 @@ from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.times import clock, time_texts
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP
+from nfsgeo.evaluation.station_series import SERIES
 from nfsgeo.geometry import Domain
 from nfsgeo.report.text import axis_labels, with_unit
 from nfsgeo.training import RunPaths
-
-SERIES = ("station", "station_times", "station_truth", "station_prediction")
 
 __all__ = ["Predictions", "RunFolder", "read_run_folder"]
 
@@ -67,9 +66,7 @@ class Predictions:
 
     @property
     def leads(self) -> tuple[Doubles, str]:
-        """Times of the predicted time steps after the last input ``[n_out]``, and their
-        unit.
-        """
+        """Predicted times after the last input ``[n_out]``, and their unit."""
         times, unit = clock(self.times, self.time_unit)
         return times[-len(self.times_out) :] - times[self.x.shape[2] - 1], unit
 
@@ -168,9 +165,5 @@ def _predictions(file: Path) -> Predictions:
         time_unit=str(arrays.get("time_unit", "")),
         triangles=arrays.get("triangles"),
         stations=tuple(arrays[name] for name in SERIES if name in arrays),
-        axes=axis_labels(
-            domain,
-            [str(unit) for unit in arrays.get("axis_units", ())],
-            [str(name) for name in arrays.get("axis_names", ())],
-        ),
+        axes=axis_labels(domain, [str(unit) for unit in arrays.get("axis_units", ())]),
     )

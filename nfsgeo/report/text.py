@@ -76,16 +76,10 @@ def with_unit(name: str, unit: str | None) -> str:
     return f"{name} ({unit})" if unit else name
 
 
-def axis_labels(
-    domain: Domain, units: Sequence[str] = (), standard: Sequence[str] = ()
-) -> list[str]:
-    """Names of the axes, each with its unit where there is one, ``""`` for none.
-
-    ``standard`` are their standard names of CF, as far as they have any.
-    """
-    degrees = domain.curved or "longitude" in standard
-    names = ("longitude", "latitude", "z") if degrees else "xyz"
-    units = [*units, *[""] * domain.dim][: domain.dim]
+def axis_labels(domain: Domain, units: Sequence[str] = ()) -> list[str]:
+    """Names of the axes, each with its unit where there is one, ``""`` for none."""
+    names = ("longitude", "latitude") if domain.curved else "xyz"[: domain.dim]
+    units = [*units, *[""] * domain.dim]
     return [with_unit(name, unit) for name, unit in zip(names, units, strict=False)]
 
 
