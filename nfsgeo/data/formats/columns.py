@@ -26,7 +26,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", "code")
 # What a column without a role is: an input that never changes, a component, nothing.
 KINDS = ("static", "field", "ignore")
-SHOWN = 4  # columns, in a message
+SHOWN = 3  # columns, in a message
 UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg)$")
 
 
@@ -91,7 +91,7 @@ def ask(
     several = listed(names) if len(names) > SHOWN else " and ".join(names)
     listed_ = f"{kind}{'s' * (len(names) > 1)} {several}"
     say = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say}"
-    say += " (or nfsgeo train --columns)" * (kind == "column")
+    say += " (or train --columns)" * (kind == "column")
     return UserError(f"{path} with {listed_}, {which}", f"to be told {told}", say)
 
 

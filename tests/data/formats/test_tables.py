@@ -335,7 +335,7 @@ def test_names_of_stations_go_through_files(tmp_path, data):
     rows = [[n, k % 2, k, t, 10 * k + t] for k, n in enumerate(names) for t in (0, 1)]
     table = pandas.DataFrame(rows, columns=[column, "x", "y", "t", "u"])
     order = data.draw(st.permutations(range(len(rows))))
-    path = tmp_path / "a.csv"
+    path = tmp_path / f"a.csv{data.draw(st.sampled_from(['', '.gz']))}"
     table.iloc[order].to_csv(path, index=False)
     kept = tmp_path / f"b{data.draw(st.sampled_from(['.nc', '.csv', '.parquet']))}"
     kept.unlink(missing_ok=True)
@@ -348,6 +348,15 @@ def test_names_of_stations_go_through_files(tmp_path, data):
             ):
                 k = names.index(name)
                 assert values.ravel().tolist() == [10 * k, 10 * k + 1]
+
+
+@pytest.mark.parametrize("ahead", [[], ["x", "y"], ["x", "y", "t"]])
+def test_many_columns_are_answered_in_short(tmp_path, one_line, ahead):
+    names = [f"sensor_{number:06d}" for number in range(200)]
+    first = [[k % 2, 0, k // 2][: len(ahead)] for k in range(8)]
+    rows = [[*each, *np.arange(200) * (k % 2)] for k, each in enumerate(first)]
+    path = written(tmp_path / "a.csv", [*ahead, *names], rows)
+    assert len(one_line(nfsgeo.data.open, path).replace(str(path), "")) < 350
 
 
 def test_a_day_that_all_stations_lack_is_a_gap(tmp_path):
