@@ -8,25 +8,7 @@ from typing import Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import as_json, progress_bar, report, times
-
-
-def _columns(context: Any, option: Any, text: str | None) -> Any:
-    """``time=date,field=u,field=v`` as ``{"time": "date", "field": ["u", "v"]}``."""
-    if text is None:
-        return None
-    from nfsgeo.data.formats.columns import KINDS
-
-    found: dict[str, Any] = {}
-    for part in text.split(","):
-        role, equals, name = (each.strip() for each in part.partition("="))
-        if not equals:
-            todo = "for example time=date,x=lon,y=lat"
-            raise UserError(f"--columns {text}", "ROLE=NAME,...", todo)
-        if role in found and role not in KINDS:
-            raise UserError(f"--columns {text}", f"{role}= once", "leave one out")
-        found[role] = [*found.get(role, ()), name] if role in KINDS else name
-    return found
+from nfsgeo_cli.terminal import as_json, columns, progress_bar, report, times
 
 
 def _domain(context: Any, option: Any, axes: tuple[str, ...]) -> Any:
@@ -83,7 +65,7 @@ def _domain(context: Any, option: Any, axes: tuple[str, ...]) -> Any:
 @click.option(
     "--columns",
     metavar="ROLE=NAME,...",
-    callback=_columns,
+    callback=columns,
     help="Columns of a table, or variables of NetCDF, that are sample, time, x, y, z; "
     "columns of a table that are static inputs, a field, or to ignore, and points, "
     "another table, of the stations that have a column each; arrays of any names that "

@@ -10,7 +10,7 @@ import click
 
 from nfsgeo.errors import UserError
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.terminal import as_json, error_table, listing, report
+from nfsgeo_cli.terminal import as_json, columns, error_table, listing, report
 
 if TYPE_CHECKING:
     from nfsgeo.data import Fields
@@ -28,8 +28,11 @@ LOOKED_AT = 8
     """,
 )
 @click.argument("source", metavar="FILE|RUN|NAME", type=Path)
+@click.option(
+    "--columns", callback=columns, metavar="ROLE=NAME,...", help="As in convert."
+)
 @as_json
-def info(source: Path, as_json: bool) -> None:
+def info(source: Path, columns: Any, as_json: bool) -> None:
     """Describe a data file, a run folder or a pretrained model."""
     import nfsgeo.data
     from nfsgeo.data.opening import is_source
@@ -42,12 +45,15 @@ def info(source: Path, as_json: bool) -> None:
         facts, errors = _run_facts(source)
         shown = facts | {"summary": None}
     else:
-        with nfsgeo.data.open(source) as file:
+        with nfsgeo.data.open(source, columns=columns) as file:
             facts = _file_facts(file)
         first, last = facts["times"]
         span = span_text(first, last, facts["time_unit"])
-        shown = facts | {"times": span, "time_unit": None}
-    shown = {name.replace("records", "time steps"): of for name, of in shown.items()}
+        empty = facts["without_values"]
+        few = f"{len(empty)} time steps, the first {empty[0]}" if empty else ""
+        shown = facts | {"times": span, "time_unit": None, "without_values": few}
+    names = {name: name.replace("records", "time steps") for name in shown}
+    shown = {names[name].replace("_", " "): of for name, of in shown.items()}
     report(as_json, facts, listing(shown), *errors)
 
 
@@ -85,6 +91,8 @@ def _file_facts(file: Fields) -> dict[str, Any]:
     """Sizes, ranges of the first few samples, and provenance."""
     import numpy as np
 
+    from nfsgeo.data.times import spacing_text, time_texts
+
     def statistics(name: str, last: int) -> dict[str, Any]:
         of = values[:, :last, names.index(name)]
         known = of[~np.isnan(of)]
@@ -98,6 +106,8 @@ def _file_facts(file: Fields) -> dict[str, Any]:
     values = np.concatenate([file.read_all(s, slice(None)) for s in looked_at])
     sizes = sorted({file.num_points(s) for s in samples})
     observed = file.num_observed()
+    fields = values[:, :observed, : file.components]
+    empty = np.isnan(fields).all(axis=(0, 2))
     return {
         "file": str(file.path),
         "equation": file.equation,
@@ -110,6 +120,8 @@ def _file_facts(file: Fields) -> dict[str, Any]:
         "records": len(file.times),
         "observed": observed,
         "times": file.times[[0, -1]].tolist(),
+        "time_step": spacing_text(file.times, file.time_unit),
+        "without_values": time_texts(file.times[:observed][empty], file.time_unit),
         "components": {n: statistics(n, observed) for n in file.component_names},
         "forcings": {n: statistics(n, len(file.times)) for n in file.forcing_names},
         "scalars": {

@@ -44,6 +44,26 @@ def times(context: Any, option: click.Parameter, text: str | None) -> Any:
     )
 
 
+def columns(context: Any, option: Any, text: str | None) -> Any:
+    """The ``callback`` of an option with columns: ``time=date,field=u,field=v`` as
+    ``{"time": "date", "field": ["u", "v"]}``.
+    """
+    if text is None:
+        return None
+    from nfsgeo.data.formats.columns import KINDS
+
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        role, equals, name = (each.strip() for each in part.partition("="))
+        if not equals:
+            todo = "for example time=date,x=lon,y=lat"
+            raise UserError(f"--columns {text}", "ROLE=NAME,...", todo)
+        if role in found and role not in KINDS:
+            raise UserError(f"--columns {text}", f"{role}= once", "leave one out")
+        found[role] = [*found.get(role, ()), name] if role in KINDS else name
+    return found
+
+
 def report(as_json: bool, content: Any, *lines: str) -> None:
     """One JSON object on stdout, or else text."""
     if as_json:
@@ -145,13 +165,16 @@ def error_table(summary: Mapping[str, Any]) -> str:
         }
         return f"{title}\n{numbers('', rows)}\n"
 
-    title = "errors" if everything else "test errors"
-    title += f" ({unit})" if unit else ", pooled*" if components else ""
+    whole = f" ({unit})" if unit else ", pooled*" if components else ""
+    title = f"{'errors' if everything else 'test errors'}{whole}"
     parts = [errors(title, summary["test"], summary["baselines"])]
     for name, each in components.items():
         unit = f" ({each['unit']})" if each["unit"] else ""
         title = f"{name}{unit}, std {each['std']:.3g}"
         parts.append(errors(title, each, each["baselines"]))
+    if away := summary.get("unobserved"):
+        title = f"at the {away['num_points']} points that are not observed{whole}"
+        parts.append(errors(title, away, away.get("baselines", {})))
     parts += [f"* {summary['pooled']}"] if components else []
     return "\n".join([*parts, *([_scored(summary)] if scored else [])])
 
@@ -171,9 +194,11 @@ def _scored(summary: Mapping[str, Any]) -> str:
 
     windows = f"{scored['windows']} windows of " if "windows" in scored else ""
     samples, points = share("samples"), share("points")
-    text = f"Scored {windows}{samples} samples at {points} points each."
+    of = f"{windows}{samples} samples" if samples != "all 1" else windows or "1 sample "
+    text = f"Scored {of.removesuffix(' of ').strip()} at {points} points each."
     if scored["tied"]:
         text += f" {summary['model']} is tied to the points of training."
     if scored["trained_on"]:
-        text += f" The run was trained or validated on {scored['trained_on']} of them."
+        them = "it" if scored["of_samples"] == 1 else f"{scored['trained_on']} of them"
+        text += f" The run was trained or validated on {them}."
     return text

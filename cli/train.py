@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import as_json, error_table, progress_bar, report
+from nfsgeo_cli.terminal import as_json, columns, error_table, progress_bar, report
 
 if TYPE_CHECKING:
     from nfsgeo.training import Experiment, RunPaths
@@ -25,6 +25,7 @@ SETTINGS: dict[str, tuple[Any, str]] = {
     ),
     "model.freeze": (str, "Part of the model that stays as it is; repeatable."),
     "data.file": (Path, "Data in a format of nfsgeo datasets.  [made and cached]"),
+    "data.columns": (str, "ROLE=NAME,..., what columns are, as in convert."),
     "data.test_file": (Path, "A second file, of the test samples."),
     "data.points": (
         int,
@@ -37,11 +38,17 @@ SETTINGS: dict[str, tuple[Any, str]] = {
         "subset of a grid, all points of a cloud]",
     ),
     "data.grid": (int, "Points along each axis, for the sub-grid."),
+    "data.hold_out": (
+        float,
+        "Share of the stations, or other points of a cloud, that nothing is trained "
+        "on: errors there are shown beside the others.  [0.0]",
+    ),
     "data.n_in": (int, "Observed time steps.  [10, or 0 from a coefficient]"),
     "data.n_out": (int, "Time steps to predict.  [10, or 1 from a coefficient]"),
     "data.window_stride": (
         int,
-        "Time steps from one training window of a sample to the next.  [one window]",
+        "Time steps from one training window of a sample to the next.  [one window, or "
+        "all of a single series]",
     ),
     "trainer.epochs": (int, "Passes over the training samples.  [12]"),
     "data.batch_size": (
@@ -66,6 +73,7 @@ SETTINGS: dict[str, tuple[Any, str]] = {
     "data.workers": (int, "Processes that read data, besides.  [0]"),
 }
 NAMES = {"model.name": "model", "data.file": "data"}
+NAMES |= {"data.hold_out": "hold_out_stations"}
 ALSO = {"data": ["--train-file"]}
 OPTIONS = {NAMES.get(key, key.rpartition(".")[2]): key for key in SETTINGS}
 
@@ -76,9 +84,9 @@ def settings(command: Callable[..., Any]) -> Callable[..., Any]:
         kind, text = SETTINGS[key]
         kind = click.Choice(kind) if isinstance(kind, list) else kind
         names = [f"--{name.replace('_', '-')}", *ALSO.get(name, ())]
-        several = name == "freeze"
-        option = click.option(*names, type=kind, help=text, multiple=several)
-        command = option(command)
+        several, parse = name == "freeze", columns if name == "columns" else None
+        look: dict[str, Any] = {"multiple": several, "callback": parse}
+        command = click.option(*names, type=kind, help=text, **look)(command)
     return command
 
 

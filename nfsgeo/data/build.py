@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from xarray import Variable
 
 from nfsgeo.data.checks import as_real, check_distinct
-from nfsgeo.data.fields import FIELD, FORCING, KNOWN, PARAMETER, SPACE, Fields
+from nfsgeo.data.fields import FIELD, FORCING, KNOWN, PARAMETER, SPACE, STATION, Fields
 from nfsgeo.data.lazy import stacked
 from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError
@@ -58,6 +58,7 @@ def build(
     *,
     axes: Sequence[ArrayLike] | None = None,
     points: Any = None,
+    stations: ArrayLike | None = None,
     times: Any = None,
     domain: Domain | None = None,
     parameters: Mapping[str, ArrayLike] | None = None,
@@ -76,6 +77,7 @@ def build(
         axes: Coordinates of each axis of a grid.
         points: Points ``[n, d]`` of all samples, a list of those of each, or variables
             by the name of the axis.
+        stations: Names of the points, of one sample after the other.
         times: Time of each time step, numbers or dates; None where it is not known.
         domain: The box that holds the points; drawn around them when None.
         parameters: Scalars or small arrays of each sample, ``[N, ...]``.
@@ -120,6 +122,9 @@ def build(
         _check_name(path, name, found)
         dims = ["sample", *(f"{name}_{i}" for i in range(1, given.ndim))]
         found[name] = Variable(dims, given, {"role": PARAMETER})
+    if stations is not None:
+        along, num = [*found["x"].sizes.items()][-1]
+        found[STATION] = Variable(along, np.asarray(stations, str).reshape(-1)[:num])
     if times is not None:
         found["time"] = time_variable(times, f"times of {path}", units.get("time"))
     for name, unit in units.items():
@@ -127,7 +132,7 @@ def build(
             found[name].attrs.setdefault("units", unit)
     about = {"equation": equation, "provenance": json.dumps(dict(provenance or {}))}
     dataset = xarray.Dataset({**found, **cell_variables(cells)}, attrs=about)
-    fields = Fields(dataset.set_coords({"time", *SPACE} & found.keys()), path)
+    fields = Fields(dataset.set_coords({"time", STATION, *SPACE} & found.keys()), path)
     if split:
         fields = fields.with_split(split)
     if domain is not None:

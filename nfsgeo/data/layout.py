@@ -7,7 +7,7 @@ samples, time  dimensions ``sample`` and ``time`` with the coordinate ``time``; 
                variable ``part(sample)`` is 0, 1 or 2 for training, validation or test
 grid           dimensions ``x``, ``y``, ``z`` with coordinates of these names
 points         dimension ``point`` and coordinates ``x(point)``, or ``x(sample, point)``
-               where each sample has points of its own
+               where each sample has points of its own; names ``station(point)``
 ragged         a mesh for each sample: dimension ``obs``, ``row_size(sample)`` points of
                each sample, one after the other, ``x(obs)`` (CF 1.11, section 9.3.3)
 domain         attributes ``lower``, ``upper`` and ``periodic`` of each coordinate, see
@@ -42,6 +42,7 @@ Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int64]
 
 SPACE = "xyz"  # names of the axes
+STATION = "station"  # coordinate of the names of points
 FIELD, KNOWN, STATIC, INITIAL, PARAMETER = ROLES = (
     "field",  # to be predicted
     "known",  # in time: known ahead; of samples alone: an input of a model

@@ -186,6 +186,11 @@ def is_source(path: Path) -> bool:
     return path.is_file() or any((path / name).exists() for name in STORE)
 
 
+def takes_columns(path: Path) -> bool:
+    """Whether a file is of a format that leaves open what its columns are."""
+    return "columns" in _format_of(path, {}).options
+
+
 def check_path(path: Any) -> Path:
     """The path, where it is one.
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nfsgeo.data.domains import domain_of
-from nfsgeo.data.layout import Doubles, Indices, Layout, reading
+from nfsgeo.data.layout import STATION, Doubles, Indices, Layout, reading
 from nfsgeo.data.lazy import part
 from nfsgeo.geometry import Domain
 
@@ -70,6 +70,15 @@ class Places(Layout):
             return np.stack([grid.ravel() for grid in grids], axis=-1)
         points, there = self._points(sample)
         return points if there is None else points[there]
+
+    def stations(self, sample: int = 0) -> list[str]:
+        """Names of the points of a sample, in their order; none if there are none."""
+        if STATION not in self.dataset.coords or self.axes is not None:
+            return []
+        names, (_, there) = self.dataset[STATION].values, self._points(sample)
+        if self._ends is not None:
+            names = names[slice(*map(int, self._ends[sample : sample + 2]))]
+        return [str(name) for name in (names if there is None else names[there])]
 
     def num_points(self, sample: int = 0) -> int:
         """Number of points of a sample."""

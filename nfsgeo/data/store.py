@@ -7,6 +7,7 @@ came in, and a checksum in each chunk.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -19,7 +20,7 @@ import xarray
 from xarray import Variable
 
 from nfsgeo.data.disk import check_room, new_hdf5
-from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC, Fields, reading
+from nfsgeo.data.fields import FIELD, INITIAL, KNOWN, STATIC, STATION, Fields, reading
 from nfsgeo.data.lazy import deferred, opened_hdf5, read_hdf5
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
@@ -56,7 +57,9 @@ def read_own(path: Path) -> Fields:
     with xarray.open_dataset(path, engine="h5netcdf", decode_cf=False) as dataset:
         for name, each in dataset.variables.items():
             found[str(name)] = each
-            if _is_large(each.dims, each.attrs):
+            if each.dtype.kind == "S":
+                found[str(name)] = _joined(each.load())
+            elif _is_large(each.dims, each.attrs):
                 # By h5py alone, in half the time that h5netcdf takes.
                 read = partial(read_hdf5, opened, str(name))
                 found[str(name)] = deferred(each.dims, each.shape, each.dtype, read)
@@ -65,6 +68,7 @@ def read_own(path: Path) -> Fields:
                 each.load()
         about = {k: v for k, v in dataset.attrs.items() if k != "nfsgeo_layout"}
     space = found.keys() & {"time", "x", "y", "z"}
+    space |= {STATION} & {n for n, each in found.items() if each.dtype.kind == "U"}
     whole = xarray.Dataset(found, attrs=about).set_coords(space)
     return Fields(whole, path, reopens=True)
 
@@ -78,13 +82,17 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
     source, total = fields.dataset, fields.num_samples
     if "time" not in source.variables:
         source = source.assign_coords(time=("time", fields.times, {"axis": "T"}))
-    ahead = ("sample", "time", *fields.places)
+    ahead, places = ("sample", "time", *fields.places), [*fields.space]
+    if fields.stations():
+        names = _letters(source[STATION].variable)
+        source, places = source.assign_coords(station=names), [*places, STATION]
+        fields = replace(fields, dataset=source)
     with new_hdf5(out) as handle, h5netcdf.File(handle, "w") as file:
         file.dimensions = {str(dim): size for dim, size in source.sizes.items()}
         whole = {**source.attrs, "Conventions": "CF-1.11", "nfsgeo_layout": LAYOUT}
         _describe(file, whole)
         for name, each in source.variables.items():
-            if each.dtype.kind not in "biuf":  # names of stations
+            if each.dtype.kind not in "biuf" and each.dtype != "S1":
                 continue
             dims = [d for d in ahead if d in each.dims]
             dims += [d for d in map(str, each.dims) if d not in dims]
@@ -92,7 +100,7 @@ def write_own(fields: Fields, out: Path, progress: Progress = silent) -> None:
             if name in fields.space:
                 about["axis"] = str(name).upper()
             elif fields.axes is None and {*dims}.intersection(fields.places):
-                about["coordinates"] = " ".join(fields.space)
+                about["coordinates"] = " ".join(p for p in places if p != name)
             _create(file, str(name), dims, each.dtype, fields.num_points(0), about)
         # Open until flushed: HDF5 closes what it cannot write without an error.
         held = [handle[name] for name in file.variables]
@@ -132,6 +140,20 @@ def of_each_sample(
         yield str(name), index, whole
 
 
+def _letters(names: Variable) -> Variable:
+    """Names as CF holds them for all programs, along a dimension of letters."""
+    coded = np.char.encode(names.values.astype(str), "utf-8")
+    apart = np.ascontiguousarray(coded)[..., None].view("S1")
+    return Variable((*names.dims, "letter"), apart, {"_Encoding": "utf-8"})
+
+
+def _joined(letters: Variable) -> Variable:
+    """Names of letters."""
+    coded = np.ascontiguousarray(letters.values)
+    whole = coded.view(f"S{coded.shape[-1]}")[..., 0]
+    return Variable(letters.dims[:-1], np.char.decode(whole, "utf-8"))
+
+
 def _is_large(dims: Any, attrs: Mapping[str, Any]) -> bool:
     """Whether a variable is read, and filled, sample by sample."""
     return attrs.get("role") in FIELDS or "obs" in dims
@@ -147,7 +169,7 @@ def _create(
 ) -> None:
     """A variable to be filled, in chunks of about half a megabyte where it is large."""
     chunks = {dim: file.dimensions[dim].size for dim in dims}
-    if _is_large(dims, attrs):
+    if _is_large(dims, attrs) and dtype.kind != "S":
         dtype = np.result_type(dtype, np.float32)
         for dim, most in (("sample", 1), ("obs", rows)):
             if dim in chunks and len(dims) > 1 - (dim == "obs"):

@@ -13,12 +13,21 @@ from xarray import Variable
 from nfsgeo.data.checks import as_real, finite, missing_values, on_cpu
 from nfsgeo.errors import UserError
 
+Doubles = NDArray[np.float64]
+
 __all__ = [
     "EPOCH",
+    "MONTHS",
     "as_times",
     "check_no_dates",
+    "clock",
     "dates",
+    "filled",
+    "later",
+    "same_steps",
+    "spacing_text",
     "span_text",
+    "step_text",
     "time_text",
     "time_texts",
     "time_variable",
@@ -26,6 +35,9 @@ __all__ = [
 ]
 
 EPOCH = "seconds since 1970-01-01"  # unit of times that were dates
+MONTHS = "months"  # unit of the steps of dates a month or a year apart
+DAY = 86400.0
+STEPS = {"day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 # Letters of a date to days, minutes, seconds, ms, µs.
 LENGTHS = (10, 16, 19, 23, 26)
 DIGITS = range(4, 18)
@@ -148,6 +160,95 @@ def _is_even(steps: NDArray[Any]) -> bool:
     return bool(steps.max() <= steps.min() * (1 + 1e-9))
 
 
+def clock(times: Doubles, unit: str) -> tuple[Doubles, str]:
+    """Times of which regular ones have equal steps, and their unit.
+
+    Dates at one place of their months, as far from the beginning, from the end or from
+    the middle, are numbers of months since 1970; other times are as they are.
+    """
+    found = _calendar(times) if unit == EPOCH else None
+    return (times, unit) if found is None else (found[0].astype(float), MONTHS)
+
+
+def later(steps: Doubles, times: Doubles, unit: str) -> Doubles:
+    """Times that are so much later than the last of ``times``, or earlier.
+
+    Args:
+        steps: In the ``unit``.
+        times: Increasing; those of a calendar where the unit is :data:`MONTHS`.
+        unit: Of :func:`clock`.
+    """
+    found = _calendar(times) if unit == MONTHS else None
+    if found is None:
+        return times[-1] + steps
+    months, share, offset = found
+    return _within(months[-1] + np.round(steps).astype(int), share) + offset
+
+
+def same_steps(steps: Any, others: Any) -> NDArray[np.bool_]:
+    """Which steps in time are as long as others, but for rounding."""
+    return np.isclose(steps, others, rtol=1e-3, atol=0)
+
+
+def filled(times: Doubles) -> tuple[Doubles, NDArray[np.int64]]:
+    """Dates with those between that a regular series lacks, and where ``times`` are.
+
+    A series is regular if at least half of its steps are equal, the others whole
+    multiples of these, and if it lacks fewer dates than it has.
+    """
+    at, unit = clock(times, EPOCH)
+    steps = np.diff(at)
+    usual = np.median(steps) if len(steps) else 1.0
+    number = np.cumsum([0, *np.round(steps / usual)]).astype(np.int64)
+    regular = same_steps(steps, usual * np.diff(number)).all()
+    if not regular or number[-1] >= 2 * len(times):
+        return times, np.arange(len(times))
+    whole = later(usual * np.arange(-number[-1], 1.0), times, unit)
+    whole[number] = times
+    return whole, number
+
+
+def _calendar(times: Doubles) -> tuple[NDArray[Any], float, float] | None:
+    """Months of dates and their one place there, as a share of the month and seconds
+    from there; None where they are at several places.
+    """
+    months = dates(times, EPOCH).astype("M8[M]")
+    apart = len(np.unique(months)) == len(months)
+    last_day = times[0] >= _within(months[:1], 1)[0] - DAY
+    for share in (1.0, 0.0, 0.5) if last_day else (0.0, 1.0, 0.5):
+        offsets = times - _within(months, share)
+        if apart and np.ptp(offsets) < 0.5:
+            return months, share, float(offsets[0])
+    return None
+
+
+def _within(months: NDArray[Any], share: float) -> Doubles:
+    """The times at which a share of months is over."""
+    begin, end = ((months + k).astype("M8[s]").astype(float) for k in (0, 1))
+    return begin + share * (end - begin)
+
+
+def step_text(step: float, unit: str = "") -> str:
+    """A step in time with its unit: ``1 month``, ``6 hours``, ``0.25 h``."""
+    if unit == EPOCH:
+        unit = next((u for u, span in STEPS.items() if step % span == 0), "second")
+        step /= STEPS[unit]
+    elif unit == MONTHS:
+        unit, step = ("year", step / 12) if step % 12 == 0 else ("month", step)
+    else:
+        return f"{step:g} {unit}".rstrip()
+    return f"{step:g} {unit}{'s' * bool(step != 1)}"
+
+
+def spacing_text(times: Doubles, unit: str = "") -> str:
+    """How far apart times are: ``1 month``, ``1 day to 3 days``, nothing for one."""
+    at, unit = clock(times, unit)
+    steps = np.diff(at)
+    ends = [steps.min(), steps.max()] if len(steps) else []
+    shown = ends[:1] if len(steps) and same_steps(*ends) else ends
+    return " to ".join(step_text(each, unit) for each in shown)
+
+
 def time_text(time: float, unit: str = "") -> str:
     """A time with its unit, ``t = 2.75 h``, or a date in UTC."""
     return time_texts([time], unit)[0]
@@ -165,7 +266,8 @@ def time_texts(times: Iterable[float], unit: str = "") -> list[str]:
     behind = f" {unit}" * bool(unit)
     if unit == EPOCH:
         written = [str(np.datetime64(round(1e6 * time), "us")) for time in times]
-    for digits in LENGTHS[1:] if unit == EPOCH else DIGITS:
+    days = not any(time % DAY for time in times)
+    for digits in LENGTHS[not days :] if unit == EPOCH else DIGITS:
         if unit == EPOCH:
             texts = [date[:digits].replace("T", " ") for date in written]
         else:

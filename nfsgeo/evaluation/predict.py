@@ -19,16 +19,23 @@ from nfsgeo.data.memory import kept
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.opening import write, writer_of
 from nfsgeo.data.staging import Staging
-from nfsgeo.data.times import span_text, time_text
+from nfsgeo.data.times import (
+    later,
+    same_steps,
+    spacing_text,
+    span_text,
+    step_text,
+    time_text,
+)
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.scored_model import open_run, predictions
-from nfsgeo.forecast import matched
+from nfsgeo.forecast import matched, times_of
 from nfsgeo.forecast.checks import check_asked
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
-from nfsgeo.training.run_data import RunData
+from nfsgeo.training.run_data import RunData, open_as
 from nfsgeo.training.run_paths import Run
 
 __all__ = ["predict"]
@@ -88,11 +95,12 @@ def predict(
     task, data = forecaster.task, config.data
     with (
         tempfile.TemporaryDirectory(dir=target.parent, prefix=target.name) as scratch,
-        nfsgeo.data.open(source) as file,
+        open_as(data, source) as file,
     ):
         file, domain, num = matched(file, task), task.domain, file.num_samples
         # A point cloud is observed everywhere; a model that needs a grid refuses it.
-        at_all = file.shape is None and MODELS[config.model.name].points
+        info = MODELS[config.model.name]
+        at_all = file.shape is None and info.points and info.unseen_meshes
         mesh = MeshOfFile(file) if at_all else RunData(config, file).mesh
         points, queries, most = None, None, max(map(file.num_points, range(num)))
         if query_points is not None:
@@ -105,13 +113,18 @@ def predict(
             ahead = np.array(lead_times, np.float64)
         elif steps is not None and task.has_time:
             ahead = _rolled_out(ahead, steps)
-        ahead += file.times[observed[-1]] if task.has_time else 0.0
+        if task.has_time:
+            until = file.times[: observed[-1] + 1]
+            ahead = later(ahead, until, times_of(task, file, until)[1])
         numbers = np.concatenate([observed, known := _known_ahead(file, ahead)])
         bytes_each = 4 * len(ahead) * file.components + 8 * domain.dim
         check_room(target, num * most * bytes_each)
         windows = WindowDataset(
             file, range(num), len(observed), len(known), mesh, numbers=numbers
         )
+        names: list[str] = []
+        for sample in range(num) if points is None and file.stations() else ():
+            names += [*np.array(file.stations(sample))[mesh(sample).index]]
         staging, where = Staging(Path(scratch) / "samples", {}), list[Doubles]()
         for batch, u in predictions(
             forecaster,
@@ -131,6 +144,7 @@ def predict(
             Path(source.name),
             [Array(staging.each("u", ("n", *"ptc")), "ptc", file.component_names)],
             points=where,
+            stations=names or None,
             times=ahead,
             domain=domain,
             equation=file.equation,
@@ -148,6 +162,7 @@ def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indic
     any time, in number.
     """
     n_in, num, usual = task.n_in, file.num_observed(), np.array(task.times[: task.n_in])
+    times, _ = times_of(task, file, file.times)
     if first is not None and not (n_in and 0 <= first < len(file.times)):
         raise UserError(
             f"the first observed snapshot {first} of {file.path}",
@@ -161,17 +176,16 @@ def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indic
         found += num - 1 - found[-1] if first is None else first
         wanted, fits = f"{found[-1] - found[0] + 1}", found[0] >= 0
     else:
-        begin = file.times[num - 1] + usual[0] if first is None else file.times[first]
-        found, off = _nearest(file, begin + usual - usual[0])
-        wanted, fits = (
-            f"{n_in}, {task.step:g} apart",
-            off.max() <= 1e-3 * task.step * n_in,
-        )
+        begin = times[num - 1] + usual[0] if first is None else times[first]
+        found, off = _nearest(times, begin + usual - usual[0])
+        step = step_text(task.step, task.units.get("time", ""))
+        wanted, fits = f"{n_in}, {step} apart", off.max() <= 1e-3 * task.step * n_in
     if not fits or found[-1] >= num:
-        gaps = np.diff(file.times[first or 0 :])
-        apart = f", {gaps.min():g} to {gaps.max():g} apart" if len(gaps) else ""
+        apart = spacing_text(file.times[first or 0 :], file.time_unit)
         raise UserError(
-            f"{file.path} with {num} observed snapshots{apart}, and time steps "
+            f"{file.path} with {num} observed snapshots"
+            + f", {apart} apart" * bool(apart)
+            + ", and time steps "
             f"{max(0, found[0])} to {found[-1]} to predict from",
             f"at least {wanted}, as in training",
             "use a file with such snapshots at its end, or choose others by the number "
@@ -183,7 +197,7 @@ def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indic
 def _rolled_out(ahead: Doubles, steps: int) -> Doubles:
     """So many times after the last input, as far apart as those of training."""
     apart = np.diff(ahead, prepend=0)
-    if steps < 1 or not np.allclose(apart, apart[0], rtol=1e-3, atol=0):
+    if steps < 1 or not same_steps(apart, apart[0]).all():
         raise UserError(
             f"--steps {steps} of a model that was trained on time steps of "
             f"{apart.min():g} to {apart.max():g}",
@@ -197,7 +211,7 @@ def _known_ahead(file: Fields, ahead: Doubles) -> Indices:
     """Numbers of the predicted time steps, where the file must know something there."""
     if not file.forcing_names:
         return np.empty(0, np.int64)
-    found, off = _nearest(file, ahead)
+    found, off = _nearest(file.times, ahead)
     step = min(np.diff(times).min(initial=np.inf) for times in (ahead, file.times))
     if (lacking := ~(off <= 1e-3 * step)).any():
         raise UserError(
@@ -211,7 +225,7 @@ def _known_ahead(file: Fields, ahead: Doubles) -> Indices:
     return found
 
 
-def _nearest(file: Fields, times: Doubles) -> tuple[Indices, Doubles]:
+def _nearest(there: Doubles, times: Doubles) -> tuple[Indices, Doubles]:
     """Numbers of the snapshots nearest to some times, and how far these are off."""
-    off = np.abs(file.times[:, None] - times)
+    off = np.abs(there[:, None] - times)
     return off.argmin(axis=0), off.min(axis=0)

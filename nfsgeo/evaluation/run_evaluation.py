@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.memory import kept
 from nfsgeo.errors import UserError
@@ -21,6 +20,7 @@ from nfsgeo.evaluation.scores import (
     station_references,
     unobserved_errors,
 )
+from nfsgeo.evaluation.station_series import station_series
 from nfsgeo.evaluation.unseen import COLUMNS, UnseenAt, evaluate_unseen, spread
 from nfsgeo.forecast import matched
 from nfsgeo.models import num_parameters
@@ -30,7 +30,7 @@ from nfsgeo.training.artifacts import write_bytes, write_json, write_rows
 from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.history import read_history
 from nfsgeo.training.run import is_finished
-from nfsgeo.training.run_data import RunData, open_source
+from nfsgeo.training.run_data import RunData, open_as, open_source
 from nfsgeo.training.run_paths import Run, find_run
 
 __all__ = ["BY_TIME_STEP", "evaluate_run"]
@@ -100,7 +100,7 @@ def evaluate_run(
             f"{paths.root} without data", "a file to evaluate on", "give --data FILE"
         )
     with (
-        open_source(trained.data) if data is None else nfsgeo.data.open(kept(data))
+        open_source(trained.data) if data is None else open_as(trained.data, kept(data))
     ) as file:
         file, task = matched(file, forecaster.task), forecaster.task
         if own and task.fingerprint not in ("", file.fingerprint()):
@@ -131,7 +131,7 @@ def evaluate_run(
             )
             summary |= {"unseen": spread(rows), "unseen_points": points}
         if own:
-            _write(paths, file, found)
+            _write(paths, file, found, station_series(scored))
             if rows:
                 write_rows(paths.unseen, COLUMNS, rows)
             write_json(paths.summary, summary)
@@ -170,8 +170,10 @@ def _costs(paths: RunPaths, scored: ScoredModel) -> dict[str, Any]:
     }
 
 
-def _write(paths: RunPaths, file: Fields, found: Scores) -> None:
-    """Writes the examples and the errors in time, with what their figures need."""
+def _write(
+    paths: RunPaths, file: Fields, found: Scores, stations: dict[str, Any]
+) -> None:
+    """Writes examples, series and the errors in time, with what their figures need."""
     errors, names = found.by_time_step, file.component_names
     texts = {
         "component_names": names,
@@ -181,6 +183,7 @@ def _write(paths: RunPaths, file: Fields, found: Scores) -> None:
     }
     arrays: dict[str, Any] = {
         **found.examples,
+        **stations,
         **file.domain.to_dict(),
         **{key: errors[name] for name, key in BY_TIME_STEP.items() if name in errors},
         **{name: np.array(each) for name, each in texts.items() if any(each)},

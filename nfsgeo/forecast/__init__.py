@@ -7,7 +7,7 @@
 """
 
 from nfsgeo.forecast.forecaster import Forecaster
-from nfsgeo.forecast.matching import check_times, matched, task_of
+from nfsgeo.forecast.matching import check_times, matched, task_of, times_of
 from nfsgeo.forecast.rollout import rollout
 from nfsgeo.forecast.statistics import Statistics
 
@@ -18,4 +18,5 @@ __all__ = [
     "matched",
     "rollout",
     "task_of",
+    "times_of",
 ]

@@ -10,14 +10,16 @@ import numpy as np
 
 from nfsgeo.data import Fields
 from nfsgeo.data.build import numbered
-from nfsgeo.data.times import EPOCH
+from nfsgeo.data.fields import Doubles
+from nfsgeo.data.formats.columns import listed
+from nfsgeo.data.times import EPOCH, MONTHS, clock, same_steps, step_text
 from nfsgeo.errors import UserError
 from nfsgeo.forecast.checks import check_lead
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Task
 
-__all__ = ["check_times", "matched", "task_of"]
+__all__ = ["check_times", "matched", "task_of", "times_of"]
 
 
 def task_of(
@@ -39,8 +41,12 @@ def task_of(
         grid_shape: of its points, where they form a grid.
         seasonal: whether the prediction depends on the times themselves.
     """
-    n_in = statistics.n_in
-    last = times[n_in - 1] if n_in else 0.0
+    n_in, units = statistics.n_in, file.units
+    at, unit = np.array(times), file.time_unit
+    if len(at) > 1 and not statistics.any_time:
+        at, unit = clock(at, unit)
+        units = units | ({"time": unit} if unit else {})
+    last = at[n_in - 1] if n_in else 0.0
     static = file.input_names[: len(file.input_names) - len(file.scalar_names)]
     return Task(
         domain=file.domain,
@@ -48,12 +54,12 @@ def task_of(
         static=tuple(static),
         scalars=tuple(file.scalar_names),
         forcings=tuple(file.forcing_names),
-        units=file.units,
+        units=units,
         mean=tuple(statistics.fields.mean.tolist()),
         std=tuple(statistics.fields.std.tolist()),
         n_in=n_in,
         n_out=len(times) - n_in,
-        times=tuple(float(time - last) for time in times),
+        times=tuple(float(time - last) for time in at),
         any_time=statistics.any_time,
         seasonal=seasonal,
         longest_lead=statistics.longest_lead,
@@ -98,6 +104,8 @@ def matched(file: Fields, task: Task) -> Fields:
             wrong.append((_counted(what, given), _counted(what, asked), kind))
     for name in sorted(task.units.keys() & file.units.keys()):
         one, other = (_unit(units[name]) for units in (file.units, task.units))
+        if name == "time" and other == MONTHS and file.time_unit == EPOCH:
+            continue  # whose steps are compared, see check_times
         if one != other:
             advice = "convert the values, or correct the unit in the file"
             wrong.append((f"{name} in {one}", f"{name} in {other}", advice))
@@ -140,13 +148,27 @@ def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) ->
             ahead = float(times[-1] - times[task.n_in - 1])
             check_lead(task, ahead, f"{file.path} with a window of which")
         return
-    found, usual = np.diff(next(iter(windows))), np.diff(task.times)
-    if not np.allclose(found, usual, rtol=1e-3, atol=0):
+    at, unit = times_of(task, file, np.array(next(iter(windows))))
+    found, usual = np.diff(at), np.diff(task.times)
+    if not same_steps(found, usual).all():
         raise UserError(
-            f"{file.path} with time steps of {found.mean():g}",
-            f"time steps of {usual.mean():g}, as in training",
+            f"{file.path} with time steps of {step_text(found.mean(), unit)}",
+            f"time steps of {step_text(usual.mean(), task.units.get('time', ''))}, as "
+            "in training",
             "use data with the same time steps",
         )
+
+
+def times_of(task: Task, file: Fields, times: Doubles) -> tuple[Doubles, str]:
+    """Times as a task counts them, in months where its steps are, and their unit.
+
+    Args:
+        task: of the model.
+        file: whose unit the times have.
+        times: increasing.
+    """
+    unit = file.time_unit
+    return clock(times, unit) if task.units.get("time") == MONTHS else (times, unit)
 
 
 def _found(trained: Sequence[str], there: Sequence[str], stem: str) -> list[str] | None:
@@ -163,7 +185,7 @@ def _found(trained: Sequence[str], there: Sequence[str], stem: str) -> list[str]
 def _counted(what: str, names: Sequence[str]) -> str:
     if not names:
         return f"no {what}"
-    return f"{len(names)} {what}{'s' * (len(names) > 1)} ({', '.join(names)})"
+    return f"{len(names)} {what}{'s' * (len(names) > 1)} ({listed(names)})"
 
 
 def _unit(unit: str) -> str:

@@ -107,11 +107,12 @@ class Box:
     def span(self, axis: int) -> str:
         """Where an axis begins and ends, as short text: ``0 to 1``.
 
-        Far from the origin the length stands in for the end: ``1000000 to +3000``.
+        Far from the origin with more digits: ``1000000 to 1003000``.
         """
         low, high, length = self.lower[axis], self.upper[axis], self.lengths[axis]
         if max(abs(low), abs(high)) > 100 * length:
-            return f"{low:.9g} to +{length:.4g}"
+            digits = 2 - math.floor(math.log10(length))
+            return f"{round(low, digits):.12g} to {round(high, digits):.12g}"
         return f"{low:.4g} to {high:.4g}"
 
     def ball_radius(self, fraction: float) -> float:

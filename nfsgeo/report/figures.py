@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogFormatter, MaxNLocator
 
+from nfsgeo.data.times import EPOCH, dates
 from nfsgeo.geometry import Domain
 from nfsgeo.report.maps import Column, FieldFigure
 from nfsgeo.report.run_folder import Predictions, RunFolder
 from nfsgeo.report.style import COLOURS, WIDTH, Picture, styled
-from nfsgeo.report.text import finite, mae_text, time_axis
+from nfsgeo.report.text import finite, mae_text, time_axis, with_unit
 
 __all__ = ["COMPONENTS", "SAMPLES", "Curve", "curves", "evenly", "run_pictures"]
 __all__ += ["sample_figure", "slug"]
@@ -32,6 +34,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "linear_extrapolation": {"color": COLOURS["second"], "ls": "--"},
     "persistence": {"color": COLOURS["muted"], "ls": ":"},
 }
+OBSERVED = {"color": COLOURS["muted"], "lw": 0.8, "marker": "o", "ms": 1.5}
+PREDICTED = {"color": COLOURS["model"], "marker": "o", "ms": 1.5}
 BEST = {"ls": "", "marker": "o", "ms": 8, "mfc": "none", "color": COLOURS["second"]}
 LOSSES = {
     "train_loss": ("training loss", {"color": COLOURS["muted"]}),
@@ -47,7 +51,9 @@ UNSEEN = {
 def run_pictures(run: RunFolder) -> list[Picture]:
     """Every picture that the files of a run provide for, in the order of the report."""
     with styled():
-        pictures = list(_field_pictures(run.predictions)) if run.predictions else []
+        e = run.predictions
+        pictures = list(_station_pictures(e)) if e and e.stations else []
+        pictures += list(_field_pictures(e)) if e else []
         return [*pictures, *_curves(run)]
 
 
@@ -69,6 +75,31 @@ def _field_pictures(e: Predictions) -> Iterator[Picture]:
                 drawn = _space_time(e, figure.columns)
                 caption = f"{which}, over space and time."
                 yield Picture(f"space-time-{suffix}", "fields", caption, drawn)
+
+
+def _station_pictures(e: Predictions) -> Iterator[Picture]:
+    """What was observed and predicted at stations over time."""
+    names, times, truth, prediction = e.stations
+    at, n_out = dates(times, e.time_unit), len(e.times_out)
+    # A line for each prediction; single time steps are dots.
+    breaks = range(n_out, len(times), n_out) if n_out > 1 else []
+    apart = np.insert(at, breaks, at[[*breaks]])
+    prediction = np.insert(prediction, breaks, np.nan, axis=1)
+    for c, name in enumerate(e.component_names[:COMPONENTS]):
+        panels = {
+            str(station): {
+                "observed": (at, observed[:, c], OBSERVED),
+                "predicted": (apart, predicted[:, c], PREDICTED),
+            }
+            for station, observed, predicted in zip(
+                names, truth, prediction, strict=True
+            )
+        }
+        label = with_unit("time", e.time_unit if e.time_unit != EPOCH else "")
+        caption = f"{e.quantities[c]} at stations, at the end of the test part. "
+        caption += f"Predictions of {n_out} time steps follow each other."
+        figure = curves(panels, label, "linear")
+        yield Picture(f"stations-{slug(name)}", "fields", caption, figure)
 
 
 def sample_figure(e: Predictions, s: int, c: int, rows: Sequence[int]) -> FieldFigure:
@@ -93,7 +124,7 @@ def sample_figure(e: Predictions, s: int, c: int, rows: Sequence[int]) -> FieldF
 
 def _space_time(e: Predictions, columns: Sequence[Column]) -> Figure:
     """Fields over an interval and time, time upwards."""
-    times, label = time_axis(e.leads, e.time_unit)
+    times, label = time_axis(*e.leads)
     (low,), (high,), (periodic,) = e.domain.lower, e.domain.upper, e.domain.periodic
     plane = Domain((low, times[0]), (high, times[-1]), (periodic, False))
     pos = np.stack(np.meshgrid(e.pos[:, 0], times), axis=-1).reshape(-1, 2)
@@ -130,7 +161,7 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
         caption = "Error at each predicted time step, mean over the test set."
         if len(e.quantities) > COMPONENTS:
             caption += f" The first {COMPONENTS} of {len(e.quantities)} components."
-        leads, label = time_axis(e.leads, e.time_unit)
+        leads, label = time_axis(*e.leads)
         found = e.error_by_time_step.items()
         errors = {name: error.reshape(len(leads), -1) for name, error in found}
         panels = {
@@ -174,9 +205,17 @@ def curves(
             ax.errorbar(x, y, label=name, **{"marker": marker, "ms": 2.5, **look})
         if all((np.asarray(y) > 0).any() for _, y, _ in lines.values()):
             ax.set_yscale(scale)
+        if scale == "log" and 1 <= ax.get_ylim()[0] < ax.get_ylim()[1] < 1e4:
+            ax.yaxis.set_major_formatter(LogFormatter())
+            ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
         ax.set_ylabel(fill(quantity, 20))  # about as many letters as a panel is high
         ax.grid(True, axis="y")
-    if xlabel == "epoch":
+    along = np.concatenate([x for each in panels.values() for x, *_ in each.values()])
+    if along.dtype.kind == "M":
+        locator = AutoDateLocator()
+        axes[-1].xaxis.set_major_locator(locator)
+        axes[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    elif not np.any(along % 1):
         axes[-1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes[-1].set_xlabel(xlabel)
     shown = axes[0].get_legend_handles_labels()

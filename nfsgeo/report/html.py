@@ -25,6 +25,7 @@ from nfsgeo.report.tables import (
     flat,
     methods_of,
     settings_tables,
+    unobserved_table,
     verdict,
 )
 from nfsgeo.report.text import error_text, time_axis
@@ -74,6 +75,7 @@ def write_report(run_dir: Path) -> Path:
         facts=facts(run),
         errors=error_table(methods_of(run.summary)),
         components=list(component_tables(run.summary)),
+        unobserved=unobserved_table(run.summary),
         pooled=run.summary.get("pooled"),
         verdict=verdict(run.summary),
         units=run.summary.get("units"),
@@ -170,7 +172,7 @@ def _pictures(runs: Mapping[str, RunFolder]) -> Iterator[Picture]:
         e = run.predictions
         if e is None or e.steady or "model" not in e.error_by_time_step:
             continue
-        leads, label = time_axis(e.leads, e.time_unit)
+        leads, label = time_axis(*e.leads)
         errors = e.error_by_time_step["model"].reshape(len(leads), -1)
         for quantity, error in zip(e.quantities[:COMPONENTS], errors.T, strict=False):
             key = f"Test error of {quantity} by horizon.", label, f"MAE of {quantity}"

@@ -14,9 +14,10 @@ import yaml
 from numpy.typing import NDArray
 
 from nfsgeo.data.fields import Doubles, Indices
-from nfsgeo.data.times import time_texts
+from nfsgeo.data.times import clock, time_texts
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.run_evaluation import BY_TIME_STEP
+from nfsgeo.evaluation.station_series import SERIES
 from nfsgeo.geometry import Domain
 from nfsgeo.report.text import axis_labels, with_unit
 from nfsgeo.training import RunPaths
@@ -44,6 +45,9 @@ class Predictions:
     input_names: list[str]  # of static inputs of a problem without time, if known
     time_unit: str  # "" where it is not known
     triangles: Indices | None  # of a mesh in the plane, point numbers [m, 3]
+    # Names of a few stations [K], times [T], and what was observed and predicted there
+    # [K, T, C]; empty where points have no names.
+    stations: tuple[NDArray[Any], ...]
 
     @property
     def steady(self) -> bool:
@@ -61,9 +65,10 @@ class Predictions:
         return self.times[-self.truth.shape[2] :]
 
     @property
-    def leads(self) -> Doubles:
-        """Times of the predicted time steps after the last input ``[n_out]``."""
-        return self.times_out - self.times[self.x.shape[2] - 1]
+    def leads(self) -> tuple[Doubles, str]:
+        """Predicted times after the last input ``[n_out]``, and their unit."""
+        times, unit = clock(self.times, self.time_unit)
+        return times[-len(self.times_out) :] - times[self.x.shape[2] - 1], unit
 
     def when(self, step: int) -> str:
         """The time of a predicted time step, as text."""
@@ -159,5 +164,6 @@ def _predictions(file: Path) -> Predictions:
         input_names=[str(name) for name in arrays.get("input_names", ())],
         time_unit=str(arrays.get("time_unit", "")),
         triangles=arrays.get("triangles"),
+        stations=tuple(arrays[name] for name in SERIES if name in arrays),
         axes=axis_labels(domain, [str(unit) for unit in arrays.get("axis_units", ())]),
     )

@@ -27,6 +27,7 @@ __all__ = [
     "flat",
     "methods_of",
     "settings_tables",
+    "unobserved_table",
     "verdict",
 ]
 
@@ -84,6 +85,16 @@ def component_tables(summary: Errors) -> Iterator[tuple[str, str, pd.DataFrame]]
         yield with_unit(name, errors.get("unit")), std, error_table(methods_of(own))
 
 
+def unobserved_table(summary: Errors) -> tuple[str, pd.DataFrame] | None:
+    """Title and :func:`error_table` of points that are not observed, if any are not."""
+    if not (errors := summary.get("unobserved")):
+        return None
+    baselines = errors.get("baselines")
+    own = {"model": summary.get("model"), "test": errors, "baselines": baselines}
+    title = f"At the {count_text(errors.get('num_points'))} points not observed"
+    return title, error_table(methods_of(own))
+
+
 def verdict(summary: Errors) -> str | None:
     """How the model's error compares with the best of the baselines, in words."""
     test = summary.get("test")
@@ -93,10 +104,10 @@ def verdict(summary: Errors) -> str | None:
     if not mae or not rivals:
         return None
     rival, name = min(rivals)
-    factor, word = (rival / mae, "below") if rival >= mae else (mae / rival, "above")
     pooled = "Pooled test" if summary.get("components") else "Test"
     return (
-        f"{pooled} MAE {error_text(mae)}: {factor:.2g} times {word} the best baseline, "
+        f"{pooled} MAE {error_text(mae)}: {mae / rival:.3g} times that of the best "
+        f"baseline, "
         f"{name[0].lower() + name[1:]} ({error_text(rival)})."
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nfsgeo.data.fields import Doubles
-from nfsgeo.data.times import EPOCH
+from nfsgeo.data.times import EPOCH, MONTHS
 from nfsgeo.geometry import Domain
 
 __all__ = [
@@ -45,7 +45,7 @@ def error_text(value: Any) -> str:
 def mae_text(error: Doubles) -> str:
     """The MAE of differences from the truth, where that is known."""
     known = np.abs(error[~np.isnan(error)])
-    return f"MAE {known.mean():#.2g}" if known.size else "no truth"
+    return f"MAE {known.mean():#.2g}".rstrip(".") if known.size else "no truth"
 
 
 def count_text(value: Any) -> str:
@@ -94,6 +94,8 @@ def time_axis(leads: Doubles, unit: str = "") -> tuple[Doubles, str]:
         unit: Their unit, ``""`` where it is not known.
     """
     after = " after the last input"
+    if unit == MONTHS:
+        return leads, MONTHS + after
     if unit != EPOCH:
         return leads, with_unit(f"time{after}", unit)
     name = next((n for n in SPANS if leads[-1] >= 2 * SPANS[n]), "seconds")

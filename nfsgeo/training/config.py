@@ -66,6 +66,8 @@ class DataSection(Section):
     Attributes:
         file: Data in any format that :func:`nfsgeo.data.open` reads, also called
             ``train_file``; None for the demonstration's.
+        columns: What columns of the files are, where these do not tell, as
+            :func:`nfsgeo.data.open` takes it; also of files that a run predicts from.
         test_file: A second file, whose samples are the test part; those of ``file`` are
             for training and validation then.
         split: Three fractions with the sum 1, or numbers of samples, of training,
@@ -80,6 +82,8 @@ class DataSection(Section):
             random subset of a grid, all points of a cloud.
         points: Number of points; None for a quarter of a grid's, all of a cloud's.
         grid: Points along each axis, for the sub-grid.
+        hold_out: Share of the points of a cloud that nothing is trained on, drawn by
+            ``mesh_seed``: errors there are the unobserved ones of a summary.
         mesh_per_sample: Whether each sample is observed at points of its own.
         point_sets: Number of point sets that training samples cycle through, one per
             epoch: an augmentation that keeps networks from fitting one mesh.
@@ -128,12 +132,14 @@ class DataSection(Section):
     file: Path | None = Field(
         default=None, validation_alias=AliasChoices("file", "train_file")
     )
+    columns: dict[str, str | list[str]] | None = None
     test_file: Path | None = None
     split: tuple[NonNegativeFloat, NonNegativeFloat, NonNegativeFloat] | None = None
     known: list[str] = []
     mesh: Annotated[str, _one_of("data.mesh", MESH_KINDS)] | None = None
     points: PositiveInt | None = None
     grid: PositiveInt | None = None
+    hold_out: float = Field(default=0.0, ge=0, lt=1)
     mesh_per_sample: bool = False
     point_sets: PositiveInt | None = None
     query_points: NonNegativeInt | None = None

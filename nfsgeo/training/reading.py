@@ -8,10 +8,10 @@ from itertools import compress
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from nfsgeo.data import Fields
+from nfsgeo.data.times import clock, same_steps, span_text, step_text, time_text
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Statistics
@@ -48,7 +48,7 @@ def read_windows(
     for part in ("train", "valid"):
         windows = parts[part]
         if not data.lead_times:
-            _check_time_steps(windows.times, file)
+            _check_time_steps(windows)
         for item in range(len(windows)):
             window = windows[item]
             _check_points(window, file)
@@ -102,16 +102,20 @@ def check_observed(part: str, windows: WindowDataset) -> None:
     )
 
 
-def _check_time_steps(times: NDArray[np.float64], file: Fields) -> None:
+def _check_time_steps(windows: WindowDataset) -> None:
     """Makes sure that the snapshots of a window are equally far apart in time."""
+    file = windows.file
+    times, unit = clock(windows.times, file.time_unit)
     steps = np.diff(times)
-    unequal = np.flatnonzero(~np.isclose(steps, steps[:1], rtol=1e-3, atol=0))
+    unequal = np.flatnonzero(~same_steps(steps, steps[:1]))
     if unequal.size:
         at = unequal[0]
-        before, here, after = times[[at - 1, at, at + 1]]
+        before, here, after = windows.times[at - 1 : at + 2].tolist()
+        one, other = (step_text(steps[k], unit) for k in (at - 1, at))
         raise UserError(
-            f"{file.path} with unequal time steps, {steps[at - 1]:g} from t = "
-            f"{before:g} and {steps[at]:g} from t = {here:g} to {after:g}",
+            f"{file.path} with unequal time steps, {one} from "
+            f"{time_text(before, file.time_unit)} and {other} from "
+            f"{span_text(here, after, file.time_unit)}",
             f"equal steps among the {len(times)} snapshots of a window",
             "choose others by data.first_step and data.time_stride, or train on "
             "steps of any length: --set data.lead_times=true",

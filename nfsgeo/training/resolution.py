@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 from nfsgeo.data import Fields
 from nfsgeo.data.meshes import MESH_KINDS
@@ -22,6 +23,7 @@ FEW = 5
 WINDOWS = 1000
 # Of a network that corrects a linear forecast, and soon fits noise.
 LINEAR_RATE, LINEAR_BATCH = 5e-4, 32
+SUBSET = "random-subset"
 ANY_POINTS = "a --model that takes any points, such as nfs"
 
 
@@ -117,7 +119,10 @@ def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
         )
     # The run may be continued from another folder.
     test_file = data.test_file and data.test_file.resolve()
-    path = file.path.resolve()
+    path, columns = file.path.resolve(), data.columns or {}
+    places = Path(str(columns.get("points", "")))
+    if places.is_file():
+        data = data.changed(columns={**columns, "points": str(places.resolve())})
     return data.changed(file=path, test_file=test_file, n_in=n_in, n_out=n_out)
 
 
@@ -154,13 +159,14 @@ def _with_windows(config: RunConfig, file: Fields) -> DataSection:
 
 
 def _with_points(data: DataSection, file: Fields, model: ModelInfo) -> DataSection:
+    data = _with_held_out(data, file) if data.hold_out else data
     name = data.mesh
     if name is None:
         if data.grid is not None or not model.points:
             name = "grid"
         else:
             cloud = file.shape is None and data.points is None
-            name = "all" if cloud else "random-subset"
+            name = "all" if cloud else SUBSET
     elif name == "grid" and data.grid is None and data.points is None and file.shape:
         name = "all"
     kind = MESH_KINDS[name]
@@ -179,6 +185,22 @@ def _with_points(data: DataSection, file: Fields, model: ModelInfo) -> DataSecti
     elif kind.size is not None:
         points = data.points or max(1, file.num_points() // 4)
     return data.changed(mesh=name, point_sets=sets, points=points, grid=grid)
+
+
+def _with_held_out(data: DataSection, file: Fields) -> DataSection:
+    """Points of a cloud to observe, without those that nothing is trained on."""
+    num = file.num_points()
+    left = num - max(1, round(data.hold_out * num))
+    shared = file.shape is None and not file.sample_mesh.any()
+    own = data.mesh or data.grid or data.points or data.mesh_per_sample
+    if not shared or not left or (own and (data.mesh, data.points) != (SUBSET, left)):
+        raise UserError(
+            f"data.hold_out={data.hold_out:g} of {file.path}",
+            "a point cloud that all samples share, without other settings of its mesh, "
+            "grid or points",
+            "leave either out, or choose a smaller share",
+        )
+    return data.changed(mesh=SUBSET, points=left, point_sets=1, query_points=0)
 
 
 def _points_per_axis(data: DataSection, file: Fields, model: ModelInfo) -> int:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,15 @@ from nfsgeo.data.meshes import (
     MeshOfFile,
     with_queries,
 )
+from nfsgeo.data.opening import takes_columns
 from nfsgeo.data.splits import SPLITS, published_split, split_in_order
+from nfsgeo.data.times import clock, same_steps
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.config import DataSection, RunConfig
 
-__all__ = ["Observation", "RunData", "open_source", "queried"]
+__all__ = ["Observation", "RunData", "open_as", "open_source", "queried"]
 
 # Of a mesh that stays, which training samples cycle through.
 QUERY_SETS = 16
@@ -98,7 +101,8 @@ class RunData:
         some between them, are left out where there are others, unless lead times are
         known.
         """
-        data, times = self.config.data, self.file.times
+        data, file = self.config.data, self.file
+        times, _ = clock(file.times, file.time_unit)
         stride = data.window_stride if part == "train" else data.evaluation_stride
         if stride is None:
             return np.array([data.first_step])
@@ -108,7 +112,7 @@ class RunData:
             return starts
         usual = np.median(times[apart:] - times[:-apart])
         gaps = np.diff(times[starts[:, None] + apart * np.arange(num_steps)])
-        even = np.isclose(gaps, usual, rtol=1e-3, atol=0).all(axis=1)
+        even = same_steps(gaps, usual).all(axis=1)
         return starts[even] if even.any() else starts
 
     def windows(
@@ -271,10 +275,10 @@ def open_source(data: DataSection, progress: Progress = silent) -> Fields:
         workers=os.cpu_count() or 1,
         progress=progress,
     )
-    fields, split = nfsgeo.data.open(path), data.split
+    fields, split = open_as(data, path), data.split
     if data.test_file is not None:
         num, share = fields.num_samples, split[1] if split else 1 / 8
-        fields = concatenated([path, data.test_file], nfsgeo.data.open, "samples")
+        fields = concatenated([path, data.test_file], partial(open_as, data), "samples")
         valid = round(share if share >= 1 else share * num)
         if not 0 < valid < num:
             raise UserError(
@@ -287,6 +291,12 @@ def open_source(data: DataSection, progress: Progress = silent) -> Fields:
     elif split is not None:
         fields = fields.with_split(_parts(split, fields))
     return fields.with_known(data.known) if data.known else fields
+
+
+def open_as(data: DataSection, path: Path) -> Fields:
+    """A file with the columns of the run, where its format leaves these open."""
+    given = data.columns if data.columns and takes_columns(path) else None
+    return nfsgeo.data.open(path, columns=given)
 
 
 def _parts(split: tuple[float, float, float], fields: Fields) -> dict[str, Indices]:

@@ -50,7 +50,7 @@ def test_page_shows_errors_beside_the_baselines(whole_run: Path) -> None:
     texts += ["model.width", "2.13.0", "ETDRK4", "41a8c70", "navier-stokes"]
     assert not [text for text in texts if text not in page]
     assert bold(page) == ["0.00271", "0.00410", "0.00810"]
-    assert "4.1 times below the best baseline, linear extrapolation" in page
+    assert "0.242 times that of the best baseline, linear extrapolation" in page
 
 
 def test_a_baseline_that_wins_is_the_bold_one(make_run: MakeRun) -> None:
@@ -58,7 +58,7 @@ def test_a_baseline_that_wins_is_the_bold_one(make_run: MakeRun) -> None:
     change_summary(run, test={"mae": 0.0224, "rmse": 0.0041, "rel_l2": 0.0081})
     page = write_report(run).read_text()
     assert bold(page) == ["0.00410", "0.00810", "0.0112"]
-    assert "2 times above the best baseline" in page
+    assert "2 times that of the best baseline" in page
 
 
 def test_numbers_that_are_missing_show_as_dashes(make_run: MakeRun) -> None:

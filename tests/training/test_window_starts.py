@@ -53,6 +53,7 @@ def test_parts_in_time_share_no_time_step(
     every |= {"window_stride": stride, "evaluation_stride": 1, "split_by": "time"}
     data = DataSection(**every)
     file: Any = SimpleNamespace(path=Path("series"), times=np.arange(num))
+    file.time_unit = ""
     file.num_samples, file.num_observed = 1, lambda: num
     run = RunData(RunConfig(data=data), file)
     parts, used = run.steps, []

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import io
 import re
 import warnings
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import pandas
@@ -27,6 +28,7 @@ __all__ = [
     "first_lines",
     "header",
     "is_number",
+    "opened",
     "values_of",
 ]
 
@@ -49,11 +51,11 @@ class _Text(NamedTuple):
 
 def first_lines(path: Path, errors: str = "strict") -> _Text:
     """What the first lines of a text tell of its table."""
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         head, encoding = stream.read(512), "utf-8-sig"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16"
-    with path.open(encoding=encoding, errors=errors) as stream:
+    with io.TextIOWrapper(opened(path), encoding, errors) as stream:
         lines = [stream.readline(LONGEST) for _ in range(COMMENTS)]
     number = next((n for n, line in enumerate(lines) if line.lstrip()[:1] != "#"), 0)
     names, separator = header(lines[number])
@@ -89,7 +91,7 @@ def cells_of(path: Path, *, text: bool = False) -> dict[str, Any]:
         UserError: The file is no table of named columns in UTF-8, or a row has another
             number of cells.
     """
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         if stream.read(4) == b"PAR1":
             require("pyarrow", f"{path}, a Parquet file")
             frame = pandas.read_parquet(path, engine="pyarrow", partitioning=None)
@@ -105,12 +107,15 @@ def cells_of(path: Path, *, text: bool = False) -> dict[str, Any]:
             raise UserError(given, expected, "add a line with a name for each column")
         named.check_roles(path, names, {})
         options: dict[str, Any] = {"header": None, "names": names, "index_col": False}
-        options |= {"sep": separator, "skiprows": above, "dtype": str if text else None}
+        # Names of stations may begin with zeros.
+        kept = {n: str for n in names if named.bare_name(n) in named.STATIONS}
+        options |= {"sep": separator, "skiprows": above, "dtype": str if text else kept}
         with warnings.catch_warnings():
             for kind in (pandas.errors.ParserWarning, pandas.errors.DtypeWarning):
                 warnings.simplefilter("error", kind)
             options |= {"na_values": MISSING, "keep_default_na": False}
-            frame = pandas.read_csv(_source(path, encoding), **options)
+            with _source(path, encoding) as source:
+                frame = pandas.read_csv(source, **options)
     except UnicodeDecodeError as error:
         given = f"{path} with the byte {error.object[error.start]:#x} ({error.reason})"
         todo = f"convert it, as in iconv -f ISO-8859-1 -t UTF-8 {path} > NAME.csv"
@@ -125,19 +130,29 @@ def cells_of(path: Path, *, text: bool = False) -> dict[str, Any]:
     return {name: _array(frame.pop(name)) for name in names}
 
 
-def _source(path: Path, encoding: str) -> Path | io.StringIO:
-    """The file, or a text without its comments or in place of another encoding."""
+def opened(path: Path) -> BinaryIO:
+    """The bytes of a file, those within where gzip has packed it."""
     with path.open("rb") as stream:
+        packed = stream.read(2) == b"\x1f\x8b"
+    return cast(BinaryIO, gzip.open(path)) if packed else path.open("rb")
+
+
+def _source(path: Path, encoding: str) -> BinaryIO | io.StringIO:
+    """The file, or a text without its comments or in place of another encoding."""
+    with opened(path) as stream:
         blocks = iter(lambda: stream.read(2**20), b"")
         if encoding == "utf-8-sig" and not any(b"#" in block for block in blocks):
-            return path
-    return io.StringIO(re.sub(r"(?m)^[ \t]*#.*", "", path.read_text(encoding)))
+            return opened(path)
+        stream.seek(0)
+        text = stream.read().decode(encoding)
+    return io.StringIO(re.sub(r"(?m)^[ \t]*#.*", "", text))
 
 
 def _check_lines(path: Path, about: _Text) -> None:
     """Makes sure that every row has a cell for each name."""
     text, apart = _source(path, about.encoding), about.separator
-    with path.open(encoding="utf-8") if isinstance(text, Path) else text as stream:
+    whole = text if isinstance(text, io.StringIO) else io.TextIOWrapper(text, "utf-8")
+    with whole as stream:
         lines = islice(stream, about.above, None)
         cells = csv.reader(lines, delimiter=apart) if apart != SPACES else None
         rows = map(str.split, lines) if cells is None else cells

@@ -22,9 +22,11 @@ ROLES: dict[str, tuple[str, ...]] = {
     "y": ("y", "lat", "latitude", "northing"),
     "z": ("z",),
 }
+# Names of columns that tell points apart, though they are numbers.
+STATIONS = ("station", "station_id", "site", "site_id", "sensor", "id", "name", "code")
 # What a column without a role is: an input that never changes, a component, nothing.
 KINDS = ("static", "field", "ignore")
-SHOWN = 12  # columns, in a message
+SHOWN = 3  # columns, in a message
 UNIT = re.compile(r"\s*[\[(].*[\])]$|_(s|sec|seconds|min|h|hours|d|days|m|km|deg)$")
 
 
@@ -86,8 +88,10 @@ def ask(
     path: Path, names: Names, kind: str, which: str, told: str, say: str
 ) -> UserError:
     """A question about columns, of a ``kind`` such as "column"."""
-    listed_ = f"{kind}{'s' * (len(names) > 1)} {' and '.join(names)}"
+    several = listed(names) if len(names) > SHOWN else " and ".join(names)
+    listed_ = f"{kind}{'s' * (len(names) > 1)} {several}"
     say = f"say it: nfsgeo convert {path} --out NAME.nc --columns {say}"
+    say += " (or train --columns)" * (kind == "column")
     return UserError(f"{path} with {listed_}, {which}", f"to be told {told}", say)
 
 

@@ -80,7 +80,7 @@ def with_kinds(
         which = f"which never change{'s' * (len(asked) == 1)} in time"
         what = "whether that is a static input, a field to predict, or neither"
         say = f"static={asked[0]}, or field={asked[0]}, or ignore={asked[0]}"
-        say += f", and likewise {asked[-1]}, separated by commas" * (len(asked) > 1)
+        say += ", and likewise the others" * (len(asked) > 1)
         raise ask(path, asked, noun, which, what, say)
     dataset = fields.dataset.drop_vars([n for n in names if kinds[n] == "ignore"])
     for name in (name for name in names if kinds[name] == "static"):

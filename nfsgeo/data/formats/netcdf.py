@@ -53,7 +53,7 @@ def fields_of(
     in time are predicted, the others are static inputs, and so are those named ``a`` or
     ``a_...``; a variable of samples alone is a parameter. What the file marks by
     fill values becomes NaN (CF 1.11, section 2.5.1), dates seconds since 1970. A point
-    whose coordinates are NaN does not exist. Text is not read.
+    whose coordinates are NaN does not exist. Text along points are their names.
 
     Args:
         path: The file, for messages.
@@ -67,12 +67,12 @@ def fields_of(
     if not dataset.variables:
         raise ValueError("no variables")
     dataset = _decoded(dataset)
-    names = [*map(str, dict.fromkeys([*dataset.variables, *dataset.dims]))]
-    kinds, given = named.kinds_of(path, names, columns or {})
+    there = [*map(str, dict.fromkeys([*dataset.variables, *dataset.dims]))]
+    kinds, given = named.kinds_of(path, there, columns or {})
     if "nfsgeo_layout" in dataset.attrs:
         own = _own(path, dataset)
         return with_kinds(own, _by_kind(kinds, own), "variable", asks=False)
-    named.check_roles(path, names, given)
+    named.check_roles(path, there, given)
     chosen = [name for name, kind in kinds.items() if kind == "field"]
     along = {d for name in chosen for d in dataset[name].dims} or {*dataset.dims}
     fits = [n for n, v in dataset.data_vars.items() if along.issuperset(v.dims)]
@@ -122,12 +122,15 @@ def fields_of(
     dims = ["sample", "point"] if sample in sizes else ["point"]
     when = dataset.variables.get(roles.get("time"))
     units = {n: str(v.attrs.get("units", "")) for n, v in {**data, **space}.items()}
+    text = [v for v in dataset.variables.values() if v.dtype.kind in "OSU"]
+    names = [v.values for v in text if not grid and v.dims == tuple(places)]
     units["time"] = "" if when is None else str(when.attrs.get("units", ""))
     fields = build(
         path,
         arrays,
         axes=[each.values for each in space.values()] if grid else None,
         points={axis: Variable(dims, flat(v, sizes)) for axis, v in space.items()},
+        stations=names[0] if names else None,
         times=None if when is None else _times(path, when),
         parameters=parameters,
         units=units,
@@ -194,7 +197,8 @@ def _within(variable: Variable, low: float, high: float, key: Key) -> NDArray[An
 
 def _own(path: Path, dataset: Dataset) -> Fields:
     """A file of nfsgeo as xarray opens it, and what somebody has added to it."""
-    dataset = dataset.set_coords(dataset.variables.keys() & {"time", *SPACE})
+    text = {name for name, v in dataset.variables.items() if v.dtype.kind in "OSU"}
+    dataset = dataset.set_coords(text | (dataset.variables.keys() & {"time", *SPACE}))
     for each in dataset.data_vars.values():
         each.attrs.setdefault("role", FIELD if "time" in each.dims else STATIC)
     if "time" in dataset.coords:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas
 
 from nfsgeo.data.disk import growing
-from nfsgeo.data.fields import Fields
+from nfsgeo.data.fields import STATION, Fields
 from nfsgeo.data.formats.cells import header
 from nfsgeo.data.formats.columns import roles_of
 from nfsgeo.data.formats.kinds import marked_names
@@ -29,7 +29,9 @@ def write_csv(fields: Fields, out: Path, progress: Progress) -> None:
         partial.write_text(_line([*ahead, *names]), encoding="utf-8", newline="")
         for table in _tables(fields, ahead, names, progress):
             if table["time"].dtype.kind == "M":
-                table["time"] = table["time"].to_numpy().astype(str)
+                at, units = table["time"].to_numpy(), ("D", "s", "us")
+                fits = (u for u in units if (at.astype(f"M8[{u}]") == at).all())
+                table["time"] = at.astype(f"M8[{next(fits)}]").astype(str)
             table.to_csv(
                 partial, mode="a", header=False, index=False, lineterminator="\n"
             )
@@ -46,7 +48,8 @@ def write_parquet(fields: Fields, out: Path, progress: Progress) -> None:
 def _header(fields: Fields, out: Path) -> tuple[list[str], list[str]]:
     """Names of the columns, once they are read back as what they are."""
 
-    ahead = ["sample"] * (fields.num_samples > 1) + ["time", *fields.space]
+    ahead = ["sample"] * (fields.num_samples > 1) + ["time"]
+    ahead += [STATION] * bool(fields.stations()) + [*fields.space]
     names = marked_names(fields, out, ahead)
     found = roles_of(out, [*ahead, *names]).values()  # which refuses a second x or time
     taken = [name for name in found if name not in ahead]
@@ -75,7 +78,10 @@ def _tables(
         u, a = fields.read_all(sample, slice(None)), fields.read_static(sample)
         points, steps = fields.coordinates(sample), len(times)
         values = [np.full(len(u) * steps, sample)] * (total > 1)
-        values += [np.tile(times, len(u)), *np.repeat(points, steps, axis=0).T]
+        values += [np.tile(times, len(u))]
+        if STATION in ahead:
+            values.append(np.repeat(fields.stations(sample), steps))
+        values += [*np.repeat(points, steps, axis=0).T]
         values += [*u.reshape(-1, u.shape[-1]).T, *np.repeat(a, steps, axis=0).T]
         yield pandas.DataFrame(dict(zip([*ahead, *names], values, strict=True)))
         progress("exporting samples", sample + 1, total)

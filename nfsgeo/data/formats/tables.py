@@ -1,7 +1,9 @@
 """Tables: a row for each point, time step and sample, or a column for each station.
 
 Rows come in any order. A value is NaN where its cell is empty or its row not there.
-Points stay where they are, sorted by coordinates; every sample has the same times. See
+Points stay where they are, in the order of the names of stations, or else of their
+coordinates. All samples have the same times; dates that a regular series lacks, such as
+a day without any row, are time steps without values. See
 :mod:`nfsgeo.data.formats.columns` and ``kinds`` for what names tell.
 """
 
@@ -23,6 +25,7 @@ from nfsgeo.data.formats.cells import (
     cells_of,
     first_lines,
     is_number,
+    opened,
     values_of,
 )
 from nfsgeo.data.formats.columns import Columns
@@ -30,7 +33,7 @@ from nfsgeo.data.formats.format import Format, Look
 from nfsgeo.data.formats.kinds import STILL, with_kinds
 from nfsgeo.data.formats.stations import by_station
 from nfsgeo.data.formats.table_writers import write_csv, write_parquet
-from nfsgeo.data.times import as_times, check_no_dates, unit_of_times
+from nfsgeo.data.times import EPOCH, as_times, check_no_dates, filled, unit_of_times
 from nfsgeo.errors import UserError
 
 EXPECTED = "columns x[, y[, z]], optionally sample and t, and one for each component"
@@ -43,8 +46,10 @@ def _is_table(look: Look) -> bool:
     if look.head.startswith(b"PAR1"):
         return True
     names, separator, _, encoding, first = first_lines(look.path, "replace")
-    binary = encoding == "utf-8-sig" and b"\0" in look.head
-    if binary or len(names) < 2 or look.head.lstrip()[:1] in (b"<", b"{"):
+    with opened(look.path) as stream:
+        head = stream.read(512)
+    binary = encoding == "utf-8-sig" and b"\0" in head
+    if binary or len(names) < 2 or head.lstrip()[:1] in (b"<", b"{"):
         return False
     # Words in a line are no names unless there are as many numbers in the next one.
     cells = first.split() if separator == SPACES else names
@@ -81,8 +86,9 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     stations = None
     for name, column in [*cells.items()]:
         if not kinds.get(name) and stations is None:
-            stations = _names(column, point, len(points))
+            stations, order = _names(name, column, point, len(points))
             if stations is not None:
+                points, point = points[order], np.argsort(order)[point]
                 del cells[name]
                 continue
         if kinds.get(name) == "ignore":
@@ -98,6 +104,9 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
     of = [f"of sample {each:g} " if "sample" in roles else "" for each in samples]
     at = time * np.int64(len(there)) + place
     _check_rows(path, at, points[there], times, starts, of)
+    if unit == EPOCH:
+        times, steps = filled(times)
+        at = steps[time] * np.int64(len(there)) + place
     shape = (-1,) if own or len(samples) == 1 else (len(samples), len(points))
     axes, arrays = "t" + "np"[-len(shape) :], list[Array]()
     for name in list(cells):
@@ -109,15 +118,15 @@ def _read(path: Path, columns: Columns | None = None) -> Fields:
         arrays.append(Array(found.reshape(len(times), *shape), axes, [name]))
     meshes = np.split(points[there], starts[1:]) if own else points
     when, units = times if "time" in roles else None, {"time": unit}
-    fields = build(path, arrays, points=meshes, times=when, units=units)
+    if stations is not None and own:
+        stations = stations[there]
+    shared: dict[str, Any] = {"times": when, "units": units, "stations": stations}
+    fields = build(path, arrays, points=meshes, **shared)
     told = {kind: [n for n in kinds if kinds[n] == kind] for kind in STILL}
     fields = with_kinds(fields, told, "column")
     dataset = fields.dataset
     if named.bare_name(roles["x"]) in named.LONGITUDE:
         dataset["x"].attrs["standard_name"] = "longitude"
-    if stations is not None:
-        stations = stations[there] if own else stations
-        dataset = dataset.assign_coords(station=(dataset["x"].dims, stations))
     return Fields(dataset, path)
 
 
@@ -157,8 +166,9 @@ def _check_rows(
         first = at[np.argmax(pandas.Series(at).duplicated())]
         step, place = divmod(int(first), num)
         sample = np.searchsorted(starts, place, side="right") - 1
+        untimed = "no column of the time and " * (len(times) == 1)
         raise UserError(
-            f"{path} with {np.sum(at == first)} rows for the point "
+            f"{path} with {untimed}{np.sum(at == first)} rows for the point "
             f"{points[place].tolist()} {of[sample]}at t = {times[step]:g}",
             "one row for each point and time step of a sample",
             "leave the others out, or name the columns of time and sample, as in "
@@ -171,22 +181,27 @@ def _check_rows(
         raise UserError(given, "every sample at the same times", todo)
 
 
-def _names(column: Any, point: Indices, num: int) -> NDArray[np.str_] | None:
-    """The name of each point, where a column of text tells them apart."""
-    if isinstance(column, np.ndarray):
-        return None
-    codes, found = pandas.factorize(column)
-    names, of = np.array([str(name).strip() for name in found]), np.zeros(num, np.int64)
+def _names(
+    name: str, column: Any, point: Indices, num: int
+) -> tuple[NDArray[np.str_] | None, Indices]:
+    """The names of points in their order, where a column tells points apart, and which
+    points these are. Numbers are names only in a column of :data:`STATIONS`.
+    """
     header = isinstance(column.dtype, pandas.CategoricalDtype)  # of a table of stations
-    numbers = not header and any(map(is_number, names))
-    if numbers or len(names) != num or codes.min() < 0:
-        return None
-    of[point] = codes
-    return names[of] if np.array_equal(of[point], codes) else None
+    sure, of = header or named.bare_name(name) in named.STATIONS, np.arange(num)
+    if isinstance(column, np.ndarray) and not sure:
+        return None, of
+    codes, found = pandas.factorize(column, sort=True)
+    names = np.array([str(each).strip() for each in found])
+    if len(names) == num and (sure or not any(map(is_number, names))):
+        of[codes] = point
+        if codes.min() >= 0 and np.array_equal(of[codes], point):
+            return names, of
+    return None, of
 
 
 CSV = Format(
-    "tables of points (.csv, .parquet)",
+    "tables of points (.csv, .csv.gz, .parquet)",
     _is_table,
     _read,
     EXPECTED,

@@ -31,24 +31,26 @@ def test_a_static_input_that_changes_in_time_is_no_static_input(tmp_path, one_li
 
 
 def test_columns_that_never_change_are_asked_about(tmp_path, one_line):
-    """Elevations and numbers of stations, which would be predicted otherwise."""
-    names, path = ["x", "t", "p", "height", "id", "w"], tmp_path / "a.csv"
+    """Elevations and other numbers, which would be predicted otherwise."""
+    names, path = ["x", "t", "p", "height", "rank", "w"], tmp_path / "a.csv"
     rows = [[x, t, x + t, 10 * x, x, 0] for x in (1.0, 2.0) for t in (0.0, 1.0, 2.0)]
     written(path, names, rows)
     message = one_line(nfsgeo.data.open, path)
-    assert "columns height and id, which never change in time" in message
+    assert "columns height and rank, which never change in time" in message
     assert "--columns static=height, or field=height, or ignore=height" in message
-    kinds = {"static": ["height"], "ignore": "id"}
+    kinds = {"static": ["height"], "ignore": "rank"}
     with nfsgeo.data.open(path, columns=kinds) as file:
         assert file.component_names == ["p", "w"]  # the same everywhere: no question
         assert file.static_names == ["height"]
         assert file.read_static(0).ravel().tolist() == [10.0, 20.0]
-    with nfsgeo.data.open(path, columns={"field": ["height", "id"], "x": "x"}) as file:
-        assert file.component_names == ["p", "height", "id", "w"]
+    with nfsgeo.data.open(
+        path, columns={"field": ["height", "rank"], "x": "x"}
+    ) as file:
+        assert file.component_names == ["p", "height", "rank", "w"]
     for columns, words in (
         ({"static": "depth"}, "no column 'depth'"),
-        ({"static": "id", "ignore": "id"}, "given 2 times"),
-        ({"x": "id", "ignore": "id"}, "given 2 times"),
+        ({"static": "rank", "ignore": "rank"}, "given 2 times"),
+        ({"x": "rank", "ignore": "rank"}, "given 2 times"),
         ({"fields": "p"}, "static, field, ignore before the ="),
     ):
         assert words in one_line(nfsgeo.data.open, path, columns=columns)
@@ -57,7 +59,7 @@ def test_columns_that_never_change_are_asked_about(tmp_path, one_line):
     for row in rows:  # one value at each point tells nothing
         row[3] = row[4] = "" if row[1] else row[0]
     with nfsgeo.data.open(written(path, names, rows)) as file:
-        assert file.component_names == ["p", "height", "id", "w"]
+        assert file.component_names == ["p", "height", "rank", "w"]
 
 
 def rows_of(num: int, steps: int, seed: int) -> np.ndarray:
@@ -316,8 +318,56 @@ def test_any_table_is_that_of_its_rows(tmp_path, data):
     one = nfsgeo.data.open(wide, columns={"points": str(places)})
     other = nfsgeo.data.open(long, columns={"field": "u"})
     assert one.times.tolist() == other.times.tolist()
-    np.testing.assert_array_equal(one.coordinates(0), other.coordinates(0))
-    np.testing.assert_array_equal(one.read(0, slice(None)), other.read(0, slice(None)))
+    assert one.stations() == names
+    assert one.coordinates().tolist() == [[*at[name]] for name in names]
+    order = sorted(range(num), key=lambda k: at[names[k]])
+    u = one.read(0, slice(None))[order]
+    np.testing.assert_array_equal(u, other.read(0, slice(None)))
+
+
+@FAST
+@given(data=st.data())
+def test_names_of_stations_go_through_files(tmp_path, data):
+    """Numbers with zeros in front, too; rows in any order, points in that of names."""
+    word = st.text("0123456789ü", min_size=1, max_size=4)
+    names = data.draw(st.lists(word, min_size=2, max_size=4, unique=True))
+    column = data.draw(st.sampled_from(["station", "ID", "Site", "name"]))
+    rows = [[n, k % 2, k, t, 10 * k + t] for k, n in enumerate(names) for t in (0, 1)]
+    table = pandas.DataFrame(rows, columns=[column, "x", "y", "t", "u"])
+    order = data.draw(st.permutations(range(len(rows))))
+    path = tmp_path / f"a.csv{data.draw(st.sampled_from(['', '.gz']))}"
+    table.iloc[order].to_csv(path, index=False)
+    kept = tmp_path / f"b{data.draw(st.sampled_from(['.nc', '.csv', '.parquet']))}"
+    kept.unlink(missing_ok=True)
+    nfsgeo.data.convert(path, kept)
+    for each in (path, kept):
+        with nfsgeo.data.open(each) as file:
+            assert file.component_names == ["u"] and file.stations() == sorted(names)
+            for name, values in zip(
+                sorted(names), file.read(0, slice(None)), strict=True
+            ):
+                k = names.index(name)
+                assert values.ravel().tolist() == [10 * k, 10 * k + 1]
+
+
+@pytest.mark.parametrize("ahead", [[], ["x", "y"], ["x", "y", "t"]])
+def test_many_columns_are_answered_in_short(tmp_path, one_line, ahead):
+    names = [f"sensor_{number:06d}" for number in range(200)]
+    first = [[k % 2, 0, k // 2][: len(ahead)] for k in range(8)]
+    rows = [[*each, *np.arange(200) * (k % 2)] for k, each in enumerate(first)]
+    path = written(tmp_path / "a.csv", [*ahead, *names], rows)
+    assert len(one_line(nfsgeo.data.open, path).replace(str(path), "")) < 350
+
+
+def test_a_day_that_all_stations_lack_is_a_gap(tmp_path):
+    days = pandas.date_range("2026-02-01", periods=9).delete([3, 4])
+    rows = [[day, x, x * day.day] for day in days for x in (1, 2)]
+    path = tmp_path / "a.csv"
+    pandas.DataFrame(rows, columns=["date", "x", "u"]).to_csv(path, index=False)
+    with nfsgeo.data.open(path) as file:
+        assert np.diff(file.times).tolist() == [86400.0] * 8
+        absent = np.isnan(file.read(0, slice(None))).all(axis=(0, 2))
+        assert np.flatnonzero(absent).tolist() == [3, 4]
 
 
 def test_text_that_looks_like_numbers_in_most_rows(tmp_path):

@@ -1,0 +1,103 @@
+"""From a table of stations to a forecast: names, calendar, columns, held-out points."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+import nfsgeo
+from nfsgeo.errors import UserError
+from nfsgeo.training import RunPaths
+
+NAMES = [f"{number:03d}" for number in range(10)]
+COLUMNS = {"static": "height"}
+
+
+def write_table(path: Path, months: Any) -> Path:
+    """A wave that travels over ten stations, of which one has a gap."""
+    random = np.random.default_rng(0)
+    rows = [
+        [name, month, x, y, 100 * x, np.sin(6 * x + 0.5 * month.month)]
+        for name, (x, y) in zip(NAMES, random.random((10, 2)), strict=True)
+        for month in months
+    ]
+    rows[7][-1] = np.nan
+    names = ["station", "date", "lon", "lat", "height", "wave"]
+    pandas.DataFrame(rows, columns=names).to_csv(path, index=False)
+    return path
+
+
+def check_series(run: RunPaths, table: Path) -> None:
+    """The series of a report are the file's, and what is predicted from there."""
+    nfsgeo.evaluate(run)
+    with np.load(run.evaluation) as arrays, nfsgeo.open(table, columns=COLUMNS) as file:
+        names, last = arrays["station"].tolist(), arrays["station_times"][-2:]
+        first = int(np.searchsorted(file.times, last[0])) - 3
+        rows = [NAMES.index(name) for name in names]
+        with nfsgeo.predict(run, table, "again.nc", first=first) as found:
+            assert found.times.tolist() == last.tolist() and found.stations() == NAMES
+            for fields, steps, key in (
+                (found, slice(None), "station_prediction"),
+                (file, slice(first + 3, first + 5), "station_truth"),
+            ):
+                u = fields.read(0, steps)[rows]
+                np.testing.assert_allclose(arrays[key][:, -2:], u, rtol=1e-4, atol=1e-5)
+
+
+@pytest.fixture
+def months() -> Any:
+    """Sixty months without one."""
+    return pandas.date_range("2015-01", periods=60, freq="MS").delete(20)
+
+
+@pytest.fixture
+def settings(tiny: dict[str, Any]) -> dict[str, Any]:
+    return tiny | {"data.n_in": 3, "data.n_out": 2, "data.columns": COLUMNS}
+
+
+def test_a_table_becomes_a_forecast_in_the_same_terms(
+    months: Any, settings: dict[str, Any]
+) -> None:
+    table = write_table(Path("a.csv"), months)
+    with pytest.raises(UserError, match="static=height"):
+        nfsgeo.prepare(table, settings | {"data.columns": None})
+    run = nfsgeo.fit(nfsgeo.prepare(table, settings), Path("run"))
+    later = write_table(
+        Path("b.csv"), pandas.date_range("2030-05", periods=3, freq="MS")
+    )
+    for each, months_ahead in (
+        (table, ["2020-01", "2020-02"]),
+        (later, ["2030-08", "2030-09"]),
+    ):
+        out = each.with_suffix(".out.csv")
+        nfsgeo.predict(run, each, out).close()
+        found = pandas.read_csv(out, dtype={"station": str}, parse_dates=["time"])
+        assert found["station"].unique().tolist() == NAMES
+        assert found["time"].dt.strftime("%Y-%m").unique().tolist() == months_ahead
+        assert (found["time"].dt.day == 1).all() and found["wave"].notna().all()
+    scored = nfsgeo.evaluate(run, data=write_table(Path("c.csv"), months))["scored"]
+    assert scored["windows"] == 56  # over the month that lacks, too
+    check_series(run, table)
+    daily = write_table(Path("d.csv"), pandas.date_range("2015-01-01", periods=40))
+    with pytest.raises(UserError, match="1 day.*1 month, as in training"):
+        nfsgeo.evaluate(run, data=daily)
+
+
+def test_held_out_stations_are_never_seen(
+    months: Any, settings: dict[str, Any]
+) -> None:
+    table = write_table(Path("a.csv"), months)
+    held = settings | {"data.hold_out": 0.2, "trainer.epochs": 1}
+    experiment = nfsgeo.prepare(table, held)
+    for windows in experiment.data.parts.values():
+        seen = {tuple(at) for window in windows for at in window.pos.tolist()}
+        assert len(seen) == 8 and not any("query_pos" in window for window in windows)
+    with nfsgeo.open(table, columns=COLUMNS) as file:
+        assert len(seen.intersection(map(tuple, file.coordinates().tolist()))) == 8
+    summary = nfsgeo.evaluate(nfsgeo.fit(experiment, Path("run")))
+    assert summary["scored"]["points"] == 8 and summary["unobserved"]["num_points"] == 2
+    for also in ({"data.points": 5}, {"data.mesh": "all"}, {"data.hold_out": 0.97}):
+        with pytest.raises(UserError, match="data.hold_out="):
+            nfsgeo.prepare(table, held | also)
