@@ -133,7 +133,7 @@ def _forecaster(
         mean = statistics.inputs.mean[: len(task.components)]
         covariance = fitted_covariance(used, mean, statistics.changes.scale)
     wanted = Wanted(
-        prediction="residual" if form == "linear" else form,
+        prediction=form,
         gaps=gaps,
         boundary=config.data.boundary_inputs,
         training_noise=config.data.training_noise,

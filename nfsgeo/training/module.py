@@ -14,6 +14,7 @@ from torch_geometric.data import Batch
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
+from nfsgeo.forecast.transforms import Climatology
 from nfsgeo.models import BatchLoss, OwnLoss
 from nfsgeo.training.config import OptimiserSection
 from nfsgeo.training.losses import Loss, LossPoints, mse
@@ -65,7 +66,8 @@ class TrainingModule(LightningModule):
         if own is not None:
             graphs = forecaster.graphs_of(batch)
             of_batch = self._loss_of(batch, graphs.sizes)
-            seen, target = forecaster.network_inputs(batch), self._normalised(batch.y)
+            seen = forecaster.network_inputs(batch)
+            target = self._normalised(self._anomalies(batch))
             loss = own.training_loss(seen, target, graphs, of_batch)
         else:
             loss = self._loss(forecaster.predict_batch(batch), batch)
@@ -111,6 +113,15 @@ class TrainingModule(LightningModule):
         every = self.trainer.log_every_n_steps
         if self.trainer.is_last_batch or (batch_idx + 1) % every == 0:
             self._check_losses()
+
+    def _anomalies(self, batch: Batch) -> Tensor:
+        """Targets ``[N, T, C]``, less the climatology where there is one."""
+        season = self.forecaster.find(Climatology)
+        if season is None:
+            return batch.y
+        times = self.forecaster.known_ahead(batch)["times"]
+        graphs = self.forecaster.graphs_of(batch)
+        return batch.y - season.mean(graphs, times, slice(batch.x.size(1), None))
 
     def _loss(self, prediction: Tensor, batch: Batch) -> Tensor:
         """The loss at the query points of a batch, or else at the observed points."""

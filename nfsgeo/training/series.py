@@ -19,6 +19,7 @@ from nfsgeo.data.samples import read_sample
 from nfsgeo.data.streams import philox, shuffled
 from nfsgeo.data.times import EPOCH
 from nfsgeo.forecast.series import LinearForecast, SeriesFit, harmonics
+from nfsgeo.models import MODELS
 from nfsgeo.nn.missing_values import fill_in_time
 from nfsgeo.training.covariance import PointSet, covariance_of
 from nfsgeo.training.run_data import RunData
@@ -48,10 +49,14 @@ def fitted_series(used: RunData) -> SeriesFit | None:
         used: The data of the run, resolved.
 
     Returns:
-        None for other data, and for a series that is too short or too long.
+        None for other data, for a series that is too short or too long, and where
+        neither ``model.prediction`` is linear nor the model an autoregressive one,
+        which predicts anomalies directly.
     """
     data, file = used.config.data, used.file
-    if used.config.model.prediction != "linear" or file.num_samples > 1:
+    model = used.config.model
+    suits = model.prediction == "linear" or MODELS[model.name].autoregressive
+    if data.split_by != "time" or file.num_samples > 1 or not suits:
         return None
     steps = np.arange(used.steps["train"].start, used.steps["train"].stop)
     mesh = MeshOfFile(file)(0)

@@ -73,7 +73,7 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         std = torch.tensor([0.8]).double()
         series = SeriesFit(pos, (5.0,), values, std, linear, covariance, False)
     form: Any = {"change": "residual", "kriging": "residual", "steady": "direct"}
-    form["series"] = "residual"
+    form["series"] = "linear"
     wanted = Wanted(
         prediction=form.get(kind, kind),
         gaps=kind in ("change", "damped", "series"),

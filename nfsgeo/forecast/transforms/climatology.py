@@ -73,29 +73,32 @@ class Climatology(Transform):
 
     def inputs(self, given: Given) -> Given:
         num, steps = self.coefficients.size(-1), given.x.size(1)
-        times = None if given.times is None else given.times[:, :steps]
-        mean = self._mean(given.graphs, "climatology", times, steps)
+        mean = self.mean(given.graphs, given.times, slice(steps))
         x = torch.cat([given.x[..., :num] - mean, given.x[..., num:]], dim=-1)
         return replace(given, x=x)
 
     def outputs(self, prediction: Tensor, given: Given) -> Tensor:
-        steps, name = prediction.size(1), "climatology"
-        times = None if given.times is None else given.times[:, given.x.size(1) :]
-        if given.graphs.query_pos is not None:
-            name = "climatology_queries"
-        return prediction + self._mean(given.graphs, name, times, steps)
+        steps, asked = slice(given.x.size(1), None), given.graphs.query_pos is not None
+        return prediction + self.mean(given.graphs, given.times, steps, asked)
 
-    def _mean(
-        self, graphs: Graphs, name: str, times: Tensor | None, steps: int
+    def mean(
+        self, graphs: Graphs, times: Tensor | None, steps: slice, queries: bool = False
     ) -> Tensor:
-        """The climatology ``[N, T, C]`` of as many time steps."""
-        num = graphs.num_samples
-        if times is None:
-            times = self.coefficients.new_zeros(num, steps)
+        """The climatology ``[N, T, C]``, or one ``[N, 1, C]`` that is always the same.
+
+        Args:
+            graphs: of :meth:`connect`.
+            times: of each sample ``[S, T']``; ``None`` without periods.
+            steps: which of them.
+            queries: whether at the query points.
+        """
+        num, name = graphs.num_samples, "climatology" + "_queries" * queries
         known = self.coefficients.repeat(num, 1, 1)
         here = interpolate_along(known, graphs.edges[name])
-        basis = harmonics(times.to(here), self.periods).expand(num, -1, -1)
-        of = graphs.batch if name == "climatology" else graphs.query_batch
+        if times is None:
+            return here[:, :1]
+        basis = harmonics(times[:, steps].to(here), self.periods).expand(num, -1, -1)
+        of = graphs.query_batch if queries else graphs.batch
         if of is None:
             return torch.einsum("tk,nkc->ntc", basis[0], here)
         return torch.einsum("ntk,nkc->ntc", basis[of], here)

@@ -93,8 +93,9 @@ class Residual(Transform):
         form = wanted.prediction
         if form == "direct" or not statistics.n_in:
             return None
-        if wanted.series is not None:
+        if form == "linear" and wanted.series is not None:
             return cls._corrected(wanted.series)
+        form = "residual" if form == "linear" else form
         changes = statistics.rates if form == "rate" else statistics.changes
         own, lead_std = slice(len(changes.mean)), None
         offset, unit = statistics.inputs.mean[own], statistics.inputs.scale[own]
