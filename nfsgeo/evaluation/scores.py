@@ -20,6 +20,7 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import ErrorByTimeStep, FieldErrors
+from nfsgeo.training.climatology import fitted_climatology
 from nfsgeo.training.metrics import errors_by_sample
 from nfsgeo.training.reading import check_observed
 from nfsgeo.training.run_data import RunData, queried
@@ -34,8 +35,6 @@ POOLED = (
 EXAMPLES = 4
 # Query points per sample; more of them tell nothing new.
 MAX_QUERIES = 4096
-# Values of a series at its points that references are fitted to.
-MOST_VALUES = 2**26
 
 
 @dataclass(frozen=True)
@@ -183,15 +182,15 @@ def station_references(
         steps: Of a rollout; None for those of training.
         boosting: As of :class:`~nfsgeo.evaluation.StationReferences`.
     """
-    file, data, mesh = scored.file, scored.config.data, scored.mesh
+    file, mesh = scored.file, scored.mesh
     used = RunData(scored.config, file)
-    if data.split_by != "time" or file.num_samples > 1 or not isinstance(mesh, Mesh):
+    if not isinstance(mesh, Mesh) or mesh.index is None:
         return None
-    if len(mesh) * len(used.steps["train"]) * file.components > MOST_VALUES:
+    season = fitted_climatology(used)
+    if season is None:
         return None
-    seen = queried(mesh, file, MAX_QUERIES, 0)(0)
-    n_out = steps or data.n_out or 1
-    return StationReferences(used, seen, n_out, boosting=boosting)
+    seen, n_out = queried(mesh, file, MAX_QUERIES, 0)(0), scored.config.data.n_out or 1
+    return StationReferences(used, season, seen, steps or n_out, boosting=boosting)
 
 
 def unobserved_errors(

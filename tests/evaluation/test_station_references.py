@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch_geometric.data import Batch
 
 import nfsgeo
 from nfsgeo.data import Fields
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.evaluation import StationReferences, evaluate_run
-from nfsgeo.evaluation.ordinary_kriging import fitted_covariance, kriging_weights
 from nfsgeo.training import load_config
+from nfsgeo.training.climatology import fitted_climatology
 from nfsgeo.training.run_data import RunData
 
 DAYS = np.datetime64("2001-01-01") + np.arange(1500)
@@ -44,7 +42,9 @@ def fitted(u: Any, **more: Any) -> tuple[StationReferences, Batch]:
     test = used.windows("test", mesh)
     batch = Batch.from_data_list([test[len(test) - 1]])
     batch.given = batch.x
-    return StationReferences(used, mesh, 3, **more), batch
+    season = fitted_climatology(used)
+    assert season is not None
+    return StationReferences(used, season, mesh, 3, **more), batch
 
 
 def test_a_climatology_has_the_season_of_a_station_and_is_linear_in_height() -> None:
@@ -79,41 +79,6 @@ def test_trees_find_what_no_regression_does() -> None:
     of = {name: each(batch) - batch.y for name, each in found.predictors().items()}
     assert of.keys() == NAMES | {"boosting"}
     assert of.pop("boosting").std() < 0.7 * min(each.std() for each in of.values())
-
-
-@given(st.integers(0, 10**6), st.floats(0.05, 2), st.floats(1e-3, 3))
-def test_kriging_keeps_constants_and_what_is_observed(
-    seed: int, length: float, nugget: float
-) -> None:
-    pos = np.random.default_rng(seed).random((12, 2))
-    apart = np.linalg.norm(pos[:, None] - pos, axis=2)
-    weights = kriging_weights(apart[:8, :8], apart[:, :8], (length, nugget))
-    np.testing.assert_allclose(weights.sum(1), 1, atol=1e-8)
-    exact = kriging_weights(apart[:8, :8], apart[:8, :8], (length, 1e-12))
-    np.testing.assert_allclose(exact, np.eye(8), atol=1e-6)
-
-
-@pytest.mark.parametrize("noise", [0.0, 2.0])
-def test_the_nugget_is_what_leaving_one_point_out_asks_for(noise: float) -> None:
-    random = np.random.default_rng(5)
-    pos = random.random((80, 2))
-    apart = np.linalg.norm(pos[:, None] - pos, axis=2)
-    root = np.linalg.cholesky(np.exp(-apart / 0.5) + 1e-9 * np.eye(80))
-    z = root @ random.normal(size=(80, 100)) + noise * random.normal(size=(80, 100))
-    length, nugget = fitted_covariance(apart, z)
-    assert nugget >= 3 if noise else nugget <= 0.03
-
-    def error(covariance: tuple[float, float]) -> float:
-        left = []
-        for i in range(80):
-            rest = np.delete(np.arange(80), i)
-            between, away = apart[rest][:, rest], apart[[i]][:, rest]
-            left.append(
-                z[i] - (kriging_weights(between, away, covariance) @ z[rest])[0]
-            )
-        return float(np.mean(np.square(left)))
-
-    assert error((length, nugget)) <= error((0.5 * length, nugget)) + 1e-9
 
 
 @pytest.mark.parametrize("name", ["nfs", "mppde"])
