@@ -53,11 +53,11 @@ SETTINGS: dict[str, tuple[Any, str]] = {
     "trainer.epochs": (int, "Passes over the training samples.  [12]"),
     "data.batch_size": (
         int,
-        "Samples of a step, on each device.  [4] (32 of a series split by time)",
+        "Samples of a step, on each device.  [4] (32 of a noisy series)",
     ),
     "optimiser.lr": (
         float,
-        "Highest learning rate of the schedule.  [0.002] (0.0005 of such a series)",
+        "Highest learning rate of the schedule.  [0.002] (0.0005 of a noisy series)",
     ),
     "seed": (int, "Of points, weights and the order of samples.  [0]"),
     "preset": (["default", "paper"], "The paper's protocol, or ours.  [default]"),

@@ -69,3 +69,8 @@ class SeriesFit:
     linear: LinearForecast
     covariance: StationaryCovariance | None
     level: bool
+
+    @property
+    def noisy(self) -> bool:
+        """Whether a linear forecast leaves half of the anomalies or more."""
+        return float((self.linear.std / self.std).mean()) > 0.5

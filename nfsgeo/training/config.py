@@ -124,8 +124,8 @@ class DataSection(Section):
         max_missing: Largest share of the values of a component that may be missing in
             training and validation windows.
         max_train, max_valid, max_test: Use no more samples than this of each part.
-        batch_size: Samples of a step, on each device. Where it is not given, a linear
-            ``model.prediction``, whose windows are small, has 32.
+        batch_size: Samples of a step, on each device. Where it is not given, a noisy
+            series has 32, see :attr:`nfsgeo.forecast.series.SeriesFit.noisy`.
         workers: Processes that read data; 0 reads in the training process.
     """
 
@@ -223,9 +223,9 @@ class LossSection(Section):
     """What training minimises.
 
     Attributes:
-        name: ``mse``, ``relative_l2`` or ``mae``, see :mod:`nfsgeo.training.losses`;
-            None for ``mae`` with ``model.prediction`` linear, which outliers of
-            measurements do not sway, else for ``relative_l2``.
+        name: ``mse``, ``relative_l2`` or ``mae``, see :mod:`nfsgeo.training.losses`.
+            Where it is not given, a noisy series has ``mae``, which outliers of
+            measurements do not sway.
         weighting: ``uniform`` weights of all points, as in the paper, or ``quadrature``
             weights, the volumes of their Voronoi cells, see
             :func:`~nfsgeo.geometry.quadrature_weights`. None for what suits the model,
@@ -233,7 +233,7 @@ class LossSection(Section):
             and the validation loss have uniform weights.
     """
 
-    name: Annotated[str, _one_of("loss.name", LOSSES)] | None = None
+    name: Annotated[str, _one_of("loss.name", LOSSES)] = "relative_l2"
     weighting: LossWeighting | None = None
 
 
@@ -243,7 +243,7 @@ class OptimiserSection(Section):
     Attributes:
         name: ``adam``, or ``adamw`` with its decoupled weight decay.
         lr: Learning rate, the highest of the schedule; None for the paper's. Where it
-            is not given, a linear ``model.prediction`` has 5e-4.
+            is not given, a noisy series has 5e-4.
         find_lr: Whether a range test chooses ``lr`` before training, see
             :func:`nfsgeo.training.trainer.find_learning_rate`.
         betas, eps, weight_decay: As the optimiser defines them.

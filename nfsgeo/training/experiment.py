@@ -21,7 +21,7 @@ from nfsgeo.training.environment import check_device
 from nfsgeo.training.losses import LOSSES
 from nfsgeo.training.module import TrainingModule
 from nfsgeo.training.reading import read_windows
-from nfsgeo.training.resolution import resolved
+from nfsgeo.training.resolution import for_noise, resolved
 from nfsgeo.training.run_data import Observation, RunData, open_source
 from nfsgeo.training.series import fitted_series
 from nfsgeo.training.start import start_from
@@ -81,7 +81,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     """
     check_device(config.trainer)
     check_logger(config.trainer.logger)
-    file = open_source(config.data, progress)
+    file, asked = open_source(config.data, progress), config
     config = resolved(config, file)
     used, weighted = RunData(config, file), config.loss.weighting == "quadrature"
     training = partial(used.windows, "train", used.training_mesh, volumes=weighted)
@@ -92,6 +92,8 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     train, valid = parts["train"], parts["valid"]
     observed, times = used.mesh(train.samples[0]), valid[0].times.tolist()
     series = fitted_series(used)
+    if series is not None and series.noisy:
+        config = for_noise(asked, config)
     seasonal = series is not None and bool(series.periods)
     shape = observed.grid_shape
     task = task_of(file, times, statistics, len(observed), shape, seasonal=seasonal)
@@ -99,7 +101,7 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     settings = forecaster.model.settings.model_dump(mode="json")
     config = config.changed(model=config.model.changed(settings=settings))
     lines = start_from(forecaster, config.model.start_from, config.model.freeze)
-    loss = LOSSES[config.loss.name or ""]
+    loss = LOSSES[config.loss.name]
     module = TrainingModule(forecaster, config.optimiser, loss=loss)
     if module.own_loss and (beyond := module.own_loss.steps_beyond):
         train = training(beyond=beyond)

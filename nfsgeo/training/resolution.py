@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 from nfsgeo.data import Fields
 from nfsgeo.data.meshes import MESH_KINDS
@@ -15,14 +16,17 @@ from nfsgeo.training.config import DataSection, RunConfig
 from nfsgeo.training.loading import paper_learning_rate
 from nfsgeo.training.run_data import RunData
 
-__all__ = ["resolved"]
+__all__ = ["for_noise", "resolved"]
 
 TIME_STEPS = 10
 FEW = 5
 # Further training windows of a long series mostly repeat the time steps of others.
 WINDOWS = 1000
-# Of a network that corrects a linear forecast, and soon fits noise.
-LINEAR_RATE, LINEAR_BATCH = 5e-4, 32
+NOISY: dict[str, dict[str, Any]] = {
+    "data": {"batch_size": 32},
+    "loss": {"name": "mae"},
+    "optimiser": {"lr": 5e-4},
+}
 SUBSET = "random-subset"
 ANY_POINTS = "a --model that takes any points, such as nfs"
 
@@ -51,10 +55,6 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
         if form == "residual" and data.split_by == "time" and not data.lead_times:
             form = "linear"
         model = model.changed(prediction=form)
-    linear = model.prediction == "linear"
-    if linear and "batch_size" not in config.data.model_fields_set:
-        data = data.changed(batch_size=LINEAR_BATCH)
-    loss = loss.changed(name=loss.name or ("mae" if linear else "relative_l2"))
     if loss.weighting is None:
         # Elsewhere Voronoi cells may reach far beyond the points, or the points may be
         # dense where errors matter most.
@@ -62,10 +62,23 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
         suits = kind.drawn and kind.even and file.shape is not None
         loss = loss.changed(weighting=info.loss_weighting if suits else "uniform")
     lr = config.optimiser.lr or paper_learning_rate(info.name, file.equation)
-    if linear and "lr" not in config.optimiser.model_fields_set:
-        lr = LINEAR_RATE
     optimiser = config.optimiser.changed(lr=lr)
-    return config.changed(data=data, model=model, loss=loss, optimiser=optimiser)
+    return config.changed(model=model, loss=loss, optimiser=optimiser)
+
+
+def for_noise(asked: RunConfig, config: RunConfig) -> RunConfig:
+    """The resolved configuration, for measurements whose noise is soon fitted.
+
+    Args:
+        asked: What was asked for, which stays.
+        config: Resolved.
+    """
+    sections = {}
+    for name, values in NOISY.items():
+        given = getattr(asked, name).model_fields_set
+        new = {key: value for key, value in values.items() if key not in given}
+        sections[name] = getattr(config, name).changed(**new)
+    return config.changed(**sections)
 
 
 def _check_together(config: RunConfig, file: Fields, info: ModelInfo) -> None:

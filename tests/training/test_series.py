@@ -131,6 +131,7 @@ def test_a_network_begins_as_the_linear_forecast(
     assert found is not None
     path, sizes = tmp_path / "series.nc", {"data.n_in": 3, "data.n_out": 2}
     made = prepare(load_config(overrides={"data.file": path, **sizes}))
+    assert (made.config.loss.name, made.data.batch_size) == ("mae", 32)  # noise
     window = made.data.parts["valid"][3]
     climatology = torch.einsum(
         "tk,skc->stc", harmonics(window.times, found.periods), found.coefficients
@@ -152,3 +153,14 @@ def test_a_short_series_is_predicted_as_before(
         assert fitted(tmp_path, u, places, **{"data.n_out": 1, "data.n_in": 2}) is None
     else:
         assert fitted(tmp_path, u, places, **{"model.prediction": "residual"}) is None
+
+
+def test_a_smooth_series_is_trained_as_others_are(
+    tmp_path: Path, places: NDArray[np.float64]
+) -> None:
+    u = np.sin(0.05 * np.arange(900) + 7 * places[:, :1])
+    assert (found := fitted(tmp_path, u, places)) and not found.noisy
+    settings = {"data.file": tmp_path / "series.nc", "data.n_in": 3, "data.n_out": 2}
+    made = prepare(load_config(overrides={**settings, "optimiser.lr": 7e-3}))
+    assert made.config.loss.name == "relative_l2" and made.data.batch_size == 4
+    assert made.config.optimiser.lr == 7e-3
