@@ -178,6 +178,12 @@ class GraphBuilder:
         radius = self.radius if self.ball_from_grid else None
         return self._graph(grid, pos, radius, nearest=nearest)
 
+    def points_to_queries(self, pos: Tensor, query_pos: Tensor) -> BipartiteGraph:
+        """The nearest of the points ``pos [n, d]`` to query points ``[m, d]``."""
+        num = spline_neighbours(self.domain.intrinsic_dim) // 2
+        graph = replace(self, interpolation="spline")._graph
+        return graph(pos, query_pos, None, nearest=num)
+
     def points_to_points(self, pos: Tensor) -> BipartiteGraph:
         """Points ``pos [n, d]`` to each other, themselves included."""
         # Every point has its own value.

@@ -37,6 +37,7 @@ from nfsgeo.models.base import Model
 from nfsgeo.models.deeponet import DeepONetU, DeepONetV
 from nfsgeo.models.dse import DSE
 from nfsgeo.models.fno import FNO
+from nfsgeo.models.fno_spline import FNOSpline
 from nfsgeo.models.info import BatchLoss, LossWeighting, ModelInfo, OwnLoss
 from nfsgeo.models.mixer import MixerOperator
 from nfsgeo.models.mppde import MPPDE
@@ -80,6 +81,7 @@ __all__ = [
     "BatchLoss",
     "DeepONetU",
     "DeepONetV",
+    "FNOSpline",
     "FNet",
     "LossWeighting",
     "MLPMixer",
@@ -127,6 +129,7 @@ MODELS: dict[str, ModelInfo] = {
         ModelInfo(
             "nfs", NFS, paper=NFS_SETTINGS, parameters_paper=37_891_937, **POINTS
         ),
+        ModelInfo("fno-spline", FNOSpline, paper=FOURIER, **POINTS),
         ModelInfo("nfs-vit", NFSViT, paper=KERNEL, **POINTS),
         ModelInfo("nfs-mlpmixer", NFSMLPMixer, paper=KERNEL | DEEP, **POINTS),
         ModelInfo("nfs-fnet", NFSFNet, paper=KERNEL | DEEP, **POINTS),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import PositiveInt
 
 from nfsgeo.models.fno import FourierSettings, fourier_blocks
 from nfsgeo.models.point_mixer import InterpolationSettings, KernelName, PointMixer
 from nfsgeo.models.problem import Problem
+from nfsgeo.models.settings import ModelSettings
 
 __all__ = ["NFS", "NFSSettings"]
 
@@ -62,16 +63,26 @@ class NFSSettings(FourierSettings, InterpolationSettings):
 
 
 class NFS(PointMixer):
-    """Interpolation to a grid, Fourier blocks with Layer-Norm, and interpolation back.
+    r"""Interpolation to a grid, Fourier blocks with Layer-Norm, and interpolation back.
 
     By default local splines interpolate to the grid and back. In one dimension, and
     where ``kernel`` is set, learned kernels add to them among the nodes and on the way
-    back. The paper's kernels sum over the points: those of ``kernel="dense"`` with
-    ``base="mean"``, which are added to the mean of the neighbours. The system of
+    back. A ``radial`` kernel takes inputs of the observed points past the grid:
+
+    .. math:: u_j = Q_2 \, \mathrm{GELU} \Big( Q_1 v_j + \sum_i \Big( b_{ij} M_0 +
+        (b_{ij} - c_{ij}) M_1 + \sum_r (b_{ij} - g^r_{ij}) M_{1+r} \Big) a_i + q \Big)
+
+    over the points :math:`x_i` nearest to a query :math:`x_j`, with the field
+    :math:`v_j` from the grid, weights :math:`b` of the spline through the points,
+    :math:`c` of the way to the grid and back, and :math:`g^r` of Gaussian means, see
+    :func:`nfsgeo.nn.base_interpolation.gaussian_means`. The learned matrices :math:`M`
+    are zero before training. The paper's kernels sum over the points: those of
+    ``kernel="dense"`` with ``base="mean"``, which are added to the mean of the
+    neighbours. The system of
     "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2.
     """
 
-    Settings = NFSSettings
+    Settings: ClassVar[type[ModelSettings]] = NFSSettings
     spheres = True
     make_blocks = staticmethod(fourier_blocks)
 
