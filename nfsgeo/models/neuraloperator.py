@@ -105,10 +105,9 @@ class GINOSettings(SpectralSettings, GraphSettings):
     """Settings of `gino`.
 
     Attributes:
-        hidden: widths of the hidden layers of the network that gives the kernel to the
-            grid, ``[80, 80, 80]`` in the library.
-        out_hidden: the same of the kernel back, ``[512, 256]`` in the library; ``None``
-            for ``hidden``.
+        in_layers: widths of the hidden layers of the network that gives the kernel to
+            the grid, ``[80, 80, 80]`` in the library.
+        out_layers: the same of the kernel back, ``[512, 256]`` in the library.
         norm: between the Fourier layers.
         mlp_factor: hidden channels of their perceptrons over ``width``.
         grid: nodes along each axis, or along the shortest of a box that is no cube;
@@ -116,8 +115,8 @@ class GINOSettings(SpectralSettings, GraphSettings):
     """
 
     depth: PositiveInt = 4
-    hidden: tuple[PositiveInt, ...] = (64,)
-    out_hidden: tuple[PositiveInt, ...] | None = None
+    in_layers: tuple[PositiveInt, ...] = (64,)
+    out_layers: tuple[PositiveInt, ...] = (64,)
     norm: Literal["none", "instance_norm", "group_norm"] = "none"
     mlp_factor: PositiveFloat = 0.5
     grid: PositiveInt | None = None
@@ -143,7 +142,6 @@ class GINO(LibraryModel):
         num_ends = min(problem.num_points, math.prod(self.shape))
         self.builder = settings.builder(problem, num_ends)
         modes = settings.modes_of(problem)
-        back = settings.out_hidden or settings.hidden
         theirs = self.take(
             "GINO",
             gno_coord_dim=domain.dim,
@@ -156,8 +154,8 @@ class GINO(LibraryModel):
             fno_n_layers=settings.depth,
             fno_norm=None if settings.norm == "none" else settings.norm,
             fno_channel_mlp_expansion=settings.mlp_factor,
-            in_gno_channel_mlp_hidden_layers=[*settings.hidden],
-            out_gno_channel_mlp_hidden_layers=[*back],
+            in_gno_channel_mlp_hidden_layers=[*settings.in_layers],
+            out_gno_channel_mlp_hidden_layers=[*settings.out_layers],
             gno_use_open3d=False,
             gno_use_torch_scatter=False,
         )

@@ -12,7 +12,7 @@ from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model
 
 SMALL = {"width": 6, "depth": 2, "modes": 2, "grid": 6, "radius": 0.4}
-SMALL |= {"hidden": [10, 8], "out_hidden": [12], "norm": "instance_norm"}
+SMALL |= {"in_layers": [10, 8], "out_layers": [12], "norm": "instance_norm"}
 SMALL |= {"mlp_factor": 1.0}
 
 
