@@ -209,6 +209,8 @@ class _Page:
                     row["paper's"] = self.paper.get((problem, variant), "")
             row |= {name: count_text(first[name]) for name in ("epochs", "parameters")}
             row["time per epoch"] = seconds_text(first["seconds_per_epoch"])
+            spent = first[["epochs", "seconds_per_epoch"]].astype(float)
+            row["training"] = seconds_text(spent.prod(skipna=False))
             row["peak memory"] = bytes_text(first["peak_memory_bytes"])
             for part in PARTS if suite.memory else ():
                 row[part] = bytes_text(first.get(f"{part}_bytes"))

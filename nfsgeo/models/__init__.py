@@ -36,6 +36,7 @@ from nfsgeo.geometry import Domain
 from nfsgeo.models.base import Model
 from nfsgeo.models.deeponet import DeepONetU, DeepONetV
 from nfsgeo.models.dse import DSE
+from nfsgeo.models.flare import FLARE
 from nfsgeo.models.fno import FNO
 from nfsgeo.models.fno_spline import FNOSpline
 from nfsgeo.models.info import BatchLoss, LossWeighting, ModelInfo, OwnLoss
@@ -67,6 +68,7 @@ __all__ = [
     "AGCRN",
     "DCRNN",
     "DSE",
+    "FLARE",
     "FNO",
     "GCGRU",
     "GFN",
@@ -176,6 +178,7 @@ MODELS: dict[str, ModelInfo] = {
             Transolver,
             "Transolver: A Fast Transformer Solver for PDEs on General Geometries",
         ),
+        ModelInfo("flare", FLARE, "FLARE: Fast Low-rank Attention Routing Engine"),
         ModelInfo("fno", FNO, FNO_PAPER, FOURIER, 6_299_425, **GRID),
         ModelInfo("neuralop-fno", NeuralopFNO, f"{FNO_PAPER} (neuraloperator)", **GRID),
         ModelInfo("pfno", PFNO, NFS_PAPER, FOURIER, 9_742_145, **PATCHES),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import torch
-from pydantic import PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
@@ -105,13 +105,20 @@ class GINOSettings(SpectralSettings, GraphSettings):
     """Settings of `gino`.
 
     Attributes:
-        hidden: width of the networks that give the kernels.
+        in_layers: widths of the hidden layers of the network that gives the kernel to
+            the grid, ``[80, 80, 80]`` in the library.
+        out_layers: the same of the kernel back, ``[512, 256]`` in the library.
+        norm: between the Fourier layers.
+        mlp_factor: hidden channels of their perceptrons over ``width``.
         grid: nodes along each axis, or along the shortest of a box that is no cube;
             ``None`` for about as many nodes as points.
     """
 
     depth: PositiveInt = 4
-    hidden: PositiveInt = 64
+    in_layers: tuple[PositiveInt, ...] = (64,)
+    out_layers: tuple[PositiveInt, ...] = (64,)
+    norm: Literal["none", "instance_norm", "group_norm"] = "none"
+    mlp_factor: PositiveFloat = 0.5
     grid: PositiveInt | None = None
 
 
@@ -120,7 +127,8 @@ class GINO(LibraryModel):
 
     "Geometry-Informed Neural Operator for Large-Scale 3D PDEs",
     ``neuralop.models.GINO``. The neighbourhoods are computed here: they respect
-    periodic axes and a mesh for each sample, and are never empty.
+    periodic axes and a mesh for each sample, and are never empty. The positions of the
+    nodes are the library's latent features.
     """
 
     Settings = GINOSettings
@@ -140,11 +148,14 @@ class GINO(LibraryModel):
             in_gno_radius=self.builder.radius,
             out_gno_radius=self.builder.radius,
             fno_in_channels=problem.num_features,
+            latent_feature_channels=domain.dim,
             fno_n_modes=tuple(min(2 * modes, n) for n in self.shape),
             fno_hidden_channels=settings.width,
             fno_n_layers=settings.depth,
-            in_gno_channel_mlp_hidden_layers=[settings.hidden],
-            out_gno_channel_mlp_hidden_layers=[settings.hidden],
+            fno_norm=None if settings.norm == "none" else settings.norm,
+            fno_channel_mlp_expansion=settings.mlp_factor,
+            in_gno_channel_mlp_hidden_layers=[*settings.in_layers],
+            out_gno_channel_mlp_hidden_layers=[*settings.out_layers],
             gno_use_open3d=False,
             gno_use_torch_scatter=False,
         )
@@ -168,6 +179,7 @@ class GINO(LibraryModel):
         field = _integral(self.gno_in, place, nodes, x.flatten(1), up)
         # A node in an obstacle has no neighbour.
         field = field / up.degree().clamp_min(1)[:, None].to(field.dtype)
+        field = torch.cat([field, nodes], dim=1)
         field = self.on_grid(field.unflatten(0, (samples, *self.shape)).movedim(-1, 1))
         field = field.movedim(1, -1).flatten(0, -2)
         place = self.in_unit_box(graphs.queries)

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
 
-__all__ = ["Attention", "PhysicsAttention"]
+__all__ = ["Attention", "MultiHead", "PhysicsAttention", "per_sample"]
 
 # Keeps the mean over a slice that no point belongs to finite, as its authors do.
 LEAST_WEIGHT = 1e-5
+
+
+def per_sample(
+    mix: Callable[..., Tensor], sizes: Sequence[int], *fields: Tensor
+) -> Tensor:
+    """``mix`` of fields ``[B, n, ...]``, from and to samples in a row, ``[N, ...]``.
+
+    Args:
+        mix: mixes the points of each sample.
+        sizes: number of points of each sample; all together if they agree.
+        fields: at the points of all samples.
+    """
+    if len(set(sizes)) == 1:
+        shape = (len(sizes), sizes[0])
+        return mix(*(each.unflatten(0, shape) for each in fields)).flatten(0, 1)
+    samples = zip(*(each.split(list(sizes)) for each in fields), strict=True)
+    return torch.cat([mix(*(each[None] for each in one))[0] for one in samples])
 
 
 class MultiHead(nn.Module):
@@ -38,10 +55,16 @@ class MultiHead(nn.Module):
         self.heads = heads
         self.dropout = dropout
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Attention among tokens; ``query``, ``key``, ``value`` ``[..., L, C / H]``."""
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, scale: float | None = None
+    ) -> Tensor:
+        """Attention among tokens; ``query``, ``key``, ``value`` ``[..., L, C / H]``.
+
+        ``scale`` is a factor of the scores, ``None`` for ``(C / H) ** -0.5``.
+        """
+        dropout = self.dropout if self.training else 0.0
         return nn.functional.scaled_dot_product_attention(
-            query, key, value, dropout_p=self.dropout if self.training else 0.0
+            query, key, value, dropout_p=dropout, scale=scale
         )
 
     def extra_repr(self) -> str:
@@ -127,13 +150,7 @@ class PhysicsAttention(MultiHead):
         """Mix the points of each sample through its slices."""
         by, values = self.input(x).unflatten(1, (2, self.heads, -1)).unbind(1)
         weight = torch.softmax(self.slices(by) / self.temperature, dim=-1)
-        if len(set(sizes)) == 1:
-            shape = (len(sizes), sizes[0])
-            mixed = self._mixed(weight.unflatten(0, shape), values.unflatten(0, shape))
-            mixed = mixed.flatten(0, 1)
-        else:
-            samples = zip(weight.split(sizes), values.split(sizes), strict=True)
-            mixed = torch.cat([self._mixed(w[None], v[None])[0] for w, v in samples])
+        mixed = per_sample(self._mixed, sizes, weight, values)
         out: Tensor = self.output(mixed.flatten(1))
         return nn.functional.dropout(out, self.dropout, self.training)
 

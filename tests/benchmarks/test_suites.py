@@ -167,6 +167,13 @@ def test_shipped_suites_have_every_model_and_stand_on_the_site() -> None:
     assert sorted(listed) == sorted(shipped)
 
 
+def test_the_papers_layers_trained_as_ours_are_those_of_the_preset() -> None:
+    suite = read_suite(suites.shipped_suites()["accuracy"])
+    start, own = "model.settings.", suite.variants["nfs-paper-trained"]
+    layers = {k[len(start) :]: v for k, v in own.items() if k.startswith(start)}
+    assert layers == MODELS["nfs"].paper
+
+
 def test_names_stay_the_same_from_version_to_version() -> None:
     """Else results that were kept would no longer be found."""
     suite = read_suite(suites.shipped_suites()["irregular"])

@@ -105,8 +105,8 @@ def test_errors_on_other_meshes() -> None:
         assert cells == ["–" if math.isnan(r) else f"{r:.2f}" for r in ratios]
 
 
-def test_problems_tell_models_apart(accuracy: pd.DataFrame) -> None:
-    """What learns nothing has at least five times the error of the best model."""
-    for problem, errors in accuracy["mean"].groupby("problem"):
-        trivial = errors.index.get_level_values("variant").isin(TRIVIAL)
-        assert errors[trivial].min() >= 5 * errors[~trivial].min(), problem
+def test_problems_are_not_solved_without_learning() -> None:
+    """A criterion that knows no model: the best reference has an error of 5 %."""
+    table = pd.read_csv(RESULTS / "accuracy" / "results.csv")
+    trivial = table[table["variant"].isin(TRIVIAL)]
+    assert trivial.groupby("problem")["rel_l2"].min().min() > 0.05

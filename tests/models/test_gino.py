@@ -11,7 +11,9 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Problem, build_model
 
-SMALL = {"width": 6, "depth": 2, "modes": 2, "hidden": 10, "grid": 6, "radius": 0.4}
+SMALL = {"width": 6, "depth": 2, "modes": 2, "grid": 6, "radius": 0.4}
+SMALL |= {"in_layers": [10, 8], "out_layers": [12], "norm": "instance_norm"}
+SMALL |= {"mlp_factor": 1.0}
 
 
 def problem(periodic: bool = True) -> Problem:
@@ -32,6 +34,9 @@ def test_it_is_the_library_s():
         in_channels=6,
         out_channels=12,
         fno_in_channels=6,
+        fno_norm="instance_norm",
+        fno_channel_mlp_expansion=1.0,
+        latent_feature_channels=2,
         fno_n_modes=(4, 4),
         fno_hidden_channels=6,
         fno_n_layers=2,
@@ -40,14 +45,17 @@ def test_it_is_the_library_s():
         gno_use_torch_scatter=False,
         # On the unit box.
         **{f"{way}_gno_radius": 0.2 for way in ("in", "out")},
-        **{f"{way}_gno_channel_mlp_hidden_layers": [10] for way in ("in", "out")},
+        in_gno_channel_mlp_hidden_layers=[10, 8],
+        out_gno_channel_mlp_hidden_layers=[12],
     )
     for name in ("gno_in", "lifting", "gno_out", "projection", "fno_blocks"):
         own = getattr(model, name.removeprefix("fno_"))
         getattr(theirs, name).load_state_dict(own.state_dict())
     x, pos = sample(300)
     grid = model.grid.view(1, 6, 6, 2)
-    expected = theirs(pos[None] / 2, grid, pos[None, :50] / 2, x.flatten(1)[None])
+    # The positions of the nodes are features of the grid.
+    place = pos[None] / 2
+    expected = theirs(place, grid, place[:, :50], x.flatten(1)[None], grid)
     found = model(x, pos, query_pos=pos[:50])
     torch.testing.assert_close(
         found, expected[0].unflatten(1, (4, 3)), rtol=1e-4, atol=1e-5
