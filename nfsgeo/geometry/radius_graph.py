@@ -179,7 +179,7 @@ class GraphBuilder:
         return self._graph(grid, pos, radius, nearest=nearest)
 
     def points_to_queries(self, pos: Tensor, query_pos: Tensor) -> BipartiteGraph:
-        """The nearest of the points ``pos [n, d]`` to query points ``[m, d]``."""
+        """The nearest of the points ``pos [n, d]`` to ``query_pos [m, d]``."""
         num = spline_neighbours(self.domain.intrinsic_dim) // 2
         graph = replace(self, interpolation="spline")._graph
         return graph(pos, query_pos, None, nearest=num)
