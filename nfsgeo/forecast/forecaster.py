@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from nfsgeo.errors import UserError
+from nfsgeo.forecast.bands import Bands
 from nfsgeo.forecast.checks import check_shapes
 from nfsgeo.forecast.samples import predict_samples
 from nfsgeo.forecast.transforms import (
@@ -49,6 +50,9 @@ class Forecaster(nn.Module):
         name: of the model, a key of :data:`nfsgeo.models.MODELS`.
         task: what it maps.
         transforms: from the data to the network.
+
+    Attributes:
+        bands: of its errors, where a run has them, see :func:`nfsgeo.load`.
     """
 
     def __init__(
@@ -57,6 +61,7 @@ class Forecaster(nn.Module):
         super().__init__()
         self.model, self.name, self.task = model, name, task
         self.transforms = nn.ModuleList(transforms)
+        self.bands: Bands | None = None
 
     @classmethod
     def build(
