@@ -85,7 +85,7 @@ def errors_of(scored: ScoredModel, part: str) -> Errors:
             x, graphs = (batch := batch.to(forecaster.device)).x, batch.graphs
             known = forecaster.known_ahead(batch)
             u = forecaster(x, graphs=graphs, **known)
-            around = Surroundings.of(forecaster, u, x, graphs, **known)
+            around = Surroundings.of(forecaster, u, x, graphs, *known.values())
             last = torch.full_like(around.unit, torch.nan)
             if forecaster.task.has_time:
                 filled = forecaster.filled(x, graphs)[:, -1:, :num].cpu()

@@ -149,9 +149,9 @@ def predict(
             ahead=torch.from_numpy(ahead),
         ):
             if bands is not None:
-                graphs, known = batch.graphs, forecaster.known_ahead(batch)
-                there = Surroundings.of(forecaster, u, batch.x, graphs, **known)
-                half = bands.half_width(there, level).to(u)
+                known = forecaster.known_ahead(batch).values()
+                of = forecaster, u, batch.x, batch.graphs, *known
+                half = bands.half_width(Surroundings.of(*of), level).to(u)
                 u = torch.cat([u, u - half, u + half], dim=-1)
             places = batch.pos.cpu().split(batch.graphs.sizes)
             parts = u.cpu().split(batch.graphs.query_sizes or batch.graphs.sizes)

@@ -116,7 +116,7 @@ class Bands:
         factors: Quantiles of the ratio of errors to it ``[4, T, C, 201]``: at observed
             points without and with gaps in the inputs, at unobserved ones likewise.
         samples: How many samples they are of.
-        gaps: Share of missing inputs above which a sample has gaps.
+        gaps: Share of gaps above which factors are those with gaps.
     """
 
     scale: Scale

@@ -27,7 +27,7 @@ class Surroundings:
         features: Without units ``[M, T, C, K]``: distances to the nearest points, gaps,
             how inputs vary in time and space, size and roughness of what is predicted.
         unit: Standard deviation of the fields in the units of the data ``[M, T, C]``.
-        gaps: Share of missing inputs in the sample ``[M]``.
+        gaps: Share of gaps in the inputs of the sample ``[M]``.
         observed: Whether the point is ``[M]``.
     """
 
@@ -43,10 +43,10 @@ class Surroundings:
         u: Tensor,
         x: Tensor,
         graphs: Graphs,
-        forcing: Tensor | None = None,
+        known: Tensor | None = None,
         times: Tensor | None = None,
     ) -> Surroundings:
-        """Of a prediction ``u [M, T, C]`` from ``x`` and so on, as a forecaster's.
+        """Of a prediction ``u [M, T, C]`` from ``x``, what is ``known`` and so on.
 
         Query points of a sample begin with its observed points.
         """
@@ -77,7 +77,7 @@ class Surroundings:
 
         # Inputs as the network sees them, but for gaps; the prediction likewise.
         times = None if times is None else torch.atleast_2d(times)
-        given, done = Given(x.double(), graphs, forcing, times), []
+        given, done = Given(x.double(), graphs, known, times), []
         for transform in forecaster.stack:
             given = transform.inputs(given)
             if isinstance(transform, MissingValues):
