@@ -51,10 +51,15 @@ class Scale:
 
     def __call__(self, features: Tensor) -> Tensor:
         """The scale ``[M, T, C]`` of features ``[M, T, C, K]``."""
-        found = self.intercept.expand(features.shape[:-1])
-        if num := len(self.weights):
-            terms = _terms(features, self.limits, num > features.size(-1))
-            found = found + terms @ self.weights
+        found, num = self.intercept.expand(features.shape[:-1]), features.size(-1)
+        if len(self.weights):
+            x = _terms(features, self.limits, False)
+            own, products = self.weights.tensor_split([num])
+            found = found + x @ own
+            if len(products):  # as a quadratic form, faster than term by term
+                i, j = torch.triu_indices(num, num)
+                square = x.new_zeros(num, num).index_put((i, j), products)
+                found = found + ((x @ square) * x).sum(-1)
         return found.clamp(-30, 30).exp()
 
     @classmethod

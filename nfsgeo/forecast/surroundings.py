@@ -9,14 +9,22 @@ import torch
 from torch import Tensor
 
 from nfsgeo.forecast.transforms import Given, MissingValues
-from nfsgeo.geometry import Graphs, batch_graphs
+from nfsgeo.geometry import Domain, Graphs, batch_graphs
 from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.missing_values import nearest_graph
 
 if TYPE_CHECKING:
     from nfsgeo.forecast.forecaster import Forecaster
 
-__all__ = ["Surroundings"]
+__all__ = ["Surroundings", "with_nearest"]
+
+
+def with_nearest(graphs: Graphs, domain: Domain) -> Graphs:
+    """Graphs with the nearest observed points of each point to predict at."""
+    queries = graphs.queries.split([*(graphs.query_sizes or graphs.sizes)])
+    pairs = zip(graphs.pos.split(graphs.sizes), queries, strict=True)
+    near = batch_graphs([nearest_graph(*pair, domain) for pair in pairs])
+    return replace(graphs, edges={**graphs.edges, "nearest": near})
 
 
 @dataclass(frozen=True)
@@ -50,11 +58,9 @@ class Surroundings:
 
         Query points of a sample begin with its observed points.
         """
-        domain = forecaster.model.problem.domain.normalised
-        counts = [*(graphs.query_sizes or graphs.sizes)]
-        ends = graphs.pos.split(graphs.sizes), graphs.queries.split(counts)
-        pairs = zip(*ends, strict=True)
-        near = batch_graphs([nearest_graph(*pair, domain) for pair in pairs])
+        if "nearest" not in graphs.edges:
+            graphs = with_nearest(graphs, forecaster.model.problem.domain.normalised)
+        near, counts = graphs.edges["nearest"], [*(graphs.query_sizes or graphs.sizes)]
         target, degree = near.edge_index[1], near.degree().clamp_min(1).double()
         even = replace(near, base_weight=degree.reciprocal()[target])
         numbers = zip(counts, graphs.sizes, strict=True)
