@@ -15,6 +15,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.evaluation.bands import Errors, crps, interval_score
 from nfsgeo.forecast.bands import Scale
 from nfsgeo.forecast.surroundings import Surroundings
+from nfsgeo.report import write_report
 from nfsgeo.training import RunPaths
 
 
@@ -89,6 +90,8 @@ def test_scores_stand_beside_those_of_references(banded: Path) -> None:
         assert of["interval_score"] >= of["width"] > of["crps"] > 0
     shares = found["reliability"]["coverage"]
     assert shares == sorted(shares)
+    write_report(banded)
+    assert (RunPaths(banded).figures / "bands.png").is_file()
 
 
 def test_predictions_have_bands_of_a_level(banded: Path, waves: Path) -> None:
