@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,8 +77,10 @@ def errors_of(scored: ScoredModel, part: str) -> Errors:
         chosen = np.linspace(0, len(windows) - 1, min(WINDOWS, len(windows)))
         numbers = chosen.round().astype(int)[every].tolist()
         some, left = Subset(windows, numbers), iter(numbers)
-        if every != slice(None) and isinstance(mesh, Mesh):
-            changed = [_elsewhere(transform, mesh) for transform in stack]
+        if every != slice(None) and isinstance(mesh, Mesh) and mesh.queries:
+            places = torch.from_numpy(mesh.queries.pos)
+            places = forecaster.task.domain.normalise(places, torch.float64)
+            changed = [_elsewhere(transform, places) for transform in stack]
             forecaster.transforms = torch.nn.ModuleList(changed)
         for batch in batches(some, 4, forecaster.connect):  # type: ignore[arg-type]
             removed = torch.rand(batch.x.shape[:2], generator=draw) < gaps
@@ -144,13 +147,14 @@ def _left_out(mesh: Observation, part: int) -> Observation:
     return of(0) if isinstance(mesh, Mesh) else of
 
 
-def _elsewhere(transform: Any, mesh: Mesh) -> Any:
-    """A transform that does not know the climatology of the query points."""
-    if not isinstance(transform, Climatology) or mesh.queries is None:
+def _elsewhere(transform: Any, queries: Tensor) -> Any:
+    """A transform that does not know the climatology of normalised query points."""
+    if not isinstance(transform, Climatology):
         return transform
-    known, hidden = dict(transform.settings), np.array(mesh.queries.index)
+    known, places = dict(transform.settings), transform.pos.cpu()
+    there = (torch.cdist(places, queries).amin(1) > 1e-6).tolist()
     for key in ("pos", "coefficients"):
-        known[key] = np.delete(known[key], hidden, axis=0).tolist()
+        known[key] = [*compress(known[key], there)]
     made = Climatology(**known).to(transform.pos.device)
     made.domain = transform.domain
     return made
