@@ -19,6 +19,7 @@ VERBS = (
     "train",
     "evaluate",
     "predict",
+    "calibrate",
     "export",
     "plot",
     "compare",

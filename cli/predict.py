@@ -45,6 +45,13 @@ from nfsgeo_cli.terminal import as_json, device, progress_bar, report, times
     callback=times,
     help="Times after the last observed one, for a model trained with data.lead_times.",
 )
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.9,
+    help="Share of values to lie in the error band of a run with bands; 0 for none.  "
+    "[0.9]",
+)
 @device
 @as_json
 def predict(
@@ -62,7 +69,8 @@ def predict(
     of its points, a grid at the points of the run, or at all of them with --model.
     With more --steps than in training, predictions are the inputs of further ones. The
     result has the format of its ending: CF NetCDF for .nc, else one of those that
-    `nfsgeo datasets` lists.
+    `nfsgeo datasets` lists. A run with error bands also gives their ends, such as
+    u_lower and u_upper.
     """
     from nfsgeo.data.times import span_text
     from nfsgeo.evaluation import predict as predict_file

@@ -13,6 +13,7 @@ from nfsgeo.errors import UserError
 from nfsgeo.measures import MEASURES
 
 MOST_TIMES = 10**7
+BAND_SCORES = ("coverage", "width", "crps", "interval_score")
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
 )
@@ -175,6 +176,14 @@ def error_table(summary: Mapping[str, Any]) -> str:
     if away := summary.get("unobserved"):
         title = f"at the {away['num_points']} points that are not observed{whole}"
         parts.append(errors(title, away, away.get("baselines", {})))
+    if bands := summary.get("bands"):
+        of = {summary["model"]: bands, **bands}
+        rows = {
+            name: {each.replace("_", " "): of[name][each] for each in BAND_SCORES}
+            for name in (summary["model"], "constant", "persistence")
+            if name in of
+        }
+        parts.append(f"error bands of level {bands['level']:g}\n{numbers('', rows)}\n")
     parts += [f"* {summary['pooled']}"] if components else []
     return "\n".join([*parts, *([_scored(summary)] if scored else [])])
 

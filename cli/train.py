@@ -59,6 +59,7 @@ SETTINGS: dict[str, tuple[Any, str]] = {
         float,
         "Highest learning rate of the schedule.  [0.002] (0.0005 of a noisy series)",
     ),
+    "model.bands": (bool, "Fit error bands after training.  [False]"),
     "seed": (int, "Of points, weights and the order of samples.  [0]"),
     "preset": (["default", "paper"], "The paper's protocol, or ours.  [default]"),
     "trainer.device": (
@@ -86,6 +87,8 @@ def settings(command: Callable[..., Any]) -> Callable[..., Any]:
         names = [f"--{name.replace('_', '-')}", *ALSO.get(name, ())]
         several, parse = name == "freeze", columns if name == "columns" else None
         look: dict[str, Any] = {"multiple": several, "callback": parse}
+        if kind is bool:
+            look |= {"is_flag": True, "default": None}
         command = click.option(*names, type=kind, help=text, **look)(command)
     return command
 

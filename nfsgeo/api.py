@@ -37,7 +37,8 @@ from nfsgeo.data.memory import from_arrays, from_pyg, from_xarray, kept
 from nfsgeo.evaluation import evaluate_run as evaluate
 from nfsgeo.evaluation import export_run as export
 from nfsgeo.evaluation import predict
-from nfsgeo.evaluation.scored_model import open_run
+from nfsgeo.evaluation.bands import bands_of
+from nfsgeo.evaluation.scored_model import ScoredModel, open_run
 from nfsgeo.forecast import Forecaster
 from nfsgeo.training import Experiment, RunPaths, begin_run, load_config
 from nfsgeo.training.run_paths import Run
@@ -117,6 +118,10 @@ def fit(
         experiment = replace(experiment, config=config, lines=taken)
     run = begin_run(experiment, None if out is None else Path(out))
     nfsgeo.training.fit(experiment, run, callbacks)
+    if experiment.config.model.bands:
+        config, forecaster = open_run(run)
+        at = experiment.file, experiment.mesh
+        bands_of(ScoredModel(forecaster, config, *at), run)
     return run
 
 

@@ -76,6 +76,9 @@ def export_run(
     if target.exists():
         raise UserError(f"{target}", "a file that does not exist", "choose another")
     config, forecaster = open_run(run, "cpu")
+    if forecaster.bands is not None:
+        logging.getLogger(__name__).warning("%s: exported without error bands", run)
+        forecaster.bands = None
     model, name = forecaster.model, f"a run of {config.model.name}"
     if not isinstance(model, MixerOperator) or not isinstance(
         model.resampling, InterpolationResampling

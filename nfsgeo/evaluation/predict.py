@@ -5,10 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 import nfsgeo.data
 from nfsgeo.data import Fields
@@ -31,8 +33,10 @@ from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.query_points import read_points
 from nfsgeo.evaluation.scored_model import open_run, predictions
-from nfsgeo.forecast import matched, times_of
+from nfsgeo.forecast import Forecaster, matched, times_of
 from nfsgeo.forecast.checks import check_asked
+from nfsgeo.forecast.surroundings import Surroundings
+from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS, Task
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.run_data import RunData, open_as
@@ -53,10 +57,14 @@ def predict(
     first: int | None = None,
     steps: int | None = None,
     lead_times: Sequence[float] | None = None,
+    level: float = 0.9,
     device: str | None = None,
     progress: Progress = silent,
 ) -> Fields:
     """Predicts every sample of a file and writes a file of point clouds.
+
+    Of a run with error bands there are ``u``, ``u_lower`` and ``u_upper`` in place of a
+    component ``u``, as far ahead as in training.
 
     The last snapshots of the file are observed, as far apart as in training, and the
     time steps after its end are predicted. What is known ahead has to be in the file at
@@ -79,6 +87,8 @@ def predict(
             are more than in training.
         lead_times: Times to predict, after the last observed one, for a model that was
             trained with ``data.lead_times``.
+        level: Share of values that are to lie in an error band, the attribute ``level``
+            of its ends; 0 leaves bands out.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.
         progress: Called with what is being done, how much is done and in all.
 
@@ -116,11 +126,15 @@ def predict(
         if task.has_time:
             until = file.times[: observed[-1] + 1]
             ahead = later(ahead, until, times_of(task, file, until)[1])
-        numbers = np.concatenate([observed, known := _known_ahead(file, ahead)])
-        bytes_each = 4 * len(ahead) * file.components + 8 * domain.dim
+        bands = forecaster.bands if level and len(ahead) == task.n_out else None
+        ends = _ends(file) if bands else {}
+        fields = [*file.component_names, *ends]
+        around = queries is not None and bands is not None  # it takes points nearby
+        numbers = np.concatenate([observed, ahead_known := _known_ahead(file, ahead)])
+        bytes_each = 4 * len(ahead) * len(fields) + 8 * domain.dim
         check_room(target, num * most * bytes_each)
         windows = WindowDataset(
-            file, range(num), len(observed), len(known), mesh, numbers=numbers
+            file, range(num), len(observed), len(ahead_known), mesh, numbers=numbers
         )
         names: list[str] = []
         for sample in range(num) if points is None and file.stations() else ():
@@ -130,29 +144,51 @@ def predict(
             forecaster,
             windows,
             max(1, min(data.batch_size, POINTS // most)),
-            connect=partial(forecaster.connect, query_pos=queries),
+            connect=partial(_connect, forecaster, queries, around),
             steps=steps,
             ahead=torch.from_numpy(ahead),
         ):
+            if bands is not None:
+                known = forecaster.known_ahead(batch).values()
+                of = forecaster, u, batch.x, batch.graphs, *known
+                half = bands.half_width(Surroundings.of(*of), level).to(u)
+                u = torch.cat([u, u - half, u + half], dim=-1)
             places = batch.pos.cpu().split(batch.graphs.sizes)
-            fields = u.cpu().split(batch.graphs.query_sizes or batch.graphs.sizes)
-            for pos, values in zip(places, fields, strict=True):
+            parts = u.cpu().split(batch.graphs.query_sizes or batch.graphs.sizes)
+            for pos, values in zip(places, parts, strict=True):
+                values = values if points is None else values[-len(points) :]
                 staging.put(len(where), {"u": values.numpy()[None]})
                 where.append(pos.numpy() if points is None else points)
             progress("samples", len(where), num)
         predicted = build(
             Path(source.name),
-            [Array(staging.each("u", ("n", *"ptc")), "ptc", file.component_names)],
+            [Array(staging.each("u", ("n", *"ptc")), "ptc", fields)],
             points=where,
             stations=names or None,
             times=ahead,
             domain=domain,
             equation=file.equation,
             provenance={"model": config.model.name, "predicted_from": source.name},
-            units=file.units,
+            units={**file.units, **ends},
             split=file.split,
         )
+        for name in fields[file.components :]:
+            predicted.dataset[name].attrs["level"] = level
         return nfsgeo.data.open(write(predicted, target))
+
+
+def _ends(file: Fields) -> dict[str, str]:
+    """Names and units of the ends of bands, all lower ones first."""
+    pairs = product(("lower", "upper"), file.component_names)
+    return {f"{name}_{end}": file.units.get(name, "") for end, name in pairs}
+
+
+def _connect(
+    forecaster: Forecaster, queries: Tensor | None, around: bool, pos: Tensor
+) -> Graphs:
+    if queries is not None and around:
+        queries = torch.cat([pos, queries.to(pos)])
+    return forecaster.connect(pos, query_pos=queries)
 
 
 def _observed(task: Task, stride: int, file: Fields, first: int | None) -> Indices:

@@ -12,6 +12,7 @@ import numpy as np
 from nfsgeo.data import Fields
 from nfsgeo.data.memory import kept
 from nfsgeo.errors import UserError
+from nfsgeo.evaluation.bands import band_scores, bands_of
 from nfsgeo.evaluation.scope import Part, describe_scored, scoped
 from nfsgeo.evaluation.scored_model import ScoredModel, open_run
 from nfsgeo.evaluation.scores import (
@@ -53,6 +54,7 @@ def evaluate_run(
     unseen_at: UnseenAt | None = None,
     steps: int | None = None,
     boosting: bool = False,
+    calibrate: bool = False,
     device: str | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
@@ -75,6 +77,8 @@ def evaluate_run(
         steps: Also evaluate so many time steps ahead, by an autoregressive rollout.
         boosting: Whether gradient boosted trees are a reference of a single series,
             where scikit-learn is installed, within a minute.
+        calibrate: Whether error bands are fitted to these samples from now on, by their
+            conformal factors; the scores of bands are on the same samples then.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``, in place of the run's own.
         progress: Called with what is being done, how much is done and in all.
 
@@ -88,10 +92,12 @@ def evaluate_run(
         and ``"unseen_points"`` where their further points lie. With ``steps``,
         ``"rollout"`` holds ``times`` after the last input, the ``errors`` over all of
         these by method, ``mae_by_step``, and ``rel_l1_last_by_sample``, the relative L1
-        at the last of them with the mean removed.
+        at the last of them with the mean removed. A run with error bands has their
+        scores as ``"bands"``, see :func:`~nfsgeo.evaluation.bands.band_scores`.
 
     Raises:
-        UserError: The run has no checkpoint, or the data do not fit it.
+        UserError: The run has no checkpoint, or the data do not fit it, or there are no
+            error bands to calibrate or too few samples.
     """
     paths, own = find_run(run), data is None
     trained, forecaster = open_run(paths, device)
@@ -124,6 +130,8 @@ def evaluate_run(
             ahead = station_references(scored, steps=steps)
             further = score(scored, steps=steps, references=ahead, progress=progress)
             summary["rollout"] = further.rollout()
+        if bands := bands_of(scored, paths, calibrate=calibrate):
+            summary["bands"] = band_scores(scored, bands)
         rows: list[dict[str, Any]] = []
         if factors:
             rows, points = evaluate_unseen(

@@ -14,13 +14,15 @@ from nfsgeo.data import Fields
 from nfsgeo.data.connected_batches import Connect, batches
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.forecast import Forecaster, rollout
+from nfsgeo.forecast.bands import Bands
 from nfsgeo.forecast.transforms import Normalise
-from nfsgeo.training import FieldErrors, RunConfig, read_config, restore
+from nfsgeo.training import FieldErrors, RunConfig, RunPaths, read_config, restore
+from nfsgeo.training.checkpoints import read_checkpoint
 from nfsgeo.training.environment import check_device, device_of
 from nfsgeo.training.run_data import Observation, RunData
 from nfsgeo.training.run_paths import Run, find_run
 
-__all__ = ["ScoredModel", "open_run", "predictions"]
+__all__ = ["ScoredModel", "open_run", "predictions", "read_bands"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,15 @@ def open_run(run: Run, device: str | None = None) -> tuple[RunConfig, Forecaster
         update={"device": device or config.trainer.device, "devices": 1}
     )
     check_device(section)
-    return config, restore(paths.best, config).eval().to(device_of(section))
+    forecaster = restore(paths.best, config).eval().to(device_of(section))
+    forecaster.bands = read_bands(paths).get("model")
+    return config, forecaster
+
+
+def read_bands(paths: RunPaths) -> dict[str, Bands]:
+    """The error bands of a run and of its references, none where it has none."""
+    found = paths.bands.exists() and read_checkpoint(paths.bands, of_nfsgeo=False)
+    return {name: Bands.of_state(state) for name, state in (found or {}).items()}
 
 
 @torch.no_grad()

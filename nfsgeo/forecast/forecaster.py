@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from nfsgeo.errors import UserError
+from nfsgeo.forecast.bands import Bands
 from nfsgeo.forecast.checks import check_shapes
 from nfsgeo.forecast.samples import predict_samples
+from nfsgeo.forecast.surroundings import with_nearest
 from nfsgeo.forecast.transforms import (
     TRANSFORMS,
     Given,
@@ -57,6 +59,7 @@ class Forecaster(nn.Module):
         super().__init__()
         self.model, self.name, self.task = model, name, task
         self.transforms = nn.ModuleList(transforms)
+        self.bands: Bands | None = None
 
     @classmethod
     def build(
@@ -122,7 +125,9 @@ class Forecaster(nn.Module):
         graphs = self.model.connect(pos, batch, query_pos, query_batch)
         for transform in self.stack:
             graphs = transform.connect(graphs)
-        return graphs
+        if self.bands is None:
+            return graphs
+        return with_nearest(graphs, self.model.problem.domain.normalised)
 
     def forward(
         self,
@@ -174,9 +179,8 @@ class Forecaster(nn.Module):
 
     def network_inputs(self, batch: Batch) -> Tensor:
         """What the network is given of a batch, ``[N, n_in, F]``."""
-        ahead = self.known_ahead(batch)
-        graphs, x = self.graphs_of(batch), batch.x.double()
-        given = Given(x, graphs, ahead["forcing"], ahead["times"])
+        known, times = self.known_ahead(batch).values()
+        given = Given(batch.x.double(), self.graphs_of(batch), known, times)
         for transform in self.stack:
             given = transform.inputs(given)
         return self._assembled(given)
@@ -257,8 +261,7 @@ class Forecaster(nn.Module):
     def scale(self) -> Scale:
         """Mean of the training fields, and scale of what the network predicts."""
         normalise, residual = self.find(Normalise), self.find(Residual)
-        assert normalise is not None
-        mean, std = normalise.results.mean, normalise.results.std
+        mean, std = normalise.results.mean, normalise.results.std  # type: ignore[union-attr]
         return Scale(mean, std if residual is None else std * residual.std)
 
     def known_ahead(self, batch: Batch) -> dict[str, Tensor | None]:
@@ -277,8 +280,7 @@ class Forecaster(nn.Module):
             seen, graphs = self._assembled(given), given.graphs
             return cast(Tensor, self.model(seen, graphs.pos, graphs=graphs))
         behind: Callable[[Given], Tensor] = partial(self._through, first=first + 1)
-        found: Tensor = self.stack[first](given, behind)
-        return found
+        return cast(Tensor, self.stack[first](given, behind))
 
     def _assembled(self, given: Given) -> Tensor:
         """The input of the network, in its precision."""

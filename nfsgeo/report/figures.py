@@ -173,6 +173,17 @@ def _curves(run: RunFolder) -> Iterator[Picture]:
             for c, quantity in enumerate(e.quantities[:COMPONENTS])
         }
         yield Picture("error-in-time", "errors", caption, curves(panels, label))
+    if bands := run.summary.get("bands"):
+        of, steps = bands["reliability"], bands["by_time_step"]
+        caption = "Share of values in error bands of each level. Of level "
+        caption += f"{bands['level']:g} it is {min(steps):.2f} to {max(steps):.2f} "
+        caption += "at the time steps."
+        lines = {"model": of["coverage"], "level": of["levels"]}
+        looks = METHODS["model"], METHODS["persistence"]
+        pairs = zip(lines.items(), looks, strict=True)
+        shares = {name: (of["levels"], y, look) for (name, y), look in pairs}
+        figure = curves({"coverage": shares}, "level", "linear")
+        yield Picture("bands", "errors", caption, figure)
     if {"epoch", "train_loss"} <= set(run.metrics):
         caption = "Losses in normalised units, and the learning rate."
         yield Picture("training", "training", caption, _training_curves(run.metrics))

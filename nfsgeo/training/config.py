@@ -189,6 +189,8 @@ class ModelSection(Section):
             of the model that are not given are those of that run.
         freeze: Parts of the model whose weights stay as they are, by the names of its
             modules, such as ``blocks``.
+        bands: Whether predictions have error bands, fitted to validation samples after
+            training, see :mod:`nfsgeo.forecast.bands`.
     """
 
     name: str = "nfs"
@@ -196,6 +198,7 @@ class ModelSection(Section):
     settings: dict[str, Any] = {}
     start_from: Path | None = None
     freeze: tuple[str, ...] = ()
+    bands: bool = False
 
     @field_serializer("start_from")
     def _absolute(self, run: Path | None) -> str | None:

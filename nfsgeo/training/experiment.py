@@ -10,6 +10,7 @@ import torch
 from nfsgeo.data import Fields
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster, Statistics, task_of
+from nfsgeo.forecast.bands import needed
 from nfsgeo.forecast.series import SeriesFit
 from nfsgeo.forecast.transforms import Wanted, fitted
 from nfsgeo.models import MODELS, Problem, Task
@@ -100,6 +101,11 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     forecaster = _forecaster(used, task, statistics, gaps, series)
     settings = forecaster.model.settings.model_dump(mode="json")
     config = config.changed(model=config.model.changed(settings=settings))
+    if config.model.bands and (task.any_time or len(valid) < needed(0.9)):
+        given = f"--bands with {len(valid)} validation windows"
+        given += ", of lead times" * task.any_time
+        wanted = f"at least {needed(0.9)}, with the same times ahead"
+        raise UserError(given, wanted, "use more samples, or leave it out")
     lines = start_from(forecaster, config.model.start_from, config.model.freeze)
     loss = LOSSES[config.loss.name]
     module = TrainingModule(forecaster, config.optimiser, loss=loss)

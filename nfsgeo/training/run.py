@@ -95,6 +95,7 @@ def fit(
     checkpoint = _last_checkpoint(experiment, paths)
     if checkpoint is not None and is_finished(checkpoint, config):
         return
+    paths.bands.unlink(missing_ok=True)  # of other weights
     patience = section.patience
     stopping = [EarlyStopping("valid_rmse", patience=patience)] if patience else []
     own = [History(paths.metrics), *stopping, *callbacks]

@@ -36,6 +36,7 @@ class RunPaths:
         metrics: One row for each epoch.
         best: Checkpoint of the epoch with the lowest validation RMSE.
         last: Checkpoint of the last whole epoch, from which training goes on.
+        bands: Error bands, where the run has any.
         summary: Sizes, cost and test errors.
         evaluation: Predictions for a few test samples.
         unseen: Errors on unseen meshes.
@@ -51,6 +52,7 @@ class RunPaths:
     metrics = _In("metrics.csv")
     best = _In("checkpoints/best.ckpt")
     last = _In("checkpoints/last.ckpt")
+    bands = _In("checkpoints/bands.pt")
     summary = _In("summary.json")
     evaluation = _In("evaluation.npz")
     unseen = _In("unseen.csv")

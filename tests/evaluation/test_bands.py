@@ -1,0 +1,147 @@
+"""Error bands of runs: fitted, stored, scored, predicted with and calibrated."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nfsgeo
+from nfsgeo.errors import UserError
+from nfsgeo.evaluation.bands import Errors, crps, interval_score
+from nfsgeo.forecast.bands import Scale
+from nfsgeo.forecast.surroundings import Surroundings
+from nfsgeo.report import write_report
+from nfsgeo.training import RunPaths
+
+
+def errors(num: int, points: int, seed: int) -> Errors:
+    """Of samples whose points have errors of one size, unlike those of others."""
+    draw = torch.Generator().manual_seed(seed)
+    size = torch.randn(num, 1, generator=draw).double().exp()
+    e = (size * torch.randn(num, points, generator=draw)).view(-1, 1, 1)
+    ones, zeros = torch.ones_like(e), torch.zeros(len(e))
+    around = Surroundings(e[..., None], ones, zeros, zeros == 0)
+    return Errors(around, e, e, torch.arange(num).repeat_interleave(points), zeros)
+
+
+@settings(max_examples=3, deadline=None)
+@given(st.sampled_from([9, 12, 30]), st.sampled_from([1, 7]))
+def test_bands_cover_exchangeable_samples(num: int, points: int) -> None:
+    scale, covered = Scale(torch.zeros(1, 1), torch.zeros(0), torch.zeros(4, 1)), []
+    for seed in range(300):
+        whole = errors(num + 1, points, seed)
+        of = whole._replace(
+            model=whole.model[:-points],
+            window=whole.window[:-points],
+            condition=whole.condition[:-points],
+        )
+        bands = of.bands(of.model, scale, torch.ones_like(of.model), 1.0)
+        half = bands.half_width(whole.around, 0.9)
+        covered.append((whole.model.abs() <= half)[-points:].double().mean())
+    share, spread = np.mean(covered), np.std(covered) / math.sqrt(300)
+    assert 0.9 - 3 * spread <= share <= 0.9 + 1 / (num + 1) + 3 * spread
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.floats(-3, 3), st.floats(0.1, 10))
+def test_crps_of_a_normal_distribution(error: float, sigma: float) -> None:
+    levels = [(k + 0.5) / 2000 for k in range(2000)]
+    normal = torch.distributions.Normal(0.0, 1.0)
+    halves = [sigma * normal.icdf(torch.tensor((1 + l) / 2)) for l in levels]  # noqa: E741
+    z = torch.tensor(error / sigma)
+    density = normal.log_prob(z).exp()
+    exact = sigma * (z * (2 * normal.cdf(z) - 1) + 2 * density - math.pi**-0.5)
+    found = crps(torch.tensor(abs(error)), halves, levels)
+    assert float(found) == pytest.approx(float(exact), rel=2e-3, abs=1e-3)
+
+
+def test_the_interval_score_is_least_at_the_quantile() -> None:
+    e = torch.randn(20_000, generator=torch.Generator().manual_seed(0)).abs()
+    widths = torch.linspace(0.5, 3, 251)
+    scores = torch.stack([interval_score(e, half, 0.9).mean() for half in widths])
+    assert float(widths[scores.argmin()]) == pytest.approx(1.645, abs=0.04)
+    assert float(interval_score(torch.tensor(3.0), torch.tensor(1.0), 0.9)) == (
+        pytest.approx(2 + 20 * 2)
+    )
+
+
+@pytest.fixture(scope="module")
+def banded(waves: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    sizes = {"width": 4, "modes": 2, "time_modes": 2, "depth": 1, "grid": 8}
+    chosen: dict[str, Any] = {f"model.settings.{key}": v for key, v in sizes.items()}
+    chosen |= {"trainer.epochs": 2, "trainer.device": "cpu", "data.split": [5, 10, 5]}
+    chosen |= {"model.bands": True, "data.query_points": 0}
+    out = tmp_path_factory.mktemp("banded") / "run"
+    return nfsgeo.fit(nfsgeo.prepare(waves, chosen), out).root
+
+
+def test_scores_stand_beside_those_of_references(banded: Path) -> None:
+    found = nfsgeo.evaluate(banded)["bands"]
+    assert (found["level"], found["samples"]) == (0.9, 10)
+    assert len(found["by_time_step"]) == 10
+    assert {"gaps", "unobserved", "unseen mesh"} <= found["by_condition"].keys()
+    for of in (found, found["constant"], found["persistence"]):
+        assert 0 <= of["coverage"] <= 1
+        assert of["interval_score"] >= of["width"] > of["crps"] > 0
+    shares = found["reliability"]["coverage"]
+    assert shares == sorted(shares)
+    write_report(banded)
+    assert (RunPaths(banded).figures / "bands.png").is_file()
+
+
+def test_predictions_have_bands_of_a_level(banded: Path, waves: Path) -> None:
+    plain = nfsgeo.predict(banded, waves, "plain.nc", level=0)
+    assert plain.component_names == ["u"]
+    narrow, wide = (
+        nfsgeo.predict(banded, waves, f"{level}.nc", level=level)
+        for level in (0.5, 0.9)
+    )
+    assert wide.component_names == ["u", "u_lower", "u_upper"]
+    assert wide.dataset["u_upper"].attrs["level"] == 0.9
+    u, (n, w) = (
+        plain.read(1, slice(None)),
+        (f.read(1, slice(None)) for f in (narrow, wide)),
+    )
+    assert np.array_equal(u[..., 0], w[..., 0])
+    assert (w[..., 1] < n[..., 1]).all() and (n[..., 2] < w[..., 2]).all()
+    assert np.allclose(w[..., 1] + w[..., 2], 2 * w[..., 0], atol=1e-5)
+    np.save("q.npy", wide.coordinates(1)[5:9])
+    at = nfsgeo.predict(banded, waves, "at.csv", query_points="q.npy")
+    assert at.component_names == ["u", "u_lower", "u_upper"]
+    further = nfsgeo.predict(banded, waves, "ahead.nc", steps=12)
+    assert further.component_names == ["u"]
+    with pytest.raises(UserError, match="level 0.95"):
+        nfsgeo.predict(banded, waves, "few.nc", level=0.95)
+
+
+def test_samples_of_ones_own_calibrate(
+    banded: Path, run: RunPaths, waves: Path, tmp_path: Path
+) -> None:
+    before = RunPaths(banded).bands.read_bytes()
+    with nfsgeo.open(waves) as file:
+        u = [file.read(k, slice(None)) for k in range(20)]
+        place = file.coordinates(), file.times
+        loud = nfsgeo.from_arrays([9 * each for each in u], *place, domain=file.domain)
+        few = nfsgeo.from_arrays(u[:8], *place, domain=file.domain)
+        here = nfsgeo.evaluate(banded, data=loud)["bands"]
+        there = nfsgeo.evaluate(banded, data=loud, calibrate=True)["bands"]
+        assert (there["samples"], there["by_time_step"] != here["by_time_step"]) == (
+            20,
+            True,
+        )
+        assert 0.9 <= there["coverage"] <= 1
+        with pytest.raises(UserError, match="9 samples"):
+            nfsgeo.evaluate(banded, data=few, calibrate=True)
+    with pytest.raises(UserError, match="--bands"):
+        nfsgeo.evaluate(run, data=waves, calibrate=True)
+    RunPaths(banded).bands.write_bytes(before)
+
+
+def test_too_few_samples_are_refused_before_training(waves: Path) -> None:
+    with pytest.raises(UserError, match="2 validation windows"):
+        nfsgeo.prepare(waves, {"model.bands": True})

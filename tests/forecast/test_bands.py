@@ -1,0 +1,113 @@
+"""Scales of errors, and what they are told by."""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nfsgeo.errors import UserError
+from nfsgeo.forecast import Forecaster
+from nfsgeo.forecast.bands import QUANTILES, Bands, Scale, needed
+from nfsgeo.forecast.surroundings import Surroundings
+from nfsgeo.forecast.transforms import MissingValues, Normalise
+
+Make = Callable[..., Forecaster]
+
+
+def doubled(x: Tensor, graphs: Any) -> Tensor:
+    return torch.cat([2 * x[:, -1:, :1], 3 * x[:, -1:, :1]], dim=1)
+
+
+def forecaster(make: Make, unit: float = 1.0) -> Forecaster:
+    own = {"mean": [0.3 * unit], "std": [2 * unit]}
+    scale = Normalise(**own, out_mean=own["mean"], out_std=own["std"])
+    return make(doubled, scale, MissingValues(trend=[], indicators=0, gaps=False))
+
+
+def bands(around: Surroundings, samples: int = 40) -> Bands:
+    """With a scale of random weights, and factors that grow with the level."""
+    shape, num = around.unit.shape[1:], around.features.size(-1)
+    draw = torch.Generator().manual_seed(1)
+    weights = 0.1 * torch.randn(num, generator=draw).double()
+    limits = torch.tensor([-9.0, 9.0, 0.0, 1.0]).double()[:, None].expand(4, num)
+    factors = torch.linspace(0, 2, QUANTILES + 1).double().expand(4, *shape, -1)
+    scale = Scale(torch.zeros(shape).double(), weights, limits)
+    return Bands(scale, factors, samples, 0.1)
+
+
+def fields(num: int = 30) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(0)
+    pos = torch.rand(num, 2, generator=draw).double()
+    x = torch.randn(num, 1, 1, generator=draw).double()
+    x[3] = torch.nan
+    return x, pos
+
+
+def told(of: Forecaster, x: Tensor, pos: Tensor) -> Surroundings:
+    graphs = of.connect(pos)
+    return Surroundings.of(of, of(x, graphs=graphs), x, graphs)
+
+
+def test_bands_have_the_units_of_the_fields(forecaster_of: Make) -> None:
+    x, pos = fields()
+    here, there = (
+        told(forecaster(forecaster_of, unit), unit * x, pos) for unit in (1.0, 1e3)
+    )
+    half = bands(here).half_width(here, 0.9)
+    assert torch.allclose(1e3 * half, bands(there).half_width(there, 0.9), rtol=1e-6)
+
+
+def test_bands_follow_the_points_in_any_order(forecaster_of: Make) -> None:
+    x, pos = fields()
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(2))
+    of = forecaster(forecaster_of)
+    here, there = told(of, x, pos), told(of, x[order], pos[order])
+    assert torch.allclose(here.features[order], there.features, atol=1e-6)
+    half = bands(here).half_width(here, 0.5)
+    assert torch.allclose(half[order], bands(there).half_width(there, 0.5), rtol=1e-5)
+
+
+def test_gaps_and_distances_are_told(forecaster_of: Make) -> None:
+    x, pos = fields()
+    found = told(forecaster(forecaster_of), x, pos)
+    assert found.observed.all()
+    assert torch.allclose(found.gaps, torch.full((30,), 1 / 30).double())
+    assert (found.features[..., 0].abs() < 1e-6).all()  # each is its nearest point
+
+
+def test_the_scale_is_found_from_what_follows_it() -> None:
+    draw = torch.Generator().manual_seed(0)
+    f = torch.randn(4000, 2, 1, 2, generator=draw).double()
+    beta = torch.tensor([[0.5], [-1.0]]).double()
+    sigma = (beta + 0.7 * f[..., 0] - 0.3 * f[..., 0] * f[..., 1]).exp()
+    e = -sigma * torch.rand(sigma.shape, generator=draw).double().log()
+    e[:100] = torch.nan
+    limits = torch.tensor([-9.0, 9.0, 0.0, 1.0]).double()[:, None].expand(4, 2)
+    found = Scale.fit(f, e, limits, 1e-4, True)(f)
+    assert (found / sigma).log().abs().mean() < 0.06
+    constant = Scale.fit(f, e, limits, 0.0, False)(f)
+    assert torch.allclose(constant[0], e.nanmean(0))
+
+
+@pytest.mark.parametrize(("level", "num"), [(0.5, 1), (0.8, 4), (0.9, 9), (0.95, 19)])
+def test_levels_need_samples(level: float, num: int, forecaster_of: Make) -> None:
+    assert needed(level) == num
+    around = told(forecaster(forecaster_of), *fields())
+    enough = bands(around, num)
+    assert (enough.factor(around, level) == 2).all()  # the largest ratio of all
+    enough.half_width(around, level)
+    if num > 1:
+        with pytest.raises(UserError, match=f"expected {num}"):
+            bands(around, num - 1).half_width(around, level)
+
+
+def test_a_state_is_plain_and_makes_the_same(forecaster_of: Make) -> None:
+    around = told(forecaster(forecaster_of), *fields())
+    content, of = io.BytesIO(), bands(around)
+    torch.save(of.state(), content)
+    content.seek(0)
+    again = Bands.of_state(torch.load(content, weights_only=True))
+    assert torch.equal(again.half_width(around, 0.8), of.half_width(around, 0.8))
