@@ -99,8 +99,8 @@ def _row(
             row |= {f"{part}.{key}": config[part][key] for key in keys}
         summary = json.loads(paths.summary.read_text())
         row |= {name: summary[name] for name in OF_SUMMARY} | summary["test"]
-        if "baselines" in (away := summary.get("unobserved", {})):
-            row |= _unobserved(away)
+        if run.stations:
+            row |= _unobserved(summary.get("unobserved", {}))
         for factor, errors in summary.get("unseen", {}).items():
             row[f"mae_{factor}"] = errors["mae"]["mean"]
         if run.meshes:
@@ -136,7 +136,7 @@ def _trivial(rows: Sequence[Row], folder: Path) -> list[dict[str, Any]]:
                     **same,
                     "variant": TRIVIAL[name],
                     **e,
-                    **_unobserved(away.get(name, {})),
+                    **(_unobserved(away.get(name, {})) if name in away else {}),
                 }
                 for name, e in content["baselines"].items()
             ]

@@ -106,6 +106,7 @@ class Run:
     Attributes:
         settings: Settings that differ from the defaults, by dotted key.
         unseen, repeats, states, meshes, memory: As those of the suite, at its scale.
+        stations: Whether errors at unobserved points are shown.
         boosting: Whether gradient boosting is a reference.
         trial: Name of the trial of a search, whose test samples are not scored.
     """
@@ -120,6 +121,7 @@ class Run:
     states: int = 0
     meshes: tuple[str, ...] = ()
     memory: bool = False
+    stations: bool = False
     boosting: bool = False
     trial: str = ""
 
@@ -179,6 +181,7 @@ def runs_of(
                 for variant in variants:
                     settings = at.settings(name, variant, seed, choices.get(variant))
                     # As slow as a training, and the same for all of them.
+                    more["stations"] = suite.stations
                     more["boosting"] = suite.stations and variant == variants[0]
                     runs.append(Run(name, variant, seed, data, settings, **more))
         return runs

@@ -95,6 +95,8 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     series = fitted_series(used)
     if series is not None and series.noisy:
         config = for_noise(asked, config)
+    if series is None and config.model.prediction == "linear":  # too short a series
+        config = config.changed(model=config.model.changed(prediction="residual"))
     seasonal = series is not None and bool(series.periods)
     shape = observed.grid_shape
     task = task_of(file, times, statistics, len(observed), shape, seasonal=seasonal)
