@@ -77,6 +77,12 @@ class Asked:
         for part in ("problem", "variant"):  # all of them where none is named
             named = {getattr(run, part) for run in everything} & {*self.only}
             runs = [r for r in runs if not named or getattr(r, part) in named]
+        if not runs:
+            raise UserError(
+                f"--only {' --only '.join(self.only)}, of which this scale has no run",
+                "a variant of these problems, at a scale that has it",
+                "leave one out",
+            )
         if self.dry_run:
             for run in runs:
                 text = "finished" if is_finished(run, self.out) else "to run"
