@@ -81,8 +81,10 @@ class Climatology:
 
     @property
     def std(self) -> Tensor:
-        """Standard deviation of the anomalies, ``[C]``."""
-        return self.anomalies.square().nanmean((0, 1)).sqrt()
+        """Standard deviation of the anomalies, ``[C]``; 1 of what never changes."""
+        std = self.anomalies.square().nanmean((0, 1)).sqrt()
+        size = self.values.abs().nan_to_num().amax((0, 1))
+        return torch.where(std > 1e-9 * size, std, torch.ones_like(std))
 
     def covariance(self) -> StationaryCovariance | None:
         """That of the anomalies in space; None where a spline is as good."""
@@ -184,7 +186,7 @@ class _Points:
         alike = (rest[:, 1:] * rest[:, :-1]).nanmean((0, 1)) / rest.square().nanmean(
             (0, 1)
         )
-        alike = alike.clamp(0, 0.95)
+        alike = alike.nan_to_num().clamp(0, 0.95)
         variance = rest.square().nansum(1) / (count - size).clamp_min(1)
         variance = variance * (1 + alike) / (1 - alike)
         inverse = torch.linalg.inv(gram).diagonal(dim1=-2, dim2=-1)
@@ -206,11 +208,12 @@ class _Points:
         seen = np.isfinite(noise)
         if not seen.any():
             return torch.zeros(len(value), dtype=torch.float64)
-        if not self.distance.size or seen.sum() < 2 * self.trend.shape[1]:
+        spread = value[seen].std()
+        alike = spread <= 1e-12 * np.abs(value[seen]).max()
+        if alike or not self.distance.size or seen.sum() < 2 * self.trend.shape[1]:
             return torch.from_numpy(np.where(seen, value, value[seen].mean()))
         # In units of their spread, so that those of the data do not matter.
-        unit = max(value[seen].std(), 1e-300)
-        value, noise = value / unit, noise / unit**2
+        value, noise = value / spread, noise / spread**2
         if refit:
             start = np.array([math.log(0.2), 0.0, 0.0])
             simplex = start + np.concatenate([np.zeros((1, 3)), np.eye(3)])
@@ -221,7 +224,7 @@ class _Points:
                 options={"maxfev": TRIALS, "initial_simplex": simplex},
             ).x
         found = self._solved(value, noise, seen, self.parameters[key])[1]
-        return torch.from_numpy(unit * found)
+        return torch.from_numpy(spread * found)
 
     def _solved(
         self,

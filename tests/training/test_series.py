@@ -164,3 +164,18 @@ def test_a_smooth_series_is_trained_as_others_are(
     made = prepare(load_config(overrides={**settings, "optimiser.lr": 7e-3}))
     assert made.config.loss.name == "relative_l2" and made.data.batch_size == 4
     assert made.config.optimiser.lr == 7e-3
+
+
+def test_a_component_that_never_changes_is_predicted_as_it_is(
+    tmp_path: Path, places: NDArray[np.float64]
+) -> None:
+    random = np.random.default_rng(9)
+    u = random.standard_normal((STATIONS, 300, 2))
+    u[..., 1] = 5.3
+    assert fitted(tmp_path, u, places) is not None
+    settings = {"data.file": tmp_path / "series.nc", "data.n_in": 3, "data.n_out": 2}
+    made = prepare(load_config(overrides=settings))
+    window = made.data.parts["valid"][0]
+    found = made.forecaster(window.x, window.pos)
+    assert found.isfinite().all()
+    torch.testing.assert_close(found[..., 1], window.y[..., 1], rtol=1e-6, atol=1e-6)

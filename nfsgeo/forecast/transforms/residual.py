@@ -124,7 +124,8 @@ class Residual(Transform):
         if covariance is not None:
             expected = (covariance.expected / series.std).tolist()
             krige = {"parameters": covariance.fitted.tolist(), "expected": expected}
-        std = (linear.std / series.std).tolist()
+        left = linear.std / series.std
+        std = torch.where(left > 1e-9, left, torch.ones_like(left)).tolist()
         return cls(
             form="linear",
             mean=[0.0] * len(std),
