@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback
 
-from nfsgeo.data.batches import end_with_parent
+from nfsgeo.data.generation import end_with_parent
 from nfsgeo.errors import TooLarge, UserError
 from nfsgeo.evaluation import (
     KeepStates,

@@ -1,40 +1,57 @@
-"""The user's cache, and disks that are full, or fill up while a file is written."""
+"""Files that appear whole or not at all, disks that are full, and the user's cache."""
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import h5py
+import numpy as np
+from numpy.typing import NDArray
 
 from nfsgeo.errors import UserError
 
 __all__ = [
-    "abandon",
     "cache_folder",
-    "check_ending",
     "check_room",
+    "check_target",
     "growing",
     "new_hdf5",
-    "partial_path",
-    "writing",
+    "save_array",
+    "write_bytes",
 ]
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 ADVICE = "free some space and try again, or choose another place"
 
 
-def check_room(path: Path, size: int) -> None:
-    """Makes sure that the disk can hold what is about to be written.
+def check_target(path: Path, *endings: str) -> None:
+    """Makes sure that a file can be made, and that its name promises no other format.
 
-    Args:
-        path: The file or the folder that is written to.
-        size: Bytes that will be added.
+    Raises:
+        UserError: The path is taken, its folder does not exist, or it ends in something
+            else than one of ``endings``.
+    """
+    if path.suffix and path.suffix.lower() not in endings:
+        raise UserError(
+            f"{path} to write",
+            f"a name that ends in {' or '.join(endings)}, the format written here",
+            f"choose {path.with_suffix(endings[0]).name}",
+        )
+    if path.exists():
+        raise UserError(f"{path}", "a new file", "remove it or choose another name")
+    _check_folder(path)
+
+
+def check_room(path: Path, size: int) -> None:
+    """Makes sure that the disk can hold so many more bytes in a file or folder.
 
     Raises:
         UserError: It cannot.
@@ -47,14 +64,20 @@ def check_room(path: Path, size: int) -> None:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Says in one way that the disk is full, where HDF5 has several.
+def growing(path: Path) -> Iterator[Path]:
+    """A name to write to beside ``path``, moved over it when the block ends well.
+
+    Two processes have two names. What a failed block leaves is removed.
 
     Raises:
-        UserError: In place of the error that a full disk caused inside the block.
+        UserError: The folder does not exist, or the disk is full, which HDF5 says in
+            several ways.
     """
+    _check_folder(path)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        yield
+        yield partial
+        os.replace(partial, path)
     except (OSError, RuntimeError) as error:
         texts = [os.strerror(number) for number in FULL]
         full = getattr(error, "errno", None) in FULL
@@ -62,40 +85,23 @@ def writing(path: Path) -> Iterator[None]:
             raise
         given, expected = "the disk is full", f"room to write {path}"
         raise UserError(given, expected, ADVICE) from error
-
-
-def abandon(file: h5py.File) -> None:
-    """Closes a file; what was not flushed before never reaches the disk.
-
-    HDF5 cannot close a file that it cannot write to. It keeps it open, tries again
-    when the process ends, and crashes there. So it is given memory to write to.
-    """
-    if not file:
-        return
-    in_memory = hasattr(os, "memfd_create")  # not everywhere
-    rest = os.memfd_create("rest") if in_memory else tempfile.mkstemp()[0]
-    os.dup2(rest, file.id.get_vfd_handle())
-    os.close(rest)
-    with suppress(RuntimeError):  # a flush that failed has left its cache in disorder
-        file.close()
-
-
-@contextmanager
-def growing(path: Path) -> Iterator[Path]:
-    """A name to write a file under, which takes its own when the block ends well.
-
-    Two processes have two names. What a failed block leaves is removed.
-
-    Raises:
-        UserError: The path is taken, its folder does not exist, or the disk is full.
-    """
-    partial = partial_path(path).with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with writing(path):
-            yield partial
-            os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, content: bytes | memoryview) -> None:
+    """Writes a file in one step; an old one stays as it is where that fails."""
+    with growing(path) as partial, partial.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def save_array(path: Path, values: NDArray[Any]) -> None:
+    """Writes an array in one step."""
+    content = io.BytesIO()  # numpy itself does not tell that a disk is full
+    np.save(content, values)
+    write_bytes(path, content.getbuffer())
 
 
 @contextmanager
@@ -114,34 +120,28 @@ def new_hdf5(path: Path) -> Iterator[h5py.File]:
             os.fsync(file.id.get_vfd_handle())
             file.close()
         finally:
-            abandon(file)
+            _abandon(file)
 
 
-def check_ending(path: Path, *endings: str) -> None:
-    """Makes sure that the name of a file to write does not promise another format.
+def _abandon(file: h5py.File) -> None:
+    """Closes a file; what was not flushed before never reaches the disk.
 
-    Raises:
-        UserError: It ends in something else than one of ``endings``.
+    HDF5 cannot close a file that it cannot write to. It keeps it open, tries again
+    when the process ends, and crashes there. So it is given memory to write to.
     """
-    if path.suffix and path.suffix.lower() not in endings:
-        raise UserError(
-            f"{path} to write",
-            f"a name that ends in {' or '.join(endings)}, the format written here",
-            f"choose {path.with_suffix(endings[0]).name}",
-        )
+    if not file:
+        return
+    in_memory = hasattr(os, "memfd_create")  # not everywhere
+    rest = os.memfd_create("rest") if in_memory else tempfile.mkstemp()[0]
+    os.dup2(rest, file.id.get_vfd_handle())
+    os.close(rest)
+    with suppress(RuntimeError):  # a flush that failed has left its cache in disorder
+        file.close()
 
 
-def partial_path(path: Path) -> Path:
-    """Name under which a file grows until it is whole.
-
-    Raises:
-        UserError: The path is taken, or its folder does not exist.
-    """
-    if path.exists():
-        raise UserError(f"{path}", "a new file", "remove it or choose another name")
+def _check_folder(path: Path) -> None:
     if not path.parent.is_dir():
         raise UserError(f"folder {path.parent}", "an existing folder", "make it first")
-    return path.with_name(path.name + ".partial")
 
 
 def cache_folder() -> Path:

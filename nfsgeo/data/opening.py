@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nfsgeo.data.concatenation import concatenated
-from nfsgeo.data.disk import check_ending, partial_path
+from nfsgeo.data.disk import check_target
 from nfsgeo.data.fields import Fields, reading
 from nfsgeo.data.formats import ARRAYS, FORMATS, OWN, Format, Look, require
 from nfsgeo.data.formats.format import check_hdf5
@@ -136,12 +136,11 @@ def writer_of(out: Path) -> Format:
             or the file exists or cannot be made.
     """
     writers = [each for each in FORMATS if each.write is not None]
-    check_ending(out, *(ending for each in writers for ending in each.endings))
+    check_target(out, *(ending for each in writers for ending in each.endings))
     writing = (each for each in writers if out.suffix.lower() in each.endings)
     writer = next(writing, OWN)
     for package in writer.needs:
         require(package, f"{out} to write")
-    partial_path(out)
     return writer
 
 

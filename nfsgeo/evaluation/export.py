@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, export, save
 
-from nfsgeo.data.disk import check_ending
+from nfsgeo.data.disk import check_target
 from nfsgeo.data.formats import require
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import open_run
@@ -72,9 +72,7 @@ def export_run(
             has another ending.
     """
     target = Path(target)
-    check_ending(target, ENDINGS[format])
-    if target.exists():
-        raise UserError(f"{target}", "a file that does not exist", "choose another")
+    check_target(target, ENDINGS[format])
     config, forecaster = open_run(run, "cpu")
     if forecaster.bands is not None:
         logging.getLogger(__name__).warning("%s: exported without error bands", run)

@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from xarray import Variable
 
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.build import Array, build
-from nfsgeo.data.disk import check_room
+from nfsgeo.data.disk import check_room, save_array
 from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.memory import kept
 from nfsgeo.data.meshes import MeshOfFile
 from nfsgeo.data.opening import write, writer_of
-from nfsgeo.data.staging import Staging
 from nfsgeo.data.times import (
     later,
     same_steps,
@@ -139,7 +139,7 @@ def predict(
         names: list[str] = []
         for sample in range(num) if points is None and file.stations() else ():
             names += [*np.array(file.stations(sample))[mesh(sample).index]]
-        staging, where = Staging(Path(scratch) / "samples", {}), list[Doubles]()
+        staged, where = list[Path](), list[Doubles]()
         for batch, u in predictions(
             forecaster,
             windows,
@@ -157,12 +157,14 @@ def predict(
             parts = u.cpu().split(batch.graphs.query_sizes or batch.graphs.sizes)
             for pos, values in zip(places, parts, strict=True):
                 values = values if points is None else values[-len(points) :]
-                staging.put(len(where), {"u": values.numpy()[None]})
+                staged.append(Path(scratch) / f"{len(where)}.npy")
+                save_array(staged[-1], values.numpy())
                 where.append(pos.numpy() if points is None else points)
             progress("samples", len(where), num)
+        each = [Variable([*"ptc"], np.load(path, mmap_mode="r")) for path in staged]
         predicted = build(
             Path(source.name),
-            [Array(staging.each("u", ("n", *"ptc")), "ptc", fields)],
+            [Array(each, "ptc", fields)],
             points=where,
             stations=names or None,
             times=ahead,

@@ -5,52 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from nfsgeo.errors import UserError
+from nfsgeo.data.disk import write_bytes
 
 __all__ = [
     "json_text",
-    "replacing",
     "write_bytes",
     "write_json",
     "write_rows",
     "write_yaml",
 ]
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A name to write to beside ``path``, moved over it when the block ends well.
-
-    Until then a reader, or someone who pulls the plug, finds the old content. An
-    exception inside the block removes what was written.
-
-    Raises:
-        UserError: The folder of the file does not exist.
-    """
-    if not path.parent.is_dir():
-        raise UserError(f"folder {path.parent}", "an existing folder", "make it first")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def write_bytes(path: Path, content: bytes | memoryview) -> None:
-    """Writes a file in one step; the old content stays where that fails."""
-    with replacing(path) as temporary, open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def json_text(content: Any) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nfsgeo.data import disk
+from nfsgeo.data.disk import growing
 from nfsgeo.errors import UserError
 
 
@@ -20,5 +20,5 @@ from nfsgeo.errors import UserError
 )
 def test_a_full_disk_is_told_in_one_way(error):
     message = "disk is full: expected room to write a.nc"
-    with pytest.raises(UserError, match=message), disk.writing(Path("a.nc")):
+    with pytest.raises(UserError, match=message), growing(Path("a.nc")):
         raise error

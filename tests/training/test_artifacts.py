@@ -6,18 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from nfsgeo.data.disk import growing
 from nfsgeo.errors import UserError
-from nfsgeo.training.artifacts import (
-    json_text,
-    replacing,
-    write_bytes,
-)
+from nfsgeo.training.artifacts import json_text, write_bytes
 
 
 def test_an_exception_leaves_the_old_content(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_bytes(path, b"old")
-    with pytest.raises(RuntimeError), replacing(path) as temporary:
+    with pytest.raises(RuntimeError), growing(path) as temporary:
         temporary.write_bytes(b"half of the n")
         raise RuntimeError
     assert path.read_bytes() == b"old"
