@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -28,15 +30,18 @@ class FieldNormaliser(nn.Module):
     mean: Tensor
     std: Tensor
 
-    def __init__(self, mean: Tensor, std: Tensor) -> None:
+    def __init__(
+        self, mean: Tensor | Sequence[float], std: Tensor | Sequence[float]
+    ) -> None:
         super().__init__()
+        mean, std = (torch.as_tensor(each, dtype=torch.float64) for each in (mean, std))
         if mean.shape != std.shape or mean.ndim != 1 or not bool((std > 0).all()):
             raise ValueError(
                 f"mean {tuple(mean.shape)} and std {tuple(std.shape)}: expected two "
                 "vectors of one length, std positive"
             )
-        self.register_buffer("mean", mean.to(torch.float64))
-        self.register_buffer("std", std.to(torch.float64))
+        self.register_buffer("mean", mean)
+        self.register_buffer("std", std)
 
     def normalise(self, x: Tensor) -> Tensor:
         """Field ``[..., F]`` less its mean, in standard deviations, float64."""

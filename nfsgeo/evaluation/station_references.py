@@ -19,12 +19,12 @@ from torch_geometric.data import Batch
 from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.evaluation.baselines import Predictor
-from nfsgeo.forecast.series import harmonics
+from nfsgeo.forecast.transforms import harmonics
 from nfsgeo.nn.base_interpolation import interpolate_along, spline_graph
 from nfsgeo.nn.kriging import kriging_graph
 from nfsgeo.nn.missing_values import fill_in_time
-from nfsgeo.training.climatology import Climatology
 from nfsgeo.training.run_data import RunData
+from nfsgeo.training.series import Climatology
 
 __all__ = ["StationReferences"]
 
@@ -42,7 +42,7 @@ class StationReferences:
     """Predictions for one series that is split by time, at points that stay.
 
     - ``climatology``: the mean of the station; of dates also its cycle over the year
-      and over the day, see :class:`~nfsgeo.training.climatology.Climatology`
+      and over the day, see :class:`~nfsgeo.training.series.Climatology`
     - ``anomaly_persistence``: the last anomaly stays
     - ``damped_anomaly``: it decays, by one factor for each lead time
     - ``ridge``, ``ridge_each``: regression on all observed anomalies of the station,

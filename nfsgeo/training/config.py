@@ -125,7 +125,7 @@ class DataSection(Section):
             training and validation windows.
         max_train, max_valid, max_test: Use no more samples than this of each part.
         batch_size: Samples of a step, on each device. Where it is not given, a noisy
-            series has 32, see :attr:`nfsgeo.forecast.series.SeriesFit.noisy`.
+            series has 32, see :attr:`nfsgeo.forecast.transforms.SeriesFit.noisy`.
         workers: Processes that read data; 0 reads in the training process.
     """
 

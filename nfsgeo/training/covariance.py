@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from torch import Tensor
 from torch_geometric.data import Data
 
+from nfsgeo.data.fields import Doubles
 from nfsgeo.data.streams import philox, shuffled
 from nfsgeo.data.windows import WindowDataset
 from nfsgeo.geometry import Domain
@@ -25,7 +26,7 @@ from nfsgeo.nn.kriging import (
 )
 from nfsgeo.training.run_data import RunData
 
-__all__ = ["PointSet", "covariance_of", "fitted_covariance"]
+__all__ = ["PointSet", "covariance_of", "fitted_covariance", "nelder_mead"]
 
 # Of the changes that are predicted: an error of the spline that is worth a covariance.
 WORTH_WHILE = 3e-3
@@ -41,14 +42,28 @@ STARTS = ((1.0, -5.0, -2.0, -18.0), (1.0, -5.0, -12.0, -18.0))
 SETS = 4
 
 
+def nelder_mead(
+    cost: Callable[[Doubles], float],
+    start: Sequence[float],
+    steps: Sequence[float] | Doubles,
+    trials: int,
+    bounds: Any = None,
+) -> tuple[Doubles, float]:
+    """Parameters of the least cost, and that cost, from first steps along each axis."""
+    simplex = np.array(start) + np.vstack([np.zeros(len(start)), np.diag(steps)])
+    options = {"initial_simplex": simplex, "maxfev": trials}
+    how = {"method": "Nelder-Mead", "bounds": bounds, "options": options}
+    found = minimize(cost, start, **how)
+    return found.x, float(found.fun)
+
+
 def fitted_covariance(
     used: RunData, mean: Tensor, scale: Tensor
 ) -> StationaryCovariance | None:
     """The covariance by which observed values best tell those at the query points.
 
     Its parameters minimise the error of kriging at the unobserved query points of some
-    training samples (Nelder and Mead, from the same starts for every file); fields are
-    those of the first time step that is to be predicted.
+    training samples; fields are those of the first time step that is to be predicted.
 
     Args:
         used: The data of the run, resolved.
@@ -56,9 +71,8 @@ def fitted_covariance(
         scale: Standard deviation of the changes that are predicted, ``[C]``.
 
     Returns:
-        None where the error of the spline is below :data:`WORTH_WHILE` of the changes
-        or below that of kriging, where there are no query points or values are not
-        known there, where there are too many observed points, and on a sphere.
+        None as for :func:`covariance_of`, and where there are no query points or values
+        are not known there, and on a sphere.
     """
     data, domain = used.config.data, used.file.domain.normalised
     if not data.query_points or used.file.domain.curved:
@@ -76,9 +90,12 @@ def covariance_of(
     mean: Tensor,
     scale: Tensor,
     starts: Sequence[tuple[float, ...]] = STARTS,
-    trials: int = TRIALS,
+    trials: int | None = None,
 ) -> StationaryCovariance | None:
     """The covariance by which the values of sets best tell those at their queries.
+
+    None where the error of the spline is below :data:`WORTH_WHILE` or below that of
+    kriging, and where there are too many points.
 
     Args:
         sets: Less ``mean``, in units of ``scale``.
@@ -87,9 +104,6 @@ def covariance_of(
         scale: Unit of the values, ``[C]``.
         starts: Of the power, the decay, the mean and the noise.
         trials: How often parameters are tried from each start.
-
-    Returns:
-        None where a spline is as good, and where there are too many points.
     """
     if not sets or not within_reach(domain, max(len(each.pos) for each in sets)):
         return None
@@ -97,22 +111,19 @@ def covariance_of(
         return None
     sets = [each.smaller(domain) for each in sets]
 
-    def error(parameters: NDArray[np.float64]) -> float:
+    def error(parameters: Doubles) -> float:
         return math.log(_kriging(sets, domain, torch.tensor(parameters))[0])
 
-    bounds = [*[LENGTHS] * domain.dim, *OTHERS]
-    steps = np.diag([*[1.0] * (domain.dim + 2), -4.0, -4.0])
-    tried = []
-    for each in starts:
-        start = np.array([*[0.0] * domain.dim, *each])
-        simplex = np.concatenate([start[None], start + steps])
-        how = {"method": "Nelder-Mead", "bounds": bounds}
-        options = {"initial_simplex": simplex, "maxfev": trials}
-        tried.append(minimize(error, start, options=options, **how))
-    found = min(tried, key=lambda trial: float(trial.fun))
-    if math.exp(found.fun) >= _rms(each.spline_error(domain) for each in sets):
+    bounds, lengths = [*[LENGTHS] * domain.dim, *OTHERS], [0.0] * domain.dim
+    steps = [*[1.0] * (domain.dim + 2), -4.0, -4.0]
+    tried = [
+        nelder_mead(error, [*lengths, *each], steps, trials or TRIALS, bounds)
+        for each in starts
+    ]
+    found, least = min(tried, key=lambda trial: trial[1])
+    if math.exp(least) >= _rms(each.spline_error(domain) for each in sets):
         return None
-    best = torch.tensor(found.x)
+    best = torch.tensor(found)
     expected = mean + scale * _kriging(sets, domain, best)[1]
     return StationaryCovariance(domain, best, expected)
 

@@ -11,8 +11,7 @@ from nfsgeo.data import Fields
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster, Statistics, task_of
 from nfsgeo.forecast.bands import needed
-from nfsgeo.forecast.series import SeriesFit
-from nfsgeo.forecast.transforms import Wanted, fitted
+from nfsgeo.forecast.transforms import SeriesFit, Wanted, fitted
 from nfsgeo.models import MODELS, Problem, Task
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training.config import RunConfig

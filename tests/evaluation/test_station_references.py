@@ -14,8 +14,8 @@ from nfsgeo.data import Fields
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.evaluation import StationReferences, evaluate_run
 from nfsgeo.training import load_config
-from nfsgeo.training.climatology import fitted_climatology
 from nfsgeo.training.run_data import RunData
+from nfsgeo.training.series import fitted_climatology
 
 DAYS = np.datetime64("2001-01-01") + np.arange(1500)
 YEAR = 2 * np.pi * np.arange(1500)[:, None] / 365.25

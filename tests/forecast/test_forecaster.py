@@ -14,8 +14,14 @@ from torch_geometric.data import Batch, Data
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster, Statistics
-from nfsgeo.forecast.series import LinearForecast, SeriesFit
-from nfsgeo.forecast.transforms import TRANSFORMS, Given, Transform, Wanted, fitted
+from nfsgeo.forecast.transforms import (
+    TRANSFORMS,
+    Given,
+    SeriesFit,
+    Transform,
+    Wanted,
+    fitted,
+)
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.models import Task
 from nfsgeo.nn.kriging import StationaryCovariance
@@ -68,10 +74,10 @@ def stack(request: pytest.FixtureRequest) -> Forecaster:
         covariance = StationaryCovariance(domain, parameters, torch.tensor([2.0]))
     if kind == "series":
         own, regional = torch.rand(2, 2, 3, 1, generator=generator).double()
-        linear = LinearForecast(own, regional, torch.tensor([0.5]).double())
         pos, values = torch.rand(20, 2).double(), torch.rand(20, 3, 1).double()
-        std = torch.tensor([0.8]).double()
-        series = SeriesFit(pos, (5.0,), values, std, linear, covariance, False)
+        std, left = torch.tensor([[0.8], [0.5]]).double()
+        weights = (own, regional, left)
+        series = SeriesFit(pos, (5.0,), values, False, std, *weights, covariance)
     form: Any = {"change": "residual", "kriging": "residual", "steady": "direct"}
     form["series"] = "linear"
     wanted = Wanted(

@@ -16,7 +16,7 @@ from nfsgeo.data.meshes import every_point
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation import evaluate_run
 from nfsgeo.evaluation.baselines import training_mean
-from nfsgeo.forecast.transforms import missing
+from nfsgeo.forecast.transforms import values
 from nfsgeo.geometry import Domain
 from nfsgeo.models import MODELS
 from nfsgeo.report import write_report
@@ -179,7 +179,7 @@ def test_gaps_cost_little_where_the_mean_in_their_place_costs_much(
 
     usual, filled = error(complete, "complete"), error(gaps, "gaps")
     zero: Callable[..., torch.Tensor] = lambda x, trend: x.nan_to_num(0.0)  # noqa: E731
-    monkeypatch.setattr(missing, "fill_in_time", zero)
+    monkeypatch.setattr(values, "fill_in_time", zero)
     mean = error(gaps, "mean")
     assert filled <= 1.15 * usual and mean >= 1.5 * usual, (usual, filled, mean)
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 import nfsgeo
-from nfsgeo.forecast.series import SeriesFit, harmonics
+from nfsgeo.forecast.transforms import SeriesFit, harmonics
 from nfsgeo.training import load_config, prepare
 from nfsgeo.training.resolution import resolved
 from nfsgeo.training.run_data import RunData, open_source
@@ -87,11 +87,11 @@ def test_an_autoregression_is_found(
         u[:, step] = 0.7 * u[:, step - 1] + random.standard_normal(STATIONS)
     found = fitted(tmp_path, u, places, **{"data.split_by": "time"})
     assert found is not None
-    own = (found.linear.own + found.linear.regional)[..., 0]
+    own = (found.own + found.regional)[..., 0]
     expected = torch.tensor([[0.0, 0.0, 0.7], [0.0, 0.0, 0.49]]).double()
     torch.testing.assert_close(own, expected, atol=0.06, rtol=0)
     spread = (1 + 0.49 / 2) ** 0.5  # of the two lead times together
-    assert float(found.linear.std[0]) == pytest.approx(spread, rel=0.05)
+    assert float(found.left[0]) == pytest.approx(spread, rel=0.05)
 
 
 def test_a_random_walk_has_no_level(
@@ -100,7 +100,7 @@ def test_a_random_walk_has_no_level(
     u = np.random.default_rng(4).standard_normal((STATIONS, 150)).cumsum(axis=1)
     found = fitted(tmp_path, u, places)
     assert found is not None and not found.level  # dates of less than a year
-    total = (found.linear.own + found.linear.regional).sum(1)
+    total = (found.own + found.regional).sum(1)
     torch.testing.assert_close(total, torch.ones_like(total))
 
 
@@ -118,7 +118,7 @@ def test_units_and_order_of_points_do_not_matter(
     moved = 3 * one.coefficients[torch.from_numpy(order)]
     moved[:, 0] -= 50
     torch.testing.assert_close(other.coefficients, moved, rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(other.linear.own, one.linear.own, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(other.own, one.own, rtol=1e-4, atol=1e-5)
 
 
 def test_a_network_begins_as_the_linear_forecast(
@@ -137,8 +137,8 @@ def test_a_network_begins_as_the_linear_forecast(
         "tk,skc->stc", harmonics(window.times, found.periods), found.coefficients
     )
     past = window.x.double() - climatology[:, :3]
-    forecast = torch.einsum("tkc,skc->stc", found.linear.own, past)
-    forecast += torch.einsum("tkc,kc->tc", found.linear.regional, past.mean(0))
+    forecast = torch.einsum("tkc,skc->stc", found.own, past)
+    forecast += torch.einsum("tkc,kc->tc", found.regional, past.mean(0))
     predicted = made.forecaster(window.x, window.pos, times=window.times)
     expected = climatology[:, 3:] + forecast
     torch.testing.assert_close(predicted, expected, rtol=1e-4, atol=1e-4)

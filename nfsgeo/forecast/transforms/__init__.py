@@ -1,4 +1,4 @@
-"""What surrounds a network, one class a file; a feature is on where it is in the stack.
+"""What surrounds a network; a feature is on where its transform is in the stack.
 
 ================  ==================================================================
 Climatology       anomalies from the season at each point of a long series
@@ -11,23 +11,30 @@ BoundaryInputs    distance and direction to the boundary as inputs
 Residual          the last time step is added to what the network predicts
 ================  ==================================================================
 
-To add one, write its file and name it in :data:`TRANSFORMS`, whose order is that of the
-stack: the first is next to the data. A run has those that its
+To add one, write its class and name it in :data:`TRANSFORMS`, whose order is that of
+the stack: the first is next to the data. A run has those that its
 :meth:`~nfsgeo.forecast.transforms.Transform.fit` makes.
 """
 
 from __future__ import annotations
 
 from nfsgeo.forecast.statistics import Statistics
-from nfsgeo.forecast.transforms.boundary import BoundaryInputs
-from nfsgeo.forecast.transforms.climatology import Climatology
-from nfsgeo.forecast.transforms.forcings import Forcings
-from nfsgeo.forecast.transforms.lead_time import LeadTimes
-from nfsgeo.forecast.transforms.missing import MissingValues
-from nfsgeo.forecast.transforms.noise import TrainingNoise
-from nfsgeo.forecast.transforms.normalise import Normalise
+from nfsgeo.forecast.transforms.climatology import Climatology, harmonics
+from nfsgeo.forecast.transforms.inputs import (
+    BoundaryInputs,
+    Forcings,
+    LeadTimes,
+    TrainingNoise,
+)
 from nfsgeo.forecast.transforms.residual import Residual
-from nfsgeo.forecast.transforms.transform import Form, Given, Transform, Wanted
+from nfsgeo.forecast.transforms.transform import (
+    Form,
+    Given,
+    SeriesFit,
+    Transform,
+    Wanted,
+)
+from nfsgeo.forecast.transforms.values import MissingValues, Normalise
 
 __all__ = [
     "TRANSFORMS",
@@ -40,10 +47,12 @@ __all__ = [
     "MissingValues",
     "Normalise",
     "Residual",
+    "SeriesFit",
     "TrainingNoise",
     "Transform",
     "Wanted",
     "fitted",
+    "harmonics",
 ]
 
 TRANSFORMS: dict[str, type[Transform]] = {
@@ -59,11 +68,9 @@ TRANSFORMS: dict[str, type[Transform]] = {
 
 
 def fitted(statistics: Statistics, wanted: Wanted) -> list[Transform]:
-    """The stack of transforms that a run asks for, from the data to the network.
+    """The stack of a run: of its ``statistics``, and what its configuration ``wanted``.
 
-    Args:
-        statistics: of the training windows.
-        wanted: by the configuration of the run.
+    From the data to the network.
     """
     made = (kind.fit(statistics, wanted) for kind in TRANSFORMS.values())
     return [transform for transform in made if transform is not None]

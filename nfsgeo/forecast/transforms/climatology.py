@@ -9,15 +9,28 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from nfsgeo.forecast.series import harmonics
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
-from nfsgeo.geometry import BipartiteGraph, Domain, Graphs, batch_graphs
+from nfsgeo.geometry import BipartiteGraph, Graphs, batch_graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.missing_values import nearest_graph
 
-__all__ = ["Climatology"]
+__all__ = ["Climatology", "harmonics"]
+
+
+def harmonics(times: Tensor, periods: Sequence[float]) -> Tensor:
+    r"""The constant, and cosine and sine of each period: ``[..., 1 + 2 P]``.
+
+    .. math:: (1, \cos 2\pi t / p_1, \sin 2\pi t / p_1, \cos 2\pi t / p_2, \dots)
+
+    ``times`` of any shape, float64, and ``periods`` in their unit.
+    """
+    found = [torch.ones_like(times)]
+    for period in periods:
+        phase = 2 * torch.pi * (times / period).frac()
+        found += [phase.cos(), phase.sin()]
+    return torch.stack(found, dim=-1)
 
 
 class Climatology(Transform):
@@ -53,22 +66,20 @@ class Climatology(Transform):
 
     @classmethod
     def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
-        series = wanted.series
-        if series is None:
+        if (series := wanted.series) is None:
             return None
         pos, values = series.pos.tolist(), series.coefficients.tolist()
         return cls(pos=pos, periods=[*series.periods], coefficients=values)
 
     def sizes(self, problem: Problem) -> Problem:
-        self.domain: Domain = problem.domain.normalised
+        self.domain = problem.domain.normalised
         return problem
 
     def connect(self, graphs: Graphs) -> Graphs:
         edges = {**graphs.edges, "climatology": self._near(graphs.pos, graphs.sizes)}
         if graphs.query_pos is not None:
-            assert graphs.query_sizes is not None
-            near = self._near(graphs.query_pos, graphs.query_sizes)
-            edges["climatology_queries"] = near
+            sizes = graphs.query_sizes or ()
+            edges["climatology_queries"] = self._near(graphs.query_pos, sizes)
         return replace(graphs, edges=edges)
 
     def inputs(self, given: Given) -> Given:
@@ -86,11 +97,8 @@ class Climatology(Transform):
     ) -> Tensor:
         """The climatology ``[N, T, C]``, or one ``[N, 1, C]`` that is always the same.
 
-        Args:
-            graphs: of :meth:`connect`.
-            times: of each sample ``[S, T']``; ``None`` without periods.
-            steps: which of them.
-            queries: whether at the query points.
+        On ``graphs`` of :meth:`connect` at the observed points or ``queries``, at those
+        ``steps`` of the ``times`` of each sample ``[S, T']``; ``None`` without periods.
         """
         num, name = graphs.num_samples, "climatology" + "_queries" * queries
         known = self.coefficients.repeat(num, 1, 1)
@@ -104,8 +112,5 @@ class Climatology(Transform):
         return torch.einsum("ntk,nkc->ntc", basis[of], here)
 
     def _near(self, pos: Tensor, sizes: Sequence[int]) -> BipartiteGraph:
-        stations = self.pos.to(pos.device)
-        parts = [
-            nearest_graph(stations, here, self.domain) for here in pos.split([*sizes])
-        ]
-        return batch_graphs(parts)
+        known, places = self.pos.to(pos.device), pos.split([*sizes])
+        return batch_graphs([nearest_graph(known, at, self.domain) for at in places])

@@ -9,7 +9,6 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from nfsgeo.forecast.series import SeriesFit
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
 from nfsgeo.geometry import Graphs, batch_graphs
@@ -53,8 +52,7 @@ class Residual(Transform):
         lead_std: standard deviation of the lead time, by which a rate is multiplied.
         covariance: ``parameters`` and normalised ``expected`` value of
             :class:`~nfsgeo.nn.kriging.StationaryCovariance`; ``None`` for the spline.
-        linear: ``own`` and ``regional`` weights of
-            :class:`~nfsgeo.forecast.series.LinearForecast`.
+        linear: ``own`` and ``regional`` weights :math:`w` and :math:`v`.
         level: whether the network sees fields as they are; else, of each point, less
             their mean over the observed time steps, so that it corrects a forecast
             alike wherever the level has gone.
@@ -71,30 +69,36 @@ class Residual(Transform):
         linear: Mapping[str, Any] | None = None,
         level: bool = True,
     ) -> None:
-        super().__init__(
-            form=form,
-            mean=mean,
-            std=std,
-            lead_std=lead_std,
-            covariance=covariance,
-            linear=linear,
-            level=level,
-        )
+        given: dict[str, Any] = {"form": form, "mean": mean, "std": std}
+        given |= {"lead_std": lead_std, "covariance": covariance}
+        given |= {"linear": linear, "level": level}
+        super().__init__(**given)
         self.form, self.lead_std, self.level = form, lead_std, level
         for name, values in (("mean", mean), ("std", std)):
-            doubles = torch.tensor(values, dtype=torch.float64)
-            self.register_buffer(name, doubles)
+            self.register_buffer(name, torch.tensor(values, dtype=torch.float64))
         for name in ("own", "regional"):
             weights = None if linear is None else torch.tensor(linear[name]).double()
             self.register_buffer(name, weights)
 
     @classmethod
     def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
-        form = wanted.prediction
+        form, series = wanted.prediction, wanted.series
         if form == "direct" or not statistics.n_in:
             return None
-        if form == "linear" and wanted.series is not None:
-            return cls._corrected(wanted.series)
+        if form == "linear" and series is not None:
+            left = series.left / series.std  # standard deviations of the anomalies
+            std = torch.where(left > 1e-9, left, torch.ones_like(left)).tolist()
+            return cls(
+                form="linear",
+                mean=[0.0] * len(std),
+                std=std,
+                covariance=_plain(series.covariance, series.std),
+                linear={
+                    "own": series.own.tolist(),
+                    "regional": series.regional.tolist(),
+                },
+                level=series.level,
+            )
         form = "residual" if form == "linear" else form
         changes = statistics.rates if form == "rate" else statistics.changes
         own, lead_std = slice(len(changes.mean)), None
@@ -104,35 +108,12 @@ class Residual(Transform):
         change = unit
         if form == "rate" and lead_std is not None:
             change = unit / lead_std
-        covariance = wanted.covariance
-        krige: dict[str, Any] | None = None
-        if covariance is not None:
-            expected = ((covariance.expected - offset) / unit).tolist()
-            krige = {"parameters": covariance.fitted.tolist(), "expected": expected}
         return cls(
             form=form,
             mean=(changes.mean / change).tolist(),
             std=(changes.scale / change).tolist(),
             lead_std=lead_std,
-            covariance=krige,
-        )
-
-    @classmethod
-    def _corrected(cls, series: SeriesFit) -> Self:
-        """Of a linear forecast, in standard deviations of the anomalies."""
-        linear, covariance, krige = series.linear, series.covariance, None
-        if covariance is not None:
-            expected = (covariance.expected / series.std).tolist()
-            krige = {"parameters": covariance.fitted.tolist(), "expected": expected}
-        left = linear.std / series.std
-        std = torch.where(left > 1e-9, left, torch.ones_like(left)).tolist()
-        return cls(
-            form="linear",
-            mean=[0.0] * len(std),
-            std=std,
-            covariance=krige,
-            linear={"own": linear.own.tolist(), "regional": linear.regional.tolist()},
-            level=series.level,
+            covariance=_plain(wanted.covariance, unit, offset),
         )
 
     mean: Tensor
@@ -155,13 +136,11 @@ class Residual(Transform):
         if graphs.query_pos is None:
             return graphs
         if self.covariance is None:
-            last = spline_graph(
-                graphs.pos,
-                graphs.query_pos,
-                self.domain,
-                batch=graphs.batch,
-                query_batch=graphs.query_batch,
+            ends, of = (
+                (graphs.pos, graphs.query_pos),
+                (graphs.batch, graphs.query_batch),
             )
+            last = spline_graph(*ends, self.domain, batch=of[0], query_batch=of[1])
         else:
             assert graphs.query_sizes is not None
             observed = graphs.pos.split(graphs.sizes)
@@ -213,6 +192,16 @@ class Residual(Transform):
             return interpolate_along(last, graph)
         expected = self.covariance.expected
         return expected + interpolate_along(last - expected, graph)
+
+
+def _plain(
+    covariance: StationaryCovariance | None, unit: Tensor, offset: Tensor | float = 0.0
+) -> dict[str, Any] | None:
+    """A covariance as a setting, for fields less an offset in a unit."""
+    if covariance is None:
+        return None
+    expected = ((covariance.expected - offset) / unit).tolist()
+    return {"parameters": covariance.fitted.tolist(), "expected": expected}
 
 
 def _mean(x: Tensor, batch: Tensor | None, num: int) -> Tensor:

@@ -8,17 +8,53 @@ from typing import Any, Literal, Self
 
 from torch import Tensor, nn
 
-from nfsgeo.forecast.series import SeriesFit
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.geometry import Graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.kriging import StationaryCovariance
 
+__all__ = ["Form", "Given", "SeriesFit", "Transform", "Wanted"]
+
 LONG = 200  # a setting that is not shown
 
-__all__ = ["Form", "Given", "Transform", "Wanted"]
-
 Form = Literal["residual", "damped", "linear", "rate", "direct"]
+
+
+@dataclass(frozen=True)
+class SeriesFit:
+    r"""What is fitted to one long series: its climatology, and a linear forecast.
+
+    .. math:: \hat a_t(x) = \sum_k w_{tk} \, a_k(x) + v_{tk} \, \bar a_k
+
+    of each component's anomalies :math:`a` from the climatology, with their mean
+    :math:`\bar a` over the observed points of the sample.
+
+    Attributes:
+        pos: points of the file ``[S, d]``, in the normalised domain.
+        periods: of the climatology, in the unit of the times; none for a mean.
+        coefficients: of :func:`harmonics` at each point, ``[S, 1 + 2 P, C]``.
+        level: whether fields return to the climatology in the long run.
+        std: standard deviation of the anomalies, ``[C]``.
+        own: :math:`w`, ``[n_out, n_in, C]``.
+        regional: :math:`v`, likewise.
+        left: root mean square of what the forecast leaves of the targets, ``[C]``.
+        covariance: of the anomalies; None where a spline is as good.
+    """
+
+    pos: Tensor
+    periods: tuple[float, ...]
+    coefficients: Tensor
+    level: bool
+    std: Tensor
+    own: Tensor
+    regional: Tensor
+    left: Tensor
+    covariance: StationaryCovariance | None
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the linear forecast leaves half of the anomalies or more."""
+        return float((self.left / self.std).mean()) > 0.5
 
 
 @dataclass(frozen=True)
@@ -31,8 +67,8 @@ class Wanted:
         boundary: whether distance and direction to the boundary are inputs.
         training_noise: standard deviation of the noise on the inputs in training, in
             those of the data.
-        covariance: of the fields in the units of the data, where the last time step is
-            better had at query points by kriging than by a spline.
+        covariance: of the fields in the units of the data, where kriging suits query
+            points better than a spline.
         series: what is fitted to a long series, where data are one.
     """
 
@@ -70,11 +106,8 @@ class Transform(nn.Module):
     """A step between data and network: it changes the inputs, the outputs, or both.
 
     Transforms form a stack, the first of which is next to the data. A subclass takes
-    plain types as keyword arguments and passes them on to this class: a checkpoint
-    stores them, and the transform is made of them again.
-
-    Args:
-        settings: the keyword arguments of the subclass.
+    plain types as keyword arguments and passes them on to this class as ``settings``:
+    a checkpoint stores them, and the transform is made of them again.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -85,47 +118,34 @@ class Transform(nn.Module):
     def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
         """The transform of a run, or ``None`` where the run has none of this kind.
 
-        Args:
-            statistics: of the training windows.
-            wanted: by the configuration.
+        Of the ``statistics`` of the training windows, and what is ``wanted`` by the
+        configuration.
         """
         return None
 
     def sizes(self, problem: Problem) -> Problem:
-        """The sizes of the network behind this transform.
-
-        Args:
-            problem: sizes before it.
-        """
+        """Sizes of the network behind this transform, from the ``problem`` before."""
         return problem
 
     def connect(self, graphs: Graphs) -> Graphs:
-        """Graphs with what this transform needs of the positions.
-
-        Args:
-            graphs: of the model, and of the transforms before.
-        """
+        """The ``graphs`` so far, with what this transform needs of the positions."""
         return graphs
 
     def inputs(self, given: Given) -> Given:
-        """What the next transform is given."""
+        """What the next transform is ``given``."""
         return given
 
     def outputs(self, prediction: Tensor, given: Given) -> Tensor:
-        """The prediction ``[M, T, C]`` before this transform, from that behind it.
+        """The prediction ``[M, T, C]`` before this transform.
 
-        Args:
-            prediction: of the next transform.
-            given: what this transform handed on to it.
+        From the ``prediction`` of the next one, and what that was ``given``.
         """
         return prediction
 
     def forward(self, given: Given, predict: Callable[[Given], Tensor]) -> Tensor:
-        """The prediction ``[M, T, C]`` from what is given.
+        """The prediction ``[M, T, C]`` from what the transform before has ``given``.
 
-        Args:
-            given: from the transform before.
-            predict: the transforms behind this one, and the network.
+        ``predict`` is the transforms behind this one, and the network.
         """
         changed = self.inputs(given)
         return self.outputs(predict(changed), changed)

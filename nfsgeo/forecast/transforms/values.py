@@ -1,4 +1,4 @@
-"""Missing values: filled in before the network, which is told where they were."""
+"""The values of inputs and outputs: normalised, filled in where they are missing."""
 
 from __future__ import annotations
 
@@ -9,13 +9,58 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from nfsgeo.data.normalisers import FieldNormaliser
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.forecast.transforms.transform import Given, Transform, Wanted
 from nfsgeo.geometry import Graphs, batch_graphs
 from nfsgeo.models import Problem
 from nfsgeo.nn.missing_values import fill_in_space, fill_in_time, neighbour_graph
 
-__all__ = ["MissingValues"]
+__all__ = ["MissingValues", "Normalise"]
+
+
+class Normalise(Transform):
+    """Scales inputs and outputs to mean zero and standard deviation one.
+
+    Per component, the same at every point, in double precision. The output of a problem
+    in time has the scale of its fields.
+
+    Args:
+        mean: mean of the ``F`` components of the input.
+        std: their standard deviations.
+        out_mean: mean of the ``C`` components of the output.
+        out_std: their standard deviations.
+    """
+
+    def __init__(
+        self,
+        *,
+        mean: Sequence[float],
+        std: Sequence[float],
+        out_mean: Sequence[float],
+        out_std: Sequence[float],
+    ) -> None:
+        super().__init__(mean=mean, std=std, out_mean=out_mean, out_std=out_std)
+        self.fields = FieldNormaliser(mean, std)
+        self.results = FieldNormaliser(out_mean, out_std)
+
+    @classmethod
+    def fit(cls, statistics: Statistics, wanted: Wanted) -> Self | None:
+        inputs, results = statistics.inputs, statistics.fields
+        mean, std = inputs.mean.tolist(), inputs.scale.tolist()
+        out_mean, out_std = results.mean.tolist(), results.scale.tolist()
+        if statistics.n_in:  # a field that is predicted from itself keeps one scale
+            if wanted.series is not None:  # of anomalies
+                own = wanted.series.std.tolist()
+                mean[: len(own)], std[: len(own)] = [0.0] * len(own), own
+            out_mean, out_std = mean[: len(out_mean)], std[: len(out_std)]
+        return cls(mean=mean, std=std, out_mean=out_mean, out_std=out_std)
+
+    def inputs(self, given: Given) -> Given:
+        return replace(given, x=self.fields.normalise(given.x))
+
+    def outputs(self, prediction: Tensor, given: Given) -> Tensor:
+        return self.results.denormalise(prediction)
 
 
 class MissingValues(Transform):
@@ -44,8 +89,8 @@ class MissingValues(Transform):
         return cls(trend=trend if gaps else [], indicators=len(trend) * gaps, gaps=gaps)
 
     def sizes(self, problem: Problem) -> Problem:
-        num = problem.in_components + self.indicators
         self.domain = problem.domain.normalised
+        num = problem.in_components + self.indicators
         return replace(problem, in_components=num)
 
     def connect(self, graphs: Graphs) -> Graphs:
@@ -59,11 +104,9 @@ class MissingValues(Transform):
         return replace(given, x=filled, features=(*given.features, observed))
 
     def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """Fields without missing values.
+        """Normalised fields ``x [N, n_in, F]`` without missing values.
 
-        Args:
-            x: normalised, ``[N, n_in, F]``.
-            graphs: of :meth:`connect`.
+        On ``graphs`` of :meth:`connect`.
         """
         if not self.gaps:
             # Training data are known to be complete; asking would wait for the device.
