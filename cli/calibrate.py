@@ -6,24 +6,21 @@ from pathlib import Path
 
 import click
 
-from nfsgeo_cli.terminal import as_json, device, error_table, report
+from nfsgeo_cli.terminal import device, error_table, option, report, verb
 
 
-@click.command(
-    epilog="""\b
-    Example:
-      nfsgeo calibrate runs/x --data measured.nc
-    """
-)
+@verb
 @click.argument("run", type=Path)
-@click.option("--data", type=Path, required=True, help="Samples with known results.")
+@option("--data", Path, "Samples with known results.", required=True)
 @device
-@as_json
 def calibrate(run: Path, data: Path, device: str | None, as_json: bool) -> None:
     """Fit the error bands of a run to samples of your own.
 
     They replace those of the run and hold for further samples like these. n samples
     serve for levels up to n / (n + 1).
+
+    Example:
+      nfsgeo calibrate runs/x --data measured.nc
     """
     from nfsgeo.evaluation import evaluate_run
 

@@ -6,28 +6,21 @@ from pathlib import Path
 
 import click
 
-from nfsgeo_cli.terminal import as_json, report
+from nfsgeo_cli.terminal import option, report, verb
 
 
-@click.command(
-    short_help="Compare runs on one page.",
-    epilog="""\b
+@verb
+@click.argument("runs", metavar="RUN...", type=Path, nargs=-1, required=True)
+@option("--out", Path, "Page to make.", default=Path("comparison.html"))
+def compare(runs: tuple[Path, ...], out: Path, as_json: bool) -> None:
+    """Compare runs on one page.
+
+    It has their errors and curves, and the settings that differ.
+
     Examples:
       nfsgeo compare runs/a runs/b
       nfsgeo compare runs/* --out comparison.html
-    """,
-)
-@click.argument("runs", metavar="RUN...", type=Path, nargs=-1, required=True)
-@click.option(
-    "--out",
-    type=Path,
-    default=Path("comparison.html"),
-    show_default=True,
-    help="Page to make.",
-)
-@as_json
-def compare(runs: tuple[Path, ...], out: Path, as_json: bool) -> None:
-    """Write a page with the errors and curves of runs, and the settings that differ."""
+    """
     from nfsgeo.report import write_comparison
 
     write_comparison(runs, out)

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from typing import get_args
 
-import click
-
-from nfsgeo_cli.terminal import as_json, report
+from nfsgeo_cli.terminal import report, verb
 
 
-@click.command(
-    epilog="""\b
-    Example:
-      nfsgeo datasets --json
-    """
-)
-@as_json
+@verb
 def datasets(as_json: bool) -> None:
     """List equations and file formats.
 
     Equations are those of `nfsgeo generate`, formats those that are read and written.
+
+    Example:
+      nfsgeo datasets --json
     """
     from nfsgeo.data.formats import FORMATS
     from nfsgeo.data.pde import EQUATIONS

@@ -8,61 +8,51 @@ from typing import Any
 import click
 
 from nfsgeo_cli.terminal import (
-    as_json,
     device,
     error_table,
-    numbers,
+    option,
     progress_bar,
     report,
     table,
+    verb,
 )
 
 # Time steps of a rollout that are shown; the last ones, beside the very last.
 SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 500)
+UNSEEN = {"all": "mae", "seen": "mae_seen", "unseen": "mae_unseen"}
+UNSEEN_AT = {"file": "among the others", "off-grid": "between the points of the file"}
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      nfsgeo evaluate runs/x --unseen 2 --unseen 4 --repeats 100
-      nfsgeo evaluate runs/x --data other.nc
-      nfsgeo evaluate runs/x --steps 100
-    """
-)
+@verb
 @click.argument("run", type=Path)
-@click.option("--data", type=Path, help="Another file, at all of its points.")
-@click.option(
-    "--part", type=click.Choice(["all", "test"]), help="Samples of --data.  [all]"
-)
-@click.option(
-    "--unseen",
-    "factors",
-    type=float,
-    multiple=True,
+@option("--data", Path, "Another file, at all of its points.")
+@option("--part", ["all", "test"], "Samples of --data.  [all]")
+@option(
+    "--unseen factors",
+    float,
+    "Also on meshes that contain the training mesh, K times as large; repeatable.",
     metavar="K",
-    help="Also on meshes that contain the training mesh, K times as large; repeatable.",
+    multiple=True,
 )
-@click.option(
-    "--repeats", type=click.IntRange(1), default=5, help="Meshes of each size.  [5]"
-)
-@click.option(
+@option("--repeats", click.IntRange(1), "Meshes of each size.", default=5)
+@option(
     "--unseen-at",
-    type=click.Choice(["off-grid", "file"]),
-    help="Whether further points lie between those of the file's grid, the default "
-    "where it resolves the fields, or are its points that training has not seen.",
+    [*UNSEEN_AT],
+    "Whether further points lie between those of the file's grid, the default where it "
+    "resolves the fields, or are its points that training has not seen.",
 )
-@click.option(
-    "--steps",
-    type=click.IntRange(1),
-    help="Also so many time steps ahead, by an autoregressive rollout.",
-)
+@option("--steps", click.IntRange(1), "Also an autoregressive rollout of so many.")
 @device
-@as_json
 def evaluate(run: Path, as_json: bool, **options: Any) -> None:
     """Errors of a run and of the baselines.
 
     They are in the units of the data. Without --data these are errors on the test
     samples of the run, at its points.
+
+    Examples:
+      nfsgeo evaluate runs/x --unseen 2 --unseen 4 --repeats 100
+      nfsgeo evaluate runs/x --data other.nc
+      nfsgeo evaluate runs/x --steps 100
     """
     from nfsgeo.evaluation import evaluate_run
     from nfsgeo.report import write_report
@@ -76,14 +66,10 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
         lines.append(rollout_table(summary["rollout"]))
     if options["factors"]:
         points = summary["unseen_points"]
-        where = {
-            "file": "among the others",
-            "off-grid": "between the points of the file",
-        }
         lines += [
             unseen_table(summary),
             f"Training has seen {points['trained']} of the file's {points['points']} "
-            f"points; unseen points lie {where[points['at']]}.",
+            f"points; unseen points lie {UNSEEN_AT[points['at']]}.",
         ]
     report(as_json, summary, *lines)
 
@@ -91,23 +77,27 @@ def evaluate(run: Path, as_json: bool, **options: Any) -> None:
 def rollout_table(rollout: dict[str, Any]) -> str:
     """MAE at some of the time steps of a rollout, by method."""
     import numpy as np
+    import pandas as pd
 
     last = len(rollout["times"])
     # As many as 80 columns hold.
     shown = [*(step for step in SHOWN if step < last), last][-5:]
     rows = {
-        name.replace("_", " "): {str(step): np.mean(mae[step - 1]) for step in shown}
+        name.replace("_", " "): [np.mean(mae[step - 1]) for step in shown]
         for name, mae in rollout["mae_by_step"].items()
     }
-    return numbers("MAE at time step", rows)
+    frame = pd.DataFrame.from_dict(rows, orient="index", columns=shown)
+    return table("MAE at time step", frame)
 
 
 def unseen_table(summary: dict[str, Any]) -> str:
     """Mean and standard deviation of the MAE on larger meshes."""
-    rows = [["1 x points", f"{summary['test']['mae']:.3e}", "", ""]]
+    import pandas as pd
+
+    rows = {"1 x points": {"all points": f"{summary['test']['mae']:.3e}"}}
     for factor, errors in summary["unseen"].items():
-        each = (errors[name] for name in ("mae", "mae_seen", "mae_unseen"))
-        cells = (f"{of['mean']:.3e} ± {of['std']:.0e}" for of in each)
-        rows.append([f"{factor} x points", *cells])
-    heads = ["MAE, unseen meshes", "all points", "seen points", "unseen points"]
-    return table(heads, rows)
+        rows[f"{factor} x points"] = {
+            f"{points} points": f"{errors[of]['mean']:.3e} ± {errors[of]['std']:.0e}"
+            for points, of in UNSEEN.items()
+        }
+    return table("MAE, unseen meshes", pd.DataFrame(rows).T.fillna(""))

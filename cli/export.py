@@ -7,31 +7,27 @@ from typing import Any
 
 import click
 
-from nfsgeo_cli.terminal import as_json, report
+from nfsgeo_cli.terminal import option, report, verb
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      nfsgeo export runs/x --out x.pt2
-      nfsgeo export runs/mixer --out mixer.onnx --format onnx
-    """
-)
+@verb
 @click.argument("run", metavar="RUN|NAME", type=Path)
-@click.option("--out", type=Path, required=True, help="File to make.")
-@click.option(
+@option("--out", Path, "File to make.", required=True)
+@option(
     "--format",
-    type=click.Choice(["torch-export", "onnx"]),
+    ["torch-export", "onnx"],
+    "For torch.export.load, or for ONNX where it has the operators.",
     default="torch-export",
-    show_default=True,
-    help="For torch.export.load, or for ONNX where it has the operators.",
 )
-@as_json
 def export(run: Path, out: Path, format: Any, as_json: bool) -> None:
     """Export a run as a torch.export or ONNX program.
 
     The program is for one sample on any mesh. That of nfs or one of its variants runs
     without nfsgeo. Graphs are arguments: nfsgeo.evaluation.program_inputs makes them.
+
+    Examples:
+      nfsgeo export runs/x --out x.pt2
+      nfsgeo export runs/mixer --out mixer.onnx --format onnx
     """
     from nfsgeo.evaluation import export_run
 

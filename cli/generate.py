@@ -9,44 +9,25 @@ from typing import Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import as_json, progress_bar, report
-
-CORES = os.cpu_count() or 1
+from nfsgeo_cli.terminal import option, progress_bar, report, verb
 
 
-@click.command(
-    epilog="""Equations, their full sizes and their options: nfsgeo datasets. Elasticity
-    needs scikit-fem (nfsgeo[fem]).
-
-    \b
-    Examples:
-      nfsgeo generate navier-stokes --out ns.nc --samples 1200 --seed 0
-      nfsgeo generate burgers --out b.nc --option nu=1e-3 --option time_stride=2
-      nfsgeo generate all --out data
-    """,
-)
+@verb
 @click.argument(
     "equation", metavar="burgers|kdv|darcy|navier-stokes|elasticity|sphere-waves|all"
 )
-@click.option("--out", type=Path, required=True, help="File to make; a folder for all.")
-@click.option("--samples", type=int, help="How many.  [1200; of sphere-waves 240]")
-@click.option(
+@option("--out", Path, "File to make; a folder for all.", required=True)
+@option("--samples", int, "How many.  [1200; of sphere-waves 240]")
+@option(
     "--resolution",
-    type=int,
-    help="Points along each axis, of elasticity squares along each side.",
+    int,
+    "Points along each axis, of elasticity squares along each side.",
 )
-@click.option("--records", "num_steps", type=int, help="Time steps to store.")
-@click.option("--seed", type=int, default=0, help="Seed of the initial fields.  [0]")
-@click.option("--device", default="cpu", help="cpu or cuda.  [cpu]")
-@click.option("--workers", type=int, default=CORES, help="Processes.  [all cores]")
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Option of the equation; repeatable.",
-)
-@as_json
+@option("--records num_steps", int, "Time steps to store.")
+@option("--seed", int, "Seed of the initial fields.", default=0)
+@option("--device", str, "cpu or cuda.", default="cpu")
+@option("--workers", int, "Processes.  [all cores]")
+@option("--option options", str, "KEY=VALUE; repeatable.", multiple=True)
 def generate(
     equation: str, out: Path, options: tuple[str, ...], as_json: bool, **size: Any
 ) -> None:
@@ -54,13 +35,20 @@ def generate(
 
     An equation is solved from random initial conditions. Repeating the command
     continues a generation that was stopped. `all` makes a file for each equation in a
-    folder, and keeps the files that exist.
+    folder, and keeps the files that exist. Equations, their full sizes and their
+    options are listed by nfsgeo datasets. Elasticity needs scikit-fem (nfsgeo[fem]).
+
+    Examples:
+      nfsgeo generate navier-stokes --out ns.nc --samples 1200 --seed 0
+      nfsgeo generate burgers --out b.nc --option nu=1e-3 --option time_stride=2
+      nfsgeo generate all --out data
     """
     from nfsgeo.data.generation import generate as generate_file
     from nfsgeo.data.pde import EQUATIONS
     from nfsgeo.training import parse_settings
 
     chosen = parse_settings(options, "--option")
+    size["workers"] = size["workers"] or os.cpu_count() or 1
     if equation != "all":
         with progress_bar() as progress:
             generate_file(equation, out, options=chosen, progress=progress, **size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import click
 
 from nfsgeo.errors import UserError
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.terminal import as_json, columns, error_table, listing, report
+from nfsgeo_cli.terminal import columns, error_table, listing, option, report, verb
 
 if TYPE_CHECKING:
     from nfsgeo.data import Fields
@@ -18,22 +17,17 @@ if TYPE_CHECKING:
 LOOKED_AT = 8
 
 
-@click.command(
-    short_help="Describe a file, a run or a pretrained model.",
-    epilog="""\b
+@verb
+@click.argument("source", metavar="FILE|RUN|NAME", type=Path)
+@option("--columns", str, "As in convert.", callback=columns, metavar="ROLE=NAME,...")
+def info(source: Path, columns: Any, as_json: bool) -> None:
+    """Describe a data file, a run folder or a pretrained model.
+
     Examples:
       nfsgeo info ns.nc
       nfsgeo info runs/x --json
       nfsgeo info ns-small
-    """,
-)
-@click.argument("source", metavar="FILE|RUN|NAME", type=Path)
-@click.option(
-    "--columns", callback=columns, metavar="ROLE=NAME,...", help="As in convert."
-)
-@as_json
-def info(source: Path, columns: Any, as_json: bool) -> None:
-    """Describe a data file, a run folder or a pretrained model."""
+    """
     import nfsgeo.data
     from nfsgeo.data.opening import is_source
     from nfsgeo.data.times import span_text
@@ -42,13 +36,19 @@ def info(source: Path, columns: Any, as_json: bool) -> None:
         source = FOLDER / source
     errors: list[str] = []
     if source.is_dir() and not is_source(source):
-        facts, errors = _run_facts(source)
+        facts = _run_facts(source)
         shown = facts | {"summary": None}
+        try:
+            if "test" in facts["summary"]:
+                errors = [error_table(facts["summary"])]
+        except Exception:  # whatever a damaged one lacks
+            given, todo = f"{source / 'summary.json'}", "evaluate the run again"
+            raise UserError(given, "a whole summary of a run", todo) from None
     else:
         with nfsgeo.data.open(source, columns=columns) as file:
             facts = _file_facts(file)
-        first, last = facts["times"]
-        span = span_text(first, last, facts["time_unit"])
+        (first, last), unit = facts["times"], facts["time_unit"]
+        span = span_text(first, last, unit)
         empty = facts["without_values"]
         few = f"{len(empty)} time steps, the first {empty[0]}" if empty else ""
         shown = facts | {"times": span, "time_unit": None, "without_values": few}
@@ -57,34 +57,25 @@ def info(source: Path, columns: Any, as_json: bool) -> None:
     report(as_json, facts, listing(shown), *errors)
 
 
-def _run_facts(source: Path) -> tuple[dict[str, Any], list[str]]:
-    """Settings and size of a run, and its errors as a table, if there are any."""
+def _run_facts(source: Path) -> dict[str, Any]:
+    """Settings, size and errors of a run."""
+    from nfsgeo.report.run_folder import read_run_folder
     from nfsgeo.training import RunPaths, read_config
-    from nfsgeo.training.history import read_history
 
-    paths = RunPaths.existing(source)
-    config, summary, errors = read_config(paths.config), {}, []
-    try:
-        if paths.summary.exists():
-            summary = dict(json.loads(paths.summary.read_text()))
-            errors = [error_table(summary)] if "test" in summary else []
-    except Exception:  # whatever a damaged one lacks
-        raise UserError(
-            f"{paths.summary}", "a whole summary of a run", "evaluate it again"
-        ) from None
+    config, run = read_config(RunPaths.existing(source).config), read_run_folder(source)
     card = source / "card.md"
     facts = {
         "run": str(source),
         "model": config.model.name,
         "settings": config.model.settings,
-        "data": str(config.data.file or summary.get("data")),
+        "data": str(config.data.file or run.summary.get("data")),
         "points": config.data.points or config.data.grid or "all",
         "records": [config.data.n_in, config.data.n_out],
-        "epochs": [len(read_history(paths.metrics)), config.trainer.epochs],
+        "epochs": [len(run.metrics), config.trainer.epochs],
         "seed": config.seed,
-        "summary": summary,
+        "summary": run.summary,
     }
-    return facts | ({"card": str(card)} if card.exists() else {}), errors
+    return facts | ({"card": str(card)} if card.exists() else {})
 
 
 def _file_facts(file: Fields) -> dict[str, Any]:
@@ -92,6 +83,10 @@ def _file_facts(file: Fields) -> dict[str, Any]:
     import numpy as np
 
     from nfsgeo.data.times import spacing_text, time_texts
+
+    samples, names = range(file.num_samples), file.component_names + file.forcing_names
+    looked_at, observed = samples[:LOOKED_AT], file.num_observed()
+    values = np.concatenate([file.read_all(s, slice(None)) for s in looked_at])
 
     def statistics(name: str, last: int) -> dict[str, Any]:
         of = values[:, :last, names.index(name)]
@@ -101,13 +96,8 @@ def _file_facts(file: Fields) -> dict[str, Any]:
             found[what] = float(getattr(known, what)()) if known.size else None
         return found | {"missing": 1 - known.size / of.size}
 
-    samples, names = range(file.num_samples), file.component_names + file.forcing_names
-    looked_at = samples[:LOOKED_AT]
-    values = np.concatenate([file.read_all(s, slice(None)) for s in looked_at])
     sizes = sorted({file.num_points(s) for s in samples})
-    observed = file.num_observed()
-    fields = values[:, :observed, : file.components]
-    empty = np.isnan(fields).all(axis=(0, 2))
+    empty = np.isnan(values[:, :observed, : file.components]).all(axis=(0, 2))
     return {
         "file": str(file.path),
         "equation": file.equation,

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import click
-
 from nfsgeo.pretrained import NAMES
-from nfsgeo_cli.terminal import report
+from nfsgeo_cli.terminal import report, verb
 
 
-@click.command(
-    epilog="""\b
-    Example:
-      nfsgeo models --json
-    """
-)
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@verb
 def models(as_json: bool) -> None:
     """List the models.
 
     POINTS: takes irregular points. UNSEEN: works on meshes it was not trained on. The
     last columns are numbers of parameters at the paper's setting for Navier-Stokes:
     nfsgeo's and the paper's. Below each model is where it comes from.
+
+    Example:
+      nfsgeo models --json
     """
     from nfsgeo.models import MODELS, parameters_at_paper_setting
 

@@ -6,28 +6,26 @@ from pathlib import Path
 
 import click
 
-from nfsgeo_cli.terminal import as_json, report
+from nfsgeo_cli.terminal import option, report, verb
 
 
-@click.command(
-    short_help="Draw a run's figures and report, or a file's fields.",
-    epilog="""\b
+@verb
+@click.argument("source", metavar="RUN|FILE", type=Path)
+@option("--out", Path, "Folder for a file's pictures.  [FILE-figures]")
+@option(
+    "--animate",
+    Path,
+    "Only make a .gif or .mp4 file of a run's first test sample over time.",
+)
+def plot(source: Path, out: Path | None, animate: Path | None, as_json: bool) -> None:
+    """Draw the report of a run, or the fields of a file.
+
     Examples:
       nfsgeo plot runs/x
       nfsgeo plot runs/x --animate waves.gif
       nfsgeo plot ns.nc --out pictures
-    """,
-)
-@click.argument("source", metavar="RUN|FILE", type=Path)
-@click.option("--out", type=Path, help="Folder for a file's pictures.  [FILE-figures]")
-@click.option(
-    "--animate",
-    type=Path,
-    help="Only make a .gif or .mp4 file of a run's first test sample over time.",
-)
-@as_json
-def plot(source: Path, out: Path | None, animate: Path | None, as_json: bool) -> None:
-    """Draw the figures and the report of a run, or the fields of a file."""
+    """
+    import nfsgeo.data
     from nfsgeo.data.opening import is_source
     from nfsgeo.report import plot_file, write_animation, write_report
 
@@ -42,8 +40,6 @@ def plot(source: Path, out: Path | None, animate: Path | None, as_json: bool) ->
         page = write_report(source)
         written = [*sorted((source / "figures").glob("*.png")), page]
     else:
-        import nfsgeo.data
-
         with nfsgeo.data.open(source) as file:
             folder = out or source.with_name(f"{source.stem}-figures")
             written = plot_file(file, folder)

@@ -8,52 +8,35 @@ from typing import Any
 import click
 
 from nfsgeo.pretrained import FOLDER, NAMES
-from nfsgeo_cli.terminal import as_json, device, progress_bar, report, times
+from nfsgeo_cli.terminal import device, option, progress_bar, report, times, verb
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      nfsgeo predict runs/x --input new.nc --output predicted.nc
-      nfsgeo predict runs/x --input new.nc --output p.nc --query-points q.npy
-      nfsgeo predict runs/x --input new.nc --output ahead.nc --steps 200
-      nfsgeo predict runs/x --input new.nc --output at.nc --lead-times 0.3,0.75
-      nfsgeo predict runs/x --input stations.csv --output forecast.csv
-      nfsgeo predict --model ns-small --input ns.nc --output p.nc
-    """
-)
+@verb
 @click.argument("run", type=Path, required=False)
-@click.option("--model", type=click.Choice(NAMES), help="A pretrained model, not RUN.")
-@click.option("--input", "source", type=Path, required=True, help="Observed fields.")
-@click.option(
-    "--output", "--out", "target", type=Path, required=True, help="File to make."
-)
-@click.option(
+@option("--model", [*NAMES], "A pretrained model, not RUN.")
+@option("--input source", Path, "Observed fields.", required=True)
+@option("--output --out target", Path, "File to make.", required=True)
+@option(
     "--query-points",
-    type=Path,
-    help="Where to predict: .npy, .npz or .csv file.  [the observed points]",
+    Path,
+    "Where to predict: .npy, .npz or .csv file.  [the observed points]",
 )
-@click.option(
-    "--first", type=int, help="Number of the first observed snapshot.  [the last ones]"
-)
-@click.option(
-    "--steps", type=click.IntRange(1), help="Time steps to predict.  [as in training]"
-)
-@click.option(
+@option("--first", int, "Number of the first observed snapshot.  [the last ones]")
+@option("--steps", click.IntRange(1), "Time steps to predict.  [as in training]")
+@option(
     "--lead-times",
+    str,
+    "Times after the last observed one, for a model trained with data.lead_times.",
     metavar="T,T,...|START:STOP:STEP",
     callback=times,
-    help="Times after the last observed one, for a model trained with data.lead_times.",
 )
-@click.option(
+@option(
     "--level",
-    type=click.FloatRange(0, 1, max_open=True),
+    click.FloatRange(0, 1, max_open=True),
+    "Share of values to lie in the error band of a run with bands; 0 for none.",
     default=0.9,
-    help="Share of values to lie in the error band of a run with bands; 0 for none.  "
-    "[0.9]",
 )
 @device
-@as_json
 def predict(
     run: Path | None,
     model: str | None,
@@ -71,6 +54,14 @@ def predict(
     result has the format of its ending: CF NetCDF for .nc, else one of those that
     `nfsgeo datasets` lists. A run with error bands also gives their ends, such as
     u_lower and u_upper.
+
+    Examples:
+      nfsgeo predict runs/x --input new.nc --output predicted.nc
+      nfsgeo predict runs/x --input new.nc --output p.nc --query-points q.npy
+      nfsgeo predict runs/x --input new.nc --output ahead.nc --steps 200
+      nfsgeo predict runs/x --input new.nc --output at.nc --lead-times 0.3,0.75
+      nfsgeo predict runs/x --input stations.csv --output forecast.csv
+      nfsgeo predict --model ns-small --input ns.nc --output p.nc
     """
     from nfsgeo.data.times import span_text
     from nfsgeo.evaluation import predict as predict_file

@@ -1,26 +1,48 @@
-"""Tables on stdout, progress on stderr, options that several commands share."""
+"""What commands share: their form and options, text on stdout, progress on stderr."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo.measures import MEASURES
 
-MOST_TIMES = 10**7
+if TYPE_CHECKING:
+    import pandas as pd
+
 BAND_SCORES = ("coverage", "width", "crps", "interval_score")
-as_json = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
-)
-device = click.option(
-    "--device",
-    metavar="cpu|cuda|auto",
-    help="Where to compute; the run's own if unset.",
+
+
+def verb(function: Callable[..., Any]) -> click.Command:
+    """A command with ``--json``, whose docstring, the help, ends with examples."""
+    function.__doc__, *examples = (inspect.getdoc(function) or "").partition("Example")
+    command = click.command(epilog="\b\n" + "".join(examples))(function)
+    text = "Print one JSON object and nothing else."
+    command.params.append(click.Option(["--json", "as_json"], is_flag=True, help=text))
+    return command
+
+
+def option(names: str, kind: Any, text: str, **more: Any) -> Callable[..., Any]:
+    """An option of a command.
+
+    Args:
+        names: As click takes them, separated by spaces.
+        kind: A type, ``bool`` of a flag, or a list of the choices.
+        text: The help.
+        more: Further arguments of :func:`click.option`.
+    """
+    kinds = {"type": click.Choice(kind) if isinstance(kind, list) else kind}
+    more |= {"is_flag": True} if kind is bool else kinds
+    return click.option(*names.split(), help=text, show_default=True, **more)
+
+
+device = option(
+    "--device", str, "cpu, cuda or auto: where to compute; the run's own if unset."
 )
 
 
@@ -34,9 +56,9 @@ def times(context: Any, option: click.Parameter, text: str | None) -> Any:
             return text and [float(time) for time in text.split(",")]
         start, stop, step = map(float, text.split(":"))
         num = round((stop - start) / step)
-        if 0 <= num < MOST_TIMES and abs(start + num * step - stop) <= 1e-6 * abs(step):
+        if num >= 0 and abs(start + num * step - stop) <= 1e-6 * abs(step):
             return [start + k * step for k in range(num + 1)]
-    except (ValueError, ZeroDivisionError, OverflowError):
+    except (ValueError, ArithmeticError):
         pass
     raise UserError(
         f"{option.opts[0]} {text}",
@@ -56,27 +78,21 @@ def columns(context: Any, option: Any, text: str | None) -> Any:
     found: dict[str, Any] = {}
     for part in text.split(","):
         role, equals, name = (each.strip() for each in part.partition("="))
-        if not equals:
+        if not equals or (role in found and role not in KINDS):
+            expected = "ROLE=NAME,... with each role once"
             todo = "for example time=date,x=lon,y=lat"
-            raise UserError(f"--columns {text}", "ROLE=NAME,...", todo)
-        if role in found and role not in KINDS:
-            raise UserError(f"--columns {text}", f"{role}= once", "leave one out")
+            raise UserError(f"--columns {text}", expected, todo)
         found[role] = [*found.get(role, ()), name] if role in KINDS else name
     return found
 
 
 def report(as_json: bool, content: Any, *lines: str) -> None:
-    """One JSON object on stdout, or else text."""
+    """JSON on stdout, or else text, at most as wide as the terminal."""
     if as_json:
         from nfsgeo.training.artifacts import json_text
 
         click.echo(json_text(content))
-    else:
-        show(*lines)
-
-
-def show(*lines: str) -> None:
-    """Text on stdout, at most as wide as the terminal."""
+        return
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
@@ -109,22 +125,10 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         yield update
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of text whose columns but the first are aligned to the right."""
-    import pandas as pd
-
-    found = pd.DataFrame(rows, columns=heads).set_index(heads[0])
-    found = found.rename_axis(index=None, columns=heads[0])
-    return "  ".join(heads) if found.empty else str(found.to_string(line_width=80))
-
-
-def numbers(head: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """A table of numbers by row and column."""
-    import pandas as pd
-
-    found = pd.DataFrame(rows).T.astype(float).rename_axis(columns=head)
+def table(head: str, frame: pd.DataFrame) -> str:
+    """A table as text of 80 columns; ``head`` stands above the names of its rows."""
     shown = {"float_format": "{:.3e}".format, "na_rep": "-", "line_width": 80}
-    return str(found.to_string(**shown))
+    return str(frame.rename_axis(index=None, columns=head).to_string(**shown))
 
 
 def listing(facts: Mapping[str, Any]) -> str:
@@ -150,42 +154,34 @@ def error_table(summary: Mapping[str, Any]) -> str:
     Each of several components has a table of its own, after that of the pooled errors.
     A sentence below says how many samples and points the errors are over.
     """
-    scored, components = summary.get("scored", {}), summary.get("components", {})
-    everything, unit = scored.get("part") == "all", summary.get("units")
-    mean = "mean of these samples" if everything else "training mean"
+    import pandas as pd
 
-    def errors(title: str, test: Any, baselines: Any) -> str:
-        methods = {summary["model"]: test, **baselines}
-        # Summaries of earlier versions have fewer of them.
-        measures = [name for name in MEASURES if name in test]
-        rows = {
-            mean if name == "mean" else name.replace("_", " "): {
-                MEASURES[measure]: each[measure] for measure in measures
-            }
-            for name, each in methods.items()
-        }
-        return f"{title}\n{numbers('', rows)}\n"
+    from nfsgeo.report import tables
 
-    whole = f" ({unit})" if unit else ", pooled*" if components else ""
-    title = f"{'errors' if everything else 'test errors'}{whole}"
-    parts = [errors(title, summary["test"], summary["baselines"])]
-    for name, each in components.items():
-        unit = f" ({each['unit']})" if each["unit"] else ""
-        title = f"{name}{unit}, std {each['std']:.3g}"
-        parts.append(errors(title, each, each["baselines"]))
-    if away := summary.get("unobserved"):
-        title = f"at the {away['num_points']} points that are not observed{whole}"
-        parts.append(errors(title, away, away.get("baselines", {})))
+    everything, pooled = summary.get("scored", {}).get("part") == "all", ""
+    if unit := summary.get("units"):
+        pooled = f" ({unit})"
+    elif summary.get("components"):
+        pooled = ", pooled*"
+    title = f"{'errors' if everything else 'test errors'}{pooled}"
+    found = [(title, tables.error_table(tables.methods_of(summary)))]
+    for title, std, errors in tables.component_tables(summary):
+        found.append((f"{title}, {std}", errors))
+    if away := tables.unobserved_table(summary):
+        found.append(away)
     if bands := summary.get("bands"):
-        of = {summary["model"]: bands, **bands}
-        rows = {
-            name: {each.replace("_", " "): of[name][each] for each in BAND_SCORES}
-            for name in (summary["model"], "constant", "persistence")
-            if name in of
-        }
-        parts.append(f"error bands of level {bands['level']:g}\n{numbers('', rows)}\n")
-    parts += [f"* {summary['pooled']}"] if components else []
-    return "\n".join([*parts, *([_scored(summary)] if scored else [])])
+        rows = {summary["model"]: bands, **bands}
+        shown = [summary["model"], "constant", "persistence"]
+        scores = pd.DataFrame({k: rows[k] for k in shown if k in rows})
+        scores = scores.T[[*BAND_SCORES]].astype(float)
+        found.append((f"error bands of level {bands['level']:g}", scores))
+    mean = "mean of these samples" if everything else "training mean"
+    parts = []
+    for title, errors in found:
+        named = errors.rename(str.lower).rename({"training mean": mean})
+        parts.append(f"{title}\n{table('', named)}\n")
+    parts += [f"* {summary['pooled']}"] if "*" in pooled else []
+    return "\n".join([*parts, *([_scored(summary)] if "scored" in summary else [])])
 
 
 def _scored(summary: Mapping[str, Any]) -> str:
@@ -202,12 +198,12 @@ def _scored(summary: Mapping[str, Any]) -> str:
         return f"all {num}" if num == whole else f"{num} of {whole}"
 
     windows = f"{scored['windows']} windows of " if "windows" in scored else ""
-    samples, points = share("samples"), share("points")
-    of = f"{windows}{samples} samples" if samples != "all 1" else windows or "1 sample "
-    text = f"Scored {of.removesuffix(' of ').strip()} at {points} points each."
+    samples = (
+        "the series" if scored["of_samples"] == 1 else f"{share('samples')} samples"
+    )
+    text = f"Scored {windows}{samples} at {share('points')} points each."
     if scored["tied"]:
         text += f" {summary['model']} is tied to the points of training."
-    if scored["trained_on"]:
-        them = "it" if scored["of_samples"] == 1 else f"{scored['trained_on']} of them"
-        text += f" The run was trained or validated on {them}."
+    if num := scored["trained_on"]:
+        text += f" The run was trained or validated on {num} of them."
     return text

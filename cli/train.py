@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nfsgeo.errors import UserError
-from nfsgeo_cli.terminal import as_json, columns, error_table, progress_bar, report
+from nfsgeo_cli.terminal import (
+    columns,
+    error_table,
+    option,
+    progress_bar,
+    report,
+    verb,
+)
 
 if TYPE_CHECKING:
     from nfsgeo.training import Experiment, RunPaths
@@ -83,35 +90,29 @@ def settings(command: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a command the options of :data:`SETTINGS`."""
     for name, key in reversed(OPTIONS.items()):
         kind, text = SETTINGS[key]
-        kind = click.Choice(kind) if isinstance(kind, list) else kind
-        names = [f"--{name.replace('_', '-')}", *ALSO.get(name, ())]
-        several, parse = name == "freeze", columns if name == "columns" else None
-        look: dict[str, Any] = {"multiple": several, "callback": parse}
-        if kind is bool:
-            look |= {"is_flag": True, "default": None}
-        command = click.option(*names, type=kind, help=text, **look)(command)
+        names = " ".join([f"--{name.replace('_', '-')}", *ALSO.get(name, ())])
+        more: dict[str, Any] = {"default": None, "multiple": name == "freeze"}
+        more["callback"] = columns if name == "columns" else None
+        command = option(names, kind, text, **more)(command)
     return command
 
 
-@click.command(
-    epilog="""\b
-    Examples:
-      nfsgeo train --model nfs
-      nfsgeo train --model nfs --data ns.nc --points 4096 --n-out 40 --out runs/x
-      nfsgeo train --resume runs/x
-    """,
-)
+@verb
 @settings
-@click.option("--config", type=Path, help="YAML file, like config.yaml of a run.")
-@click.option("--set", multiple=True, metavar="KEY=VALUE", help="Any other setting.")
-@click.option("--out", type=Path, help="New folder of the run.  [runs/MODEL-DATA-K]")
-@click.option("--resume", type=Path, metavar="RUN", help="Continue a run.")
-@as_json
+@option("--config", Path, "YAML file, like config.yaml of a run.")
+@option("--set", str, "KEY=VALUE, any other setting; repeatable.", multiple=True)
+@option("--out", Path, "New folder of the run.  [runs/MODEL-DATA-K]")
+@option("--resume", Path, "Continue a run.", metavar="RUN")
 def train(resume: Path | None, as_json: bool, **options: Any) -> None:
     """Train a model, evaluate it and write a report.
 
     Without any option this generates a small Navier-Stokes data set, keeps it in the
     user's cache, and trains on it within minutes on two cores.
+
+    Examples:
+      nfsgeo train --model nfs
+      nfsgeo train --model nfs --data ns.nc --points 4096 --n-out 40 --out runs/x
+      nfsgeo train --resume runs/x
     """
     given = {name: each for name, each in options.items() if each not in (None, ())}
     if resume is not None and given:

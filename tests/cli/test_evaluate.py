@@ -11,7 +11,7 @@ from click.testing import Result
 import nfsgeo as library
 from nfsgeo.geometry import Domain
 from nfsgeo_cli.evaluate import rollout_table
-from nfsgeo_cli.terminal import show
+from nfsgeo_cli.terminal import report
 
 Command = Callable[..., Result]
 SMALL = [
@@ -68,7 +68,11 @@ def test_each_component_is_shown_in_its_unit(nfsgeo: Command, weather: Path) -> 
     assert "pooled valid RMSE" in trained.stderr
     for shown in (trained, nfsgeo("evaluate", "w"), nfsgeo("info", "w")):
         text = "\n".join(lines(shown))
-        for words in ("pooled*", "temperature [bold] (°C)", "pressure (hPa), std 0."):
+        for words in (
+            "pooled*",
+            "temperature [bold] (°C)",
+            "pressure (hPa), standard deviation 0.",
+        ):
             assert words in text
         assert "divided by the component's standard deviation" in " ".join(text.split())
     summary = json.loads(nfsgeo("evaluate", "w", "--json").stdout)
@@ -85,7 +89,7 @@ def test_errors_of_a_long_rollout_fit_into_80_columns(
     names = ("nfs", "persistence", "quadratic_extrapolation", "cubic_extrapolation")
     errors = [1.23456e-3 * step for step in range(1, 701)]
     rollout = {"times": errors, "mae_by_step": dict.fromkeys(names, errors)}
-    show(rollout_table(rollout))
+    report(False, rollout, rollout_table(rollout))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
     (row,) = (line for line in lines if "quadratic extrapolation" in line)
