@@ -24,7 +24,7 @@ from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.checks import example
 from nfsgeo.forecast.transforms import Climatology
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.geometry.csr import pointers
+from nfsgeo.geometry.bipartite import pointers
 from nfsgeo.models import MixerOperator
 from nfsgeo.nn import InterpolationResampling
 from nfsgeo.training.artifacts import write_bytes

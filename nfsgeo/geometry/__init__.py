@@ -22,21 +22,21 @@
 from nfsgeo.geometry.bipartite import (
     BipartiteGraph,
     GraphTensors,
+    SparseRows,
     batch_graphs,
 )
-from nfsgeo.geometry.csr import SparseRows
 from nfsgeo.geometry.domain import Domain, Sphere, UnitSphere
 from nfsgeo.geometry.graphs import Graphs
 from nfsgeo.geometry.grids import equispaced_grid
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
 from nfsgeo.geometry.quadrature import quadrature_weights
-from nfsgeo.geometry.radius import radius_edges, radius_for
 from nfsgeo.geometry.radius_graph import (
     GraphBuilder,
     Interpolation,
     bipartite_graph,
 )
 from nfsgeo.geometry.region import Region
+from nfsgeo.geometry.search import radius_edges, radius_for
 from nfsgeo.geometry.sphere import spherical_harmonics
 from nfsgeo.geometry.splines import polyharmonic_spline
 

@@ -9,10 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.bipartite import BipartiteGraph, batch_graphs
-from nfsgeo.geometry.csr import checked_batch, outside_inference
+from nfsgeo.geometry.bipartite import (
+    BipartiteGraph,
+    batch_graphs,
+    outside_inference,
+)
 
-__all__ = ["Graphs", "sample_sizes"]
+__all__ = ["Graphs"]
 
 
 @dataclass(eq=False)
@@ -124,21 +127,6 @@ class Graphs:
             first.grid_shape,
             torch.cat(boundary) if boundary else None,
         )
-
-
-def sample_sizes(pos: Tensor, batch: Tensor | None) -> list[int]:
-    """Number of points of each sample.
-
-    Args:
-        pos: Points ``[N, d]``.
-        batch: Sample of each ``[N]``, sorted; None for one sample.
-
-    Raises:
-        ValueError: If ``batch`` is of another shape or type, or not sorted.
-    """
-    if batch is None or not len(pos):
-        return [len(pos)]
-    return torch.bincount(checked_batch(pos, batch)).tolist()
 
 
 def _numbers(sizes: Sequence[int], device: torch.device) -> Tensor | None:

@@ -7,8 +7,7 @@ from torch import Tensor
 
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.grids import equispaced_grid
-from nfsgeo.geometry.nearest import nearest_neighbours
-from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.geometry.search import Search
 
 __all__ = ["quadrature_weights"]
 
@@ -41,8 +40,7 @@ def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
     if domain.curved:
         shape = [NODES * len(pos)]
     nodes = equispaced_grid(domain, shape, torch.float64)
-    query = RadiusQuery.create(pos.cpu(), nodes, domain)
-    nearest = nearest_neighbours(query, 1)[:, 0]
+    nearest = Search(pos, nodes, domain).nearest(1)[:, 0]
     nearest = nearest[nearest >= 0]
     counts = torch.bincount(nearest, minlength=len(pos)).clamp(min=1).double()
     return counts / counts.sum()

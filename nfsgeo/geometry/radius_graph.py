@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.bipartite import BipartiteGraph
-from nfsgeo.geometry.csr import outside_inference, pointers
+from nfsgeo.geometry.bipartite import (
+    BipartiteGraph,
+    batch_graphs,
+    outside_inference,
+    pointers,
+)
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.moving_least_squares import moving_least_squares
-from nfsgeo.geometry.nearest import nearest_neighbours
 from nfsgeo.geometry.quadrature import quadrature_weights as voronoi_weights
-from nfsgeo.geometry.query import RadiusQuery
-from nfsgeo.geometry.radius import radius_edges
+from nfsgeo.geometry.search import Search, by_sample
 from nfsgeo.geometry.splines import polyharmonic_spline, spline_neighbours
 
 __all__ = ["GraphBuilder", "Interpolation", "bipartite_graph"]
@@ -47,9 +47,9 @@ def bipartite_graph(
     """The radius graph, with no empty neighbourhood.
 
     A target without a source in its ball is joined to the nearest source of its sample;
-    their number is logged.
-    In a domain with walls, neighbours see each other, and a target in an obstacle or
-    closed off from all sources has none; see :mod:`nfsgeo.geometry.nearest`.
+    their number is logged. In a domain with walls neighbours see each other. A target
+    that sees no source takes the nearest one of the nearest target that does, and so on
+    around corners; one in an obstacle, or closed off from all sources, has none.
 
     If positions require gradients, and gradients are recorded, the displacements and
     the weights of the base interpolation of the graph carry them: first and second
@@ -93,48 +93,20 @@ def bipartite_graph(
             "sources: Voronoi volumes are not differentiated; leave the weights out, "
             "or detach the sources"
         )
-    batches = source_batch, target_batch
-    query = RadiusQuery.create(source, target, domain, radius or 1.0, batches)
-    if ((query.target_ptr().diff() > 0) & (query.source_ptr().diff() == 0)).any():
+    samples = by_sample(source, target, source_batch, target_batch)
+    if any(len(points) > 0 == len(sources) for sources, points in samples):
         raise ValueError(
             "a sample without a source: expected at least one source in every sample; "
             "add points or drop the sample"
         )
-    edges = torch.empty(2, 0, dtype=torch.int64, device=source.device)
-    if radius is not None:
-        edges = radius_edges(
-            source,
-            target,
-            radius,
-            domain,
-            source_batch=source_batch,
-            target_batch=target_batch,
-            backend=backend,
-        )
-    if interpolation == "spline":
-        num = nearest or spline_neighbours(domain.intrinsic_dim)
-        edges, weight = _with_splines(edges, query, source, target, domain, num)
-    else:
-        edges = _widened(edges, query)
-    precise = source.double()[edges[0]], target.double()[edges[1]]
-    delta = domain.displacement(*precise)
-    if interpolation == "mean":
-        weight = (1 / torch.bincount(edges[1], minlength=len(target)))[edges[1]]
-    elif interpolation != "spline":
-        assert radius is not None
-        served, place = edges[1].unique(return_inverse=True)
-        flat = domain.tangent(*precise[::-1]) if domain.curved else delta
-        degree = POLYNOMIAL_DEGREE[interpolation]
-        weight = moving_least_squares(flat, place, len(served), radius, degree)
-    return BipartiteGraph(
-        edges,
-        pointers(edges[1], len(target)),
-        delta if delta.requires_grad else delta.float(),
-        weight.to(torch.promote_types(source.dtype, torch.float32)),
-        len(source),
-        len(target),
-        None if quadrature_weights is None else quadrature_weights.to(edges.device),
-    )
+    graphs = [
+        _sample_graph(*ends, radius, domain, backend, interpolation, nearest)
+        for ends in samples
+    ]
+    graph = batch_graphs(graphs)
+    if quadrature_weights is not None:
+        graph.quadrature_weights = quadrature_weights.to(source.device)
+    return graph
 
 
 @dataclass(frozen=True)
@@ -169,40 +141,84 @@ class GraphBuilder:
         """
         # The nodes of a grid have equal quadrature weights; points do not.
         weights = voronoi_weights(pos, self.domain) if self.quadrature else None
-        radius = self.radius if self.ball_to_grid else None
-        return self._graph(pos, grid, radius, quadrature_weights=weights)
+        return self._graph(
+            pos, grid, ball=self.ball_to_grid, quadrature_weights=weights
+        )
 
     def grid_to_points(self, grid: Tensor, pos: Tensor) -> BipartiteGraph:
         """The nodes of a ``grid [m, d]`` to points ``pos [n, d]``."""
-        nearest = spline_neighbours(self.domain.intrinsic_dim, on_grid=True)
-        radius = self.radius if self.ball_from_grid else None
-        return self._graph(grid, pos, radius, nearest=nearest)
+        num = spline_neighbours(self.domain.intrinsic_dim, on_grid=True)
+        return self._graph(grid, pos, ball=self.ball_from_grid, nearest=num)
 
     def points_to_queries(self, pos: Tensor, query_pos: Tensor) -> BipartiteGraph:
         """The nearest of the points ``pos [n, d]`` to ``query_pos [m, d]``."""
         num = spline_neighbours(self.domain.intrinsic_dim) // 2
-        graph = replace(self, interpolation="spline")._graph
-        return graph(pos, query_pos, None, nearest=num)
+        spline = replace(self, interpolation="spline")
+        return spline._graph(pos, query_pos, ball=False, nearest=num)
 
     def points_to_points(self, pos: Tensor) -> BipartiteGraph:
         """Points ``pos [n, d]`` to each other, themselves included."""
         # Every point has its own value.
-        return self._graph(pos, pos, self.radius, nearest=1)
+        return self._graph(pos, pos, ball=True, nearest=1)
 
-    @property
-    def _graph(self) -> Callable[..., BipartiteGraph]:
-        return partial(
-            bipartite_graph,
-            domain=self.domain,
+    def _graph(
+        self, source: Tensor, target: Tensor, ball: bool, **other: Any
+    ) -> BipartiteGraph:
+        return bipartite_graph(
+            source,
+            target,
+            self.radius if ball else None,
+            self.domain,
             backend=self.backend,
             interpolation=self.interpolation,
+            **other,
         )
 
 
-def _widened(edges: Tensor, query: RadiusQuery) -> Tensor:
+def _sample_graph(
+    source: Tensor,
+    target: Tensor,
+    radius: float | None,
+    domain: Domain,
+    backend: str,
+    interpolation: Interpolation,
+    nearest: int | None,
+) -> BipartiteGraph:
+    """:func:`bipartite_graph` of one sample."""
+    search = Search(source, target, domain)
+    edges = torch.empty(2, 0, dtype=torch.int64)
+    if radius is not None:
+        edges = search.within(radius, backend)
+    if interpolation == "spline":
+        near = search.nearest(nearest or spline_neighbours(domain.intrinsic_dim))
+        edges, weight = _with_splines(edges, near, source, target, domain)
+    else:
+        edges = _widened(edges, search)
+    edges = edges.to(source.device)
+    precise = source.double()[edges[0]], target.double()[edges[1]]
+    delta = domain.displacement(*precise)
+    if interpolation == "mean":
+        weight = (1 / torch.bincount(edges[1], minlength=len(target)))[edges[1]]
+    elif interpolation != "spline":
+        assert radius is not None
+        served, place = edges[1].unique(return_inverse=True)
+        flat = domain.tangent(*precise[::-1]) if domain.curved else delta
+        degree = POLYNOMIAL_DEGREE[interpolation]
+        weight = moving_least_squares(flat, place, len(served), radius, degree)
+    return BipartiteGraph(
+        edges,
+        pointers(edges[1], len(target)),
+        delta if delta.requires_grad else delta.float(),
+        weight.to(source.device, torch.promote_types(source.dtype, torch.float32)),
+        len(source),
+        len(target),
+    )
+
+
+def _widened(edges: Tensor, search: Search) -> Tensor:
     """The edges, and one from the nearest source to each target that had none."""
-    num = len(query.target)
-    empty = torch.bincount(edges[1], minlength=num).cpu() == 0
+    num = len(search.target)
+    empty = torch.bincount(edges[1], minlength=num) == 0
     if not empty.any():
         return edges
     logger.info(
@@ -211,26 +227,18 @@ def _widened(edges: Tensor, query: RadiusQuery) -> Tensor:
         num,
     )
     # Behind a corner, a target takes what others see.
-    alone = query.domain.walls is None
-    asking = torch.arange(num)[empty] if alone else torch.arange(num)
-    batch = query.target_batch[asking]
-    some = replace(query, target=query.target[asking], target_batch=batch)
-    found = nearest_neighbours(some, 1)[:, 0]
-    added = torch.stack([found, asking])[:, empty[asking] & (found >= 0)]
-    edges = torch.cat([edges, added.to(edges.device)], dim=1)
+    asking = empty if search.domain.walls is None else torch.ones_like(empty)
+    some = Search(search.source, search.target[asking], search.domain)
+    found, place = some.nearest(1)[:, 0], asking.nonzero().squeeze(1)
+    added = torch.stack([found, place])[:, empty[asking] & (found >= 0)]
+    edges = torch.cat([edges, added], dim=1)
     return edges[:, edges[1].argsort(stable=True)]
 
 
 def _with_splines(
-    edges: Tensor,
-    query: RadiusQuery,
-    source: Tensor,
-    target: Tensor,
-    domain: Domain,
-    num: int,
+    edges: Tensor, near: Tensor, source: Tensor, target: Tensor, domain: Domain
 ) -> tuple[Tensor, Tensor]:
     """The edges with those of the nearest neighbours, which alone have weights."""
-    near = nearest_neighbours(query, min(int(query.source_ptr().diff().min()), num))
     # Of the positions themselves: those of the search have no gradients.
     here = target.cpu().double()[:, None].expand(*near.shape, -1)
     away = domain.tangent(here, source.cpu().double()[near])
@@ -241,10 +249,9 @@ def _with_splines(
         found = polyharmonic_spline(away[rows.squeeze(1), :count])
         splines = splines.index_put((rows, torch.arange(count)), found)
     # An edge's place in the order by target and then source.
-    place = (torch.arange(len(target))[:, None] * len(source) + near)[near >= 0]
-    ball = edges[1].cpu() * len(source) + edges[0].cpu()
-    keys = torch.cat([place, ball]).unique()
+    size = max(1, len(source))
+    place = (torch.arange(len(target))[:, None] * size + near)[near >= 0]
+    keys = torch.cat([place, edges[1] * size + edges[0]]).unique()
     weight = splines.new_zeros(len(keys))
     weight = weight.index_put((torch.searchsorted(keys, place),), splines[near >= 0])
-    union = torch.stack([keys % len(source), keys // len(source)])
-    return union.to(edges.device), weight.to(edges.device)
+    return torch.stack([keys % size, keys // size]), weight

@@ -12,8 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import BaseTransform
 
-from nfsgeo.geometry.bipartite import BipartiteGraph
-from nfsgeo.geometry.csr import pointers
+from nfsgeo.geometry.bipartite import BipartiteGraph, pointers
 from nfsgeo.geometry.domain import Domain
 from nfsgeo.geometry.grids import equispaced_grid
 from nfsgeo.geometry.radius_graph import GraphBuilder, Interpolation

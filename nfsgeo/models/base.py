@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import BipartiteGraph, Graphs
-from nfsgeo.geometry.graphs import sample_sizes
+from nfsgeo.geometry.search import sample_sizes
 from nfsgeo.models.problem import Problem
 from nfsgeo.models.settings import ModelSettings
 from nfsgeo.nn import grid_shape

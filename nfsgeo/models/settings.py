@@ -39,7 +39,7 @@ class GraphSettings(ModelSettings):
 
     radius_factor: PositiveFloat = 2.0
     radius: PositiveFloat | None = None
-    backend: Literal["auto", "scipy", "cell_list", "torch_cluster"] = "auto"
+    backend: Literal["auto", "scipy", "torch_cluster"] = "auto"
 
     def builder(self, problem: Problem, num_ends: int | None = None) -> GraphBuilder:
         """Builds graphs with this radius, in the normalised domain.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nfsgeo.geometry import BipartiteGraph, Domain
-from nfsgeo.geometry.csr import outside_inference
+from nfsgeo.geometry.bipartite import outside_inference
 
 __all__ = ["StationaryCovariance", "kriging_graph", "seen_points", "within_reach"]
 

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph, Domain
-from nfsgeo.geometry.nearest import nearest_neighbours
-from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.geometry.search import Search
 from nfsgeo.nn.base_interpolation import interpolate_along
 
 __all__ = ["fill_in_space", "fill_in_time", "nearest_graph", "neighbour_graph"]
@@ -86,9 +85,7 @@ def nearest_graph(pos: Tensor, query_pos: Tensor, domain: Domain) -> BipartiteGr
         domain: the box, with its periodic axes.
     """
     ends = pos.detach().cpu().double(), query_pos.detach().cpu().double()
-    near = nearest_neighbours(
-        RadiusQuery.create(*ends, domain), min(NEIGHBOURS, len(pos))
-    )
+    near = Search(*ends, domain).nearest(NEIGHBOURS)
     source, target = near[near >= 0], (near >= 0).nonzero()[:, 0]
     graph = BipartiteGraph.from_edges(torch.stack([source, target]), ends, domain)
     weight = graph.displacement.square().sum(1).clamp_min(1e-12).reciprocal()
@@ -105,8 +102,7 @@ def neighbour_graph(pos: Tensor, domain: Domain) -> BipartiteGraph:
         domain: the box, with its periodic axes.
     """
     here = pos.detach().cpu()
-    query = RadiusQuery.create(here, here, domain)
-    near = nearest_neighbours(query, min(NEIGHBOURS + 1, len(here)))
+    near = Search(here, here, domain).nearest(NEIGHBOURS + 1)
     source, target = near[near >= 0], (near >= 0).nonzero()[:, 0]
     graph = BipartiteGraph.from_edges(
         torch.stack([source, target]), (here, here), domain

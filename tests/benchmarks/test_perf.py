@@ -120,7 +120,7 @@ def test_steps_learn(make: Callable[[Path], Callable[[], float]]) -> None:
 
 
 def test_searches_find_the_same() -> None:
-    names = ["scipy", "cell_list"]
+    names = ["scipy", "auto"]
     names += ["torch_cluster"] if find_spec("torch_cluster") else []
     search = partial(entries.search, Path(), points=300, neighbours=8)
     found = {search(backend=name)().shape[1] for name in names}

@@ -40,7 +40,7 @@ def seed() -> None:
 CLUSTER = pytest.param("torch_cluster", marks=pytest.mark.cluster)
 
 
-@pytest.fixture(params=["scipy", "cell_list", CLUSTER])
+@pytest.fixture(params=["scipy", CLUSTER])
 def backend(request: pytest.FixtureRequest) -> str:
     if request.param == "torch_cluster":
         pytest.importorskip("torch_cluster")

@@ -8,15 +8,13 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry import Domain, bipartite_graph, polyharmonic_spline
-from nfsgeo.geometry.nearest import nearest_neighbours
-from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.geometry.search import Search
 from nfsgeo.geometry.splines import LARGEST_GAIN, spline_neighbours
 
 
 def neighbours(source: Tensor, target: Tensor, domain: Domain) -> tuple[Tensor, Tensor]:
     """Indices and displacements of the neighbours of every target."""
-    query = RadiusQuery.create(source, target, domain)
-    near = nearest_neighbours(query, spline_neighbours(domain.dim))
+    near = Search(source, target, domain).nearest(spline_neighbours(domain.dim))
     targets = target[:, None].expand(*near.shape, -1)
     return near, domain.displacement(targets, source[near])
 

@@ -18,8 +18,7 @@ from nfsgeo.geometry import (
     quadrature_weights,
     radius_edges,
 )
-from nfsgeo.geometry.nearest import nearest_neighbours
-from nfsgeo.geometry.query import RadiusQuery
+from nfsgeo.geometry.search import Search
 
 UNIT = (0.0, 0.0), (1.0, 1.0), (False, False)
 # A wall across the unit square, with a gap at its upper end.
@@ -116,7 +115,7 @@ def brute_nearest(source: Tensor, target: Tensor, domain: Domain, num: int) -> T
 def test_nearest_neighbours_are_those_of_brute_force(num: int) -> None:
     ends = (torch.rand(n, 2, dtype=torch.float64) for n in (150, 200))
     given = *(each[CHAMBERS.contains(each)] for each in ends), CHAMBERS
-    found = nearest_neighbours(RadiusQuery.create(*given), num)
+    found = Search(*given).nearest(num)
     assert torch.equal(found, brute_nearest(*given, num))
 
 
@@ -168,8 +167,7 @@ def test_a_point_behind_corners_takes_what_others_see() -> None:
     domain = Domain(*UNIT, Region.polygons(walls))
     source = torch.tensor([[0.02, 0.05], [0.05, 0.02]], dtype=torch.float64)
     target = equispaced_grid(domain, (20, 20), torch.float64)
-    query = RadiusQuery.create(source, target, domain)
-    found = nearest_neighbours(query, 2)
+    found = Search(source, target, domain).nearest(2)
     assert (found[:, 0] >= 0).all()
     seen = brute_nearest(source, target, domain, 2)[:, 0] >= 0
     assert not seen[target[:, 0] > 0.5].any()

@@ -84,7 +84,7 @@ def test_a_warm_step_needs_no_search_and_nothing_of_the_host(name, monkeypatch):
     model, x, pos, batch = batch_for(name)
     graphs = model.connect(pos, batch)
     step(model, x, pos, batch, graphs)  # makes what is kept of the edges
-    monkeypatch.setattr(radius_graph, "radius_edges", None)
+    monkeypatch.setattr(radius_graph, "Search", None)
     with NoCopyToTheHost():
         step(model, x, pos, batch, graphs)
     # It has no autocast and no CSR products.
