@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 from torch.utils.data import DataLoader
 
-from nfsgeo.data.connected_batches import ConnectedBatches
 from nfsgeo.data.generation import generate
+from nfsgeo.data.windows import ConnectedBatches
 from nfsgeo.geometry import Domain, equispaced_grid, radius_edges
 from nfsgeo.models import MODELS, Problem, build_model
 from nfsgeo.training import Experiment, load_config, prepare

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from nfsgeo.data.checks import finite, not_infinite
 from nfsgeo.data.fields import Doubles, Fields, Floats, Indices
@@ -26,7 +25,7 @@ class Sample(NamedTuple):
         a: Inputs that do not change in time ``[num_observed, C_a]``.
         f: Forcings ``[num_observed, T, C_f]``.
         pos: Positions, float64 ``[n, d]``.
-        volume: Quadrature weights ``[n]``, where they are wanted, else ``[0]``.
+        volume: Quadrature weights ``[n]`` where they are wanted, else ones.
         num_observed: Number of observed points.
         has_queries: Whether others follow them.
     """
@@ -44,25 +43,6 @@ class Sample(NamedTuple):
     def nbytes(self) -> int:
         """Bytes of its arrays."""
         return sum(array.nbytes for array in self[1:-2])
-
-    def at(self, steps: Indices) -> Sample:
-        """A copy at some of its time steps."""
-        inside = np.searchsorted(self.steps, steps)
-        u, f = (np.take(each, inside, axis=1) for each in (self.u, self.f))
-        return self._replace(steps=steps, u=u, f=f)
-
-    def present(self) -> NDArray[np.bool_]:
-        """Points that have a value ``[n]``; all, where no observed one has any."""
-        there = np.asarray(~np.isnan(self.u).all(axis=(1, 2)))
-        return there if there[: self.num_observed].any() else np.ones_like(there)
-
-    def where(self, there: NDArray[np.bool_]) -> Sample:
-        """At some of its points ``[n]``."""
-        observed = there[: self.num_observed]
-        a, f, num = self.a[observed], self.f[observed], int(observed.sum())
-        volume = self.volume[there] if self.volume.size else self.volume
-        u, pos = self.u[there], self.pos[there]
-        return Sample(self.steps, u, a, f, pos, volume, num, self.has_queries)
 
 
 def read_sample(
@@ -110,8 +90,7 @@ def read_sample(
     not_infinite(u, what)
     finite(a, what)
     pos = file.domain.wrap(torch.from_numpy(mesh.pos)).numpy()
-    volume = np.empty(0, np.float32)
+    volume = np.ones(len(mesh), np.float32)
     if volumes:
-        volume = np.ones(len(mesh), np.float32)
         volume[:num] = observed.volumes(file.domain)
     return Sample(steps, u, a[:num], f, pos, volume, num, mesh is not observed)

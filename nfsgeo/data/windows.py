@@ -1,26 +1,62 @@
-"""Samples as PyTorch Geometric graphs: inputs, targets and points."""
+"""Samples as PyTorch Geometric graphs of inputs, targets and points; their batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import pandas
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import Dataset
-from torch_geometric.data import Data
+from torch.utils.data import DataLoader, Dataset
+from torch_geometric.data import Batch, Data
 
-from nfsgeo.data.cache import Cache
 from nfsgeo.data.fields import Doubles, Fields, Indices
 from nfsgeo.data.meshes import Mesh, MeshesInTurn, MeshOfFile
 from nfsgeo.data.samples import Sample, read_sample
 from nfsgeo.data.streams import derived_seed
 from nfsgeo.errors import UserError
+from nfsgeo.geometry import Graphs
 
-__all__ = ["WindowDataset"]
+__all__ = ["Cache", "Connect", "ConnectedBatches", "WindowDataset", "batches"]
+
+# Makes the graphs of one sample from its positions, ``pos [n, d]``, and the keyword
+# ``query_pos [m, d]`` where it has query points.
+Connect = Callable[..., Graphs]
+
+
+class Cache:
+    """Objects by their key, which tell their size as ``nbytes``.
+
+    Those unused for longest go first. Each process has a cache of its own: a copy is
+    empty.
+
+    Args:
+        max_bytes: Memory for all of them, in bytes.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes, self._used = max_bytes, 0
+        self._made: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+
+    def __reduce__(self) -> tuple[type[Cache], tuple[int]]:
+        return Cache, (self.max_bytes,)
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What ``make`` returned for the key before, or returns now."""
+        if key in self._made:
+            self._made.move_to_end(key)
+            return self._made[key][0]
+        made = make()
+        self._made[key] = made, made.nbytes
+        self._used += made.nbytes
+        while self._used > self.max_bytes:
+            self._used -= self._made.popitem(last=False)[1][1]
+        return made
 
 
 class WindowDataset(Dataset[Data]):
@@ -135,40 +171,43 @@ class WindowDataset(Dataset[Data]):
         return len(self.samples)
 
     def __getitem__(self, number: int) -> Data:
-        sample, mesh = self.samples[number], self._mesh_number(number)
+        sample, mesh, n_in = self.samples[number], self._mesh_number(number), self.n_in
         numbers = self._pair(number) if self.pairs else self._numbers
         numbers = self._starts[number] + numbers
-        found = self._read(number, mesh).at(numbers)
-        if self.drop_absent and self.n_in:
-            there = found.present()
-            if not there.all():
-                found = found.where(there)
+        found = self._read(number, mesh)
+        at = np.searchsorted(found.steps, numbers)
+        u, f = (np.take(each, at, axis=1) for each in (found.u, found.f))
+        pos, volume, a, num = found.pos, found.volume, found.a, found.num_observed
+        if self.drop_absent and n_in:
+            there = ~np.isnan(u).all(axis=(1, 2))
+            if there[:num].any() and not there.all():
                 key = mesh, np.packbits(there).tobytes()
                 mesh = self._left.setdefault(key, -1 - len(self._left))
-        everywhere, a = torch.from_numpy(found.u), torch.from_numpy(found.a)
-        u = everywhere[: found.num_observed]
-        x = u[:, : self.n_in] if self.n_in else a[:, None]
-        if self.n_in and found.a.size:
-            x = torch.cat([x, a[:, None].expand(-1, self.n_in, -1)], dim=-1)
+                u, pos, volume = u[there], pos[there], volume[there]
+                a, f = a[there[:num]], f[there[:num]]
+                num = len(a)
+        # Copies, so that nothing done to an item reaches the cache.
+        everywhere, pos = torch.from_numpy(u), torch.tensor(pos)
+        x, static = everywhere[:num, :n_in], torch.from_numpy(a)[:, None]
+        if static.numel() or not n_in:
+            x = torch.cat([x, static.expand(-1, n_in, -1)], -1) if n_in else static
         if self.noise is not None:
             x = x + (self.noise * self._drawn(number, x.shape)).to(x)
-        # Copies, so that nothing done to an item reaches the cache.
-        pos, whole = torch.tensor(found.pos), torch.contiguous_format
         item = Data(
-            x=x.clone(memory_format=whole),
-            y=u[:, self.n_in :].clone(memory_format=whole),
-            pos=pos[: found.num_observed].clone(),
+            x=x.clone(memory_format=torch.contiguous_format),
+            y=everywhere[:num, n_in:].clone(memory_format=torch.contiguous_format),
+            pos=pos[:num].clone(),
             mesh=mesh,
             sample=sample,
             times=torch.from_numpy(self.file.times[numbers]),
         )
         if self.file.forcing_names:
-            item.forcing = torch.from_numpy(found.f)
+            item.forcing = torch.from_numpy(f)
         if self.volumes:
-            item.volume = torch.tensor(found.volume)
+            item.volume = torch.tensor(volume)
         if found.has_queries:
             item.query_pos = pos
-            item.query_y = everywhere[:, self.n_in :].clone()
+            item.query_y = everywhere[:, n_in:].clone()
         return item
 
     def _drawn(self, number: int, shape: Sequence[int]) -> Tensor:
@@ -196,9 +235,8 @@ class WindowDataset(Dataset[Data]):
 
     def _load(self, number: int) -> Sample:
         sample = self.samples[number]
-        of_sample = np.array(self.samples) == sample
-        starts = self._starts[of_sample if self._whole else [number]]
-        steps = np.unique(starts[:, None] + self._numbers)
+        alike = np.array(self.samples) == sample if self._whole else [number]
+        steps = np.unique(self._starts[alike][:, None] + self._numbers)
         mesh = self._mesh_of(number)
         return read_sample(self.file, sample, mesh, steps, volumes=self.volumes)
 
@@ -224,6 +262,37 @@ class WindowDataset(Dataset[Data]):
             return 0
         if isinstance(self.mesh, MeshesInTurn):
             return self.mesh.number(sample + self._ranks[number], self.turn)
-        return (
-            self.file.mesh_id(sample) if isinstance(self.mesh, MeshOfFile) else sample
-        )
+        of_file = isinstance(self.mesh, MeshOfFile)
+        return self.file.mesh_id(sample) if of_file else sample
+
+
+class ConnectedBatches:
+    """Collates items of a :class:`WindowDataset`, and joins the graphs of their meshes.
+
+    A batch holds them as ``graphs``. Those of a mesh, ``item.mesh``, are made once and
+    cached.
+
+    Args:
+        connect: Makes the graphs of one sample from its positions.
+        max_bytes: Memory for the graphs of single meshes, in bytes.
+    """
+
+    def __init__(self, connect: Connect, *, max_bytes: int = 2**30) -> None:
+        self.connect, self.cache = connect, Cache(max_bytes)
+
+    def __call__(self, items: Sequence[Data]) -> Batch:
+        """The batch of some items."""
+        batch = Batch.from_data_list(list(items))
+        each = [self.cache.get(one.mesh, partial(self._graphs, one)) for one in items]
+        batch.graphs = Graphs.join(each)
+        return batch
+
+    def _graphs(self, item: Data) -> Graphs:
+        queries = {"query_pos": item.query_pos} if "query_pos" in item else {}
+        return self.connect(item.pos, **queries)
+
+
+def batches(windows: WindowDataset, size: int, connect: Connect) -> Iterator[Batch]:
+    """All windows in order, in batches of a size that carry their graphs."""
+    collate = ConnectedBatches(connect)
+    yield from DataLoader(windows, batch_size=size, collate_fn=collate)

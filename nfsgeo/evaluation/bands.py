@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Subset
 
-from nfsgeo.data.connected_batches import batches
 from nfsgeo.data.meshes import MESH_KINDS, Mesh
+from nfsgeo.data.windows import batches
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import ScoredModel, read_bands
 from nfsgeo.forecast.bands import QUANTILES, Bands, Scale, needed

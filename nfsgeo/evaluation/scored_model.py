@@ -11,8 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from nfsgeo.data import Fields
-from nfsgeo.data.connected_batches import Connect, batches
-from nfsgeo.data.windows import WindowDataset
+from nfsgeo.data.windows import Connect, WindowDataset, batches
 from nfsgeo.forecast import Forecaster, rollout
 from nfsgeo.forecast.bands import Bands
 from nfsgeo.forecast.transforms import Normalise

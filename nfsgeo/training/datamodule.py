@@ -8,9 +8,8 @@ import numpy as np
 from lightning.pytorch import LightningDataModule, Trainer
 from torch.utils.data import DataLoader
 
-from nfsgeo.data.connected_batches import Connect, ConnectedBatches
 from nfsgeo.data.streams import epoch_order
-from nfsgeo.data.windows import WindowDataset
+from nfsgeo.data.windows import Connect, ConnectedBatches, WindowDataset
 
 __all__ = ["WindowData"]
 

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from nfsgeo.data.cache import Cache
+from nfsgeo.data.windows import Cache
 
 
 def test_memory_is_bounded():

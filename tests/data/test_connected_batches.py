@@ -9,9 +9,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 import nfsgeo.data
-from nfsgeo.data.connected_batches import ConnectedBatches, batches
 from nfsgeo.data.meshes import MeshesInTurn, random_subset
-from nfsgeo.data.windows import WindowDataset
+from nfsgeo.data.windows import ConnectedBatches, WindowDataset, batches
 from nfsgeo.geometry import Domain, GraphBuilder, Graphs
 
 BUILDER = GraphBuilder(Domain.unit(2), 0.2)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from nfsgeo.data.connected_batches import ConnectedBatches
+from nfsgeo.data.windows import ConnectedBatches
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Normalise
