@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import shapely.geometry
+import shapely
 
 from nfsgeo.data.fields import reading
 from nfsgeo.errors import UserError
@@ -49,8 +46,7 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
         raise UserError(f"{path}", "an existing file", "check the name")
     with reading(path, WHAT):
         if path.suffix.lower() in (".geojson", ".json"):
-            content = json.loads(path.read_text(encoding="utf-8"))
-            parts = shapely.get_parts(list(_shapes(content)))
+            parts = shapely.get_parts(shapely.from_geojson(path.read_text("utf-8")))
             while (shapely.get_type_id(parts) > shapely.GeometryType.POLYGON).any():
                 parts = shapely.get_parts(parts)
             if kinds := {part.geom_type for part in parts} - {"Polygon"}:
@@ -72,14 +68,3 @@ def read_region(path: str | Path, *, inside: bool = False) -> Region:
 
         mesh = trimesh.load_mesh(path, process=False)
         return Region.surface(mesh.vertices, mesh.faces, inside=inside)
-
-
-def _shapes(content: Any) -> Iterator[Any]:
-    """The geometries of GeoJSON; rings that rounding left open are closed."""
-    if content["type"] == "FeatureCollection":
-        for part in content["features"]:
-            yield from _shapes(part)
-    elif content["type"] == "Feature":
-        yield from _shapes(content["geometry"])
-    else:
-        yield shapely.geometry.shape(content)

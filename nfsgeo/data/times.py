@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -42,14 +42,7 @@ STEPS = {"day": DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 LENGTHS = (10, 16, 19, 23, 26)
 DIGITS = range(4, 18)
 # Dates that look like numbers, by their digits.
-FORMS = {
-    6: ("%Y%m", "%y%m%d"),
-    7: ("%Y%j",),
-    8: ("%Y%m%d",),
-    10: ("%Y%m%d%H",),
-    12: ("%Y%m%d%H%M",),
-    14: ("%Y%m%d%H%M%S",),
-}
+FORMS = {6: "%Y%m", 8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
 
 
 def as_times(values: Any, what: str) -> NDArray[np.float64]:
@@ -59,11 +52,9 @@ def as_times(values: Any, what: str) -> NDArray[np.float64]:
         UserError: A time is not given, has a time zone, or is neither number nor date.
     """
     array = np.ma.filled(np.ma.asanyarray(on_cpu(values)))
-    masked = int(np.ma.count_masked(values)) if np.ma.isMaskedArray(values) else 0
     if array.dtype.kind in "mM":
-        masked += int(np.isnat(array).sum())
-        if masked:
-            raise missing_values(what, masked, array.size)
+        if missing := int(np.isnat(array).sum()):
+            raise missing_values(what, missing, array.size)
         return array.astype(f"{array.dtype.kind}8[us]").astype(np.int64) / 1e6
     first = array.flat[0] if array.dtype == object and array.size else None
     if (zone := getattr(first, "tzinfo", None)) is not None:
@@ -113,51 +104,23 @@ def dates(times: NDArray[np.float64], unit: str) -> NDArray[Any]:
 
 
 def check_no_dates(times: NDArray[Any], what: str, todo: str) -> None:
-    """Asks whether numbers are dates without hyphens, such as 20260131 or 260131.
-
-    They may be where all of them are dates in one form. With eight digits or more that
-    is no chance. With fewer it may be, and numbers at equal steps stay numbers, unless
-    they count on by one, as days and months do.
+    """Asks whether numbers are dates without hyphens, such as 20260131 or 202601.
 
     Raises:
-        UserError: They may be.
+        UserError: They may be: all of them are dates of one form since 1800.
     """
-    numbers = np.unique(np.asarray(times))
-    if numbers.dtype.kind not in "iuf" or not len(numbers):
+    days = np.unique(np.floor(times))  # as NCL writes 2026-01-31 18:00, 20260131.75
+    texts = [str(int(day)) for day in days]
+    if not texts or len(texts[0]) != len(texts[-1]) or len(texts[0]) not in FORMS:
         return
-    days = np.unique(np.floor(numbers))  # as NCL writes 2026-01-31 18:00, 20260131.75
-    if not (days[0] >= 101 and days[-1] < 1e14):
+    try:
+        form = FORMS[len(texts[0])]
+        found = [datetime.strptime(text, form).replace(tzinfo=UTC) for text in texts]
+    except ValueError:
         return
-    texts = [f"{int(day):06d}" for day in days]  # which may have lost zeros in front
-    if len(texts[0]) != len(texts[-1]):
-        return
-    for form in FORMS.get(len(texts[0]), ()):
-        if form != "%Y%m%d" and np.any(numbers % 1):
-            continue
-        try:
-            found = [datetime.strptime(f"{t}+0000", f"{form}%z") for t in texts]
-        except ValueError:
-            continue
-        if "%Y" in form and not all(1800 <= date.year < 2200 for date in found):
-            continue
-        steps = np.diff(days)
-        even = len(steps) > 1 and _is_even(steps)
-        counted = even and steps[0] == 1 and days[-1] >= 1e5
-        if days[-1] < 1e7 and (not len(steps) or (even and not counted)):
-            continue
-        dated = np.diff(np.sort([date.timestamp() for date in found]))
-        if days[-1] < 1e4 and (len(steps) < 3 or not _is_even(dated)):
-            continue  # days of 2000, without its zeros
-        raise UserError(
-            f"{what} with {texts[0]}, a number or the date {found[0]:%Y-%m-%d}",
-            "dates such as 2026-01-31, or times that are no dates",
-            todo,
-        )
-
-
-def _is_even(steps: NDArray[Any]) -> bool:
-    """Whether steps are equal."""
-    return bool(steps.max() <= steps.min() * (1 + 1e-9))
+    if found[0].year >= 1800 and found[-1].year < 2200:
+        given = f"{what} with {texts[0]}, a number or the date {found[0]:%Y-%m-%d}"
+        raise UserError(given, "dates such as 2026-01-31, or times that are none", todo)
 
 
 def clock(times: Doubles, unit: str) -> tuple[Doubles, str]:

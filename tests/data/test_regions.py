@@ -75,7 +75,6 @@ def test_geojson(tmp_path):
         feature,
         {"type": "FeatureCollection", "features": [feature]},
         {"type": "GeometryCollection", "geometries": [polygon]},
-        {"type": "Polygon", "coordinates": [BLOCK, HOLE]},  # left open
     ):
         (tmp_path / "a.geojson").write_text(json.dumps(shape))
         region = read_region(tmp_path / "a.geojson")
