@@ -187,7 +187,7 @@ class WindowDataset(Dataset[Data]):
                 a, f = a[there[:num]], f[there[:num]]
                 num = len(a)
         # Copies, so that nothing done to an item reaches the cache.
-        everywhere, pos = torch.from_numpy(u), torch.tensor(pos)
+        everywhere, places = torch.from_numpy(u), torch.tensor(pos)
         x, static = everywhere[:num, :n_in], torch.from_numpy(a)[:, None]
         if static.numel() or not n_in:
             x = torch.cat([x, static.expand(-1, n_in, -1)], -1) if n_in else static
@@ -196,7 +196,7 @@ class WindowDataset(Dataset[Data]):
         item = Data(
             x=x.clone(memory_format=torch.contiguous_format),
             y=everywhere[:num, n_in:].clone(memory_format=torch.contiguous_format),
-            pos=pos[:num].clone(),
+            pos=places[:num].clone(),
             mesh=mesh,
             sample=sample,
             times=torch.from_numpy(self.file.times[numbers]),
@@ -206,7 +206,7 @@ class WindowDataset(Dataset[Data]):
         if self.volumes:
             item.volume = torch.tensor(volume)
         if found.has_queries:
-            item.query_pos = pos
+            item.query_pos = places
             item.query_y = everywhere[:, n_in:].clone()
         return item
 
