@@ -17,8 +17,7 @@ from nfsgeo.data.meshes import MESH_KINDS, Mesh
 from nfsgeo.data.windows import batches
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import ScoredModel, read_bands
-from nfsgeo.forecast.bands import QUANTILES, Bands, Scale, needed
-from nfsgeo.forecast.surroundings import Surroundings
+from nfsgeo.forecast.bands import QUANTILES, Bands, Scale, Surroundings, needed
 from nfsgeo.forecast.transforms import Climatology
 from nfsgeo.models import MODELS
 from nfsgeo.training import RunPaths

@@ -21,7 +21,7 @@ from nfsgeo.data.formats import require
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.scored_model import open_run
 from nfsgeo.forecast import Forecaster
-from nfsgeo.forecast.checks import example
+from nfsgeo.forecast.arrays import example
 from nfsgeo.forecast.transforms import Climatology
 from nfsgeo.geometry import BipartiteGraph, Graphs
 from nfsgeo.geometry.bipartite import pointers

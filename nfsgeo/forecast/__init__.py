@@ -6,9 +6,8 @@
 - :func:`rollout`: predictions further ahead than training
 """
 
-from nfsgeo.forecast.forecaster import Forecaster
+from nfsgeo.forecast.forecaster import Forecaster, rollout
 from nfsgeo.forecast.matching import check_times, matched, task_of, times_of
-from nfsgeo.forecast.rollout import rollout
 from nfsgeo.forecast.statistics import Statistics
 
 __all__ = [

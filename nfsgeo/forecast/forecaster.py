@@ -1,4 +1,4 @@
-"""Prediction by any model, in the units of the data."""
+"""Prediction by any model, in the units of the data, and further ahead by rollouts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from nfsgeo.errors import UserError
-from nfsgeo.forecast.bands import Bands
-from nfsgeo.forecast.checks import check_shapes
-from nfsgeo.forecast.samples import predict_samples
-from nfsgeo.forecast.surroundings import with_nearest
+from nfsgeo.forecast.arrays import check_shapes, predict_samples
+from nfsgeo.forecast.bands import Bands, with_nearest
 from nfsgeo.forecast.transforms import (
     TRANSFORMS,
     Given,
@@ -27,7 +25,7 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS, Model, Task, build_model
 from nfsgeo.models.base import check_differentiable
 
-__all__ = ["Forecaster"]
+__all__ = ["Forecaster", "rollout"]
 
 T = TypeVar("T", bound=Transform)
 
@@ -68,9 +66,6 @@ class Forecaster(nn.Module):
         """With a fresh network, of the size that the transforms ask for.
 
         Arguments as of the class, and ``settings`` of the model.
-
-        Raises:
-            UserError: a setting does not fit.
         """
         problem = task.problem()
         for transform in transforms:
@@ -80,28 +75,22 @@ class Forecaster(nn.Module):
     def description(self) -> dict[str, Any]:
         """Plain types, from which :meth:`from_description` builds the same again."""
         names = {kind: name for name, kind in TRANSFORMS.items()}
-        stack: list[Any] = [
-            {"name": names[type(each)], **each.settings} for each in self.stack
-        ]
+        stack = ({"name": names[type(each)], **each.settings} for each in self.stack)
         return {
             "model": self.name,
             "settings": self.model.settings.model_dump(mode="json"),
             "prediction": self.prediction,
             "task": self.task.model_dump(mode="json"),
-            "transforms": stack,
+            "transforms": list(stack),
         }
 
     @classmethod
     def from_description(cls, content: Mapping[str, Any]) -> Self:
-        """The forecaster of a :meth:`description`, without its weights.
-
-        Args:
-            content: what :meth:`description` gives.
-        """
+        """The forecaster whose :meth:`description` is the content, without weights."""
         transforms = []
         for each in content["transforms"]:
-            settings = {key: value for key, value in each.items() if key != "name"}
-            transforms.append(TRANSFORMS[each["name"]](**settings))
+            settings = dict(each)
+            transforms.append(TRANSFORMS[settings.pop("name")](**settings))
         task = Task.model_validate(content["task"])
         with torch.random.fork_rng(devices=[]):
             return cls.build(content["model"], content["settings"], task, transforms)
@@ -194,7 +183,7 @@ class Forecaster(nn.Module):
         forcing: Any = None,
         times: Any = None,
     ) -> Any:
-        """Predicted fields of samples in memory, in the units of the data.
+        """Predicted fields ``[m, n_out, C]`` of each sample, in the units of the data.
 
         What comes back is of the kind that was given: numpy for numpy, tensors on their
         device for tensors, a list for a list, and for ``Data`` a copy with the
@@ -202,18 +191,14 @@ class Forecaster(nn.Module):
 
         Args:
             data: fields of a sample ``[n, n_in, F]``, NaN or masked where a value is
-                missing, or PyTorch Geometric's ``Data`` with ``x``, ``pos`` and
-                optionally ``query_pos``, ``forcing`` and, for a model of lead times,
-                ``times``; a list of either, or a ``Batch``, for several samples.
+                missing, or PyTorch Geometric's ``Data`` with ``x``, ``pos`` and the
+                others, where there are any; a list of either, or a ``Batch``.
             pos: positions ``[n, d]`` of the fields, which all samples share.
             query_pos: where to predict, ``[m, d]``; None for the observed points.
             forcing: what is known ahead ``[n, n_in + n_out, C_f]``, which all samples
                 share; None where the model was trained without.
-            times: of the inputs and of what is asked for ``[n_in + n_out]``, increasing
-                and in the units of the data, for a model of lead times.
-
-        Returns:
-            ``[m, n_out, C]`` for each sample.
+            times: of the inputs and of what is asked for ``[n_in + K]``, increasing;
+                None where predictions do not depend on them.
 
         Raises:
             UserError: fields have no positions, or other components or time steps
@@ -221,15 +206,10 @@ class Forecaster(nn.Module):
                 than in training.
         """
         known = {"query_pos": query_pos, "forcing": forcing, "times": times}
-        return predict_samples(self, self.task, data, pos, known)
+        return predict_samples(self, data, pos, known)
 
     def filled(self, x: Tensor, graphs: Graphs) -> Tensor:
-        """The inputs ``[N, n_in, F]`` with missing values filled in.
-
-        Args:
-            x: in the units of the data.
-            graphs: from :meth:`connect`.
-        """
+        """The inputs ``x [N, n_in, F]``, missing values filled in, on ``graphs``."""
         scale, missing = self.find(Normalise), self.find(MissingValues)
         assert scale is not None and missing is not None
         values = missing.filled(scale.fields.normalise(x), graphs)
@@ -289,3 +269,77 @@ class Forecaster(nn.Module):
         if given.known is None:
             return seen
         return self.model.problem.with_forcing(seen, given.known.to(kind))
+
+
+@torch.no_grad()
+def rollout(
+    forecaster: Forecaster,
+    x: Tensor,
+    pos: Tensor,
+    steps: int,
+    batch: Tensor | None = None,
+    *,
+    graphs: Graphs | None = None,
+    forcing: Tensor | None = None,
+    times: Tensor | None = None,
+) -> Tensor:
+    """Predicted fields at as many time steps as asked for, autoregressively.
+
+    The predictions at the observed points are the inputs of the next window, together
+    with as many of the last inputs as it takes; static inputs stay. Each window has the
+    forcing of its own time steps, or the last one that is known where it reaches
+    further.
+
+    Args:
+        forecaster: trained on windows of ``n_in`` and ``n_out`` time steps.
+        x: fields ``[N, n_in, F]``, in the units of the data.
+        pos: positions ``[N, d]``.
+        steps: number of time steps to predict.
+        batch: sample of each point ``[N]``; None for one sample.
+        graphs: from ``forecaster.connect``, with the query points if there are any.
+        forcing: what is known ahead, ``[N, n_in + steps, C_f]``; None where the model
+            was trained without.
+        times: for a model that depends on them, of the inputs and of what is
+            predicted, ``[n_in + steps]`` or those of each sample. A window has as many
+            time steps as in training.
+
+    Returns:
+        ``[M, steps, C]``, at the query points or else at the observed ones.
+
+    Raises:
+        UserError: the model has no time.
+    """
+    task = forecaster.task
+    if not task.has_time:
+        raise UserError(
+            f"{steps} time steps of a problem without time",
+            "a model that was trained on fields in time",
+            "leave the number of time steps out",
+        )
+    graphs = graphs or forecaster.connect(pos, batch)
+    observed = graphs
+    if graphs.query_pos is not None:
+        observed = forecaster.connect(pos, graphs.batch)
+    fields, num = len(task.components), task.n_in + task.n_out
+    window, found, done = x, [], 0
+    if times is not None and not task.any_time:  # the last window may end later
+        step = times[..., -1:] - times[..., -2:-1]
+        later = times[..., -1:] + step * torch.arange(1, num + 1).to(step)
+        times = torch.cat([times, later], dim=-1)
+    while True:
+        known: dict[str, Tensor | None] = {"forcing": None, "times": None}
+        if times is not None:
+            known["times"] = times[..., done : done + num]
+        if forcing is not None:
+            here = num if times is None else known["times"].size(-1)  # type: ignore[union-attr]
+            last = torch.arange(done, done + here).clamp(max=forcing.size(1) - 1)
+            known["forcing"] = forcing[:, last.to(forcing.device)]
+        found.append(forecaster(window, graphs=graphs, **known))
+        done += found[-1].size(1)
+        if done >= steps:
+            return torch.cat(found, dim=1)[:, :steps]
+        at_points = found[-1]
+        if graphs is not observed:
+            at_points = forecaster(window, graphs=observed, **known)
+        joint = torch.cat([window[..., :fields], at_points], dim=1)[:, -x.size(1) :]
+        window = torch.cat([joint, x[..., fields:]], dim=-1)

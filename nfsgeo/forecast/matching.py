@@ -1,4 +1,4 @@
-"""The task of a file, and whether another file has the task of a run."""
+"""The task of a file, and whether another file or times are those of a task."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nfsgeo.data.fields import Doubles
 from nfsgeo.data.formats.columns import listed
 from nfsgeo.data.times import EPOCH, MONTHS, clock, same_steps, step_text
 from nfsgeo.errors import UserError
-from nfsgeo.forecast.checks import check_lead
 from nfsgeo.forecast.statistics import Statistics
 from nfsgeo.geometry import Domain
 from nfsgeo.models import Task
 
-__all__ = ["check_times", "matched", "task_of", "times_of"]
+__all__ = ["check_asked", "check_lead", "check_times", "matched", "same_names"]
+__all__ += ["task_of", "times_of"]
 
 
 def task_of(
@@ -59,7 +59,7 @@ def task_of(
         std=tuple(statistics.fields.std.tolist()),
         n_in=n_in,
         n_out=len(times) - n_in,
-        times=tuple(float(time - last) for time in at),
+        times=tuple((at - last).tolist()),
         any_time=statistics.any_time,
         seasonal=seasonal,
         longest_lead=statistics.longest_lead,
@@ -86,47 +86,45 @@ def matched(file: Fields, task: Task) -> Fields:
             other units; everything that differs is named.
     """
     there = {*file.component_names, *file.forcing_names, *file.parameters}
-    wrong: list[tuple[str, str, str]] = []
-    lacking = [name for name in (*task.forcings, *task.scalars) if name not in there]
-    if lacking:
-        names = ", ".join(lacking)
-        wrong.append((f"no {names}", f"{names}, known ahead", "add it to the file"))
+    known, wrong = [*task.forcings, *task.scalars], dict[str, tuple[str, str]]()
+    if lacking := ", ".join(name for name in known if name not in there):
+        wrong[f"no {lacking}"] = f"{lacking}, known ahead", "add it to the file"
     else:
-        file = file.with_known([*task.forcings, *task.scalars])
+        file = file.with_known(known)
     fields = _found(task.components, file.component_names, "u")
     static = _found(task.static, file.static_names, "a")
-    for what, names_found, given, asked in (
+    for what, found, given, asked in (
         ("component", fields, file.component_names, task.components),
         ("static input", static, file.static_names, task.static),
     ):
-        if names_found is None:
-            kind = "use data of the kind that the model was trained on, or rename them"
-            wrong.append((_counted(what, given), _counted(what, asked), kind))
+        if found is None:
+            advice = (
+                "use data of the kind that the model was trained on, or rename them"
+            )
+            wrong[_counted(what, given)] = _counted(what, asked), advice
     for name in sorted(task.units.keys() & file.units.keys()):
         one, other = (_unit(units[name]) for units in (file.units, task.units))
         if name == "time" and other == MONTHS and file.time_unit == EPOCH:
             continue  # whose steps are compared, see check_times
         if one != other:
             advice = "convert the values, or correct the unit in the file"
-            wrong.append((f"{name} in {one}", f"{name} in {other}", advice))
+            wrong[f"{name} in {one}"] = f"{name} in {other}", advice
     if not file.domain_is_known:
         with contextlib.suppress(UserError):
             file = file.with_domain(task.domain)
     if file.domain.to_dict() != task.domain.to_dict():
         advice = "use data on that domain, or set it by nfsgeo convert --axis, "
         advice += "--sphere, --obstacles or --region"
-        wrong.append((f"the domain {_box(file.domain)}", _box(task.domain), advice))
+        wrong[f"the domain {_box(file.domain)}"] = _box(task.domain), advice
     if wrong:
-        given_, wanted, advice_ = (
-            list(dict.fromkeys(each)) for each in zip(*wrong, strict=True)
-        )
+        wanted, advices = zip(*wrong.values(), strict=True)
         raise UserError(
-            f"{file.path} with {', and '.join(given_)}",
+            f"{file.path} with {', and '.join(wrong)}",
             f"{', and '.join(wanted)}, as in training",
-            "; ".join(advice_),
+            "; ".join(dict.fromkeys(advices)),
         )
     assert fields is not None and static is not None
-    return file.select([*fields, *static, *task.forcings, *task.scalars])
+    return file.select([*fields, *static, *known])
 
 
 def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) -> None:
@@ -159,6 +157,39 @@ def check_times(task: Task, file: Fields, windows: Iterable[Sequence[float]]) ->
         )
 
 
+def check_lead(task: Task, ahead: float, what: str) -> None:
+    """Refuses a time ``ahead`` of the last input that is longer than any in training.
+
+    Raises:
+        UserError: it is longer; the message begins with ``what``.
+    """
+    if ahead > task.longest_lead * (1 + 1e-3):
+        raise UserError(
+            f"{what} the last time is {ahead:g} after the last input",
+            f"at most {task.longest_lead:g}, the longest lead time in training",
+            "ask for earlier times, or train with a larger --n-out",
+        )
+
+
+def check_asked(task: Task, lead_times: Sequence[float], steps: int | None) -> None:
+    """Refuses times after the last input that a model cannot be asked for.
+
+    Raises:
+        UserError: another model, a number of ``steps`` is given as well, or times do
+            not increase or are too far ahead.
+    """
+    given = f"lead times {', '.join(f'{time:g}' for time in lead_times)}"
+    if not task.any_time or steps is not None:
+        raise UserError(
+            f"{given} with {'this model' if steps is None else 'a number of steps'}",
+            "a model that was trained for lead times, and no number of steps",
+            "leave one out, or train with --set data.lead_times=true",
+        )
+    if not len(lead_times) or not (np.diff([0.0, *lead_times]) > 0).all():
+        raise UserError(given, "positive times that increase", "change them")
+    check_lead(task, lead_times[-1], f"{given}, of which")
+
+
 def times_of(task: Task, file: Fields, times: Doubles) -> tuple[Doubles, str]:
     """Times as a task counts them, in months where its steps are, and their unit.
 
@@ -171,15 +202,18 @@ def times_of(task: Task, file: Fields, times: Doubles) -> tuple[Doubles, str]:
     return clock(times, unit) if task.units.get("time") == MONTHS else (times, unit)
 
 
+def same_names(one: Sequence[str], other: Sequence[str], stem: str) -> bool:
+    """Whether names are the same, or those of one side made up of the ``stem``."""
+    made_up = numbered(stem, len(one))  # of formats that hold no names
+    made = [*one] == made_up or [*other] == made_up
+    return [*one] == [*other] or (made and len(one) == len(other))
+
+
 def _found(trained: Sequence[str], there: Sequence[str], stem: str) -> list[str] | None:
     """Names in a file of what a model was trained with, None where some are lacking."""
-    if trained and set(trained) <= set(there):
+    if set(trained) <= set(there):
         return list(trained)
-    made_up = numbered(stem, len(trained))  # of formats that hold no names
-    alike = len(there) == len(trained)
-    if alike and (list(trained) == made_up or list(there) == made_up):
-        return list(there)
-    return None if trained else []
+    return list(there) if same_names(trained, there, stem) else None
 
 
 def _counted(what: str, names: Sequence[str]) -> str:
@@ -198,8 +232,7 @@ def _box(domain: Domain) -> str:
     text = " x ".join(f"[{low:.6g}, {high:.6g}]" for low, high in ends)
     axes = ", ".join(compress("xyz", domain.periodic))
     text += f", {f'periodic along {axes}' if axes else 'not periodic'}"
-    if domain.curved:
-        text += ", a sphere"
+    text += ", a sphere" * domain.curved
     if domain.region is not None:
         text += f", a region with {len(domain.region.facets)} facets"
     return text

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import nfsgeo
 from nfsgeo.errors import UserError
 from nfsgeo.evaluation.bands import Errors, crps, interval_score
-from nfsgeo.forecast.bands import Scale
-from nfsgeo.forecast.surroundings import Surroundings
+from nfsgeo.forecast.bands import Scale, Surroundings
 from nfsgeo.report import write_report
 from nfsgeo.training import RunPaths
 

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
-from nfsgeo.forecast.bands import QUANTILES, Bands, Scale, needed
-from nfsgeo.forecast.surroundings import Surroundings
+from nfsgeo.forecast.bands import QUANTILES, Bands, Scale, Surroundings, needed
 from nfsgeo.forecast.transforms import MissingValues, Normalise
 
 Make = Callable[..., Forecaster]
