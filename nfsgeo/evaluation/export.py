@@ -38,7 +38,6 @@ EXAMPLE_POINTS, EXAMPLE_QUERIES = 23, 17
 ENDS = {
     "up": ("points", "nodes"),
     "down": ("nodes", "queries"),
-    "beside": ("points", "queries"),
     "last": ("points", "queries"),
     "neighbours": ("points", "points"),
     "climatology": ("stations", "points"),

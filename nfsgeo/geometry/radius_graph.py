@@ -150,12 +150,6 @@ class GraphBuilder:
         num = spline_neighbours(self.domain.intrinsic_dim, on_grid=True)
         return self._graph(grid, pos, ball=self.ball_from_grid, nearest=num)
 
-    def points_to_queries(self, pos: Tensor, query_pos: Tensor) -> BipartiteGraph:
-        """The nearest of the points ``pos [n, d]`` to ``query_pos [m, d]``."""
-        num = spline_neighbours(self.domain.intrinsic_dim) // 2
-        spline = replace(self, interpolation="spline")
-        return spline._graph(pos, query_pos, ball=False, nearest=num)
-
     def points_to_points(self, pos: Tensor) -> BipartiteGraph:
         """Points ``pos [n, d]`` to each other, themselves included."""
         # Every point has its own value.

@@ -119,13 +119,8 @@ class MixerOperator(Model):
         self.lift = Lift(problem.num_features, seen, width, time=self.time_tokens)
         self.resampling = resampling
         self.blocks = blocks
-        channels, steps = back_width or width, 1 if self.time_tokens else problem.n_out
-        beside, components = resampling.beside, problem.out_components
-        self.projector = Projector(channels + beside, steps * components)
-        first = self.projector[0]
-        assert isinstance(first, nn.Linear)
-        # Without a part in the prediction before training.
-        nn.init.zeros_(first.weight[:, channels:])
+        steps = 1 if self.time_tokens else problem.n_out
+        self.projector = Projector(back_width or width, steps * problem.out_components)
 
     @staticmethod
     @abstractmethod

@@ -63,23 +63,13 @@ class NFSSettings(FourierSettings, InterpolationSettings):
 
 
 class NFS(PointMixer):
-    r"""Interpolation to a grid, Fourier blocks with Layer-Norm, and interpolation back.
+    """Interpolation to a grid, Fourier blocks with Layer-Norm, and interpolation back.
 
-    By default local splines interpolate to the grid and back. In one dimension, and
-    where ``kernel`` is set, learned kernels add to them among the nodes and on the way
-    back. A ``radial`` kernel takes inputs of the observed points past the grid:
-
-    .. math:: u_j = Q_2 \, \mathrm{GELU} \Big( Q_1 v_j + \sum_i \Big( b_{ij} M_0 +
-        (b_{ij} - c_{ij}) M_1 + \sum_r (b_{ij} - g^r_{ij}) M_{1+r} \Big) a_i + q \Big)
-
-    over the points :math:`x_i` nearest to a query :math:`x_j`, with the field
-    :math:`v_j` from the grid, weights :math:`b` of the spline through the points,
-    :math:`c` of the way to the grid and back, and :math:`g^r` of Gaussian means, see
-    :func:`nfsgeo.nn.base_interpolation.gaussian_means`. The learned matrices :math:`M`
-    are zero before training. The paper's kernels sum over the points: those of
-    ``kernel="dense"`` with ``base="mean"``, which are added to the mean of the
-    neighbours. The system of
-    "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2.
+    "Non-equispaced Fourier Neural Solvers for PDEs", section 3.2. By default local
+    splines interpolate to the grid and back. In one dimension, and where ``kernel`` is
+    set, learned kernels add to them among the nodes and on the way back. The paper's
+    kernels sum over the points: those of ``kernel="dense"`` with ``base="mean"``, which
+    are added to the mean of the neighbours.
     """
 
     Settings: ClassVar[type[ModelSettings]] = NFSSettings

@@ -25,10 +25,7 @@ from nfsgeo.nn import (
 
 __all__ = ["InterpolationSettings", "KernelName", "PointMixer", "grid_shape_for"]
 
-KernelName = Literal["dense", "channel", "gaussian", "radial", "none"]
-
-# Kernels that are not added to the base interpolation.
-AROUND = ("none", "radial")
+KernelName = Literal["dense", "channel", "gaussian", "none"]
 
 
 class InterpolationSettings(MixerSettings, GraphSettings):
@@ -43,8 +40,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
             ``n`` nodes where there are fewer nodes than points.
         kernel: a ``dense`` matrix for each edge, a weight for each ``channel``, or a
             ``gaussian``; ``none`` leaves the base interpolation as it is, with nothing
-            learned in it. So does ``radial``, a kernel from the nearest points to the
-            query points, past the grid; see :class:`nfsgeo.models.NFS`.
+            learned in it.
         shared_by: number of channels that share a weight of the ``channel`` kernel, a
             divisor of ``width``.
         hidden: width of the kernel's network.
@@ -90,7 +86,7 @@ class InterpolationSettings(MixerSettings, GraphSettings):
         kernel_at = self.kernel_at or (
             "points" if base == "mean" and not several else "nodes"
         )
-        if several and (self.kernel in AROUND or kernel_at == "points"):
+        if several and (self.kernel == "none" or kernel_at == "points"):
             raise UserError(
                 f"radii {self.radii} with kernel {self.kernel} at {kernel_at}",
                 "a learned kernel at the nodes",
@@ -132,7 +128,7 @@ class PointMixer(MixerOperator):
         radius = settings.builder(problem, ends).radius
         to_grid = to_points = None
         wider = []
-        if settings.kernel not in AROUND:
+        if settings.kernel != "none":
             width = settings.width
             to_grid = _learned(problem, settings, radius, width)
             to_points = _learned(problem, settings, radius, back_width or width)
@@ -148,7 +144,6 @@ class PointMixer(MixerOperator):
             quadrature=settings.quadrature,
             kernel_at=settings.kernel_at,
             wider=wider,
-            beside=problem.num_features if settings.kernel == "radial" else 0,
             backend=settings.backend,
         )
         return resampling, shape, back_width

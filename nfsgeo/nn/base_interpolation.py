@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import torch
 from torch import Tensor
 
 from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph
 from nfsgeo.nn.neighbour_sum import neighbour_sum
 
-__all__ = ["gaussian_means", "interpolate", "interpolate_along", "spline_graph"]
+__all__ = ["interpolate", "interpolate_along", "spline_graph"]
 
 
 def interpolate(
@@ -47,36 +44,6 @@ def interpolate_along(x: Tensor, graph: BipartiteGraph) -> Tensor:
     weight = graph.base_weight.to(x.dtype)
     values = neighbour_sum(x.flatten(1)[None], weight[None], graph)
     return values[0].unflatten(1, x.shape[1:])
-
-
-def gaussian_means(
-    x: Tensor, graph: BipartiteGraph, sharpness: Sequence[float]
-) -> Tensor:
-    r"""Means of the neighbours of each target under Gaussians of several widths.
-
-    .. math:: z^r_j = \frac{\sum_i g^r_{ij} \, x_i}{\sum_i g^r_{ij}}, \qquad
-        g^r_{ij} = e^{-\beta_r |x_j - x_i|^2 / \ell_j^2}
-
-    with the spacing of the sources :math:`\ell_j`, the root mean square distance of
-    the neighbours.
-
-    Args:
-        x: ``[n, F]``.
-        graph: in which each target has neighbours.
-        sharpness: :math:`\beta`.
-
-    Returns:
-        ``[m, R, F]``.
-    """
-    ones, tiny = x.new_ones(1, x.size(0), 1), torch.finfo(x.dtype).tiny
-    square = graph.offset(x.dtype)[:, -1].square()
-    mean = (square * graph.mean_weight(x.dtype))[None]
-    spacing = neighbour_sum(ones, mean, graph).flatten().clamp_min(tiny)
-    square = square / spacing[graph.edge_index[1]]
-    weight = torch.exp(-square * x.new_tensor(sharpness)[:, None])
-    sums = neighbour_sum(torch.cat([x[None], ones], dim=-1), weight, graph)
-    means = sums[..., :-1] / sums[..., -1:].clamp_min(tiny)
-    return means.transpose(0, 1)
 
 
 def spline_graph(

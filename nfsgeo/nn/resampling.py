@@ -20,7 +20,7 @@ from nfsgeo.geometry import (
     Interpolation,
     equispaced_grid,
 )
-from nfsgeo.nn.base_interpolation import gaussian_means, interpolate_along
+from nfsgeo.nn.base_interpolation import interpolate_along
 from nfsgeo.nn.interpolation import KernelInterpolation
 
 __all__ = [
@@ -31,9 +31,6 @@ __all__ = [
     "grid_shape",
 ]
 
-# Of the means of the nearest points: from about the nearest alone to almost all alike.
-SHARPNESS = (2.0, 0.5)
-
 # From inputs ``[n, F]`` and positions ``[n, d]`` to a field at time zero ``[n, C]`` and
 # its rate of change ``[C]``, the same everywhere; ``None`` for a problem without time.
 LiftedBy = Callable[[Tensor, Tensor], tuple[Tensor, Tensor | None]]
@@ -43,12 +40,7 @@ class Resampling(nn.Module, ABC):
     """Brings fields from points to a grid, and from the grid to points.
 
     The field of a problem without time has no time axis on the grid.
-
-    Attributes:
-        beside: channels that :meth:`back` adds, of inputs that do not pass the grid.
     """
-
-    beside = 0
 
     def connect(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
         """The edges between the points of one sample and the grid, by name.
@@ -81,7 +73,7 @@ class Resampling(nn.Module, ABC):
         graphs: Graphs,
         some: slice | None = None,
     ) -> Tensor:
-        """A field ``[B, C, *grid(, T)]`` at the query points, ``[M, T, C + beside]``.
+        """A field ``[B, C, *grid(, T)]`` at the query points, ``[M, T, C]``.
 
         ``T`` is 1 for a problem without time.
 
@@ -188,9 +180,6 @@ class InterpolationResampling(Resampling):
             weight then depends on the mesh.
         wider: further kernels among the nodes, each after the radius of its
             neighbourhoods; what they learn is added. They need ``kernel_at="nodes"``.
-        beside: number ``F`` of inputs at a point, if :meth:`back` is to add those at
-            the queries to the field: from the nearest points, less what has passed the
-            grid, and less their Gaussian means.
         backend: of the radius search; see :func:`nfsgeo.geometry.radius_edges`.
 
     Raises:
@@ -212,11 +201,9 @@ class InterpolationResampling(Resampling):
         quadrature: bool = False,
         kernel_at: Literal["points", "nodes"] = "points",
         wider: Sequence[tuple[float, KernelInterpolation]] = (),
-        beside: int = 0,
         backend: str = "auto",
     ) -> None:
         super().__init__()
-        self.beside = (2 + len(SHARPNESS)) * beside
         self.to_grid = to_grid
         self.wider = nn.ModuleList(kernel for _, kernel in wider)
         self._wider_radii = [radius for radius, _ in wider]
@@ -248,20 +235,14 @@ class InterpolationResampling(Resampling):
         self._nodes: dict[torch.device, dict[str, BipartiteGraph]] = {}
 
     def connect(self, pos: Tensor, query_pos: Tensor) -> dict[str, BipartiteGraph]:
-        """Points to nodes (``up``), nodes to queries (``down``), among nodes.
-
-        Points to queries (``beside``) for inputs that do not pass the grid.
-        """
+        """Points to nodes (``up``), nodes to queries (``down``), among nodes."""
         # Not the buffer, which may be on another device than the positions.
         grid = equispaced_grid(self.builder.domain, self.shape).to(pos)
-        edges = {
+        return {
             "up": self.builder.points_to_grid(pos, grid),
             "down": self.builder.grid_to_points(grid, query_pos),
             **self.among_nodes(pos.device),
         }
-        if self.beside:
-            edges["beside"] = self.builder.points_to_queries(pos, query_pos)
-        return edges
 
     def forward(
         self, features: Tensor, graphs: Graphs, lift: LiftedBy, times: Tensor
@@ -308,25 +289,10 @@ class InterpolationResampling(Resampling):
         if some is not None:
             down = down.rows(some.start, some.stop)
         if self.from_grid is None:
-            found = interpolate_along(field, down)
-        else:
-            known, nodes = self._at_nodes(features, graphs)
-            found = self.from_grid(field, nodes, down, known)
-        if not self.beside:
-            return found
-        beside = self._beside(features, graphs, down, some)
-        return torch.cat([found, beside.expand(-1, found.size(1), -1)], dim=-1)
-
-    def _beside(
-        self, features: Tensor, graphs: Graphs, down: BipartiteGraph, some: slice | None
-    ) -> Tensor:
-        """See ``beside`` of the class: ``[M, 1, 4 F]``."""
-        graph = graphs.edges["beside"]
-        graph = graph if some is None else graph.rows(some.start, some.stop)
-        here = interpolate_along(features[:, None], graph)
-        through = interpolate_along(self._at_nodes(features, graphs)[0][:, None], down)
-        others = torch.cat([through, gaussian_means(features, graph, SHARPNESS)], dim=1)
-        return torch.cat([here, here - others], dim=1).flatten(1)[:, None]
+            return interpolate_along(field, down)
+        known, nodes = self._at_nodes(features, graphs)
+        found: Tensor = self.from_grid(field, nodes, down, known)
+        return found
 
     def among_nodes(self, device: torch.device) -> dict[str, BipartiteGraph]:
         """The graphs among the nodes, by name, on a ``device``; none without a kernel.

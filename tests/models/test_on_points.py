@@ -118,27 +118,6 @@ def test_without_a_kernel_the_base_interpolation_is_left(kernel_at, has_time):
     assert edges[0] < edges[1] or not has_time
 
 
-@pytest.mark.parametrize("time", ["tokens", "channels", None])
-def test_a_radial_kernel_starts_as_the_base_interpolation(time):
-    """Untrained, inputs that do not pass the grid have no part in the prediction."""
-    p = replace(problem(num_points=60), has_time=time is not None, n_in=1)
-    sizes = {"width": 8, "modes": 2} | ({"time": time} if time else {})
-    plain, learned = (
-        build_model("nfs", p, {**sizes, "kernel": kernel})
-        for kernel in ("none", "radial")
-    )
-    weights = plain.state_dict()
-    first = learned.projector[0].weight.detach().clone()
-    channels = weights["projector.0.weight"].size(1)
-    first[:, :channels] = weights["projector.0.weight"]
-    learned.load_state_dict(weights | {"projector.0.weight": first})
-    x, pos, query_pos = torch.randn(60, 1, 1), torch.rand(60, 2), torch.rand(7, 2)
-    found = learned(x, pos, query_pos=query_pos)
-    torch.testing.assert_close(found, plain(x, pos, query_pos=query_pos))
-    found.square().sum().backward()
-    assert (learned.projector[0].weight.grad[:, channels:].abs().amax(1) > 0).all()
-
-
 @pytest.mark.parametrize(
     ("modes", "dim", "num_points", "expected"),
     [(None, 1, 512, 64), (None, 1, 20, 10), (None, 1, 1, 1), (7, 1, 512, 7)]

@@ -5,9 +5,8 @@ import math
 import pytest
 import torch
 
-from nfsgeo.geometry import BipartiteGraph, Domain, bipartite_graph, equispaced_grid
+from nfsgeo.geometry import Domain, equispaced_grid
 from nfsgeo.nn import interpolate
-from nfsgeo.nn.base_interpolation import gaussian_means
 
 
 @pytest.mark.parametrize("dim", [1, 2])
@@ -41,39 +40,3 @@ def test_samples_of_a_batch_do_not_mix():
     samples = zip(x.split(sizes), pos.split(sizes), queries.split(asked), strict=True)
     alone = torch.cat([interpolate(*sample, domain) for sample in samples])
     torch.testing.assert_close(found, alone)
-
-
-def graph_of(pos: torch.Tensor, queries: torch.Tensor) -> BipartiteGraph:
-    domain = Domain.unit(2)
-    return bipartite_graph(
-        pos, queries, None, domain, interpolation="spline", nearest=12
-    )
-
-
-def test_gaussian_means_are_those_written_out_in_any_order():
-    """And of a constant they are the constant."""
-    x, pos, queries = torch.rand(40, 3), torch.rand(40, 2), torch.rand(7, 2)
-    graph = graph_of(pos, queries)
-    found = gaussian_means(x, graph, (2.0, 0.5))
-    source = graph.edge_index[0].view(7, 12)
-    square = graph.displacement.square().sum(1).view(7, 12)
-    square = square / square.mean(1, keepdim=True)
-    for mean, sharpness in zip(found.unbind(1), (2, 0.5), strict=True):
-        weight = torch.softmax(-sharpness * square, dim=1)[..., None]
-        torch.testing.assert_close(mean, (weight * x[source]).sum(1))
-    order = torch.randperm(40)
-    again = gaussian_means(x[order], graph_of(pos[order], queries), (2.0, 0.5))
-    torch.testing.assert_close(again, found)
-    same = gaussian_means(torch.ones_like(x), graph, (2.0, 0.5))
-    torch.testing.assert_close(same, torch.ones(7, 2, 3))
-
-
-def test_gaussian_means_have_derivatives_in_positions():
-    x, pos, queries = (torch.rand(n, 2, dtype=torch.float64) for n in (20, 20, 5))
-    inputs = [each.requires_grad_() for each in (x, pos, queries)]
-
-    def means(x: torch.Tensor, pos: torch.Tensor, queries: torch.Tensor):
-        return gaussian_means(x, graph_of(pos, queries), (2.0, 0.5))
-
-    assert torch.autograd.gradcheck(means, inputs, fast_mode=True)
-    assert torch.autograd.gradgradcheck(means, inputs, fast_mode=True)
