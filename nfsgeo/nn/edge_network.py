@@ -6,8 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, pad
 
-from nfsgeo.nn.hidden_layer import hidden_layer
-
 __all__ = ["EdgeNetwork"]
 
 
@@ -66,12 +64,7 @@ class EdgeNetwork(nn.Module):
             self.node.reset_parameters()
 
     def forward(
-        self,
-        offset: Tensor,
-        pos: Tensor,
-        features: Tensor | None,
-        source: Tensor,
-        mix: nn.Linear | None = None,
+        self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """Hidden layer of every edge; see the class for shapes.
 
@@ -81,7 +74,6 @@ class EdgeNetwork(nn.Module):
             pos: positions :math:`x_i` of the sources.
             features: inputs :math:`a(x_i)` at the sources.
             source: source of each edge.
-            mix: a linear map of the hidden layer, which is then not stored.
         """
         parts = [pos] if self.absolute_position else []
         if self.num_features:
@@ -97,21 +89,12 @@ class EdgeNetwork(nn.Module):
         weight = weight if self.directions else pad(weight, (self.dim, 0))
         with torch.autocast(offset.device.type, enabled=False):
             relative, bias = offset.to(weight.dtype), self.edge.bias
-            at_source: Tensor | None = None
-            of_source: Tensor = bias
-            if self.node is not None:
-                # There are fewer points than edges.
-                known = torch.cat(parts, dim=-1).to(weight.dtype)
-                at_source, of_source = source, linear(known, self.node.weight, bias)
-            if mix is not None:
-                layers = weight, of_source, mix.weight, mix.bias
-                out = hidden_layer(relative, *layers, at_source)
-            elif at_source is None:
-                out = gelu(linear(relative, weight, bias))
-            else:
-                of_edge = of_source.index_select(0, at_source)
-                out = gelu(torch.addmm(of_edge, relative, weight.t()))
-            return out.to(offset.dtype)
+            if self.node is None:
+                return gelu(linear(relative, weight, bias)).to(offset.dtype)
+            # There are fewer points than edges.
+            known = torch.cat(parts, dim=-1).to(weight.dtype)
+            of_edge = linear(known, self.node.weight, bias).index_select(0, source)
+            return gelu(torch.addmm(of_edge, relative, weight.t())).to(offset.dtype)
 
     def extra_repr(self) -> str:
         return f"scale={self.scale:.4g}, absolute_position={self.absolute_position}"

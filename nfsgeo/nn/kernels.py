@@ -212,11 +212,11 @@ class ChannelKernel(NetworkKernel):
         self, offset: Tensor, pos: Tensor, features: Tensor | None, source: Tensor
     ) -> Tensor:
         """A weight of every edge for each group of channels ``[R, E]``."""
-        if isinstance(self.network, EdgeNetwork):
-            mixed: Tensor = self.network(offset, pos, features, source, self.mix)
-        else:
-            mixed = self.mix(super().weights(offset, pos, features, source).t())
-        return mixed.t().to(offset.dtype)
+        hidden, mix = super().weights(offset, pos, features, source), self.mix
+        with torch.autocast(offset.device.type, enabled=False):
+            hidden = hidden.to(mix.weight.dtype)
+            mixed = torch.addmm(mix.bias[:, None], mix.weight, hidden)
+        return mixed.to(offset.dtype)
 
     def forward(self, x: Tensor, weight: Tensor, graph: BipartiteGraph) -> Tensor:
         """Sum over neighbours, each group of channels under its own weight."""

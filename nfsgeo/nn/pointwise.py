@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-
-from nfsgeo.nn.hidden_layer import hidden_layer
+from torch.utils.checkpoint import checkpoint
 
 __all__ = ["Lift", "Pointwise", "Projector"]
+
+# Numbers of a hidden layer that are computed at a time: what fits a core's cache, and
+# on a GPU what keeps it busy.
+BLOCK_CPU, BLOCK_CUDA = 1 << 19, 1 << 26
 
 
 class Pointwise(nn.Linear):
@@ -71,6 +74,9 @@ class Lift(nn.Module):
 class Projector(nn.Sequential):
     """Two linear maps with a GELU between: channels to components, last axis.
 
+    The hidden layer is computed for a block of rows at a time, and again in the
+    backward pass: it is never stored for all of them.
+
     Args:
         channels: :math:`C`.
         out_components: components of the field.
@@ -86,11 +92,23 @@ class Projector(nn.Sequential):
             nn.GELU(),
             nn.Linear(hidden, out_components),
         )
+        self.hidden = hidden
 
     def forward(self, x: Tensor) -> Tensor:
         """Map the channels of every point and time step."""
-        first, last = self[0], self[2]
-        assert isinstance(first, nn.Linear) and isinstance(last, nn.Linear)
-        rows = x.flatten(0, -2)
-        out = hidden_layer(rows, first.weight, first.bias, last.weight, last.bias)
-        return out.unflatten(0, x.shape[:-1])
+        layers = super().forward
+        if torch.compiler.is_compiling():
+            # Compilers fuse plain layers.
+            return layers(x)
+        size = max(1, (BLOCK_CUDA if x.is_cuda else BLOCK_CPU) // self.hidden)
+        blocks = [
+            checkpoint(
+                layers,
+                rows,
+                use_reentrant=False,
+                preserve_rng_state=False,
+                determinism_check="none",
+            )
+            for rows in x.flatten(0, -2).split(size)
+        ]
+        return torch.cat(blocks).unflatten(0, x.shape[:-1])
