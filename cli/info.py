@@ -104,7 +104,7 @@ def _file_facts(file: Fields) -> dict[str, Any]:
         "samples": {part: len(numbers) for part, numbers in file.split.items()},
         "grid": None if file.shape is None else list(file.shape),
         "points": sizes[0] if len(sizes) == 1 else [sizes[0], sizes[-1]],
-        "meshes": len({file.mesh_id(s) for s in samples}),
+        "meshes": len({*file.sample_mesh[[*samples]]}),
         "domain": file.domain.box.to_dict(),
         "region": str(file.domain.region or "") or None,
         "records": len(file.times),

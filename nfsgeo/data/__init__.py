@@ -2,7 +2,7 @@
 
 - :class:`Fields`: samples of fields in space and time, over a data set of xarray
 - :func:`open`: any file of fields, recognised by its content
-- :func:`write`, :func:`convert`: fields, or files of them, into a file
+- :func:`convert`: files of fields into one file
 - :class:`Mesh` and the samplers in :mod:`nfsgeo.data.meshes`
 - :class:`WindowDataset`: samples as PyTorch Geometric graphs
 - :class:`FieldNormaliser`: mean zero and standard deviation one for each component
@@ -16,7 +16,7 @@ from __future__ import annotations
 from nfsgeo.data.fields import Fields
 from nfsgeo.data.meshes import Mesh
 from nfsgeo.data.normalisers import FieldNormaliser
-from nfsgeo.data.opening import convert, open, write
+from nfsgeo.data.opening import convert, open
 from nfsgeo.data.splits import split_in_order
 from nfsgeo.data.windows import WindowDataset
 
@@ -28,5 +28,4 @@ __all__ = [
     "convert",
     "open",
     "split_in_order",
-    "write",
 ]

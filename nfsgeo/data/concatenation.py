@@ -90,7 +90,7 @@ def _part(path: Path, opener: Opener) -> tuple[Fields, str | None]:
             found[name] = deferred(each.dims, each.shape, each.dtype, again)
             found[name].attrs = each.attrs
     lazy = Fields(_dataset(found, fields.dataset), path)
-    if fields.num_samples > 1 and fields._own_meshes:
+    if fields.num_samples > 1 and fields.own_meshes:
         return lazy, None
     points = b"" if fields.axes is not None else fields.coordinates().tobytes()
     return lazy, hashlib.blake2b(points).hexdigest()  # axes are compared themselves
@@ -142,15 +142,15 @@ def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
 
 def _at(part: Fields, sample: int) -> tuple[xarray.Dataset, dict[str, Any]]:
     """What is at the points of a sample, along ``obs``, and its cells."""
-    dataset, ends = part.dataset, part._ends
+    dataset, rows = part.dataset, part.rows(sample)
     at: dict[Any, Any] = {"sample": sample}
-    if ends is not None:
-        at["obs"] = slice(int(ends[sample]), int(ends[sample + 1]))
+    if rows is not None:
+        at["obs"] = rows
     elif (there := part._points(sample)[1]) is not None:
         at["point"] = np.flatnonzero(there)
     part._cached_points.clear()
     dataset = dataset.isel({dim: i for dim, i in at.items() if dim in dataset.dims})
-    return dataset.rename({"point": "obs"} if ends is None else {}), part.cells(sample)
+    return dataset.rename({"point": "obs"} if rows is None else {}), part.cells(sample)
 
 
 def _stacked(datasets: Sequence[xarray.Dataset], name: Any, along: str) -> Variable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ import numpy as np
 import xarray
 from numpy.typing import ArrayLike
 
-from nfsgeo.data.domains import check_within, with_domain
+from nfsgeo.data.domains import check_within, domain_of, with_domain
 from nfsgeo.data.layout import (
     FIELD,
     INITIAL,
@@ -26,13 +27,14 @@ from nfsgeo.data.layout import (
     Doubles,
     Floats,
     Indices,
+    Layout,
     reading,
 )
-from nfsgeo.data.places import Places
 from nfsgeo.data.splits import part_variable
 from nfsgeo.data.times import time_variable
 from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain
+from nfsgeo.progress import Progress, silent
 
 __all__ = [
     "FIELD",
@@ -55,15 +57,72 @@ __all__ = [
 FORCING = "forcing_"  # how names of forcings begin in formats that hold no roles
 
 
+HALVES = {"triangle": [[0, 1, 2]], "quad": [[0, 1, 2], [0, 2, 3]]}
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Fields(Places):
+class Fields(Layout):
     """Samples of fields in space and time, on a grid or at points.
 
     Values are read when they are asked for, sample by sample. Nothing changes an
-    object; the methods ``with_...`` return another one. What they hold and where tell
-    :class:`~nfsgeo.data.layout.Layout`, whose are the arguments and errors, and
-    :class:`~nfsgeo.data.places.Places`.
+    object; the methods ``with_...`` return another one. Arguments and errors are those
+    of :class:`~nfsgeo.data.layout.Layout`.
     """
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The box that holds the points; drawn around them where the file has none."""
+        if (known := domain_of(self.dataset)) is not None:
+            return known
+        lower, upper = self.extent
+        if self.axes is None or (lower == upper).any():
+            return Domain.bounding(self.extent)
+        return Domain(tuple(lower), tuple(upper), (False,) * len(lower))
+
+    @property
+    def domain_is_known(self) -> bool:
+        """Whether the file gives the domain; else it is drawn around the points."""
+        return domain_of(self.dataset) is not None
+
+    @cached_property
+    def extent(self) -> Doubles:
+        """The lowest and the highest coordinates of all points ``[2, d]``."""
+        ends = np.array([(each.min(0), each.max(0)) for each in self._meshes()])
+        return np.stack([ends[:, 0].min(0), ends[:, 1].max(0)])
+
+    def stations(self, sample: int = 0) -> list[str]:
+        """Names of the points of a sample, in their order; none if there are none."""
+        if STATION not in self.dataset.coords or self.axes is not None:
+            return []
+        names, (_, there) = self.dataset[STATION].values, self._points(sample)
+        names = names[self.rows(sample) or slice(None)]
+        return [str(name) for name in (names if there is None else names[there])]
+
+    def cells(self, sample: int = 0) -> dict[str, Indices]:
+        """Cells between a sample's points by type, each ``[cells, nodes]``."""
+        found = {}
+        for name in self._named("cells"):
+            kind, variable = name.removeprefix("cells_"), self.dataset[name].variable
+            if (sizes := self.dataset.get(f"row_size_{kind}")) is not None:
+                ends = np.cumsum([0, *sizes.values])
+                variable = variable[int(ends[sample]) : int(ends[sample + 1])]
+            if len(variable):
+                found[kind] = variable.values.astype(np.int64)
+        return found
+
+    def triangles(self, sample: int = 0) -> Indices | None:
+        """Triangles ``[m, 3]`` between a sample's points in the plane, halves of quads.
+
+        None without any, and where an axis is periodic, which cells do not tell of.
+        """
+        if self.domain.dim != 2 or any(self.domain.periodic):
+            return None
+        found = [
+            nodes[:, corners]
+            for kind, nodes in self.cells(sample).items()
+            for corners in HALVES.get(kind.rstrip("0123456789"), ())
+        ]
+        return np.concatenate(found) if found else None
 
     def read(self, sample: int, steps: slice, points: Indices | None = None) -> Floats:
         """Fields to predict of a sample, ``[n, T', C]``.
@@ -128,51 +187,54 @@ class Fields(Places):
             digest.update(self.read_inputs(sample).tobytes())
         return digest.hexdigest()
 
-    def write(self, path: str | Path, **options: Any) -> Path:
+    def write(self, path: str | Path, *, progress: Progress = silent) -> Path:
         """Writes the fields in the format of the target's ending.
 
         Args:
             path: The file to make, such as ``"fields.nc"``.
-            options: ``progress``, see :func:`nfsgeo.data.write`.
-        """
-        from nfsgeo.data.opening import write
+            progress: Called with what is being done, how many samples are through with
+                it, and of how many.
 
-        return write(self, path, **options)
+        Raises:
+            UserError: It exists, no format of its ending can hold the fields, a package is
+                not installed, or the disk is full.
+        """
+        from nfsgeo.data.opening import writer_of
+
+        path = Path(path)
+        writer_of(path)(self, path, progress)
+        return path
 
     def with_known(self, names: Iterable[str]) -> Self:
         """With more fields and parameters that are known ahead.
 
         Args:
             names: Of fields, which become forcings, and of parameters, which become
-                inputs of a model. What is an input already stays one.
+                inputs of a model.
 
         Raises:
             UserError: There is nothing of that name, or nothing is left to predict.
         """
         dataset = self.dataset.copy()
         for name in names:
-            if name not in dataset:
-                name = name.removeprefix(FORCING)
-            role = dataset[name].attrs.get("role") if name in dataset else None
-            single = name in dataset and dataset[name].dims == ("sample",)
+            bare = name if name in dataset else name.removeprefix(FORCING)
+            each = dataset.get(bare, xarray.DataArray())
+            role, single = each.attrs.get("role"), each.dims == ("sample",)
             if role == FIELD or (role == PARAMETER and single):
-                dataset[name].attrs["role"] = KNOWN
+                each.attrs["role"] = KNOWN
             elif role not in (KNOWN, STATIC):
                 there = [*self.component_names, *self.forcing_names, *self.parameters]
-                raise UserError(
-                    f"{name}, to be known ahead, of {self.path}",
-                    f"one of {', '.join(there)}",
-                    "change the name, or add it to the file",
-                )
+                given = f"{name}, to be known ahead, of {self.path}"
+                todo = "change the name, or add it to the file"
+                raise UserError(given, f"one of {', '.join(there)}", todo)
         return replace(self, dataset=dataset)
 
     def with_domain(self, domain: Domain) -> Self:
         """In another domain.
 
         Raises:
-            UserError: The domain has another number of axes, or does not hold the
-                points. Along periodic axes these may be up to one period outside, as
-                long as they span no more than a period.
+            UserError: It does not hold the points, see
+                :func:`~nfsgeo.data.domains.check_within`.
         """
         check_within(domain, self._meshes(), self.path, axes=self.axes)
         return self._changed(with_domain(self.dataset, domain))
@@ -184,8 +246,7 @@ class Fields(Places):
             split: Sample numbers of ``"train"``, ``"valid"`` and ``"test"``.
 
         Raises:
-            UserError: The sample numbers are none of the file, or a sample is in two
-                parts.
+            UserError: A sample does not exist, or is in two parts.
         """
         part = part_variable(split, self.num_samples)
         return self._changed(self.dataset.assign(part=part))
@@ -203,32 +264,24 @@ class Fields(Places):
         return self._changed(self.dataset.assign_coords(time=found))
 
     def select(self, names: Sequence[str]) -> Self:
-        """Some of the fields and inputs, in this order; all other ones are left out."""
+        """Some of the fields and inputs, in this order."""
         roles = {n: v.attrs.get("role") for n, v in self.dataset.data_vars.items()}
         rest = [n for n, role in roles.items() if role in (*LAYOUT, PARAMETER)]
         return self._changed(self.dataset[[*names, *rest]])
 
     def check_known(self) -> None:
-        """Makes sure that what varies in time alone is known ahead, and that there is a
-        time along which forcings are.
+        """Makes sure that what varies in time alone is known ahead.
 
         Raises:
-            UserError: It is not, or there is a single time step.
+            UserError: It is not.
         """
-        along = {"sample", "time"}
-        names = self.component_names
+        along, names = {"sample", "time"}, self.component_names
         if left := [n for n in names if along.issuperset(self.dataset[n].dims)]:
             raise self._refused(
                 f"{', '.join(left)} along time alone",
                 "fields in space, or inputs that are known ahead",
                 f"say so, convert --known {','.join(left)} or train --set data.known="
                 f"[{','.join(left)}], in Python known={left}, or leave them out",
-            )
-        if (known := self.forcing_names) and len(self.times) == 1:
-            raise self._refused(
-                f"one time step and {', '.join(known)} known ahead",
-                "time, or the inputs of a problem without time as static inputs",
-                f"name them {', '.join('a_' + name for name in known)} in the source",
             )
 
     def close(self) -> None:
@@ -246,18 +299,15 @@ class Fields(Places):
     ) -> Floats:
         """Some variables of a sample, ``[n, T', len(names)]``."""
         with reading(self.path, f"sample {sample} to be readable"):
-            there = None if self.axes is not None else self._points(sample)[1]
             num = self.num_points(sample) if points is None else len(points)
+            index: Any = slice(None) if points is None else points
+            if self.axes is None and (there := self._points(sample)[1]) is not None:
+                index = np.flatnonzero(there)[index]
             length = len(range(len(self.times))[steps])
             found = np.empty((num, length, len(names)), self._dtype(names))
             for c, name in enumerate(names):
                 values = self._values(name, sample, steps).reshape(length, -1)
-                if there is not None:
-                    placed = self.places[0] in self.dataset[name].dims
-                    if placed and np.isfinite(values[:, ~there]).any():
-                        raise ValueError("values at points without coordinates")
-                    values = values[:, there]
-                found[..., c] = (values if points is None else values[:, points]).T
+                found[..., c] = values[:, index].T
         return found
 
     def _dtype(self, names: Sequence[str]) -> np.dtype[Any]:

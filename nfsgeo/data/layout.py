@@ -20,11 +20,13 @@ A variable that does not vary along a dimension is without it. NaN is no value.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ import numpy as np
 import xarray
 from numpy.typing import NDArray
 
+from nfsgeo.data.lazy import part
 from nfsgeo.data.splits import SPLITS, split_in_order
 from nfsgeo.errors import UserError
 
@@ -58,11 +61,9 @@ LAYOUT = ("cells", "facets", "rows", "part")
 def reading(path: Path, what: str, todo: str = "check or replace it") -> Iterator[None]:
     """Turns whatever a parser raises on a damaged file into one line.
 
-    Parsers of foreign formats raise nearly every built-in exception on broken input.
-
     Args:
         path: The file being read.
-        what: What it should hold, for the message.
+        what: What it should hold.
         todo: What the user can do.
 
     Raises:
@@ -80,7 +81,7 @@ def reading(path: Path, what: str, todo: str = "check or replace it") -> Iterato
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layout:
-    """What a data set tells of its samples; nothing changes it.
+    """What a data set tells of its samples and their points; nothing changes it.
 
     Args:
         dataset: Laid out as :mod:`nfsgeo.data.layout` says.
@@ -120,6 +121,13 @@ class Layout:
             todo = "rename it if it is one, or leave it out of what is known ahead"
             raise self._refused(given, "a field to predict", todo)
 
+    def __repr__(self) -> str:
+        points = "points" if self.shape is None else self.shape
+        return (
+            f"{type(self).__name__}({str(self.path)!r}, samples={self.num_samples}, "
+            f"time_steps={len(self.times)}, components={self.components}, {points})"
+        )
+
     @property
     def num_samples(self) -> int:
         """Number of samples ``N``."""
@@ -132,14 +140,9 @@ class Layout:
             return np.atleast_1d(self.dataset["time"].values.astype(np.float64))
         return np.arange(float(self.dataset.sizes.get("time", 1)))
 
-    @property
-    def times_are_known(self) -> bool:
-        """Whether the file gives the times, or has a single time step."""
-        return "time" in self.dataset.variables or len(self.times) == 1
-
     @cached_property
     def component_names(self) -> list[str]:
-        """One name for each of the ``C`` components of the fields to predict."""
+        """Names of the ``C`` components of the fields to predict."""
         return self._named(FIELD)
 
     @cached_property
@@ -156,7 +159,7 @@ class Layout:
 
     @cached_property
     def static_names(self) -> list[str]:
-        """One name for each of the ``C_a`` components of the static input."""
+        """Names of the ``C_a`` components of the static input."""
         return self._named(STATIC)
 
     @property
@@ -242,12 +245,83 @@ class Layout:
         """Points along each axis of the grid, None for point clouds."""
         return None if self.axes is None else tuple(map(len, self.axes))
 
-    def __repr__(self) -> str:
-        points = self.shape if self.shape is not None else "points"
-        return (
-            f"{type(self).__name__}({str(self.path)!r}, samples={self.num_samples}, "
-            f"time_steps={len(self.times)}, components={self.components}, {points})"
-        )
+    @cached_property
+    def own_meshes(self) -> bool:
+        """Whether each sample has coordinates of its own."""
+        return bool({"sample", "obs"}.intersection(self.dataset[self.space[0]].dims))
+
+    @cached_property
+    def sample_mesh(self) -> Indices:
+        """Number of the mesh of each sample; equal numbers mean equal points."""
+        if not self.own_meshes:
+            return np.zeros(self.num_samples, np.int64)
+        known: dict[bytes, int] = {}
+        digests = (hashlib.blake2b(each.tobytes()).digest() for each in self._meshes())
+        return np.array([known.setdefault(d, len(known)) for d in digests], np.int64)
+
+    def coordinates(self, sample: int = 0) -> Doubles:
+        """Points of a sample, float64 ``[n, d]``, a grid in row-major order."""
+        if self.axes is not None:
+            grids = np.meshgrid(*self.axes, indexing="ij")
+            return np.stack([grid.ravel() for grid in grids], axis=-1)
+        points, there = self._points(sample)
+        return points if there is None else points[there]
+
+    def num_points(self, sample: int = 0) -> int:
+        """Number of points of a sample."""
+        if self.shape is not None:
+            return prod(self.shape)
+        rows = self.rows(sample)
+        return len(self.coordinates(sample)) if rows is None else rows.stop - rows.start
+
+    def rows(self, sample: int) -> slice | None:
+        """Where a sample lies along ``obs``; None for other layouts."""
+        if self._ends is None:
+            return None
+        return slice(int(self._ends[sample]), int(self._ends[sample + 1]))
+
+    @cached_property
+    def _ends(self) -> Indices | None:
+        if "row_size" not in self.dataset:
+            return None
+        return np.cumsum([0, *self.dataset["row_size"].values], dtype=np.int64)
+
+    @cached_property
+    def _cached_points(self) -> dict[int, tuple[Doubles, NDArray[np.bool_] | None]]:
+        return {}  # of the last sample that was asked for
+
+    def _points(self, sample: int) -> tuple[Doubles, NDArray[np.bool_] | None]:
+        """Points of a cloud, and which of them exist; None for all of them."""
+        sample = sample if self.own_meshes else 0
+        if sample not in self._cached_points:
+            with reading(self.path, f"points of sample {sample} to be readable"):
+                one = slice(0, 1)
+                columns = [self._values(axis, sample, one)[0] for axis in self.space]
+            points = np.stack(columns, axis=-1).astype(np.float64)
+            there = np.asarray(np.isfinite(points).all(axis=1))
+            if np.isinf(points).any() or not there.any():
+                raise self._refused(f"points of sample {sample}", "finite coordinates")
+            self._cached_points.clear()
+            self._cached_points[sample] = points, None if there.all() else there
+        return self._cached_points[sample]
+
+    def _meshes(self) -> Iterator[Doubles]:
+        """Points of each sample, once where they are shared; of a grid the ends."""
+        if self.axes is not None:
+            yield np.stack([[axis[0], axis[-1]] for axis in self.axes], axis=1)
+            return
+        for sample in range(self.num_samples if self.own_meshes else 1):
+            yield self.coordinates(sample)
+
+    def _values(self, name: str, sample: int, steps: slice) -> NDArray[Any]:
+        """A variable of a sample, ``[T', *S]``, repeated where it does not vary."""
+        sizes = {"sample": self.num_samples, "time": len(self.times)}
+        sizes |= {dim: self.dataset.sizes[dim] for dim in self.places}
+        sample = range(self.num_samples)[sample]
+        key: list[int | slice] = [sample, steps, *[slice(None)] * len(self.places)]
+        if (rows := self.rows(sample)) is not None:
+            key[2] = rows
+        return part(self.dataset[name].variable, sizes, tuple(key))
 
     def _named(self, role: str) -> list[str]:
         each = self.dataset.data_vars.items()

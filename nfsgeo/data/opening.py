@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,15 @@ from nfsgeo.errors import UserError
 from nfsgeo.geometry import Domain, Region
 from nfsgeo.progress import Progress, silent
 
-__all__ = ["Columns", "check_path", "convert", "is_source", "open", "settled", "write"]
+__all__ = [
+    "Columns",
+    "check_path",
+    "convert",
+    "is_source",
+    "open",
+    "settled",
+    "writer_of",
+]
 
 # The variable or column of each role, and those of each kind.
 Columns = Mapping[str, str | Sequence[str]]
@@ -105,31 +113,8 @@ def open(
     return replace(found, reopens=len(several) == 1 and not told and not known)
 
 
-def write(fields: Fields, out: str | Path, *, progress: Progress = silent) -> Path:
-    """Writes fields in the format of the target's ending.
-
-    See ``FORMATS`` in :mod:`nfsgeo.data.formats` for the formats, and what each of them
-    has no place for.
-
-    Args:
-        fields: What to write.
-        out: The file to make, such as ``"fields.nc"``.
-        progress: Called with what is being done, how many samples are through with
-            it, and of how many.
-
-    Raises:
-        UserError: ``out`` exists, no format has its ending or the format cannot hold
-            the fields, a package is not installed, or the disk is full.
-    """
-    out = Path(out)
-    writer = writer_of(out).write
-    assert writer is not None
-    writer(fields, out, progress)
-    return out
-
-
-def writer_of(out: Path) -> Format:
-    """The format that a name promises, nfsgeo's own without an ending.
+def writer_of(out: Path) -> Callable[[Fields, Path, Progress], None]:
+    """Writes the format that a name promises, nfsgeo's own without an ending.
 
     Raises:
         UserError: No format has the ending, a package that writes it is not installed,
@@ -138,10 +123,11 @@ def writer_of(out: Path) -> Format:
     writers = [each for each in FORMATS if each.write is not None]
     check_target(out, *(ending for each in writers for ending in each.endings))
     writing = (each for each in writers if out.suffix.lower() in each.endings)
-    writer = next(writing, OWN)
-    for package in writer.needs:
+    found = next(writing, OWN)
+    for package in found.needs:
         require(package, f"{out} to write")
-    return writer
+    assert found.write is not None
+    return found.write
 
 
 def convert(
@@ -157,7 +143,7 @@ def convert(
 
     Args:
         sources: As for :func:`open`.
-        out: The file to make; its ending chooses the format, see :func:`write`.
+        out: The file to make; its ending chooses the format.
         region: The part of the domain that fields live in, see
             :func:`nfsgeo.data.regions.read_region`; in place of the domain's own.
         equation: Name of the equation, in place of what the format implies.
@@ -177,7 +163,7 @@ def convert(
             fields = replace(fields, dataset=named)
         if region is not None:
             fields = fields.with_domain(replace(fields.domain, region=region))
-        return write(fields, out, progress=progress or silent)
+        return fields.write(out, progress=progress or silent)
 
 
 def is_source(path: Path) -> bool:
@@ -237,7 +223,7 @@ def settled(
     if times is not None:
         fields = fields.with_times(times)
     last = len(fields.times) - 1
-    if not fields.times_are_known:
+    if last and "time" not in fields.dataset.variables:
         raise UserError(
             f"{fields.path} with {last + 1} time steps and no times",
             "a file that tells them",

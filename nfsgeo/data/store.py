@@ -128,8 +128,9 @@ def of_each_sample(
     """
     for name, variable in fields.dataset.variables.items():
         index = {}
-        if fields._ends is not None and "obs" in variable.dims:
-            index["obs"] = slice(*map(int, fields._ends[sample : sample + 2]))
+        rows = fields.rows(sample)
+        if rows is not None and "obs" in variable.dims:
+            index["obs"] = rows
         elif "sample" in variable.dims and variable.ndim > 1:
             index["sample"] = slice(sample, sample + 1)
         elif sample:

@@ -263,7 +263,7 @@ class WindowDataset(Dataset[Data]):
         if isinstance(self.mesh, MeshesInTurn):
             return self.mesh.number(sample + self._ranks[number], self.turn)
         of_file = isinstance(self.mesh, MeshOfFile)
-        return self.file.mesh_id(sample) if of_file else sample
+        return int(self.file.sample_mesh[sample]) if of_file else sample
 
 
 class ConnectedBatches:

@@ -20,7 +20,7 @@ from nfsgeo.data.disk import check_room, save_array
 from nfsgeo.data.fields import Doubles, Indices
 from nfsgeo.data.memory import kept
 from nfsgeo.data.meshes import MeshOfFile
-from nfsgeo.data.opening import write, writer_of
+from nfsgeo.data.opening import writer_of
 from nfsgeo.data.times import (
     later,
     same_steps,
@@ -77,7 +77,7 @@ def predict(
         run: From :func:`nfsgeo.fit`, its folder, or a name such as ``"ns-small"``.
         source: Fields with at least the run's input snapshots, or their path.
         target: The file to make; its ending chooses the format, see
-            :func:`nfsgeo.data.write`.
+            :meth:`~nfsgeo.data.Fields.write`.
         query_points: Where to predict, a file for
             :func:`~nfsgeo.evaluation.query_points.read_points`; None for the observed
             points.
@@ -176,7 +176,7 @@ def predict(
         )
         for name in fields[file.components :]:
             predicted.dataset[name].attrs["level"] = level
-        return nfsgeo.data.open(write(predicted, target))
+        return nfsgeo.data.open(predicted.write(target))
 
 
 def _ends(file: Fields) -> dict[str, str]:

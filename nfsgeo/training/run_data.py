@@ -210,7 +210,7 @@ class RunData:
         so that meshes of the file that share points are one. Sets drawn between the
         points of the file hold none of these. They are numbers in the file, sorted.
         """
-        mesh = self.file.mesh_id(sample)
+        mesh = int(self.file.sample_mesh[sample])
         if mesh not in self._by_mesh:
             rows = _rows(self.file.coordinates(sample))
             self._by_mesh[mesh] = np.flatnonzero(np.isin(rows, self._trained))
@@ -249,7 +249,7 @@ class RunData:
     @property
     def _many(self) -> bool:
         """Whether samples live on meshes of their own."""
-        return any(map(self.file.mesh_id, range(self.file.num_samples)))
+        return bool(self.file.sample_mesh.any())
 
 
 def open_source(data: DataSection, progress: Progress = silent) -> Fields:

@@ -104,7 +104,7 @@ def content(fields: Fields) -> list[Any]:
     for table in (fields.split, fields.parameters):
         found.append({name: values.tobytes() for name, values in table.items()})
     for sample in range(fields.num_samples):
-        found.append((fields.mesh_id(sample), fields.coordinates(sample).tobytes()))
+        found.append((fields.sample_mesh[sample], fields.coordinates(sample).tobytes()))
         found.append(fields.read_all(sample, slice(None)).tobytes())
         found.append(fields.read_inputs(sample).tobytes())
         cells = fields.cells(sample).items()

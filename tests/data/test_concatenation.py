@@ -83,7 +83,7 @@ def test_files_become_samples_in_the_order_of_their_numbers(tmp_path, sent):
                 np.testing.assert_array_equal(each.read(sample, slice(None)), u[k])
                 some = each.read(sample, slice(1, 2), np.array([2, 0]))
                 np.testing.assert_array_equal(some, u[k][[2, 0], 1:])
-        assert [each.mesh_id(i) for i in range(6)] == [0, 0, 1, 1, 2, 2]
+        assert each.sample_mesh.tolist() == [0, 0, 1, 1, 2, 2]
         assert each.domain.lower[0] < 2 and each.domain.upper[0] > 10
 
 

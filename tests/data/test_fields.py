@@ -44,7 +44,7 @@ def test_values_are_those_of_the_arrays(any_fields, data, sent):
     seen = [~np.isnan(sample["u"]).all(axis=(0, 2)) for sample in samples]
     last = np.flatnonzero(np.any(seen, axis=0))
     assert fields.num_observed() == (last[-1] + 1 if len(last) else 0)
-    ids = [fields.mesh_id(i) for i in range(len(samples))]
+    ids = fields.sample_mesh
     equal = [[np.array_equal(a["pos"], b["pos"]) for a in samples] for b in samples]
     np.testing.assert_array_equal(np.equal.outer(ids, ids), equal)
     assert again.fingerprint() == fields.fingerprint()
@@ -147,18 +147,9 @@ def test_a_domain_that_nobody_tells_is_drawn_around_the_points():
     assert cloud.domain.lower[0] < 0 and cloud.domain.upper[1] > 5
 
 
-def test_what_is_known_ahead_needs_a_time(one_line):
-    one = Array(np.zeros((1, 4)), "tx", ["u"]), Array(np.ones((1, 4)), "tx", ["q"])
-    still = build(Path("a"), one, axes=[np.arange(4.0)], times=[0.0], known=["q"])
-    assert "a_q" in one_line(still.check_known)
-
-
-def test_points_without_coordinates_have_no_values():
+def test_points_without_coordinates_do_not_exist():
     x = xarray.Variable(("sample", "point"), [[0.0, 1.0, np.nan], [0.0, 0.5, 1.0]])
     u = np.ones((2, 3))
-    with pytest.raises(UserError, match="without coordinates"):
-        build(Path("a"), [Array(u, "np", ["u"])], points={"x": x}).read(0, slice(0, 1))
-    u[0, 2] = np.nan
     shared = Array(np.ones(1), "t", ["sun"], STATIC)
     fields = build(Path("a"), [Array(u, "np", ["u"]), shared], points={"x": x})
     assert fields.num_points(0) == 2 and fields.num_points(1) == 3

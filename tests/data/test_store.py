@@ -27,7 +27,7 @@ def test_every_layout_comes_back(any_fields, contents, tmp_path, data):
         each.unlink(missing_ok=True)
     told: list[tuple[str, int, int]] = []
     expected = contents(fields)
-    nfsgeo.data.write(fields, path, progress=lambda *report: told.append(report))
+    fields.write(path, progress=lambda *report: told.append(report))
     assert told[-1] == ("writing samples", len(samples), len(samples))
     with nfsgeo.data.open(path) as found:
         assert contents(found) == expected

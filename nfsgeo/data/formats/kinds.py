@@ -154,7 +154,7 @@ def marked_names(fields: Fields, out: Path, taken: Sequence[str]) -> list[str]:
             expected = "names without '/', which separates the parts of a path"
         elif name != name.strip() or not name.isprintable() or not name:
             expected = "names of printable characters without blanks at their ends"
-        elif name in names and (name in taken or names.count(name) > 1):
+        elif name in names and (name in (*taken, *forcings) or names.count(name) > 1):
             expected = f"names that differ from each other and from {', '.join(taken)}"
         if expected:
             given = f"a field named {name!r} in {out}"

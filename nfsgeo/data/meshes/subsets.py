@@ -198,7 +198,7 @@ def _owner(file: Fields, number: int) -> int:
     """The sample among whose points the draw of this number is made."""
     # One mesh that all samples share is drawn from more often than there are samples.
     num = file.num_samples
-    shared = number >= num and not any(map(file.mesh_id, range(num)))
+    shared = number >= num and not file.sample_mesh.any()
     return 0 if shared else number
 
 

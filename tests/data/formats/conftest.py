@@ -312,7 +312,7 @@ def written(path: Path) -> None:
     """By the writer for the ending."""
     steps = 1 if path.suffix == ".vtu" else T
     u, times = RNG.normal(size=(1, 7, steps)), np.arange(float(steps))
-    nfsgeo.data.write(nfsgeo.from_arrays(u, RNG.random((7, 2)), times), path)
+    nfsgeo.from_arrays(u, RNG.random((7, 2)), times).write(path)
 
 
 def zarr(path: Path) -> None:

@@ -68,7 +68,6 @@ def test_conversion_keeps_everything(example, contents, tmp_path):
     assert format_of(out) is FORMATS[0]
     with nfsgeo.data.open(example) as a, nfsgeo.data.open(out) as b:
         assert a.domain_is_known == b.domain_is_known
-        assert a.times_are_known == b.times_are_known
         domain = b.domain if a.domain_is_known else a.domain
         assert contents(a) == contents(b.with_domain(domain))
 

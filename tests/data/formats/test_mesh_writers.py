@@ -101,5 +101,5 @@ def test_nothing_is_left_of_a_writer_that_is_stopped(name, tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        nfsgeo.data.write(made([4, 5], 3), tmp_path / name, progress=stop)
+        made([4, 5], 3).write(tmp_path / name, progress=stop)
     assert not list(tmp_path.iterdir())

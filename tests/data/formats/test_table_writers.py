@@ -42,7 +42,7 @@ def cloud(sizes: list[int], steps: int, dim: int, seed: int, **names: Any) -> Fi
 def test_out_and_in_again(tmp_path, ending, sizes, steps, dim, seed):
     first, out = cloud(sizes, steps, dim, seed), tmp_path / f"a{ending}"
     out.unlink(missing_ok=True)
-    with nfsgeo.data.open(nfsgeo.data.write(first, out)) as last:
+    with nfsgeo.data.open(first.write(out)) as last:
         assert last.component_names == ["p", "q"] and last.static_names == ["k"]
         assert last.forcing_names == ["sun"]
         np.testing.assert_array_equal(last.times, first.times)
@@ -81,7 +81,7 @@ def test_names_come_back_or_are_refused(tmp_path, ending, names, kinds, steps):
     except UserError:
         return  # no names of fields anywhere
     try:
-        nfsgeo.data.write(first, out)
+        first.write(out)
     except UserError as error:
         assert "\n" not in str(error) and not out.exists()
         return
