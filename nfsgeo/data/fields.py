@@ -172,9 +172,11 @@ class Fields(Layout):
         Later ones hold at most forcings, which tell what is to come.
         """
         for step in range(len(self.times), 0, -1):
-            for sample in range(self.num_samples):
-                if not np.isnan(self.read(sample, slice(step - 1, step))).all():
-                    return step
+            each = (
+                self.read(s, slice(step - 1, step)) for s in range(self.num_samples)
+            )
+            if not all(np.isnan(values).all() for values in each):
+                return step
         return 0
 
     def fingerprint(self) -> str:
@@ -196,8 +198,8 @@ class Fields(Layout):
                 it, and of how many.
 
         Raises:
-            UserError: It exists, no format of its ending can hold the fields, a package is
-                not installed, or the disk is full.
+            UserError: It exists, no format of its ending can hold the fields, or the
+                disk is full.
         """
         from nfsgeo.data.opening import writer_of
 
@@ -270,11 +272,7 @@ class Fields(Layout):
         return self._changed(self.dataset[[*names, *rest]])
 
     def check_known(self) -> None:
-        """Makes sure that what varies in time alone is known ahead.
-
-        Raises:
-            UserError: It is not.
-        """
+        """Raises a UserError if a field to predict varies in time alone."""
         along, names = {"sample", "time"}, self.component_names
         if left := [n for n in names if along.issuperset(self.dataset[n].dims)]:
             raise self._refused(
