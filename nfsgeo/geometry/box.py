@@ -61,12 +61,10 @@ class Box:
 
     @classmethod
     def bounding(cls, points: Any, pad: float = 0.05) -> Self:
-        """A box without periodic axes around ``points``.
+        """A box without periodic axes around ``points [n, d]``, a tensor or an array.
 
-        Args:
-            points: Coordinates ``[n, d]``, a tensor or an array.
-            pad: Room left at either end of an axis, as a fraction of the points'
-                extent on it (of the largest extent on an axis without any).
+        It leaves ``pad`` of the points' extent on an axis as room at either end, or of
+        their largest extent where they have none.
 
         Raises:
             ValueError: If there is no point or a coordinate is not finite.
@@ -104,54 +102,34 @@ class Box:
         """The volume: the product of the lengths, or the area of a sphere."""
         return math.prod(self.lengths)
 
-    def span(self, axis: int) -> str:
-        """Where an axis begins and ends, as short text: ``0 to 1``.
-
-        Far from the origin with more digits: ``1000000 to 1003000``.
-        """
-        low, high, length = self.lower[axis], self.upper[axis], self.lengths[axis]
-        if max(abs(low), abs(high)) > 100 * length:
-            digits = 2 - math.floor(math.log10(length))
-            return f"{round(low, digits):.12g} to {round(high, digits):.12g}"
-        return f"{low:.4g} to {high:.4g}"
-
     def ball_radius(self, fraction: float) -> float:
         """Radius of a ball, or a cap, that covers a ``fraction`` of the domain."""
         unit_ball = math.pi ** (self.dim / 2) / math.gamma(self.dim / 2 + 1)
         return (fraction * self.volume / unit_ball) ** (1 / self.dim)
 
     def displacement(self, a: Tensor, b: Tensor) -> Tensor:
-        """``b - a``, taken to the nearest image on periodic axes.
+        """``b - a`` to the nearest image on periodic axes, ``[..., d]``.
 
-        Computed in the tensors' own precision; antisymmetric to the last bit. Half
-        a box apart, either image is as near and the sign is left to rounding.
-
-        Args:
-            a: Points ``[..., d]``.
-            b: Points ``[..., d]``, broadcast against ``a``.
-
-        Returns:
-            Displacements ``[..., d]``.
+        In the precision of ``a`` and ``b`` ``[..., d]``, which are broadcast. Half a
+        box apart, either image is as near and the sign is left to rounding.
         """
         self._check_last_axis(a, b)
         delta = b - a
         if not any(self.periodic):
             return delta
-        columns = [self._nearest(delta[..., axis], axis) for axis in range(self.dim)]
-        return torch.stack(columns, dim=-1)
+        lengths = delta.new_tensor(self.lengths)
+        nearest = delta - lengths * torch.round(delta / lengths)
+        periodic = torch.tensor(self.periodic, device=delta.device)
+        return torch.where(periodic, nearest, delta)
 
     def distance(self, a: Tensor, b: Tensor) -> Tensor:
         """Euclidean length of ``displacement(a, b)``, ``[...]``.
 
-        The squares are summed axis by axis, in this order and no other, so that
-        the same pair has the same distance to the last bit whatever asks for it.
+        The squares are summed axis by axis, so that a pair has the same distance to
+        the last bit whatever asks for it.
         """
-        self._check_last_axis(a, b)
-        total = torch.zeros((), dtype=a.dtype, device=a.device)
-        for axis in range(self.dim):
-            delta = self._nearest(b[..., axis] - a[..., axis], axis)
-            total = total + delta * delta
-        return total.sqrt()
+        first, *others = self.displacement(a, b).square().unbind(-1)
+        return sum(others, start=first).sqrt()
 
     def tangent(self, a: Tensor, b: Tensor) -> Tensor:
         """Coordinates of ``b`` in a plane around ``a``, ``[..., intrinsic_dim]``.
@@ -162,9 +140,6 @@ class Box:
 
     def wrap(self, pos: Tensor) -> Tensor:
         """Bring ``pos [..., d]`` into the box along its periodic axes."""
-        if not any(self.periodic):
-            self._check_last_axis(pos)
-            return pos
         low, high, lengths = self._ends(pos)
         moved = pos - lengths * torch.floor((pos - low) / lengths)
         # The far end is the near end; rounding may land there, too.
@@ -183,14 +158,11 @@ class Box:
         return torch.where(near, self.wrap(pos), pos)
 
     def check_inside(self, pos: Tensor, name: str = "") -> None:
-        """Makes sure that points ``[..., d]`` lie in the box, its ends included.
-
-        Args:
-            pos: Points ``[..., d]``.
-            name: What they are, for the message, such as ``"source "``.
+        """Makes sure that points ``pos [..., d]`` lie in the box, its ends included.
 
         Raises:
-            UserError: Some are outside, or no numbers; it tells the first.
+            UserError: Some are outside, or no numbers; the first is told after their
+                ``name``, such as ``"source "``.
         """
         inside = self._in_box(pos)
         if not inside.all():
@@ -206,21 +178,13 @@ class Box:
         """Lower ends, upper ends and lengths as precise as ``pos``."""
         self._check_last_axis(pos)
         dtype = pos.dtype if pos.is_floating_point() else torch.float64
-        ends = [self.lower, self.upper, self.lengths]
-        low, high, lengths = torch.tensor(ends, dtype=torch.float64).to(
-            pos.device, dtype
-        )
+        ends = torch.tensor([self.lower, self.upper, self.lengths], dtype=torch.float64)
+        low, high, lengths = ends.to(pos.device, dtype)
         return low, high, lengths
 
     def _in_box(self, pos: Tensor) -> Tensor:
         low, high, _ = self._ends(pos)
         return ((pos >= low) & (pos <= high)).all(-1)
-
-    def _nearest(self, delta: Tensor, axis: int) -> Tensor:
-        if not self.periodic[axis]:
-            return delta
-        length = self.lengths[axis]
-        return delta - length * torch.round(delta / length)
 
     def _check_last_axis(self, *points: Tensor) -> None:
         for pos in points:

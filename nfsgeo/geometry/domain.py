@@ -15,7 +15,7 @@ from torch import Tensor
 from nfsgeo.errors import UserError
 from nfsgeo.geometry.box import Box, length
 from nfsgeo.geometry.region import Region
-from nfsgeo.geometry.sphere import arc, azimuthal, lattice, unit_vectors
+from nfsgeo.geometry.sphere import arc, azimuthal, unit_vectors
 from nfsgeo.geometry.walls import PlaneWalls, SpaceWalls, walls_of
 
 __all__ = ["Domain", "Sphere", "UnitSphere"]
@@ -53,11 +53,7 @@ class Domain(Box):
 
     @staticmethod
     def sphere(west: float = -180.0) -> Sphere:
-        """The surface of a sphere; points are longitude and latitude, in degrees.
-
-        Args:
-            west: Where longitudes begin, such as -180 or 0.
-        """
+        """A sphere, its points longitude (from ``west``) and latitude in degrees."""
         return Sphere((west, -90.0), (west + 360.0, 90.0), (True, False))
 
     @property
@@ -81,14 +77,11 @@ class Domain(Box):
         return inside
 
     def check_region(self, pos: Tensor, name: str = "") -> None:
-        """Makes sure that no point of the box is in an obstacle.
-
-        Args:
-            pos: Points ``[..., d]``.
-            name: What they are, for the message, such as ``"mesh 0 with "``.
+        """Makes sure that no point ``pos [..., d]`` of the box is in an obstacle.
 
         Raises:
-            UserError: Some points are; it tells how many, and the first.
+            UserError: Some are; how many and the first is told after their ``name``,
+                such as ``"mesh 0 with "``.
         """
         if self.region is None or self.walls is None:
             return
@@ -135,28 +128,21 @@ class Domain(Box):
         pos = torch.where(self._in_box(pos)[..., None], pos, self.wrap_near(pos))
         self.check_inside(pos)
         self.check_region(pos)
-        box = self.normalised
-        low, lengths, upper = (
-            torch.tensor(values, dtype=torch.float64, device=pos.device)
-            for values in (self.lower, self.lengths, box.upper)
-        )
-        place = (pos.to(torch.float64) - low) / lengths * upper
+        low, _, lengths = self._ends(pos.double())
+        box, place = self.normalised, (pos.double() - low) / lengths
         # Rounding may put a point beyond the far end, or on that of a periodic axis.
-        return box.wrap(place.clamp(min=torch.zeros_like(upper), max=upper).to(dtype))
+        place = place.clamp(0, 1) * place.new_tensor(box.upper)
+        return box.wrap(place.to(dtype))
 
     def normalised_length(self, value: float) -> float:
         """A distance in the units of the coordinates, ``value``, when normalised."""
         return value / max(self.lengths)
 
     def visible(self, a: Tensor, b: Tensor) -> Tensor:
-        """Whether the straight way from ``a`` to ``b`` crosses no wall ``[...]`` bool.
+        """Whether the way from ``a`` to ``b``, ``[..., d]``, crosses no wall ``[...]``.
 
-        It is the way of :meth:`displacement`. Corners and edges of walls hide what is
-        behind them.
-
-        Args:
-            a: Points ``[..., d]`` of the box.
-            b: Points ``[..., d]``, of the shape of ``a``.
+        It is the straight way of :meth:`displacement`. Corners and edges of walls hide
+        what is behind them.
         """
         if self.walls is None:
             return torch.ones(a.shape[:-1], dtype=torch.bool, device=a.device)
@@ -168,11 +154,8 @@ class Domain(Box):
     def to_boundary(self, pos: Tensor) -> Tensor:
         """Distance and direction from points to the nearest boundary of the region.
 
-        Args:
-            pos: Points ``[n, d]`` of the box.
-
-        Returns:
-            ``[n, 1 + d]``: the distance and a vector of length 1; zeros on a boundary.
+        Of ``pos [n, d]`` these are ``[n, 1 + d]``, with a vector of length 1; zeros on
+        a boundary.
 
         Raises:
             UserError: If there is no region.
@@ -269,14 +252,9 @@ class Sphere(Domain):
         return math.degrees(2 * math.asin(min(1.0, fraction) ** 0.5))
 
     def displacement(self, a: Tensor, b: Tensor) -> Tensor:
-        """The way from ``a`` to ``b`` along the great circle, in degrees.
+        """The way from ``a`` to ``b`` along the great circle, in degrees, ``[..., 2]``.
 
-        Args:
-            a: Points ``[..., 2]``.
-            b: Points ``[..., 2]``, broadcast against ``a``.
-
-        Returns:
-            How far it leads to the east and to the north as it starts ``[..., 2]``.
+        It tells how far that leads to the east and to the north as it starts.
         """
         self._check_last_axis(a, b)
         ends = unit_vectors(a), unit_vectors(b)
@@ -292,10 +270,6 @@ class Sphere(Domain):
         self._check_last_axis(a, b)
         angle = arc(unit_vectors(a), unit_vectors(b))
         return torch.rad2deg(angle).to(a.dtype)
-
-    def even_nodes(self, num: int) -> Tensor:
-        """Points of nearly equal distances, ``[num, 2]``, float64."""
-        return self.wrap(lattice(num))
 
     def to_dict(self) -> dict[str, Any]:
         """The box of longitudes and latitudes, and that it is a sphere."""
@@ -333,10 +307,6 @@ class UnitSphere(Domain):
     def tangent(self, a: Tensor, b: Tensor) -> Tensor:
         """See :func:`~nfsgeo.geometry.sphere.azimuthal`."""
         return azimuthal(a, b)
-
-    def even_nodes(self, num: int) -> Tensor:
-        """Points of nearly equal distances, ``[num, 3]``, float64."""
-        return unit_vectors(lattice(num))
 
 
 def _as_numpy(pos: Tensor) -> np.ndarray:

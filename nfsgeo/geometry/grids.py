@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nfsgeo.geometry.domain import Domain, Sphere, UnitSphere
+from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.sphere import lattice, unit_vectors
 
 __all__ = ["equispaced_grid"]
 
@@ -38,8 +39,10 @@ def equispaced_grid(
         ValueError: If ``shape`` has not one positive entry per axis, or a single
             node on an axis that needs two ends.
     """
-    if isinstance(domain, Sphere | UnitSphere) and len(shape) == 1:
-        return domain.even_nodes(shape[0]).to(dtype).to(device)
+    if domain.curved and len(shape) == 1:
+        nodes = lattice(shape[0])
+        nodes = domain.wrap(nodes) if domain.dim == 2 else unit_vectors(nodes)
+        return nodes.to(dtype).to(device)
     least = [1 if periodic else 2 for periodic in domain.periodic]
     if len(shape) != domain.dim or any(
         size < few for size, few in zip(shape, least, strict=True)
@@ -48,14 +51,12 @@ def equispaced_grid(
             f"grid shape {tuple(shape)}: expected {domain.dim} entries, at least 1 on "
             "a periodic axis and 2 on any other; change the shape"
         )
-    axes = []
-    for size, low, high, periodic in zip(
-        shape, domain.lower, domain.upper, domain.periodic, strict=True
-    ):
-        if periodic:
-            steps = torch.arange(size, dtype=torch.float64)
-            axes.append(low + steps * (high - low) / size)
-        else:
-            axes.append(torch.linspace(low, high, size, dtype=torch.float64))
+    box = zip(shape, domain.lower, domain.upper, domain.periodic, strict=True)
+    axes = [
+        low + torch.arange(size, dtype=torch.float64) * (high - low) / size
+        if periodic
+        else torch.linspace(low, high, size, dtype=torch.float64)
+        for size, low, high, periodic in box
+    ]
     nodes = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1)
     return nodes.reshape(-1, domain.dim).to(dtype).to(device)

@@ -83,12 +83,13 @@ class Region:
         """
         found = []
         for number, ring in enumerate(rings):
-            corners = np.asarray(ring, np.float64)
-            why = f"corners of shape {corners.shape}"
-            if corners.ndim == 2 and corners.shape[1] == 2 and len(corners) > 2:
-                found.append(shapely.Polygon(corners))
+            try:
+                found.append(shapely.Polygon(np.asarray(ring, np.float64)))
                 why = shapely.is_valid_reason(found[-1])
-            if len(found) <= number or not (found[-1].is_valid and found[-1].area > 0):
+                fits = found[-1].is_valid and found[-1].area > 0
+            except ValueError as error:  # of another shape
+                why, fits = str(error), False
+            if not fits:
                 raise UserError(
                     f"polygon {number}: {why}",
                     "3 or more finite corners [k, 2] of an outline that encloses an "
@@ -179,20 +180,17 @@ class Region:
     ) -> None:
         """Makes sure that boundaries have the axes of a box and lie partly in it.
 
-        Args:
-            lower: Lower end of every axis.
-            upper: Upper end of every axis.
-            periodic: Whether it wraps around: they may lie beside it then.
+        ``lower``, ``upper`` and ``periodic`` are of every axis; along a periodic one
+        they may lie beside the box.
 
         Raises:
             UserError: They do not.
         """
         low, high = self.facets.min(axis=(0, 1)), self.facets.max(axis=(0, 1))
-        fits = self.dim == len(lower)
-        if fits:
-            apart = (low > np.array(upper)) | (high < np.array(lower))
-            fits = not (apart & ~np.array(periodic)).any()
-        if not fits:
+        ends = zip(low, high, lower, upper, periodic, strict=False)
+        if self.dim != len(lower) or any(
+            not wraps and (a > up or b < down) for a, b, down, up, wraps in ends
+        ):
             raise UserError(
                 f"boundaries from {low.tolist()} to {high.tolist()} in a box from "
                 f"{list(lower)} to {list(upper)}",

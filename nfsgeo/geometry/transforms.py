@@ -1,14 +1,9 @@
-"""Transforms of PyTorch Geometric: scattered points joined to a regular grid.
-
-- :class:`PointsAndGrid`: a ``Data`` of points to a ``HeteroData`` of points and grid
-- :func:`graph_between`: its edges of one type, as the layers take them
-"""
+"""Transforms of PyTorch Geometric: scattered points joined to a regular grid."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import BaseTransform
 
@@ -32,11 +27,10 @@ class PointsAndGrid(BaseTransform):
     - node type ``point``: all that the sample holds for each of its points,
     - node type ``grid``: ``pos [m, d]``, the last axis running fastest,
     - edge types ``POINT_TO_GRID`` and ``GRID_TO_POINT``: ``edge_index [2, E]``,
-      ``displacement [E, d]`` and ``base_weight [E]``, see
-      :class:`~nfsgeo.geometry.BipartiteGraph`,
+      ``displacement [E, d]`` and ``base_weight [E]``, which :func:`graph_between` makes
+      a :class:`~nfsgeo.geometry.BipartiteGraph` of,
 
-    and everything else as it was. The result goes through ``DataLoader``, ``.to`` and
-    ``to_dict`` like any other; samples may differ in their points. As a
+    and everything else as it was. Samples may differ in their points. As a
     ``pre_transform`` every sample is searched once.
 
     Args:
@@ -44,8 +38,7 @@ class PointsAndGrid(BaseTransform):
         shape: Number of nodes on each axis.
         radius: Radius of the neighbourhoods both ways, in the units of the positions;
             one for all samples, see :func:`~nfsgeo.geometry.radius_for`.
-        interpolation: The base interpolation of ``base_weight``, both ways; see
-            :func:`~nfsgeo.geometry.bipartite_graph`.
+        interpolation: As in :func:`~nfsgeo.geometry.bipartite_graph`, both ways.
         backend: As in :func:`~nfsgeo.geometry.radius_edges`.
 
     Raises:
@@ -63,25 +56,19 @@ class PointsAndGrid(BaseTransform):
         interpolation: Interpolation = "mean",
         backend: str = "auto",
     ) -> None:
-        self.domain = domain
-        self.shape = tuple(shape)
-        self.radius = radius
+        self.shape, self.radius = tuple(shape), radius
         self.grid = equispaced_grid(domain, self.shape)
-        self.builder = GraphBuilder(
-            domain,
-            radius,
-            interpolation=interpolation,
-            backend=backend,
-        )
+        self.builder = GraphBuilder(domain, radius, backend, interpolation)
 
     def forward(self, data: Data) -> HeteroData:
-        """Make the points and grid of one sample.
-
-        Args:
-            data: Points ``pos [n, d]``, and whatever belongs to them.
-        """
-        pos = _positions(data)
-        grid = self.grid.to(pos)
+        """The points and grid of one sample; ``data`` holds ``pos [n, d]``."""
+        batched = isinstance(data, Batch) or data.edge_index is not None
+        if batched or data.pos is None:
+            raise ValueError(
+                f"{data}: expected one sample with positions pos [n, d] and without "
+                "edges; transform samples before they are batched or joined"
+            )
+        pos, grid = data.pos, self.grid.to(data.pos)
         joined = HeteroData()
         for key, value in data:
             if key == "num_nodes":  # Counted anew for each type.
@@ -128,13 +115,3 @@ def graph_between(data: HeteroData, edge_type: tuple[str, str, str]) -> Bipartit
         data[source].num_nodes,
         num_target,
     )
-
-
-def _positions(data: Data) -> Tensor:
-    if isinstance(data, Batch) or data.edge_index is not None or data.pos is None:
-        raise ValueError(
-            f"{data}: expected one sample with positions pos [n, d] and without edges; "
-            "transform samples before they are batched or joined"
-        )
-    pos: Tensor = data.pos
-    return pos

@@ -10,7 +10,6 @@ import shapely
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from nfsgeo.errors import UserError
 from nfsgeo.geometry.region import Doubles, Region
 
 __all__ = ["PlaneWalls", "SpaceWalls", "walls_of"]
@@ -31,8 +30,8 @@ class PlaneWalls:
     """Polygons, searched by shapely."""
 
     def __init__(self, facets: Doubles, inside: bool, tolerance: float) -> None:
-        self.facets, self.inside, self.tolerance = facets, inside, tolerance
-        lines = shapely.linestrings(facets)
+        self.tolerance = tolerance
+        lines = self.lines = shapely.linestrings(facets)
         self.tree = shapely.STRtree(lines)
         self.spacing = tolerance / TOLERANCE / 64
         marks = shapely.get_coordinates(shapely.segmentize(lines, self.spacing))
@@ -45,19 +44,8 @@ class PlaneWalls:
             room = np.ptp(facets, axis=(0, 1)).max()
             around = shapely.box(*shapely.total_bounds(shapely.buffer(faces, room)))
             solid = shapely.difference(around, solid)
-        parts = shapely.get_parts(solid)
         # Without the outermost layer, points and ways along a boundary are free.
-        deep = shapely.buffer(parts, -tolerance, join_style="mitre")
-        ends = shapely.bounds(parts)
-        speck = (ends[:, 2:] - ends[:, :2]).max(axis=1) <= 4 * tolerance
-        if (thin := shapely.is_empty(deep) & ~speck).any():
-            raise UserError(
-                f"a wall at {shapely.get_coordinates(parts[thin])[0].tolist()} that is "
-                f"thinner than {2 * tolerance:g}",
-                "walls of a small width",
-                "make it thicker",
-            )
-        self.deep = shapely.union_all(deep)
+        self.deep = shapely.buffer(solid, -tolerance, join_style="mitre")
         shapely.prepare(self.deep)
 
     def contains(self, points: Doubles) -> Flags:
@@ -75,11 +63,9 @@ class PlaneWalls:
 
     def feet(self, points: Doubles) -> Doubles:
         """The nearest point of a boundary to each of ``points [n, d]``."""
-        facet = self.tree.nearest(shapely.points(points))
-        start, end = self.facets[facet].swapaxes(0, 1)
-        side = end - start
-        along = ((points - start) * side).sum(1) / (side * side).sum(1)
-        return start + np.clip(along, 0, 1)[:, None] * side
+        points = shapely.points(points)
+        ways = shapely.shortest_line(points, self.lines[self.tree.nearest(points)])
+        return shapely.get_coordinates(ways)[1::2]
 
 
 class SpaceWalls:
@@ -183,16 +169,9 @@ def walls_of(
 
     Images are those that a way out of the box by half its length meets, each as a
     whole: rays tell by its facets what it encloses. What lies as near to a boundary as
-    1e-6 of the longest axis is on it.
+    1e-6 of the longest axis is on it, so that a wall of such a width hides nothing.
 
-    Args:
-        region: Its boundaries.
-        lower: Lower end of every axis of the box.
-        lengths: Length of every axis.
-        periodic: Whether it wraps around.
-
-    Raises:
-        UserError: In the plane, if a wall is thinner than twice as much.
+    ``lower``, ``lengths`` and ``periodic`` are of every axis of the box.
     """
     low, size = np.array(lower) - 0.5 * np.array(lengths), np.array(lengths)
     ends = region.facets.min(axis=(0, 1)), region.facets.max(axis=(0, 1))

@@ -154,7 +154,8 @@ class FieldFigure:
             for ax, column in zip(line, self.columns, strict=True):
                 draw = view.draw(ax, column.values[row], colours[column.scale])
                 self._updates.append((draw, list(column.values)))
-        spans = [self.domain.span(k).replace("-", "−") for k in range(self.domain.dim)]
+        ends = zip(self.domain.lower, self.domain.upper, strict=True)
+        spans = [f"{low:.7g} to {up:.7g}".replace("-", "−") for low, up in ends]
         names = [_lines(*pair) for pair in zip(self.axes, spans, strict=False)]
         below, right = ("", _lines(*names)) if first.label in SIDES else names[:2]
         self._beside(panels[-1, -1], below, 0.5, 0)
