@@ -27,18 +27,12 @@ from nfsgeo.geometry.bipartite import (
 )
 from nfsgeo.geometry.domain import Domain, Sphere, UnitSphere
 from nfsgeo.geometry.graphs import Graphs
-from nfsgeo.geometry.grids import equispaced_grid
-from nfsgeo.geometry.moving_least_squares import moving_least_squares
-from nfsgeo.geometry.quadrature import quadrature_weights
-from nfsgeo.geometry.radius_graph import (
-    GraphBuilder,
-    Interpolation,
-    bipartite_graph,
-)
+from nfsgeo.geometry.grids import equispaced_grid, quadrature_weights
+from nfsgeo.geometry.radius_graph import GraphBuilder, Interpolation, bipartite_graph
 from nfsgeo.geometry.region import Region
 from nfsgeo.geometry.search import radius_edges, radius_for
 from nfsgeo.geometry.sphere import spherical_harmonics
-from nfsgeo.geometry.splines import polyharmonic_spline
+from nfsgeo.geometry.splines import moving_least_squares, polyharmonic_spline
 
 __all__ = [
     "BipartiteGraph",

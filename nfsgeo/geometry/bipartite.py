@@ -117,7 +117,6 @@ class BipartiteGraph:
     num_source: int
     num_target: int
     quadrature_weights: Tensor | None = None
-    _offsets: dict[torch.dtype, Tensor] = field(default_factory=dict, init=False)
     _repeated: tuple[int, BipartiteGraph] | None = field(default=None, init=False)
 
     @classmethod
@@ -175,9 +174,9 @@ class BipartiteGraph:
     @property
     def nbytes(self) -> int:
         """Bytes of the graph, with everything that it has computed once."""
-        held: list[Any] = [*vars(self).values(), *self._offsets.values()]
+        held: list[Any] = []
         for value in vars(self).values():
-            held += value if isinstance(value, tuple) else ()
+            held += value if isinstance(value, tuple) else [value]
         # Tensors that share their memory count once.
         storages = [v.untyped_storage() for v in held if isinstance(v, Tensor)]
         inner = sum(g.nbytes for g in held if isinstance(g, BipartiteGraph))
@@ -188,27 +187,15 @@ class BipartiteGraph:
         return self.ptr.diff()
 
     def offset(self, dtype: torch.dtype) -> Tensor:
-        """Displacements and distances ``[E, d + 1]`` of a ``dtype``, computed once."""
-
-        def make() -> Tensor:
-            displacement = self.displacement.to(dtype)
-            return torch.cat([displacement, length(displacement)[:, None]], dim=1)
-
-        if torch.compiler.is_compiling() or self.differentiable:
-            # A traced tensor must not be cached, nor one that belongs to a backward.
-            return make()
-        if dtype not in self._offsets:
-            self._offsets[dtype] = outside_inference(make)()
-        return self._offsets[dtype]
+        """Displacements and distances ``[E, d + 1]`` of a ``dtype``."""
+        displacement = self.displacement.to(dtype)
+        return torch.cat([displacement, length(displacement)[:, None]], dim=1)
 
     def mean_weight(self, dtype: torch.dtype) -> Tensor:
         """Weight of every edge in a mean over the neighbours of its target ``[E]``.
 
         ``1 / deg``, or in proportion to the quadrature weights of the sources, with
-        which the mean approximates that of an integral.
-
-        Args:
-            dtype: Of the result.
+        which the mean approximates that of an integral; of a ``dtype``.
         """
         source, target = self.edge_index
         if self.quadrature_weights is None:
@@ -261,9 +248,9 @@ class BipartiteGraph:
 
     def __getstate__(self) -> dict[str, Any]:
         # What was computed once is computed again, except the transpose.
-        kept: dict[str, Any] = {"_offsets": {}, "_repeated": None}
         made = ("csr", "transposed_csr")
-        return {k: v for k, v in vars(self).items() if k not in made} | kept
+        kept = {k: v for k, v in vars(self).items() if k not in made}
+        return kept | {"_repeated": None}
 
     @outside_inference
     def to(self, device: torch.device | str) -> BipartiteGraph:

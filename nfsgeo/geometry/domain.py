@@ -220,8 +220,8 @@ class Sphere(Domain):
     def __post_init__(self) -> None:
         super().__post_init__()
         west = self.lower[0]
-        whole = Domain((west, -90.0), (west + 360.0, 90.0), (True, False))
-        if self.region is not None or vars(self) != vars(whole):
+        whole = (west, -90.0), (west + 360.0, 90.0), (True, False), None
+        if (self.lower, self.upper, self.periodic, self.region) != whole:
             raise UserError(
                 f"a sphere from {self.lower} to {self.upper}, periodic "
                 f"{self.periodic}, with region {self.region}",

@@ -1,4 +1,4 @@
-"""Equispaced grids on a domain."""
+"""Equispaced grids on a domain, and the volumes of points, counted on them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import torch
 from torch import Tensor
 
 from nfsgeo.geometry.domain import Domain
+from nfsgeo.geometry.search import Search
 from nfsgeo.geometry.sphere import lattice, unit_vectors
 
-__all__ = ["equispaced_grid"]
+__all__ = ["equispaced_grid", "quadrature_weights"]
+
+# Grid nodes per point by which volumes are counted: an error of about 1 / sqrt(64).
+NODES = 64
 
 
 def equispaced_grid(
@@ -60,3 +64,29 @@ def equispaced_grid(
     ]
     nodes = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1)
     return nodes.reshape(-1, domain.dim).to(dtype).to(device)
+
+
+def quadrature_weights(pos: Tensor, domain: Domain) -> Tensor:
+    """Volumes of the Voronoi cells of points, as fractions of the domain.
+
+    Cells are periodic where the domain is, and end at its walls. Their
+    volumes are counted on a grid of about 64 nodes per point; a cell without a node
+    counts as one node.
+
+    Args:
+        pos: Points of one sample ``[n, d]``, one or more, in the domain.
+        domain: The box, with its periodic axes.
+
+    Returns:
+        ``[n]``, float64; they add up to 1.
+    """
+    lengths = torch.tensor(domain.lengths, dtype=torch.float64)
+    spacing = (lengths.prod() / (NODES * len(pos))) ** (1 / domain.dim)
+    shape = [max(2, round(float(n))) for n in lengths / spacing]
+    if domain.curved:
+        shape = [NODES * len(pos)]
+    nodes = equispaced_grid(domain, shape, torch.float64)
+    nearest = Search(pos, nodes, domain).nearest(1)[:, 0]
+    nearest = nearest[nearest >= 0]
+    counts = torch.bincount(nearest, minlength=len(pos)).clamp(min=1).double()
+    return counts / counts.sum()

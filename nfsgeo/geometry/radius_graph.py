@@ -16,10 +16,13 @@ from nfsgeo.geometry.bipartite import (
     pointers,
 )
 from nfsgeo.geometry.domain import Domain
-from nfsgeo.geometry.moving_least_squares import moving_least_squares
-from nfsgeo.geometry.quadrature import quadrature_weights as voronoi_weights
+from nfsgeo.geometry.grids import quadrature_weights as voronoi_weights
 from nfsgeo.geometry.search import Search, by_sample
-from nfsgeo.geometry.splines import polyharmonic_spline, spline_neighbours
+from nfsgeo.geometry.splines import (
+    moving_least_squares,
+    polyharmonic_spline,
+    spline_neighbours,
+)
 
 __all__ = ["GraphBuilder", "Interpolation", "bipartite_graph"]
 
@@ -61,10 +64,8 @@ def bipartite_graph(
         target: Target points ``[m, d]``.
         radius: Radius of the ball, in the units of the coordinates; None, with a spline
             alone, for its k nearest neighbours only.
-        domain: The box, with its periodic axes.
-        source_batch: Sample of each source ``[n]``, sorted; none for one sample.
-        target_batch: Sample of each target ``[m]``, sorted; given with the other.
-        backend: As in :func:`~nfsgeo.geometry.radius_edges`.
+        domain, source_batch, target_batch, backend: As in
+            :func:`~nfsgeo.geometry.radius_edges`.
         interpolation: The base interpolation: the ``mean`` of a neighbourhood, moving
             least squares that are exact for ``linear`` or ``quadratic`` polynomials,
             see :func:`~nfsgeo.geometry.moving_least_squares`, or a local polyharmonic
@@ -134,11 +135,7 @@ class GraphBuilder:
     ball_from_grid: bool = True
 
     def points_to_grid(self, pos: Tensor, grid: Tensor) -> BipartiteGraph:
-        """Points ``pos [n, d]`` to the nodes of a ``grid [m, d]``.
-
-        Raises:
-            UserError, ValueError: As :func:`~nfsgeo.geometry.bipartite_graph`.
-        """
+        """Points ``pos [n, d]`` to the nodes of a ``grid [m, d]``."""
         # The nodes of a grid have equal quadrature weights; points do not.
         weights = voronoi_weights(pos, self.domain) if self.quadrature else None
         return self._graph(

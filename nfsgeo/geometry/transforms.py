@@ -56,8 +56,7 @@ class PointsAndGrid(BaseTransform):
         interpolation: Interpolation = "mean",
         backend: str = "auto",
     ) -> None:
-        self.shape, self.radius = tuple(shape), radius
-        self.grid = equispaced_grid(domain, self.shape)
+        self.grid = equispaced_grid(domain, shape)
         self.builder = GraphBuilder(domain, radius, backend, interpolation)
 
     def forward(self, data: Data) -> HeteroData:
@@ -83,10 +82,6 @@ class PointsAndGrid(BaseTransform):
             for name in ("edge_index", "displacement", "base_weight"):
                 joined[edge_type][name] = getattr(graph, name)
         return joined
-
-    def __repr__(self) -> str:
-        shape, radius = self.shape, self.radius
-        return f"{type(self).__name__}(shape={shape}, radius={radius:.4g})"
 
 
 def graph_between(data: HeteroData, edge_type: tuple[str, str, str]) -> BipartiteGraph:

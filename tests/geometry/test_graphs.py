@@ -66,7 +66,7 @@ def test_a_copy_holds_the_edges_and_not_what_is_made_of_them():
     near = one.edges["near"]
     assert near.transpose
     plain = one.nbytes
-    near.offset(torch.float32), near.csr, near.repeated(8)
+    near.csr, near.repeated(8)
     assert one.nbytes > 8 * plain
     other = copy.deepcopy(one)
     assert other.nbytes == plain
