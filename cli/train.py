@@ -160,7 +160,7 @@ def train(resume: Path | None, as_json: bool, **options: Any) -> None:
 def _announce(experiment: Experiment, paths: RunPaths) -> None:
     """Prints on stderr what will be trained."""
     from nfsgeo.models import num_parameters
-    from nfsgeo.training.environment import device_of
+    from nfsgeo.training.processes import device_of
     from nfsgeo.training.run_data import RunData
 
     config, file, task = experiment.config, experiment.file, experiment.task

@@ -98,7 +98,7 @@ def fit(
         callbacks: Callbacks of Lightning, besides those of nfsgeo.
         start_from: A run, its folder or a name such as ``"ns-small"``, whose weights
             and scales training starts from, see
-            :func:`nfsgeo.training.start.start_from`. Its model has the same settings;
+            :func:`nfsgeo.training.start_from`. Its model has the same settings;
             ``prepare(data, {"model.start_from": run})`` takes these as well.
 
     Returns:

@@ -17,7 +17,7 @@ from nfsgeo.forecast.bands import Bands
 from nfsgeo.forecast.transforms import Normalise
 from nfsgeo.training import FieldErrors, RunConfig, RunPaths, read_config, restore
 from nfsgeo.training.checkpoints import read_checkpoint
-from nfsgeo.training.environment import check_device, device_of
+from nfsgeo.training.processes import check_device, device_of
 from nfsgeo.training.run_data import Observation, RunData
 from nfsgeo.training.run_paths import Run, find_run
 

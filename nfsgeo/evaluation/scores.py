@@ -20,8 +20,8 @@ from nfsgeo.geometry import Graphs
 from nfsgeo.models import MODELS
 from nfsgeo.progress import Progress, silent
 from nfsgeo.training import ErrorByTimeStep, FieldErrors
+from nfsgeo.training.experiment import check_observed
 from nfsgeo.training.metrics import errors_by_sample
-from nfsgeo.training.reading import check_observed
 from nfsgeo.training.run_data import RunData, queried
 from nfsgeo.training.series import fitted_climatology
 

@@ -11,7 +11,7 @@
 """
 
 from nfsgeo.forecast import Forecaster, rollout
-from nfsgeo.training.checkpoints import restore
+from nfsgeo.training.checkpoints import restore, start_from
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.experiment import Experiment, prepare
 from nfsgeo.training.loading import load_config, parse_settings, read_config
@@ -19,7 +19,6 @@ from nfsgeo.training.metrics import ErrorByTimeStep, FieldErrors
 from nfsgeo.training.module import TrainingModule
 from nfsgeo.training.run import begin_run, fit, resume_run
 from nfsgeo.training.run_paths import RunPaths
-from nfsgeo.training.start import start_from
 
 __all__ = [
     "ErrorByTimeStep",

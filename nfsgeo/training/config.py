@@ -15,6 +15,7 @@ from pydantic import (
     AfterValidator,
     AliasChoices,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     NonNegativeFloat,
@@ -77,9 +78,9 @@ class DataSection(Section):
         known: Fields of the file that are known ahead (forcings), and parameters of
             samples that are inputs, besides those that the file itself tells.
         mesh: How points are chosen: ``random-subset``, ``grid``, ``all``, ``off-grid``,
-            ``clustered`` or ``jittered``, see :data:`nfsgeo.data.meshes.MESH_KINDS`.
-            None for a sub-grid where ``grid`` is given or the model needs one, else a
-            random subset of a grid, all points of a cloud.
+            ``clustered`` or ``jittered``. None for a sub-grid where ``grid`` is given
+            or the model needs one, else a random subset of a grid, all points of a
+            cloud.
         points: Number of points; None for a quarter of a grid's, all of a cloud's.
         grid: Points along each axis, for the sub-grid.
         hold_out: Share of the points of a cloud that nothing is trained on, drawn by
@@ -175,9 +176,8 @@ class ModelSection(Section):
         settings: what its settings class holds.
         prediction: ``residual`` for the change since the last observed time step,
             ``damped`` for the difference from damped persistence, which suits noisy
-            inputs, ``linear`` for that from a linear forecast of the anomalies of one
-            long series, see :class:`nfsgeo.forecast.transforms.Residual` and
-            :func:`nfsgeo.training.series.fitted_series`, ``rate`` for the change
+            inputs, ``linear`` for that from a linear forecast of one long series, see
+            :class:`nfsgeo.forecast.transforms.Residual`, ``rate`` for the change
             divided by the time that it takes, with lead times only, or ``direct`` for
             the field itself, as in the paper. None for linear where series are split by
             time, else for residual, and for direct with ``data.input_noise``, which the
@@ -185,7 +185,7 @@ class ModelSection(Section):
             models with an autoregressive rollout.
         start_from: A run, or the name of a model that comes with nfsgeo, whose weights
             and fitted scales training starts from, see
-            :func:`nfsgeo.training.start.start_from`; None for random weights. Settings
+            :func:`nfsgeo.training.start_from`; None for random weights. Settings
             of the model that are not given are those of that run.
         freeze: Parts of the model whose weights stay as they are, by the names of its
             modules, such as ``blocks``.
@@ -230,8 +230,7 @@ class LossSection(Section):
             Where it is not given, a noisy series has ``mae``, which outliers of
             measurements do not sway.
         weighting: ``uniform`` weights of all points, as in the paper, or ``quadrature``
-            weights, the volumes of their Voronoi cells, see
-            :func:`~nfsgeo.geometry.quadrature_weights`. None for what suits the model,
+            weights, the volumes of their Voronoi cells. None for what suits the model,
             see :attr:`nfsgeo.models.ModelInfo.loss_weighting`. Unobserved query points
             and the validation loss have uniform weights.
     """
@@ -292,17 +291,13 @@ class TrainerSection(Section):
     patience: PositiveInt | None = None
     device: Literal["auto", "cpu", "cuda"] = "auto"
     devices: PositiveInt = 1
-    precision: Literal["32", "64", "16-mixed", "bf16-mixed"] = "32"
+    precision: Annotated[
+        Literal["32", "64", "16-mixed", "bf16-mixed"],
+        BeforeValidator(lambda given: str(given) if isinstance(given, int) else given),
+    ] = "32"
     accumulate: PositiveInt = 1
     logger: Literal["tensorboard", "csv", "wandb", "mlflow", "none"] = "tensorboard"
     log_every: PositiveInt = 10
-
-    @model_validator(mode="before")
-    @classmethod
-    def _precision_as_text(cls, section: Any) -> Any:
-        if isinstance(section, dict) and isinstance(section.get("precision"), int):
-            return {**section, "precision": str(section["precision"])}
-        return section
 
 
 class RunConfig(Section):

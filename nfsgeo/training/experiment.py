@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from itertools import compress
 
+import numpy as np
 import torch
 
 from nfsgeo.data import Fields
+from nfsgeo.data.times import clock, same_steps, span_text, step_text, time_text
+from nfsgeo.data.windows import WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster, Statistics, task_of
 from nfsgeo.forecast.bands import needed
 from nfsgeo.forecast.transforms import SeriesFit, Wanted, fitted
-from nfsgeo.models import MODELS, Problem, Task
+from nfsgeo.models import Task
 from nfsgeo.progress import Progress, silent
+from nfsgeo.training.checkpoints import start_from
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.covariance import fitted_covariance
-from nfsgeo.training.datamodule import WindowData
-from nfsgeo.training.environment import check_device
 from nfsgeo.training.losses import LOSSES
-from nfsgeo.training.module import TrainingModule
-from nfsgeo.training.reading import read_windows
-from nfsgeo.training.resolution import for_noise, resolved
+from nfsgeo.training.module import TrainingModule, WindowData
+from nfsgeo.training.processes import check_device
+from nfsgeo.training.resolution import for_series, resolved
 from nfsgeo.training.run_data import Observation, RunData, open_source
 from nfsgeo.training.series import fitted_series
-from nfsgeo.training.start import start_from
 from nfsgeo.training.trainer import check_logger, find_learning_rate
 
-__all__ = ["Experiment", "prepare"]
+__all__ = ["Experiment", "check_observed", "prepare"]
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -56,14 +61,9 @@ class Experiment:
         return self.module.forecaster
 
     @property
-    def problem(self) -> Problem:
-        """Sizes and domain of what the network maps."""
-        return self.module.forecaster.model.problem
-
-    @property
     def task(self) -> Task:
         """What the model maps."""
-        return self.module.forecaster.task
+        return self.forecaster.task
 
 
 def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
@@ -82,50 +82,43 @@ def prepare(config: RunConfig, progress: Progress = silent) -> Experiment:
     check_device(config.trainer)
     check_logger(config.trainer.logger)
     file, asked = open_source(config.data, progress), config
-    config = resolved(config, file)
-    used, weighted = RunData(config, file), config.loss.weighting == "quadrature"
-    training = partial(used.windows, "train", used.training_mesh, volumes=weighted)
-    parts = {"train": training(), "valid": used.windows("valid")}
+    used = RunData(resolved(config, file), file)
+    parts = {"train": used.training_windows(), "valid": used.windows("valid")}
     if len(used.samples("test")):
         parts["test"] = used.windows("test")
-    statistics, gaps = read_windows(parts, config, progress)
-    train, valid = parts["train"], parts["valid"]
-    observed, times = used.mesh(train.samples[0]), valid[0].times.tolist()
+    statistics, gaps = _read(parts, used.config, progress)
     series = fitted_series(used)
-    if series is not None and series.noisy:
-        config = for_noise(asked, config)
-    if series is None and config.model.prediction == "linear":  # too short a series
-        config = config.changed(model=config.model.changed(prediction="residual"))
-    seasonal = series is not None and bool(series.periods)
-    shape = observed.grid_shape
-    task = task_of(file, times, statistics, len(observed), shape, seasonal=seasonal)
+    used = RunData(for_series(asked, used.config, series), file)
+    train, valid = parts["train"], parts["valid"]
+    first, times = used.mesh(train.samples[0]), valid[0].times.tolist()
+    seasonal, shape = series is not None and bool(series.periods), first.grid_shape
+    task = task_of(file, times, statistics, len(first), shape, seasonal=seasonal)
+    _check_bands(used.config, task, len(valid))
     forecaster = _forecaster(used, task, statistics, gaps, series)
     settings = forecaster.model.settings.model_dump(mode="json")
-    config = config.changed(model=config.model.changed(settings=settings))
-    if config.model.bands and (task.any_time or len(valid) < needed(0.9)):
-        given = f"--bands with {len(valid)} validation windows"
-        given += ", of lead times" * task.any_time
-        wanted = f"at least {needed(0.9)}, with the same times ahead"
-        raise UserError(given, wanted, "use more samples, or leave it out")
-    lines = start_from(forecaster, config.model.start_from, config.model.freeze)
+    model = used.config.model.changed(settings=settings)
+    config = used.config.changed(model=model)
+    lines = start_from(forecaster, model.start_from, model.freeze)
     loss = LOSSES[config.loss.name]
     module = TrainingModule(forecaster, config.optimiser, loss=loss)
     if module.own_loss and (beyond := module.own_loss.steps_beyond):
-        train = training(beyond=beyond)
-    train.drop_absent = valid.drop_absent = gaps and MODELS[config.model.name].any_mesh
+        train = used.training_windows(beyond)
+    train.drop_absent = valid.drop_absent = forecaster.drops_absent
     train.pairs = task.any_time
     if config.data.input_noise:
         train.noise = valid.noise = config.data.input_noise * statistics.inputs.scale
-    data = WindowData(
-        {"train": train, "valid": valid},
-        forecaster.connect,
-        batch_size=config.data.batch_size,
-        workers=config.data.workers,
-        seed=config.seed,
-    )
+    data = WindowData({"train": train, "valid": valid}, forecaster.connect, config)
     if config.optimiser.find_lr:
         config = find_learning_rate(config, module, data)
     return Experiment(config, file, used.mesh, data, module, lines)
+
+
+def _check_bands(config: RunConfig, task: Task, num: int) -> None:
+    if config.model.bands and (task.any_time or num < needed(0.9)):
+        given = f"--bands with {num} validation windows"
+        given += ", of lead times" * task.any_time
+        wanted = f"at least {needed(0.9)}, with the same times ahead"
+        raise UserError(given, wanted, "use more samples, or leave it out")
 
 
 def _forecaster(
@@ -136,30 +129,121 @@ def _forecaster(
     series: SeriesFit | None,
 ) -> Forecaster:
     """With the initial weights of the configuration's seed."""
-    config, covariance = used.config, None
-    form = config.model.prediction or "residual"
+    data, model, covariance = used.config.data, used.config.model, None
+    form = model.prediction or "residual"
     if task.has_time and form != "direct" and series is None:
         mean = statistics.inputs.mean[: len(task.components)]
         covariance = fitted_covariance(used, mean, statistics.changes.scale)
     wanted = Wanted(
         prediction=form,
         gaps=gaps,
-        boundary=config.data.boundary_inputs,
-        training_noise=config.data.training_noise,
+        boundary=data.boundary_inputs,
+        training_noise=data.training_noise,
         covariance=covariance,
         series=series,
     )
     transforms = fitted(statistics, wanted)
-    name, settings = config.model.name, config.model.settings
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
+        torch.manual_seed(used.config.seed)
         try:
-            return Forecaster.build(name, settings, task, transforms)
+            return Forecaster.build(model.name, model.settings, task, transforms)
         except UserError:  # says it itself, or that memory is too small
             raise
         except ValueError as error:
             raise UserError(
-                f"model {name} ({error})",
+                f"model {model.name} ({error})",
                 "settings that fit together and to the data",
                 "change model.settings",
             ) from error
+
+
+def _read(
+    parts: Mapping[str, WindowDataset], config: RunConfig, progress: Progress
+) -> tuple[Statistics, bool]:
+    """One pass over all windows: what would stop training later is found out now.
+
+    Returns:
+        Statistics of the training windows, and whether the fields have gaps.
+
+    Raises:
+        UserError: A sample cannot be read or is not finite, time steps are unequal, a
+            part has nothing to compare predictions with, or gaps are larger than
+            ``data.max_missing`` allows.
+    """
+    file, data = parts["train"].file, config.data
+    statistics = Statistics(data.n_in or 0, data.n_out or 1, data.lead_times)
+    gaps, total = torch.zeros(file.components, dtype=torch.long), 0
+    for part in ("train", "valid"):
+        windows = parts[part]
+        if not data.lead_times:
+            _check_time_steps(windows)
+        for item in range(len(windows)):
+            window = windows[item]
+            if part == "train":
+                statistics.add(window)
+            fields = window.y
+            if data.n_in:
+                fields = torch.cat([window.x[..., : file.components], fields], dim=1)
+            gaps += fields.isnan().sum((0, 1))
+            total += fields[..., 0].numel()
+            progress("reading samples", item + 1, len(windows))
+    names = {"train": "training", "valid": "validation"}
+    for part, windows in parts.items():
+        check_observed(names.get(part, part), windows)
+    share, most = gaps.max() / total, int(gaps.argmax())
+    if share > data.max_missing:
+        raise UserError(
+            f"{file.path} with {100 * share:.3g} % of the values of "
+            f"{file.component_names[most]} missing in training and validation samples",
+            f"at most {100 * data.max_missing:g} %",
+            "use data with fewer gaps, or allow more by --set data.max_missing",
+        )
+    return statistics, bool(gaps.any())
+
+
+def check_observed(part: str, windows: WindowDataset) -> None:
+    """Makes sure that a part has values to compare predictions with.
+
+    Warns of each component that has none there.
+
+    Raises:
+        UserError: There is nothing to predict in it.
+    """
+    file, names = windows.file, windows.file.component_names
+    observed = torch.zeros(file.components, dtype=torch.bool)
+    for item in range(len(windows)):
+        observed |= (~windows[item].y.isnan()).flatten(0, 1).any(0)
+        if observed.all():
+            return
+    if not observed.any():
+        raise UserError(
+            f"{file.path} without any value of {' and '.join(names)} to predict in "
+            f"the {part} part",
+            "observed values in every part",
+            "use data that are observed there, or other parts by data.split_by",
+        )
+    logger.warning(
+        "%s has no value of %s to predict in the %s part, whose errors are those "
+        "of the other components",
+        *(file.path, " and ".join(compress(names, ~observed)), part),
+    )
+
+
+def _check_time_steps(windows: WindowDataset) -> None:
+    """Makes sure that the snapshots of a window are equally far apart in time."""
+    file = windows.file
+    times, unit = clock(windows.times, file.time_unit)
+    steps = np.diff(times)
+    unequal = np.flatnonzero(~same_steps(steps, steps[:1]))
+    if unequal.size:
+        at = unequal[0]
+        before, here, after = windows.times[at - 1 : at + 2].tolist()
+        one, other = (step_text(steps[k], unit) for k in (at - 1, at))
+        raise UserError(
+            f"{file.path} with unequal time steps, {one} from "
+            f"{time_text(before, file.time_unit)} and {other} from "
+            f"{span_text(here, after, file.time_unit)}",
+            f"equal steps among the {len(times)} snapshots of a window",
+            "choose others by data.first_step and data.time_stride, or train on "
+            "steps of any length: --set data.lead_times=true",
+        )

@@ -29,9 +29,6 @@ class History(Callback):
 
     The file is written anew each time, so that it never holds part of a row. Rows of
     epochs that are trained again, because no checkpoint had them, are dropped.
-
-    Args:
-        path: The file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,9 +74,8 @@ def read_history(path: Path) -> list[dict[str, float]]:
                 for row in csv.DictReader(file)
             ]
     except (csv.Error, ValueError, TypeError, KeyError):
-        raise UserError(
-            f"{path}", "a whole table of epochs", "use an undamaged copy or train again"
-        ) from None
+        expected, advice = "a whole table of epochs", "use an undamaged copy"
+        raise UserError(f"{path}", expected, f"{advice} or train again") from None
 
 
 def _peak_memory() -> int:
@@ -106,23 +102,18 @@ class EpochLines(Callback):
     def on_train_epoch_end(self, trainer: Trainer, module: Any) -> None:
         measured = trainer.callback_metrics
         pooled = "pooled " * bool(module.forecaster.task.statistics)
-        self._print(
-            trainer,
-            f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}  loss "
-            f"{measured['train_loss']:.3e}  {pooled}valid RMSE "
-            f"{measured['valid_rmse']:.3e}",
-        )
+        line = f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}  "
+        line += f"loss {measured['train_loss']:.3e}  "
+        _print(trainer, f"{line}{pooled}valid RMSE {measured['valid_rmse']:.3e}")
 
     def on_train_end(self, trainer: Trainer, module: LightningModule) -> None:
         stopping = trainer.early_stopping_callback
         if stopping is not None and stopping.stopped_epoch:
-            self._print(
-                trainer,
-                f"stopped early after epoch {stopping.stopped_epoch + 1} of "
-                f"{trainer.max_epochs}: no lower {stopping.monitor} in "
-                f"{stopping.patience} epochs",
-            )
+            line = f"stopped early after epoch {stopping.stopped_epoch + 1} of "
+            line += f"{trainer.max_epochs}: no lower {stopping.monitor} in "
+            _print(trainer, f"{line}{stopping.patience} epochs")
 
-    def _print(self, trainer: Trainer, line: str) -> None:
-        if trainer.is_global_zero:
-            Console(stderr=True).print(line, highlight=False)
+
+def _print(trainer: Trainer, line: str) -> None:
+    if trainer.is_global_zero:
+        Console(stderr=True).print(line, highlight=False)

@@ -14,14 +14,8 @@ from nfsgeo.setting_errors import explained
 from nfsgeo.training.config import RunConfig
 from nfsgeo.training.run_paths import find_run
 
-__all__ = [
-    "load_config",
-    "paper_learning_rate",
-    "paper_preset",
-    "parse_settings",
-    "read_config",
-    "read_yaml",
-]
+__all__ = ["load_config", "paper_learning_rate", "parse_settings", "read_config"]
+__all__ += ["read_yaml"]
 
 ADAM = {"name": "adam", "lr": None, "betas": [0.9, 0.98], "eps": 1e-9}
 ADAM_OF_MPPDE = {"name": "adamw", "lr": 1e-4, "betas": [0.9, 0.999], "eps": 1e-8}
@@ -38,11 +32,9 @@ KEYS = [
 def load_config(
     file: Path | None = None, overrides: Mapping[str, Any] | None = None
 ) -> RunConfig:
-    """Defaults, under a preset, under a YAML file, under single values.
+    """Defaults, under a preset, under a YAML ``file``, under single values.
 
-    Args:
-        file: YAML file with some of the keys of :class:`RunConfig`.
-        overrides: Values by dotted key, ``{"trainer.epochs": 3}``.
+    These ``overrides`` are by dotted key, ``{"trainer.epochs": 3}``.
 
     Raises:
         UserError: A key or a value is wrong; names the nearest key that exists.
@@ -63,7 +55,7 @@ def load_config(
             given = given | {"model": model}
     name = str(model.get("name", "nfs"))
     if given.get("preset") == "paper":
-        given = _merged(paper_preset(name), given)
+        given = _merged(_paper_preset(name), given)
     fields = MODELS[name].config.model_fields if name in MODELS else ()
     with explained(known=[*KEYS, *(f"model.settings.{key}" for key in fields)]):
         return RunConfig.model_validate(given)
@@ -81,11 +73,7 @@ def read_config(file: Path) -> RunConfig:
 
 
 def parse_settings(settings: Sequence[str], option: str = "--set") -> dict[str, Any]:
-    """``["a.b=1", ...]`` as ``{"a.b": 1}``; values are YAML.
-
-    Args:
-        settings: What was given.
-        option: What it was given as, for the message.
+    """Settings ``["a.b=1", ...]`` of an ``option`` as ``{"a.b": 1}``; values are YAML.
 
     Raises:
         UserError: A setting has no ``=`` or its value is not YAML.
@@ -104,13 +92,8 @@ def parse_settings(settings: Sequence[str], option: str = "--set") -> dict[str, 
     return parsed
 
 
-def paper_preset(model: str) -> dict[str, Any]:
-    """How the paper trains a model: section by section, only what differs.
-
-    Adam, the rate of :func:`paper_learning_rate` halved every 100 epochs, 500 epochs,
-    stopped after 100 without a better validation RMSE, batches of 4, and the model's
-    own settings. MPPDE trains as its authors train it: AdamW at 1e-4.
-    """
+def _paper_preset(model: str) -> dict[str, Any]:
+    """How the paper trains a model; MPPDE as its authors train it: AdamW at 1e-4."""
     own = dict(MODELS[model].paper) if model in MODELS else {}
     adam = ADAM_OF_MPPDE if model == "mppde" else ADAM
     return {
@@ -123,10 +106,9 @@ def paper_preset(model: str) -> dict[str, Any]:
 
 
 def paper_learning_rate(model: str, equation: str) -> float:
-    """The first learning rate of the step schedule.
+    """The paper's first rate: 5e-4 on Burgers and KdV but for graph models, else 1e-3.
 
-    1e-3, but 5e-4 on Burgers and KdV for all but the graph models; see
-    :attr:`nfsgeo.models.ModelInfo.family`.
+    Of a ``model`` on data of an ``equation``.
     """
     slow = equation in ("burgers", "kdv") and MODELS[model].family != "graph"
     return 5e-4 if slow else 1e-3

@@ -1,26 +1,80 @@
-"""What Lightning asks of a forecaster in training: losses, errors, an optimiser."""
+"""What Lightning asks of a run: batches, losses, errors, an optimiser."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
-from lightning.pytorch import LightningModule
+from lightning.pytorch import LightningDataModule, LightningModule
 from torch import Tensor, nn, optim
 from torch.optim import lr_scheduler
+from torch.utils.data import DataLoader
 from torch_geometric.data import Batch
 
+from nfsgeo.data.streams import epoch_order
+from nfsgeo.data.windows import Connect, ConnectedBatches, WindowDataset
 from nfsgeo.errors import UserError
 from nfsgeo.forecast import Forecaster
 from nfsgeo.forecast.transforms import Climatology
 from nfsgeo.models import BatchLoss, OwnLoss
-from nfsgeo.training.config import OptimiserSection
+from nfsgeo.training.config import OptimiserSection, RunConfig
 from nfsgeo.training.losses import Loss, LossPoints, mse
 from nfsgeo.training.metrics import FieldErrors
 
-__all__ = ["TrainingModule", "make_optimiser", "make_schedule"]
+__all__ = ["TrainingModule", "WindowData", "make_optimiser", "make_schedule"]
+
+
+class WindowData(LightningDataModule):
+    """Batches of training and validation windows.
+
+    Training order depends on the seed and the epoch alone: an interrupted epoch is
+    repeated in the same order without any stored state. The trainer must ask for the
+    training loader anew in every epoch and leave the samplers alone.
+
+    Args:
+        parts: ``"train"`` and ``"valid"`` data sets.
+        connect: Makes the graphs of a sample's positions; see
+            :meth:`nfsgeo.forecast.Forecaster.connect`.
+        config: Of the run: its seed, the batch size and the reading processes.
+    """
+
+    trainer: Any
+
+    def __init__(
+        self, parts: Mapping[str, WindowDataset], connect: Connect, config: RunConfig
+    ) -> None:
+        super().__init__()
+        self.parts, self.seed = dict(parts), config.seed
+        # They cache graphs from epoch to epoch, for meshes that come again.
+        self.collate = {part: ConnectedBatches(connect) for part in parts}
+        self.batch_size, self.workers = config.data.batch_size, config.data.workers
+
+    def train_dataloader(self) -> DataLoader:
+        train, running = self.parts["train"], self.trainer
+        # Reading processes know it as well: they start anew in every epoch.
+        train.turn = running.current_epoch
+        order = epoch_order(self.seed, running.current_epoch).permutation(len(train))
+        # The first samples come again where devices do not divide them evenly.
+        num = -(-len(train) // running.world_size) * running.world_size
+        order = np.resize(order, num)[running.global_rank :: running.world_size]
+        return self._loader("train", order.tolist())
+
+    def val_dataloader(self) -> DataLoader:
+        # Every sample once, never twice: the errors must not depend on the devices.
+        first, step = self.trainer.global_rank, self.trainer.world_size
+        return self._loader("valid", range(first, len(self.parts["valid"]), step))
+
+    def _loader(self, part: str, order: Sequence[int]) -> DataLoader:
+        return DataLoader(
+            self.parts[part],
+            batch_size=self.batch_size,
+            sampler=order,
+            num_workers=self.workers,
+            collate_fn=self.collate[part],
+        )
 
 
 class TrainingModule(LightningModule):
@@ -31,23 +85,18 @@ class TrainingModule(LightningModule):
     (:class:`nfsgeo.models.OwnLoss`) is trained on that.
 
     Args:
-        forecaster: predicts fields in the units of the data.
-        optimiser: how the weights move.
-        loss: of normalised fields; see :mod:`nfsgeo.training.losses`.
+        forecaster: Predicts fields in the units of the data.
+        optimiser: How the weights move.
+        loss: Of normalised fields; see :mod:`nfsgeo.training.losses`.
     """
 
     trainer: Any
 
     def __init__(
-        self,
-        forecaster: Forecaster,
-        optimiser: OptimiserSection,
-        *,
-        loss: Loss = mse,
+        self, forecaster: Forecaster, optimiser: OptimiserSection, *, loss: Loss = mse
     ) -> None:
         super().__init__()
-        self.forecaster = forecaster
-        self.optimiser_section = optimiser
+        self.forecaster, self.optimiser_section = forecaster, optimiser
         self.loss = loss
         self.errors = FieldErrors(**forecaster.task.statistics)
         self._losses: list[tuple[Tensor, Tensor]] = []
@@ -56,10 +105,8 @@ class TrainingModule(LightningModule):
     def own_loss(self) -> OwnLoss | None:
         """The model, where it is trained on a loss of its own."""
         # A single later time step leaves nothing to be fed back.
-        model = self.forecaster.model
-        if isinstance(model, OwnLoss) and not self.forecaster.task.any_time:
-            return model
-        return None
+        model, any_time = self.forecaster.model, self.forecaster.task.any_time
+        return model if isinstance(model, OwnLoss) and not any_time else None
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         forecaster, own = self.forecaster, self.own_loss
@@ -72,15 +119,9 @@ class TrainingModule(LightningModule):
         else:
             loss = self._loss(forecaster.predict_batch(batch), batch)
         self._losses.append((loss.detach(), batch.sample))
-        self.log("train_loss_step", loss, on_step=True, on_epoch=False)
-        self.log(
-            "train_loss",
-            loss,
-            on_step=False,
-            on_epoch=True,
-            batch_size=batch.num_graphs,
-            sync_dist=True,
-        )
+        self.log("train_loss_step", loss)
+        mean: dict[str, Any] = {"on_step": False, "on_epoch": True, "sync_dist": True}
+        self.log("train_loss", loss, batch_size=batch.num_graphs, **mean)
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
@@ -151,11 +192,7 @@ class TrainingModule(LightningModule):
         return ((fields - mean) / std).to(kind)
 
     def _check_losses(self) -> None:
-        """Makes sure that all losses since the last time are finite.
-
-        Raises:
-            UserError: one is not.
-        """
+        """Makes sure that all losses since the last time are finite."""
         losses, self._losses = self._losses, []
         for loss, samples in losses:
             if not torch.isfinite(loss):

@@ -8,15 +8,16 @@ from typing import Any
 
 from nfsgeo.data import Fields
 from nfsgeo.data.meshes import MESH_KINDS
-from nfsgeo.data.meshes.on_grids import has_ends, sub_grid_sizes
+from nfsgeo.data.meshes.on_grids import grid_axes, has_ends, sub_grid_sizes
 from nfsgeo.data.splits import SPLITS
 from nfsgeo.errors import UserError
+from nfsgeo.forecast.transforms import SeriesFit
 from nfsgeo.models import MODELS, ModelInfo
 from nfsgeo.training.config import DataSection, RunConfig
 from nfsgeo.training.loading import paper_learning_rate
 from nfsgeo.training.run_data import RunData
 
-__all__ = ["for_noise", "resolved"]
+__all__ = ["for_series", "resolved"]
 
 TIME_STEPS = 10
 FEW = 5
@@ -28,15 +29,10 @@ NOISY: dict[str, dict[str, Any]] = {
     "optimiser": {"lr": 5e-4},
 }
 SUBSET = "random-subset"
-ANY_POINTS = "a --model that takes any points, such as nfs"
 
 
 def resolved(config: RunConfig, file: Fields) -> RunConfig:
     """The configuration with nothing left open, as it is saved beside the results.
-
-    Args:
-        config: What was asked for.
-        file: The data.
 
     Raises:
         UserError: The file cannot serve: too few samples or time steps.
@@ -66,15 +62,17 @@ def resolved(config: RunConfig, file: Fields) -> RunConfig:
     return config.changed(model=model, loss=loss, optimiser=optimiser)
 
 
-def for_noise(asked: RunConfig, config: RunConfig) -> RunConfig:
-    """The resolved configuration, for measurements whose noise is soon fitted.
+def for_series(
+    asked: RunConfig, config: RunConfig, series: SeriesFit | None
+) -> RunConfig:
+    """The resolved configuration, once it is known what a series is like.
 
-    Args:
-        asked: What was asked for, which stays.
-        config: Resolved.
+    Where it is noisy, what was not ``asked`` for is that of :data:`NOISY`.
     """
+    if series is None and config.model.prediction == "linear":  # too short a one
+        return config.changed(model=config.model.changed(prediction="residual"))
     sections = {}
-    for name, values in NOISY.items():
+    for name, values in NOISY.items() if series is not None and series.noisy else ():
         given = getattr(asked, name).model_fields_set
         new = {key: value for key, value in values.items() if key not in given}
         sections[name] = getattr(config, name).changed(**new)
@@ -83,15 +81,14 @@ def for_noise(asked: RunConfig, config: RunConfig) -> RunConfig:
 
 def _check_together(config: RunConfig, file: Fields, info: ModelInfo) -> None:
     """Makes sure that settings go together, and with the data."""
-    data, form = config.data, config.model.prediction
-    for part in SPLITS:
-        if not len(RunData(config, file).samples(part)):
-            raise UserError(
-                f"{file.path} with {file.num_samples} samples",
-                "at least one each to train, validate and test on",
-                "use a file with more samples"
-                + (", or split by time: --set data.split_by=time" if data.n_in else ""),
-            )
+    data, form, used = config.data, config.model.prediction, RunData(config, file)
+    if not all(len(used.samples(part)) for part in SPLITS):
+        by_time = ", or split by time: --set data.split_by=time" * bool(data.n_in)
+        raise UserError(
+            f"{file.path} with {file.num_samples} samples",
+            "at least one each to train, validate and test on",
+            f"use a file with more samples{by_time}",
+        )
     if data.boundary_inputs and file.domain.walls is None:
         raise UserError(
             f"data.boundary_inputs=true with {file.path}, whose domain has none",
@@ -130,6 +127,14 @@ def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
             f"{file.path}",
             "ask for fewer or use a longer file",
         )
+    in_time = {
+        f"--window-stride {data.window_stride}": data.window_stride is not None,
+        "data.split_by=time": data.split_by == "time",
+        "data.lead_times=true": data.lead_times,
+    }
+    for setting in (each for each, given in in_time.items() if given and not n_in):
+        given = f"{setting} without input time steps"
+        raise UserError(given, "fields in time", "leave it out")
     # The run may be continued from another folder.
     test_file = data.test_file and data.test_file.resolve()
     path, columns = file.path.resolve(), data.columns or {}
@@ -140,22 +145,12 @@ def _with_time_steps(data: DataSection, file: Fields) -> DataSection:
 
 
 def _with_windows(config: RunConfig, file: Fields) -> DataSection:
-    data = config.data
-    in_time = {
-        f"--window-stride {data.window_stride}": data.window_stride is not None,
-        "data.split_by=time": data.split_by == "time",
-        "data.lead_times=true": data.lead_times,
-    }
-    for setting, given in in_time.items():
-        if given and not data.n_in:
-            raise UserError(
-                f"{setting} without input time steps", "fields in time", "leave it out"
-            )
-    few = not all(len(file.split[part]) for part in SPLITS)
-    # No part of a file that has parts of its own is training data of another.
-    undivided = len(file.split["train"]) == file.num_samples < len(SPLITS)
-    slides = data.window_stride is not None
-    by_time = few if slides else undivided and bool(data.n_in)
+    data, n_in, n_out = config.data, config.data.n_in or 0, config.data.n_out or 1
+    by_time = not all(len(file.split[part]) for part in SPLITS)
+    if data.window_stride is None:
+        # No part of a file that has parts of its own is training data of another.
+        undivided = len(file.split["train"]) == file.num_samples < len(SPLITS)
+        by_time = undivided and n_in > 0
     data = data.changed(split_by=data.split_by or ("time" if by_time else "series"))
     # Says so where there are too few.
     steps = RunData(config.changed(data=data), file).steps["train"]
@@ -163,12 +158,10 @@ def _with_windows(config: RunConfig, file: Fields) -> DataSection:
         return data
     # As many steps from window to window as leave about WINDOWS of a long series, but
     # every time step after the first window is a target.
-    n_in, n_out = data.n_in or 0, data.n_out or 1
     windows = (len(steps) - data.length(n_in + n_out) + 1) * file.num_samples
     stride = data.window_stride or min(max(1, windows // WINDOWS), n_out)
-    return data.changed(
-        window_stride=stride, evaluation_stride=data.evaluation_stride or stride
-    )
+    apart = data.evaluation_stride or stride
+    return data.changed(window_stride=stride, evaluation_stride=apart)
 
 
 def _with_points(data: DataSection, file: Fields, model: ModelInfo) -> DataSection:
@@ -185,11 +178,8 @@ def _with_points(data: DataSection, file: Fields, model: ModelInfo) -> DataSecti
     kind = MESH_KINDS[name]
     if (data.mesh_per_sample or (data.point_sets or 1) > 1) and not kind.drawn:
         given = "data.mesh_per_sample" if data.mesh_per_sample else "data.point_sets"
-        raise UserError(
-            f"{given} with --mesh {name}",
-            "points that are drawn",
-            "choose another --mesh or leave it out",
-        )
+        advice = "choose another --mesh or leave it out"
+        raise UserError(f"{given} with --mesh {name}", "points that are drawn", advice)
     sets, points, grid = data.point_sets, None, None
     if sets is None:
         sets = model.point_sets if kind.drawn and not data.mesh_per_sample else 1
@@ -222,24 +212,11 @@ def _points_per_axis(data: DataSection, file: Fields, model: ModelInfo) -> int:
     Raises:
         UserError: The file has no grid, or it cannot be thinned out to that one.
     """
-    if file.axes is None:
-        raise UserError(
-            f"the point cloud {file.path}",
-            "fields on a grid",
-            f"choose another --mesh, or {ANY_POINTS}",
-        )
-    dim, fitting = len(file.axes), sub_grid_sizes(file)
-    grid = f"{' x '.join(str(len(axis)) for axis in file.axes)} grid of {file.path}"
-    if not fitting:
-        raise UserError(
-            f"the {grid}",
-            "a grid with sub-grids of as many points along each axis",
-            "choose --mesh all or random-subset",
-        )
-    if data.grid is None and data.points is None:
+    axes, fitting = grid_axes(file), sub_grid_sizes(file)
+    dim, shape = len(axes), " x ".join(str(len(axis)) for axis in axes)
+    if fitting and data.grid is None and data.points is None:
         closed = all(has_ends(file, i) for i in range(dim))
-        shortest = min(map(len, file.axes))
-        quarter = (shortest - closed) // math.ceil(4 ** (1 / dim)) + closed
+        quarter = (min(map(len, axes)) - closed) // math.ceil(4 ** (1 / dim)) + closed
         # The next smaller one that fits, the smallest where none is.
         return max((each for each in fitting if each <= quarter), default=fitting[0])
     side = data.grid or round((data.points or 0) ** (1 / dim))
@@ -247,12 +224,12 @@ def _points_per_axis(data: DataSection, file: Fields, model: ModelInfo) -> int:
         return side
     wanted = data.points or side**dim
     near = sorted(fitting, key=lambda each: abs(each**dim - wanted))[:FEW]
-    given = f"--grid {data.grid}"
-    if not data.grid:
-        given = f"--points {data.points} with --model {model.name} on a grid"
+    given = f"--points {data.points} with --model {model.name} on a grid"
+    few = ", ".join(map(str, sorted(near))) or "none"
+    advice = f"give --grid {near[0]} ({near[0] ** dim} points), or " if near else ""
     raise UserError(
-        given,
-        f"points along each axis by --grid, such as {', '.join(map(str, sorted(near)))}"
-        f", to which the {grid} thins out",
-        f"give --grid {near[0]} ({near[0] ** dim} points), or {ANY_POINTS}",
+        f"--grid {data.grid}" if data.grid else given,
+        f"points along each axis to which the {shape} grid of {file.path} thins out, "
+        f"such as {few}",
+        f"{advice}choose --mesh all or a --model that takes any points, such as nfs",
     )

@@ -16,12 +16,12 @@ from nfsgeo.progress import Progress, silent
 from nfsgeo.training.artifacts import write_json, write_yaml
 from nfsgeo.training.checkpoints import BestAndLast, read_checkpoint, restore
 from nfsgeo.training.config import RunConfig
-from nfsgeo.training.environment import describe_environment
 from nfsgeo.training.experiment import Experiment, prepare
 from nfsgeo.training.history import History
 from nfsgeo.training.loading import read_config
 from nfsgeo.training.processes import (
     SpawnedDDP,
+    describe_environment,
     errors_of_workers,
     only_here,
     quiet_lightning,
@@ -33,11 +33,9 @@ __all__ = ["begin_run", "fit", "is_finished", "resume_run"]
 
 
 def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
-    """Makes the run's folder, with its configuration and environment.
+    """Makes the folder of an ``experiment``, with its configuration and environment.
 
-    Args:
-        experiment: What will be trained.
-        out: A new or empty folder; None for the next free one in ``runs``.
+    ``out`` is a new or empty folder, None for the next free one in ``runs``.
 
     Raises:
         UserError: The folder holds something.
@@ -54,11 +52,7 @@ def begin_run(experiment: Experiment, out: Path | None = None) -> RunPaths:
 def resume_run(
     folder: Path, progress: Progress = silent
 ) -> tuple[Experiment, RunPaths]:
-    """Prepares the experiment of an existing run again.
-
-    Args:
-        folder: Of the run.
-        progress: As for :func:`prepare`.
+    """Prepares the experiment in a run's ``folder`` again, telling its ``progress``.
 
     Raises:
         UserError: The folder holds no run, its data are gone, or its checkpoint is

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 import nfsgeo.data
 from nfsgeo.data import Fields
 from nfsgeo.data.concatenation import concatenated
-from nfsgeo.data.fields import Doubles, Indices
+from nfsgeo.data.fields import Indices
 from nfsgeo.data.generation import generate
 from nfsgeo.data.meshes import (
     MESH_KINDS,
@@ -57,10 +57,7 @@ class RunData:
     file: Fields
 
     def samples(self, part: str) -> Indices:
-        """Numbers of the samples of a part; where parts differ in time, of all.
-
-        They are the first ones where ``data.max_train`` and its like ask for fewer.
-        """
+        """Numbers of the samples of a part; where parts differ in time, of all."""
         data, file = self.config.data, self.file
         by_time = data.split_by == "time"
         samples = np.arange(file.num_samples) if by_time else file.split[part]
@@ -160,6 +157,12 @@ class RunData:
             drop_absent=drop_absent,
         )
 
+    def training_windows(self, beyond: int = 0) -> WindowDataset:
+        """Those of training, on its meshes, with so many time steps ``beyond``."""
+        weighted = self.config.loss.weighting == "quadrature"
+        of = "train", self.training_mesh
+        return self.windows(*of, beyond=beyond, volumes=weighted)
+
     @cached_property
     def mesh(self) -> Observation:
         """Where samples are observed; the same file and seed give the same points.
@@ -212,21 +215,20 @@ class RunData:
         """
         mesh = int(self.file.sample_mesh[sample])
         if mesh not in self._by_mesh:
-            rows = _rows(self.file.coordinates(sample))
-            self._by_mesh[mesh] = np.flatnonzero(np.isin(rows, self._trained))
+            away = self._trained.query(self.file.coordinates(sample))[0]
+            self._by_mesh[mesh] = np.flatnonzero(away == 0)
         return self._by_mesh[mesh]
 
     @cached_property
-    def _trained(self) -> NDArray[Any]:
-        """Coordinates of all training points."""
+    def _trained(self) -> cKDTree:
+        """All training points."""
         observation = self.training_mesh
         meshes = getattr(observation, "meshes", None)
         if meshes is None:
             samples = self.samples("train")
             samples = samples if len(samples) else np.arange(self.file.num_samples)
             meshes = {observation(int(sample)) for sample in samples}
-        joined = [_rows(mesh.with_queries_joined().pos) for mesh in meshes]
-        return np.unique(np.concatenate(joined))
+        return cKDTree(np.concatenate([m.with_queries_joined().pos for m in meshes]))
 
     @cached_property
     def _by_mesh(self) -> dict[int, Indices]:
@@ -257,10 +259,6 @@ def open_source(data: DataSection, progress: Progress = silent) -> Fields:
 
     Without a file these are Navier-Stokes on a coarse grid, viscosity 1e-3, a snapshot
     every 0.25 time units, made once and kept in the user's cache.
-
-    Args:
-        data: Its files, what is known ahead, and the parts of the data.
-        progress: As :func:`nfsgeo.data.generation.generate` takes it.
 
     Raises:
         UserError: A file cannot be read, the two are not of one kind, or there are not
@@ -323,10 +321,3 @@ def queried(observation: Observation, file: Fields, num: int, seed: int) -> Obse
 
 def _queried(mesh: Observation, file: Fields, num: int, seed: int, sample: int) -> Mesh:
     return with_queries(mesh(sample), file, num, seed, sample)
-
-
-def _rows(pos: Doubles) -> NDArray[Any]:
-    """Coordinates ``[n, d]`` as ``[n]`` values that compare as a whole."""
-    # Adding zero turns -0 into 0.
-    whole = np.ascontiguousarray(pos + 0.0, np.float64)
-    return whole.view([(f"x{i}", np.float64) for i in range(pos.shape[1])])[:, 0]

@@ -25,44 +25,26 @@ class _In:
 
 @dataclass(frozen=True)
 class RunPaths:
-    """A run folder and the names in it.
-
-    Args:
-        root: The folder.
-
-    Attributes:
-        config: The resolved configuration.
-        environment: Versions, device, seed and commit.
-        metrics: One row for each epoch.
-        best: Checkpoint of the epoch with the lowest validation RMSE.
-        last: Checkpoint of the last whole epoch, from which training goes on.
-        bands: Error bands, where the run has any.
-        summary: Sizes, cost and test errors.
-        evaluation: Predictions for a few test samples.
-        unseen: Errors on unseen meshes.
-        meshes: Errors on meshes of every kind.
-        report: The report, one HTML file.
-        figures: Folder of its pictures.
-    """
+    """The folder of a run, ``root``, and the names in it."""
 
     root: Path
 
-    config = _In("config.yaml")
-    environment = _In("environment.json")
-    metrics = _In("metrics.csv")
-    best = _In("checkpoints/best.ckpt")
-    last = _In("checkpoints/last.ckpt")
-    bands = _In("checkpoints/bands.pt")
-    summary = _In("summary.json")
-    evaluation = _In("evaluation.npz")
-    unseen = _In("unseen.csv")
-    meshes = _In("meshes.csv")
+    config = _In("config.yaml")  # resolved
+    environment = _In("environment.json")  # versions, device, seed and commit
+    metrics = _In("metrics.csv")  # one row for each epoch
+    best = _In("checkpoints/best.ckpt")  # of the lowest validation RMSE
+    last = _In("checkpoints/last.ckpt")  # of the last whole epoch, to go on from
+    bands = _In("checkpoints/bands.pt")  # error bands, where the run has any
+    summary = _In("summary.json")  # sizes, cost and test errors
+    evaluation = _In("evaluation.npz")  # predictions for a few test samples
+    unseen = _In("unseen.csv")  # errors on unseen meshes
+    meshes = _In("meshes.csv")  # errors on meshes of every kind
     report = _In("report.html")
     figures = _In("figures")
 
     @classmethod
     def new(cls, folder: Path | None, name: str) -> RunPaths:
-        """Makes an empty folder: the one asked for, or the next ``runs/<name>-<k>``.
+        """Makes an empty ``folder``, or the next ``runs/<name>-<k>`` if it is None.
 
         Raises:
             UserError: The folder holds something or is a file.
@@ -73,15 +55,13 @@ class RunPaths:
             return cls(folder)
         for number in count(1):
             with suppress(FileExistsError):
-                folder = Path("runs", f"{name}-{number}")
-                folder.mkdir(parents=True)
-                break
-        assert folder is not None
-        return cls(folder)
+                (folder := Path("runs", f"{name}-{number}")).mkdir(parents=True)
+                return cls(folder)
+        raise AssertionError
 
     @staticmethod
     def check_free(folder: Path | None) -> None:
-        """Makes sure that a folder for a new run is new or empty.
+        """Makes sure that the ``folder`` for a new run is new or empty.
 
         Raises:
             UserError: The folder holds something or is a file.
@@ -97,18 +77,14 @@ class RunPaths:
 
     @classmethod
     def existing(cls, folder: Path) -> RunPaths:
-        """Finds a run.
+        """The run in a ``folder``.
 
         Raises:
-            UserError: The folder holds no run.
+            UserError: It holds no run.
         """
-        paths = cls(folder)
-        if not paths.config.is_file():
-            raise UserError(
-                f"{folder}",
-                "a run folder with a config.yaml",
-                "give the folder that `nfsgeo train` wrote",
-            )
+        if not (paths := cls(folder)).config.is_file():
+            advice = "give the folder that `nfsgeo train` wrote"
+            raise UserError(f"{folder}", "a run folder with a config.yaml", advice)
         return paths
 
 
@@ -117,11 +93,7 @@ Run = RunPaths | Path | str
 
 
 def find_run(run: Run) -> RunPaths:
-    """The folder of a run, or of a model that comes with nfsgeo by its name.
-
-    Raises:
-        UserError: It is neither.
-    """
+    """The folder of a run, or of a model that comes with nfsgeo by its name."""
     folder = run.root if isinstance(run, RunPaths) else Path(run)
     if str(folder) in NAMES and not folder.exists():
         return RunPaths(FOLDER / folder)

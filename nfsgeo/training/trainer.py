@@ -24,10 +24,8 @@ from nfsgeo.data.streams import derived_seed
 from nfsgeo.errors import UserError
 from nfsgeo.training.checkpoints import PlainCheckpoints
 from nfsgeo.training.config import RunConfig
-from nfsgeo.training.datamodule import WindowData
-from nfsgeo.training.environment import device_of
-from nfsgeo.training.module import TrainingModule
-from nfsgeo.training.processes import quiet_lightning
+from nfsgeo.training.module import TrainingModule, WindowData
+from nfsgeo.training.processes import device_of, quiet_lightning
 
 __all__ = ["LOGGERS", "check_logger", "find_learning_rate", "make_trainer"]
 

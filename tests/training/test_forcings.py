@@ -55,9 +55,9 @@ def test_predict_asks_for_them_by_name() -> None:
     scalars = {"scalars": {"nu": np.arange(10.0)}}
     data = driven(10, given=True, **scalars)
     experiment = nfsgeo.prepare(data, chosen)
-    assert experiment.problem.forcings == 1
+    assert experiment.forecaster.model.problem.forcings == 1
     # The field, a scalar, and a forcing at two folds of the input.
-    assert experiment.problem.in_components == 1 + 1 + 2
+    assert experiment.forecaster.model.problem.in_components == 1 + 1 + 2
     run = nfsgeo.fit(experiment, "run")
     summary = nfsgeo.evaluate(run, steps=6)
     assert len(summary["rollout"]["times"]) == 6

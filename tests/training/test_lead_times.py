@@ -75,7 +75,10 @@ def test_unequal_time_steps_train_evaluate_and_predict(tiny: dict[str, Any]) -> 
         nfsgeo.prepare(data, tiny | {"data.n_in": 3, "data.n_out": 4})
     chosen = tiny | LEADS | {"model.prediction": "rate", "data.window_stride": 1}
     experiment = nfsgeo.prepare(data, chosen)
-    assert experiment.problem.n_out == 1 and experiment.problem.forcings == 1
+    assert (
+        experiment.forecaster.model.problem.n_out == 1
+        and experiment.forecaster.model.problem.forcings == 1
+    )
     run = nfsgeo.fit(experiment, "run")
     longest = max(UNEQUAL[start + 6] - UNEQUAL[start + 2] for start in range(6))
     assert experiment.task.longest_lead == longest
@@ -115,7 +118,7 @@ def test_a_file_of_forcings_has_them_at_the_times_that_are_asked_for(
     data = unequal(forcing=forcing, forcing_names=["sun"])
     chosen = tiny | LEADS | {"trainer.epochs": 1}
     experiment = nfsgeo.prepare(data, chosen)
-    assert experiment.problem.forcings == 2
+    assert experiment.forecaster.model.problem.forcings == 2
     run = nfsgeo.fit(experiment, "run")
     x, pos = data.read(2, slice(5, 8)), data.coordinates()
     known = data.read_all(2, slice(5, 10))[..., 1:]

@@ -124,7 +124,7 @@ def test_too_many_missing_values_are_refused(waves: Path) -> None:
     with pytest.raises(UserError, match=r"9\d\.?\d* % of the values of u missing"):
         nfsgeo.prepare(path)
     chosen = {"data.max_missing": 0.97, "data.points": 9}
-    assert nfsgeo.prepare(path, chosen).problem.in_components == 2
+    assert nfsgeo.prepare(path, chosen).forecaster.model.problem.in_components == 2
 
 
 @pytest.mark.parametrize(("part", "samples"), [("validation", [7]), ("test", [8, 9])])

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from nfsgeo.training.datamodule import WindowData
+from nfsgeo.training import RunConfig
+from nfsgeo.training.module import WindowData
 
 
 class Numbers(list[int]):
@@ -14,7 +15,7 @@ class Numbers(list[int]):
 
 def order(seed: int, epoch: int, device: int = 0, num_devices: int = 1) -> list[int]:
     parts: Any = {"train": Numbers(range(10))}
-    data = WindowData(parts, Any, batch_size=1, workers=0, seed=seed)
+    data = WindowData(parts, Any, RunConfig(seed=seed))
     names = ("current_epoch", "global_rank", "world_size")
     values = (epoch, device, num_devices)
     data.trainer = SimpleNamespace(**dict(zip(names, values, strict=True)))

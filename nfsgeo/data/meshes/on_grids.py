@@ -161,7 +161,9 @@ def grid_axes(file: Fields) -> tuple[Doubles, ...]:
     """Coordinates along each axis of the grid that a file has to have."""
     if file.axes is None:
         raise UserError(
-            f"{file.path}", "fields on a grid", "draw a random subset of its points"
+            f"the point cloud {file.path}",
+            "fields on a grid",
+            "choose another --mesh, or a --model that takes any points, such as nfs",
         )
     return file.axes
 
