@@ -73,7 +73,7 @@ def read_config(file: Path) -> RunConfig:
 
 
 def parse_settings(settings: Sequence[str], option: str = "--set") -> dict[str, Any]:
-    """Settings ``["a.b=1", ...]`` of an ``option`` as ``{"a.b": 1}``; values are YAML.
+    """The ``settings`` ``["a.b=1", ...]`` of an ``option``, ``{"a.b": 1}``, by YAML.
 
     Raises:
         UserError: A setting has no ``=`` or its value is not YAML.
