@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,11 +125,7 @@ def from_xarray(
 
     if isinstance(dataset, xarray.DataArray):
         dataset = dataset.to_dataset(name=dataset.name or "u")
-    if not isinstance(dataset, xarray.Dataset):
-        todo = "open a file by nfsgeo.open, or make a data set of it"
-        given = f"data of type {type(dataset).__name__}"
-        raise UserError(given, "a data set of xarray", todo)
-    with reading(Path("dataset"), "fields in space", "check the data set"):
+    with reading(Path("dataset"), "a data set of xarray", "open files by nfsgeo.open"):
         fields = fields_of(Path("dataset"), dataset, columns)
     todo = "add the coordinate: dataset.assign_coords(time=...)"
     fields = settled(fields, None, domain, known, todo)
@@ -162,18 +158,11 @@ def from_pyg(
         UserError: Graphs are batches, differ in their attributes, or can be read in two
             ways.
     """
-    from torch_geometric.data import Data
-
     from nfsgeo.data.formats.graphs import fields_of_graphs
 
-    several = isinstance(graphs, Iterable) and not isinstance(graphs, Data)
-    listed = list(graphs) if several else []
-    if not listed or not all(isinstance(each, Data) for each in listed):
-        given = f"{type(graphs).__name__} in place of a list of graphs"
-        expected = "PyTorch Geometric's Data, a graph for each sample or time step"
-        raise UserError(given, expected, "give a list: from_pyg([data, ...])")
-    with reading(Path("graphs"), "graphs with pos, x and y or t", "check them"):
-        fields = fields_of_graphs(Path("graphs"), listed, series, columns)
+    what = "a list of Data with pos, x and y or t, one for each sample or time step"
+    with reading(Path("graphs"), what, "give a list: from_pyg([data, ...])"):
+        fields = fields_of_graphs(Path("graphs"), list(graphs), series, columns)
     todo = "give each graph the times of its x, and of its y, data.t = ..."
     return settled(fields, None, domain, known, todo)
 

@@ -93,7 +93,7 @@ def open(
         paths += _in_order(filter(is_source, path.iterdir())) if folder else [path]
     if not paths:
         raise UserError(f"{several}", "at least one file", "check the names")
-    if paths == sorted(paths, key=str):  # as a shell lists them: nobody's choice
+    if paths == sorted(paths):  # as a shell lists them: nobody's choice
         paths = _in_order(paths)
     options = {"columns": columns, "at": at}
     if len(paths) == 1:
@@ -104,11 +104,7 @@ def open(
         if series == "time-steps" and kind is not ARRAYS and "columns" in kind.options:
             given = (columns or {}).items()
             fields = with_kinds(fields, {k: n for k, n in given if k in STILL})
-    try:
-        found = settled(fields, times, domain, known)
-    except UserError:
-        fields.close()
-        raise
+    found = settled(fields, times, domain, known)
     told = any(each is not None for each in (series, times, columns, at, domain))
     return replace(found, reopens=len(several) == 1 and not told and not known)
 
@@ -177,21 +173,15 @@ def takes_columns(path: Path) -> bool:
 
 
 def check_path(path: Any) -> Path:
-    """The path, where it is one.
-
-    Raises:
-        UserError: It is something else, such as an array.
-    """
+    """The path; a UserError where it is something else, such as an array."""
     if isinstance(path, (str, os.PathLike)):
         return Path(path)
-    shape = getattr(path, "shape", None)
-    given = f"data of type {type(path).__name__}" + f" and shape {shape}" * bool(shape)
+    given = f"data of type {type(path).__name__}"
     todo = "make fields of arrays with nfsgeo.from_arrays(u, points, times)"
     raise UserError(given, "the path of a file, or fields", todo)
 
 
 def _open_one(path: Path, options: Mapping[str, Any]) -> Fields:
-    """Opens one file, which need not tell its times."""
     return _format_of(path, options).open(path, options)
 
 
@@ -220,77 +210,48 @@ def settled(
     todo: str = "",
 ) -> Fields:
     """The fields with what is told of them, once nothing is left open."""
+    path = fields.path
     if times is not None:
         fields = fields.with_times(times)
     last = len(fields.times) - 1
     if last and "time" not in fields.dataset.variables:
-        raise UserError(
-            f"{fields.path} with {last + 1} time steps and no times",
-            "a file that tells them",
-            todo
-            or f"give them: nfsgeo convert {fields.path} --out NAME.nc --times "
-            f"START:STOP:STEP, as in --times 0:{last}:1",
-        )
+        given = f"{path} with {last + 1} time steps and no times"
+        say = f"give them: nfsgeo convert {path} --out NAME.nc --times START:STOP:STEP"
+        todo = todo or f"{say}, as in --times 0:{last}:1"
+        raise UserError(given, "a file that tells them", todo)
     fields = fields.with_known(known) if known else fields
-    if domain is not None:
-        return fields.with_domain(fitted(domain, fields))
-    named = fields.dataset[fields.space[0]].attrs.get("standard_name")
-    told = fields.domain_is_known or named != "longitude"
-    degrees = 0.0 if told else float(np.ptp(fields.extent[:, 0]))
-    if degrees > 180:
-        ends = f"{fields.domain.lower[0]:g}:{fields.domain.upper[0]:g}"
-        rest = " --axis LOW:HIGH" * (fields.domain.dim - 1)
-        raise UserError(
-            f"{fields.path} with longitudes over {degrees:g} degrees",
-            "to be told whether they close around the globe",
-            f"give the domain: nfsgeo convert {fields.path} --out NAME.nc --sphere, or "
-            f"--axis LOW:HIGH:periodic{rest}, as in --axis 0:360:periodic, or without "
-            f":periodic, --axis {ends}; in Python domain=Domain.sphere() or "
-            "Domain(lower, upper, periodic)",
-        )
-    return fields
-
-
-def fitted(domain: Domain, fields: Fields) -> Domain:
-    """The domain; a sphere begins where the longitudes of the grid do.
-
-    Raises:
-        UserError: It is a sphere, and the coordinates are in radians.
-    """
-    if not domain.curved:
-        return domain
-    units = [str(fields.dataset[axis].attrs.get("units", "")) for axis in fields.space]
-    if unit := next((unit for unit in units if unit.startswith("rad")), ""):
-        raise UserError(
-            f"{fields.path} with coordinates in {unit} on a sphere",
-            "longitude and latitude in degrees",
-            "convert the coordinates",
-        )
-    whole = fields.axes is not None and fields.axes[0][0] >= 0
-    return Domain.sphere(0.0) if whole else domain
+    about = [fields.dataset[axis].attrs for axis in fields.space]
+    if domain is None:
+        told = fields.domain_is_known or about[0].get("standard_name") != "longitude"
+        degrees = 0.0 if told else float(np.ptp(fields.extent[:, 0]))
+        if degrees > 180:
+            ends = "{:g}:{:g}".format(*fields.extent[:, 0])
+            raise UserError(
+                f"{path} with longitudes over {degrees:g} degrees",
+                "to be told whether they close around the globe",
+                f"give the domain: nfsgeo convert {path} --out NAME.nc --sphere, or "
+                "--axis LOW:HIGH:periodic for each axis, as in --axis 0:360:periodic, "
+                f"or without :periodic, --axis {ends}; in Python "
+                "domain=Domain.sphere() or Domain(lower, upper, periodic)",
+            )
+        return fields
+    if domain.curved:
+        units = (str(each.get("units", "")) for each in about)
+        if unit := next((unit for unit in units if unit.startswith("rad")), ""):
+            given = f"{path} with coordinates in {unit} on a sphere"
+            expected = "longitude and latitude in degrees"
+            raise UserError(given, expected, "convert the coordinates")
+        if fields.axes is not None and fields.axes[0][0] >= 0:
+            domain = Domain.sphere(0.0)  # begins where the longitudes of the grid do
+    return fields.with_domain(domain)
 
 
 def _in_order(paths: Iterable[Path]) -> list[Path]:
-    """Files by the numbers in their names, ``step_2`` before ``step_10``.
+    """Files by the numbers in their names, ``step_2`` before ``step_10``."""
 
-    Raises:
-        UserError: Numbers have a point, and their order depends on what it is.
-    """
+    def natural(path: Path) -> list[Any]:
+        parts = re.split(r"(\d+(?:\.\d+)?)", path.stem)  # every second is a number
+        text = [float(part) if i % 2 else part for i, part in enumerate(parts)]
+        return [str(path.parent), *text, path.suffix]
 
-    def natural(path: Path, number: str) -> list[Any]:
-        parts = re.findall(rf"{number}|\D", path.stem)
-        text = [(0, float(p), "") if p[0].isdecimal() else (1, 0.0, p) for p in parts]
-        return [(1, 0.0, str(path.parent)), *text, (1, 0.0, path.suffix)]
-
-    listed = list(paths)
-    whole = sorted(listed, key=partial(natural, number=r"\d+"))
-    decimal = sorted(listed, key=partial(natural, number=r"\d+\.\d+|\d+"))
-    for one, other in zip(whole, decimal, strict=True):
-        if one != other:
-            raise UserError(
-                f"files {one.name} and {other.name}, of which either may come first",
-                "names in one order, whether a point separates numbers or is a decimal "
-                "one",
-                "rename them with as many digits in each",
-            )
-    return whole
+    return sorted(paths, key=natural)

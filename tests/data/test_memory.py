@@ -144,7 +144,7 @@ def test_a_data_set_of_xarray(contents, one_line):
         (dataset.drop_vars("time"), "dataset with 3 time steps and no times"),
         (dataset.expand_dims(level=2), 'columns={"sample": "level"}'),
         (xarray.Dataset(), "no variables"),
-        ("sea.nc", "data of type str"),
+        ("sea.nc", "open files by nfsgeo.open"),
     ):
         assert message in one_line(nfsgeo.from_xarray, wrong)
 
@@ -157,9 +157,9 @@ def test_a_list_of_graphs(one_line):
     assert nfsgeo.from_pyg(graphs, domain=Domain.unit(2)).domain == Domain.unit(2)
     wide = Data(pos=graphs[0].pos, x=torch.ones(4, 3, 2), t=graphs[0].t)
     for wrong, message in (
-        ([], "a graph for each sample"),
-        (graphs[0], "Data in place of a list of graphs"),
-        (["a"], "list in place of a list of graphs"),
+        ([], "a list of Data"),
+        (graphs[0], "a list of Data"),
+        (["a"], "a list of Data"),
         ([graphs[0], wide], "u of sample 1 of graphs with shape (4, 3, 2)"),
         ([Data(pos=torch.rand(4, 2), x="waves")], "graphs"),
     ):
