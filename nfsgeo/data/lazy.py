@@ -14,14 +14,7 @@ from xarray import Variable
 from xarray.backends import BackendArray, CachingFileManager
 from xarray.core import indexing
 
-__all__ = [
-    "deferred",
-    "opened_hdf5",
-    "part",
-    "read_hdf5",
-    "spread",
-    "stacked",
-]
+__all__ = ["deferred", "opened_hdf5", "part", "read_hdf5", "spread", "stacked"]
 
 Key = tuple[int | slice, ...]
 
@@ -44,6 +37,7 @@ def deferred(
     shape: Sequence[int],
     dtype: Any,
     read: Callable[[Key], NDArray[Any]],
+    attrs: Mapping[Any, Any] | None = None,
 ) -> Variable:
     """A variable whose values are read when they are asked for.
 
@@ -53,9 +47,10 @@ def deferred(
         dtype: Type of the values.
         read: Returns the part of a key, an integer or a slice for each dimension, as
             numpy indexes. It pickles if the variable is to reach other processes.
+        attrs: Attributes.
     """
     array = _Deferred(tuple(shape), dtype, read)
-    return Variable(dims, indexing.LazilyIndexedArray(array))
+    return Variable(dims, indexing.LazilyIndexedArray(array), attrs)
 
 
 def opened_hdf5(path: Path) -> CachingFileManager[h5py.File]:
@@ -79,7 +74,7 @@ def part(variable: Variable, sizes: Mapping[str, int], key: Key) -> NDArray[Any]
         key: An integer or a slice for each.
     """
     index = dict(zip(sizes, key, strict=True))
-    taken = variable.isel({dim: index[str(dim)] for dim in variable.dims})
+    taken = variable.isel(index, missing_dims="ignore")
     ranges = {d: range(sizes[d])[k] for d, k in index.items() if isinstance(k, slice)}
     loaded = Variable(taken.dims, np.asarray(taken.values))
     return loaded.set_dims({dim: len(each) for dim, each in ranges.items()}).values
@@ -94,39 +89,29 @@ def spread(variable: Variable, sizes: Mapping[str, int]) -> Variable:
 
 
 def stacked(parts: Sequence[Variable], dim: str) -> Variable:
-    """Variables one behind the other along a dimension that all of them have.
-
-    Args:
-        parts: Of the same dimensions, and but for ``dim`` of the same lengths.
-        dim: The dimension.
-    """
+    """Variables of the same dimensions, one behind the other along one of them."""
     if len(parts) == 1:
         return parts[0]
-    first, sizes = parts[0], [part.sizes[dim] for part in parts]
-    shape = [sum(sizes) if d == dim else first.sizes[d] for d in first.dims]
+    first, ends = parts[0], np.cumsum([part.sizes[dim] for part in parts])
+    shape = [int(ends[-1]) if d == dim else first.sizes[d] for d in first.dims]
     dtype = np.result_type(*(part.dtype for part in parts))
     alike = [part.transpose(*first.dims) for part in parts]
-    axis, ends = first.dims.index(dim), np.cumsum(sizes)
-    return deferred(first.dims, shape, dtype, partial(_of_parts, alike, ends, axis))
+    read = partial(_of_parts, alike, ends, first.dims.index(dim))
+    return deferred(first.dims, shape, dtype, read)
 
 
 def _of_parts(
     parts: Sequence[Variable], ends: NDArray[Any], axis: int, key: Key
 ) -> NDArray[Any]:
     """Reads from several variables along one axis."""
-    along, starts = key[axis], np.append(0, ends)
-
-    def read(number: int, inner: int | slice) -> NDArray[Any]:
-        taken = parts[number][(*key[:axis], inner, *key[axis + 1 :])]
-        return np.asarray(taken.values)
-
-    if not isinstance(along, slice):
-        number = int(np.searchsorted(ends, along, side="right"))
-        return read(number, int(along - starts[number]))
-    rows = np.arange(*along.indices(int(ends[-1])))  # xarray asks for increasing ones
-    which, found = np.searchsorted(ends, rows, side="right"), []
-    for number in np.unique(which).tolist():
-        inner = rows[which == number] - starts[number]
-        found.append(read(number, slice(int(inner[0]), int(inner[-1]) + 1, along.step)))
+    along, starts, found = key[axis], np.append(0, ends), []
+    some = along if isinstance(along, slice) else slice(along, along + 1)
+    rows = np.arange(*some.indices(int(ends[-1])))  # xarray asks for increasing ones
+    which = np.searchsorted(ends, rows, side="right")
+    for number in np.unique(which).tolist() or [0]:
+        inner = (rows[which == number] - starts[number]).tolist() or [0, -1]
+        of: Any = slice(inner[0], inner[-1] + 1, some.step)
+        of = of if along is some else inner[0]
+        found.append(parts[number][(*key[:axis], of, *key[axis + 1 :])].values)
     left = sum(isinstance(each, slice) for each in key[:axis])  # axes before this one
-    return np.concatenate(found, axis=left) if found else read(0, slice(0, 0))
+    return np.concatenate(found, axis=left) if along is some else np.asarray(found[0])

@@ -53,23 +53,22 @@ def read_own(path: Path) -> Fields:
                 f"a file of layout {LAYOUT}, or of a format that nfsgeo reads",
                 "make it again, or export it to .csv with the nfsgeo that wrote it",
             )
-    found, opened = dict[str, Variable](), opened_hdf5(path)
-    with xarray.open_dataset(path, engine="h5netcdf", decode_cf=False) as dataset:
+    opened = opened_hdf5(path)
+    with xarray.open_dataset(
+        path, engine="h5netcdf", mask_and_scale=False, decode_times=False
+    ) as dataset:
+        found = dict(dataset.variables)
         for name, each in dataset.variables.items():
-            found[str(name)] = each
-            if each.dtype.kind == "S":
-                found[str(name)] = _joined(each.load())
-            elif _is_large(each.dims, each.attrs):
+            if _is_large(each.dims, each.attrs):
                 # By h5py alone, in half the time that h5netcdf takes.
                 read = partial(read_hdf5, opened, str(name))
-                found[str(name)] = deferred(each.dims, each.shape, each.dtype, read)
-                found[str(name)].attrs = each.attrs
+                found[name] = deferred(
+                    each.dims, each.shape, each.dtype, read, each.attrs
+                )
             else:
                 each.load()
-        about = {k: v for k, v in dataset.attrs.items() if k != "nfsgeo_layout"}
-    space = found.keys() & {"time", "x", "y", "z"}
-    space |= {STATION} & {n for n, each in found.items() if each.dtype.kind == "U"}
-    whole = xarray.Dataset(found, attrs=about).set_coords(space)
+    about = {k: v for k, v in dataset.attrs.items() if k != "nfsgeo_layout"}
+    whole = xarray.Dataset(found, attrs=about).set_coords(dataset.coords)
     return Fields(whole, path, reopens=True)
 
 
@@ -146,13 +145,6 @@ def _letters(names: Variable) -> Variable:
     coded = np.char.encode(names.values.astype(str), "utf-8")
     apart = np.ascontiguousarray(coded)[..., None].view("S1")
     return Variable((*names.dims, "letter"), apart, {"_Encoding": "utf-8"})
-
-
-def _joined(letters: Variable) -> Variable:
-    """Names of letters."""
-    coded = np.ascontiguousarray(letters.values)
-    whole = coded.view(f"S{coded.shape[-1]}")[..., 0]
-    return Variable(letters.dims[:-1], np.char.decode(whole, "utf-8"))
 
 
 def _is_large(dims: Any, attrs: Mapping[str, Any]) -> bool:
