@@ -23,10 +23,7 @@ from nfsgeo.errors import UserError
 __all__ = ["concatenated"]
 
 Opener = Callable[[Path], Fields]
-OPEN = 16  # files of a series that stay open, or in memory
-ALIKE = ("component_names", "forcing_names", "static_names", "scalar_names", "shape")
 SMALL = (PARAMETER, "rows", "part", "facets")  # roles of what is kept in memory
-ALONE = (None, PARAMETER)  # roles of what is not at the points
 
 
 def concatenated(
@@ -70,7 +67,7 @@ def concatenated(
     return Fields(dataset, first.path)
 
 
-@lru_cache(maxsize=OPEN)
+@lru_cache(maxsize=16)  # that stay open, or in memory
 def _opened(opener: Opener, path: Path) -> Fields:
     return opener(path)
 
@@ -82,13 +79,12 @@ def _again(opener: Opener, path: Path, name: str, key: Key) -> NDArray[Any]:
 
 def _part(path: Path, opener: Opener) -> tuple[Fields, str | None]:
     """A file without its values, and a digest of its points if it has one mesh."""
-    fields, found = _opened(opener, path), {}
-    for name, each in fields.dataset.variables.items():
-        found[name] = each
+    fields = _opened(opener, path)
+    found = dict(fields.dataset.variables)
+    for name, each in found.items():
         if each.attrs.get("role") not in SMALL and each.dims != (name,):
             again = partial(_again, opener, path, str(name))
-            found[name] = deferred(each.dims, each.shape, each.dtype, again)
-            found[name].attrs = each.attrs
+            found[name] = deferred(each.dims, each.shape, each.dtype, again, each.attrs)
     lazy = Fields(_dataset(found, fields.dataset), path)
     if fields.num_samples > 1 and fields.own_meshes:
         return lazy, None
@@ -97,21 +93,21 @@ def _part(path: Path, opener: Opener) -> tuple[Fields, str | None]:
 
 
 def _check_alike(part: Fields, first: Fields) -> None:
+    names = "component_names", "forcing_names", "static_names", "scalar_names", "shape"
+    odd = [n.replace("_", " ") for n in names if getattr(part, n) != getattr(first, n)]
     if domain_of(part.dataset) != domain_of(first.dataset):
-        raise _differs(part, "domain")
-    for name in ALIKE:
-        if getattr(part, name) != getattr(first, name):
-            raise _differs(part, name.replace("_", " "))
-    if not all(map(_same, part.axes or (), first.axes or ())):
-        raise _differs(part, "grid")
-    units, wanted = part.units, first.units
-    for name in sorted({*wanted, *units}):
-        unit, other = wanted.get(name, ""), units.get(name, "")
+        odd = ["domain"]
+    if not odd and not all(map(_same, part.axes or (), first.axes or ())):
+        odd = ["grid"]
+    for name in sorted({*first.units, *part.units}):
+        unit, other = first.units.get(name, ""), part.units.get(name, "")
         # Numbers and dates are not the same times, whatever the one is in.
         told = (unit and other) or (name == "time" and "time" in part.dataset.variables)
         if told and unit != other:
-            given = f"({other or 'none'}, not {unit or 'none'})"
-            raise _differs(part, f"units of {name} {given}")
+            odd.append(f"units of {name} ({other or 'none'}, not {unit or 'none'})")
+    if odd:
+        given = f"{part.path} with other {odd[0]} than the file before"
+        raise UserError(given, "files of one kind", "convert it by itself")
 
 
 def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
@@ -121,11 +117,12 @@ def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
             todo = "give --series time-steps if they are of one sample"
             raise UserError(given, "samples with the same times", todo)
     datasets = rows = [part.dataset for part in parts]
-    found: dict[Any, Variable] = dict(cell_variables([parts[0].cells()]))
+    cells: Any = [parts[0].cells()]
     if ragged:
         each = [_at(part, s) for part in parts for s in range(part.num_samples)]
         rows, cells = zip(*each, strict=True)
-        found = dict(cell_variables(cells))
+    found: dict[Any, Variable] = dict(cell_variables(cells))
+    if ragged:
         sizes = np.array([row.sizes["obs"] for row in rows])
         about = {"sample_dimension": "obs", "role": "rows"}
         found["row_size"] = Variable("sample", sizes, about)
@@ -133,7 +130,8 @@ def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
         role, several = variable.attrs.get("role"), variable.dims != ("sample",)
         if role in LAYOUT or not all(name in each.variables for each in datasets):
             continue
-        if ragged and (name in parts[0].space or (role not in ALONE and several)):
+        placed = name in parts[0].space or (role not in (None, PARAMETER) and several)
+        if ragged and placed:
             found[name] = _stacked(rows, name, "obs")
         else:
             found[name] = _stacked(datasets, name, "sample") if role else variable
@@ -142,15 +140,13 @@ def _by_sample(parts: Sequence[Fields], *, ragged: bool) -> xarray.Dataset:
 
 def _at(part: Fields, sample: int) -> tuple[xarray.Dataset, dict[str, Any]]:
     """What is at the points of a sample, along ``obs``, and its cells."""
-    dataset, rows = part.dataset, part.rows(sample)
-    at: dict[Any, Any] = {"sample": sample}
-    if rows is not None:
-        at["obs"] = rows
-    elif (there := part._points(sample)[1]) is not None:
-        at["point"] = np.flatnonzero(there)
+    dataset, at = part.dataset, dict[Any, Any](sample=sample, obs=part.rows(sample))
+    if at["obs"] is None:
+        there = part._points(sample)[1]
+        at["obs"] = slice(None) if there is None else np.flatnonzero(there)
+        dataset = dataset.rename(point="obs")
     part._cached_points.clear()
-    dataset = dataset.isel({dim: i for dim, i in at.items() if dim in dataset.dims})
-    return dataset.rename({"point": "obs"} if rows is None else {}), part.cells(sample)
+    return dataset.isel(at, missing_dims="ignore"), part.cells(sample)
 
 
 def _stacked(datasets: Sequence[xarray.Dataset], name: Any, along: str) -> Variable:
@@ -188,8 +184,9 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
         if role in (FIELD, KNOWN) and variable.dims != ("sample",):
             found[name] = _stacked(datasets, name, "time")
         elif role in (KNOWN, STATIC, PARAMETER):
-            first = variable.values
-            odd = [part for part in parts if not _has(part.dataset, name, first)]
+            there = [part.dataset.variables.get(name) for part in parts]
+            same = [v is not None and variable.equals(v) for v in there]
+            odd = [part for part, fine in zip(parts, same, strict=True) if not fine]
             if odd and role != PARAMETER:
                 given = f"{odd[0].path} with {name}, which changes in time"
                 wanted = "the same values at all time steps of a static input"
@@ -203,11 +200,6 @@ def _by_time(parts: Sequence[Fields]) -> xarray.Dataset:
     return _dataset(found, datasets[0])
 
 
-def _has(dataset: xarray.Dataset, name: Any, values: NDArray[Any]) -> bool:
-    there = dataset[name].values if name in dataset else None
-    return there is not None and np.array_equal(there, values, equal_nan=True)
-
-
 def _dataset(found: dict[Any, Variable], source: xarray.Dataset) -> xarray.Dataset:
     coords = [name for name in found if name in source.coords]
     return xarray.Dataset(found, attrs=source.attrs).set_coords(coords)
@@ -218,8 +210,3 @@ def _same(values: NDArray[Any], first: NDArray[Any]) -> bool:
     rounding = 1e-3 * np.diff(first).min() if len(first) > 1 else 0.0
     equal = values.shape == first.shape
     return equal and np.allclose(values, first, rtol=0, atol=rounding)
-
-
-def _differs(part: Fields, what: str) -> UserError:
-    given = f"{part.path} with other {what} than the file before"
-    return UserError(given, "files of one kind", "convert it by itself")
